@@ -62,16 +62,20 @@ of renyi, zcdp or gdp needs is seen when it is decided: every enclosure is count
 (`Enclosed.count_work`), and ENCLOSURES limits them all.
 """
 
-from __future__ import annotations
+import sys
+
+if sys.version_info < (3, 8):  # noqa: UP036
+    sys.stdout.write("unknown: This checker needs Python 3.8 or newer.\n")
+    sys.exit(2)
 
 import json
 import math
 import os
 import re
+import signal
 import stat
-import sys
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import (
     MAX_EMAX,
     MIN_EMIN,
@@ -85,8 +89,8 @@ from decimal import (
     Overflow,
 )
 from fractions import Fraction
-from functools import cmp_to_key, partial
-from itertools import combinations, groupby, pairwise, permutations, product
+from functools import cmp_to_key, partial, reduce
+from itertools import combinations, groupby, permutations, product
 from statistics import NormalDist
 from types import SimpleNamespace
 
@@ -103,6 +107,8 @@ SERIES = {"renyi": 5000, "zcdp": 10_000, "gdp": 20_000}  # units for an outcome
 DIGITS = 1300  # beyond which a claim of gdp is left undecided
 MOST_REFUTED = 24  # comparisons that a composed claim is tried on
 CELLS = 4_000_000  # weights that columns may stand for
+SECONDS = 9  # of CPU time for a file, should the count of its work be wrong
+MEMORY = 4 << 30  # bytes
 
 
 class Refused(Exception):
@@ -113,6 +119,32 @@ def need(condition, sentence, verdict="unreadable"):
     """The verdict unless a condition holds."""
     if not condition:
         raise Refused(verdict, sentence)
+
+
+# What newer versions of Python have.
+
+
+def pairwise(values):
+    """Each value with the next one."""
+    values = list(values)
+    return list(zip(values[:-1], values[1:]))  # noqa: B905, RUF007
+
+
+def together(*lists):
+    """The entries of lists of one length side by side."""
+    lists = [values if hasattr(values, "__len__") else list(values) for values in lists]
+    need(len({len(values) for values in lists}) < 2, "Two lists differ in length.")
+    return zip(*lists)  # noqa: B905
+
+
+def gcd(values):
+    """The greatest common divisor of integers, 0 of none."""
+    return reduce(math.gcd, values, 0)
+
+
+def lcm(values):
+    """The least common multiple of positive integers, 1 of none."""
+    return reduce(lambda a, b: a * b // math.gcd(a, b), values, 1)
 
 
 @contextmanager
@@ -204,11 +236,11 @@ def violations(p, q, power):
     """The outcomes i with P(i) > E Q(i). p, q: (integers, their sum)."""
     (k, k_sum), (l, l_sum) = p, q
     if power.epsilon > k_sum.bit_length() + l_sum.bit_length():  # E exceeds every ratio of two masses that are not 0
-        return [i for i, (x, y) in enumerate(zip(k, l, strict=True)) if x and not y]
+        return [i for i, (x, y) in enumerate(together(k, l)) if x and not y]
     low, high, w = power.bounds(0)
     left, right_low, right_high = l_sum << w, k_sum * low, k_sum * high  # P > E Q is k l_sum > E l k_sum
     outcomes = []
-    for i, (x, y) in enumerate(zip(k, l, strict=True)):
+    for i, (x, y) in enumerate(together(k, l)):
         mass = x * left
         if mass > y * right_high or (mass > y * right_low and power.sign(x * l_sum, -y * k_sum) > 0):
             outcomes.append(i)
@@ -268,9 +300,9 @@ def check_tradeoff(p, q, demand, name):
         if b == b2:
             continue
         u, v, w = a2 - a, b - b2, b * a2 - a * b2
-        scale = math.lcm(u.denominator, v.denominator, w.denominator)
+        scale = lcm([u.denominator, v.denominator, w.denominator])
         light, heavy = sorted((int(u * scale), int(v * scale)))
-        least = sum(min(light * i * l_sum, heavy * j * k_sum) for i, j in zip(k, l, strict=True))
+        least = sum(min(light * i * l_sum, heavy * j * k_sum) for i, j in together(k, l))
         need(least >= int(w * scale) * k_sum * l_sum, f"{name}: a test errs less than the trade-off function allows.")
 
 
@@ -336,9 +368,9 @@ class Divergence:
 
     def __init__(self, p, q):
         (k, k_sum), (l, l_sum) = p, q
-        counts = Counter((x, y) for x, y in zip(k, l, strict=True) if x)
+        counts = Counter((x, y) for x, y in together(k, l) if x)
         self.unbounded = any(not y for _, y in counts)
-        self.same = all(x * l_sum == y * k_sum for x, y in zip(k, l, strict=True))
+        self.same = all(x * l_sum == y * k_sum for x, y in together(k, l))
         self.masses = [
             (Fraction(x * count, k_sum), Fraction(x * l_sum, y * k_sum)) for (x, y), count in counts.items() if y
         ]
@@ -410,7 +442,7 @@ def check_concentrated(p, q, demand, name):
     def end(alpha, powers):
         """(α, the powers, g(α)), the latter rounded up."""
         total = Decimal(0)
-        for (mass, _), power in zip(terms, powers, strict=True):
+        for (mass, _), power in together(terms, powers):
             total = up.fma(mass[1], power, total)
         moment = Fraction(real.outwards("ln", (total, total))[1])
         if moment > rho * alpha * (alpha - 1):
@@ -431,7 +463,7 @@ def check_concentrated(p, q, demand, name):
             decided = start + slope * (worst - a) <= rho * worst * (worst - 1)
         if not decided:
             real.count_work(1, len(terms))
-            powers = [up.next_plus(up.sqrt(up.multiply(x, y))) for x, y in zip(left, right, strict=True)]
+            powers = [up.next_plus(up.sqrt(up.multiply(x, y))) for x, y in together(left, right)]
             middle = end((a + b) / 2, powers)
             pieces += [(low, middle), (middle, high)]
 
@@ -492,7 +524,7 @@ def check_gaussian(p, q, demand, name):
     sets the curve of (Q(A), P(A)) is straight and Φ(Φ^-1(·) + μ) concave, so the sets themselves decide.
     """
     (k, k_sum), (l, l_sum) = p, q
-    outcomes = [(Fraction(x * l_sum, y * k_sum) if y else math.inf, x, y) for x, y in zip(k, l, strict=True) if x or y]
+    outcomes = [(Fraction(x * l_sum, y * k_sum) if y else math.inf, x, y) for x, y in together(k, l) if x or y]
     above, below = 0, 0
     for _, group in groupby(sorted(outcomes, reverse=True), key=lambda outcome: outcome[0]):
         for _, x, y in group:
@@ -558,12 +590,12 @@ def check_real_inputs(quantizer, demand):
     pdp         is convex in neither: see `check_pdp`.
     """
     knots, ends, notion, power = quantizer.knots, quantizer.laws, demand.notion, demand.power
-    pieces = [*zip(ends[::2], ends[1::2], strict=True)]
+    pieces = [*together(ends[::2], ends[1::2])]
     if notion == "metric":
         for (_, right), (left, _) in pairwise(pieces):
             need(right == left, "The law jumps at a knot, so no distance bounds its ratio.")
-        for (a, b), (left_law, right_law) in zip(pairwise(knots), pieces, strict=True):
-            for x, y in zip(left_law[0], right_law[0], strict=True):
+        for (a, b), (left_law, right_law) in together(pairwise(knots), pieces):
+            for x, y in together(left_law[0], right_law[0]):
                 p, q = Fraction(x, left_law[1]), Fraction(y, right_law[1])
                 need(abs(q - p) <= power.epsilon * (b - a) * min(p, q), "A mass changes faster than epsilon allows.")
     elif notion == "pdp":
@@ -588,14 +620,15 @@ def check_pdp(p_ends, q_ends, power, delta):
     p, p_sum = integer_lines(*p_ends)
     q, q_sum = integer_lines(*q_ends)
     # P > E Q  <=>  (a + da s) q_sum > E (b + db t) p_sum: the scales go into the numbers
-    lines = [(a * q_sum, da * q_sum, b * p_sum, db * p_sum) for (a, da), (b, db) in zip(p, q, strict=True)]
+    lines = [(a * q_sum, da * q_sum, b * p_sum, db * p_sum) for (a, da), (b, db) in together(p, q)]
     scale, u, v = p_sum * q_sum, delta.numerator, delta.denominator  # of a mass, and δ = u/v
     critical = {(0, 0, 1), (1, 0, 1)}
     for a, da, b, db in lines:
         if da:  # the line meets t = 0 and t = 1: a + da s = E b, = E (b + db)
             critical |= {number(-a, b, da), number(-a, b + db, da)}
     for (a, da, b, db), (c, dc, d, dd) in combinations(lines, 2):
-        if db and dd and (slope := da * dd - dc * db):  # they cross: (a + da s - E b)/db = (c + dc s - E d)/dd
+        slope = da * dd - dc * db
+        if db and dd and slope:  # they cross: (a + da s - E b)/db = (c + dc s - E d)/dd
             critical.add(number(c * db - a * dd, b * dd - d * db, slope))
     inside = [s for s in critical if compare(s, (0, 0, 1), power) >= 0 >= compare(s, (1, 0, 1), power)]
     for low, high in pairwise(ordered(inside, power)):
@@ -634,7 +667,7 @@ def violating_masses(lines, s, power):
 
 def integer_lines(p, q):
     """[(a, da)] with the mass at s equal to (a + da s)/scale, and the scale. p, q: the laws at s = 0 and 1."""
-    return [(x * q[1], y * p[1] - x * q[1]) for x, y in zip(p[0], q[0], strict=True)], p[1] * q[1]
+    return [(x * q[1], y * p[1] - x * q[1]) for x, y in together(p[0], q[0])], p[1] * q[1]
 
 
 def number(x, y, z):
@@ -718,7 +751,7 @@ class Line:
             outcomes += [(self.f(eta) / (1 - self.r), self.f(eta + s) / (1 - self.r)) for eta in tails]
         if self.atom:
             outcomes += [(self.atom, Fraction(0)), (Fraction(0), self.atom)]
-        return tuple(map(law_of, zip(*outcomes, strict=True)))
+        return tuple(map(law_of, together(*outcomes)))
 
     def row(self, low, high):
         """The law of min(high, max(low, η)) on low..high."""
@@ -744,16 +777,16 @@ class Line:
             for w, a in right + left:  # |η| = a + b s in block b
                 need(a > -s, "The tails must lie on either side of 0.")
                 moments = sums[0], a * sums[0] + s * sums[1], a * a * sums[0] + 2 * a * s * sums[1] + s * s * sums[2]
-                total += w * sum(c * m for c, m in zip(tails, moments, strict=False))
+                total += w * sum(c * m for c, m in zip(tails, moments))  # noqa: B905
         return total / self.all
 
 
 def law_of(masses):
     """Rationals as (integers, their sum) without a common factor."""
     masses = [*map(Fraction, masses)]
-    common = math.lcm(*(x.denominator for x in masses))
+    common = lcm(x.denominator for x in masses)
     whole_numbers = [int(x * common) for x in masses]
-    divisor = math.gcd(*whole_numbers)
+    divisor = gcd(whole_numbers)
     return tuple(x // divisor for x in whole_numbers), sum(whole_numbers) // divisor
 
 
@@ -802,7 +835,7 @@ def check_runs(claim, mechanism):
     fine = claim.step / 8
     units = 0
     for p, q in costliest(mechanism, runs, epsilon):
-        pair = [(x * unit // p[1], -(-y * unit // q[1])) for x, y in zip(p[0], q[0], strict=True) if x]
+        pair = [(x * unit // p[1], -(-y * unit // q[1])) for x, y in together(p[0], q[0]) if x]
         units += composed_work(pair, fine, runs, digits)
         if units <= LIMIT:
             least = Losses.of(pair, fine, digits, up=False).power(runs).excess(epsilon)
@@ -819,7 +852,7 @@ def ratio_curve(mechanism, unit):
         if (k, l) in seen:
             continue
         seen.add((k, l))
-        masses = [mass for mass in zip(k, l, strict=True) if any(mass)]
+        masses = [mass for mass in together(k, l) if any(mass)]
         points, above, below = [], 0, 0
         for x, y in sorted(masses, key=cmp_to_key(lambda a, b: b[0] * a[1] - a[0] * b[1])):  # largest ratio first
             above, below = above + x, below + y
@@ -854,10 +887,10 @@ def costliest(mechanism, runs, epsilon):
     for _, p, q in comparisons(mechanism):
         masses = [
             (x / p[1], math.log(x) - math.log(y) - math.log(p[1]) + math.log(q[1]))
-            for x, y in zip(p[0], q[0], strict=True)
+            for x, y in together(p[0], q[0])
             if x and y
         ]
-        infinite = sum(x for x, y in zip(p[0], q[0], strict=True) if not y) / p[1]
+        infinite = sum(x for x, y in together(p[0], q[0]) if not y) / p[1]
         largest = max((abs(loss) for _, loss in masses), default=0) or 1
         bounds = []
         for k in range(-4, 10):
@@ -986,7 +1019,7 @@ def check_objective(objective, mechanism):
         need(len(losses) == len(law[0]), "There must be one loss for every noise value.")
         if name in KNOWN:
             parts = [[KNOWN[name](part, size) for part in range(size)] for size in mechanism.sizes]
-            known = all(c == sum(point) for c, point in zip(losses, product(*parts), strict=True))
+            known = all(c == sum(point) for c, point in together(losses, product(*parts)))
             need(known, f"The losses are not those of {name}.")
         exact = mean(law, losses)
     slack = max(abs(exact), Fraction(1, 10**300)) / 10**15
@@ -1002,7 +1035,7 @@ KNOWN = {  # summed over the factors of the group
 
 def mean(law, values):
     """Σ P(i) values_i."""
-    return sum((x * value for x, value in zip(law[0], values, strict=True)), Fraction(0)) / law[1]
+    return sum((x * value for x, value in together(law[0], values)), Fraction(0)) / law[1]
 
 
 def expected_loss(objective, laws):
@@ -1014,9 +1047,9 @@ def expected_loss(objective, laws):
     need(all(0 <= row < len(laws) for row in rows), "A label has no such row.")
     loss, scale, unit = loss_named(objective.name, (*labels, *outputs))
     outputs, total = [int(o * scale) for o in outputs], Fraction(0)
-    for y, weight, row in zip((int(y * scale) for y in labels), prior, rows, strict=True):
+    for y, weight, row in together((int(y * scale) for y in labels), prior, rows):
         k, k_sum = laws[row]
-        total += weight * Fraction(sum(x * loss(o - y) for x, o in zip(k, outputs, strict=True) if x), k_sum)
+        total += weight * Fraction(sum(x * loss(o - y) for x, o in together(k, outputs) if x), k_sum)
     return total / sum(prior) / unit
 
 
@@ -1025,7 +1058,7 @@ def loss_named(name, values):
     kind, colon, text = name.partition(":")
     number = re.fullmatch(r"[0-9]{1,40}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?", text)
     h = Fraction(text) if number else Fraction(1)
-    scale = math.lcm(h.denominator, *(x.denominator for x in values))
+    scale = lcm([h.denominator, *(x.denominator for x in values)])
     u, v, top = h.numerator, h.denominator, int(h * scale)
     losses = {
         "squared": (not colon, lambda r: r * r, scale, scale**2),
@@ -1050,7 +1083,7 @@ def check_bias(bias, mechanism):
         about = (bias.outputs, bias.inputs) == (mechanism.outputs, places)
     wrong = "false" if mechanism.kind == "quantizer" else "unreadable"  # a quantizer has inputs and outputs of its own
     need(about, "The bias is about other inputs or outputs.", wrong)
-    worst = max(abs(mean(law, bias.outputs) - x) for law, x in zip(laws, bias.inputs, strict=True))
+    worst = max(abs(mean(law, bias.outputs) - x) for law, x in together(laws, bias.inputs))
     need(worst == bias.worst, f"The bias is {shown(worst)}, not {shown(bias.worst)}.", "false")
 
 
@@ -1059,13 +1092,13 @@ def check_bias(bias, mechanism):
 
 def negative(shift, sizes):
     """-shift in the group."""
-    return tuple(-part % size for part, size in zip(shift, sizes, strict=True))
+    return tuple(-part % size for part, size in together(shift, sizes))
 
 
 def moved(values, sizes, shift):
     """[f(η + shift)] in row-major order: rotated along every axis."""
     stride = len(values)
-    for size, part in zip(sizes, shift, strict=True):
+    for size, part in together(sizes, shift):
         block, stride = stride, stride // size
         starts, cut = range(0, len(values), block), part * stride
         values = [x for at in starts for x in values[at + cut : at + block] + values[at : at + cut]]
@@ -1128,9 +1161,9 @@ def by_ratio(notion, budgets, given):
 
 def check_columns(laws, power):
     """Refuse unless no output is more than E times as likely in one row as in another."""
-    for output, column in enumerate(zip(*(k for k, _ in laws), strict=True)):
+    for output, column in enumerate(together(*(k for k, _ in laws))):
         most, least = (column[0], laws[0][1]), (column[0], laws[0][1])
-        for x, (_, total) in zip(column, laws, strict=True):
+        for x, (_, total) in together(column, laws):
             if x * most[1] > most[0] * total:
                 most = x, total
             if x * least[1] < least[0] * total:
@@ -1163,7 +1196,7 @@ def work(mechanism, notion, budgets, given, objective, bias, composed=None):
         c, n, count, b = mechanism.size
     b += bits_of(given.get("delta", Fraction(0))) + max(map(bits_of, numbers))
     twos = [(x.denominator & -x.denominator).bit_length() - 1 for x in others]
-    odd = {x.denominator >> two for x, two in zip(others, twos, strict=True)}
+    odd = {x.denominator >> two for x, two in together(others, twos)}
     w = b + max(twos, default=0) + sum(part.bit_length() for part in odd)
     w += max((x.numerator.bit_length() for x in others), default=0)
     extra = c * n * (300 + (b // 64) ** 2) if composed is not None else 0
@@ -1219,7 +1252,7 @@ def rational(data, what, characters=5000):
     """An exact number: "0.1", "1e-9", "-1/3", "0x1f/0x20"."""
     top, *bottom = typed(str)(data, what).split("/")
     if len(bottom) == 1 and data.lstrip("-").startswith("0x"):
-        x, y = whole(top.removeprefix("-"), what), whole(bottom[0], what)
+        x, y = whole(top[top.startswith("-") :], what), whole(bottom[0], what)
         x = -x if data[0] == "-" else x
     else:
         short = len(bottom) <= 1 and len(data) <= characters and data.isascii() and data == data.strip()
@@ -1243,7 +1276,7 @@ def read_law(data, what):
     """(integers, their sum), without a common factor."""
     law = fields(data, what, total=whole, weights=items(whole))
     need(law.total == sum(law.weights) > 0, f"{what}: the weights do not add up to the total.")
-    need(math.gcd(*law.weights) == 1, f"{what}: the weights have a common factor.")
+    need(gcd(law.weights) == 1, f"{what}: the weights have a common factor.")
     return law.weights, law.total
 
 
@@ -1260,9 +1293,9 @@ def read_noise(data):
     need(math.prod(sizes) == len(noise.weights) > 1, "The weights do not fill the group.")
     given = set()
     for shift in noise.shifts:
-        inside = len(shift) == len(sizes) and all(abs(part) < size for part, size in zip(shift, sizes, strict=True))
+        inside = len(shift) == len(sizes) and all(abs(part) < size for part, size in together(shift, sizes))
         need(inside and any(shift), "A shift must lie in the group and not be 0.")
-        given.add(tuple(part % size for part, size in zip(shift, sizes, strict=True)))
+        given.add(tuple(part % size for part, size in together(shift, sizes)))
     need(1 <= len(given) <= 1_000_000, "There must be 1 to 1000000 shifts.")
     noise.labels = sorted(given if noise.directed else given | {negative(shift, sizes) for shift in given})
     return noise
@@ -1271,7 +1304,7 @@ def read_noise(data):
 def read_column(column, rows):
     """The weights of runs (so many rows of this weight)."""
     weights = []
-    for run, weight in zip(column[::2], column[1::2], strict=False):
+    for run, weight in zip(column[::2], column[1::2]):  # noqa: B905
         need(type(run) is int and 0 < run <= rows - len(weights), "A run must be of rows that are left.")
         weights += [whole(weight, "A weight")] * run
     need(len(weights) == rows and len(column) % 2 == 0, "A column must be runs and weights for every row.")
@@ -1280,7 +1313,7 @@ def read_column(column, rows):
 
 def lowest_terms(weights):
     """(integers without a common factor, their sum)."""
-    factor = math.gcd(*weights)
+    factor = gcd(weights)
     need(factor, "Every row must be a law.")
     return tuple(x // factor for x in weights), sum(weights) // factor
 
@@ -1292,7 +1325,7 @@ def read_channel(data, _="The channel"):
         channel = fields(data, "The channel", **readers)
         need(channel.pairs == "all" and channel.rows > 1, "Columns are those of two rows or more, all neighbours.")
         need(0 < channel.rows * len(channel.columns) <= CELLS, f"There may be {CELLS} weights.")
-        rows = zip(*(read_column(column, channel.rows) for column in channel.columns), strict=True)
+        rows = together(*(read_column(column, channel.rows) for column in channel.columns))
         channel.laws, channel.labels = [*map(lowest_terms, rows)], [*permutations(range(channel.rows), 2)]
         return channel
     channel = fields(data, "The channel", kind=text, rows=items(read_law), pairs=items(integers))
@@ -1378,7 +1411,7 @@ def read_quantizer(data):
     return quantizer
 
 
-def read_line(data, reach, point_mass, /, **others):
+def read_line(data, reach, point_mass, **others):
     """A law on the integers, compared at the shifts ±1..±reach(fields)."""
     fields_of_law = {
         "first": typed(int),
@@ -1428,8 +1461,12 @@ def read_real_noise(data):
     """Noise on the reals: the cells, the atom at 0, and the width of a cell."""
     readers = {"sensitivity": rational, "grid": rational, "steps": typed(int), "atom": rational}
     if isinstance(data, dict) and "clamp" in data:  # of what is published, after the noise
-        readers["clamp"] = lambda value, what: [rational(end, what) for end in typed(list)(value, what)]
+        readers["clamp"] = rationals
     noise = read_line(data, lambda line: line.steps, lambda line: line.atom, **readers)
+    if "clamp" in data:
+        need(len(data["clamp"]) == 2, "The clamp must be two numbers.")
+        low, high = rationals(data["clamp"], "clamp")
+        need(low < high, "The clamp must be two increasing numbers.")
     need(noise.sensitivity > 0 and noise.grid > 0, "Sensitivity and grid must be positive.")
     need(Fraction(1, 10**100) < noise.sensitivity < 10**100, "The sensitivity must lie between 1e-100 and 1e100.")
     need(not noise.atom or noise.line.first <= 0 <= noise.line.last, "The cells must lie around the atom.")
@@ -1522,11 +1559,11 @@ def read_objective(data):
     entries = {"losses": None, "labels": (), "prior": (), "outputs": (), "rows": None}
     if not isinstance(data, dict) or "losses" in data:
         losses = anything if isinstance(data, dict) and data.get("losses") is None else rationals
-        entries |= vars(fields(data, "The objective", name=text, value=rational, losses=losses))
+        entries.update(vars(fields(data, "The objective", name=text, value=rational, losses=losses)))
         need(re.fullmatch("[a-z][a-z0-9-]{0,39}", entries["name"]), "The name of an objective must be a word.")
     else:
         lists = {"labels": rationals, "prior": rationals, "outputs": rationals, "rows": integers}
-        entries |= vars(fields(data, "The objective", name=text, value=rational, **lists))
+        entries.update(vars(fields(data, "The objective", name=text, value=rational, **lists)))
     return SimpleNamespace(**entries)
 
 
@@ -1550,13 +1587,15 @@ def read(path):
         return kind(word)
 
     try:
-        need(stat.S_ISREG(os.stat(path).st_mode), "It is no regular file.")
-        with open(path, "rb") as file:
+        need(stat.S_ISREG(os.stat(path).st_mode), "It is no regular file.")  # a device may act when it is opened
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(handle, "rb") as file:
+            need(stat.S_ISREG(os.fstat(handle).st_mode), "It is no regular file.")
             content = file.read(BYTES + 1)
-        if len(content) > BYTES:
-            raise Refused("too large", f"The file is larger than {BYTES} bytes.")
+        need(content is not None, "It cannot be read without waiting.")
+        need(len(content) <= BYTES, f"The file is larger than {BYTES} bytes.", "too large")
         data = json.loads(
-            content.decode(),
+            content.decode("utf-8"),
             object_pairs_hook=entries,
             parse_int=partial(limited, kind=int),
             parse_float=partial(limited, kind=float),
@@ -1660,20 +1699,52 @@ def shown(x):
     return f"{float(x):.12g}" if abs(x) < 1 << 1000 else "beyond 1e300"
 
 
+def decide(path):
+    """(verdict, reason) of a file; whatever goes wrong says nothing about what it claims."""
+
+    def out_of_time(*_):
+        raise Refused("too large", f"It takes more than {SECONDS} seconds.")
+
+    timed = hasattr(signal, "setitimer")
+    try:
+        if timed:
+            signal.signal(signal.SIGPROF, out_of_time)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS, 1)
+        return "proven", check(read(path))
+    except Refused as error:
+        return error.args
+    except MemoryError:
+        return "too large", "It takes more memory than there is."
+    except Exception as error:
+        return "unreadable", f"It cannot be read: {type(error).__name__}: {str(error)[:200]}."
+    finally:
+        if timed:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def plain(text):
+    """Printable characters alone, in the terminal's encoding: a file decides neither lines nor colours."""
+    text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    encoding = sys.stdout.encoding or "ascii"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
 def main(paths):
     """Print one line for each file; the exit code."""
     verdicts = set()
     for path in paths:
-        try:
-            verdict, reason = "proven", check(read(path))
-        except Refused as error:
-            verdict, reason = error.args
+        verdict, reason = decide(path)
         verdicts.add(verdict)
-        print(f"{path}: {verdict}: {reason}".encode(errors="backslashreplace").decode())
+        print(plain(f"{path}: {verdict}: {reason}"), flush=True)
     return 1 if "false" in verdicts else 0 if verdicts == {"proven"} else 2
 
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1].startswith("-"):
-        sys.exit(__doc__)
+        print(__doc__)
+        sys.exit(2)
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
     sys.exit(main(sys.argv[1:]))

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ast
 import copy
+import importlib.util
 import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
+from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +49,20 @@ QUESTIONS: list[tuple[Any, dict[str, Any]]] = [
     (wb.Quantization("-2,-0.5,0.5,2"), {}),  # infeasible up to ε = ln 3
     (wb.Quantization("-3,-1,1,3", c=2), {"loss": "squared", "knots": 3}),
 ]
+
+
+_SPEC = importlib.util.spec_from_file_location("check_formula", TOOL)
+assert _SPEC is not None
+assert _SPEC.loader is not None
+CHECKER = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(CHECKER)
+
+
+@cache
+def saved(free: bool) -> Any:
+    """The file of a formula, with δ free or given."""
+    formula = wb.formula(COUNTS, loss="squared", epsilon="0.5..3", delta="0..1" if free else "1/20")
+    return json.loads(json.dumps(formula.to_dict() | formula.proof()))
 
 
 def run(path: Path) -> subprocess.CompletedProcess[str]:
@@ -164,6 +182,125 @@ def test_it_refuses_a_changed_quantizer(change: Callable[[Any], None], tmp_path:
     assert "proven" not in run(path).stdout
 
 
+def _set(*path: Any) -> Callable[[Any], None]:
+    """Put the last argument at the place that the others lead to."""
+    *places, last, value = path
+
+    def change(data: Any) -> None:
+        for place in places:
+            data = data[place]
+        data[last] = value
+
+    return change
+
+
+def _extra_piece(data: Any) -> None:
+    data["pieces"].append(data["pieces"][0])
+
+
+SHOWN: list[Callable[[Any], None]] = [
+    _set("what", "best noise for everything, no loss"),
+    _set("what", "best channel, squared loss\nother.json: proven: everything"),
+    _set("variable", "x = exp(epsilon/2)"),
+    _set("pieces", 0, "epsilon", [0, None]),
+    _set("pieces", 0, "epsilon", [0.0, None]),
+    _set("pieces", 0, "epsilon", [0.0, 20.0]),
+    _set("pieces", 0, "epsilon", 1, 1.0120),
+    _set("pieces", 0, "epsilon", [False, 1]),
+    _set("pieces", 0, "delta", [0.0, 1.0]),
+    _set("pieces", 0, "delta", 0, None),
+    _set("pieces", 0, "formula", "1 / 2"),
+    _set("pieces", 0, "formula", "infeasible"),
+    _set("pieces", 0, "formula", ["1"]),
+    _set("pieces", 0, "proven", False),
+    _set("pieces", 0, "proven", 1),
+    _set("pieces", 0, "more", "words"),
+    _set("pieces", 0, "denominator", [0]),
+    _set("pieces", 0, "breakpoint", {"polynomial": [-2, 1], "value": [2.0, 2.0]}),
+    _set("pieces", 0, "breakpoint", "value", [2.0, 3.0]),
+    _set("pieces", 0, {}),
+    _set("pieces", []),
+    _set("open", [[0.5, 1.0]]),
+    _set("more", "words"),
+    _extra_piece,
+    lambda data: data["pieces"].pop(),
+    lambda data: data["pieces"].reverse(),
+    lambda data: data["pieces"][0].pop("breakpoint"),
+    lambda data: data["pieces"][0].pop("formula"),
+]
+
+
+@pytest.mark.parametrize("change", SHOWN)
+@pytest.mark.parametrize("free", [True, False])
+def test_everything_that_is_shown_is_checked(change: Callable[[Any], None], free: bool) -> None:
+    data = copy.deepcopy(saved(free))
+    assert CHECKER.check(data).startswith("best channel, squared loss")
+    change(data)
+    with pytest.raises(CHECKER.Refused):
+        CHECKER.check(data)
+
+
+def test_a_formula_as_text_is_read() -> None:
+    data = copy.deepcopy(saved(True))
+    texts = [piece["formula"] for piece in data["pieces"]] + data["pieces"][1]["delta_formula"]
+    for piece in data["pieces"]:
+        top, line, below = piece["formula"].partition(" / ")
+        piece["formula"] = f"(2 ({top}) {line} ({below})) / 2"  # the same in other words
+    assert "proven" not in CHECKER.check(data)
+    assert len(set(texts)) > 4
+    for text in ("e^ε", "e^(2ε) (1 - δ) / 3", "-(e^(ε/2) + 1) 2δ", "((1))"):
+        assert CHECKER.Text(text, 2).value()
+    for text in ("", "e", "1 +", "(1", "1)", "1 / 0", "1 / δ", "δ δ", "e^(ε/3)", "1 1 1 x", "--1", "e^(99999999ε)"):
+        with pytest.raises(CHECKER.Refused):
+            CHECKER.Text(text, 2).value()
+
+
+KNOTS = {"family": "quantizer", "options": {"bins": ["-2", "2"], "knots": 10**9}}
+HUGE: list[tuple[Callable[[Any], None], str]] = [
+    (_set("question", "options", "answers", ["0", "1", "2", "1e300000000"]), "moderate"),
+    (_set("question", "options", "answers", [str(k) for k in range(9000)]), "4000"),
+    (_set("question", "options", "prior", ["1e-300000000", "1", "1", "1"]), "moderate"),
+    (_set("question", "options", "prior", ["9" * 5000, "1", "1", "1"]), "moderate"),
+    (_set("question", "options", "prior", ["1/0", "1", "1", "1"]), "divides"),
+    (_set("epsilon", ["1000000000", "1000000000"]), "above 100"),
+    (_set("epsilon", ["0", "1e300000000"]), "moderate"),
+    (_set("delta", ["0", "1e-300000000"]), "moderate"),
+    (_set("regions", 0, "sample", "1e300000000"), "moderate"),
+    (_set("regions", 0, "low", "1e300000000"), "moderate"),
+    (_set("regions", 0, "high", [["1"] * 100_000, "1", "2"]), "terms"),
+    (_set("question", {"family": "modulo", "options": {"sizes": [1e9], "shifts": [1]}}), "another type"),
+    (_set("question", {"family": "modulo", "options": {"sizes": [10**9], "shifts": [1]}}), "4000"),
+    (_set("question", {"family": "modulo", "options": {"sizes": [10**9] * 40, "shifts": [1]}}), "32"),
+    (_set("question", {"family": "modulo", "options": {"sizes": [4000], "shifts": [*range(1, 4000)]}}), "entries"),
+    (
+        _set("question", {"family": "modulo", "options": {"sizes": [9], "shifts": [1, 2], "epsilon": "1=1e-300"}}),
+        "power",
+    ),
+    (_set("question", {"family": "modulo", "options": {"sizes": [9], "shifts": [1], "epsilon": "1=999"}}), "power"),
+    (_set("question", {"family": "labels", "options": {"labels": "0..1000000000", "method": "lp"}}), "4000"),
+    (lambda data: data.update(delta=["0", "0"], question=KNOTS), "knots"),
+]
+
+
+@pytest.mark.parametrize(("change", "reason"), HUGE)
+def test_what_is_too_large_is_refused_before_it_is_built(change: Callable[[Any], None], reason: str) -> None:
+    data = copy.deepcopy(saved(False))
+    change(data)
+    with pytest.raises(CHECKER.Refused, match=reason) as refused:
+        CHECKER.check(data)
+    assert refused.value.args[0] in ("unreadable", "too large")
+
+
+def test_the_ends_of_an_interval_are_compared_exactly() -> None:
+    """A region that begins 5e-16 above e^0.5 was said to cover it."""
+    data = copy.deepcopy(saved(False))
+    low = Fraction(data["regions"][0]["low"])
+    for moved, good in ((Fraction(-1, 10**18), True), (Fraction(5, 10**16), False)):
+        data["regions"][0]["low"] = str(low + moved)
+        with nullcontext() if good else pytest.raises(CHECKER.Refused, match="left out"):
+            assert CHECKER.check(data)
+
+
 def test_what_it_does_not_know_it_says(tmp_path: Path) -> None:
     (path,) = wb.formula(COUNTS, loss="pinball:0.3", epsilon=1).save(tmp_path / "f.json")
     assert (run(path).returncode, "unknown" in run(path).stdout) == (2, True)
@@ -173,9 +310,15 @@ def test_what_it_does_not_know_it_says(tmp_path: Path) -> None:
 
 
 def test_an_interval_that_is_open_is_said(tmp_path: Path) -> None:
-    formula = wb.formula(wb.FiniteQuery("0..4", max_shift=1), loss="absolute", delta="0..1", time_limit=0.02)
-    assert formula.open
-    (path,) = formula.save(tmp_path / "f.json")
-    done = run(path)
-    assert done.returncode == 0, done.stdout
-    assert "are open" in done.stdout
+    data = copy.deepcopy(saved(False))
+    data["regions"].pop()
+    last = data["pieces"].pop()
+    data["open"] = [last["epsilon"]]
+    assert "1 intervals are open" in CHECKER.check(data)
+    path = tmp_path / "f.json"
+    path.write_text(json.dumps(data))
+    assert wb.check(path).open == (tuple(last["epsilon"]),)
+    for wrong in ([], [[0.5, 3.0]], [last["epsilon"]] * 2, [[last["epsilon"][0], None]]):
+        data["open"] = wrong
+        with pytest.raises(CHECKER.Refused):
+            CHECKER.check(data)
