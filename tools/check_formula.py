@@ -63,6 +63,7 @@ MASSES = 4000  # of a mechanism
 NUMBERS = 200_000  # entries of a program
 POWERS = 200  # of x, in the entries of a program
 DEGREE = 2000  # of a polynomial that a file holds
+WIDTH = 200_000  # its terms, times the bits of the longest number of an end
 LONGEST = 100  # epsilon
 CLOSE = 1e-14  # of floats that are shown, relative and absolute
 SIGNS = {"-": -1, "0": 0, "+": 1}
@@ -267,7 +268,7 @@ class Program:
 
     def __init__(self, steps, relaxed):
         self.steps, self.relaxed, self.entries = steps, relaxed, 0
-        self.cost, self.upper, self.rows = [], [], []
+        self.cost, self.upper, self.rows, self.vertices = [], [], [], {}
 
     def columns(self, costs, upper=Fraction(1)):
         """The first of some columns."""
@@ -764,12 +765,17 @@ class End:
             self.low = self.high = rational(data)
             self.p = [-self.low.numerator, self.low.denominator]
             self.given = self.p
+            need(0 <= self.low <= 10**300, "An end must lie in [0, 1e300].")
             return
         need(isinstance(data, list) and len(data) == 3, "An end must be a number, or a polynomial and two numbers.")
         self.p, self.low, self.high = polynomial(data[0], coefficient), rational(data[1]), rational(data[2])
         self.given = self.p
         need(len(self.p) > 1, "An end is no zero of a polynomial.")
-        need(self.low < self.high and sign(self.p, self.low) and sign(self.p, self.high), "An end is no zero.")
+        numbers = [*self.p, self.low.denominator, self.high.denominator]
+        width = len(self.p) * max(number.bit_length() for number in numbers)
+        need(width <= WIDTH, "An end is the zero of too large a polynomial.", "too large")
+        need(0 <= self.low < self.high <= 10**300, "An end must lie in [0, 1e300].")
+        need(sign(self.p, self.low) and sign(self.p, self.high), "An end is no zero.")
         need(zeros(self.p, self.low, self.high) == 1, "An end is not the one zero of its polynomial.")
         need(sign(self.p, self.low) != sign(self.p, self.high), "An end is a double zero.")
 
@@ -860,8 +866,11 @@ def formulas(program, entry, delta, low, high):
         "Feasible must be true, or false at one delta.",
     )
     for columns, rows in entry["bases"]:
+        need(isinstance(columns, str) and isinstance(rows, str), "A basis must be two texts.")
         need(len(columns) == len(program.cost) and len(rows) == len(program.rows), "A basis of another size.")
-        parts.append(vertex(program, [SIGNS[s] for s in columns], [SIGNS[s] for s in rows]))
+        if (columns, rows) not in program.vertices:
+            program.vertices[columns, rows] = vertex(program, [SIGNS[s] for s in columns], [SIGNS[s] for s in rows])
+        parts.append(program.vertices[columns, rows])
     first, *rest = parts
     bottom, top = map(number, delta)
     if delta[0] == delta[1]:
@@ -939,17 +948,17 @@ class Text:
         need(isinstance(text, str) and len(text) <= 1 << 20, "A formula must be a text.")
         self.tokens, place = [], 0
         while text[place:].strip():
-            found = TOKEN.match(text, place)
-            need(found, "A formula has a word that none has.", "false")
-            self.tokens.append(self.token(found, steps))
-            place = found.end()
+            match = TOKEN.match(text, place)
+            need(match, "A formula has a word that none has.", "false")
+            self.tokens.append(self.token(match, steps))
+            place = match.end()
         self.tokens.append(None)
         self.tokens.reverse()
 
     @staticmethod
-    def token(found, steps):
+    def token(match, steps):
         """A sign, or a function of x and δ."""
-        top, below, power, delta, digits, mark = found.groups()
+        top, below, power, delta, digits, mark = match.groups()
         if mark:
             return mark
         if digits:

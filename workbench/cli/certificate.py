@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from workbench.cli.console import Report, emit_json, facts, table
-from workbench.cli.output_paths import Outputs
+from workbench.cli.output_paths import Outputs, check_outputs, write_output
 from workbench.errors import CorruptFile, NotCertified, must
 from workbench.exact.numbers import jsonable, positive
 from workbench.exact.objects import Record
+from workbench.exact.time_limit import OutOfTime, cpu_limit
 from workbench.io.parameter_grid import integers
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from workbench.privacy.loading import FileContents
 
 
+_CHECK_SECONDS = 9  # After so much CPU time `check` leaves a file undecided.
 _NOTED = 40  # recorded entries shown
 _SAFE = (
     "Proven. Safe: for adaptive runs, over all neighbours of the mechanism, which may be others in every run. At "
@@ -96,21 +98,58 @@ def _published(name: str, given: Sequence[str]) -> tuple[Any, Record]:
     return mechanism, {"mae_51": mechanism.mae_51, **printed}
 
 
-def check(file: Path) -> Report:
+def check(file: Path | None, *, write_checker: Path | None, kind: str | None) -> Report:
     """Prove a certificate again, from its file alone, and say what is proven; exit code 0 for proven, 1 for
     false, 2 for undecided or unreadable."""
+    if write_checker is not None:
+        return _write_checker(file, write_checker, kind)
+    if kind is not None:
+        must("kind", "given with --write-checker", kind)
+    if file is None:
+        must("FILE", "given", "none")
+    return _check(file)
+
+
+def _write_checker(file: Path | None, target: Path, kind: str | None) -> Report:
+    """Write the independent checker of certificates or of formulas. file: a file that it is to fit."""
+    from workbench.io.files import parse_json, read_text
+    from workbench.io.records import FORMULA
+    from workbench.privacy.certificate_file import checker
+
+    if kind not in (None, "certificate", "formula"):
+        must("kind", "certificate or formula", kind)
+    if file is not None:
+        data = parse_json(read_text(file))
+        fitting = "formula" if isinstance(data, dict) and data.get("format") == FORMULA else "certificate"
+        if kind not in (None, fitting):
+            must("kind", f"{fitting}, as {file.name} is a file of that kind", kind)
+        kind = fitting
+    kind = kind or "certificate"
+    check_outputs({"file": file}, {"checker": target})
+    write_output(target, checker(kind))
+    words = f"Wrote {_plain(target.name)}, the checker of a {kind}: any Python since 3.8 runs it, without packages."
+    return Report({"checker": str(target), "kind": kind}, [words])
+
+
+def _check(file: Path) -> Report:
+    """Prove a file again within a limit of CPU time."""
     from workbench.privacy.audit_work import LIMIT
     from workbench.privacy.certificate import Certificate
     from workbench.privacy.certificate_file import check as prove
     from workbench.privacy.notions.notion import limited
 
     try:
-        with limited(LIMIT):
+        with cpu_limit(_CHECK_SECONDS), limited(LIMIT):
             proven = prove(file)
             words = proven.words
     except CorruptFile as error:  # 1 for a file that is false, 2 for one that cannot be read or decided
         error.exit_code = 1 if isinstance(error.__cause__, NotCertified) else 2
         raise
+    except OutOfTime:
+        sentence = f"{_plain(file.name)} cannot be decided within {_CHECK_SECONDS} seconds of CPU time."
+        raise CorruptFile(f"{sentence} workbench.check in Python has no limit.") from None
+    except (ArithmeticError, MemoryError, RecursionError) as error:
+        raise CorruptFile(f"{_plain(file.name)} cannot be decided: {type(error).__name__}.") from None
     record = getattr(proven, "record", {})
 
     def shown() -> Iterator[Any]:

@@ -1,7 +1,12 @@
-"""A limit on the time of exact work, which no solver's limit covers: `until` sets it, long loops call `go_on`."""
+"""Limits on the time of exact work, which no solver's limit covers.
+
+`until` sets one that long loops look at when they call `go_on`; `cpu_limit` ends any work between two of its steps.
+"""
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -29,3 +34,23 @@ def go_on() -> None:
     """Raises OutOfTime where the time is over."""
     if _over.get()():
         raise OutOfTime
+
+
+@contextmanager
+def cpu_limit(seconds: float) -> Iterator[None]:
+    """Raise OutOfTime inside after so many seconds of CPU time: only in the main thread, and where there are such
+    clocks (not on Windows)."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1)  # again each second, should something swallow the exception
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

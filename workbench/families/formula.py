@@ -35,10 +35,9 @@ from workbench.families.formula_series import series, several
 from workbench.families.outcome import translated_errors
 from workbench.families.registry import family, family_of
 from workbench.families.requirements import MASS_ABOVE_RATIO, ratio_kind, ratio_notions
-from workbench.families.stated import Interval, Stated, refuse_notion
+from workbench.families.stated import MOST_EPSILON, Interval, Stated, refuse_notion
 from workbench.io.result import now_and_then
 
-_LARGEST = 20  # ε: beyond it masses are below what doubles hold
 _EPSILON = "a number, or two in order such as 0.1..4"
 _DELTA = "a number, or two in order such as 0..0.2"
 
@@ -150,7 +149,7 @@ def _ends(given: Any, name: str, wanted: str) -> RationalPair | None:
     if len(parts) not in (1, 2):
         must(name, wanted, repr(given))
     low, high = (exact(part, name, wanted) for part in (parts[0], parts[-1]))
-    most = 1 if name == "delta" else _LARGEST
+    most = 1 if name == "delta" else MOST_EPSILON
     if not 0 <= low <= high <= most or (name == "epsilon" and not high):
         must(name, f"{wanted}, between 0 and {most}", repr(given))
     return low, high

@@ -29,15 +29,15 @@ from solvers.parametric import Basis, Parametric
 from solvers.polynomials import Root, sign_changes
 from solvers.regions import Region, given_region
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified
-from workbench.exact.numbers import ONE, ZERO, exp_interval
+from workbench.exact.numbers import ONE, ZERO, bits_of, exp_interval
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
 from workbench.families.formula_object import Formula
 from workbench.families.formula_pieces import epsilons, pieces_of
 from workbench.families.option import spell
 from workbench.families.registry import family
-from workbench.families.stated import Interval, Stated
-from workbench.io.files import ratio, spelled
+from workbench.families.stated import MOST_EPSILON, Interval, Stated
+from workbench.io.files import no_files, ratio, spelled
 from workbench.io.records import (
     AS_IS,
     FLAG,
@@ -59,7 +59,10 @@ VERSION = 1
 _SHOWN = {"what", "variable", "pieces", "open"}
 _ASIDE = {"solver", "options", "check", "certify", "progress", "epsilon", "delta"}  # of no meaning for a formula
 _HELD = "-0+"
-_DEGREE = 10_000  # of a polynomial of a file
+_MAX_DEGREE = 2_000  # An end of a region whose polynomial has more coefficients is refused.
+_MAX_END_BITS = 500_000  # So is one with more coefficients times bits of its longest number: seconds of work.
+_MAX_END = 10**300  # An end above it has no logarithm in floats.
+_FLOAT_TOLERANCE = 1e-14  # Floats of a file may differ from ours by so much, relative or absolute.
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,8 @@ def from_dict(data: Any) -> Formula:
     proof = _PROOF.read({name: value for name, value in fields.items() if name not in _SHOWN})
     delta = proof["delta"]
     try:
-        stated, _ = _asked(proof["question"]).stated(delta)
+        with no_files():  # a certificate is self-contained: its options name no file of this machine
+            stated, _ = _asked(proof["question"]).stated(delta)
         parts = [_proven(stated.program, entry, delta) for entry in proof["regions"]]
         gaps = _uncovered(parts, x_bounds(proof["epsilon"], stated.steps))
     except (NotCertified, NoRationalSolution) as error:
@@ -187,6 +191,13 @@ def _interval(data: Any, what: str) -> Interval:
     return low, high
 
 
+def _epsilons(data: Any, what: str) -> Interval:
+    low, high = _interval(data, what)
+    if high > MOST_EPSILON:
+        refuse(what, f"two numbers of at most {MOST_EPSILON}")
+    return low, high
+
+
 def _pair(data: Any, what: str, length: int = 2) -> list[Any]:
     if len(listed(data, what)) != length:
         refuse(what, f"a list of {length}")
@@ -196,16 +207,22 @@ def _pair(data: Any, what: str, length: int = 2) -> list[Any]:
 def _root(data: Any) -> Root:
     """An end of a region. Raises CorruptFile."""
     if isinstance(data, str):
-        return Root.rational(ratio(data, "An end"))
+        end = ratio(data, "An end")
+        if not 0 <= end <= _MAX_END:
+            refuse("An end", f"a number in [0, {float(_MAX_END):g}]")
+        return Root.rational(end)
     parts = _pair(data, "An end", 3)
     coefficients = numbers(parts[0], "coefficients")
-    if len(coefficients) > _DEGREE or any(value.denominator != 1 for value in coefficients):
+    if any(value.denominator != 1 for value in coefficients):
         refuse("coefficients", "integers")
-    polynomial = fmpz_poly([value.numerator for value in coefficients])
     low, high = numbers(parts[1:], "an end")
+    bits = max((bits_of(value) for value in (*coefficients, low, high)), default=0)
+    if len(coefficients) > _MAX_DEGREE or len(coefficients) * bits > _MAX_END_BITS:
+        refuse("An end", "a zero of a polynomial of moderate size")
+    polynomial = fmpz_poly([value.numerator for value in coefficients])
     if polynomial.degree() < 2 or polynomial.factor() != (1, [(polynomial, 1)]):
         refuse("An end", "a zero of an irreducible polynomial")
-    if not low < high or sign_changes(polynomial, low, high) != 1:
+    if not 0 <= low < high <= _MAX_END or sign_changes(polynomial, low, high) != 1:
         refuse("An end", "the one zero of its polynomial between its numbers")
     return Root(polynomial, low, high)
 
@@ -265,20 +282,22 @@ def _agree(proven: Any, shown: Any) -> bool:
         return proven.keys() == shown.keys() and all(_agree(proven[name], shown[name]) for name in proven)
     if isinstance(proven, (list, tuple)) and isinstance(shown, list):
         return len(proven) == len(shown) and all(map(_agree, proven, shown))
-    if isinstance(proven, float) and type(shown) in (int, float):
-        return math.isclose(proven, shown, rel_tol=1e-12, abs_tol=1e-12)
+    if isinstance(proven, float) and isinstance(shown, float):
+        same_sign = math.copysign(1, proven) == math.copysign(1, shown)
+        return same_sign and math.isclose(proven, shown, rel_tol=_FLOAT_TOLERANCE, abs_tol=_FLOAT_TOLERANCE)
     return type(proven) is type(shown) and bool(proven == shown)
 
 
 _END = Entry(_end, lambda data, what: _root(data))
-_ENDS = Entry(lambda ends: [*map(spelled, ends)], _interval)
+_DELTAS = Entry(lambda ends: [*map(spelled, ends)], _interval)
+_EPSILONS = Entry(lambda ends: [*map(spelled, ends)], _epsilons)
 _REGION = RecordForm("A region", low=_END, high=optional(_END), sample=RATIO, feasible=FLAG, bases=AS_IS)
 _QUESTION = RecordForm("The question", family=TEXT, options=OBJECT)
 _PROOF = RecordForm(
     "The file of a formula",
     {"format": FORMULA, "version": VERSION},
     question=Entry(dict, lambda data, what: _QUESTION.read(data)),
-    epsilon=optional(_ENDS),
-    delta=_ENDS,
+    epsilon=optional(_EPSILONS),
+    delta=_DELTAS,
     regions=many(Entry(_region, lambda data, what: _REGION.read(data))),
 )

@@ -20,6 +20,7 @@ Interval = tuple[Fraction, Fraction]
 
 MOST_ROWS = 4_000  # of a program whose bases are solved symbolically: a minute or two a basis
 MOST_POWERS = 200  # of x, in the entries of a program
+MOST_EPSILON = 20  # Beyond it masses are below what doubles hold.
 
 _SIMPLE = 10**6  # of a denominator
 

@@ -187,6 +187,8 @@ def read_bytes(path: Path | str, limit: int, name: str = "file") -> bytes:
                 status = os.fstat(handle)  # what was opened may be another file than what was looked at
                 kind = status.st_mode
                 content = file.read(limit + 1) if stat.S_ISREG(kind) and status.st_size <= limit else b""
+            if content is None:  # a file of the kernel that has nothing to say yet
+                must(name, "a file that can be read without waiting", called)
     except OSError as error:
         must(name, "a file that can be read", f"{called}: {error.strerror or error}")
     if not stat.S_ISREG(kind):

@@ -94,6 +94,11 @@ def check(path: Path | str) -> Any:
         return from_dict(data)
 
 
+def checker(kind: str) -> bytes:
+    """The source of the independent checker of a kind of file, "certificate" or "formula"."""
+    return Path(__file__).with_name("checkers").joinpath(f"check_{kind}.txt").read_bytes()
+
+
 def from_dict(data: Any) -> Certificate:
     """The certificate `to_dict` wrote, proven again. Raises CorruptFile, caused by NotCertified for a claim that is
     false and by NotProven for one that stays undecided."""

@@ -98,6 +98,11 @@ DAMAGES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a sample outside": lambda data: data["regions"][0].__setitem__("sample", "5"),
     "a number": lambda data: data["regions"][0].__setitem__("sample", "1/0"),
     "a double zero": lambda data: data["regions"][0].__setitem__("high", [["4", "-4", "1"], "1.5", "2.5"]),
+    "a large epsilon": lambda data: data.__setitem__("epsilon", ["1000000000", "1000000000"]),
+    "an epsilon above formulas": lambda data: data.__setitem__("epsilon", ["0.5", "1000"]),
+    "an end beyond floats": lambda data: data["regions"][-1].__setitem__("high", "1e400"),
+    "many coefficients": lambda data: data["regions"][0].__setitem__("high", [["7"] * 9999, "1.1", "1.9"]),
+    "long coefficients": lambda data: data["regions"][0].__setitem__("high", [["9" * 4000] * 900, "1.1", "1.9"]),
     "no zero": lambda data: data["regions"][0].__setitem__("high", [["-1", "-1", "-1", "1"], "3", "4"]),
 }
 
@@ -123,6 +128,26 @@ def test_a_damaged_file_is_refused(name: str, good: dict[str, Any]) -> None:
     DAMAGES[name](data)
     with pytest.raises(wb.CorruptFile):
         from_dict(data)
+
+
+def test_a_certificate_reads_no_file_of_this_machine(good: dict[str, Any], tmp_path: Path) -> None:
+    """Options such as a prior may name a file where a person gives them; a certificate is somebody else's."""
+    path = tmp_path / "prior.csv"
+    path.write_text("1\n1\n1\n1\n")
+    for name in ("prior", "answers", "neighbours", "loss"):
+        data = copy.deepcopy(good)
+        data["question"]["options"][name] = str(path)
+        with pytest.raises(wb.CorruptFile) as caught:
+            from_dict(data)
+        assert not isinstance(caught.value.__cause__, NotCertified)
+
+
+def test_floats_that_are_shown_are_those_of_the_proof(good: dict[str, Any]) -> None:
+    for wrong in (-0.0, 0, 1e-9, None, False):
+        data = copy.deepcopy(good)
+        data["pieces"][0]["epsilon"][0] = wrong
+        with pytest.raises(wb.CorruptFile, match="pieces"):
+            from_dict(data)
 
 
 def test_the_command_checks_and_refuses(good: dict[str, Any], tmp_path: Path) -> None:
