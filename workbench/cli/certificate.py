@@ -92,7 +92,7 @@ def _published(name: str, given: Sequence[str]) -> tuple[Any, Record]:
         parameter, equals, value = text.partition("=")
         if not equals:
             must("with", "NAME=VALUE", text)
-        parameters[parameter.strip()] = int(value) if parameter == "levels" and value.isdigit() else value.strip()
+        parameters[parameter.strip()] = int(value) if parameter == "levels" and value.isdecimal() else value.strip()
     mechanism = built(name, **parameters)
     printed = {f"published_{key}": value for key, value in bounds(name, mechanism, parameters).items()}
     return mechanism, {"mae_51": mechanism.mae_51, **printed}

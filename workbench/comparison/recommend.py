@@ -81,7 +81,7 @@ _MORE, _TIMES = 600, 10  # seconds of the command that goes on, and how many tim
 
 def _runs(value: Any, name: str) -> int:
     """A whole number, or its digits."""
-    runs: int = FAMILY.option("runs").of(int(value) if isinstance(value, str) and value.isdigit() else value)
+    runs: int = FAMILY.option("runs").of(int(value) if isinstance(value, str) and value.isdecimal() else value)
     return runs
 
 

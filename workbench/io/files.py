@@ -199,6 +199,23 @@ def read_bytes(path: Path | str, limit: int, name: str = "file") -> bytes:
     return content
 
 
+def makes_wait(path: Path) -> bool:
+    """Whether the first read of a regular file would wait, as it does of some files of the kernel."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return False
+    try:
+        os.read(handle, 1)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return False
+
+
 @contextlib.contextmanager
 def named(path: Path | str) -> Iterator[None]:
     """Put the name of a file before the messages about what it holds (CorruptFile, InvalidRequest)."""

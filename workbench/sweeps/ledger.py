@@ -31,7 +31,7 @@ from urllib.parse import quote
 
 from workbench.errors import CorruptFile, WorkbenchError, must
 from workbench.exact.objects import Values
-from workbench.io.files import file_path
+from workbench.io.files import file_path, makes_wait
 
 DEFAULT = Path("results/ledger.sqlite")  # git-ignored
 APPLICATION = 0x64707762  # "dpwb", in the file's header
@@ -137,6 +137,8 @@ class Ledger:
             must("ledger", "an existing file", self.path)
         if self.path.exists() and not self.path.is_file():
             must("ledger", "a regular file", self.path)
+        if makes_wait(self.path):
+            must("ledger", "a file that can be read without waiting", self.path)
         if create:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)

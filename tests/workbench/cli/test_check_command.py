@@ -113,6 +113,20 @@ def test_files_of_the_kernel_are_refused(command: str, place: str, capsys) -> No
     assert "Bug" not in capsys.readouterr().err
 
 
+def test_a_ledger_is_no_file_of_the_kernel_that_makes_its_reader_wait(monkeypatch, tmp_path: Path) -> None:
+    """/proc/kmsg, where it may be read, hung SQLite."""
+    path = tmp_path / "ledger.sqlite"
+    path.write_bytes(b"")
+
+    def waits(handle: int, count: int) -> bytes:
+        raise BlockingIOError
+
+    monkeypatch.setattr("workbench.io.files.os.read", waits)
+    for create in (True, False):
+        with pytest.raises(wb.InvalidRequest, match="without waiting"):
+            wb.Ledger(path, create=create)
+
+
 def test_a_file_that_makes_its_reader_wait_is_refused(tmp_path: Path, monkeypatch) -> None:
     """Such as /proc/kmsg: a regular file, whose read returns nothing yet."""
     path = tmp_path / "c.json"
