@@ -1609,6 +1609,11 @@ def read(path):
 
 def check(data):
     """What a certificate proves, in words. data: its JSON value. Raises Refused."""
+    if isinstance(data, dict):  # early files claim nothing of many runs, and call losses costs
+        data = {"composed": None, **data}
+        objective = data.get("objective")
+        if isinstance(objective, dict) and "costs" in objective and "losses" not in objective:
+            data["objective"] = {"losses" if name == "costs" else name: value for name, value in objective.items()}
     parts = dict.fromkeys(("format", "mechanism", "claim", "composed", "objective", "bias"), anything)
     file = fields(data, "A certificate", **parts, version=typed(int), record=typed(dict))
     need(file.format == FORMAT, f"The format must be {FORMAT!r}.")

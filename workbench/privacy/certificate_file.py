@@ -103,7 +103,7 @@ def from_dict(data: Any) -> Certificate:
     """The certificate `to_dict` wrote, proven again. Raises CorruptFile, caused by NotCertified for a claim that is
     false and by NotProven for one that stays undecided."""
     try:
-        fields = FORM.read(data)
+        fields = FORM.read(_named_as_now(data))
         mechanism, claim = _built(fields.pop("mechanism")), fields.pop("claim")
         check_work(mechanism, claim, **{name: fields[name] for name in fields if name != "record"})
         with limited(LIMIT):
@@ -115,6 +115,18 @@ def from_dict(data: Any) -> Certificate:
     if any(isinstance(value, dict) and value != proven.claim.values[name] for name, value in claim.values.items()):
         refuse("epsilon", "one number for every difference or ordered pair, and for nothing else")
     return proven
+
+
+def _named_as_now(data: Any) -> Any:
+    """A certificate of any age with the entries of today: early ones claim nothing of many runs, and call losses
+    costs."""
+    if not isinstance(data, dict):
+        return data
+    data = {"composed": None, **data}
+    objective = data.get("objective")
+    if isinstance(objective, dict) and "costs" in objective and "losses" not in objective:
+        data["objective"] = {"losses" if name == "costs" else name: value for name, value in objective.items()}
+    return data
 
 
 def mechanism_of(data: Any) -> Any:
