@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 _DIGITS = {int: re.compile(r"-?\d{1,15}"), float: re.compile(r"-?\d{1,15}(\.\d{1,15})?")}
+_RANGE = re.compile(r"[-+.\deE]+\.\.[-+.\deE]+")
 Examples = tuple[Callable[..., None], Iterable[str]]  # a command of a family, and its examples
 
 
@@ -71,6 +72,19 @@ def _load_help() -> None:
 
 class Command(Plainly, TyperCommand):
     """A command."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read a command line, on which an option whose value is in brackets may stand without it."""
+        bare = {flag for each in self.params if (each.metavar or "").startswith("[") for flag in each.opts}
+        return super().parse_args(ctx, _with_values(args, bare))
+
+
+def _with_values(args: list[str], bare: Collection[str]) -> list[str]:
+    """Arguments in which each of some options has a value: the range that follows it, or else "inputs"."""
+    return [
+        f"{arg}=inputs" if arg in bare and not _RANGE.fullmatch(after) else arg
+        for arg, after in zip(args, [*args[1:], ""], strict=False)
+    ]
 
 
 @dataclass(frozen=True)
@@ -143,14 +157,16 @@ def _of_entry(name: str, without: Collection[str]) -> list[inspect.Parameter]:
     return [_stated(each, about or several[each]) for each, about in own.items() if each not in without]
 
 
-_TYPES = {"text": str, "file": Path, "count": int, "number": float, "flag": bool}
+_TYPES = {"text": str, "file": Path, "count": int, "number": float, "flag": bool, "choice": bool}
 
 
 def _stated(name: str, about: str | Values) -> inspect.Parameter:
-    """A parameter. about: its help, or a table as in commands.toml, with min, max, and name where --name is another."""
+    """A parameter. about: its help, or a table as in commands.toml, with min, max, and name where --name is another,
+    and the value in brackets where the option may stand without one (bare)."""
     table: Values = {"help": about} if isinstance(about, str) else about
     kind: Any = _TYPES[table.get("type", "text")]
-    default = table.get("default", False if kind is bool else None)
+    is_choice = table.get("type") == "choice"  # --name or --no-name, and neither by default
+    default = table.get("default", False if kind is bool and not is_choice else None)
     default = inspect.Parameter.empty if table.get("required") else default
     shown = list[kind] if table.get("repeatable") else kind
     words = escape(table.get("help", "")) or None
@@ -158,8 +174,8 @@ def _stated(name: str, about: str | Values) -> inspect.Parameter:
         declared: Any = typer.Argument(metavar=table["metavar"] or None, help=words)
     else:
         flag = f"--{table.get('name', name).replace('_', '-')}"
-        flag = f"{flag}/--no-{flag[2:]}" if kind is bool and default is True else flag
-        declared = typer.Option(flag, help=words, min=table.get("min"), max=table.get("max"))
+        flag = f"{flag}/--no-{flag[2:]}" if is_choice or (kind is bool and default is True) else flag
+        declared = typer.Option(flag, help=words, min=table.get("min"), max=table.get("max"), metavar=table.get("bare"))
     annotation: Any = Annotated[shown | None if default is None else shown, declared]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 

@@ -1,15 +1,15 @@
 """`workbench privatise`: a mechanism run on a column of a CSV file, with exact draws of the system's randomness.
 
-Beside OUT.csv, OUT.csv.json states budget, mechanism and expected error: nothing in it but the number of rows depends
-on the data. How many rows one person has, and the budget that makes, is printed for the owner of the data alone.
+Only the published column is written, and the one named by --id; --copy writes the others as they are. Beside OUT.csv,
+OUT.csv.json states budget, mechanism and expected error: nothing in it but the number of rows depends on the data. How
+many rows one person has, and the budget that makes, is printed for the owner of the data alone.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json as json_module
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from workbench.exact.random_source import Source
-    from workbench.io.csv_column import CsvColumn
-    from workbench.privacy.column_release import ColumnMechanism, PrivacyBudget
+    from workbench.io.csv_column import CsvColumn, CsvTable
+    from workbench.privacy.column_release import Account, ColumnMechanism, RowCost
 
 
 _LABEL_METHODS = {"bins": "RR-on-Bins", "unbiased": "the unbiased randomizer"}
@@ -40,11 +40,25 @@ _UNKNOWN = (
 
 
 @dataclass(frozen=True)
+class Columns:
+    """The columns of a file that a command uses. private: those to publish; id, person: None where not asked for."""
+
+    private: list[CsvColumn]
+    id: CsvColumn | None
+    person: CsvColumn | None
+
+    @property
+    def table(self) -> CsvTable:
+        """The file."""
+        return self.private[0].table
+
+
+@dataclass(frozen=True)
 class Publication:
     """One run of a command: what it reads, where it writes, whose rows are counted, in which account it is entered.
 
-    protected: in words, what is; inputs: the files it reads besides. Every path and the seed are checked before any
-    work. Raises InvalidRequest.
+    protected: in words, what is; inputs: the files it reads besides; the rest are options of the command. Every path
+    and the seed are checked before any work. Raises InvalidRequest.
     """
 
     inputs: Inputs
@@ -53,11 +67,21 @@ class Publication:
     person: str | None
     ledger: Path | None
     insecure_seed: int | None
+    id: str | None
+    copy: bool
+    overwrite: bool
+    header: bool | None
+    multiline: bool
+    local_neighbours: bool = False
     protected: str = "Only this column is protected"
 
     def __post_init__(self) -> None:
         outputs = {"output": self.target, "report beside the output": self.sidecar, "ledger": self.ledger}
         check_outputs({"input": self.source, **self.inputs}, outputs)
+        for name in ("output", "report beside the output"):
+            path = outputs[name]
+            if path and path.is_file() and not self.overwrite:
+                must(name, "a new file, or given with --overwrite", f"{path.name}, which exists")
         self.drawing  # noqa: B018 - a wrong seed is refused
 
     @property
@@ -72,33 +96,61 @@ class Publication:
 
         return Source(self.insecure_seed)
 
+    def read(self, columns: Sequence[str]) -> Columns:
+        """The columns to publish, by name or number, and the others that the options name. Raises InvalidRequest."""
+        from workbench.io.csv_column import CsvTable
+
+        options = [(name, column) for name, column in (("id", self.id), ("person", self.person)) if column is not None]
+        names = [*columns, *(column for _, column in options)]
+        located = CsvTable.read(self.source, names, header=self.header, multiline=self.multiline)[1]
+        private, others = located[: len(columns)], located[len(columns) :]
+        positions = {column.at for column in private}
+        if len(positions) < len(private):
+            must("columns", "two different columns", " and ".join(columns))
+        chosen = {option: column for (option, _), column in zip(options, others, strict=True)}
+        for option, column in chosen.items():
+            if column.at in positions:
+                must(option, "another column than the private one", repr(getattr(self, option)))
+        return Columns(private, chosen.get("id"), chosen.get("person"))
+
     def published(
         self,
-        columns: Sequence[CsvColumn],
+        columns: Columns,
         given: NDArray[Any],
         drawn: Sequence[NDArray[Any]],
-        budget: tuple[PrivacyBudget | None, str],
+        cost: RowCost,
         report: Values,
         lines: Facts,
         own: Values | None = None,
     ) -> Report:
-        """Enter the release into its ledger and write it: both, or neither.
+        """Enter the release into its ledger, and then write it.
 
-        columns: of one file, which `drawn` replaces; given: their numbers, of several row by row; budget: of one row,
-        and the notion; report: what is safe to publish, with its first words; own: what the owner of the data alone is
-        told, and no part of the report beside the output, as how many rows somebody has, and what that makes of the
-        budget. Raises InvalidRequest.
+        columns: of which `drawn` replaces the private ones; given: their numbers, of several row by row; cost: of one
+        row; report: what is safe to publish, with its first words; own: what the owner of the data alone is told, and
+        no part of the report beside the output. Raises InvalidRequest.
         """
         from workbench.io.csv_column import csv_bytes
         from workbench.privacy.column_release import Account, rows_of_one_person
 
-        others, cells = columns[0].width > len(columns), columns[0].rows
-        most = None if self.person is None else rows_of_one_person(columns, self.person)
-        account = Account.of(
-            *budget, " and ".join(column.name for column in columns), self.target.name, given, most, self.ledger
-        )
+        if cost.is_local and not self.local_neighbours:
+            must(
+                "mechanism",
+                "private between any two values of the column, or given with --local-neighbours",
+                f"{cost.headline}",
+            )
+        table = columns.table
+        most = None if columns.person is None else rows_of_one_person(columns.person)
+        account = Account.of(cost, most, has_ledger=self.ledger is not None)
+        kept = [*range(table.width)] if self.copy else [] if columns.id is None else [columns.id.at]
+        others = {*kept} - {column.at for column in columns.private}
+        private_names = {column.name.casefold() for column in columns.private}
+        same = [at for at in others if table.header and table.rows[0][at].strip().casefold() in private_names]
+        if same:
+            must("copy", f"left out where another column, {same[0] + 1}, has the name of the private one", table.file)
         words = [*report["words"], *account.words]
-        words += [f"{self.protected}: the other columns are copied as they are."] if others else []
+        if others:
+            copied = "the other columns are copied as they are" if self.copy else f"{self.id} is copied as it is"
+            words.append(f"{self.protected}: {copied}.")
         words += [] if self.insecure_seed is None else [_SEEDED]
         rows, error = len(drawn[0]), report["expected_error"]
         safe = {
@@ -109,23 +161,52 @@ class Publication:
             "person": self.person,
             "words": words,
         }
-        content = json_module.dumps(safe, indent=1, allow_nan=False)
-        for column, values in zip(columns, drawn, strict=True):
-            cells = replace(column, rows=cells).with_numbers(values)
-        with contextlib.ExitStack() as undo:
-            undo.callback(account.save())
-            write_output(self.sidecar, (content + "\n").encode())
-            undo.callback(self.sidecar.unlink, missing_ok=True)
-            write_output(self.target, csv_bytes(cells), private=others)
-            undo.pop_all()
-        if self.ledger and others_can_read(self.ledger):
-            err.print(f"Warning: other users can read the ledger {self.ledger.name}.")
-        every = [*words, *account.own_words]
+        content = json_module.dumps(safe, indent=1, allow_nan=False).encode() + b"\n"
+        cells = table.with_columns(
+            kept, {column.at: values for column, values in zip(columns.private, drawn, strict=True)}
+        )
+        own_words, own_entries = self._write(account, columns, given, content, csv_bytes(cells), private=bool(others))
+        if not table.header and self.header is None:
+            own_words.append(f"The first line of {table.file} was taken as data (--header takes it as names).")
+        if table.broken:
+            own_words.append(f"{table.broken} cells hold line breaks: see that none of them holds rows of the table.")
+        every = [*words, *account.own_words, *own_words]
         wrote = f"{self.target} ({rows} rows) and {self.sidecar.name}"
         errors = [("error", f"{label}: {value:.9g}") for label, value in error.items()]
         shown = [("wrote", wrote), ("budget", account.headline), *lines, *errors]
-        told = {**safe, **account.own, "file": str(self.target), "words": every, **(own or {})}
+        told = {**safe, **account.own, **own_entries, "file": str(self.target), "words": every, **(own or {})}
         return Report(told, [facts(shown), *map(note, every)])
+
+    def _write(
+        self, account: Account, columns: Columns, given: NDArray[Any], report: bytes, content: bytes, *, private: bool
+    ) -> tuple[list[str], Record]:
+        """Book the release, then write it. Returns words and entries for the owner of the data.
+
+        The booking is withdrawn only where the output certainly is not there: a device may have got a part of it.
+        Raises InvalidRequest.
+        """
+        booked = None
+        if self.ledger is not None:
+            name = " and ".join(column.name for column in columns.private)
+            booked = account.book(self.ledger, self.person, name, given, self.target.name)
+        is_device = self.target.exists() and not self.target.is_file()
+        try:
+            write_output(self.sidecar, report)
+            try:
+                write_output(self.target, content, private=private)
+            except BaseException:
+                if not self.target.exists():
+                    self.sidecar.unlink(missing_ok=True)
+                raise
+        except InvalidRequest:
+            if booked is not None and not is_device:
+                booked.withdraw()
+            raise
+        if booked is None:
+            return [], {}
+        if self.ledger and others_can_read(self.ledger):
+            err.print(f"Warning: other users can read the ledger {self.ledger.name}.")
+        return booked.words, booked.own
 
 
 def privatise_noise(**given: Any) -> Report:
@@ -152,13 +233,18 @@ def privatise_channel(**given: Any) -> Report:
     return _privatised("channel", "range", "epsilon", **given)
 
 
+_RUN = (
+    "source", "target", "person", "ledger", "insecure_seed", "id", "copy", "overwrite", "header", "multiline",
+    "local_neighbours",
+)  # fmt: skip
+
+
 def _privatised(
-    kind: str, *needed: str, column: str, mechanism: Path | None, clip: bool, raw: bool, **given: Any
+    kind: str, *needed: str, column: str, mechanism: Path | None, clip: str | None, raw: bool, **given: Any
 ) -> Report:
     """A column through the mechanism of a file, or the best of a family. kind: of both; needed: the options that its
     request must have."""
-    files = {name: given.pop(name) for name in ("source", "target", "person", "ledger", "insecure_seed")}
-    run = Publication({"mechanism": mechanism}, **files)
+    run = Publication({"mechanism": mechanism}, **{name: given.pop(name) for name in _RUN})
     return _through(run, kind, column, _saved_or_best(kind, mechanism, needed, present(given), raw=raw), clip)
 
 
@@ -182,14 +268,14 @@ def _saved_or_best(
     return lambda: designed_for_column(best.designed(request))
 
 
-def _through(run: Publication, kind: str, column: str, read: Callable[[], ColumnMechanism], clip: bool) -> Report:
+def _through(run: Publication, kind: str, column: str, read: Callable[[], ColumnMechanism], clip: str | None) -> Report:
     """A column published through a mechanism."""
-    from workbench.io.csv_column import CsvColumn
     from workbench.privacy.column_release import Rows
 
     subject = read()
-    table = CsvColumn.read(run.source, column)
-    rows = Rows.read(table, subject, clip=clip)
+    columns = run.read([column])
+    rows = Rows.read(columns.private[0], subject, clip=clip)
+    cost = subject.cost(rows.domain)
     claim = subject.claim
     report = {
         "column": column,
@@ -199,15 +285,12 @@ def _through(run: Publication, kind: str, column: str, read: Callable[[], Column
         "claim": claim.to_dict() if claim else None,
         "pure_epsilon": subject.pure_epsilon,
         "expected_error": subject.expected_error,
-        "clip": clip,
+        "clip": clip is not None,
         "words": [*subject.words, *rows.words],
     }
     drawn = subject.mechanism.publish(rows.values, insecure_seed=run.insecure_seed)
-    lines = [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped else []
-    notion = claim.notion.name if claim else "none"
-    return run.published(
-        [table], rows.given, [drawn], (subject.budget, notion), report, lines, {"clipped_rows": rows.clipped}
-    )
+    lines = [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped and clip else []
+    return run.published(columns, rows.given, [drawn], cost, report, lines, {"clipped_rows": rows.clipped})
 
 
 def privatise_labels(
@@ -229,17 +312,17 @@ def privatise_labels(
     states the budgets, the method, its outputs, expected error and bias; all of it is safe to publish. A new OUT.csv
     that copies other columns is readable by its owner only.
     """
-    from workbench.io.csv_column import CsvColumn
     from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
-    from workbench.privacy.column_release import PrivacyBudget
+    from workbench.privacy.column_release import RowCost
+    from workbench.privacy.privacy_budget import PrivacyBudget
 
     run = Publication({"labels": labels}, **files, protected="Label DP protects the labels only")
     InvalidRequest.unless_among(_LABEL_METHODS, "method", method)
     if method == "unbiased" and loss != "squared":
         must("loss", "squared where method is unbiased", repr(loss))
-    table = CsvColumn.read(run.source, column)
-    given = table.numbers()
-    known, values = _labels(table, given, labels, snap)
+    columns = run.read([column])
+    given = columns.private[0].numbers()
+    known, values = _labels(columns.private[0], given, labels, snap)
     from workbench.families.api import design
     from workbench.families.labels.problem import best_bins
     from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer
@@ -271,10 +354,14 @@ def privatise_labels(
         ("labels", f"{report['labels']}, {report['label_set']}"),
         ("outputs", outputs),
     ]
-    return run.published([table], given, [release.labels], (PrivacyBudget(release.epsilon), "pure"), report, lines)
+    budget = PrivacyBudget(release.epsilon)
+    cost = RowCost(budget, budget, False, "the label set", "pure")
+    return run.published(columns, given, [release.labels], cost, report, lines)
 
 
-def _labels(table: CsvColumn, given: NDArray[Any], labels: str | None, snap: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+def _labels(
+    column: CsvColumn, given: NDArray[Any], labels: str | None, snap: bool
+) -> tuple[NDArray[Any], NDArray[Any]]:
     """The label set, and the labels of the rows. Raises InvalidRequest where a row has none of the set."""
     import numpy as np
 
@@ -288,5 +375,5 @@ def _labels(table: CsvColumn, given: NDArray[Any], labels: str | None, snap: boo
     if snap:  # 0.3 is 0.30000000000000004 among computed labels, and not the label below it
         below = np.maximum(np.searchsorted(known, given, side="right") - 1, 0)
         positions = np.where(positions < 0, below, positions)
-    table.refuse(positions < 0, f"one of the {known.size} labels", "--snap clips and rounds down")
+    column.refuse(positions < 0, f"one of the {known.size} labels", "--snap clips and rounds down")
     return known, known[positions]

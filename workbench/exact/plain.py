@@ -47,6 +47,28 @@ def plain_numbers(values: Any, name: str, constraint: str = "finite numbers", *,
         return must(name, constraint, type(values).__name__)
 
 
+def kept_numbers(values: Any, name: str, constraint: str = "finite numbers") -> tuple[Vector, NDArray[Any]]:
+    """Finite numbers as floats, and entry by entry as they were handed in, for `exact_number`.
+
+    NumPy makes doubles of a list in which one number is a float, and two integers beyond 2^53 may then be one double:
+    noise would be added to another number than was meant. Raises InvalidRequest.
+    """
+    floats = plain_numbers(values, name, constraint, column=True)
+    if not np.isfinite(floats).all():
+        must(name, constraint, values)
+    listed = isinstance(values, (list, tuple))
+    kept = np.array(values, dtype=object) if listed else plain_array(values, name, constraint, column=True)
+    if kept.shape != floats.shape:
+        must(name, constraint, type(values).__name__)
+    return floats, kept.astype(np.int64) if kept.dtype.kind == "b" else kept
+
+
+def exact_number(value: Any) -> Fraction:
+    """A number as it is; a float means the decimal it shows. Raises InvalidRequest beyond 5000 digits."""
+    number = rational(int(value) if isinstance(value, (bool, np.bool_)) else value)
+    return must("every number", "a decimal within 5000 digits", value) if number is None else number
+
+
 def finite_numbers(values: Any, name: str, constraint: str = "finite numbers") -> Vector:
     """`plain_numbers`, all finite. Raises InvalidRequest."""
     array = plain_numbers(values, name, constraint)

@@ -1,12 +1,25 @@
-"""One numeric column of a CSV file, in and out, each bad cell named by its row."""
+"""Columns of a CSV file, in and out, each bad cell named by its line.
+
+Whether the first row is a header is decided from how the columns are asked for and from that row alone:
+
+    asked for by a name of the first row     a header; where every cell of the row could be a value, it must be said
+    asked for by number                      a header where the cell there is a text that is no number, none where
+                                             every cell could be a value, and what is neither must be said
+
+A name in the first row that is also the number of a column must be said as well: a header that is taken for a row is a
+person who does not exist, and a row that is taken for a header is published as it is.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
+import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +28,13 @@ import numpy.typing as npt
 
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Flags, Vector
-from workbench.io.files import is_name, lines_of, read_rows
+from workbench.exact.numbers import rational
+from workbench.io.files import is_number, read_rows
+
+_MISSING = frozenset(("na", "n/a", "n.a.", "null", "none", "nil", "missing", "nan"))
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_GROUPED = re.compile(r"\d[,'\s\xa0\u202f]\d")  # a decimal comma, or digits in groups
+_SHORT_INTEGER = 18  # Integers of fewer digits are read without the general parser.
 
 
 def _number(cell: str) -> float:
@@ -26,37 +45,71 @@ def _number(cell: str) -> float:
         return math.nan
 
 
-@dataclass(frozen=True)
-class CsvColumn:
-    """One column of a UTF-8 CSV file, read whole with the rest of it.
+def _exact(cell: str) -> int | Fraction | None:
+    """The number a cell spells as it is written; None for one of more than 5000 digits."""
+    digits = cell.strip()
+    if len(digits) < _SHORT_INTEGER and digits.removeprefix("-").isdecimal():
+        return int(digits)
+    return rational(cell)
 
-    file: its name; rows: all cells; at: the index of the column; header: whether the first row is one.
+
+def _could_be_value(cell: str) -> bool:
+    """Whether a cell of the first row may be a value, in whatever notation, or a missing one."""
+    text = cell.strip()
+    return is_number(text) or text.lower() in _MISSING or not any(map(str.isalpha, text))
+
+
+@dataclass(frozen=True)
+class CsvTable:
+    """All cells of a UTF-8 CSV file.
+
+    Attributes:
+        file: its name.
+        rows: all rows, of one width.
+        lines: the line of the file in which each row begins.
+        header: whether the first row holds names.
+        multiline: whether cells may hold line breaks.
     """
 
     file: str
     rows: list[list[str]]
-    at: int
+    lines: list[int]
     header: bool
+    multiline: bool = False
 
     @classmethod
-    def read(cls, path: Path, column: str | None = None) -> CsvColumn:
-        """column: a name in the header, or the number of the column counted from 1; may be None when there is only one.
+    def read(
+        cls, path: Path | str, columns: Sequence[str | None], *, header: bool | None = None, multiline: bool = False
+    ) -> tuple[CsvTable, list[CsvColumn]]:
+        """The table, and the columns that are asked for.
 
-        The first row is a header when its cell in the chosen column begins with a letter and spells no number (nan and
-        inf are numbers). Raises InvalidRequest for an unreadable or empty file, an unknown column and a row of another
-        width (an empty line before the last row included), CorruptFile for a file that is too large or no CSV.
+        Args:
+            path: of the file.
+            columns: names in the header, or numbers counted from 1; None stands for the only column.
+            header: whether the first row holds names; None: see the module's text.
+            multiline: accept line breaks inside quoted cells.
+
+        Raises:
+            InvalidRequest: for an unreadable or empty file, an unknown column, rows of several widths, and a first row
+                that may be a header or not.
+            CorruptFile: for a file that is too large or no CSV.
         """
-        rows, path = read_rows(path), Path(path)
+        rows, lines = read_rows(path, multiline=multiline)
+        file = Path(path).name
         if not rows:
-            must("input", "a CSV file with at least one number", f"{path.name}, which is empty")
-        at, header = locate(rows[0], column, path.name)
-        table = cls(path.name, rows, at, header)
+            must("input", "a CSV file with at least one number", f"{file}, which is empty")
+        if not rows[0]:
+            must(f"line 1 of {file}", "a row of cells", "an empty line")
+        _refuse_separator(rows[0], file)
+        for row, line in zip(rows, lines, strict=True):
+            if len(row) != len(rows[0]):
+                got = f"{len(row)} cells" if row else "an empty line"
+                must(f"line {line} of {file}", f"{len(rows[0])} cells wide", got)
+        positions, has_header = _locate(rows[0], columns, header, file)
+        table = cls(file, rows, lines, has_header, multiline)
         if not table.body:
-            must("input", "a CSV file with at least one number", f"{path.name}, which has only a header")
-        for index, row in enumerate(table.body):
-            if len(row) != table.width:
-                must(table.line(index), f"{table.width} cells wide", f"{len(row)} cells")
-        return table
+            must("input", "a CSV file with at least one number", f"{file}, which has only a header")
+        return table, [CsvColumn(table, at) for at in positions]
 
     @property
     def body(self) -> list[list[str]]:
@@ -64,24 +117,68 @@ class CsvColumn:
         return self.rows[1:] if self.header else self.rows
 
     @property
+    def broken(self) -> int:
+        """How many cells hold line breaks."""
+        return sum("\n" in cell or "\r" in cell for row in self.rows for cell in row) if self.multiline else 0
+
+    @property
     def width(self) -> int:
         """The number of columns."""
         return len(self.rows[0])
 
-    @property
-    def name(self) -> str:
-        """The column's name in the header, or its number."""
-        return self.rows[0][self.at].strip() if self.header else f"column {self.at + 1}"
-
     def line(self, index: int) -> str:
         """What a message calls a row of the body: its line in the file."""
-        return f"line {1 + lines_of(self.rows[: index + self.header])} of {self.file}"
+        return f"line {self.lines[index + self.header]} of {self.file}"
+
+    def with_columns(self, kept: Sequence[int], numbers: dict[int, npt.NDArray[Any]]) -> list[list[str]]:
+        """The cells of some columns in their order, numbers (rows,) in place of those of a column."""
+        columns = []
+        for at in sorted({*kept, *numbers}):
+            name = [self.rows[0][at]] if self.header else []
+            column = map(repr, whole_as_integers(numbers[at])) if at in numbers else (row[at] for row in self.body)
+            columns.append([*name, *column])
+        return [list(row) for row in zip(*columns, strict=True)]
+
+
+@dataclass(frozen=True)
+class CsvColumn:
+    """One column of a table. at: its index."""
+
+    table: CsvTable
+    at: int
+
+    @classmethod
+    def read(cls, path: Path | str, column: str | None = None) -> CsvColumn:
+        """The column of a file by its name or number; None stands for the only one. Errors as `CsvTable.read`."""
+        return CsvTable.read(path, [column])[1][0]
+
+    @property
+    def name(self) -> str:
+        """Its name in the header, or its number."""
+        return self.table.rows[0][self.at].strip() if self.table.header else f"column {self.at + 1}"
+
+    @property
+    def cells(self) -> list[str]:
+        """The texts below the header."""
+        return [row[self.at] for row in self.table.body]
 
     def numbers(self, largest: float = sys.float_info.max) -> Vector:
         """The column as finite numbers; shape (rows,). largest: a public bound on their size. Raises InvalidRequest."""
-        values = np.array([_number(row[self.at]) for row in self.body])
+        values = np.array([_number(cell) for cell in self.cells])
+        wrong = ~(np.abs(values) <= largest)
+        grouped = any(_GROUPED.search(self.cells[row]) for row in np.flatnonzero(wrong)[:1].tolist())
+        more = "write 1234.5 without separators of thousands or decimal commas" if grouped else ""
         bound = "" if largest == sys.float_info.max else f", at most {largest:.6g} in size"
-        self.refuse(~(np.abs(values) <= largest), f"a finite number{bound}")
+        self.refuse(wrong, f"a finite number{bound}", more)
+        return values
+
+    def exact_numbers(self) -> npt.NDArray[np.object_]:
+        """The finite numbers of the column as they are written, integers and Fractions; shape (rows,). Raises
+        InvalidRequest."""
+        self.numbers()
+        values = np.empty(len(self.table.body), dtype=object)
+        values[:] = [_exact(cell) for cell in self.cells]
+        self.refuse(np.array([value is None for value in values]), "a decimal within 5000 digits")
         return values
 
     def refuse(self, wrong: Flags, constraint: str, more: str = "") -> None:
@@ -90,15 +187,9 @@ class CsvColumn:
         if bad.size:
             first, rows = int(bad[0]), f"{bad.size} such rows" if bad.size > 1 else ""
             aside = "; ".join(filter(None, (rows, more)))
-            got = repr(self.body[first][self.at][:60]) + (f" ({aside})" if aside else "")
-            column = self.name if self.header else self.at + 1
-            raise InvalidRequest(f"{self.line(first)}, column {column}, must be {constraint}. Got {got}.")
-
-    def with_numbers(self, values: npt.NDArray[Any]) -> list[list[str]]:
-        """All cells, with other numbers (rows,) in the column, whole ones without a point."""
-        cells = map(repr, whole_as_integers(values))
-        body = [[*row[: self.at], cell, *row[self.at + 1 :]] for row, cell in zip(self.body, cells, strict=True)]
-        return [self.rows[0], *body] if self.header else body
+            got = repr(self.table.body[first][self.at][:60]) + (f" ({aside})" if aside else "")
+            column = self.name if self.table.header else self.at + 1
+            raise InvalidRequest(f"{self.table.line(first)}, column {column}, must be {constraint}. Got {got}.")
 
 
 def csv_bytes(rows: list[list[str]]) -> bytes:
@@ -118,31 +209,75 @@ def whole_as_integers(values: npt.NDArray[Any]) -> list[Any]:
     return [int(v) if isinstance(v, float) and v.is_integer() else v for v in values.tolist()]
 
 
-def locate(first: list[str], column: str | None, name: str) -> tuple[int, bool]:
-    """(the index of the chosen column, whether the first row of the file is a header). Raises InvalidRequest."""
-    at = _place(first, column, name)
-    return at, is_name(first[at])
+def two_names(text: str, path: Path) -> list[str]:
+    """The names of two columns in a text such as "x,y", where a name that holds a comma is quoted, or is one of the
+    first row. Raises InvalidRequest."""
+    first = [cell.strip() for cell in (read_rows(path).cells or [[]])[0]]
+    names = [part.strip() for part in next(csv.reader([text], skipinitialspace=True))]
+    if len(names) > 2:
+        parts = [part.strip() for part in text.split(",")]
+        pairs = ([",".join(parts[:k]), ",".join(parts[k:])] for k in range(1, len(parts)))
+        known = [pair for pair in pairs if all(name in first or _is_position(name, len(first)) for name in pair)]
+        names = known[0] if len(known) == 1 else names
+    if len(names) != 2 or not all(names):
+        must("columns", "two columns, such as x,y (quote a name that holds a comma)", repr(text))
+    return names
 
 
-def _place(head: list[str], column: str | None, name: str) -> int:
-    """The index of the chosen column in the first row."""
+def _refuse_separator(first: list[str], file: str) -> None:
+    """Refuse a file of one column whose first line holds another separator. Raises InvalidRequest."""
+    used = [words for mark, words in _SEPARATORS.items() if len(first) == 1 and mark in first[0]]
+    if used:
+        must("input", "a CSV file with commas between its cells", f"{file}, whose cells are separated by {used[0]}")
+
+
+def _is_position(column: str, width: int) -> bool:
+    """Whether a text is the number of a column, counted from 1."""
+    return column.isascii() and column.isdecimal() and len(column) < 10 and 1 <= int(column) <= width
+
+
+def _locate(first: list[str], columns: Sequence[str | None], header: bool | None, file: str) -> tuple[list[int], bool]:
+    """(the index of every chosen column, whether the first row is a header). Raises InvalidRequest."""
+    names = [] if header is False else [cell.strip() for cell in first]
+    positions = [_position(column, names, len(first), file) for column in columns]
+    if header is None:
+        by_name = [column for column in columns if column is not None and column.strip() in names]
+        both = next((column for column in by_name if _is_position(column.strip(), len(first))), None)
+        values = [*map(_could_be_value, first)]
+        if both is not None:
+            _say_header(f"{file}, in which {both} is a name of the first row and the number of a column")
+        if by_name and all(values):
+            _say_header(f"{file}, of whose first row every cell could be a value")
+        chosen = {values[at] for at in positions}
+        if not by_name and chosen != {False} and not all(values):
+            _say_header(f"{file}, whose first row is {','.join(first)[:60]}")
+        header = bool(by_name) or chosen == {False}
+    return positions, header
+
+
+def _say_header(got: str) -> None:
+    """Refuse a first row that may be a header or not. Raises InvalidRequest."""
+    must("input", "given with --header or --no-header, which says whether its first row holds names", got)
+
+
+def _position(column: str | None, names: list[str], width: int, file: str) -> int:
+    """The index of a chosen column. names: of the first row, none where it is no header. Raises InvalidRequest."""
     if column is None:
-        if len(head) != 1:
-            must("column", f"given for {name}, which has {len(head)} columns", "none")
+        if width != 1:
+            must("column", f"given for {file}, which has {width} columns", "none")
         return 0
     if not isinstance(column, str):
         must("column", "a name, or a number from 1 as text", repr(column))
-    names = [cell.strip() for cell in head]
-    same = [str(at) for at, cell in enumerate(names, 1) if cell == column.strip()]
+    wanted = column.strip()
+    same = [str(at) for at, name in enumerate(names, 1) if name == wanted]
     if len(same) == 1:
         return int(same[0]) - 1
-    if column.isascii() and column.isdecimal() and len(column) < 10 and 1 <= int(column) <= len(head):
-        return int(column) - 1
+    if _is_position(wanted, width):
+        return int(wanted) - 1
     if same:
-        must("column", f"one of {' and '.join(same)}, by number: {name} has {len(same)} columns {column}", column)
-    raise InvalidRequest(
-        f"column must be a column of {name}: one of {', '.join(names)}, or 1 to {len(head)}. Got {column!r}."
-    )
+        must("column", f"one of {' and '.join(same)}, by number: {file} has {len(same)} columns {column}", column)
+    known = f"one of {', '.join(names)}, or 1 to {width}" if names else f"1 to {width}, as it has no header"
+    raise InvalidRequest(f"column must be a column of {file}: {known}. Got {column!r}.")
 
 
 def column_text(name: str, values: Vector) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import json
 import math
 import os
@@ -12,7 +10,7 @@ import re
 import stat
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from decimal import Decimal
 from fractions import Fraction
@@ -21,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from workbench.errors import CorruptFile, InvalidRequest, must
+from workbench.io.csv_rows import CsvRows, split_rows
 
 PICTURES = ("png", "svg", "pdf")  # files of a figure
 LIMIT = 16 << 20  # bytes; a mechanism of 10^5 masses is a tenth of that
@@ -234,27 +233,17 @@ def read_text(path: Path | str, limit: int = LIMIT, name: str = "file") -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise CorruptFile(f"{Path(path).name} is not UTF-8 text (byte {error.start}).") from None
+        other = ", but UTF-16: save it as UTF-8" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
+        raise CorruptFile(f"{Path(path).name} is not UTF-8 text (byte {error.start}){other}.") from None
 
 
-def read_rows(path: Path | str, name: str = "input") -> list[list[str]]:
+def read_rows(path: Path | str, name: str = "input", *, multiline: bool = False) -> CsvRows:
     """The rows of a CSV file in UTF-8, with or without a byte order mark, but for empty lines at its end.
 
-    Raises InvalidRequest, CorruptFile.
+    multiline: accept line breaks inside quoted cells. Raises InvalidRequest, CorruptFile.
     """
     text = read_text(path, CSV_LIMIT, name).removeprefix("\ufeff")
-    try:
-        rows = list(csv.reader(io.StringIO(text, newline="")))
-    except csv.Error as error:
-        raise CorruptFile(f"{Path(path).name} is not a CSV file: {error}.") from None
-    while rows and len(rows[-1]) < 2 and not "".join(rows[-1]).strip():
-        rows.pop()
-    return rows
-
-
-def lines_of(rows: Iterable[Sequence[str]]) -> int:
-    """How many lines of a CSV file some rows fill: a quoted cell may go on over several."""
-    return sum(1 + sum(c.count("\n") + c.count("\r") - c.count("\r\n") for c in row) for row in rows)
+    return split_rows(text, Path(path).name, multiline=multiline)
 
 
 class Cell(str):
@@ -270,13 +259,11 @@ def read_table(path: Path | str, name: str = "input", *, header: bool = False) -
     CorruptFile.
     """
     table = []
-    line = 1
-    for row in read_rows(path, name):
+    for row, line in zip(*read_rows(path, name, multiline=True), strict=True):
         cells = [Cell(cell.strip()) for cell in row]
         for column, cell in enumerate(cells, 1):
             cell.place = f"line {line}, column {column} of {Path(path).name}"
         table += [cells] if any(cells) else []
-        line += lines_of([row])
     numbers = [[is_number(cell) for cell in row] for row in table]
     named = len(table) > 1 and not any(numbers[0]) and any(all(column) for column in zip(*numbers[1:], strict=False))
     return table[1:] if named and not header else table

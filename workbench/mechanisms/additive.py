@@ -168,6 +168,14 @@ class AdditiveNoise(ShownMechanism):
         n = self.question.order - 1
         return ColumnInputs("noise", 0.0, float(n), f"an integer in 0..{n}", True) if self.question.scalar else None
 
+    def over_domain(self, low: Fraction, high: Fraction) -> AdditiveNoise:
+        """The same noise where every two answers from low to high are neighbours; itself where they are."""
+        widest = math.floor(high) - math.ceil(low)
+        shifts = {shift % self.question.order for k in range(1, widest + 1) for shift in (k, -k)}
+        if {(shift,) for shift in shifts} <= {*self.question.differences}:
+            return self
+        return AdditiveNoise(ModuloNoise(self.question.order - 1, max_shift=widest), self.masses)
+
     @property
     def column_cautions(self) -> tuple[str, ...]:
         """That answers which differ otherwise are no neighbours."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
+from workbench.exact.plain import exact_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
@@ -59,7 +60,7 @@ class AffineSampler:
         piece = np.searchsorted(self.cuts, x, side="right")
         if given is not None:  # floats keep the order of any other input and the knots
             for at in np.flatnonzero(x == self.lefts[piece]).tolist():
-                piece[at] = min(max(bisect_right(self.knots, Fraction(given[at])), 1), self.lefts.size) - 1
+                piece[at] = min(max(bisect_right(self.knots, exact_number(given[at])), 1), self.lefts.size) - 1
         ahead = (x - self.lefts[piece]) * self.scales[piece] - first  # t 2^8 - w: U < t when >= 1, not when <= 0
         right = ahead >= 0.5
         near = np.flatnonzero((ahead > -self.slack) & (ahead < 1 + self.slack))
@@ -71,8 +72,8 @@ class AffineSampler:
             for i in np.flatnonzero((further > -slack) & (further < 1 + slack)).tolist():
                 at = int(near[i])
                 word = int(first[at]) * _WORD + int(more[i])
-                of, at_input = int(piece[at]), x if given is None else given
-                known = Fraction(at_input[at])
+                of = int(piece[at])
+                known = Fraction(x[at]) if given is None else exact_number(given[at])
                 if given is None and x[at] == self.lefts[of]:
                     known = self.knots[of]
                 right[at] = self._below(known, of, word)

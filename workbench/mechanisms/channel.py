@@ -23,7 +23,14 @@ from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.numbers import Rationals, exp_bounds
 from workbench.exact.objects import Pair, Pairs, Record
-from workbench.exact.plain import finite_table, is_whole, plain_list, plain_numbers, truth, whole_number
+from workbench.exact.plain import (
+    finite_table,
+    is_whole,
+    kept_numbers,
+    plain_list,
+    truth,
+    whole_number,
+)
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.records import column_records, law_record, listed, read_columns, read_law, refuse, take
@@ -209,8 +216,14 @@ class Channel(ShownMechanism):
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
         """One draw for each of many inputs, numbers, independently. Raises InvalidRequest for what is no input."""
-        present, which = np.unique(plain_numbers(values, "inputs", column=True).reshape(-1), return_inverse=True)
-        laws = [self.law(x) for x in present.tolist()]
+        kept = kept_numbers(values, "inputs")[1].reshape(-1)
+        if kept.dtype.kind == "O":
+            rows = {x: row for row, x in enumerate(sorted({*kept}))}
+            which = np.array([rows[x] for x in kept], dtype=np.int64)
+            laws = [self.law(x) for x in rows]
+        else:
+            present, which = np.unique(kept, return_inverse=True)
+            laws = [self.law(x) for x in present.tolist()]
         return self.outputs[Sampler(laws, source).draw_from(which) if laws else []]
 
     @property

@@ -10,6 +10,7 @@ sensitivity, and an atom beside them.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -200,6 +201,19 @@ class LineNoise(ShownMechanism):
             raise InvalidRequest(OWN_LOSSES)
         return self.loss(name)
 
+    @abstractmethod
+    def within(self, distance: Any) -> LineNoise:
+        """The same noise on answers at most so far apart."""
+
+    def over_domain(self, low: Fraction, high: Fraction) -> LineNoise:
+        """The same noise where every two answers from low to high are neighbours; itself where they are."""
+        width = high - low
+        return self if width <= self.question.sensitivity else self.within(width)
+
+    def steps_between(self, low: Fraction, high: Fraction) -> int:
+        """How many steps between neighbours lead from any answer to any other."""
+        return math.ceil((high - low) / self.question.sensitivity)
+
     @property
     def column_cautions(self) -> tuple[str, ...]:
         """That numbers further apart than the sensitivity are no neighbours."""
@@ -346,7 +360,7 @@ class AdditiveIntegerNoise(LineNoise):
 
     def within(self, distance: int) -> AdditiveIntegerNoise:
         """The same noise on answers at most so far apart."""
-        return AdditiveIntegerNoise(IntegerNoise(distance, self.question.clamp), self.noise)
+        return AdditiveIntegerNoise(IntegerNoise(int(distance), self.question.clamp), self.noise)
 
     def published_error(self) -> dict[str, float] | None:
         """Of unclamped noise; clamped it depends on the answer."""

@@ -242,6 +242,9 @@ class ColumnPublisher(Mechanism, Protocol):
     def column_cautions(self) -> tuple[str, ...]:
         """Sentences on the numbers between which the budget does not hold."""
 
+    def over_domain(self, low: Fraction, high: Fraction) -> Any:
+        """The mechanism where every two numbers from low to high are neighbours; itself where they are already."""
+
     def published_error(self) -> dict[str, float] | None:
         """What a published number is off by, in words; None where the expected loss on every input says it."""
 

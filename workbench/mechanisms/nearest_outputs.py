@@ -40,6 +40,7 @@ from workbench.exact.arrays import Positions, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ONE, ZERO, Rationals, exact, nearest_float
 from workbench.exact.objects import Record
+from workbench.exact.plain import exact_number
 from workbench.exact.random_source import Source
 from workbench.io.records import RATIO, RATIOS, WHOLE, RecordForm
 from workbench.mechanisms.mechanism import (
@@ -199,7 +200,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         at = np.where(kept, first + source.below(own, x.size), source.below(m, x.size))
         if self.direct:
             whole = np.flatnonzero(source.bernoulli(*self.direct.as_integer_ratio(), x.size))
-            at[whole] = [m + self.step_of(Fraction(given[k])) for k in whole.tolist()]
+            at[whole] = [m + self.step_of(exact_number(given[k])) for k in whole.tolist()]
         return np.asarray(self.outputs[at])
 
     @property
@@ -278,7 +279,7 @@ def _below(cuts: Rationals, x: Vector, given: NDArray[Any]) -> Positions:
     rounded = np.array([nearest_float(cut) for cut in cuts])
     first = np.searchsorted(rounded, x, side="right")
     for k in np.flatnonzero(first > np.searchsorted(rounded, x)).tolist():
-        first[k] = bisect_right(cuts, Fraction(given[k]))
+        first[k] = bisect_right(cuts, exact_number(given[k]))
     return first
 
 

@@ -32,7 +32,7 @@ from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Rationals, exact, nearest_float, positive, round_down, round_up
 from workbench.exact.objects import Record
-from workbench.exact.plain import plain_list
+from workbench.exact.plain import kept_numbers, plain_list
 from workbench.exact.random_source import Source
 from workbench.io.plain_figures import Figure
 from workbench.io.records import LAWS, RATIOS, RecordForm
@@ -169,22 +169,31 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def sample(self, x: ArrayLike, *, clip: bool = False, insecure_seed: int | None = None) -> Any:
         """Publish every number of x independently, from the exact law at each, with randomness of the system.
 
-        x: numbers in the range; clip: numbers outside are brought inside.
+        x: numbers in the range, integers and fractions exact at any size; clip: numbers outside are brought inside.
         insecure_seed: a repeatable draw, for experiments only. Returns a float for a scalar, else an array of x's
         shape. Raises InvalidRequest.
         """
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
-        drawn = AffineSampler(self.knots, self.ends, Source(insecure_seed)).draw(values, self.outputs)
+        sampler = AffineSampler(self.knots, self.ends, Source(insecure_seed))
+        kept = kept_numbers(x, "x")[1]
+        if kept.dtype.kind == "f":
+            drawn = sampler.draw(values, self.outputs)
+        else:
+            drawn = self.outputs[sampler.positions(values.reshape(-1), kept.reshape(-1))].reshape(values.shape)
         return float(drawn) if drawn.ndim == 0 else drawn
 
     publish = sample
     column_cautions = ()  # every two inputs are neighbours
 
+    def over_domain(self, low: Fraction, high: Fraction) -> PiecewiseAffine:
+        """Itself: every two inputs are neighbours."""
+        return self
+
     @property
     def column_inputs(self) -> ColumnInputs:
         """The numbers from the first knot to the last."""
         low, high = float(self.knots[0]), float(self.knots[-1])
-        return ColumnInputs("quantizer", low, high, f"in [{low:g}, {high:g}]", False)
+        return ColumnInputs("quantizer", low, high, f"in [{low:g}, {high:g}]", False, exact=True)
 
     def published_error(self) -> None:
         """None: it depends on the input."""

@@ -24,13 +24,14 @@ from workbench.data.tolerance import numbers_in, threshold_tolerance
 from workbench.errors import must
 from workbench.exact.arrays import Flags
 from workbench.exact.distribution import over_common
-from workbench.exact.numbers import Rationals, exact, number_where
+from workbench.exact.numbers import Rationals, exact, nearest_float, number_where
 from workbench.exact.objects import Pair, Pairs
 from workbench.io.files import read_table, spelled
 
 Table: TypeAlias = NDArray[np.object_]
 
 NORMS = ("L1", "L2", "Linf")
+LARGEST = 10**150  # The size of a coordinate.
 _MOST = 4_000  # places
 _BUDGET, _LOSS = 40, 60  # bits of a distance that is no rational
 
@@ -82,6 +83,8 @@ class Plane:
         numbers, self.unit = over_common([c for point in (*first, *second) for c in point])
         coordinates = np.array(numbers, dtype=object).reshape(-1, 2)
         largest = max(map(abs, numbers), default=0)
+        if largest > LARGEST * self.unit:  # Distances and their squares are then beyond doubles.
+            must("places", f"of coordinates of size at most {LARGEST:.0e}", nearest_float(Fraction(largest, self.unit)))
         if largest < 1 << 29:  # squares of differences fit into 64 bits
             coordinates = coordinates.astype(np.int64)
         self.norm = norm

@@ -28,6 +28,7 @@ the coin u < t has probability t (`workbench.mechanisms.affine_sampler`).
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -116,6 +117,14 @@ class RangeMechanism(RangePublisher, Channel):
 
     def _draw(self, x: Vector, given: NDArray[Any], source: Source) -> NDArray[np.float64]:
         return np.asarray(self.outputs[AffineSampler(self.ends, self.on_reals.ends, source).positions(x, given)])
+
+    def over_domain(self, low: Fraction, high: Fraction) -> Any:
+        """The same rows where every two are neighbours; itself where they are."""
+        return self if self.neighbours is None else Channel(self.rows)
+
+    def steps_between(self, low: Fraction, high: Fraction) -> int:
+        """How many steps between neighbours lead from any answer to any other."""
+        return math.ceil((high - low) / self.sensitivity)
 
     @property
     def column_cautions(self) -> tuple[str, ...]:

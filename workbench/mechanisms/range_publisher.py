@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from workbench.errors import must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Rationals
+from workbench.exact.plain import kept_numbers
 from workbench.exact.random_source import Source
 from workbench.mechanisms.mechanism import ColumnInputs
 
@@ -26,25 +28,26 @@ class RangePublisher:
         raise NotImplementedError
 
     def publish(self, answers: ArrayLike, *, insecure_seed: int | None = None) -> NDArray[np.float64]:
-        """One draw for each of many answers, clamped into the range, independently. answers: (n,) finite doubles or
-        Fractions. Shape (n,). Raises InvalidRequest."""
+        """One draw for each of many answers, clamped into the range, independently. answers: (n,) finite numbers,
+        exact, a float being the decimal it shows. Shape (n,). Raises InvalidRequest."""
         return self.sample(answers, Source(insecure_seed))
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.float64]:
         """The same. source: of randomness, the system's by default."""
-        given = np.asarray(values)
-        x = given.astype(float)
-        if given.ndim != 1 or not np.isfinite(x).all():
+        x, given = kept_numbers(values, "answers", "finite numbers, one for each row")
+        if x.ndim != 1:
             must("answers", "finite numbers, one for each row", repr(values))
-        given = x if given.dtype.kind in "bf" else given  # no Fraction is made of a float32
         return self._draw(np.clip(x, float(self.ends[0]), float(self.ends[-1])), given, source or Source())
+
+    def over_domain(self, low: Fraction, high: Fraction) -> Any:
+        """The mechanism where every two numbers from low to high are neighbours: itself."""
+        return self
 
     @property
     def column_inputs(self) -> ColumnInputs:
         """The numbers of the range, of which none is wrong where all are neighbours."""
         low, high = float(self.ends[0]), float(self.ends[-1])
-        exact = getattr(self, "neighbours", ()) is not None
-        return ColumnInputs("channel", low, high, f"in [{low:g}, {high:g}]", False, exact=exact)
+        return ColumnInputs("channel", low, high, f"in [{low:g}, {high:g}]", False, exact=True)
 
     def published_error(self) -> None:
         """None: it depends on the answer."""

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -31,7 +30,7 @@ from workbench.exact.arrays import Vector
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ONE, ZERO, exact, positive, round_up
 from workbench.exact.objects import Record
-from workbench.exact.plain import plain_array, plain_numbers, whole_number
+from workbench.exact.plain import exact_number, kept_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import spelled
 from workbench.io.plain_figures import SEEN, Figure, lines, series
@@ -135,14 +134,12 @@ class AdditiveRealNoise(LineNoise):
         return self._published([answer] * int(count), source)
 
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> Vector:
-        """One draw for each of many true answers. answers: (n,) finite numbers, integers and fractions exact at any
-        size: rounded, neighbours could lie further apart. Raises InvalidRequest."""
-        given = plain_numbers(answers, "answers", column=True)
-        if given.ndim != 1 or not np.isfinite(given).all():
+        """One draw for each of many true answers. answers: (n,) finite numbers, exact at any size, a float being the
+        decimal it shows: rounded, neighbours could lie further apart. Raises InvalidRequest."""
+        floats, given = kept_numbers(answers, "answers", "a column of finite numbers")
+        if floats.ndim != 1:
             must("answers", "a column of finite numbers", answers)
-        kept = plain_array(answers, "answers", "a column of finite numbers", column=True)
-        listed = (kept if kept.dtype.kind in "biuO" else given).tolist()
-        return self._published([_exactly(value) for value in listed], Source(insecure_seed))
+        return self._published([*map(exact_number, given)], Source(insecure_seed))
 
     def _published(self, answers: list[Fraction], source: Source) -> Vector:
         count, grid, width = len(answers), self.question.grid, self.width
@@ -164,7 +161,8 @@ class AdditiveRealNoise(LineNoise):
     @property
     def column_inputs(self) -> ColumnInputs:
         """All finite numbers, but for the largest."""
-        return ColumnInputs("noise", -1e300, 1e300, "a number of size at most 1e300", False, bounded=False)
+        words = "a number of size at most 1e300"
+        return ColumnInputs("noise", -1e300, 1e300, words, False, bounded=False, exact=True)
 
     def within(self, distance: float) -> AdditiveRealNoise:
         """The same noise on answers at most so far apart, in whole cells."""
@@ -284,13 +282,6 @@ def _power(name: str) -> int:
     if name not in ("absolute", "squared"):
         must("objective", "absolute or squared for noise on the reals", name)
     return 1 if name == "absolute" else 2
-
-
-def _exactly(value: Any) -> Fraction:
-    """A plain number as it is; a float is a dyadic rational."""
-    if isinstance(value, np.integer):
-        return Fraction(int(value))
-    return Fraction(value if isinstance(value, (int, float, Fraction, Decimal)) else float(value))
 
 
 def _floor(start: Fraction, scale: Fraction, word: int, source: Source) -> int:

@@ -1,28 +1,17 @@
 """A column of data through a saved mechanism: which mechanism may be used, which rows fit it, what it all costs.
 
-Basic composition of several releases of the same people's data, and a ledger of releases:
-
-    one row of a person, M (ε, δ)-private     (ε, δ)
-    at most k rows of one person              (k ε, k δ)
-    releases 1..m of the same rows            (Σ k_i ε_i, Σ k_i δ_i)
-
-These sums hold for adaptive releases too, and are upper bounds; δ of PDP is a mass outside of which the loss is within
-ε, and adds up as well. Budgets per unit of distance add up among themselves. What has no ε and δ (zCDP, Rényi, GDP, a
-curve) is not added up here.
-
-A ledger is a private file beside the data (mode 600). It knows a column again by its name, or by the HMAC of its
-numbers under a key of its own: nothing about the data can be read from the files of a release.
+What a row costs has two numbers (`workbench.privacy.row_cost`): between neighbours, and between any two values. A
+release is entered in a ledger (`workbench.privacy.release_ledger`) at the second: no neighbour relation of
+numbers is one of people.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import secrets
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,113 +20,22 @@ from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import ONE, ZERO, jsonable, rational, round_up
+from workbench.exact.numbers import Interval, jsonable, round_up
 from workbench.exact.objects import Record
-from workbench.io.csv_column import CsvColumn, locate
-from workbench.io.files import named, parse_json, read_text, write_json
-from workbench.io.records import FLAG, RATIO, TEXT, RecordForm, many, optional, refuse
+from workbench.io.csv_column import CsvColumn
+from workbench.io.files import spelled
+from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import ColumnInputs, ColumnPublisher, for_reals
+from workbench.mechanisms.quantization import read_range
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
 from workbench.privacy.expected_error import expected_error
 from workbench.privacy.loading import read
-from workbench.privacy.notions.notion import decimal
+from workbench.privacy.privacy_budget import PrivacyBudget, budget_of, together
+from workbench.privacy.release_ledger import LedgerTerms, Release, ReleaseLedger
+from workbench.privacy.row_cost import RowCost, budget_of_steps, exact_budget, shown
 
-FORMAT, VERSION = "dp-workbench releases", 1
-
-
-@dataclass(frozen=True)
-class PrivacyBudget:
-    """(ε, δ) of one person's part in a release; ε None: unbounded. per_distance: ε is per unit of |x - x'|."""
-
-    epsilon: Fraction | None
-    delta: Fraction = ZERO
-    per_distance: bool = False
-
-    def __str__(self) -> str:
-        epsilon = "unbounded" if self.epsilon is None else decimal(self.epsilon)
-        unit = " per unit of distance" if self.per_distance else ""
-        return f"epsilon = {epsilon}{unit}" + (f", delta = {decimal(self.delta)}" if self.delta else "")
-
-
-def budget_of(claim: Claim) -> PrivacyBudget | None:
-    """ε and δ of a claim, the largest ε where neighbours have their own; None for a notion without them."""
-    if not claim.in_epsilon_delta:
-        return None
-    most = max(claim.epsilon.values()) if isinstance(claim.epsilon, Mapping) else claim.epsilon
-    return PrivacyBudget(most, claim.delta, claim.notion.per_distance)
-
-
-def together(budgets: Sequence[PrivacyBudget | None], rows: int = 1) -> PrivacyBudget | None:
-    """The sum of budgets, each for k rows of a person; None where one is unknown, or their units differ."""
-    known = [budget for budget in budgets if budget is not None]
-    units = {budget.per_distance for budget in known}
-    if len(known) < len(budgets) or len(units) > 1:
-        return None
-    finite = [budget.epsilon for budget in known if budget.epsilon is not None]
-    epsilon = sum(finite, ZERO) * rows if len(finite) == len(known) else None
-    return PrivacyBudget(epsilon, min(ONE, sum((budget.delta for budget in known), ZERO) * rows), any(units))
-
-
-_BUDGET = RecordForm("The budget", epsilon=optional(RATIO), delta=RATIO, per_distance=FLAG)
-_RELEASE = RecordForm(
-    "A release", column=TEXT, digest=TEXT, notion=TEXT, budget=optional(_BUDGET.of(PrivacyBudget)), output=TEXT
-)
-
-
-@dataclass(frozen=True)
-class Release:
-    """One release in a ledger: of which column, under which notion, what it costs (None: no ε and δ), written where.
-    Raises CorruptFile for a budget that is none."""
-
-    column: str
-    digest: str
-    notion: str
-    budget: PrivacyBudget | None
-    output: str
-
-    def __post_init__(self) -> None:
-        budget = self.budget
-        if budget is not None and ((budget.epsilon or 0) < 0 or not 0 <= budget.delta <= 1):
-            refuse("The budget", "numbers epsilon >= 0 and delta in [0, 1]")
-
-
-@dataclass(frozen=True)
-class ReleaseLedger:
-    """The releases of one data set; `read`, `add`, `save`. key: of the digests, in hexadecimal."""
-
-    key: str
-    releases: tuple[Release, ...] = ()
-
-    @classmethod
-    def read(cls, path: Path) -> ReleaseLedger:
-        """The ledger in a file, a new one where there is none. Raises CorruptFile, InvalidRequest."""
-        if not path.exists():
-            return cls(secrets.token_hex(32))
-        text = read_text(path, name="ledger")
-        with named(path):
-            known = cls(**_LEDGER.read(parse_json(text)))
-            if len(known.key) != 64 or not set(known.key) <= set("0123456789abcdef"):
-                refuse("The key", "64 hexadecimal digits")
-            return known
-
-    def digest(self, values: Vector) -> str:
-        """The HMAC of a column under the key."""
-        return hmac.new(bytes.fromhex(self.key), np.asarray(values, dtype="<f8").tobytes(), hashlib.sha256).hexdigest()
-
-    def add(self, release: Release) -> ReleaseLedger:
-        """The ledger with one more release."""
-        return ReleaseLedger(self.key, (*self.releases, release))
-
-    def save(self, path: Path) -> None:
-        """Write the file, its owner's alone where it is new. Raises OSError."""
-        write_json(path, _LEDGER.write(self), private=True)
-
-
-_LEDGER = RecordForm(
-    "The ledger", {"format": FORMAT, "version": VERSION}, key=TEXT, releases=many(_RELEASE.of(Release))
-)
 _CALLED = {
     "noise": "additive noise on the answers 0..n, on the integers or on the reals",
     "quantizer": "a mechanism on real inputs",
@@ -163,13 +61,46 @@ class ColumnMechanism:
         reached: float | str = jsonable(audit_extremes(self.mechanism, 0).pure_epsilon)
         return reached
 
-    @property
+    @cached_property
     def budget(self) -> PrivacyBudget | None:
         """ε and δ of one row; None for a notion without them."""
         if self.claim is not None:
             return budget_of(self.claim)
         reached = self.pure_epsilon
         return PrivacyBudget(None if isinstance(reached, str) or reached is None else Fraction(reached))
+
+    def cost(self, domain: Interval | None) -> RowCost:
+        """What a row costs whose value may be any in a domain; None: any number."""
+        budget, claim = self.budget, self.claim
+        notion = claim.notion.name if claim else "none"
+        rho = claim.values.get("rho") if claim else None
+        within = _apart(self.mechanism)
+        if domain is None:
+            return RowCost(budget, PrivacyBudget(None), True, None, notion, apart=within)
+        words = _range_words(domain)
+        joined = _over_domain(self.mechanism, domain)
+        if joined is self.mechanism and not (budget and budget.per_distance):
+            return RowCost(budget, budget, False, words, notion, rho)
+        steps = getattr(self.mechanism, "steps_between", lambda low, high: None)(*domain)
+        any_two = self._between_all(joined, steps)
+        if budget is None or budget.per_distance:
+            is_local, any_two = joined is not self.mechanism, any_two.rounded_up()
+        else:
+            is_local = not any_two.within(budget)
+            any_two = any_two.rounded_up() if is_local else budget
+        far = None if rho is None or steps is None else rho * steps**2
+        return RowCost(budget, any_two, is_local, words, notion, far, within)
+
+    def _between_all(self, joined: Any, steps: int | None) -> PrivacyBudget:
+        """The least budget that is known where all values are neighbours. joined: the mechanism with that relation, if
+        there is one; steps: from any value to any other between neighbours."""
+        budget = self.budget
+        delta = Fraction(0) if budget is None else budget.delta
+        known = [exact_budget(joined, delta)] if joined is not None else []
+        if budget is not None and steps is not None and not budget.per_distance:
+            known.append(budget_of_steps(budget, steps))
+        finite = [each for each in known if each is not None and each.epsilon is not None]
+        return min(finite, key=lambda each: (each.delta > delta, each.epsilon)) if finite else PrivacyBudget(None)
 
     @property
     def expected_error(self) -> dict[str, float]:
@@ -183,6 +114,28 @@ class ColumnMechanism:
         if real:
             stated["mean absolute error of inputs spread evenly"] = round_up(Fraction(error.mean))
         return stated
+
+
+def _over_domain(mechanism: Any, domain: Interval) -> Any:
+    """The mechanism where every two values of a domain are neighbours; None where there is none."""
+    if hasattr(mechanism, "over_domain"):
+        try:
+            return mechanism.over_domain(*domain)
+        except InvalidRequest:  # It has more neighbours than a mechanism may have.
+            return None
+    inputs = mechanism.inputs
+    return None if inputs is None else Channel(tuple(map(mechanism.law, inputs)))
+
+
+def _range_words(domain: Interval) -> str:
+    low, high = map(spelled, domain)
+    return f"{low}..{high}"
+
+
+def _apart(mechanism: Any) -> str:
+    """Which values are neighbours, in words; empty where no number says it."""
+    distance = getattr(getattr(mechanism, "question", mechanism), "sensitivity", None)
+    return "" if distance is None else f"at most {float(distance):g} apart"
 
 
 def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnMechanism:
@@ -221,121 +174,165 @@ def _for_column(mechanism: Any, certificate: Certificate | None, words: list[str
 class Rows:
     """The numbers of a column as a mechanism takes them.
 
-    given: as they are in the file; values: integers for noise, clipped where asked, Fractions for a mechanism of
-    exact numbers, which clips them itself; clipped: how many were.
+    given: as they are in the file, as doubles; values: as they are written, clipped where asked, integers (n,) for a
+    mechanism of whole numbers; clipped: how many were; domain: the values that are possible, None where any number is.
     """
 
     given: Vector
     values: NDArray[Any]
     clipped: int
+    domain: Interval | None
     words: tuple[str, ...]
 
     @classmethod
-    def read(cls, table: CsvColumn, subject: ColumnMechanism, *, clip: bool) -> Rows:
-        """The rows of a column. Raises InvalidRequest with the row and the file for what does not fit."""
-        given, inputs = table.numbers(), subject.inputs
-        low, high = inputs.low, inputs.high
-        if clip and not inputs.bounded:
-            raise InvalidRequest("clip must be left out: noise that is not clamped takes every number.")
+    def read(cls, column: CsvColumn, subject: ColumnMechanism, *, clip: str | None = None) -> Rows:
+        """The rows of a column.
+
+        Args:
+            column: of the file.
+            subject: the mechanism.
+            clip: "LOW..HIGH", to the nearest end of which other numbers are moved; "inputs" for the inputs of the
+                mechanism; None: what is no input is refused.
+
+        Raises:
+            InvalidRequest: with the row and the file for what does not fit.
+        """
+        inputs = subject.inputs
+        ends = Fraction(inputs.low), Fraction(inputs.high)
+        domain = clip_range(clip, inputs)
+        values = column.exact_numbers()
+        low, high = domain or ends
         if inputs.whole:
-            table.refuse(given != np.floor(given), inputs.constraint)
-        outside = (given < low) | (given > high)
-        if not clip:
-            table.refuse(outside, inputs.constraint, "--clip moves them to the nearest input")
-        values = np.clip(given, low, high)
-        words = [f"Numbers outside [{low:g}, {high:g}] were moved to the nearest of them first."] if clip else []
-        taken = values.astype(np.int64) if inputs.whole else values
-        if inputs.exact:
-            taken = np.array([rational(row[table.at]) for row in table.body], dtype=object)
-            table.refuse(taken == None, "a decimal within 5000 digits")  # noqa: E711 - of every row
-        return cls(given, taken, int(outside.sum()), tuple(words))
+            column.refuse(np.array([value.denominator != 1 for value in values]), inputs.constraint)
+        outside = np.array([not low <= value <= high for value in values])
+        if clip is None:
+            wanted = "--clip moves them to the nearest input"
+            more = wanted if inputs.bounded else "--clip LOW..HIGH moves them to its nearest end"
+            column.refuse(outside, inputs.constraint, more)
+        words = []
+        if clip is not None:
+            values[:] = [min(max(value, low), high) for value in values]
+            words.append(f"Numbers outside [{float(low):g}, {float(high):g}] were moved to the nearest of them first.")
+        if inputs.whole:
+            taken = np.array([int(value) for value in values], dtype=np.int64)
+        else:
+            taken = values if inputs.exact else np.array([float(value) for value in values])
+        return cls(column.numbers(), taken, int(outside.sum()), domain, tuple(words))
+
+
+def clip_range(clip: str | None, inputs: ColumnInputs) -> Interval | None:
+    """The values that are possible: those of the option, or the inputs of a mechanism that has ends; None for any.
+
+    Raises InvalidRequest for an option that the mechanism cannot take.
+    """
+    ends = Fraction(inputs.low), Fraction(inputs.high)
+    if clip is None or clip == "inputs":
+        if clip is not None and not inputs.bounded:
+            must("clip", "LOW..HIGH for noise that takes every number, such as --clip 0..100", "no range")
+        return ends if inputs.bounded else None
+    low, high = read_range(clip, "clip")
+    if not ends[0] <= low < high <= ends[1]:
+        must("clip", f"within {_range_words(ends)}" if inputs.bounded else inputs.constraint, clip)
+    if inputs.whole and (low.denominator, high.denominator) != (1, 1):
+        must("clip", "two integers LOW..HIGH", clip)
+    return low, high
 
 
 @dataclass(frozen=True)
 class Account:
-    """What a release costs, in words and for its report; ledger: the file to be brought up to date, None without.
+    """What a release costs, in words and for its report; `book` enters it into a ledger.
 
     own_words, own: for the owner of the data alone. The largest number of rows of one person, the budget it makes and
     the sums of a ledger are not private, and stand in nothing that is published.
     """
 
+    cost: RowCost
+    most: int | None
     words: list[str]
     report: Record
     own_words: list[str]
     own: Record
-    headline: str
-    ledger: Path | None
-    after: ReleaseLedger | None = field(repr=False)
 
     @classmethod
-    def of(
-        cls,
-        row: PrivacyBudget | None,
-        notion: str,
-        column: str,
-        output: str,
-        given: Vector,
-        most: int | None,
-        ledger: Path | None,
-    ) -> Account:
-        """What publishing a column costs, alone and with the ledger.
-
-        row: the budget of one row, None for a notion without ε and δ; given: the column as it is in the file; most: the
-        largest number of rows of one person, None where persons are not known. Raises CorruptFile, InvalidRequest.
-        """
-        whole = together([row], most or 1)
+    def of(cls, cost: RowCost, most: int | None, *, has_ledger: bool) -> Account:
+        """What publishing a column costs. most: the largest number of rows of one person, None where persons are not
+        known; has_ledger: whether it will be booked."""
+        whole = cost.of_rows(most or 1)
         counts = " (--person counts them)" if most is None else ""
-        words = [f"The budget is that of one row; of somebody with k rows it is k times as large{counts}."]
-        report = {"budget_of_a_row": _shown(row)} | ({"budget": _shown(row)} if most is None else {})
-        own = {"budget": _shown(whole), "rows_of_one_person": most}
-        own_words = [] if most is None else _person_words(row, whole, most)
-        headline = "see the claim: its notion has no epsilon" if whole is None else str(whole)
-        if ledger is None:
+        words = [
+            f"The budget is that of one row; of somebody with k rows it is k times as large{counts}.",
+            *cost.words,
+        ]
+        if not has_ledger:
             words.append("Another release of the same people's data adds its budget to this one (--ledger adds up).")
-            return cls(words, report, own_words, own, headline, None, None)
-        known = ReleaseLedger.read(ledger)
-        release = Release(column[:100], known.digest(given), notion, whole, output[:100])
-        every = known.releases
-        same = [r for r in every if r.column == release.column or r.digest == release.digest]
-        total = together([r.budget for r in (*same, release)]) if same else None
-        own |= {"releases_of_this_column": len(same) + 1, "budget_of_all_releases_of_this_column": _shown(total)}
-        own_words += _sum_words([*same, release], "this column")
-        own_words += _sum_words([*every, release], "these data") if len(every) > len(same) else []
-        return cls(words, report, own_words, own, headline, ledger, known.add(release))
+        report = cost.to_dict() | ({"budget": shown(cost.neighbours)} if most is None else {})
+        own = {"budget": shown(whole.neighbours), "rows_of_one_person": most}
+        if most is not None:
+            own["budget_of_one_person_between_any_two_values"] = shown(whole.any_two)
+        own_words = [] if most is None else _person_words(cost.neighbours, whole.neighbours, most)
+        return cls(whole, most, words, report, own_words, own)
 
-    def save(self) -> Callable[[], None]:
-        """Enter the release into the ledger, before it is published; returns what takes it out again.
+    @property
+    def headline(self) -> str:
+        """The budget of one person."""
+        return self.cost.headline
 
-        Raises InvalidRequest.
+    def book(self, path: Path, person: str | None, column: str, given: Vector, output: str) -> Booked:
+        """Enter the release into a ledger, which is on the disk when this returns.
+
+        path: of the ledger, made where there is none; person: the column that says whose row it is; given: the true
+        numbers. Raises CorruptFile and InvalidRequest, also where the ledger has not so much left.
         """
-        path, after = self.ledger, self.after
-        if path is None or after is None:
-            return lambda: None
-        before = ReleaseLedger(after.key, after.releases[:-1]) if path.exists() else None
-        try:
-            after.save(path)
-        except OSError as error:
-            must("ledger", "a file that can be written", f"{path.name}: {error.strerror}")
-        return lambda: path.unlink(missing_ok=True) if before is None else before.save(path)
+        ledger = ReleaseLedger.open(path, LedgerTerms(person=person))
+        fixed = ledger.terms
+        if fixed.relation != "replace":
+            must("ledger", "one for data sets of as many rows (replace)", f"{path.name}, for {fixed.relation}")
+        if fixed.person != person:
+            wanted = "left out" if fixed.person is None else repr(fixed.person)
+            must("person", f"{wanted}, as {path.name} says of all its releases", repr(person))
+        cost = self.cost
+        release = Release(
+            column[:100], ledger.digest(given), cost.notion, cost.neighbours, cost.any_two, output[:100], cost.rho
+        )
+        booked = ledger.book(release)
+        last = booked[-1]
+        same = [each for each in booked if each.column == last.column or each.digest == last.digest]
+        total = together([each.charge for each in same]) if len(same) > 1 else None
+        own = {"releases_of_this_column": len(same), "budget_of_all_releases_of_this_column": shown(total)}
+        words = _sum_words(same, "this column")
+        words += _sum_words(booked, "these data") if len(booked) > len(same) else []
+        if fixed.epsilon is not None:
+            words.append(f"The ledger {path.name} has {ledger.left(booked)} left.")
+        return Booked(ledger, last.number, words, own)
 
 
-def rows_of_one_person(private: Sequence[CsvColumn], person: str) -> int:
-    """The largest number of rows with one entry in a column. private: columns of one file. Raises InvalidRequest."""
-    table = private[0]
-    at, _ = locate(table.rows[0], person, table.file)
-    if at in {column.at for column in private}:
-        must("person", "another column than the private one", repr(person))
-    names = [row[at].strip() for row in table.body]
+@dataclass(frozen=True)
+class Booked:
+    """A release in a ledger. words, own: for the owner of the data alone."""
+
+    ledger: ReleaseLedger
+    number: int
+    words: list[str]
+    own: Record
+
+    def withdraw(self) -> None:
+        """Take it out again: it was certainly not published."""
+        self.ledger.withdraw(self.number)
+
+
+def rows_of_one_person(person: CsvColumn) -> int:
+    """The largest number of rows with one entry in a column. Raises InvalidRequest."""
+    names = [cell.strip() for cell in person.cells]
     if "" in names:
-        raise InvalidRequest(f"{table.line(names.index(''))} must say whose row it is. Got an empty cell.")
+        raise InvalidRequest(f"{person.table.line(names.index(''))} must say whose row it is. Got an empty cell.")
     return max(Counter(names).values())
 
 
-def _sum_words(releases: list[Release], what: str) -> list[str]:
+def _sum_words(releases: Sequence[Release], what: str) -> list[str]:
     """What the last of some releases makes of their sum; nothing of one alone."""
     if len(releases) == 1:
         return []
-    total = together([release.budget for release in releases])
+    total = together([release.charge for release in releases])
     number = f"This is release {len(releases)} of {what} in the ledger"
     if total is None:
         return [f"{number}; their budgets are of kinds that are not added up here, but they do add up."]
@@ -348,10 +345,3 @@ def _person_words(row: PrivacyBudget | None, whole: PrivacyBudget | None, most: 
     if whole is None:
         return [f"One person has up to {most} rows, whose budgets add up; this notion's are not added up here."]
     return [f"One person has up to {most} rows, each with {row}: together {whole} (basic composition)."]
-
-
-def _shown(budget: PrivacyBudget | None) -> Record | None:
-    if budget is None:
-        return None
-    epsilon = "inf" if budget.epsilon is None else round_up(budget.epsilon)
-    return {"epsilon": epsilon, "delta": round_up(budget.delta), "per_distance": budget.per_distance}

@@ -37,7 +37,7 @@ def test_positions_are_published_at_places(folder: Path, capsys: pytest.CaptureF
     assert (code, Path("map.png").exists()) == (0, True)
     assert "epsilon = 0.002 per unit of distance" in out  # 2 per km, coordinates in metres
     assert "in m" in out
-    code, out, _ = run(capsys, [*PUBLISH, "--person", "who", "--insecure-seed", "1"])
+    code, out, _ = run(capsys, [*PUBLISH, "--id", "who", "--person", "who", "--insecure-seed", "1"])
     assert code == 0
     assert "epsilon = 0.004 per unit of distance" in out  # two rows of ann
     assert "to the nearest place on average" in out

@@ -57,7 +57,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")
     Path("folder").mkdir()
-    Path("fine.csv").write_text("1\n2\n")
+    Path("fine.csv").write_text("3\n4\n")
     Path("key").write_bytes(bytes(range(32)))
     Path("key").chmod(0o600)
     return tmp_path
@@ -186,7 +186,7 @@ def test_a_release_that_copies_private_columns_is_its_owners(
 ):
     umask(0o022)
     Path("two.csv").write_text("name,age\nA,1\nB,2\n")
-    assert run("privatise labels two.csv --column age --epsilon 9 --out o.csv", capsys)[0] == 0
+    assert run("privatise labels two.csv --column age --id name --epsilon 9 --out o.csv", capsys)[0] == 0
     assert (mode("o.csv"), mode("o.csv.json")) == (0o600, 0o644)
     assert run("privatise labels fine.csv --column 1 --epsilon 9 --out p.csv", capsys)[0] == 0
     assert mode("p.csv") == 0o644

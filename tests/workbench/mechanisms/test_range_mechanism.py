@@ -153,7 +153,7 @@ def test_notions_that_mixing_or_reals_destroy_are_refused(tmp_path: Path):
 def test_a_column_through_the_best_channel_of_a_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("d.csv").write_text("who,x\nann,0.1\nbob,-3\ncyd,9.99\ndan,10.5\n")
-    line = "privatise channel d.csv --column x --out o.csv"
+    line = "privatise channel d.csv --column x --id who --out o.csv"
     code, out, _ = run(capsys, f"{line} --range 0..10 --epsilon 2 --loss absolute --clip --json")
     report = json.loads(out)
     assert code == 0
@@ -178,7 +178,7 @@ def test_a_column_through_the_best_channel_of_a_range(tmp_path: Path, monkeypatc
         assert words in err
         assert not Path("q.csv").exists()
     run(capsys, "design channel --answers 0..3 --max-shift 1 --epsilon 1 --save c.json")
-    assert "mechanism must be a channel of a range" in run(capsys, f"{line} --mechanism c.json --clip")[2]
+    assert "mechanism must be a channel of a range" in run(capsys, f"{line} --mechanism c.json --clip --overwrite")[2]
 
 
 def test_decimals_beside_an_end_count_as_they_are_written(tmp_path: Path):
@@ -188,9 +188,9 @@ def test_decimals_beside_an_end_count_as_they_are_written(tmp_path: Path):
     pairs = tuple((i, j) for i in range(5) for j in range(5) if 0 < abs(i - j) <= 3)
     subject = designed_for_column(wb.Certificate(made(ends, 3, False, pairs), "pure", 1))
     assert any("at most 3 apart" in words for words in subject.words)
-    values = Rows.read(CsvColumn.read(tmp_path / "d.csv"), subject, clip=False).values
+    values = Rows.read(CsvColumn.read(tmp_path / "d.csv"), subject).values
     rows = [Distribution([int(i == j) for j in range(5)]) for i in range(5)]  # every row its own output
     assert [*np.floor(subject.mechanism.with_rows(rows).publish(values))] == [3, 0, 4, 1]
     (tmp_path / "d.csv").write_text("x\n1e-6000\n")
     with pytest.raises(wb.InvalidRequest, match="a decimal within 5000 digits"):
-        Rows.read(CsvColumn.read(tmp_path / "d.csv"), subject, clip=False)
+        Rows.read(CsvColumn.read(tmp_path / "d.csv"), subject)

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 from workbench.exact.integer_law import IntegerLaw
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.mechanisms.range_mechanism import RangeMechanism
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 
 LARGE = 2**53 + 1  # as a float it is 2^53
@@ -34,3 +37,21 @@ def test_large_whole_answers_stay_exact(answers):
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.longdouble, np.int8])
 def test_other_kinds_of_numbers(kind):
     assert BARE.publish(np.array([100], dtype=kind), insecure_seed=1).tolist() == [100.0]
+
+
+def test_every_mechanism_of_numbers_takes_them_as_they_are() -> None:
+    """A list with one float in it is no list of doubles, and a double means the decimal it shows."""
+    assert BARE.publish([LARGE, 0.5], insecure_seed=1).tolist() == [2.0**53 + 2, 0.0]
+    first, second = 10**17 + 8, 10**17 + 9  # one double
+    rows = Channel.from_rows([[1, 0], [0, 1]]).rows
+    labelled = Channel(rows, None, ((Fraction(first), Fraction(second)), (Fraction(0), Fraction(1))))
+    assert labelled.sample([second, first, second]).tolist() == [1, 0, 1]
+    ends = tuple(map(Fraction, (first - 1, second, second + 1)))
+    cells = RangeMechanism(rows, None, ((Fraction(1), Fraction(2)), (Fraction(0), Fraction(1))), ends, Fraction(2))
+    assert cells.publish([first, second, Decimal(first), 1e17 + 16]).tolist() == [0, 1, 0, 1]
+    quantizer = PiecewiseAffine(ends, (Fraction(0), Fraction(1)), (rows[0], rows[0], rows[1], rows[1]))
+    for column in ([first, second], np.array([first, second]), [Fraction(first), Fraction(second)]):
+        assert quantizer.publish(column).tolist() == [0, 1]
+    tenths = RangeMechanism(rows, None, cells.labelled, (Fraction(0), Fraction(3, 10), Fraction(1)), Fraction(1))
+    assert tenths.publish(np.array([0.3, 0.29999999999999993])).tolist() == [1, 0]
+    assert tenths.publish(np.array([0.3], dtype=np.float32)).tolist() == [1]

@@ -174,6 +174,7 @@ def test_privatise_a_column(capsys, sales: Path, tmp_path: Path):
         "--labels",
         "0..40",
         "--snap",
+        "--copy",
         "--out",
         str(target),
         "--json",
@@ -271,6 +272,7 @@ def test_privatise_states_error_and_bias_and_publishes_without_any(capsys, tmp_p
         str(target),
         "--insecure-seed",
         "5",
+        "--overwrite",
     ]
     for method, error in (("bins", None), ("unbiased", 0.0)):
         code, out, _ = run(capsys, *base, "--method", method)

@@ -57,6 +57,7 @@ def test_a_column_is_published_in_its_own_units(tmp_path, capsys) -> None:
     source, out = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text("income\n" + "\n".join(["1000", "150000"] * 50) + "\n")
     given = ["privatise", "quantizer", str(source), "--column", "income", "--out", str(out), "--insecure-seed", "1"]
+    given.append("--overwrite")
 
     def code(*more: str) -> object:
         with pytest.raises(SystemExit) as stopped:

@@ -1,0 +1,218 @@
+"""The ledger of releases: its sums, what it refuses, and what it never loses."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import sqlite3
+import stat
+from fractions import Fraction
+from math import log, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.privacy.privacy_budget import PrivacyBudget
+from workbench.privacy.release_ledger import LedgerTerms, Release, ReleaseLedger
+
+KEY = "ab" * 32
+
+
+def release(epsilon: Any, delta: Any = 0, column: str = "age", **entries: Any) -> Release:
+    budget = None if epsilon is None else PrivacyBudget(Fraction(epsilon), Fraction(delta))
+    return Release(column, "cd", "dp", budget, budget, "o.csv", **entries)
+
+
+def written_by_an_earlier_version(path: Path, **damage: Any) -> dict[str, Any]:
+    """A ledger in JSON."""
+    budget = {"epsilon": "1.5", "delta": "0.01", "per_distance": False}
+    entry = {"column": "age", "digest": "cd", "notion": "dp", "budget": budget, "output": "o.csv"}
+    data = {"format": "dp-workbench releases", "version": 1, "key": KEY, "releases": [entry] * 2} | damage
+    path.write_text(json.dumps(data))
+    return data
+
+
+def test_a_booked_release_is_read_back_exactly(tmp_path: Path) -> None:
+    path = tmp_path / "account"
+    ledger = ReleaseLedger.open(path, LedgerTerms(person="who", epsilon=Fraction(7, 3), delta=Fraction(1, 10)))
+    first = release("1/3", "1/30", value=b"57.5\n", rho=Fraction(1, 7))
+    assert [each.number for each in ledger.book(first)] == [1]
+    ledger.book(release(2))
+    again = ReleaseLedger.open(path)
+    assert again.terms == ledger.terms
+    assert (again.releases[0].charge, again.releases[0].value, again.releases[0].rho) == (
+        PrivacyBudget(Fraction(1, 3), Fraction(1, 30)), b"57.5\n", Fraction(1, 7)
+    )  # fmt: skip
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [*tmp_path.iterdir()] == [path]
+    assert again.digest(np.ones(3)) == ledger.digest(np.ones(3))
+
+
+def test_the_total_is_exact_and_a_refusal_says_what_is_left(tmp_path: Path) -> None:
+    ledger = ReleaseLedger.create(tmp_path / "a", LedgerTerms(epsilon=Fraction(1), delta=Fraction(1, 100)))
+    for _ in range(9):
+        ledger.book(release("0.1", "1/1000"))
+    with pytest.raises(
+        wb.InvalidRequest, match=r"epsilon = 0\.2 left\. Got a, which has epsilon = 0\.1, delta = 0\.001 left"
+    ):
+        ledger.book(release("0.2"))
+    with pytest.raises(wb.InvalidRequest, match="left"):
+        ledger.book(release("0.05", "1/900"))
+    with pytest.raises(wb.InvalidRequest, match="left"):
+        ledger.book(release(None))
+    ledger.book(release("0.1"))
+    with pytest.raises(wb.InvalidRequest, match="left"):
+        ledger.book(release("1e-30"))
+    assert len(ledger.releases) == 10
+
+
+def test_zcdp_adds_up_to_the_closed_form(tmp_path: Path) -> None:
+    delta = Fraction(1, 10**6)
+    ledger = ReleaseLedger.create(tmp_path / "a", LedgerTerms(accounting="zcdp", epsilon=Fraction(2), delta=delta))
+    most = (sqrt(log(10**6) + 2) - sqrt(log(10**6))) ** 2  # rho + 2 sqrt(rho ln 1/delta) = 2
+    assert most + 2 * sqrt(most * log(10**6)) == pytest.approx(2)
+    ledger.book(release(None, rho=Fraction(most) * Fraction(1, 2)))
+    with pytest.raises(wb.InvalidRequest, match=r"rho = 0\.03378"):
+        ledger.book(release(None, rho=Fraction(most) * Fraction(501, 1000)))
+    ledger.book(release(sqrt(2 * most * 0.499)))  # a pure guarantee costs epsilon^2/2
+    with pytest.raises(wb.InvalidRequest, match="zCDP or pure"):
+        ledger.book(release(1, "1e-9"))
+    assert len(ledger.releases) == 2
+
+
+def test_a_ledger_without_a_limit_takes_unbounded_releases(tmp_path: Path) -> None:
+    ledger = ReleaseLedger.open(tmp_path / "a", LedgerTerms())
+    unbounded = PrivacyBudget(None)
+    ledger.book(Release("age", "cd", "dp", unbounded, unbounded, "o.csv"))
+    ledger.book(release(None))
+    assert [each.charge for each in ledger.releases] == [unbounded, None]
+
+
+def test_withdrawn_numbers_are_not_used_again(tmp_path: Path) -> None:
+    ledger = ReleaseLedger.open(tmp_path / "a", LedgerTerms())
+    ledger.book(release(1))
+    ledger.withdraw(ledger.book(release(2))[-1].number)
+    assert [each.number for each in ledger.book(release(3))] == [1, 3]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks beside threads
+@pytest.mark.parametrize("start", ["new", "json"])
+def test_six_processes_at_once_book_six_times(tmp_path: Path, start: str) -> None:
+    path = tmp_path / "a"
+    if start == "json":
+        written_by_an_earlier_version(path)
+    fork = multiprocessing.get_context("fork")
+    barrier = fork.Barrier(6)
+
+    def book() -> None:
+        barrier.wait(20)
+        ReleaseLedger.open(path, LedgerTerms()).book(release(1))
+
+    workers = [fork.Process(target=book) for _ in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(50)
+    assert [worker.exitcode for worker in workers] == [0] * 6
+    assert len(ReleaseLedger.open(path).releases) == 6 + 2 * (start == "json")
+    assert [*tmp_path.iterdir()] == [path]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_process_that_dies_after_booking_has_booked(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+
+    def die() -> None:
+        ReleaseLedger.open(path, LedgerTerms()).book(release(1))
+        os.kill(os.getpid(), 9)
+
+    worker = multiprocessing.get_context("fork").Process(target=die)
+    worker.start()
+    worker.join(50)
+    assert worker.exitcode == -9
+    assert len(ReleaseLedger.open(path).releases) == 1
+
+
+def test_a_ledger_in_json_is_carried_over_once(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    written_by_an_earlier_version(path)
+    ledger = ReleaseLedger.open(path, LedgerTerms(person="who"))
+    assert ledger.key.hex() == KEY
+    assert ledger.terms.person == "who"
+    booked = ledger.book(release(2))
+    assert [each.charge.epsilon for each in booked if each.charge] == [Fraction(3, 2), Fraction(3, 2), 2]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(ReleaseLedger.open(path).releases) == 3
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"format": "x"}, {"version": 2}, {"version": True}, {"key": "ab"}, {"key": "é" * 64}, {"releases": {}},
+        {"releases": [{}]}, {"more": 1},
+    ],
+)  # fmt: skip
+def test_damaged_ledgers_in_json_are_refused_and_kept(tmp_path: Path, damage: dict[str, Any]) -> None:
+    path = tmp_path / "account"
+    written_by_an_earlier_version(path, **damage)
+    before = path.read_bytes()
+    with pytest.raises(wb.CorruptFile, match="account"):
+        ReleaseLedger.open(path, LedgerTerms())
+    assert path.read_bytes() == before
+    whole = written_by_an_earlier_version(path)
+    for wrong in ("-1", 1, "1_0", "nan"):
+        budget = {"epsilon": wrong, "delta": "0", "per_distance": False}
+        path.write_text(json.dumps({**whole, "releases": [{**whole["releases"][0], "budget": budget}]}))
+        with pytest.raises(wb.CorruptFile):
+            ReleaseLedger.open(path, LedgerTerms())
+
+
+def test_an_unknown_format_is_never_taken_for_a_new_ledger(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    for content in (b"", b"\0" * 4096, b"age\n31\n", b"SQLite format 3\0", b"{"):
+        path.write_bytes(content)
+        with pytest.raises(wb.WorkbenchError, match="a"):
+            ReleaseLedger.open(path, LedgerTerms())
+        assert path.read_bytes() == content
+    path.unlink()
+    with wb.Ledger(path):  # that of sweeps
+        pass
+    with pytest.raises(wb.InvalidRequest, match="of another kind"):
+        ReleaseLedger.open(path, LedgerTerms())
+    with pytest.raises(wb.InvalidRequest, match="an existing file"):
+        ReleaseLedger.open(tmp_path / "none")
+
+
+def test_what_is_changed_in_a_ledger_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    ReleaseLedger.open(path, LedgerTerms()).book(release("0.125"))
+    content = path.read_bytes()
+    assert content.count(b'"0.125"') == 2
+    path.write_bytes(content.replace(b'"0.125"', b'"0.025"'))
+    with pytest.raises(wb.CorruptFile, match="Release 1 was changed"):
+        _ = ReleaseLedger.open(path).releases
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(wb.CorruptFile, match="damaged"):
+        _ = ReleaseLedger.open(path).releases
+    path.write_bytes(content)
+    with sqlite3.connect(path) as database:
+        database.execute("pragma user_version = 2")
+    database.close()
+    with pytest.raises(wb.InvalidRequest, match="of format 2"):
+        ReleaseLedger.open(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "terms"),
+    [
+        ("relation", {"relation": "near"}), ("accounting", {"accounting": "exact"}),
+        ("epsilon", {"epsilon": Fraction(0)}), ("delta", {"delta": Fraction(2)}), ("delta", {"accounting": "zcdp"}),
+    ],
+)  # fmt: skip
+def test_wrong_terms_are_refused(name: str, terms: dict[str, Any]) -> None:
+    with pytest.raises(wb.InvalidRequest, match=f"^{name} must be"):
+        LedgerTerms(**terms)
