@@ -179,8 +179,14 @@ def sample(file: Path, *, count: int, answer: str | None, insecure_seed: int | N
     contents = read(file)
     subject = contents.certificate or contents.mechanism
     point: Any = answer
-    labelled = getattr(contents.mechanism, "labelled", None) is not None
-    if answer is not None and not labelled and not getattr(contents.mechanism, "segments", ()):
+    mechanism = contents.mechanism
+    inputs = getattr(mechanism, "column_inputs", None)
+    is_spelled = (  # The mechanism reads the text itself, exactly.
+        getattr(mechanism, "labelled", None) is not None
+        or getattr(mechanism, "segments", ()) != ()
+        or (inputs is not None and not inputs.whole)
+    )
+    if answer is not None and not is_spelled:
         parts = integers(answer, "answer")
         point = parts[0] if len(parts) == 1 else tuple(parts)
     values = draw(subject, count, answer=point, insecure_seed=insecure_seed)

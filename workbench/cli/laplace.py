@@ -26,6 +26,7 @@ def encode(
     seed_file: Path,
     code: str,
     column: str | None,
+    header: bool | None,
     reach: str,
 ) -> Report:
     """Add exact Laplace noise to a column of private numbers and describe the result in few bits.
@@ -43,7 +44,7 @@ def encode(
     numbers = [positive_float(text, name) for text, name in ((epsilon, "epsilon"), (ell, "ell"), (reach, "reach"))]
     mechanism, chosen = DyadicLaplace(*numbers), check_code(code)
     key = _read_key(seed_file)
-    values = read_column(source, column, largest=mechanism.reach / mechanism.epsilon)
+    values = read_column(source, column, mechanism.reach / mechanism.epsilon, header=header)
     data = write_stream(values, mechanism, key, chosen)
     write_output(target, data)
     size = {"bytes": len(data), "bits_per_scalar": 8 * read_header(data).size / values.size}

@@ -245,13 +245,21 @@ def _privatised(
     """A column through the mechanism of a file, or the best of a family. kind: of both; needed: the options that its
     request must have."""
     run = Publication({"mechanism": mechanism}, **{name: given.pop(name) for name in _RUN})
-    return _through(run, kind, column, _saved_or_best(kind, mechanism, needed, present(given), raw=raw), clip)
+    seconds = given.pop("time_limit", None)
+    subject = _saved_or_best(kind, mechanism, needed, present(given), raw=raw, time_limit=seconds)
+    return _through(run, kind, column, subject, clip)
 
 
 def _saved_or_best(
-    kind: str, mechanism: Path | None, needed: Sequence[str], given: Record, *, raw: bool
+    kind: str,
+    mechanism: Path | None,
+    needed: Sequence[str],
+    given: Record,
+    *,
+    raw: bool,
+    time_limit: float | None,
 ) -> Callable[[], ColumnMechanism]:
-    """The mechanism of a file, or the best of a family. Raises InvalidRequest."""
+    """The mechanism of a file, or the best of a family. time_limit: seconds of its design. Raises InvalidRequest."""
     from workbench.privacy.column_release import designed_for_column, mechanism_for_column
 
     if mechanism:
@@ -264,7 +272,7 @@ def _saved_or_best(
     from workbench.families.registry import family
 
     best = family(kind)
-    request = best.spelled(**given)
+    request = best.spelled(**given, time_limit=time_limit)
     return lambda: designed_for_column(best.designed(request))
 
 
@@ -304,6 +312,7 @@ def privatise_labels(
     epsilon1: str | None,
     projection: str,
     method: str,
+    time_limit: float,
     **files: Any,
 ) -> Report:
     """Randomize a column of labels under label DP (Algorithm 3), with a private prior and the best bins for it.
@@ -330,7 +339,7 @@ def privatise_labels(
     def best(prior: Any, second: Fraction) -> Any:
         if method == "bins":
             return best_bins(prior, second, loss)
-        return design(prior, epsilon=second, method=method).mechanism
+        return design(prior, epsilon=second, method=method, time_limit=time_limit).mechanism
 
     release = LabelRandomizer(known, epsilon, best, split=split, projection=projection, epsilon_prior=epsilon1).run(
         values, run.drawing

@@ -103,8 +103,7 @@ class CsvTable:
         _refuse_separator(rows[0], file)
         for row, line in zip(rows, lines, strict=True):
             if len(row) != len(rows[0]):
-                got = f"{len(row)} cells" if row else "an empty line"
-                must(f"line {line} of {file}", f"{len(rows[0])} cells wide", got)
+                must(f"line {line} of {file}", f"{len(rows[0])} cells wide", f"{len(row)} cells")
         positions, has_header = _locate(rows[0], columns, header, file)
         table = cls(file, rows, lines, has_header, multiline)
         if not table.body:
@@ -148,9 +147,10 @@ class CsvColumn:
     at: int
 
     @classmethod
-    def read(cls, path: Path | str, column: str | None = None) -> CsvColumn:
-        """The column of a file by its name or number; None stands for the only one. Errors as `CsvTable.read`."""
-        return CsvTable.read(path, [column])[1][0]
+    def read(cls, path: Path | str, column: str | None = None, *, header: bool | None = None) -> CsvColumn:
+        """The column of a file by its name or number; None stands for the only one. Arguments and errors as
+        `CsvTable.read`."""
+        return CsvTable.read(path, [column], header=header)[1][0]
 
     @property
     def name(self) -> str:
@@ -199,9 +199,11 @@ def csv_bytes(rows: list[list[str]]) -> bytes:
     return buffer.getvalue().encode()
 
 
-def read_column(path: Path, column: str | None = None, largest: float = sys.float_info.max) -> Vector:
+def read_column(
+    path: Path, column: str | None = None, largest: float = sys.float_info.max, *, header: bool | None = None
+) -> Vector:
     """The finite numbers of one column of a UTF-8 CSV file; shape (rows,). Arguments and errors as `CsvColumn`."""
-    return CsvColumn.read(path, column).numbers(largest)
+    return CsvColumn.read(path, column, header=header).numbers(largest)
 
 
 def whole_as_integers(values: npt.NDArray[Any]) -> list[Any]:

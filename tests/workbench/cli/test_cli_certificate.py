@@ -6,12 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import workbench as wb
 from workbench.cli import main
+from workbench.exact.integer_law import IntegerLaw
+from workbench.mechanisms.nearest_outputs import NearestOutputs
+from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -116,6 +120,23 @@ def test_hostile_words_in_a_record_are_only_shown(capsys, folder):
     code, out, err = run(capsys, "check", "noise.json")
     assert code == 0, err
     assert "\u001b" not in out
+
+
+def test_real_noise_is_sampled_at_real_numbers(capsys, folder):
+    # no noise but the atom, on a grid of 1/4
+    noise = AdditiveRealNoise(RealNoise(1, "1/4"), 1, IntegerLaw(0, [1]), Fraction(10**40))
+    noise.save("real.json")
+    wb.save(NearestOutputs((Fraction(0), Fraction(9)), (Fraction(1), Fraction(8)), 1, Fraction(10**30)), "bins.json")
+    for file, answer, drawn in (
+        ("real.json", "58.1075", "58"),
+        ("real.json", "-3.7", "-3.75"),
+        ("real.json", "1/3", "0.25"),
+        ("real.json", "9007199254740993", "9007199254740992"),
+        ("bins.json", "6.25", "8"),
+    ):
+        code, out, _ = run(capsys, "sample", file, "--answer", answer, "--insecure-seed", "1")
+        assert (code, out.split()) == (0, [drawn])
+    assert run(capsys, "sample", "real.json", "--answer", "many")[0] == 2
 
 
 def test_sample(capsys, folder):

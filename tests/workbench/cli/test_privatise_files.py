@@ -257,3 +257,20 @@ def test_real_noise_is_added_to_the_decimal_of_the_file(folder: Path, capsys):
         values = np.array([float(row[0]) for row in cells()[1:]])
         counts[number] = (values > 1e17).mean()
     assert counts[100000000000000015] < 0.45 < 0.55 < counts[100000000000000017]
+
+
+def test_a_design_on_the_spot_has_a_time_limit(folder: Path, capsys, monkeypatch):
+    from workbench.families.registry import family
+
+    limits = []
+
+    def designed(request):
+        limits.append(request.options.time_limit)
+        raise wb.NotProven("The time limit ended it.")
+
+    Path("p.csv").write_text("pay\n7\n")
+    for kind, more in (("channel", ""), ("quantizer", "--levels 2")):
+        monkeypatch.setattr(type(family(kind)), "designed", lambda self, request: designed(request))
+        line = f"{kind} p.csv --column pay --range 0..9 --epsilon 1 {more} --out o.csv"
+        assert run(capsys, line)[0] == run(capsys, f"{line} --time-limit 2.5")[0] == 2
+    assert limits == [60, 2.5] * 2

@@ -127,7 +127,7 @@ def test_files_with_other_separators_encodings_and_numbers_are_refused_by_name(t
         ("pay\tnote\n31\ta\n", "tabs"),
         ("pay,note\n31;a\n", "line 2 of p.csv must be 2 cells wide. Got 1"),
         ("pay,note\n31,5,a\n", "line 2 of p.csv must be 2 cells wide. Got 3"),
-        ("pay,note\n31,a\n\n42,b\n", "line 3 of p.csv must be 2 cells wide. Got an empty line"),
+        ("pay,note\n31,a\n\n42,b\n", "line 3 of p.csv must be 2 cells wide. Got 0 cells"),
         ("\npay\n31\n", "line 1 of p.csv"),
         ('pay,note\n"31,5",a\n', "decimal commas"),
         ('pay,note\n"1,031",a\n', "separators of thousands"),
