@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from workbench.exact.random_source import Source
     from workbench.io.csv_column import CsvColumn, CsvTable
-    from workbench.privacy.column_release import Account, ColumnMechanism, RowCost
+    from workbench.privacy.column_release import Account, ColumnMechanism
+    from workbench.privacy.row_cost import RowCost
 
 
 _LABEL_METHODS = {"bins": "RR-on-Bins", "unbiased": "the unbiased randomizer"}
@@ -322,8 +323,8 @@ def privatise_labels(
     that copies other columns is readable by its owner only.
     """
     from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
-    from workbench.privacy.column_release import RowCost
     from workbench.privacy.privacy_budget import PrivacyBudget
+    from workbench.privacy.row_cost import RowCost
 
     run = Publication({"labels": labels}, **files, protected="Label DP protects the labels only")
     InvalidRequest.unless_among(_LABEL_METHODS, "method", method)

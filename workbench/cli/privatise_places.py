@@ -20,8 +20,8 @@ from workbench.errors import must
 if TYPE_CHECKING:
     from solvers.arrays import Integers, Vector
     from workbench.privacy.certificate import Certificate
-    from workbench.privacy.column_release import RowCost
     from workbench.privacy.privacy_budget import PrivacyBudget
+    from workbench.privacy.row_cost import RowCost
 
 _PATH_SLACK = 1e-9  # By how much a budget that follows from a path of others may be rounded.
 
@@ -113,8 +113,8 @@ def _cost(certificate: Certificate, places: Vector) -> tuple[RowCost, str]:
     between all places: where the neighbours of the certificate do not imply it.
     """
     from workbench.mechanisms.channel import Channel
-    from workbench.privacy.column_release import RowCost, exact_budget
     from workbench.privacy.privacy_budget import PrivacyBudget
+    from workbench.privacy.row_cost import RowCost, exact_budget
 
     budget, norm = _budget(certificate)
     channel: Any = certificate.mechanism

@@ -10,7 +10,6 @@ sensitivity, and an atom beside them.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -209,10 +208,6 @@ class LineNoise(ShownMechanism):
         """The same noise where every two answers from low to high are neighbours; itself where they are."""
         width = high - low
         return self if width <= self.question.sensitivity else self.within(width)
-
-    def steps_between(self, low: Fraction, high: Fraction) -> int:
-        """How many steps between neighbours lead from any answer to any other."""
-        return math.ceil((high - low) / self.question.sensitivity)
 
     @property
     def column_cautions(self) -> tuple[str, ...]:

@@ -28,7 +28,6 @@ the coin u < t has probability t (`workbench.mechanisms.affine_sampler`).
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -121,10 +120,6 @@ class RangeMechanism(RangePublisher, Channel):
     def over_domain(self, low: Fraction, high: Fraction) -> Any:
         """The same rows where every two are neighbours; itself where they are."""
         return self if self.neighbours is None else Channel(self.rows)
-
-    def steps_between(self, low: Fraction, high: Fraction) -> int:
-        """How many steps between neighbours lead from any answer to any other."""
-        return math.ceil((high - low) / self.sensitivity)
 
     @property
     def column_cautions(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ numbers is one of people.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,14 +75,15 @@ class ColumnMechanism:
         budget, claim = self.budget, self.claim
         notion = claim.notion.name if claim else "none"
         rho = claim.values.get("rho") if claim else None
-        within = _apart(self.mechanism)
+        distance = _sensitivity(self.mechanism)
+        within = "" if distance is None else f"at most {float(distance):g} apart"
         if domain is None:
             return RowCost(budget, PrivacyBudget(None), True, None, notion, apart=within)
         words = _range_words(domain)
         joined = _over_domain(self.mechanism, domain)
         if joined is self.mechanism and not (budget and budget.per_distance):
             return RowCost(budget, budget, False, words, notion, rho)
-        steps = getattr(self.mechanism, "steps_between", lambda low, high: None)(*domain)
+        steps = None if distance is None else math.ceil((domain[1] - domain[0]) / distance)
         any_two = self._between_all(joined, steps)
         if budget is None or budget.per_distance:
             is_local, any_two = joined is not self.mechanism, any_two.rounded_up()
@@ -132,10 +134,10 @@ def _range_words(domain: Interval) -> str:
     return f"{low}..{high}"
 
 
-def _apart(mechanism: Any) -> str:
-    """Which values are neighbours, in words; empty where no number says it."""
+def _sensitivity(mechanism: Any) -> Fraction | None:
+    """The distance up to which all numbers are neighbours, of a mechanism that has one."""
     distance = getattr(getattr(mechanism, "question", mechanism), "sensitivity", None)
-    return "" if distance is None else f"at most {float(distance):g} apart"
+    return None if distance is None else Fraction(distance)
 
 
 def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnMechanism:
@@ -213,10 +215,11 @@ class Rows:
         if clip is not None:
             values[:] = [min(max(value, low), high) for value in values]
             words.append(f"Numbers outside [{float(low):g}, {float(high):g}] were moved to the nearest of them first.")
+        taken: NDArray[Any] = values
         if inputs.whole:
             taken = np.array([int(value) for value in values], dtype=np.int64)
-        else:
-            taken = values if inputs.exact else np.array([float(value) for value in values])
+        elif not inputs.exact:
+            taken = np.array([float(value) for value in values])
         return cls(column.numbers(), taken, int(outside.sum()), domain, tuple(words))
 
 
