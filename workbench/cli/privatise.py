@@ -372,7 +372,11 @@ def privatise_labels(
 def _labels(
     column: CsvColumn, given: NDArray[Any], labels: str | None, snap: bool
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The label set, and the labels of the rows. Raises InvalidRequest where a row has none of the set."""
+    """The label set, and the labels of the rows.
+
+    A number is a label where they differ by at most 4 units in the last place of the largest label: 0.1 + 0.2 is the
+    label 0.3. Raises InvalidRequest where a row has none of the set.
+    """
     import numpy as np
 
     from workbench.data.tolerance import nearest_positions

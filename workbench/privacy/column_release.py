@@ -8,6 +8,7 @@ numbers is one of people.
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -200,7 +201,7 @@ class Rows:
             InvalidRequest: with the row and the file for what does not fit.
         """
         inputs = subject.inputs
-        ends = Fraction(inputs.low), Fraction(inputs.high)
+        ends = _ends(inputs)
         domain = clip_range(clip, inputs)
         values = column.exact_numbers()
         low, high = domain or ends
@@ -223,12 +224,18 @@ class Rows:
         return cls(column.numbers(), taken, int(outside.sum()), domain, tuple(words))
 
 
+def _ends(inputs: ColumnInputs) -> Interval:
+    """The least and the largest number of a mechanism, exactly."""
+    largest = sys.float_info.max
+    return Fraction(max(inputs.low, -largest)), Fraction(min(inputs.high, largest))
+
+
 def clip_range(clip: str | None, inputs: ColumnInputs) -> Interval | None:
     """The values that are possible: those of the option, or the inputs of a mechanism that has ends; None for any.
 
     Raises InvalidRequest for an option that the mechanism cannot take.
     """
-    ends = Fraction(inputs.low), Fraction(inputs.high)
+    ends = _ends(inputs)
     if clip is None or clip == "inputs":
         if clip is not None and not inputs.bounded:
             must("clip", "LOW..HIGH for noise that takes every number, such as --clip 0..100", "no range")

@@ -274,3 +274,15 @@ def test_a_design_on_the_spot_has_a_time_limit(folder: Path, capsys, monkeypatch
         line = f"{kind} p.csv --column pay --range 0..9 --epsilon 1 {more} --out o.csv"
         assert run(capsys, line)[0] == run(capsys, f"{line} --time-limit 2.5")[0] == 2
     assert limits == [60, 2.5] * 2
+
+
+def test_computed_floats_are_the_labels_they_are_near(folder: Path, capsys):
+    values = ["0.30000000000000004", "0.7999999999999999", "0.1"]
+    for more in ("", " --snap"):
+        Path("p.csv").write_text("\n".join(["x", *values * 20]))
+        line = "labels p.csv --column x --labels 0..1:0.1 --epsilon 30 --insecure-seed 1 --overwrite --out o.csv"
+        assert run(capsys, line + more)[0] == 0
+        published = [float(row[0]) for row in cells()[1:]]
+        assert published == pytest.approx([0.3, 0.8, 0.1] * 20, abs=0.04)  # outputs are bins' values
+    Path("p.csv").write_text("x\n0.3000001\n")
+    assert "must be one of the 11 labels" in run(capsys, line)[2]
