@@ -25,7 +25,7 @@ from solvers.arrays import Vector
 from solvers.search import bisect
 from workbench.exact.distribution import over_common
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import ZERO, RationalPair, ball, ball_ends, nearest_float
+from workbench.exact.numbers import ZERO, RationalPair, ball, ball_ends, exp_bounds, nearest_float
 from workbench.exact.time_limit import go_on
 from workbench.families.channel.losses import Integers
 from workbench.families.frontier_plan import NotApplicable
@@ -46,6 +46,9 @@ _BITS = 112  # as `threshold`
 _ENCLOSED = 256  # of every mass and loss
 _FLIPPED = 60  # answers of permute-and-flip
 _AUDITED = 12_000_000  # masses that an audit of a channel compares
+_HALVINGS = 55  # of a bisection on a rate
+_WEIGHED = 64  # bits of the least weight of a selection
+_FAR = 100.0  # logarithm below the nearest weight at which the weights of a selection end
 
 
 BudgetedQuery: TypeAlias = "ChannelRequest | Query"  # a finite query, what its outputs cost, and a budget
@@ -141,23 +144,30 @@ def _on_the_grid(query: BudgetedQuery, largest: int | None) -> NDArray[Any]:
     return np.asarray(np.abs(np.array(columns)[None, :] - np.array(grid.places)[:, None]))
 
 
-def softmax(weights: Vector) -> Vector:
-    """The masses of the exponential mechanism."""
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+def log_softmax(gaps: Vector, rate: float) -> Vector:
+    """Logarithms of the masses of the exponential mechanism at e^(-rate gap). Shape of gaps."""
+    weights = -rate * gaps  # an answer that is an output has the gap 0, and none is far below its row's largest
+    top = weights.max(axis=1, keepdims=True)
+    return np.asarray(weights - top - np.log(np.exp(weights - top).sum(axis=1, keepdims=True)))
 
 
 def selection(
     gaps: Callable[[BudgetedQuery], NDArray[Any]],
-    floats: Callable[[Vector], Vector],
+    logs: Callable[[Vector, float], Vector],
     exact: Callable[[list[list[Any]], float], list[list[int]]],
-    value: Callable[[float], float] = lambda log_ratio: math.exp(-log_ratio),
-    turns: int = 40,
+    value: Callable[[float], float] = lambda rate: math.exp(-rate),
 ) -> Callable[[BudgetedQuery], Reference]:
-    """A mechanism that selects an answer by its distances: by bisection on r in floating point, then the exact audit.
+    """A mechanism that selects an answer by weights e^(-rate gap): the largest rate by bisection on the logarithms of
+    its masses, of which none is too small, then the exact audit.
 
-    gaps: the distances (k, m); floats: (weights e^(-log_ratio gap)) -> rows of masses; exact: (gaps, log_ratio) -> rows
-    of integers; value: log_ratio -> the parameter that is told; turns: of
-    the bisection.
+    Args:
+        gaps: Gives the distances (k, m) of a query.
+        logs: (gaps, rate) -> logarithms of the masses.
+        exact: (gaps, rate) -> rows of integers in proportion to the masses.
+        value: rate -> the parameter that is told.
+
+    Returns:
+        The cost function of a published mechanism. It raises NotApplicable.
     """
 
     def cost(query: BudgetedQuery) -> Reference:
@@ -166,71 +176,85 @@ def selection(
         first, second = np.array(pairs).T
         budgets = [*epsilon.values()] if isinstance(epsilon, dict) else [epsilon]  # in the order of the pairs
         allowed = np.array([float(each) for each in budgets])
-        whole = delta and isinstance(_bound(query), MassAboveRatio)  # of what is above, its mass counts, not the excess
+        is_mass = delta and isinstance(_bound(query), MassAboveRatio)  # the mass counts, not what is above the ratio
 
-        def private(log_ratio: float) -> bool:
+        def is_private(rate: float) -> bool:
             go_on()
-            table = floats(np.exp(-log_ratio * gap))
-            p, q = table[first], table[second]
+            table = logs(gap, rate)
+            losses = table[first] - table[second]
             if not delta:
-                return bool(((np.log(p) - np.log(q)).max(axis=1) <= allowed).all())
-            hit = np.where(p > (q := q * math.exp(allowed[0])), p if whole else p - q, 0.0)
-            return bool(hit.sum(axis=1).max() <= float(delta))
+                return bool((losses.max(axis=1) <= allowed).all())
+            above = np.exp(np.where(losses > allowed[0], table[first], -np.inf))
+            if not is_mass:
+                above *= -np.expm1(np.minimum(allowed[0] - losses, 0.0))
+            return bool(above.sum(axis=1).max() <= float(delta))
 
-        least, most = float(gap[gap > 0].min()), float(gap.max())
-        high = min((2 * float(allowed.max()) + 60.0) / least, 700.0 / most)  # no weight is 0 in floats
-        low, _ = bisect(lambda log_ratio: not private(log_ratio), 0.0, high, turns=turns)
+        high = (2 * float(allowed.max()) + 60.0) / float(gap[gap > 0].min())
+        low, _ = bisect(lambda rate: not is_private(rate), 0.0, high, turns=_HALVINGS)
         for slack in (1e-12, 1e-9, 1e-7, 1e-5, 1e-3):
-            log_ratio = low * (1 - slack)
-            mechanism = Channel.of(exact(gap.tolist(), log_ratio), pairs, directed=True)
+            rate = low * (1 - slack)
+            mechanism = Channel.of(exact(gap.tolist(), rate), pairs, directed=True)
             if holds(mechanism, Claim.of(query.notion, mechanism, {"epsilon": epsilon, "delta": delta})):
                 loss = expected(query, (row.array for row in mechanism.rows))
-                return Reference(loss, True, mechanism, "r", value(log_ratio))
+                return Reference(loss, True, mechanism, "r", value(rate))
         raise NotApplicable("no parameter of it was proven to meet the budget")
 
     return cost
 
 
-def _exponential_rows(gaps: list[list[int]], log_ratio: float) -> list[list[int]]:
-    ratio, last = Fraction(math.exp(-log_ratio)), max(map(max, gaps))
-    weights = [1 << (80 + math.ceil(1.5 * log_ratio * (last + 1)))]
-    for _ in range(last):
-        weights.append(-(-weights[-1] * ratio.numerator // ratio.denominator))
+def exponential_weights(gaps: list[list[Any]], rate: float) -> list[list[int]]:
+    """Integers in proportion to e^(-rate gap), rounded upwards.
+
+    Gaps that weigh less than e^-100 of the least one above 0 weigh that much: it changes no loss that a float shows,
+    and keeps the integers short.
+    """
+    steps = sorted({gap for row in gaps for gap in row})
+    nearest = next(gap for gap in steps if gap > 0)
+    farthest = min(rate * steps[-1], rate * nearest + _FAR)
+    bits = _WEIGHED + math.ceil(farthest / math.log(2))
+    weights = {gap: exp_bounds(-Fraction(min(rate * gap, farthest)), bits)[1] for gap in steps}
     return [[weights[gap] for gap in row] for row in gaps]
 
 
-def _flipped(weights: Vector) -> Vector:
-    """Pr[j|i] of permute-and-flip: w_ij ∫ Π_{l != j} (1 - w_il t) dt over [0, 1], by a Gauss rule that is exact."""
+def _flipped(gaps: Vector, rate: float) -> Vector:
+    """ln Pr[j|i] of permute-and-flip: w_ij ∫ Π_{l != j} (1 - w_il t) dt over [0, 1], by a Gauss rule that is exact.
+
+    The integral is at least 1/m, so that no logarithm is lost where a weight is 0 in floats.
+    """
+    weights = np.exp(-rate * gaps)
     nodes, shares = np.polynomial.legendre.leggauss(weights.shape[1] // 2 + 1)
     factors = 1 - weights[:, :, None] * ((nodes + 1) / 2)
     before, after = np.ones_like(factors), np.ones_like(factors)  # products, with no division by what may be 0
     for j in range(1, weights.shape[1]):
         before[:, j] = before[:, j - 1] * factors[:, j - 1]
         after[:, -1 - j] = after[:, -j] * factors[:, -j]
-    return weights * ((before * after) @ (shares / 2))
+    return np.asarray(np.log((before * after) @ (shares / 2)) - rate * gaps)
 
 
-def _flipped_rows(gaps: list[list[int]], log_ratio: float) -> list[list[int]]:
-    """The same in integers, weights being multiples of 2^-60."""
-    weights = [max(1, round(math.exp(-log_ratio * gap) * (1 << 60))) for gap in range(max(map(max, gaps)) + 1)]
-    return [_flipped_row([weights[gap] for gap in row]) for row in gaps]
+def _flipped_rows(gaps: list[list[int]], rate: float) -> list[list[int]]:
+    """Integers in proportion to the masses of permute-and-flip, of weights that are integers over that of gap 0."""
+    return [_flipped_row(row) for row in exponential_weights(gaps, rate)]
 
 
 def _flipped_row(weights: list[int]) -> list[int]:
     """With e_d the elementary symmetric sums of the other weights in units u, ∫ Π (u - w_l t) dt = Σ (-1)^d e_d
     u^(n-d)/(d + 1); times (n + 1)! all are integers."""
-    unit, n = 1 << 60, len(weights) - 1
+    unit, n = max(weights), len(weights) - 1
     sums = [1]
     for weight in weights:
+        go_on()
         sums = [a + weight * b for a, b in zip([*sums, 0], [0, *sums], strict=True)]
-    scale, row = math.factorial(n + 1), []
+    powers = [unit**d for d in range(n, -1, -1)]
+    scale = math.factorial(n + 1)
+    known: dict[int, int] = {}  # equal weights have equal masses
     for weight in weights:
-        others, total = 1, 0  # e_d without this weight: e_d - w e_(d-1) of the others
-        for d in range(n + 1):
-            total += (-1) ** d * others * unit ** (n - d) * (scale // (d + 1))
-            others = sums[d + 1] - weight * others
-        row.append(weight * total)
-    return row
+        if weight not in known:
+            others, total = 1, 0  # e_d without this weight: e_d - w e_(d-1) of the others
+            for d in range(n + 1):
+                total += (-1) ** d * others * powers[d] * (scale // (d + 1))
+                others = sums[d + 1] - weight * others
+            known[weight] = weight * total
+    return [known[weight] for weight in weights]
 
 
 def _randomized_response(query: BudgetedQuery) -> Reference:
@@ -264,7 +288,7 @@ PUBLISHED = (
     Published(
         "exponential",
         "McSherry and Talwar 2007",
-        selection(partial(_on_the_grid, largest=None), softmax, _exponential_rows),
+        selection(partial(_on_the_grid, largest=None), log_softmax, exponential_weights),
         _of_answers,
     ),
     Published(

@@ -28,12 +28,19 @@ import numpy as np
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ball
 from workbench.exact.objects import Pair
-from workbench.families.channel.baselines import BudgetedQuery, budgets_of, epsilon_delta, expected, selection, softmax
+from workbench.families.channel.baselines import (
+    BudgetedQuery,
+    budgets_of,
+    epsilon_delta,
+    expected,
+    exponential_weights,
+    log_softmax,
+    selection,
+)
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.published import Published, Reference
 from workbench.mechanisms.plane import Plane
 
-_BITS = 80  # of the largest weight
 _FAR = 60  # times 1/ε
 _ENCLOSED = 128
 
@@ -51,11 +58,6 @@ def _gaps(query: BudgetedQuery) -> Vector:
     """Distances of places."""
     values, unit = _places(query).losses()
     return np.asarray(values / unit, dtype=float)
-
-
-def _rows(gaps: list[list[float]], rate: float) -> list[list[int]]:
-    """Weights e^(-rate gap), rounded upwards."""
-    return [[math.ceil(math.exp(-rate * gap) * 2.0**_BITS) for gap in row] for row in gaps]
 
 
 def laplace(query: BudgetedQuery) -> Reference:
@@ -150,7 +152,7 @@ PUBLISHED = (
     Published(
         "planar exponential",
         "McSherry and Talwar 2007",
-        selection(_gaps, softmax, _rows, float, turns=55),
+        selection(_gaps, log_softmax, exponential_weights, float),
         _of_places,
     ),
 )
