@@ -53,22 +53,27 @@ def staircase_reals(epsilon: float, sensitivity: float, loss: str) -> float:
     return float(sensitivity**2 * (2 ** (-2 / 3) * (b * (1 + b)) ** (2 / 3) + b) / (1 - b) ** 2)
 
 
-def _ratio(epsilon: float, delta: float) -> float:
-    return math.expm1(epsilon) / (2 * delta)
+def _log_ratio(epsilon: float, delta: float) -> float:
+    """ln(1 + t) of t = (e^ε - 1)/2δ, also where t is too large for a float."""
+    if epsilon < 30:
+        return math.log1p(math.expm1(epsilon) / (2 * delta))
+    return epsilon - math.log(2 * delta) + math.log1p((2 * delta - 1) * math.exp(-epsilon))
 
 
 def support(epsilon: float, delta: float) -> float:
     """A/Δ: truncated Laplace noise lies in [-A, A], A = (Δ/ε) ln(1 + (e^ε - 1)/(2δ))."""
-    return math.log1p(_ratio(epsilon, delta)) / epsilon
+    return _log_ratio(epsilon, delta) / epsilon
 
 
 def truncated_laplace(epsilon: float, delta: float, sensitivity: float, loss: str) -> float:
-    """The loss of truncated Laplace noise with parameters ε, δ."""
-    t = _ratio(epsilon, delta)
-    scale, log = sensitivity / epsilon, math.log1p(t)
-    if POWERS[loss] == 1:
-        return scale * (1 - log / t)
-    return 2 * scale**2 * (1 - (log + log * log / 2) / t)
+    """The loss of truncated Laplace noise with parameters ε, δ: (Δ/ε)^p p! R_p(L)/(e^L - 1), L = ln(1 + t), where
+    R_p(L) = e^L - Σ_{k <= p} L^k/k! is summed as a series where it is a small difference."""
+    log, power = _log_ratio(epsilon, delta), POWERS[loss]
+    scale = math.factorial(power) * (sensitivity / epsilon) ** power
+    if log < 1:
+        return scale * math.fsum(log**k / math.factorial(k) for k in range(power + 1, 30)) / math.expm1(log)
+    below = math.fsum(log**k / math.factorial(k) for k in range(1, power + 1))
+    return scale * (1 - below * math.exp(-log) / -math.expm1(-log))
 
 
 def geng_formula(epsilon: float, delta: float, sensitivity: float, fewer: int = 0) -> float:

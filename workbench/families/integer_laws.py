@@ -51,6 +51,10 @@ _SHIFTS = 128  # up to which geometric noise is audited at a δ; beyond, and wit
 _SLACKS = (0.0, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3)  # off the tie, so that exact arithmetic agrees
 _TAIL = 46.0  # e^-46 is 1e-20
 _TURNS = 60  # of a bisection in floats
+_DENOMINATOR = 1 << 40  # of α near 1, at most
+_LEAST_VARIANCE = 1e-4  # e^(-1/2σ²) is below e^-700, the least ratio of any budget
+_ROUGH, _SCANNED = 4, 400  # σ²/D² below which smaller ones are tried too, and how many
+_INNER = 32  # inner steps of a staircase that are compared at once
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,8 @@ class FittedLaw:
 
 
 def fitted_laws(name: str, reach: int, epsilon: Fraction, delta: Fraction, notion: str) -> list[FittedLaw]:
-    """The law of a name with its least parameter; of the staircase one for each inner step, to be proven by `holds`.
+    """The law of a name with its least parameter; of the staircase one for each inner step, or some of many, to be
+    proven by `holds`.
 
     reach: D; notion: pure, dp or pdp, for which the pure laws alone stay private however their answers are published.
     Raises NotApplicable.
@@ -91,7 +96,7 @@ def fitted_laws(name: str, reach: int, epsilon: Fraction, delta: Fraction, notio
     if name == "staircase":
         if reach == 1:
             raise NotApplicable("between answers one step apart it is the geometric noise")
-        return _staircases(reach, epsilon)
+        return _staircases(reach, epsilon, 1, reach)
     if name == "geometric":
         return [_geometric(reach, epsilon, delta if measure.has_delta and post_processed else Fraction(0))]
     if not delta or not measure.has_delta:
@@ -99,6 +104,21 @@ def fitted_laws(name: str, reach: int, epsilon: Fraction, delta: Fraction, notio
     if not post_processed:
         raise NotApplicable("clamped or wrapped around it is no longer private under pdp, which is no post-processing")
     return [(_truncated if name == "truncated geometric" else _gaussian)(reach, epsilon, delta)]
+
+
+def best_law(
+    name: str, reach: int, budget: tuple[Fraction, Fraction], notion: str, loss: Callable[[FittedLaw], float]
+) -> FittedLaw:
+    """The law of a name with the parameter of least loss; of many inner steps of a staircase ever finer ones around the
+    best are compared. budget: (ε, δ). Raises NotApplicable."""
+    fitted = fitted_laws(name, reach, *budget, notion)
+    while True:
+        best = fitted[0] if len(fitted) == 1 else min(fitted, key=loss)
+        position = fitted.index(best)
+        low, high = (int(fitted[min(max(position + side, 0), len(fitted) - 1)].value) for side in (-1, 1))
+        if name != "staircase" or high - low <= 2:
+            return best
+        fitted = _staircases(reach, budget[0], low, high)
 
 
 def _proven(
@@ -137,7 +157,8 @@ def _geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
             return _excess(np.power(alpha, eta, dtype=np.float64), reach, epsilon) <= delta
 
         least = bisect(private, 0.0, float(pure), turns=_TURNS)[1]
-        near = (Fraction(least * (1 + slack)).limit_denominator(1 << 40) for slack in _SLACKS)
+        digits = math.ceil(_DENOMINATOR / min(1.0, least))  # as many of a small α as of a large one
+        near = (Fraction(least * (1 + slack)).limit_denominator(digits) for slack in _SLACKS)
         alphas = [*(min(pure, alpha) for alpha in near), pure]
     laws = ((IntegerLaw(0, [1], 1, alpha), float(alpha)) for alpha in alphas)
     return _proven(laws, "α", reach, "dp" if delta else "pure", {"epsilon": epsilon, "delta": delta})
@@ -145,10 +166,15 @@ def _geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
 
 def _truncated(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
     ratio = inverse_exponential(epsilon / reach)
-    half = np.power(float(ratio), np.arange(_length(reach, epsilon)), dtype=np.float64)
+    tail = math.ceil(reach * (_TAIL - math.log(delta)) / float(epsilon)) + 2 * reach
+    half = np.power(float(ratio), np.arange(tail), dtype=np.float64)
+    sums = np.cumsum(half)  # f(0) + ... + f(end), up to a factor
 
     def private(end: int) -> bool:
-        return _excess(half[: end + 1], reach, epsilon) <= float(delta) * (1 + 1e-12)
+        """Whether the mass of the last D values, which a shift takes beyond the end, is within δ: nothing else is above
+        the ratio."""
+        beyond = half[np.abs(np.arange(end - reach + 1, end + 1))].sum()
+        return bool(beyond <= float(delta) * (1 + 1e-12) * (2 * sums[end] - 1))
 
     ends = range((reach + 1) // 2, half.size)
     at = bisect_left(ends, True, key=private)
@@ -177,7 +203,11 @@ def _gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
         half = np.exp(-(np.arange(math.ceil(14 * math.sqrt(variance)) + 2 * reach + 2) ** 2.0) / (2 * variance))
         return _excess(half, reach, epsilon) <= delta
 
-    least = bisect(private, math.log(1e-3), math.log(bound + 1), turns=_TURNS)[1]
+    least = bisect(private, math.log(_LEAST_VARIANCE), math.log(bound + 1), turns=_TURNS)[1]
+    if least < math.log(_ROUGH * reach**2):  # where a law of few values may be private below one that is not
+        smaller = np.linspace(math.log(_LEAST_VARIANCE), least, _SCANNED)
+        at = next(i for i, value in enumerate(smaller) if i == len(smaller) - 1 or private(value))
+        least = bisect(private, float(smaller[max(at - 1, 0)]), float(smaller[at]), turns=_TURNS)[1]
     _audit_fits(reach, 30 * math.exp(least / 2))
 
     variances = (Fraction(math.exp(least) * (1 + slack)) for slack in _SLACKS)
@@ -185,10 +215,11 @@ def _gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
     return _proven(laws, "σ²", reach, "dp", {"epsilon": epsilon, "delta": delta})
 
 
-def _staircases(reach: int, epsilon: Fraction) -> list[FittedLaw]:
+def _staircases(reach: int, epsilon: Fraction, low: int, high: int) -> list[FittedLaw]:
+    """Staircases with inner steps from low to high, of more than `_INNER` as many at equal distances."""
     _audit_fits(reach, 5 * reach)
     ratio = inverse_exponential(epsilon)
-    inner = range(1, reach + 1) if reach <= 32 else sorted({round(r) for r in np.linspace(1, reach, 32)})
+    inner = sorted({round(r) for r in np.linspace(low, high, min(_INNER, high + 1 - low))})
     budget = {"epsilon": epsilon, "delta": Fraction(0)}
     return [_claimed(staircase(ratio, reach, r), "r", r, reach, "pure", budget) for r in inner]
 

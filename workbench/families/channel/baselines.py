@@ -29,7 +29,7 @@ from workbench.exact.numbers import ZERO, RationalPair, ball, ball_ends, exp_bou
 from workbench.exact.time_limit import go_on
 from workbench.families.channel.losses import Integers
 from workbench.families.frontier_plan import NotApplicable
-from workbench.families.integer_laws import SOURCES, FittedLaw, Number, clamped_rows, fitted_laws
+from workbench.families.integer_laws import SOURCES, FittedLaw, Number, best_law, clamped_rows
 from workbench.families.published import Published, Reference
 from workbench.mechanisms.answer_grid import MOST_PLACES, AnswerGrid, answer_grid
 from workbench.mechanisms.channel import Channel
@@ -121,8 +121,7 @@ def _clamped(name: str) -> Callable[[BudgetedQuery], Reference]:
             prior = query.question.prior
             return max(each) if prior is None else float(np.dot([float(p) for p in prior], each))
 
-        fitted = fitted_laws(name, grid.reach, *epsilon_delta(query), query.notion)
-        best = min(fitted, key=roughly) if len(fitted) > 1 else fitted[0]
+        best = best_law(name, grid.reach, epsilon_delta(query), query.notion, roughly)
         loss = expected(query, rows(best.law, ball))
         return Reference(loss, best.holds(), best.mechanism, best.symbol, best.value, more=best.exact)
 

@@ -54,10 +54,30 @@ _WIDE = {  # series -> published mechanism, for more answers
     "staircase": "clamped staircase",
 }
 _OF_ANSWERS = {entry.name: entry for entry in OF_ANSWERS}
-SCANNED = {  # the least parameter, which large budgets come near, and the ends of the scan
-    "geometric": (1e-12, 0.002, 0.9995), "gaussian": (math.log(0.005), math.log(0.01), math.log(1e4)),
-    "exponential": (0.01, 0.02, 60.0),
-}  # fmt: skip
+_SMALL, _LARGE = 12, 25  # values of a scan below and above its steps of equal length
+
+
+def _beyond(low: float, middle: Vector, high: float, steps: tuple[int, int] = (_SMALL, _LARGE)) -> Vector:
+    """A scan from low to high by equal ratios, between its ends by the given steps."""
+    below = np.geomspace(low, middle[0], steps[0], endpoint=False)
+    return np.concatenate([below, middle, np.geomspace(middle[-1], high, steps[1] + 1)[1:]])
+
+
+def _scanned(family: str, steps: int) -> Vector:
+    """Coordinates of the parameter of a family that are scanned: the least is below that of any budget."""
+    if family == "geometric":
+        inner = np.linspace(0.002, 0.9995, steps)
+        above = 1 - np.geomspace(1 - inner[-1], 1e-9, _LARGE + 1)[1:]
+        return np.append(_beyond(1e-12, inner, inner[-1], (_SMALL, 0)), above)
+    if family == "gaussian":
+        inner = np.linspace(math.log(0.01), math.log(1e4), steps)
+        below = np.linspace(math.log(0.005), inner[0], _SMALL, endpoint=False)
+        return np.concatenate([below, inner, np.linspace(inner[-1], math.log(1e7), _LARGE)[1:]])
+    return _beyond(0.01, np.linspace(0.02, 60.0, steps), 1e7)
+
+
+SCANNED = ("geometric", "gaussian", "exponential")
+_SEEN = 1e-290  # a mass below which its ratios are not seen in floats
 
 
 class Scan:
@@ -68,15 +88,14 @@ class Scan:
         # each pair in one order: the other is that of the answers n - q, whose laws are the mirror images
         self.pairs = [(q, q + d) for d in sorted(set(distances)) for q in range(n + 1 - d)]
         self._p, self._q = np.array(self.pairs).T
-        least, low, high = SCANNED[family]
-        self.grid = np.append(least, np.linspace(low, high, steps))
+        self.grid = _scanned(family, steps)
         tables = np.stack([self.family.table(n, float(x)) for x in self.grid])
         self._scanned = lru_cache(maxsize=1)(partial(self._deltas, tables))  # for the next δ at the same ε
 
     def _deltas(self, tables: Vector, ratio: float, weight: float) -> Vector:
         """δ of tables (..., n+1, outputs): the largest Σ P - w r Q over {P > r Q}, r = `ratio`, w = `weight`."""
         p, q = tables.take(self._p, axis=-2), tables.take(self._q, axis=-2) * ratio
-        above = np.where(p > q * (1 + _TIE), p - weight * q, 0.0)
+        above = np.where((p > q * (1 + _TIE)) & (p > _SEEN), p - weight * q, 0.0)
         return np.asarray(above.sum(axis=-1).max(axis=-1))
 
     def audited(
@@ -111,15 +130,17 @@ class Scan:
         """Parameters from the smallest on that floats take for private, each with its channel."""
         required = ratio_bounds(notion, {(): epsilon}, delta)
         ratio, weight = math.exp(required.epsilons[()]), 1.0 if required.kind == HOCKEY_STICK else 0.0
-        # 1e-12: rounding of sums; the exact audit decides below
-        allowed = float(required.delta) + (1e-12 * weight if named(notion).has_delta else 0.0)
+        allowed = float(required.delta)
+        # Sums are rounded; the exact audit decides below. Without a delta no sum counts, but every ratio.
+        allowed += min(1e-12, 1e-6 * allowed) * weight if named(notion).has_delta else 0.0
         good = np.flatnonzero(self._scanned(ratio, weight) <= allowed)
         if not good.size:
             return
         low, high = self.grid[[max(good[0] - 1, 0), good[0]]].tolist()
         table = partial(self.family.table, self.n)
-        _, high = bisect(lambda x: bool(self._deltas(table(x), ratio, weight) <= allowed), low, high, turns=50)
-        for slack in (1e-9, 1e-7, 1e-5):  # off the tie, so that exact arithmetic agrees
+        _, high = bisect(lambda x: bool(self._deltas(table(x), ratio, weight) <= allowed), low, high, turns=60)
+        near = 4 * _TIE / float(epsilon) if epsilon else 1.0  # what a ratio that is a tie is of the parameter
+        for slack in sorted((1e-9, 1e-7, 1e-5, near)):  # off the tie, so that exact arithmetic agrees
             parameter = self.family.parameter(high) * (1 + slack)
             yield parameter, self.family.build(self.n, parameter)
 

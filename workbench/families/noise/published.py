@@ -31,20 +31,22 @@ from solvers.search import bisect
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, ball, ln_up
 from workbench.families.frontier_plan import NotApplicable
-from workbench.families.integer_laws import NAMES, SOURCES, FittedLaw, fitted_laws
+from workbench.families.integer_laws import NAMES, SOURCES, FittedLaw, best_law
 from workbench.families.integer_laws import masses as masses_of
 from workbench.families.noise.problem import exact_loss, pure_cells
 from workbench.families.noise.request import NoiseRequest
 from workbench.families.published import Published, Reference, costs
 from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
-from workbench.mechanisms.real_noise import RealNoise, best_gamma
+from workbench.mechanisms.real_noise import MAX_STEPS, RealNoise, best_gamma
 from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
 
 SHAPED = ("geometric", "discrete Gaussian")  # those that several runs have (`published_shapes`)
 _Fitted = tuple[float, str, float, bool]  # loss, symbol, parameter, whether it is proven to be enough
 _UP = 1e-14  # of a parameter, that its own rounding is covered
+_NARROWEST = 1e-3  # σ that no budget allows: 1/2σ² is above the largest ε
+_HALVINGS = 62  # of the logarithm of σ
 _WIDEST = 1 << 22  # values of a law that is computed for comparison
 
 
@@ -83,7 +85,10 @@ def _staircase(request: NoiseRequest) -> Reference:
     if request.cut or not request.epsilon:
         raise NotApplicable("it needs epsilon > 0, and a notion of one ratio")
     assert isinstance(request.question, RealNoise)
-    noise = pure_cells(request.question, request.epsilon, request.loss_name)
+    spread, name = float(request.question.sensitivity), request.loss_name
+    if best_gamma(float(request.epsilon), name) * MAX_STEPS < 0.5:  # narrower than any cell of a design
+        return Reference(line_noise.staircase_reals(float(request.epsilon), spread, name))
+    noise = pure_cells(request.question, request.epsilon, name)
     private, most = holds(noise, Claim("pure", request.epsilon)), noise.cells.last - noise.steps + Fraction(1, 2)
     return Reference(float(exact_loss(noise, request)), private, noise, "γ Δ", float(most * noise.width))
 
@@ -183,9 +188,12 @@ def _fit(name: str, request: NoiseRequest) -> tuple[FittedLaw, float]:
     """The best law of a name, and its exact mean loss, of clamped noise the expected loss."""
     question = request.question
     assert isinstance(question, IntegerNoise)
-    fitted = fitted_laws(name, question.sensitivity, request.epsilon, request.delta, request.notion)
-    losses = [(fit, float(exact_loss(AdditiveIntegerNoise(question, fit.law), request))) for fit in fitted]
-    return min(losses, key=lambda pair: pair[1])
+
+    def loss(fit: FittedLaw) -> float:
+        return float(exact_loss(AdditiveIntegerNoise(question, fit.law), request))
+
+    best = best_law(name, question.sensitivity, (request.epsilon, request.delta), request.notion, loss)
+    return best, loss(best)
 
 
 def _on_integers(name: str, request: NoiseRequest) -> Reference:
@@ -240,8 +248,9 @@ def gaussian_sigma(epsilon: float | Fraction, delta: float | Fraction) -> float:
             tail(reach - budget * sigma) - budget.exp() * tail(-reach - budget * sigma) <= ball(Fraction(delta))
         )
 
-    with ctx.workprec(160):
-        return bisect(good, 1e-6, float(10 / delta + 10 / epsilon), turns=60)[1]
+    far = float(10 / delta + 10 / epsilon)
+    with ctx.workprec(160 + math.ceil(-math.log2(delta)) + math.ceil(3 * epsilon)):
+        return bisect(good, _NARROWEST, far, turns=_HALVINGS, middle=lambda low, high: math.sqrt(low * high))[1]
 
 
 PUBLISHED = (

@@ -31,6 +31,12 @@ from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization import read_bins
 from workbench.privacy.audit import audit_extremes
 
+_FINEST = 10**18  # of 1/(1 - q)
+
+
+_FACTORS = (1.0001, 1.03, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.45, 1.6, 1.9)  # of the least reach: outer bins of RQM
+_REFINED = 4  # how often the grid is halved around its best
+
 
 def searched_bins(
     m: int,
@@ -130,7 +136,10 @@ def _near(value: float) -> Fraction:
 
 
 def largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
-    """RQM with the largest q, to so many digits, that is exactly ε-private on these bins; None when there is none."""
+    """RQM with the largest q that is exactly ε-private on these bins; None when there is none.
+
+    digits: of q, and of 1 - q where that is smaller: a large budget allows a q that many digits of q round down.
+    """
     outputs, top = read_bins(bins), 10**digits
 
     def leaks(k: float) -> bool:
@@ -138,19 +147,36 @@ def largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
 
     if leaks(0):
         return None
-    largest, _ = bisect(leaks, 0, top, tolerance=1, middle=lambda low, high: (low + high) // 2)
+    while True:
+        largest, _ = bisect(leaks, 0, top, tolerance=1, middle=lambda low, high: (low + high) // 2)
+        if top - largest >= 10 ** (digits - 2) or top >= _FINEST:
+            break
+        top *= 10
     return rqm(outputs, Fraction(int(largest), top))
 
 
 def best_rqm(levels: int, epsilon: Real, loss: Any = "absolute", density: Density | None = None) -> Quantizer | None:
-    """The best RQM with equal bins on [-1, 1]: outer bin on a grid, the largest private q to three digits.
+    """The best RQM with equal bins on [-1, 1]: outer bin on a grid that is refined around the best, the largest private
+    q to three digits.
 
     With two outputs it is randomized response. None when no bin of the grid admits one.
     """
     if levels == 2:
         return randomized_response(epsilon)
     reach = 1 / math.tanh(float(positive(epsilon, "epsilon")) / 2)
-    factors = (1.0001, 1.03, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.45, 1.6, 1.9)
-    outer = (Fraction(math.ceil(reach * factor * 10**4), 10**4) for factor in factors)
-    candidates = (largest_q(equal_bins(levels, end), epsilon) for end in outer)
-    return min((q for q in candidates if q is not None), key=lambda q: q.expected(loss, density), default=None)
+    made: dict[float, tuple[float, Quantizer | None]] = {}
+
+    def expected(factor: float) -> float:
+        if factor not in made:
+            outer = Fraction(math.ceil(reach * factor * 10**4), 10**4)
+            quantizer = largest_q(equal_bins(levels, outer), epsilon)
+            made[factor] = (math.inf if quantizer is None else quantizer.expected(loss, density), quantizer)
+        return made[factor][0]
+
+    best = min(_FACTORS, key=expected)
+    for _ in range(_REFINED):
+        factors = sorted(made)
+        position = factors.index(best)
+        near = [factors[i] for i in (position - 1, position + 1) if 0 <= i < len(factors)]
+        best = min([best, *((best + other) / 2 for other in near)], key=expected)
+    return made[best][1]
