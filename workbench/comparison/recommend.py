@@ -5,9 +5,9 @@ class         of mechanisms; its optimum lies in [bound, objective] where a boun
 objective     expected loss of published and true answer under the query's prior (or of the worst answer); with
               minimise="epsilon" the least ε for the largest loss
 certified     whether exact arithmetic proves the mechanism private
-rmse          the root of a mean squared loss
+rmse          the root of a mean squared loss; of real answers that of the mechanism, whatever the loss
 worst         the largest mean loss of any answer, whatever the prior
-bias          how far the mean of what is published is from the answer at most
+bias          how far the mean of what is published is from the answer at most, which no average makes smaller
 bits          that tell apart what is published
 command       that makes it alone, or goes on where it was stopped; where the query is a text
 notes         what it needs, or why it does not apply
@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -30,6 +31,7 @@ from workbench.comparison.recommend_queries import counted
 from workbench.comparison.recommend_words import (
     BORROWED,
     STOPPED,
+    UNBIASED,
     certified,
     of_reals,
     recommended,
@@ -64,6 +66,7 @@ from workbench.io.result import Plots, Progress, Result, Row, check_progress, si
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.quantization import read_range, spelled_range
 from workbench.mechanisms.range_query import RangeQuery
+from workbench.privacy.expected_error import expected_error
 from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
@@ -76,6 +79,7 @@ COLUMNS = ("class", "objective", "bound", "certified", *_OF_LAWS, "command", "no
 _LOSS = FAMILY.option("loss")
 _LIMIT = Option("time_limit", seconds, Fraction(20), "Seconds for all classes together.")
 _MASSES = 1_000_000  # of a mechanism, up to which its other columns are computed
+_ROOM = 1e-9  # relative, by which rounding may carry a bound above a loss
 _MORE, _TIMES = 600, 10  # seconds of the command that goes on, and how many times those of this one, at least
 
 
@@ -241,13 +245,13 @@ def _compared(
         candidates = [candidate for candidate in candidates if candidate.name == only]
     values: dict[str, Value] = {}
     rows = _solved(query, candidates, progress, values)
-    rows = sorted(_best_so_far(rows, candidates, values), key=_by_loss)
+    rows = sorted(_with_true_bounds([*_best_so_far(rows, candidates, values)], candidates), key=_by_loss)
     budget = {name: value for name, value in query.budget.items() if name not in ("notion", "minimise", "max_loss")}
     shown = ", ".join(f"{name} = {float(v) if isinstance(v, Fraction) else v:g}" if isinstance(v, (int, Fraction))
                       else f"{name} = {v}" for name, v in budget.items())  # fmt: skip
     title = f"{subject}, {query.notion} at {shown}" if shown else f"{subject}, {query.notion}"
     mechanisms = {name: value.mechanism for name, value in values.items() if value.mechanism is not None}
-    words = of_reals(query, rows) if query.real else sentences(query, rows, candidates, mechanisms)
+    words = (of_reals if query.real else sentences)(query, rows, candidates, mechanisms)
     separation = [] if query.question.separation is None else [query.question.separation]
     best = recommended(rows, candidates)
     return Recommendation(
@@ -308,6 +312,18 @@ def _best_so_far(rows: list[Row], candidates: Sequence[Candidate], values: dict[
         yield row
 
 
+def _with_true_bounds(rows: list[Row], candidates: Sequence[Candidate]) -> Iterator[Row]:
+    """The rows; a bound above what a mechanism of its class reaches is none, and the row says so."""
+    contains = {candidate.name: candidate.contains for candidate in candidates}
+    for row in rows:
+        name, bound = row["class"], row["bound"]
+        reached = [other["objective"] for other in certified(rows) if other["class"] in (name, *contains[name])]
+        if bound is not None and reached and bound > min(reached) * (1 + _ROOM):
+            words = f"{bound:.9g} is above the {min(reached):.9g} that its class reaches: it is no bound, and not shown"
+            row = row | {"bound": None, "notes": f"{row['notes']}; {words}"}
+        yield row
+
+
 def _row(query: Query, candidate: Candidate, values: dict[str, Value]) -> Row:
     row = dict.fromkeys(COLUMNS) | {"class": candidate.name, "notes": candidate.reason or candidate.needs}
     if candidate.solve is None:
@@ -333,7 +349,12 @@ def _row(query: Query, candidate: Candidate, values: dict[str, Value]) -> Row:
         notes += f"; {STOPPED}: the optimum of its class is at most this {what}"
         command = longer
     known = {"objective": value.objective, "bound": value.bound, "certified": value.certified}
-    return row | known | _of_laws(query, value) | {"command": command, "notes": notes}
+    return (
+        row
+        | known
+        | _of_laws(query, value, candidate.needs.startswith(UNBIASED))
+        | {"command": command, "notes": notes}
+    )
 
 
 def _longer(query: Query) -> int:
@@ -341,9 +362,11 @@ def _longer(query: Query) -> int:
     return max(_MORE, math.ceil(_TIMES * (0.0 if query.time is None else query.time.seconds)))
 
 
-def _of_laws(query: Query, value: Value) -> Row:
-    """What the laws say beside the loss, where they are not too many."""
-    if query.real or value.mechanism is None:
+def _of_laws(query: Query, value: Value, unbiased: bool) -> Row:
+    """What the laws say beside the loss, where they are not too many. unbiased: whether the class is."""
+    if query.real:
+        return _of_real_laws(query, value, unbiased)
+    if value.mechanism is None:
         return {}
     question = query.question
     if question.k * question.m > _MASSES:
@@ -362,6 +385,25 @@ def _of_laws(query: Query, value: Value) -> Row:
         if query.losses.name == "squared" and query.max_loss is None:
             columns["rmse"] = value.objective**0.5
     return columns
+
+
+def _of_real_laws(query: Query, value: Value, unbiased: bool) -> Row:
+    """The bias of a mechanism for real answers, and of an unbiased one the root of its mean squared error.
+
+    The error is that of uniform answers where they are uniform, else that of the worst answer.
+    """
+    mechanism = value.mechanism
+    law = getattr(mechanism, "on_reals", mechanism)
+    bias = 0.0 if unbiased else getattr(law, "largest_bias", getattr(law, "bias", None))
+    columns: Row = {} if bias is None else {"bias": float(bias)}
+    if query.max_loss is not None or not unbiased:
+        return columns
+    square = value.objective if query.loss == "squared" else value.square
+    if square is None and mechanism is not None:
+        with suppress(WorkbenchError):
+            error = expected_error(mechanism, "squared")
+            square = float(error.mean if query.range.uniform or error.worst is None else error.worst)
+    return columns if square is None else columns | {"rmse": square**0.5}
 
 
 def _draw(table: pd.DataFrame, title: str, what: str) -> Plots:

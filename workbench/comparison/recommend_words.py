@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from workbench.comparison.published import own_distances
 from workbench.exact.objects import Values
 from workbench.families.channel.query_channels import float_laws
@@ -14,11 +16,14 @@ from workbench.families.recommendation import Candidate, Query
 from workbench.io.files import spelled
 from workbench.io.result import Row
 from workbench.mechanisms.points import shown
+from workbench.privacy.exposure import float_exposure
 
 BORROWED, STOPPED = "best so far:", "stopped"
+UNBIASED = "unbiased"  # how the notes of an unbiased class begin
 _NONE = "No class serves this query with a certificate."
 _TOLD = Fraction(42)  # the answer whose published law is told, where it is one
 _OFTEN = 3  # published values that are told
+_LAWS = 1_000_000  # masses of a mechanism up to which its laws are looked at
 
 
 def certified(rows: Sequence[Row]) -> list[Row]:
@@ -69,10 +74,15 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
     served, known = certified(rows), {candidate.name: candidate for candidate in candidates}
     if query.max_loss is not None:
         yield _least(query, best)
+        yield from _stopped(query, rows)
+        yield from _exposed(query, mechanisms.get(best["class"]))
         return
     proven = [row["bound"] is not None or STOPPED in row["notes"] for row in rows]
     lows = [(row["bound"] or 0.0) if of else row["objective"] for row, of in zip(rows, proven, strict=True)]
-    yield _use(best, lowest=min(low for low in lows if low is not None))
+    yield _use(best, lowest=min(low for low in lows if low is not None) if len(candidates) > 1 else None)
+    yield from _stopped(query, rows)
+    yield from _constant(query, best)
+    yield from _exposed(query, mechanisms.get(best["class"]))
     yield from _below(rows, best)
     if others := [row["class"] for row in _tied(served) if row is not best]:
         yield f"At the same loss, and less simple: {'; '.join(others)}."
@@ -85,6 +95,54 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
     if mechanism is not None and BORROWED not in best["notes"]:
         yield _published(query, mechanism)
     yield from own_distances(query)
+
+
+def _stopped(query: Query, rows: Sequence[Row]) -> Iterator[str]:
+    """Which classes the time limit stopped before they had an answer of their own."""
+    unknown = [
+        row for row in rows if STOPPED in row["notes"] and (row["objective"] is None or BORROWED in row["notes"])
+    ]
+    if unknown and query.time is not None:
+        names = "; ".join(row["class"] for row in unknown)
+        what = "a lower loss" if query.max_loss is None else "a smaller epsilon"
+        yield (
+            f"Stopped at the time limit of {query.time.seconds:g} seconds, with no answer of their own: {names}. "
+            f"Each may have {what}: give more time (--time-limit)."
+        )
+
+
+def _constant(query: Query, best: Row) -> Iterator[str]:
+    """What publishing one output whatever the answer would do, where it does no worse."""
+    losses, prior = query.losses.floats, query.question.prior
+    each = losses.max(axis=0) if prior is None else np.array([float(p) for p in prior]) @ losses
+    output = int(each.argmin())
+    if best["objective"] > each[output] * (1 + 1e-9):
+        told = _in_brief(query.question.outputs[output])
+        yield f"Publishing {told} whatever the answer has the loss {each[output]:.9g}, which is less, at any budget."
+
+
+def _exposed(query: Query, mechanism: Any) -> Iterator[str]:
+    """What δ is spent on: outputs that only one of two neighbours can produce."""
+    if not query.delta:
+        return
+    if getattr(mechanism, "direct", None):
+        step = (mechanism.ends[1] - mechanism.ends[0]) / mechanism.steps
+        yield (
+            f"With probability {float(mechanism.direct):g} it publishes the person's own number, rounded to steps of "
+            f"{float(step):.3g}: --delta 0 has a mechanism that never does."
+        )
+        return
+    if query.real or mechanism is None:
+        return
+    question, found = query.question, None
+    if question.k * question.m <= _LAWS:
+        rows, _ = float_laws(query, mechanism)
+        found = float_exposure(rows, question.listed)
+    likely = float(query.delta) if found is None else found[0]
+    if likely:
+        yield (
+            f"With probability up to {likely:.3g} it publishes an output that only one of two neighbours can produce."
+        )
 
 
 def _least(query: Query, best: Row, where: str = "") -> str:
@@ -140,25 +198,38 @@ def shown_loss(loss: float) -> str:
     return f"{loss:.9g}"
 
 
-def of_reals(query: Query, rows: list[Row]) -> Iterator[str]:
+def of_reals(query: Query, rows: list[Row], candidates: Sequence[Candidate], mechanisms: Values) -> Iterator[str]:
     """What to use for one answer, and where many are averaged; what one answer alone is worth at this budget."""
     served = certified(rows)
     if not served:
         yield _NONE
+        yield from _stopped(query, rows)
         return
-    unbiased = [row for row in served if row["notes"].startswith("unbiased")]
+    best, unbiased = served[0], [row for row in served if row["notes"].startswith(UNBIASED)]
     if query.max_loss is not None:
-        yield _least(query, served[0])
-        if unbiased and served[0] not in unbiased:
+        yield _least(query, best)
+        yield from _stopped(query, rows)
+        yield from _exposed(query, mechanisms.get(best["class"]))
+        if unbiased and best not in unbiased:
             yield _least(query, unbiased[0], " where many answers are averaged (unbiased)")
         return
-    if served[0] not in unbiased:
-        loss, bound = shown_loss(served[0]["objective"]), served[0]["bound"]
+    if best not in unbiased:
+        loss, bound = shown_loss(best["objective"]), best["bound"]
         others = f"No channel of the range costs less than {shown_loss(bound)}." if bound else "Others may cost less."
-        yield f"Use the {served[0]['class']} for one answer alone (biased): {loss}. {others}"
-    if unbiased:
-        yield _use(unbiased[0], " where many answers are averaged (unbiased)")
-    yield from _below(rows, served[0])
+        floor = "" if not best["bias"] else f" Its bias of up to {best['bias']:.6g} stays in every average."
+        yield f"Use the {best['class']} for one answer alone (biased): {loss}. {others}{floor}"
+        yield from _exposed(query, mechanisms.get(best["class"]))
+    averaged = min(
+        (row for row in unbiased if row["rmse"] is not None),
+        key=lambda row: (row["rmse"], BORROWED in row["notes"]),
+        default=None,
+    )
+    if averaged is not None:
+        variance = f"Its variance, {averaged['rmse'] ** 2:.6g}, is the least of the certified unbiased classes."
+        alone = len(candidates) == 1 or query.loss == "squared"
+        yield f"{_use(averaged, ' where many answers are averaged (unbiased)')}{'' if alone else f' {variance}'}"
+    yield from _stopped(query, rows)
+    yield from _below(rows, best)
     output, constant = map(float, query.range.constant(str(query.loss)))
-    if served[0]["objective"] > constant:
+    if best["objective"] > constant:
         yield f"Publishing {output:g} whatever the answer costs {constant:.9g}: one answer tells less than that here."

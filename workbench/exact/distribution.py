@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.plain import is_whole, plain_array, plain_list, plain_numbers
+from workbench.exact.time_limit import go_on
 
 NEAR = 1e-6  # in log2: far beyond the rounding of the logarithm of a number of a million bits
 
@@ -86,6 +87,7 @@ class Distribution:
         return self
 
     def _set(self, integers: list[int], name: str) -> None:
+        go_on()
         divisor = math.gcd(*integers)
         if divisor == 0:
             must(name, "not all zero", "an empty list" if not integers else "zeros only")
@@ -115,6 +117,7 @@ class Distribution:
         """Σ Pr[i] values[i] / scale, exact. values: (len,) integers."""
         if len(values) != len(self.integers):
             raise InvalidRequest(f"A mean over {len(self.integers)} masses needs as many values.")
+        go_on()
         return Fraction(sum(map(mul, self.integers, values)), scale * self.total)
 
     @cached_property

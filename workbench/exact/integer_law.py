@@ -126,7 +126,11 @@ class IntegerLaw:
     def window(self, low: int, high: int) -> list[Fraction | int]:
         """f(low..high), not normalised."""
         if self.ratio:
-            return [self.weight(eta) for eta in range(low, high + 1)]
+            weights = []
+            for eta in range(low, high + 1):
+                go_on()
+                weights.append(self.weight(eta))
+            return weights
         start, end = max(low, self.first), min(high, self.last)
         inside = self.weights[start - self.first : end + 1 - self.first] if start <= end else ()
         before = min(max(0, self.first - low), high + 1 - low)
@@ -170,7 +174,11 @@ class IntegerLaw:
     ) -> Fraction:
         """E loss(η). beyond: coefficients of 1, |η|, |η|² of the loss in the tails, none for a law without tails;
         below: those of the left tail, where they are others."""
-        total = sum((w * loss(self.first + i) for i, w in enumerate(self.weights) if w), ZERO)
+        total: Fraction | int = ZERO
+        for i, w in enumerate(self.weights):
+            if w:
+                go_on()
+                total += w * loss(self.first + i)
         if self.ratio:
             if not beyond:
                 must("loss", "known beyond the weights of a law with tails", "a list")

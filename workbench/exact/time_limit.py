@@ -15,9 +15,11 @@ _over: ContextVar[Callable[[], bool]] = ContextVar("over", default=bool)  # with
 
 
 class OutOfTime(Exception):
-    """The time is up; caught where the limit was set. bound: what was proven before."""
+    """The time is up; caught where the limit was set. bound: of what is minimised, proven before; incumbent: its least
+    value that was found."""
 
     bound: float | None = None
+    incumbent: float | None = None
 
 
 @contextmanager

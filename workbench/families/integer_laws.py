@@ -28,6 +28,7 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import round_up
 from workbench.exact.objects import Values
+from workbench.exact.time_limit import go_on
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notions
 from workbench.mechanisms.baselines.count_queries import discrete_gaussian
@@ -256,5 +257,6 @@ def clamped_rows(law: IntegerLaw, count: int, number: Number = float) -> Iterato
     below = np.cumsum(every) + number(law.below(1 - count) / law.total)  # Pr[noise <= η]
     above = np.cumsum(every[::-1])[::-1] + number(1 - law.below(count) / law.total)  # Pr[noise >= η]
     for first in range(count - 1, -1, -1):
+        go_on()
         inside = every[first + 1 : first + count - 1]
         yield np.concatenate([below[first : first + 1], inside, above[first + count - 1 : first + count]])

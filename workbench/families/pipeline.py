@@ -175,6 +175,11 @@ class ProblemSession(Session):
 
         try:
             optimum = _least_epsilon(at, request, least, name)
+        except NotProven as error:
+            if error.design is not None:
+                known = {name: getattr(error.design.request, name)}
+                error.design = replace(error.design, request=replace(request, **known))
+            raise
         except Infeasible as refused:
             names = ("epsilon", "loss") if name == "delta" else ("epsilon", "delta")
             tried = name == "epsilon" and getattr(request, name) >= _LARGEST  # this was asked for here
@@ -190,7 +195,12 @@ def _least_epsilon(at: Callable[[Fraction], Design], request: Any, least: Fracti
     Raises Infeasible where the limit of ε is not enough, NotProven.
     """
     budget, limit, loss = request.max_loss, getattr(request, name), f"Loss {request.loss_name}"
-    best = at(limit)
+    try:
+        best = at(limit)
+    except (NotProven, OutOfTime) as error:
+        error.bound = error.incumbent = None  # of a loss, which is not what is minimised
+        raise
+    ended: Exception | None = None
     reached, bound = best.details["loss"], best.details["bound"]
     if reached > budget:
         if bound is not None and bound > budget:
@@ -203,12 +213,14 @@ def _least_epsilon(at: Callable[[Fraction], Design], request: Any, least: Fracti
     chords.values[limit] = float(reached - budget)
 
     def enough(epsilon: Fraction) -> bool | None:
-        nonlocal best
+        nonlocal best, ended
         try:
             tried = at(epsilon)
+        except OutOfTime as error:
+            ended = error
+            return None
         except NotProven as error:
-            if error.interrupted:
-                raise
+            ended = error if error.interrupted else ended
             return None
         reached, bound = tried.details["loss"], tried.details["bound"]
         if reached <= budget:
@@ -228,11 +240,19 @@ def _least_epsilon(at: Callable[[Fraction], Design], request: Any, least: Fracti
     low, high = bisect(enough, ZERO, limit, turns=_TURNS, middle=between)
     # once costs are as near the budget as they are known: a little to either side
     sides = (Fraction(f"{float(at) * (1 + step):.15g}") for at in undecided for step in (_STEP, -_STEP))
-    low, high = bisect(enough, low, high, middle=lambda low, high: next((at for at in sides if low < at < high), high))
+    if ended is None:
+        low, high = bisect(
+            enough, low, high, middle=lambda low, high: next((at for at in sides if low < at < high), high)
+        )
     none = OracleVerdict.none(f"no closed form is known for the least {name}.")
     more = (
         ()
         if high - low <= Fraction(10 * _CLOSE) * high
         else (f"The search ended with the least {name} between {float(low):.12g} and {float(high):.12g}.",)
     )
-    return replace(best, objective=float(high), bound=round_down(low), oracle=none, words=(*best.words, *more))
+    found = replace(best, objective=float(high), bound=round_down(low), oracle=none, words=(*best.words, *more))
+    if ended is not None:
+        interrupted = getattr(ended, "interrupted", False)
+        words = str(ended) or f"The search stopped at its time limit: least {name} {float(high):.9g} so far."
+        raise NotProven(words, design=found.stopped(), interrupted=interrupted)
+    return found

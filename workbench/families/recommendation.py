@@ -39,7 +39,8 @@ class Value(NamedTuple):
     """objective: what the mechanism costs, exactly, as a float; bound: below which no mechanism of its class can cost
     (None: its parameters are given, or nothing is proven); certified: whether exact arithmetic proves it private;
     parameter: of a published mechanism, in words; stopped: whether the time was up before the two met; mechanism: what
-    was audited; design: the certified design, made when it is asked for."""
+    was audited; design: the certified design, made when it is asked for; square: the mean squared error, where it is
+    neither the objective nor known from the mechanism."""
 
     objective: float
     bound: float | None
@@ -48,6 +49,7 @@ class Value(NamedTuple):
     stopped: bool = False
     mechanism: Any = None
     design: Callable[[], Design] | None = None
+    square: float | None = None
 
     @classmethod
     def of(cls, design: Design, stopped: bool = False, words: str = "") -> Value:
@@ -322,6 +324,7 @@ def least_epsilon(query: Query, name: str) -> Value:
                 enough(high - step)
     except (NotProven, OutOfTime) as error:
         if not values or getattr(error, "interrupted", False):
+            error.incumbent, error.bound = None, max(excluded) or None  # of epsilon, not of a loss at one
             raise
         stopped = True
     epsilon, value = min(values.items())

@@ -13,10 +13,13 @@ from fractions import Fraction
 from itertools import groupby, pairwise
 from typing import Any
 
+from workbench.errors import NotCertified
 from workbench.exact.numbers import ZERO
+from workbench.exact.time_limit import go_on
 
 Polynomial = list[Fraction]  # coefficients of 1, u, u², ...
 _STEPS = 1 << 40  # of an interval in which a slope changes its sign
+_BITS = 1 << 20  # A law whose weights need more bits than this is not summed.
 
 
 class CutNoise:
@@ -27,13 +30,21 @@ class CutNoise:
         law, beta, total = noise.cells, noise.width, noise.total
         last = math.ceil(most / beta) + 1
         last = last if law.ratio else min(last, max(-law.first, law.last))
+        bits = last // law.period * law.ratio.denominator.bit_length() if law.ratio else 0
+        if bits > _BITS:
+            raise NotCertified(f"Its exact loss on so wide a range needs numbers of {bits} bits, more than {_BITS}.")
         weights = law.window(-last, last)
         self.even, self._power = weights == weights[::-1], power
-        folded = [weights[last], *(a + b for a, b in zip(weights[last + 1 :], weights[last - 1 :: -1], strict=True)), 0]
+        folded = [weights[last]]
+        for a, b in zip(weights[last + 1 :], weights[last - 1 :: -1], strict=True):
+            go_on()
+            folded.append(a + b)
+        folded.append(0)
         self._starts, self._of_cells = list[Fraction](), list[tuple[Polynomial, ...]]()
         start, left, last = ZERO, law.total / total, 0
         folded[0] *= 2  # of half a cell
         for weight, cells in groupby(folded):  # a density that stays the same is one cell
+            go_on()
             last += sum(1 for _ in cells)
             end = (last - Fraction(1, 2)) * beta
             fall = weight / total / beta
@@ -75,6 +86,7 @@ class CutNoise:
         ends = sorted({min(start, width - start) for start in self._starts if start <= width} | {half})
         best = max(mean(u, u) for u in ends)
         for a, b in pairwise(ends):
+            go_on()
             if mean(b, a) <= best:
                 continue
             left, middle, right = slope(a), slope((a + b) / 2), slope(b)

@@ -91,6 +91,23 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         if self.steps < 1:
             must("steps", "at least 1", self.steps)
 
+    @property
+    def largest_bias(self) -> Fraction:
+        """An upper end of |E M(x) - x| over all x of the range: between cuts the mean does not change."""
+        m, own = len(self.bins), self.own
+        cuts = [(self.bins[i] + self.bins[i + own]) / 2 for i in range(m - own)]
+        edges = [self.ends[0], *cuts, self.ends[1]]
+        total = m - own + own * self.odds
+        every, near, worst = sum(self.bins, ZERO), sum(self.bins[:own], ZERO), ZERO
+        for i, (low, high) in enumerate(pairwise(edges)):
+            mean = (every + (self.odds - 1) * near) / total
+            if low <= high:
+                worst = max(worst, abs(mean - low), abs(mean - high))
+            if i < m - own:
+                near += self.bins[i + own] - self.bins[i]
+        step = (self.ends[1] - self.ends[0]) / self.steps / 2
+        return (1 - self.direct) * worst + self.direct * step
+
     # What a mechanism is.
 
     @cached_property

@@ -75,14 +75,14 @@ def test_nothing_is_called_best_beyond_the_classes_compared():
 
 def test_what_costs_less_than_the_class_to_use_and_is_not_certified_is_named():
     def row(name, objective, certified, notes="biased", bound=None):
-        return {"class": name, "objective": objective, "bound": bound, "certified": certified, "notes": notes}
+        return {"class": name, "objective": objective, "bound": bound, "certified": certified, "bias": None, "notes": notes}
 
     query = Query(question=RangeQuery("0..100", sensitivity=1), epsilon=Fraction(1), loss="absolute")
     closed, channel = row("staircase (pure)", 0.9, False, "unbiased; published"), row("channel on a grid", 5.5, True)
-    words = [*of_reals(query, [closed, channel | {"bound": 0.0}])]
+    words = [*of_reals(query, [closed, channel | {"bound": 0.0}], [], {})]
     assert words[0] == "Use the channel on a grid for one answer alone (biased): 5.5. Others may cost less."
     assert words[1] == "Not certified, and below 5.5: staircase (pure) (0.9)."
-    assert len([*of_reals(query, [channel, closed | {"objective": 6.0}])]) == 1
+    assert len([*of_reals(query, [channel, closed | {"objective": 6.0}], [], {})]) == 1
 
 
 def test_all_classes_pay_under_the_same_prior():

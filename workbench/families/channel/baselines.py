@@ -86,7 +86,10 @@ def expected(query: BudgetedQuery, rows: Iterable[Integers]) -> float:
     from flint import arb, ctx
 
     with ctx.workprec(_ENCLOSED):
-        each = [arb(row @ loss) / arb(row.sum()) for row, loss in zip(rows, query.losses.values, strict=True)]
+        each = []
+        for row, loss in zip(rows, query.losses.values, strict=True):
+            go_on()
+            each.append(arb(row @ loss) / arb(row.sum()))
         prior = query.question.prior
         if prior is not None:
             each = [sum((ball(p) * v for p, v in zip(prior, each, strict=True)), arb(0))]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.errors import InvalidRequest, must
-from workbench.exact.numbers import ONE, exact, jsonable, positive, probability
+from workbench.exact.numbers import ONE, exact, jsonable, positive, probability, round_up
 from workbench.exact.objects import Record, Values
 from workbench.exact.plain import plain_list
 from workbench.families.base import Family, Session
@@ -45,6 +45,7 @@ from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.points import shown
 from workbench.mechanisms.quantization import read_range
 from workbench.mechanisms.range_query import MOST_CELLS, RangeQuery
+from workbench.privacy.exposure import exposure
 from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
@@ -305,6 +306,7 @@ class _Channels(Family):
             "loss_value": jsonable(design.details["loss"]),
             "question": design.question.to_dict(),
             "channel": mechanism.matrix.tolist() if hasattr(mechanism, "rows") else mechanism.to_dict(),
+            **({} if (alone := _exposure(design)) is None else {"exposure": round_up(alone)}),
         }
 
     def facts(self, design: Design) -> Facts:
@@ -327,6 +329,7 @@ class _Channels(Family):
             (r.minimised if name else f"least {r.minimised}", value),
             ("bound", design.bound_words + ("" if design.gap is None else f" (gap {design.gap:.2g})")),
             *budget_facts(design),
+            *_exposed(design),
             ("outputs", self.published(design) if r.question.free else f"{used} of {r.question.m} in use"),
         ]
 
@@ -360,6 +363,30 @@ class _Channels(Family):
             titles = f"{words}\n{design.request.budget_words}: {design.objective:.6g}", "published from the cross"
             return place_plot(points, [weights @ law, law[own]], titles, points[own])
         return super().figure(design)
+
+
+def _exposure(design: Design) -> Fraction | None:
+    """The largest probability of an output that only one of two neighbours can produce, where there is a δ; of a range
+    that of the answer itself, where it is published."""
+    if not design.claim.values.get("delta"):
+        return None
+    if getattr(design.mechanism, "direct", None):
+        return Fraction(design.mechanism.direct)
+    return exposure(design.mechanism) if type(design.mechanism) is Channel else None
+
+
+def _exposed(design: Design) -> Facts:
+    """A row of the report on what δ is spent on."""
+    alone = _exposure(design)
+    if alone is None:
+        return []
+    if getattr(design.mechanism, "direct", None):
+        words = f"with probability {float(alone):.6g} the person's own number is published, rounded to a step"
+    elif alone:
+        words = f"an output that only one of two neighbours can produce has a probability of up to {float(alone):.6g}"
+    else:
+        words = "every output can be produced by either of two neighbours"
+    return [("exposure", words)]
 
 
 FAMILY = _Channels()

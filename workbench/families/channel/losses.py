@@ -51,7 +51,10 @@ class LossTable:
     def floats(self) -> Vector:
         """ℓ(x, o), each the nearest float. Shape (k, m)."""
         unit = self.unit
-        table = np.array([[value / unit for value in row] for row in self.values.tolist()], dtype=float)
+        if max(int(self.values.max(initial=0)), unit) < 1 << 53:  # whole numbers that floats hold: one rounding
+            table = self.values.astype(float) / unit
+        else:
+            table = np.array([[value / unit for value in row] for row in self.values.tolist()], dtype=float)
         return table if self.forbidden is None else np.where(self.forbidden, np.inf, table)
 
 

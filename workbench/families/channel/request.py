@@ -117,7 +117,7 @@ class ChannelRequest(BudgetRequest):
         if self.question.distances is not None:
             must("neighbours", f"without distances when notion is {self.notion}", "distances")
         if (size := len(self.question.ordered) * self.question.m) > _MOST_CUT:
-            must("the program", f"of at most {_MOST_CUT} compared masses", size)
+            raise ChannelTooLarge(f"The program must be of at most {_MOST_CUT} compared masses. Got {size}.")
 
     def _check_budget(self) -> None:
         self.check_one_bound()

@@ -116,7 +116,16 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
     yield Candidate("real noise, clamped", words, clamped, programs=True)
 
     def closed_form(entry: Published) -> Value:
-        return published_value(entry, FAMILY.request(question, loss=query.loss, **query.budget), pure)
+        value = published_value(entry, FAMILY.request(question, loss=query.loss, **query.budget), pure)
+        if value.mechanism is not None or query.loss == "squared":
+            return value
+        squared = entry.cost(FAMILY.request(question, loss="squared", **query.budget))
+        absolute = entry.cost(FAMILY.request(question, loss="absolute", **query.budget))
+        if squared.value == absolute.value:  # the same law
+            return value._replace(square=squared.objective)
+        if entry.name == "uniform" and absolute.value is not None:  # (1 - p) w²/3 of (1 - p) w/2
+            return value._replace(square=absolute.objective * absolute.value * 2 / 3)
+        return value
 
     def pure(name: str, noise: Any) -> Design:
         """That of the staircase, which has no parameter but ε."""

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from workbench.exact.numbers import ball, ball_ends, number_where, round_up
+from workbench.exact.time_limit import go_on
 from workbench.privacy.notions.laws import Laws, Names
 from workbench.privacy.notions.notion import LeastParameter, PowerCone, Requirement, Result, Values, decided
 
@@ -41,6 +42,7 @@ class Loss:
         """A ball around ln Σ P^α Q^(1-α), which is (α-1) D_α. order: α > 1; all mass of P within Q's."""
         from flint import arb, ctx
 
+        go_on()
         with ctx.workprec(bits):
             power = ball(order) - 1
             return sum((weight * (power * loss).exp() for weight, loss in self._balls(bits)), arb(0)).log()

@@ -1,0 +1,63 @@
+"""How likely a finite channel gives a person away: an output that only one of two neighbouring inputs can produce.
+
+    exposure = max over ordered neighbours x, x' of  Σ_o Pr[o | x] over {o : Pr[o | x'] = 0}
+
+(ε, δ)-privacy allows it up to δ: whoever sees such an output knows that the input was not x'. Without a δ it is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from workbench.exact.arrays import Vector
+from workbench.exact.numbers import ZERO
+from workbench.mechanisms.channel import Channel
+
+_MASSES = 50_000_000  # Masses of pairs above which the exposure is not worked out.
+
+
+def float_exposure(rows: Vector, pairs: Iterable[tuple[int, int]]) -> tuple[float, tuple[int, int]] | None:
+    """Find the largest exposure in floats, and its ordered pair.
+
+    Args:
+        rows: Masses, shape (inputs, outputs).
+        pairs: Neighbouring row numbers; both orders are compared.
+
+    Returns:
+        (exposure, pair); None where there are too many masses.
+    """
+    listed = np.array([*pairs], dtype=np.int64).reshape(-1, 2)
+    if listed.shape[0] * rows.shape[1] > _MASSES:
+        return None
+    worst, of = 0.0, (0, 0)
+    possible = rows > 0
+    for first, second in (listed.T, listed.T[::-1]):
+        for start in range(0, len(first), 1024):
+            i, j = first[start : start + 1024], second[start : start + 1024]
+            alone = np.where(possible[j], 0.0, rows[i]).sum(axis=1)
+            at = int(alone.argmax())
+            if alone[at] > worst:
+                worst, of = float(alone[at]), (int(i[at]), int(j[at]))
+    return worst, of
+
+
+def exposure(channel: Channel) -> Fraction | None:
+    """Compute the exposure of a channel; None where there are too many masses."""
+    k = len(channel.rows)
+    pairs: Any = channel.neighbours
+    if pairs is None:
+        if k * k * len(channel.rows[0]) > 2 * _MASSES:
+            return None
+        pairs = [(i, j) for i in range(k) for j in range(i)]
+    masses = np.array([[mass > 0 for mass in row.integers] for row in channel.rows])
+    found = float_exposure(np.where(masses, np.maximum(channel.matrix, 1e-300), 0.0), pairs)
+    if found is None:
+        return None
+    _, (i, j) = found
+    p, q = channel.rows[i], channel.rows[j]
+    alone = sum(mass for mass, other in zip(p.integers, q.integers, strict=True) if not other)
+    return Fraction(alone, p.total) if found[0] else ZERO
