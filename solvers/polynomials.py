@@ -7,6 +7,7 @@ interval (Vincent, Collins and Akritas), no sign changes, no root.
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,6 +21,14 @@ Poly: TypeAlias = fmpz_poly
 Interval = tuple[Fraction, Fraction]  # its two ends
 
 ZERO, ONE = fmpz_poly([]), fmpz_poly([1])
+
+
+def _pickled(polynomial: Poly) -> tuple[type[Poly], tuple[list[int]]]:
+    """How a polynomial is pickled, which FLINT's own type refuses: by its coefficients."""
+    return fmpz_poly, ([int(coefficient) for coefficient in polynomial.coeffs()],)
+
+
+copyreg.pickle(fmpz_poly, _pickled)
 
 
 @dataclass(frozen=True)

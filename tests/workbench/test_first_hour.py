@@ -76,8 +76,11 @@ _COUNT = "--answers 0..2 --max-shift 1 --epsilon 1"
     ("line", "said"),
     [
         ("design noise --sensitivity 1 --eps 1", "No such option --eps; did you mean --epsilon?"),
-        ("design laplace --sensitivity 1", "No such option --sensitivity of this command; noise, channel have it."),
-        ("design modulo --answers 0..4", "No such option --answers of this command; channel has it."),
+        (
+            "design laplace --sensitivity 1",
+            "No such option --sensitivity of design laplace; design noise, design channel have it.",
+        ),
+        ("design modulo --answers 0..4", "No such option --answers of design modulo; design channel has it."),
         (f"recommend {_COUNT} --loss mae", "loss must be absolute, which is what it is called here. Got 'mae'."),
         (
             f"design channel {_COUNT} --loss rmse",

@@ -292,15 +292,31 @@ def _no_such_option(error: Any) -> str:
     if option is None or context is None:
         return ""
     from workbench.families.option import nearest
-    from workbench.families.registry import families
 
     near = nearest(option, [name for each in context.command.params for name in each.opts])
-    named = option.lstrip("-").replace("-", "_")
-    of = [each.name for each in families() if named in [own.name for own in each.given_in("command")]]
-    if of and not any(name.startswith(option) for name in near):
-        return f"No such option {option} of this command; {', '.join(of)} {'have' if of[1:] else 'has'} it."
+    of = [] if any(name.startswith(option) for name in near) else _commands_with(option, context)
+    if of:
+        return f"No such option {option} of {_path(context)}; {', '.join(of)} {'have' if of[1:] else 'has'} it."
     words = " or ".join(", ".join(sorted(near)).rsplit(", ", 1))
     return f"No such option {option}; did you mean {words}?" if near else ""
+
+
+def _path(context: Any) -> str:
+    """A command as it is called, without the name of the program."""
+    return str(context.command_path).partition(" ")[2] or str(context.command_path)
+
+
+def _commands_with(option: str, context: Any) -> list[str]:
+    """The other commands of a group of families that do have an option."""
+    group = getattr(context.parent, "command", None)
+    if not isinstance(group, _Group) or "families" not in entries().get(str(group.name), {}):
+        return []
+    before = _path(context).rpartition(" ")[0]
+    return [
+        f"{before} {name}"
+        for name, each in group.commands.items()
+        if each is not context.command and any(option in parameter.opts for parameter in each.params)
+    ]
 
 
 def _usage(message: str, given: Sequence[str]) -> str:

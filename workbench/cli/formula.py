@@ -37,7 +37,7 @@ _PATTERNS = (
 
 def formula_command(kind: Family) -> Examples:
     """The command that finds the formulas of a family."""
-    own = {"epsilon", "delta", "time_limit"}
+    own = {"epsilon", "delta", "time_limit", *kind.how}
     counts = {option.name for option in kind.given_in("command") if option.question and option.kind is int}
     options = [
         replace(option, kind=str) if option.name in counts else option

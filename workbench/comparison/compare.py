@@ -20,7 +20,7 @@ from workbench.families.outcome import COLUMNS, attempt, translated_errors
 from workbench.families.programs import SUITES, chosen
 from workbench.families.registry import family, family_of, names
 from workbench.io.figures import COLOURS, SCREEN, panels, styled
-from workbench.io.result import Progress, Result, Row, check_progress, gathered, silent
+from workbench.io.result import Plots, Progress, Result, Row, check_progress, gathered, silent
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -148,7 +148,7 @@ def compare_request(
         len(solvers),
         name="comparison",
         columns=("solver", "version", *COLUMNS, "certified_objective", "seconds"),
-        draw=lambda table: {"seconds": partial(_draw, table)},
+        draw=_plots,
         sentences=lambda answers: [recommendation(answers, certified=request.certified)],
     )
     unasked = [str(row["failure"]) for row in result if row["status"] == NOT_ASKED]
@@ -162,6 +162,11 @@ def _not_asked(row: Row, solver: str, answered_by: str | None) -> Row:
     answered = f"{answered_by} answered" if answered_by else "a closed form or the workbench's own algorithm answered"
     nothing = dict.fromkeys(row, None)
     return {**nothing, "status": NOT_ASKED, "failure": f"{solver} was not asked: {answered}", "solver": solver}
+
+
+def _plots(table: pd.DataFrame) -> Plots:
+    """The plots of a comparison of one request."""
+    return {"seconds": partial(_draw, table)}
 
 
 def _design(request: Any, solver: str, limit: float | None) -> Design:

@@ -106,6 +106,7 @@ OPTIONS = (
 )
 
 
+_SPELLING = {option.name for option in FINITE} | {"range", "sensitivity", "cells"}
 _BUDGETS = {"notion", "minimise", "max_loss", "runs", "delta", "epsilon", "only", "time_limit"}
 REAL_OPTIONS = (
     Option("range", read_range, help="Real answers between two numbers: 0..200000.", required=True),
@@ -137,6 +138,8 @@ class Recommendation(Result):
 
 
 def recommend(
+    question: FiniteQuery | None = None,
+    /,
     *,
     epsilon: Any = None,
     delta: Any = 0,
@@ -144,7 +147,7 @@ def recommend(
     loss: Any = "squared",
     time_limit: Any = 20,
     progress: Progress = silent,
-    **question: Any,
+    **options: Any,
 ) -> Recommendation:
     """Classes of mechanisms for a finite or real query at one budget, with proven numbers, the least loss first.
 
@@ -158,13 +161,17 @@ def recommend(
         >>> wb.recommend(answers="0..3", max_shift=1, minimise="epsilon", max_loss="0.4").best.certificate is not None
         True
 
+        >>> wb.recommend(wb.FiniteQuery("0..3", max_shift=1), epsilon=1).chosen
+        'best channel'
+
     Args:
+        question: a FiniteQuery, instead of the options that spell one.
         epsilon, delta, notion: the budget; or alpha, rho, mu, curve or tradeoff of other notions; with notion metric
             also "0.7/km", for places whose coordinates are in the unit given.
         loss: a loss by name, a matrix (answers, outputs), or a function.
         time_limit: seconds for all classes together; a class that is stopped shows what was found, and its bound.
         progress: told (classes done, classes, what has come out) as rows are ready.
-        question: range and perhaps sensitivity, for real answers between two numbers (neighbours: every two unless a
+        options: range and perhaps sensitivity, for real answers between two numbers (neighbours: every two unless a
             sensitivity is given; prior: uniform on the range, worst, or weights of equal parts of it); or answers,
             outputs, max_shift or neighbours, prior, as `workbench.FiniteQuery` takes them; baseline: your own, a PMF
             {noise: probability}, a matrix, a function (epsilon, delta) -> one of these, a CSV file, or a mapping from
@@ -181,18 +188,44 @@ def recommend(
         InvalidRequest: a wrong value, before anything is solved.
     """
     check_progress(progress)
-    given = {**question, "epsilon": epsilon, "delta": delta, "notion": notion, "loss": loss, "time_limit": time_limit}
+    unit = options.get("unit")
+    if question is not None:
+        options = _spelled(question, options)
+    given = {**options, "epsilon": epsilon, "delta": delta, "notion": notion, "loss": loss, "time_limit": time_limit}
     more = [ONE_WAY] if given.get("directed") else []
     if given.get("directed") is False:
         del given["directed"]
-    if given.get("range") is not None:
+    if question is not None:
+        known = REAL_OPTIONS if isinstance(question, RangeQuery) else OPTIONS
+        if not isinstance(question, RangeQuery):
+            given = {**FAMILY.in_units(given), "unit": None}
+        own = {name: value for name, value in given.items() if name not in _SPELLING}
+        values = read([option for option in known if option.name not in _SPELLING], own)
+    elif given.get("range") is not None:
         values = read(REAL_OPTIONS, given, "request with a range")
     else:
         given, words = counted(given)
         more += words
         given = {**FAMILY.in_units(given), "unit": None}
         values = read(OPTIONS, given)
-    return _compared(*_query(values, _budget(values, given)), progress, values["only"], more)
+    query, subject = _query(values, _budget(values, given), question)
+    if unit is not None and not query.question.planar and not query.per_distance:
+        must("unit", "left out unless places are given, or an epsilon per unit", repr(unit))
+    return _compared(query, subject, progress, values["only"], more)
+
+
+def _spelled(question: Any, options: Values) -> Record:
+    """The options of a request, and those that spell its question for commands. Raises InvalidRequest."""
+    if not isinstance(question, FiniteQuery):
+        must("the question", "a FiniteQuery, which alone has classes that are compared", repr(question)[:80])
+    if twice := sorted(options.keys() & {*_SPELLING, "column"}):
+        must("the question", f"given once, as an object or as options ({', '.join(twice)})", "both")
+    spelled_options: Record = {"answers": None}
+    with suppress(WorkbenchError):
+        spelled_options = FAMILY.question_options(question)
+    if spelled_options.get("outputs") == spelled_options.get("answers"):
+        spelled_options.pop("outputs", None)
+    return {**spelled_options, **options}
 
 
 def _budget(values: Values, given: Values) -> Record:
@@ -212,14 +245,16 @@ def _budget(values: Values, given: Values) -> Record:
     return budget | {"delta": values["delta"] or ZERO, "parameters": other, "words": words, "time": time}
 
 
-def _query(values: Values, budget: Record) -> tuple[Query, str]:
-    """The query, and what the table is of. Raises InvalidRequest."""
+def _query(values: Values, budget: Record, stated: FiniteQuery | None = None) -> tuple[Query, str]:
+    """The query, and what the table is of. stated: the question, where it is an object. Raises InvalidRequest."""
     given = values.get("baseline") or ()
     own, named = tuple(each for each in given if each[1] is not None), tuple(name for name, law in given if law is None)
     for name in named:
         InvalidRequest.unless_among(published(FAMILY), "baseline", name)
     question: FiniteQuery
-    if "range" in values:
+    if stated is not None:
+        question = stated
+    elif "range" in values:
         question = RangeQuery(values["range"], sensitivity=values["sensitivity"], prior=values["prior"])
         budget["words"] |= {"range": spelled_range(values["range"])}
     else:

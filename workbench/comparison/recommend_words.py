@@ -134,11 +134,11 @@ def _exposed(query: Query, mechanism: Any) -> Iterator[str]:
         return
     if query.real or mechanism is None:
         return
-    question, found = query.question, None
+    question, exposed = query.question, None
     if question.k * question.m <= _LAWS:
         rows, _ = float_laws(query, mechanism)
-        found = float_exposure(rows, question.listed)
-    likely = float(query.delta) if found is None else found[0]
+        exposed = float_exposure(rows, question.listed)
+    likely = float(query.delta) if exposed is None else exposed[0]
     if likely:
         yield (
             f"With probability up to {likely:.3g} it publishes an output that only one of two neighbours can produce."

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from workbench.privacy.certificate import Certificate
 
 
-_ROOM = 1e-9  # relative, by which rounding may carry a bound above an objective
+_MARGIN = 1e-9  # relative, by which rounding may carry a bound above an objective
 _ELSEWHERE = {  # what is sought in a design -> where it is
     "sample": "wb.sample(design, count, answer=...)", "matrix": "design.mechanism.matrix, of a channel or a randomizer",
     "prices": "design.shadow_prices",
@@ -150,8 +150,8 @@ class Design(Shown):
     def __post_init__(self) -> None:
         if self.bound is None:
             return
-        room = _ROOM * (abs(self.objective) if self.certificate is not None else max(1.0, abs(self.objective)))
-        if self.bound > self.objective + room:
+        margin = _MARGIN * (abs(self.objective) if self.certificate is not None else max(1.0, abs(self.objective)))
+        if self.bound > self.objective + margin:
             words = (
                 f"The bound {self.bound:.9g} is above the {self.objective:.9g} that was reached: it is no bound on "
                 f"what is minimised, and is not claimed."

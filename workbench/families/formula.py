@@ -69,6 +69,9 @@ def formula(
     """
     spelled = isinstance(question, str)
     kind = family(question) if spelled else family_of(question)
+    if unused := [name for name in kind.how if options.get(name) is not None]:
+        words = ", ".join(f"{name} = {options[name]!r}" for name in unused)
+        must("options", f"without {' and '.join(unused)}: a formula is found in exact arithmetic, by no solver", words)
     counts = {option.name for option in kind.given_in("command") if option.question and option.kind is int}
     if spelled and (ranged := several(counts, options)) is not None:
         name, each = ranged

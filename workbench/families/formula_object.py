@@ -8,11 +8,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import Infeasible, NotInstalled, NotProven, must
+from workbench.errors import Infeasible, NotInstalled, NotProven, WorkbenchError, must
 from workbench.exact.numbers import ZERO, RationalPair, exact, exp_interval
 from workbench.exact.objects import FloatPair, Record, Words
 from workbench.families.formula_pieces import Piece, epsilons
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _BITS, _WIDTH = 200, Fraction(1, 1 << 100)  # of an enclosure
+
+
+def _unwritten(error: WorkbenchError) -> Record:
+    """The proof of a formula for which no file can hold one."""
+    raise error
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,6 +51,14 @@ class Formula:
     seconds: float = 0.0
     proof: Callable[[], Record] = dict
     at: Fraction | None = None
+
+    def __getstate__(self) -> Record:
+        """What is pickled: its proof as it is written, as that of an object holds functions."""
+        try:
+            proof: Any = partial(dict, self.proof())
+        except WorkbenchError as error:
+            proof = partial(_unwritten, error)
+        return {**self.__dict__, "proof": proof}
 
     def __call__(self, epsilon: Any, delta: Any = None) -> RationalPair:
         """A proven enclosure of the optimum, about 1e-50 wide. delta: needed where it is free.

@@ -250,9 +250,9 @@ def _least_epsilon(at: Callable[[Fraction], Design], request: Any, least: Fracti
         if high - low <= Fraction(10 * _CLOSE) * high
         else (f"The search ended with the least {name} between {float(low):.12g} and {float(high):.12g}.",)
     )
-    found = replace(best, objective=float(high), bound=round_down(low), oracle=none, words=(*best.words, *more))
+    optimum = replace(best, objective=float(high), bound=round_down(low), oracle=none, words=(*best.words, *more))
     if ended is not None:
         interrupted = getattr(ended, "interrupted", False)
         words = str(ended) or f"The search stopped at its time limit: least {name} {float(high):.9g} so far."
-        raise NotProven(words, design=found.stopped(), interrupted=interrupted)
-    return found
+        raise NotProven(words, design=optimum.stopped(), interrupted=interrupted)
+    return optimum

@@ -22,7 +22,7 @@ from workbench.errors import NotProven
 from workbench.exact.objects import Record, Values, Words
 from workbench.exact.time_limit import OutOfTime
 from workbench.families.base import Family
-from workbench.families.channel.losses import LossTable, OwnLoss, loss_table
+from workbench.families.channel.losses import LossTable, OwnLoss, loss_table, picklable
 from workbench.families.design import Design
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.published import Published
@@ -55,7 +55,12 @@ class Value(NamedTuple):
     def of(cls, design: Design, stopped: bool = False, words: str = "") -> Value:
         """That of a design."""
         certified = design.certificate is not None
-        return cls(design.objective, design.bound, certified, words, stopped, design.mechanism, lambda: design)
+        return cls(design.objective, design.bound, certified, words, stopped, design.mechanism, partial(_same, design))
+
+
+def _same(design: Design) -> Design:
+    """A design that is made already: a function of a module, so that a Value can be pickled."""
+    return design
 
 
 _LITTLE, _SOLVERS = 0.2, 0.8  # seconds, and of the time of a class
@@ -165,6 +170,10 @@ class Query:
     runs: int = 1
     own: tuple[tuple[str, Any], ...] = ()
     named: Words = ()
+
+    def __getstate__(self) -> Record:
+        """What is pickled: the matrix of a loss that is a function."""
+        return self.__dict__ if self.real else {**self.__dict__, "loss": picklable(self.loss, self.losses)}
 
     @property
     def real(self) -> bool:

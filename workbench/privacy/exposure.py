@@ -54,10 +54,10 @@ def exposure(channel: Channel) -> Fraction | None:
             return None
         pairs = [(i, j) for i in range(k) for j in range(i)]
     masses = np.array([[mass > 0 for mass in row.integers] for row in channel.rows])
-    found = float_exposure(np.where(masses, np.maximum(channel.matrix, 1e-300), 0.0), pairs)
-    if found is None:
+    largest = float_exposure(np.where(masses, np.maximum(channel.matrix, 1e-300), 0.0), pairs)
+    if largest is None:
         return None
-    _, (i, j) = found
+    likely, (i, j) = largest
     p, q = channel.rows[i], channel.rows[j]
     alone = sum(mass for mass, other in zip(p.integers, q.integers, strict=True) if not other)
-    return Fraction(alone, p.total) if found[0] else ZERO
+    return Fraction(alone, p.total) if likely else ZERO

@@ -319,3 +319,23 @@ def test_a_budget_beyond_programs_is_refused(capsys: pytest.CaptureFixture[str],
     code, out, err = run(line, capsys)
     assert (code, out) == (2, "")
     assert err.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("privatise noise x.csv --runs 3", "--help lists the options"),
+        ("doctor --runs 3", "--help lists the options"),
+        ("formula channel --answers 0..3 --max-shift 1 --solver scip", "did you mean"),
+        ("frontier noise --answers 0..3", "of frontier noise; frontier channel has it"),
+        ("design channel --levels 4", "of design channel; design quantizer has it"),
+    ],
+)
+def test_an_option_is_said_to_be_of_commands_that_have_it(line: str, words: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stop:
+        main(line.split())
+    assert stop.value.code == 2
+    said = capsys.readouterr().err
+    assert "No such option" in said
+    assert words in said
+    assert "of this command" not in said

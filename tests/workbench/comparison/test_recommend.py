@@ -75,7 +75,14 @@ def test_nothing_is_called_best_beyond_the_classes_compared():
 
 def test_what_costs_less_than_the_class_to_use_and_is_not_certified_is_named():
     def row(name, objective, certified, notes="biased", bound=None):
-        return {"class": name, "objective": objective, "bound": bound, "certified": certified, "bias": None, "notes": notes}
+        return {
+            "class": name,
+            "objective": objective,
+            "bound": bound,
+            "certified": certified,
+            "bias": None,
+            "notes": notes,
+        }
 
     query = Query(question=RangeQuery("0..100", sensitivity=1), epsilon=Fraction(1), loss="absolute")
     closed, channel = row("staircase (pure)", 0.9, False, "unbiased; published"), row("channel on a grid", 5.5, True)

@@ -174,6 +174,7 @@ class _Channels(Family):
     )  # fmt: skip
     frontier = "workbench.families.channel.family"
     recommendation = "workbench.families.channel.frontier"
+    how = (*Family.how, "method")
     baselines = ("workbench.families.channel.baselines", "workbench.families.channel.place_baselines")
 
     def read(self, given: Values, place: Place = "python", *, spelled: bool = False) -> Record:
@@ -241,6 +242,8 @@ class _Channels(Family):
         values["constraints"] = tuple(dict.fromkeys(values["constraints"]))
         if isinstance(question, RangeQuery):
             _check_range(values)
+        if values["unit"] is not None and not question.planar and not notion(values["notion"]).per_distance:
+            must("unit", "left out unless places are given, or an epsilon per unit", repr(values["unit"]))
         losses = loss_table(question, values["loss"])
         return ChannelRequest(question=question, losses=losses, **completed(values, LARGEST))
 

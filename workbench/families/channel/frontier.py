@@ -10,6 +10,7 @@ Beside it the same as recommendations for a query, and baselines from elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -81,7 +82,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
                         simplicity=3, minimises=True, several=True, command=command)  # fmt: skip
     except ChannelTooLarge as error:
         yield Candidate("best channel", reason=str(error))
-    certified = partial(design_of, query)
+    certified = partial(design_of, replace(query, own=()))  # without functions of the user, which no copy can hold
     for name, entry in published(FAMILY).items():
         if not entry.serves(query):
             continue

@@ -58,6 +58,13 @@ class LossTable:
         return table if self.forbidden is None else np.where(self.forbidden, np.inf, table)
 
 
+def picklable(loss: OwnLoss, table: LossTable) -> OwnLoss:
+    """A loss that can be pickled: its matrix in place of a function."""
+    if isinstance(loss, (str, tuple)) or table.forbidden is not None:
+        return loss
+    return tuple(tuple(Fraction(value, table.unit) for value in row) for row in table.values.tolist())
+
+
 def read_loss(value: Any, name: str) -> OwnLoss:
     """Reader of an option: the canonical name of a loss, its matrix as a tuple of rows, or a function."""
     if isinstance(value, Loss):

@@ -17,11 +17,11 @@ from models.modulo import MASS_SCALE
 from solvers.arrays import Flags, Ints
 from solvers.program import Program
 from workbench.errors import InvalidRequest, must
-from workbench.exact.objects import Pair, Progress, Words
+from workbench.exact.objects import Pair, Progress, Record, Words
 from workbench.families.budget import BudgetRequest
 from workbench.families.channel.block_work import FEW, NAME, BlocksSize, less, too_large
 from workbench.families.channel.extra_rows import ExtraRows, extra_program
-from workbench.families.channel.losses import LossTable, OwnLoss
+from workbench.families.channel.losses import LossTable, OwnLoss, picklable
 from workbench.families.channel.output_cells import CONVEX, LINEAR, LOWER
 from workbench.families.channel.repair import Edges, cheapest, loss_of
 from workbench.families.option import within
@@ -106,6 +106,10 @@ class ChannelRequest(BudgetRequest):
     def linear(self) -> bool:
         """Whether its loss is linear between the outputs, or taken so, as a table of one's own is."""
         return isinstance(self.loss, tuple) or (self.losses.named is not None and self.losses.named.kind in LINEAR)
+
+    def __getstate__(self) -> Record:
+        """What is pickled: the matrix of a loss that is a function."""
+        return {**self.__dict__, "loss": picklable(self.loss, self.losses)}
 
     def placed(self, outputs: Sequence[Fraction], losses: LossTable) -> ChannelRequest:
         """The same request on these outputs, at these losses. Raises ChannelTooLarge."""

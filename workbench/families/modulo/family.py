@@ -191,6 +191,7 @@ class _Modulo(Family):
     frontier = "workbench.families.modulo.family"
     programs = "workbench.families.modulo.programs"
     recommendation = "workbench.families.modulo.frontier"
+    how = (*Family.how, "method")
     baselines = ("workbench.families.modulo.baselines",)
 
     @property

@@ -116,7 +116,8 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
     yield Candidate("real noise, clamped", words, clamped, programs=True)
 
     def closed_form(entry: Published) -> Value:
-        value = published_value(entry, FAMILY.request(question, loss=query.loss, **query.budget), pure)
+        request = FAMILY.request(question, loss=query.loss, **query.budget)
+        value = published_value(entry, request, partial(_staircase, question, query))
         if value.mechanism is not None or query.loss == "squared":
             return value
         squared = entry.cost(FAMILY.request(question, loss="squared", **query.budget))
@@ -127,11 +128,12 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
             return value._replace(square=absolute.objective * absolute.value * 2 / 3)
         return value
 
-    def pure(name: str, noise: Any) -> Design:
-        """That of the staircase, which has no parameter but ε."""
-        return FAMILY.designed(FAMILY.request(question, loss=query.loss, notion=query.notion, epsilon=query.epsilon))
-
     proven = "a closed form in floating point" if query.parameters else "private at its exact parameter, rounded here"
     for entry in listed:
         words = f"unbiased; published ({entry.source}); {proven}"
         yield Candidate(entry.name, words, partial(closed_form, entry))
+
+
+def _staircase(question: RealNoise, query: Query, name: str, noise: Any) -> Design:
+    """The design that the staircase on the reals is, which has no parameter but ε."""
+    return FAMILY.designed(FAMILY.request(question, loss=query.loss, notion=query.notion, epsilon=query.epsilon))

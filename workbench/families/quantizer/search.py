@@ -164,19 +164,19 @@ def best_rqm(levels: int, epsilon: Real, loss: Any = "absolute", density: Densit
     if levels == 2:
         return randomized_response(epsilon)
     reach = 1 / math.tanh(float(positive(epsilon, "epsilon")) / 2)
-    made: dict[float, tuple[float, Quantizer | None]] = {}
+    tried: dict[float, tuple[float, Quantizer | None]] = {}
 
     def expected(factor: float) -> float:
-        if factor not in made:
+        if factor not in tried:
             outer = Fraction(math.ceil(reach * factor * 10**4), 10**4)
             quantizer = largest_q(equal_bins(levels, outer), epsilon)
-            made[factor] = (math.inf if quantizer is None else quantizer.expected(loss, density), quantizer)
-        return made[factor][0]
+            tried[factor] = (math.inf if quantizer is None else quantizer.expected(loss, density), quantizer)
+        return tried[factor][0]
 
     best = min(_FACTORS, key=expected)
     for _ in range(_REFINED):
-        factors = sorted(made)
+        factors = sorted(tried)
         position = factors.index(best)
         near = [factors[i] for i in (position - 1, position + 1) if 0 <= i < len(factors)]
         best = min([best, *((best + other) / 2 for other in near)], key=expected)
-    return made[best][1]
+    return tried[best][1]

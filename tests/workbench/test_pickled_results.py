@@ -1,0 +1,160 @@
+"""Every public result can be pickled, sent to another process, and says the same there."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.privacy.expected_error import expected_error
+
+QUESTION = wb.FiniteQuery("0..3", max_shift=1)
+
+
+def nothing(epsilon: float, delta: float) -> dict[int, int]:
+    return {0: 1}
+
+
+RESULTS: dict[str, Callable[[], Any]] = {
+    "recommend": lambda: wb.recommend(QUESTION, epsilon=1),
+    "recommend with own law": lambda: wb.recommend(QUESTION, epsilon=1, baseline=lambda epsilon, delta: {0: 1}),
+    "recommend with own loss": lambda: wb.recommend(QUESTION, epsilon=1, loss=lambda output, answer: (output - answer) ** 4),
+    "recommend of a range": lambda: wb.recommend(range="0..10", epsilon=1, only="staircase (pure)"),
+    "recommend of places": lambda: wb.recommend(
+        wb.FiniteQuery([(0, 0), (0, 1), (1, 0)], neighbours="all"), epsilon=1, loss="euclidean", notion="metric"
+    ),
+    "compare": lambda: wb.compare(QUESTION, epsilon=1, loss="squared", solvers="highs"),
+    "formula": lambda: wb.formula(QUESTION, loss="absolute"),
+    "formula in delta": lambda: wb.formula(QUESTION, loss="absolute", delta="0..0.2"),
+    "formulas": lambda: wb.formula("modulo", n="3..5", max_shift=1, loss="error-rate"),
+    "frontier": lambda: wb.frontier(QUESTION, epsilon="0.5,1", loss="squared"),
+    "design of a channel": lambda: wb.design(QUESTION, epsilon=1, loss="squared"),
+    "design of own loss": lambda: wb.design(QUESTION, epsilon=1, loss=lambda output, answer: abs(output - answer)),
+    "design of a range": lambda: wb.design("channel", range="0..10", epsilon=1),
+    "design of integers": lambda: wb.design(wb.IntegerNoise(1), epsilon=1, loss="squared"),
+    "design of reals": lambda: wb.design(wb.RealNoise(1), epsilon=1, loss="squared"),
+    "design modulo": lambda: wb.design(wb.ModuloNoise(n=4, max_shift=1), epsilon=1, loss="squared", notion="dp"),
+    "design of labels": lambda: wb.design(wb.Labels(range(4)), epsilon=1, loss="squared"),
+    "design of a quantizer": lambda: wb.design(wb.Quantization(levels=2), epsilon=1),
+    "design of bits": lambda: wb.design("laplace", epsilon=1, bits=8),
+    "audit": lambda: wb.audit(wb.design(QUESTION, epsilon=1, loss="squared").mechanism, epsilon=1),
+    "certificate": lambda: wb.design(QUESTION, epsilon=1, loss="squared").certificate,
+    "error": lambda: expected_error(wb.design(QUESTION, epsilon=1, loss="squared").mechanism, "squared"),
+    "prices": lambda: wb.design(QUESTION, epsilon=1, loss="squared").shadow_prices,
+    "composition": lambda: wb.compose(wb.design(QUESTION, epsilon=1, loss="squared").mechanism, 2, epsilon=1),
+    "risk": lambda: wb.risk(wb.design(QUESTION, epsilon=1, loss="squared").mechanism),
+    "profile": lambda: wb.profile(wb.design(QUESTION, epsilon=1, loss="squared").mechanism),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_result_survives_pickling(name: str):
+    made = RESULTS[name]()
+    copy = pickle.loads(pickle.dumps(made))
+    assert type(copy) is type(made)
+    assert str(copy) == str(made)
+    for read in ("rows", "objective", "pieces", "sentences"):
+        assert str(getattr(copy, read, None)) == str(getattr(made, read, None))
+
+
+def test_a_copy_does_what_the_original_does(tmp_path: Any):
+    table = pickle.loads(pickle.dumps(wb.recommend(QUESTION, epsilon=1, baseline=nothing)))
+    assert table.best.certificate is not None
+    for name in ("exponential", "randomized response", "modulo noise", "integer noise, clamped"):
+        assert table.design(name).certificate is not None
+    compared = pickle.loads(pickle.dumps(RESULTS["compare"]()))
+    assert compared.plots == ["seconds"]
+    formula = RESULTS["formula"]()
+    copy = pickle.loads(pickle.dumps(formula))
+    assert copy(1) == formula(1)
+    copy.save(tmp_path / "f.json")
+    formula.save(tmp_path / "g.json")
+    assert (tmp_path / "f.json").read_text() == (tmp_path / "g.json").read_text()
+    loaded = pickle.loads(pickle.dumps(RESULTS["design of own loss"]()))
+    assert loaded.request.loss[0][:2] == (Fraction(0), Fraction(1))
+
+
+def test_a_formula_without_a_file_is_pickled_with_the_reason(tmp_path: Any):
+    formula = wb.formula(QUESTION, loss=np.subtract.outer(np.arange(4), np.arange(4)) ** 2)
+    copy = pickle.loads(pickle.dumps(formula))
+    assert copy(1) == formula(1)
+    patterns = wb.formula("modulo", n=4, max_shift=1, loss="error-rate", notion="pdp", epsilon=1, delta="0..0.1")
+    again = pickle.loads(pickle.dumps(patterns))
+    for each in (patterns, again):
+        with pytest.raises(WorkbenchError):
+            each.save(tmp_path / "f.json")
+
+
+# A question as an object.
+
+
+@pytest.mark.parametrize(
+    ("question", "options"),
+    [
+        (wb.FiniteQuery("0..3", max_shift=1), {"answers": "0..3", "max_shift": 1}),
+        (
+            wb.FiniteQuery("0..3", max_shift=1, prior=[1, 2, 3, 4]),
+            {"answers": "0..3", "max_shift": 1, "prior": "1,2,3,4"},
+        ),
+        (
+            wb.FiniteQuery("0..3", outputs="0..1", neighbours="all", prior="worst"),
+            {"answers": "0..3", "outputs": "0..1", "neighbours": "all", "prior": "worst"},
+        ),
+        (wb.FiniteQuery("a,b,c", neighbours="all"), {"answers": "a,b,c", "neighbours": "all"}),
+        (
+            wb.FiniteQuery("0..3", max_shift=1, directed=True),
+            {"answers": "0..3", "max_shift": 1, "directed": True},
+        ),
+    ],
+)
+def test_a_question_is_recommended_for_as_its_options_are(question: Any, options: dict[str, Any]):
+    loss = "error-rate" if "a,b,c" in options.values() else "squared"
+    of_object = wb.recommend(question, epsilon=1, loss=loss)
+    of_options = wb.recommend(**options, epsilon=1, loss=loss)
+    told = [[(row["class"], row["objective"], row["bound"]) for row in table] for table in (of_object, of_options)]
+    assert told[0] == told[1]
+    assert of_object.title == of_options.title
+    assert of_object.chosen == of_options.chosen
+
+
+def test_a_range_as_a_question_is_recommended_for_as_its_options_are():
+    from workbench.mechanisms.range_query import RangeQuery
+
+    name = "staircase (pure)"
+    (of_object,) = wb.recommend(RangeQuery("0..10", sensitivity=2), epsilon=1, only=name)
+    (of_options,) = wb.recommend(range="0..10", sensitivity=2, epsilon=1, only=name)
+    assert of_object["objective"] == of_options["objective"]
+
+
+@pytest.mark.parametrize("wrong", ["0..3", 5, wb.ModuloNoise(n=4, max_shift=1), wb.RealNoise(1), [0, 1]])
+def test_what_is_no_question_of_recommend_is_refused_in_a_sentence(wrong: Any):
+    with pytest.raises(InvalidRequest, match="must be a FiniteQuery"):
+        wb.recommend(wrong, epsilon=1)
+
+
+def test_a_question_is_given_once():
+    with pytest.raises(InvalidRequest, match="given once"):
+        wb.recommend(QUESTION, answers="0..3", epsilon=1)
+
+
+# Options that do nothing.
+
+
+@pytest.mark.parametrize(
+    "unused", [{"solver": "highs"}, {"method": "block"}, {"jobs": 2}, {"cluster": "tcp://x:1"}, {"certify": False}]
+)
+def test_a_formula_refuses_options_of_solvers(unused: dict[str, Any]):
+    with pytest.raises(InvalidRequest, match="by no solver"):
+        wb.formula(QUESTION, loss="absolute", **unused)
+
+
+@pytest.mark.parametrize("asked", [wb.design, wb.recommend])
+def test_a_unit_without_coordinates_is_refused(asked: Any):
+    with pytest.raises(InvalidRequest, match="unit must be left out"):
+        asked(QUESTION, epsilon=1, unit="km")
