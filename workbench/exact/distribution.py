@@ -87,7 +87,6 @@ class Distribution:
         return self
 
     def _set(self, integers: list[int], name: str) -> None:
-        go_on()
         divisor = math.gcd(*integers)
         if divisor == 0:
             must(name, "not all zero", "an empty list" if not integers else "zeros only")
