@@ -152,7 +152,7 @@ class Page:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def wait(self, condition: str, seconds: float = 40.0) -> None:
+    def wait(self, condition: str, seconds: float = 300.0) -> None:
         """Until an expression is true."""
         end = time.monotonic() + seconds
         while True:

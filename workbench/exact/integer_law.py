@@ -10,6 +10,7 @@ and outcomes of one ratio P/Q may be merged, as every measure of privacy is a fu
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -228,3 +229,23 @@ class IntegerLaw:
     def floats(self) -> Vector:
         """f(first..last) as floats. Shape (m,)."""
         return np.array([float(w / self.total) for w in map(Fraction, self.weights)])
+
+    def with_tails(self, share: float, most: int) -> tuple[int, Vector]:
+        """f as floats with its tails, for a picture.
+
+        Args:
+            share: a tail ends where a period of it has fallen to this share of the last period of the weights.
+            most: values of one tail at most.
+
+        Returns:
+            The first value, and the masses from there on.
+        """
+        masses, ratio = self.floats, float(self.ratio)
+        if not ratio:
+            return self.first, masses
+        count = min(most, self.period * math.ceil(math.log(share) / math.log(ratio)))
+        at = np.arange(count)
+        fall = ratio ** (1 + at // self.period)
+        right = masses[-self.period :][at % self.period] * fall
+        left = masses[: self.period][::-1][at % self.period] * fall
+        return self.first - count, np.concatenate([left[::-1], masses, right])

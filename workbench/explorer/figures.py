@@ -22,6 +22,7 @@ from workbench.exact.objects import Values
 from workbench.io.plain_figures import Figure, lines, series
 from workbench.io.shown import picture
 from workbench.mechanisms.mechanism import as_mechanism
+from workbench.privacy.law_table import law_table, number
 
 if TYPE_CHECKING:
     from workbench.families.design import Design
@@ -46,18 +47,25 @@ def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> F
 # The mechanism.
 
 
-def law_figures(design: Design) -> list[Figure]:
-    """The mechanism: bars, a heat map or lines from its law, else the family's own picture, else its tables."""
+def law_figures(design: Design, *, is_whole: bool = True) -> list[Figure]:
+    """Describe the mechanism: bars, a heat map or lines from its law, else the family's own picture, else its tables.
+
+    A picture may leave out what nobody would see; whoever saves its numbers gets the whole law, in exact numbers.
+
+    Args:
+        design: with its mechanism; without one there are no figures.
+        is_whole: whether the whole law comes with the picture. Without it the numbers of the law cannot be saved.
+    """
     mechanism = design.mechanism
     if mechanism is None:
         return []
     figure = law_figure(mechanism)
     if figure:
-        return [figure]
-    tables = [_table(*parts) for parts in design.family.tables(design)]
-    if design.family.draws:
-        return [{"kind": "picture", "title": "The mechanism", "svg": picture(design.plot)}, *tables]
-    return tables
+        return [with_law(figure, mechanism) if is_whole else {**figure, "law": True}]
+    if not design.family.draws:
+        return [_table(*parts) for parts in design.family.tables(design)]
+    drawn = {"kind": "picture", "title": "The mechanism", "svg": picture(design.plot), "law": True}
+    return [with_law(drawn, mechanism) if is_whole else drawn]
 
 
 def law_figure(mechanism: Any) -> Figure | None:
@@ -69,6 +77,16 @@ def law_figure(mechanism: Any) -> Figure | None:
     if figure["kind"] == "lines":
         return figure if len(figure["series"]) <= _OUTPUTS else None
     return figure if np.size(figure["values"]) <= (_BARS if figure["kind"] == "bars" else _CELLS) else None
+
+
+def with_law(figure: Figure, mechanism: Any) -> Figure:
+    """Add the whole law to the picture of a mechanism, as the table that `workbench audit` reads."""
+    law = law_table(mechanism)
+    if law is None:
+        return figure
+    heads, rows = law
+    about = [float(number(row[1])) for row in rows] if len(heads) == 2 else None  # beside the exact ones on a screen
+    return {**figure, "law": True, "table": {"heads": heads, "rows": rows, "about": about}}
 
 
 def other_laws(design: Design) -> list[Figure]:

@@ -169,7 +169,8 @@ def design_page(design: Design) -> str:
 
 def audit_page(mechanism: Any, facts: Facts, budget: Values) -> str:
     """An audit: its facts, the mechanism's law and its profile. budget: epsilon and delta, None where unknown."""
-    law = figures.law_figure(mechanism)
+    drawn = figures.law_figure(mechanism)
+    law = drawn and figures.with_law(drawn, mechanism)
     sections = [
         _section("Exact audit", {"kind": "facts", "rows": facts}),
         *([_section("", law)] if law else []),

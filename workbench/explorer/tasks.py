@@ -159,13 +159,15 @@ class Tasks:
 
     def complete(self, request: PageRequest) -> View:
         """The mechanism as the solver gives it, solved to its end."""
-        return views.view(self._designed(request), request, proving=True) | {"quick": not self._timing(request).slow}
+        view = views.view(self._designed(request), request, proving=True, is_final=True)
+        return view | {"quick": not self._timing(request).slow}
 
     def certify(self, request: PageRequest) -> View:
         """The certified mechanism, with its certificate's file."""
         design = _reached(partial(request.kind.designed, request.request("certify", **request.within(_LONG))))
         self._last, proof = (request.key, design), design.certificate
-        return views.view(design, request) | ({"certificate": proof.content().decode()} if proof else {})
+        view = views.view(design, request, is_final=True)
+        return view | ({"certificate": proof.content().decode()} if proof else {})
 
     prove = certify
 
@@ -263,7 +265,7 @@ class Tasks:
     def _exported(self, request: PageRequest) -> View:
         """A design of an export, certified where that is quick."""
         proven = self._proven(request)
-        return views.view(proven, request) if proven else self.complete(request)
+        return views.view(proven, request, is_final=True) if proven else self.complete(request)
 
 
 def _audited(request: PageRequest, seconds: Fraction, **moved: Any) -> Callable[[], Design]:

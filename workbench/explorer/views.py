@@ -18,9 +18,10 @@ _CALLED = {"mae": "mean absolute error", "mse": "mean squared error", "ell": "le
 _RISKED = 150_000  # masses of comparisons of which the risk is told while one waits
 
 
-def view(design: Design, request: PageRequest, *, proving: bool = False) -> View:
+def view(design: Design, request: PageRequest, *, proving: bool = False, is_final: bool = False) -> View:
     """A design as plain data; nothing that is not in its row, its facts or its tables. proving: its proof is still to
-    come, and what its raw answer misses by rounding is not told."""
+    come, and what its raw answer misses by rounding is not told; is_final: nothing better of it follows, so that its
+    whole law comes along, which the page then saves."""
     kind, given = request.kind, request.given
     row, certified, facts = design.row(), design.certificate is not None, design.facts()
     raw = kind.certifies and not certified
@@ -39,7 +40,7 @@ def view(design: Design, request: PageRequest, *, proving: bool = False) -> View
         "certifies": kind.certifies,
         "status": design.status,
         "bound": design.bound,
-        "figures": figures.law_figures(design),
+        "figures": figures.law_figures(design, is_whole=is_final and (certified or not kind.certifies)),
         "given": dict(given),
         "hot": request.numbers,
         "command": command_line(kind, given),

@@ -49,6 +49,7 @@ from workbench.mechanisms.modulo import ModuloNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.quantization import Quantization
 from workbench.privacy.audit import holds
+from workbench.privacy.law_table import is_law_table, read_law_table
 from workbench.privacy.loading import load
 
 _WANTED = (
@@ -202,6 +203,8 @@ def _from_python(path: Path, name: str) -> Any:
 
 def _from_json(path: Path, name: str) -> Law:
     held = load(path)
+    if isinstance(held, IntegerLaw):
+        return _law(dict(enumerate(held.held, held.first)), name)
     if isinstance(held, Distribution):
         must(name, _WANTED, f"a list of masses in {path.name}, whose noise values are not given")
     return _law(held, name)
@@ -212,6 +215,8 @@ _READERS: dict[str, Callable[[Path, str], Any]] = {".json": _from_json, ".py": _
 
 def _from_table(path: Path, name: str) -> Law:
     rows = read_table(path, name, header=True)
+    if rows and is_law_table(rows[0]):
+        return _law(read_law_table(rows[0], rows[1:]), name)
     head = [] if not rows or _numeric(rows[0]) else rows.pop(0)
     if not rows:
         must(name, f"{path.name} with numbers below its header", "none")

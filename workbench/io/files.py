@@ -357,9 +357,9 @@ def spelled(value: Fraction) -> str:
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > 4000:
         sign = "-" if value < 0 else ""
         return f"{sign}{hex(abs(value.numerator))}/{hex(value.denominator)}"
-    places = next((k for k in range(401) if 10**k % value.denominator == 0), None)
-    if places is None:
+    if 10**400 % value.denominator:
         return f"{value.numerator}/{value.denominator}"
+    places = next(k for k in range(401) if 10**k % value.denominator == 0)
     digits = str(abs(value.numerator) * 10**places // value.denominator)
     short = digits if places else digits.rstrip("0")
     more, sign = len(digits) - len(short) - places, "-" if value < 0 else ""

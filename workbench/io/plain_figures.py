@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.exact.objects import Record, Values
-from workbench.io.figures import COLOURS, DASHES, SCREEN, legend_below, panels, styled, titled
+from workbench.io.figures import COLOURS, DASHES, SCREEN, legend_below, panels, styled, titled, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +32,8 @@ _DARK = 0.4  # of the largest mass, from where letters are white
 _LETTERS, _WIDE = 84, 7  # of an axis, and of its narrowest tick
 NOISE = "Probability of every noise value"
 SEEN = 1e-4  # of the largest mass: less is nothing to see
+ROUNDING = 1e-12  # Doubles of a whole law miss a sum of 1 by less than this.
+MAX_TAIL_BARS = 900  # A picture shows at most so many noise values of each geometric tail.
 
 
 def lines(title: str, x: str, y: str, drawn: Iterable[Figure], *, log: bool = False, **more: Any) -> Figure:
@@ -46,11 +48,23 @@ def series(name: str, look: str, colour: int, x: Iterable[Any], y: Iterable[Any]
 
 
 def bars(title: str, x: str, labels: Iterable[Any], values: Any, seen: float = SEEN) -> Figure:
-    """Probabilities as bars, as far as a bar can be seen: above `seen` times the largest."""
+    """Probabilities as bars, as far as a bar can be seen: above `seen` times the largest. The note names the bars that
+    are drawn, and their probability, where others are left out."""
     masses, words = np.asarray(values, dtype=float), names(labels)
     kept = np.flatnonzero(masses > seen * masses.max())
     part = slice(int(kept[0]), int(kept[-1]) + 1)
-    return {"kind": "bars", "title": title, "x": x, "y": "probability", "labels": words[part], "values": masses[part]}
+    shown, drawn = words[part], masses[part]
+    is_cut = drawn.size < masses.size or bool(masses.sum() < 1 - ROUNDING)
+    note = drawn_words(shown[0], shown[-1], drawn.sum()) if is_cut else ""
+    return {
+        "kind": "bars", "title": title, "x": x, "y": "probability", "labels": shown, "values": drawn, "note": note,
+    }  # fmt: skip
+
+
+def drawn_words(first: str, last: str, share: float) -> str:
+    """Name the part of a law that a picture draws, and its probability in percent: below 100 %, as it is not all."""
+    digits = next((digits for digits in range(5, 15) if float(f"{100 * share:.{digits}g}") < 100), 15)
+    return f"drawn: {first}..{last}, {100 * share:.{digits}g} % of the mass"
 
 
 def heat(title: str, down: str, rows: Iterable[Any], across: str, columns: Iterable[Any], cells: Any) -> Figure:
@@ -84,6 +98,8 @@ def chart(figure: Figure, title: str = "") -> Drawn:
     drawn, (axis,) = panels(width=SCREEN, height=3.8 if figure["kind"] == "heat" else 3.0)
     kinds[figure["kind"]](axis, figure)
     titled(axis, title or figure["title"])
+    if figure.get("note"):
+        axis.set_xlabel(f"{axis.get_xlabel()}\n{wrapped(figure['note'], SCREEN)}")
     if len({*axis.get_legend_handles_labels()[1]}) > 1:
         legend_below(drawn, [axis])
     return drawn

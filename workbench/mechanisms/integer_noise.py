@@ -29,7 +29,7 @@ from workbench.exact.objects import Pair, Pairs, Record
 from workbench.exact.plain import FARTHEST, is_whole, plain_list, spelled_integer, whole_column, whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import spelled
-from workbench.io.plain_figures import NOISE, Figure, bars
+from workbench.io.plain_figures import MAX_TAIL_BARS, NOISE, SEEN, Figure, bars
 from workbench.io.records import AS_IS, RATIO, WHOLE, WHOLES, Entry, RecordForm, law_record, optional
 from workbench.io.shown import OneLine
 from workbench.mechanisms.additive import PART_LOSSES
@@ -389,8 +389,9 @@ class AdditiveIntegerNoise(LineNoise):
         return str(self.question)
 
     def drawing(self) -> Figure:
-        """The PMF as bars."""
-        return bars(NOISE, "noise η", range(self.noise.first, self.noise.last + 1), self.noise.floats)
+        """The PMF as bars, the tails as far as they can be seen."""
+        first, masses = self.noise.with_tails(SEEN, MAX_TAIL_BARS)
+        return bars(NOISE, "noise η", range(first, first + len(masses)), masses)
 
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveIntegerNoise:

@@ -51,9 +51,10 @@ from numpy.typing import NDArray
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Positions
 from workbench.exact.distribution import NEAR, Distribution
+from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import Rationals, Real, positive
 from workbench.exact.objects import Pair, Record
-from workbench.exact.plain import whole_number
+from workbench.exact.plain import FARTHEST, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 
@@ -271,7 +272,7 @@ def sample(mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int
     """What a mechanism publishes, independently `count` times.
 
     Args:
-        mechanism: any, or a Design or Certificate of one, or a Distribution.
+        mechanism: any, or a Design or Certificate of one, or bare noise: a Distribution or an IntegerLaw.
         count: of draws.
         answer: the true input. Of noise an integer, or a tuple for a vector query, to which it is added in the group
             (without one: η itself); of a mechanism on real inputs a number; of a label randomizer and of a channel an
@@ -288,6 +289,9 @@ def sample(mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int
     source = Source(insecure_seed)
     if isinstance(mechanism, Distribution):
         return Sampler(mechanism, source).draw(count)
+    if isinstance(mechanism, IntegerLaw):
+        noise: NDArray[Any] = mechanism.draw(count, source)
+        return noise if answer is None else noise + whole_number(answer, "answer", -FARTHEST, FARTHEST)
     return as_mechanism(mechanism).draws(answer, count, source)
 
 

@@ -33,7 +33,7 @@ from workbench.exact.objects import Record
 from workbench.exact.plain import exact_number, kept_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import spelled
-from workbench.io.plain_figures import SEEN, Figure, lines, series
+from workbench.io.plain_figures import ROUNDING, SEEN, Figure, drawn_words, lines, series
 from workbench.io.records import RATIO, RATIOS, WHOLE
 from workbench.io.shown import Facts
 from workbench.mechanisms.cut_noise import CutNoise
@@ -43,6 +43,7 @@ from workbench.mechanisms.quantization import read_range, spelled_range
 
 MAX_STEPS = 1 << 14
 _DRAWN = 500  # cells of a density in a picture
+_MAX_TAIL_CELLS = 200_000  # Cells of a geometric tail that a picture takes means of.
 ALL_SHIFTS = "Between two integer shifts every divergence is a mean of theirs, so these prove all real shifts."
 
 
@@ -232,10 +233,12 @@ class AdditiveRealNoise(LineNoise):
         return AdditiveRealNoise(self.question, self.steps, cells)
 
     def density(self) -> tuple[Vector, Vector]:
-        """(edges, values) of the density without the atom. Shapes (m + 1,), (m,)."""
-        ends = np.arange(self.cells.first, self.cells.last + 2, dtype=np.float64)
-        edges = (ends - 0.5) * float(self.width)
-        return edges, self.cells.floats * float(self.cells.total / self.total / self.width)
+        """(edges, values) of the density without the atom, its tails as far as they can be seen.
+
+        Shapes (m + 1,), (m,)."""
+        first, masses = self.cells.with_tails(SEEN, _MAX_TAIL_CELLS)
+        edges = (np.arange(first, first + masses.size + 1) - 0.5) * float(self.width)
+        return edges, masses * float(self.cells.total / self.total / self.width)
 
     def describe(self) -> str:
         """One line."""
@@ -250,17 +253,23 @@ class AdditiveRealNoise(LineNoise):
         return [("mechanism", self.describe()), ("publishes", grid), ("shifts", ALL_SHIFTS)]
 
     def drawing(self) -> Figure:
-        """The density, in at most `_DRAWN` cells, and its atom in words."""
+        """The density, in at most `_DRAWN` cells, and its atom and what is not drawn in words."""
         edges, values = self.density()
         seen = np.flatnonzero(values > SEEN * values.max())
         edges, values = edges[seen[0] : seen[-1] + 2], values[seen[0] : seen[-1] + 1]
-        share = -(-values.size // _DRAWN)
-        if share > 1:  # means of neighbouring cells
-            cells = [values[k : k + share].mean() for k in range(0, values.size, share)]
-            edges, values = np.append(edges[:-1:share], edges[-1]), np.array(cells)
+        share, atom = float(values.sum() * self.width), float(self.atom / self.total)
+        notes = []
+        if share + atom < 1 - ROUNDING:
+            notes.append(drawn_words(f"{edges[0]:.6g}", f"{edges[-1]:.6g}", share))
+        share_size = -(-values.size // _DRAWN)
+        if share_size > 1:
+            cells = [values[k : k + share_size].mean() for k in range(0, values.size, share_size)]
+            edges, values = np.append(edges[:-1:share_size], edges[-1]), np.array(cells)
+            notes.append(f"each step is the mean of {share_size} cells")
         law = series("this design", "area", 0, edges, np.append(values, values[-1]), steps=True)
-        note = f"An atom of {float(self.atom / self.total):.4g} at 0 is not drawn." if self.atom else ""
-        return lines("Density of the noise", "noise η", "density", [law], note=note)
+        if self.atom:
+            notes.append(f"an atom of {atom:.4g} at 0 is not drawn")
+        return lines("Density of the noise", "noise η", "density", [law], note="; ".join(notes))
 
     def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`."""

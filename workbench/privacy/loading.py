@@ -2,7 +2,10 @@
 
     certificate, mechanism      the files this workbench writes (JSON)
     a list of numbers           a PMF: JSON list, {"pmf": [...]}, or CSV with one row or one column
-    a list of rows              a channel: JSON list of lists, {"rows": [...]} or {"matrix": [...]}, or CSV
+    a list of rows              a channel: JSON list of lists, {"rows": [...]} or {"matrix": [...]}, or CSV, whose first
+                                column may name the inputs where its first line names the columns
+    pairs                       (value, probability) of noise on the integers: JSON list of pairs, or CSV
+    a law                       the CSV that a page saves of a mechanism (`workbench.privacy.law_table`)
 
 Decimals are meant: 0.1 is 1/10, of however many digits; integers and ratios such as 1/3 are exact as well. Weights are
 divided by their exact sum, which must be 1 within 1e-6 unless all are whole numbers. A PMF or matrix has no
@@ -12,8 +15,10 @@ first line of names: a row or cell left out would be a mechanism that is audited
 
 from __future__ import annotations
 
+import csv
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -22,28 +27,30 @@ from typing import Any
 
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
+from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, rational, round_up
 from workbench.io.files import is_name, named, parse_json, read_text
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel, within
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.mechanisms.mechanism import Mechanism
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.mechanisms.shown_mechanism import FILE, MECHANISM
 from workbench.privacy.certificate import FORMAT, Certificate
 from workbench.privacy.certificate_file import from_dict, mechanism_of
+from workbench.privacy.law_table import MAX_SUM_ERROR, integer_law, is_law_table, read_law_table
 
 _LARGEST = Fraction(sys.float_info.max)  # of a decimal: 1e999 is a mistake
-_SUM = Fraction(1, 10**6)  # how far decimals, which may be rounded, may be from adding up to 1
 
 
 @dataclass(frozen=True)
 class FileContents:
-    """What a file holds: a mechanism, or a bare `Distribution`; its certificate, if any.
+    """What a file holds: a mechanism, or bare noise (`Distribution`, `IntegerLaw`); its certificate, if any.
 
     relates: whether the file says which inputs are neighbours.
     """
 
-    mechanism: Mechanism | Distribution
+    mechanism: Mechanism | Distribution | IntegerLaw
     certificate: Certificate | None = None
     relates: bool = True
 
@@ -63,7 +70,7 @@ class FileContents:
         """
         mechanism = self.mechanism
         if self.relates:
-            assert not isinstance(mechanism, Distribution)
+            assert not isinstance(mechanism, (Distribution, IntegerLaw))
             if any(given is not None for given in (sizes, shifts, max_shift, pairs)) or directed:
                 raise InvalidRequest(
                     "The file has its own neighbour relation; leave out sizes, shifts, max-shift and pairs."
@@ -77,6 +84,10 @@ class FileContents:
             where = {"n": len(mechanism) - 1} if sizes is None else {"sizes": sizes}
             question = ModuloNoise(**where, shifts=shifts, max_shift=max_shift, directed=directed)
             return AdditiveNoise(question, mechanism)
+        if isinstance(mechanism, IntegerLaw):
+            if pairs is not None:
+                raise InvalidRequest("pairs are for channels; give max-shift for noise values.")
+            return _related_noise(mechanism, sizes, shifts, max_shift, directed)
         assert isinstance(mechanism, Channel)
         if sizes is not None or shifts is not None:
             raise InvalidRequest("sizes and shifts are for PMFs; give pairs or max-shift for a channel.")
@@ -88,8 +99,33 @@ class FileContents:
         return Channel.of(mechanism, pairs, directed=directed)
 
 
-def load(path: Path | str) -> Mechanism | Distribution:
-    """The mechanism of a file (see the module's docstring); a PMF gives Distribution, a matrix a Channel.
+def _related_noise(
+    law: IntegerLaw,
+    sizes: Iterable[int] | None,
+    shifts: Iterable[Any] | None,
+    max_shift: int | None,
+    directed: bool,
+) -> Mechanism:
+    """Noise values as noise on the integers, or modulo a size that is given. Raises InvalidRequest."""
+    if sizes is None:
+        if max_shift is None or shifts is not None or directed:
+            raise InvalidRequest(
+                "Noise values do not say which answers are neighbours: give max-shift alone for noise on the "
+                "integers, or sizes with shifts or max-shift for noise modulo a size."
+            )
+        return AdditiveIntegerNoise(IntegerNoise(max_shift), law)
+    question = ModuloNoise(sizes=sizes, shifts=shifts, max_shift=max_shift, directed=directed)
+    if not question.scalar or law.ratio or law.first < 0 or law.last >= question.order:
+        raise InvalidRequest(
+            f"Noise modulo {question.order} must have the values 0..{question.order - 1}. "
+            f"Got {law.first}..{law.last}{' and tails' if law.ratio else ''}."
+        )
+    return AdditiveNoise(question, law.window(0, question.order - 1))
+
+
+def load(path: Path | str) -> Mechanism | Distribution | IntegerLaw:
+    """The mechanism of a file (see the module's docstring); a PMF gives Distribution, a matrix a Channel, and pairs
+    (value, probability) an IntegerLaw.
 
     A certificate is proven again before its mechanism is returned. Raises CorruptFile with the reason, and
     InvalidRequest for a file that cannot be read.
@@ -105,7 +141,7 @@ def read(path: Path | str) -> FileContents:
         with named(path):
             if start in {"{", "["} or Path(path).suffix.lower() == ".json":
                 return _json(text)
-            return FileContents(_csv(text), relates=False)
+            return _csv(text)
     except InvalidRequest as error:
         raise CorruptFile(f"{Path(path).name} holds no mechanism: {error}") from None
 
@@ -130,17 +166,35 @@ def _json(text: str) -> FileContents:
     if not all(isinstance(row, list) for row in rows):
         raise CorruptFile("Every row must be a list of numbers.")
     table = [[_value(cell) for cell in row] for row in rows]
+    if _are_noise_pairs(table):
+        return FileContents(integer_law([*map(_texts, table)]), relates=False)
     return FileContents(_masses(table[0]) if not isinstance(data[0], list) else _channel(table), relates=False)
 
 
-def _csv(text: str) -> Distribution | Channel:
-    table = [
-        (number, [cell.strip() for cell in line.split(next((mark for mark in ";,\t" if mark in line), None))])
+def _csv(text: str) -> FileContents:
+    lines = [
+        (number, line)
         for number, line in enumerate(text.splitlines(), 1)
         if line.strip() and not line.lstrip().startswith("#")
     ]
+    for mark in ",;\t":
+        with suppress(CorruptFile):  # quotes that end before another mark
+            if lines and is_law_table(heads := _cells(*lines[0], mark)):
+                break
+    else:
+        return _table(lines)
+    return FileContents(read_law_table(heads, [_cells(*line, mark) for line in lines[1:]]))
+
+
+def _table(lines: list[tuple[int, str]]) -> FileContents:
+    """The numbers of a table of somebody else."""
+    table = [
+        (number, _cells(number, line, next((mark for mark in ";,\t" if mark in line), None))) for number, line in lines
+    ]
+    heads = []
     if table and all(map(is_name, table[0][1])):
-        del table[0]
+        heads = table.pop(0)[1]
+    table = _without_labels(heads, table)
     rows = []
     for number, cells in table:
         try:
@@ -149,24 +203,66 @@ def _csv(text: str) -> Distribution | Channel:
             raise CorruptFile(f"Line {number}: {error}") from None
     if not rows:
         raise CorruptFile("The file holds no numbers.")
-    if _of_noise(rows):
-        raise CorruptFile(
-            "Noise values with their probabilities are no mechanism before a query says what they are added to: "
-            "recommend and frontier take the file as a --baseline."
-        )
+    if _are_noise_pairs(rows, heads):
+        return FileContents(integer_law([*map(_texts, rows)]), relates=False)
     if all(len(row) == 1 for row in rows):
         rows = [[row[0] for row in rows]]
-    return _masses(rows[0]) if len(rows) == 1 else _channel(rows)
+    return FileContents(_masses(rows[0]) if len(rows) == 1 else _channel(rows), relates=False)
 
 
-def _of_noise(rows: list[list[Fraction]]) -> bool:
+def _cells(number: int, line: str, mark: str | None) -> list[str]:
+    """The cells of a line, which may be quoted; without a mark they are apart by blanks."""
+    if mark is None:
+        return line.split()
+    try:
+        cells = next(csv.reader([line], delimiter=mark, strict=True))
+    except csv.Error as error:
+        raise CorruptFile(f"Line {number}: {error}.") from None
+    return [cell.strip() for cell in cells]
+
+
+def _without_labels(heads: list[str], table: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
+    """Rows without their names in the first column, and without the line of heads above them.
+
+    The first column holds names where the first line begins with a name and the other cells of every row add up to 1,
+    but not with the first. A first line that could itself be a law is refused: it would be left out of the audit.
+    """
+    number, first = (0, heads) if heads else table[0] if table else (0, [])
+    width = len(first)
+    body = table if heads else table[1:]
+    if width < 3 or not body or not is_name(first[0]) or any(len(cells) != width for _, cells in body):
+        return table
+    laws = [[rational(cell) for cell in cells] for _, cells in body]
+    if not all(_is_total(law[1:]) for law in laws) or all(_is_total(law) for law in laws):
+        return table
+    if any(law[0] is None for law in laws) and _is_total([rational(cell) for cell in first[1:]]):
+        raise CorruptFile(
+            f"Line {number} could be the law of the input {first[0][:40]!r} or the heads of the columns. "
+            "Add a line of names above the laws."
+        )
+    return [(at, cells[1:]) for at, cells in body]
+
+
+def _is_total(values: Sequence[Fraction | None]) -> bool:
+    known = [value for value in values if value is not None]
+    return len(known) == len(values) and abs(sum(known, ZERO) - 1) <= MAX_SUM_ERROR
+
+
+def _are_noise_pairs(rows: Sequence[Sequence[Fraction]], heads: Sequence[str] = ()) -> bool:
     """Whether rows are noise values, each with its probability, and no laws on two outputs."""
-    pairs = len(rows) > 1 and all(len(row) == 2 for row in rows)
-    return (
-        pairs
-        and abs(sum((row[1] for row in rows), ZERO) - 1) <= _SUM
-        and any(abs(sum(row, ZERO) - 1) > _SUM for row in rows)
-    )
+    if not rows or any(len(row) != 2 for row in rows):
+        return False
+    if len(heads) == 2 and heads[0].lower().startswith(("noise", "value")) and "prob" in heads[1].lower():
+        return True
+    values, masses = zip(*rows, strict=True)
+    if len(rows) > 1 and any(value < 0 for value in values) and all(0 <= mass <= 1 for mass in masses):
+        return True  # no law has a negative probability
+    is_law_of_values = abs(sum(masses, ZERO) - 1) <= MAX_SUM_ERROR
+    return len(rows) > 1 and is_law_of_values and any(abs(sum(row, ZERO) - 1) > MAX_SUM_ERROR for row in rows)
+
+
+def _texts(row: Sequence[Fraction]) -> list[str]:
+    return [str(value) for value in row]
 
 
 def _value(cell: Any) -> Fraction:
@@ -183,7 +279,7 @@ def _masses(values: list[Fraction]) -> Distribution:
         raise CorruptFile(f"A probability is negative: {round_up(min(values)):g}.")
     total = sum(values, ZERO)
     weights = all(value.denominator == 1 for value in values)
-    if not weights and abs(total - 1) > _SUM:
+    if not weights and abs(total - 1) > MAX_SUM_ERROR:
         raise CorruptFile(f"The probabilities add up to {round_up(total):.9g}, not 1.")
     return Distribution(values)
 

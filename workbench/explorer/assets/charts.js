@@ -131,8 +131,8 @@ function marks(one) {
 
 const swatch = (one) => svg("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" }, ...marks(one));
 
-// The legend under a chart that is saved; what is returned takes it away again.
-function legended(node, series) {
+// The legend and the note under a chart that is saved; what is returned takes them away again.
+function legended(node, series, note = "") {
   const [, , width, height] = node.getAttribute("viewBox").split(" ").map(Number), rows = svg("g");
   let x = LEFT, y = height + 12;
   for (const one of series) {
@@ -141,7 +141,12 @@ function legended(node, series) {
     rows.append(svg("g", { transform: `translate(${x},${y - 10})` }, ...marks(one), svg("text", { x: 32, y: 10 }, one.name)));
     x += wide;
   }
-  if (series.length) { node.append(rows); node.setAttribute("viewBox", `0 0 ${width} ${y + 10}`); }
+  if (series.length) y += 18;
+  for (const line of note.match(new RegExp(`.{1,${Math.max(20, Math.floor((width - LEFT) / 6.6))}}(\\s|$)`, "g")) ?? []) {
+    rows.append(svg("text", { x: LEFT, y }, line.trim()));
+    y += 18;
+  }
+  if (series.length || note) { node.append(rows); node.setAttribute("viewBox", `0 0 ${width} ${y - 8}`); }
   return () => { rows.remove(); node.setAttribute("viewBox", `0 0 ${width} ${height}`); };
 }
 
@@ -350,8 +355,11 @@ function drawDots(figure, width, { open } = {}) {
 
 const DRAWERS = { lines: drawLines, bars: drawBars, heat: drawHeat, dots: drawDots };
 
-// The numbers behind a figure: heads and rows.
+// The numbers behind a figure: heads and rows. Those of a mechanism are its whole law, in exact numbers; null where they
+// are not known yet, as what a picture shows of a law may be a part of it.
 function numbers(figure) {
+  if (figure.table) return [figure.table.heads, figure.table.rows];
+  if (figure.law) return null;
   if (figure.kind === "bars") {
     const others = figure.others ?? [];
     return [[figure.x, figure.y, ...others.map((one) => one.name)], figure.labels.map((name, i) => [name, figure.values[i], ...others.map((one) => one.y[one.x.indexOf(Number(name))] ?? null)])];
@@ -360,9 +368,9 @@ function numbers(figure) {
   if (figure.kind === "dots") return [["class", figure.x, "no less than", "certified"], figure.rows.map((one) => [one.name, one.value, one.low, one.certified])];
   if (figure.kind === "map") return [["formula", figure.x.label, "from", "to"], figure.regions.flatMap((one) => one.x.map((v, i) => [one.name, v, one.low[i], one.high[i]]))];
   if (figure.kind !== "lines") return null;
-  const rows = [];
-  for (const one of figure.series) one.x.forEach((v, i) => { if (v !== null) rows.push([one.name, v, one.y[i]]); });
-  return [["series", figure.x.label, figure.y.label], rows];
+  const rows = [], lower = figure.series.some((one) => one.low);
+  for (const one of figure.series) one.x.forEach((v, i) => { if (v !== null) rows.push([one.name, v, one.y[i], ...(lower ? [one.low?.[i] ?? null] : [])]); });
+  return [["series", figure.x.label, figure.y.label, ...(lower ? ["no less than"] : [])], rows];
 }
 
 // A mixed colour as every program reads it.

@@ -53,10 +53,11 @@ function more(title, heads, rows) {
   return folded(title, () => listed(title, heads, rows));
 }
 
-function listed(title, heads, rows) {
+// about: what stands beside the rows on a screen, not in the file.
+function listed(title, heads, rows, about = null) {
   return [
     el("button", { type: "button", onclick: () => download("numbers.csv", csv(heads, rows), "text/csv") }, "Save as CSV"),
-    table(heads, rows.slice(0, 500), title), rows.length > 500 ? el("p", { class: "soft" }, `${rows.length - 500} more rows are in the file.`) : "",
+    table(about ? [heads[0], "about", "exactly"] : heads, rows.slice(0, 500).map((row, k) => (about ? [row[0], about[k], row[1]] : row)), title), rows.length > 500 ? el("p", { class: "soft" }, `${rows.length - 500} more rows are in the file.`) : "",
   ];
 }
 
@@ -83,17 +84,29 @@ const latex = (text) => text.replace(/[\\εδρμαβη±]/g, (one) => LATEX[one
 // What a chart is saved as. named(): what its legend names; options.command(): what made it.
 function saved(shown, drawn, named, options, said) {
   const name = slug(shown().title), one = (words, action) => el("button", { type: "button", onclick: () => Promise.resolve(action()).catch((error) => { said.textContent = error.message; }) }, words);
-  const whole = (make) => { const node = drawn(), bare = legended(node, named()); try { return make(node, node.closest(".page") ?? document.documentElement); } finally { bare(); } };
-  const caption = () => `\\caption{${latex(shown().title)}.${options.command ? ` \\texttt{${latex(options.command())}}` : ""}}\n`;
+  const whole = (make) => { const node = drawn(), bare = legended(node, named(), shown().note ?? ""); try { return make(node, node.closest(".page") ?? document.documentElement); } finally { bare(); } };
+  const caption = () => `\\caption{${latex(shown().title)}.${shown().note ? ` ${latex(shown().note)}.` : ""}${options.command ? ` \\texttt{${latex(options.command())}}` : ""}}\n`;
   return folded("Save", () => [el("div", { class: "row" },
     one("SVG", () => download(`${name}.svg`, whole(standalone), "image/svg+xml")),
     one("PNG", async () => download(`${name}.png`, await painted(whole(standalone)), "image/png")),
     one("PDF", () => download(`${name}.pdf`, whole(printed), "application/pdf")),
-    one("CSV", () => download(`${name}.csv`, csv(...numbers(shown())), "text/csv")),
+    one("CSV", () => { const found = numbers(shown()); said.textContent = found ? "" : UNPROVEN; if (found) download(`${name}.csv`, csv(...found), "text/csv"); }),
     one("LaTeX caption", () => download(`${name}.tex`, caption(), "application/x-tex")))], { class: "save" });
 }
 
-const key = (figure, options) => JSON.stringify([figure.kind, figure.title, figure.note ?? "", (figure.series ?? figure.others ?? []).map((one) => [one.name, one.look]), (options.pins ?? []).length]);
+const UNPROVEN = "The numbers of a mechanism are its whole law; they are here once it is certified.";
+
+// The numbers behind a figure, one click away; made anew when the figure is another.
+function numbered(figure) {
+  const made = () => { const found = numbers(figure()); return found ? listed("Numbers", ...found, figure().table?.about) : [el("p", { class: "soft" }, UNPROVEN)]; };
+  const node = el("details", {}, el("summary", {}, "Numbers")), place = el("div");
+  node.append(place);
+  node.renew = () => { if (node.open) place.replaceChildren(...made().filter(Boolean)); };
+  node.addEventListener("toggle", node.renew);
+  return node;
+}
+
+const key = (figure, options) => JSON.stringify([figure.kind, figure.title, (figure.series ?? figure.others ?? []).map((one) => [one.name, one.look]), (options.pins ?? []).length]);
 
 const PAPER = 680;  // pixels between the margins of A4
 const HIDDEN = new Map();  // title of a figure -> what a reader has left out of it
@@ -108,6 +121,7 @@ function figureNode(figure, options = {}) {
   }
   if (figure.kind === "picture") {
     box.append(el("img", { class: "picture", alt: figure.title, src: pictureOf(figure.svg) }));
+    if (figure.law) box.append(numbered(() => figure));
     return box;
   }
   const place = el("div");
@@ -138,9 +152,11 @@ function figureNode(figure, options = {}) {
     const best = Math.min(...figure.rows.map((one) => one.value)), far = figure.rows.filter((one) => one.value > FARTHEST * best);
     if (far.length) box.append(el("p", { class: "soft" }, `Not drawn, as they cost more than ${FARTHEST} times the best: ${far.map((one) => `${one.name} (${short(one.value, 4)})`).join(", ")}.`));
   }
-  if (figure.note) box.append(el("p", { class: "soft" }, figure.note));
-  const said = el("p", { class: "soft" });
-  if (drawable) box.append(el("div", { class: "tools" }, saved(() => figure, () => drawn, () => (series.length > 1 ? seen(series) : []), options, said), folded("Numbers", () => listed("Numbers", ...numbers(figure)))), said);
+  const note = el("p", { class: "soft" }), said = el("p", { class: "soft" }), list = numbered(() => figure);
+  const noted = () => { note.textContent = figure.note ?? ""; note.hidden = !figure.note; };
+  noted();
+  box.append(note);
+  if (drawable) box.append(el("div", { class: "tools" }, saved(() => figure, () => drawn, () => (series.length > 1 ? seen(series) : []), options, said), list), said);
   box.mark = (at) => { options.mark = at; if (drawn?.place) drawn.place(at); };
   // Other data of the same kind, drawn in the same place; whether they are.
   box.legend = key(figure, options);
@@ -148,6 +164,7 @@ function figureNode(figure, options = {}) {
     if (key(other, taken) !== box.legend || !width) return false;
     figure = other; options = taken;
     draw();
+    noted(); list.renew(); said.textContent = "";
     return true;
   };
   return box;

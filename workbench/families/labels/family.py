@@ -281,16 +281,21 @@ class _LabelFamily(Family):
         bins, mechanism = _bins(design.mechanism), design.mechanism
         if bins is not None:
             rows = [[b["lower"], b["upper"], b["value"]] for b in bins]
-            return [(f"{len(rows)} bins", ["lower", "upper", "publishes"], rows[:_SHOWN])]
+            return [(_first(len(rows), "bins"), ["lower", "upper", "publishes"], rows[:_SHOWN])]
         mass = design.question.prior @ mechanism.matrix
         used = (mechanism.matrix.max(axis=0) > _USED).nonzero()[0]
         rows = [[float(mechanism.outputs[j]), float(mass[j])] for j in used]
-        return [(f"{len(rows)} outputs in use", ["publishes", "overall probability"], rows[:_SHOWN])]
+        return [(_first(len(rows), "outputs in use"), ["publishes", "overall probability"], rows[:_SHOWN])]
 
     def bare(self, design: Design) -> Any:
         from workbench.families.labels.problem import rows_of_bins
 
         return design.mechanism if _bins(design.mechanism) is None else rows_of_bins(design.mechanism)[0]
+
+
+def _first(count: int, what: str) -> str:
+    """Title a table of at most `_SHOWN` rows."""
+    return f"{count} {what}" if count <= _SHOWN else f"The first {_SHOWN} of {count} {what}"
 
 
 def outputs_in_use(mechanism: Any) -> int:
