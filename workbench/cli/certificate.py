@@ -76,10 +76,7 @@ def audit(
     if html := outputs["html file"]:
         from workbench.explorer.page import audit_page, write_page
 
-        delta = None  # of a notion that has none
-        if epsilon is None and certificate and "delta" in certificate.claim.values:
-            delta = certificate.delta
-        write_page(html, audit_page(mechanism, rows, {"epsilon": privacy.epsilon or None, "delta": delta}))
+        write_page(html, audit_page(mechanism, rows, claim if epsilon is None else None))
     return Report({name: jsonable(value) for name, value in values.items()}, [facts(rows)])
 
 

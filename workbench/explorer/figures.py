@@ -10,9 +10,11 @@ Whoever hands a figure to the page makes it strict JSON (`workbench.exact.number
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import islice
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +28,7 @@ from workbench.privacy.law_table import law_table, number
 
 if TYPE_CHECKING:
     from workbench.families.design import Design
+    from workbench.privacy.claim import Claim
 
 
 NAMES = {  # of axes: a word and its symbol
@@ -33,6 +36,7 @@ NAMES = {  # of axes: a word and its symbol
     "alpha": "order α", "runs": "runs T", "max_loss": "largest loss allowed", "bits": "mean bits",
 }  # fmt: skip
 _BARS, _CELLS, _OUTPUTS = 2000, 20_000, 24  # drawn at most
+_ORDERS = 60  # Orders of a chart of Rényi divergences.
 _DRAWN = 500  # cells of a density
 _MASSES = 400_000  # of all comparisons of a profile: a second or two
 _TALL, _FLAT = 1e4, 100  # times the least value, or the one in the middle, from where an axis is logarithmic
@@ -99,12 +103,16 @@ def other_laws(design: Design) -> list[Figure]:
 # Its privacy.
 
 
-def profile_figures(mechanism: Any, point: Values) -> list[Figure]:
-    """δ(ε) for every notion that has one, and the trade-off curve of errors.
+def profile_figures(mechanism: Any, claim: Claim | None) -> list[Figure]:
+    """Describe δ(ε) for every notion that has one, the trade-off curve of errors, and what was asked beside them.
 
-    point: epsilon and delta (0 where there is none of that name), marked unless one of them is None.
+    Args:
+        mechanism: any with exact laws.
+        claim: what was asked for; None where nothing was. Under Rényi DP and zCDP, which ask for no point of these two
+            charts, a chart of the Rényi divergence is the first.
 
-    Raises WorkbenchError where the mechanism has no exact laws, or too many comparisons to draw while one waits.
+    Raises:
+        WorkbenchError: where the mechanism has no exact laws, or too many comparisons to draw while one waits.
     """
     from workbench.privacy.curve import curves_figure, profiles
 
@@ -112,15 +120,50 @@ def profile_figures(mechanism: Any, point: Values) -> list[Figure]:
     most = _MASSES // max(1, len(subject.outputs))
     if len(list(islice(subject.comparisons(), most + 1))) > most:
         raise WorkbenchError(f"A profile is drawn for up to {most} comparisons of neighbours; there are more.")
-    curves, numbers = profiles(subject), [point.get("epsilon"), point.get("delta", 0)]
-    marked = all(isinstance(number, (int, float, Fraction)) for number in numbers)
-    budget = [[float(number)] for number in numbers] if marked else []
-    shown = [curves_figure(curves, list(zip(*budget, strict=True)))]
+    curves = profiles(subject)
+    points = _asked_points(claim)
+    profile = curves_figure(curves, points)
+    mu = None if claim is None else claim.values.get("mu")
+    if isinstance(mu, Fraction):
+        x = profile["series"][0]["x"]
+        profile["series"].append(series("asked", "dashed", 6, x, [_gaussian_delta(float(mu), e) for e in x]))
+    shown = [profile]
     dp = next((curve for curve in curves if curve.notion == "dp"), None)
-    return [*shown, _tradeoff(dp, budget)] if dp and not subject.one_sided else shown
+    if dp and not subject.one_sided:
+        shown.append(_tradeoff(dp, points, claim))
+    divergence = _divergence_figure(subject, claim)
+    return [divergence, *shown] if divergence else shown
 
 
-def _tradeoff(profile: Any, budget: Sequence[Any]) -> Figure:
+def _asked_points(claim: Claim | None) -> list[tuple[float, float]]:
+    """List the budgets (ε, δ) that a claim asks for; none of a claim that asks for other things."""
+    if claim is None:
+        return []
+    values = claim.values
+    if "curve" in values:
+        return [(float(epsilon), float(delta)) for epsilon, delta in values["curve"]]
+    if "tradeoff" in values:
+        sticks = claim.notion.sticks(values)  # type: ignore[attr-defined]
+        return [(math.log(slope), float(delta)) for slope, delta in sticks]
+    is_point = claim.in_epsilon_delta and not claim.notion.per_distance
+    if not is_point or not isinstance(claim.epsilon, (int, Fraction)):
+        return []
+    return [(float(claim.epsilon), float(claim.delta))]
+
+
+def _gaussian_delta(mu: float, epsilon: float) -> float:
+    """Compute δ(ε) of N(0, 1) against N(μ, 1)."""
+    if mu == 0:
+        return 0.0
+    upper, lower = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    return max(0.0, _normal_tail(upper) - math.exp(min(epsilon, 700.0)) * _normal_tail(lower))
+
+
+def _normal_tail(z: float) -> float:
+    return math.erfc(z / math.sqrt(2)) / 2
+
+
+def _tradeoff(profile: Any, points: Sequence[tuple[float, float]], claim: Claim | None) -> Figure:
     """Type II error against type I error of telling neighbours apart: the best that the DP profile allows.
 
     profile: of a symmetric relation; as δ is affine in e^ε between its ends, the maximum is at an end.
@@ -131,9 +174,50 @@ def _tradeoff(profile: Any, budget: Sequence[Any]) -> Figure:
     ends = thinned(profile.ends, 400)
     alpha = np.unique(np.concatenate([np.linspace(0, 1, 101), np.geomspace(1e-4, 1, 60)]))
     drawn = [series("this mechanism", "line", 0, alpha, errors_granted(alpha, ends, profile.heights(ends)))]
-    drawn += [series("asked (ε, δ)", "dashed", 6, alpha, errors_granted(alpha, *budget))] if budget else []
+    values = {} if claim is None else claim.values
+    if "tradeoff" in values:
+        x, y = ([float(error) for error in errors] for errors in zip(*values["tradeoff"], strict=True))
+        drawn.append(series("asked", "dashed", 6, x, y))
+    elif isinstance(values.get("mu"), Fraction):
+        normal = NormalDist()
+        inside = alpha[(alpha > 0) & (alpha < 1)].tolist()
+        asked = [normal.cdf(normal.inv_cdf(1 - at) - float(values["mu"])) for at in inside]
+        drawn.append(series("asked", "dashed", 6, [0, *inside, 1], [1, *asked, 0]))
+    elif points:
+        drawn.append(series("asked", "dashed", 6, alpha, errors_granted(alpha, *zip(*points, strict=True))))
     drawn.append(series("guessing", "dashed", 7, [0, 1], [1, 0]))
     return lines("Trade-off curve: telling two neighbours apart", "type I error α", "type II error β", drawn)
+
+
+def _divergence_figure(mechanism: Any, claim: Claim | None) -> Figure | None:
+    """Describe the largest Rényi divergence between neighbours against its order, for a claim about it."""
+    values = {} if claim is None else claim.values
+    rho, order, epsilon = (values.get(name) for name in ("rho", "alpha", "epsilon"))
+    if rho is None and order is None:
+        return None
+    orders = np.geomspace(1.05, 64, _ORDERS)
+    if order is not None:
+        orders = np.unique(np.append(orders, float(order)))
+    largest = np.zeros(orders.size)
+    for comparison in mechanism.comparisons():
+        p, q = comparison.p.floats, comparison.q.floats
+        if np.any(q[p > 0] == 0):
+            largest[:] = np.inf
+            break
+        losses = np.log(p[p > 0]) - np.log(q[p > 0])
+        exponents = np.log(p[p > 0])[None, :] + (orders[:, None] - 1) * losses[None, :]
+        top = exponents.max(axis=1)
+        moments = top + np.log(np.exp(exponents - top[:, None]).sum(axis=1))
+        largest = np.maximum(largest, moments / (orders - 1))
+    known = [float(value) if np.isfinite(value) else None for value in largest]
+    drawn = [series("this mechanism", "line", 0, orders, known)]
+    if order is not None and isinstance(epsilon, (int, Fraction)):
+        drawn.append(series("asked", "filled", 6, [float(order)], [float(epsilon)]))
+    elif isinstance(rho, (int, Fraction)):
+        drawn.append(series("asked", "dashed", 6, orders, orders * float(rho)))
+    note = "" if np.isfinite(largest).all() else "The divergence of this mechanism is infinite."
+    title = "Rényi divergence between neighbours"
+    return lines(title, "order α", "largest divergence", drawn, log=True, note=note)
 
 
 # Rows of designs, and of a frontier at one budget (`workbench.families.frontier_plan`).

@@ -32,6 +32,7 @@ from workbench.io.shown import Facts, picture
 if TYPE_CHECKING:
     from workbench.families.design import Design
     from workbench.io.result import Result, Row
+    from workbench.privacy.claim import Claim
 
 
 _PACKED = 1 << 20  # characters of data from where they are compressed
@@ -158,29 +159,28 @@ def design_page(design: Design) -> str:
     """One design: its report, its mechanism, its privacy, its row."""
     proven = design.certificate is not None
     title = design.heading
-    budget = {name: getattr(design.request, name, None) for name in ("epsilon", "delta")}
     row = numbers("The row", ["column", "value"], list(design.row().items()))
     sections = [
         _section(title, {"kind": "facts", "rows": design.facts()}, row),
         *(_section("", figure | {"proven": proven}) for figure in figures.law_figures(design)),
     ]
-    return document(title, sections + (_privacy(design.mechanism, budget) if design.mechanism else []))
+    return document(title, sections + (_privacy(design.mechanism, design.claim) if design.mechanism else []))
 
 
-def audit_page(mechanism: Any, facts: Facts, budget: Values) -> str:
-    """An audit: its facts, the mechanism's law and its profile. budget: epsilon and delta, None where unknown."""
+def audit_page(mechanism: Any, facts: Facts, claim: Claim | None) -> str:
+    """An audit: its facts, the mechanism's law and its profile. claim: what is known to be asked."""
     drawn = figures.law_figure(mechanism)
     law = drawn and figures.with_law(drawn, mechanism)
     sections = [
         _section("Exact audit", {"kind": "facts", "rows": facts}),
         *([_section("", law)] if law else []),
     ]
-    return document(mechanism.describe(), sections + _privacy(mechanism, budget))
+    return document(mechanism.describe(), sections + _privacy(mechanism, claim))
 
 
-def _privacy(mechanism: Any, budget: Values) -> list[Values]:
+def _privacy(mechanism: Any, claim: Claim | None) -> list[Values]:
     try:
-        return [_section("", figure) for figure in figures.profile_figures(mechanism, budget)]
+        return [_section("", figure) for figure in figures.profile_figures(mechanism, claim)]
     except WorkbenchError as error:
         return [_section("Privacy profile", {"kind": "text", "text": str(error)})]
 

@@ -24,7 +24,7 @@ from workbench.io.processes import begin_worker, safe_start
 
 LIMITS = {"live": 20.0, "slow": 120.0}  # seconds of one task
 LANE = dict.fromkeys(("suggestions", "fields", "adapt", "design", "certify"), "live")  # of a task; the others are slow
-_MEMORY = 4 << 30  # bytes of address space of a worker
+_LEAST_MEMORY = 4 << 30  # A worker may always use so many bytes of address space.
 _PRELOADED = ["workbench.explorer.tasks", "models.modulo", "solvers.highs"]  # what nearly every design needs
 _IDLE = 15.0  # seconds after which the slow worker gives its memory back
 _WAITING = 60.0  # seconds until a busy lane is given up
@@ -44,7 +44,7 @@ def _serve(pipe: Any, files: Files) -> None:
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        resource.setrlimit(resource.RLIMIT_AS, (most_memory(), resource.getrlimit(resource.RLIMIT_AS)[1]))
     from workbench.explorer.tasks import Tasks
 
     tasks = Tasks(files)
@@ -54,6 +54,15 @@ def _serve(pipe: Any, files: Files) -> None:
         except (EOFError, OSError):
             return
         pipe.send(_answer(tasks, task, request, partial(_told, pipe)))
+
+
+def most_memory() -> int:
+    """Bytes of address space that a worker may use: half of the machine's memory, and at least 4 GB."""
+    try:
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):  # a system that does not say
+        physical = 0
+    return max(_LEAST_MEMORY, physical // 2)
 
 
 def _told(pipe: Any, done: int, total: int, part: Any = None) -> None:
@@ -67,7 +76,10 @@ def _answer(tasks: Any, task: str, request: Values, tell: Callable[..., None]) -
     except WorkbenchError as error:
         return {"error": type(error).__name__, "message": str(error)}
     except MemoryError:
-        return {"error": "WorkbenchError", "message": "The request needs more memory than there is."}
+        words = (
+            f"The request needs more than the {most_memory() >> 30} GB that a page may use: ask for less, or use the"
+        )
+        return {"error": "WorkbenchError", "message": f"{words} command line, which has no such limit."}
     except Exception as error:
         return bug(error)
 

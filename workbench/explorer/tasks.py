@@ -176,7 +176,7 @@ class Tasks:
         design = self._designed(request)
         if design.mechanism is None:
             raise InvalidRequest("There is no mechanism, and so no privacy profile.")
-        drawn = figures.profile_figures(design.mechanism, request.numbers)
+        drawn = figures.profile_figures(design.mechanism, design.claim)
         return {"figures": drawn, "risk": views.leaks(design.mechanism)}
 
     def along(self, request: PageRequest) -> View:

@@ -48,8 +48,9 @@ def test_a_design_page_has_the_row_and_the_law() -> None:
 
 
 def test_profiles_and_trade_offs_are_those_of_the_exact_profile() -> None:
-    mechanism = wb.design(NOISE, epsilon=1, delta=0.1, notion="dp").mechanism
-    profile, trade = profile_figures(mechanism, {"epsilon": 1, "delta": 0.1})
+    design = wb.design(NOISE, epsilon=1, delta=0.1, notion="dp")
+    mechanism = design.mechanism
+    profile, trade = profile_figures(mechanism, design.claim)
     exact = wb.profile(mechanism, "dp")
     dp = next(one for one in profile["series"] if one["name"] == "DP δ")
     for epsilon, delta in list(zip(dp["x"], dp["y"], strict=True))[::17]:
@@ -72,11 +73,7 @@ def test_profiles_and_trade_offs_are_those_of_the_exact_profile() -> None:
 
 def test_an_audit_marks_no_budget_that_is_unknown() -> None:
     mechanism = wb.design(NOISE, epsilon=1).mechanism
-    asked = [
-        part
-        for part in parts_of(audit_page(mechanism, [("a", "<b>")], {"epsilon": 1, "delta": None}))
-        if part["kind"] == "lines"
-    ]
+    asked = [part for part in parts_of(audit_page(mechanism, [("a", "<b>")], None)) if part["kind"] == "lines"]
     assert asked
     assert not [one for part in asked for one in part["series"] if one["name"].startswith("asked")]
 

@@ -95,6 +95,7 @@ class _Channels(Family):
     title = "any finite channel"
     summary = "The least-loss private channel for any finite inputs, outputs, neighbours, prior and loss; certified."
     examples = (
+        "design channel --answers 0..10 --max-shift 1 --loss squared --epsilon 1 --delta 1e-5",
         "design channel --answers 0..100 --max-shift 1 --loss squared --epsilon 1 --delta 1e-5",
         "design channel --answers 0..20 --neighbours consecutive --loss absolute --epsilon 1 --notion pure --json",
         "design channel --answers red,green,blue --neighbours all --loss loss.csv --prior worst --epsilon 1",

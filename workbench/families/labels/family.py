@@ -105,6 +105,7 @@ class _LabelFamily(Family):
     summary = "The least-loss randomizer of labels: bins, channel LP or unbiased; judged and audited exactly."
     examples = (
         "design labels --labels 0..7 --method lp --notion zcdp --rho 0.1",
+        "design labels --labels 0..5 --loss squared --epsilon 4",
         "design labels --labels 0..20 --loss squared --epsilon 4",
         "design labels --labels prior.csv --loss absolute --epsilon 1 --method lp --json",
         "design labels --labels 0..7 --loss absolute --epsilon 1 --method lp --neighbours consecutive",
