@@ -39,6 +39,7 @@ def view(design: Design, request: PageRequest, *, proving: bool = False, is_fina
         "private": design.private,
         "certifies": kind.certifies,
         "status": design.status,
+        "unfinished": raw and _is_unfinished(design),
         "bound": design.bound,
         "figures": figures.law_figures(design, is_whole=is_final and (certified or not kind.certifies)),
         "given": dict(given),
@@ -46,6 +47,12 @@ def view(design: Design, request: PageRequest, *, proving: bool = False, is_fina
         "command": command_line(kind, given),
         "python": python_call(kind, given),
     }
+
+
+def _is_unfinished(design: Design) -> bool:
+    """Whether the search was stopped before its end, so that its loss may be above the least of the class."""
+    said = any(words.startswith(("Not proven", "Preliminary")) for words in design.words)
+    return said or design.status not in ("optimal", "found", "infeasible")
 
 
 def _of_rounding(fact: tuple[str, str]) -> bool:

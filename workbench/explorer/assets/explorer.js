@@ -5,6 +5,7 @@
 // page.js is the host of a page, widget.js that of a notebook.
 
 class Failure extends Error {}
+const LATE = 400;  // milliseconds until an answer counts as one that is waited for
 const SOLVING = "solving …", PINNED = 4, AT_ONCE = 120, FOLDED = 900;  // of a page up to so wide options are folded
 const MORE = ["epsilon", "delta", "rho", "mu"], LESS = ["runs"];  // private at more of it too, at less of it too
 
@@ -46,7 +47,8 @@ function board(actions = {}) {
   let shown = null, marked = {}, map = null, pins = [], laws = [], curves = {}, laid = [];
   const mark = (name) => ({ x: Number(shown?.hot[name] ?? NaN), y: shown?.objective, proven: shown?.certified });
   const words = el("div"), alert = el("p", { class: "alert", role: "alert", hidden: true });
-  hero.append(alert, el("div", { class: "split" }, words, actions.sliders ?? ""));
+  const waiting = el("p", { class: "waiting", role: "status", hidden: true });
+  hero.append(alert, waiting, el("div", { class: "split" }, words, actions.sliders ?? ""));
   const options = () => ({ command: () => shown?.command ?? "" });
   const drawCurve = (name) => {
     const { figure, overlays } = curves[name];
@@ -106,7 +108,7 @@ function board(actions = {}) {
       const moved = JSON.stringify(view.given) !== JSON.stringify(shown?.given);
       if (moved) laws = laws.map((law) => ({ ...law, x: [], y: [] }));  // of another budget
       shown = { ...view, told: told(view), unit: unit(view) };
-      alert.hidden = true; words.classList.remove("stale");
+      alert.hidden = true; waiting.hidden = true; words.classList.remove("stale");
       renewed(words, result(shown, { ...actions, pin }).filter(Boolean));
       actions.taken?.(shown.hot);
       drawLaw();
@@ -120,9 +122,15 @@ function board(actions = {}) {
       root.dataset.drawn = String(Number(root.dataset.drawn ?? 0) + 1);
       root.dispatchEvent(new CustomEvent("workbench-drawn", { bubbles: true, detail: view }));
     },
+    // A new question without an answer: what is shown is of an earlier one, and greyed.
+    waiting(sentence) {
+      waiting.textContent = shown ? `${sentence} (shown: the answer to an earlier question)` : sentence;
+      waiting.hidden = false;
+      words.classList.toggle("stale", Boolean(shown));
+    },
     // A request that has no answer: the last valid one stays, greyed.
     wrong(sentence) {
-      alert.textContent = sentence; alert.hidden = false;
+      alert.textContent = sentence; alert.hidden = false; waiting.hidden = true;
       words.classList.toggle("stale", Boolean(shown));
       for (const made of Object.values(cards)) made.node.classList.add("stale");
     },
@@ -159,17 +167,20 @@ function board(actions = {}) {
 
 const badge = (view) => view.objective === null ? ["badge bad", "infeasible"]
   : view.certified ? ["badge proven", "✓ certified: private in exact arithmetic"]
-  : view.proving || view.preliminary ? ["badge open", "proving …"]
+  : view.unfinished && view.proving || view.preliminary ? ["badge open", "computing …"]
+  : view.proving ? ["badge open", "proving …"]
   : view.certifies ? ["badge missed", "not certified"] : ["badge", "no certificate in this family: see its guarantee"];
 
 function result(view, actions) {
   const [kind, words] = badge(view), none = view.objective === null;
+  const open = !view.certified && (view.unfinished || view.preliminary), least = Math.min(view.objective, view.found ?? Infinity);  // not the last word
   const known = view.bound !== null && view.bound !== undefined, same = known && cell(view.bound) === cell(view.objective);
   const bound = !known ? "" : same ? " None of this class costs less." : ` None of this class costs less than ${cell(view.bound)}.`;
   return [
     el("h2", {}, view.heading),
     el("p", { class: "soft" }, none ? view.title : `${view.label}: ${view.title}`),
-    none ? el("p", { class: "value none" }, "No mechanism meets this request") : el("p", { class: "value" }, cell(view.objective)),
+    none ? el("p", { class: "value none" }, "No mechanism meets this request") : el("p", { class: open ? "value open" : "value" }, `${open ? "at most " : ""}${cell(open ? least : view.objective)}`),
+    open && least < view.objective ? el("p", { class: "lead" }, `The first page found a mechanism that costs ${cell(least)}; the one below costs ${cell(view.objective)} so far.`) : "",
     none ? el("p", { class: "lead" }, view.reason) : "",
     el("p", {}, el("span", { class: kind }, words), " ", view.note ? el("span", { class: "soft" }, view.note) : ""),
     none ? "" : el("p", { class: "lead" }, view.unit ? `${view.unit[0].toUpperCase()}${view.unit.slice(1)}.` : "", bound),
@@ -214,8 +225,9 @@ function live(root, data, host) {
   const brand = host.home === false ? "dp-workbench" : el("a", { href: "#", onclick: (event) => { event.preventDefault(); host.keep("", true); read(); } }, "dp-workbench");
   root.replaceChildren(el("header", {}, el("h1", {}, brand), bar, stop, themed(root), status), place);
   let shown = null;
-  const explore = explorer(root, { families, host, say, status, place, bar, stop });
-  const query = querying({ families, host, say, place, bar, stop, open: (state) => { host.keep(state, true); read(); } });
+  const found = new Map();  // the text of a query -> what its class costs, as the first page found
+  const explore = explorer(root, { families, host, say, status, place, bar, stop, found });
+  const query = querying({ families, host, say, place, bar, stop, open: (state, row) => { if (row?.certified) found.set(sameQuery(state), row.objective); host.keep(state, true); read(); } });
   function read() {
     const asked = new URLSearchParams(host.state());
     const next = asked.has("family") || [...asked].length && !asked.has("form") ? explore : query;
@@ -226,6 +238,14 @@ function live(root, data, host) {
   stop.addEventListener("click", () => shown.stop());
   host.follow(read);
   read();
+}
+
+// The text of a query without what says how long a solver may take, in one order.
+function sameQuery(text) {
+  const asked = new URLSearchParams(text);
+  asked.delete("time_limit");
+  asked.sort();
+  return String(asked);
 }
 
 // The first page: a query in one sentence, and what serves it.
@@ -265,11 +285,11 @@ function querying({ families, host, say, place, bar, stop, open }) {
   const showing = (made, partial) => {
     const rows = made.rows, by = new Map(rows.map((one) => [one.class, one])), drawn = rows.filter((one) => one.objective !== null);
     const figure = { kind: "dots", title: "What each class costs, and what is proven of it", x: `expected ${state.loss === "squared" ? "squared error" : state.loss === "absolute" ? "absolute error" : "error rate"}`, rows: drawn.map((one) => ({ name: one.class, value: one.objective, low: one.bound > 0 ? one.bound : null, certified: one.certified, notes: one.notes })) };
-    const link = (one) => one.state ? el("a", { href: `#${one.state}`, onclick: (event) => { event.preventDefault(); open(one.state); } }, one.class) : one.class;
+    const link = (one) => one.state ? el("a", { href: `#${one.state}`, onclick: (event) => { event.preventDefault(); open(one.state, one); } }, one.class) : one.class;
     const badged = (one) => el("span", { class: one.certified ? "badge proven" : "badge" }, one.certified ? "✓ certified" : "not certified");
     answer.show(
       el("p", { class: "lead" }, el("strong", {}, partial ? "The least so far, while the larger classes are being solved." : made.sentences[0] ?? "")),
-      figureNode(figure, { open: (one) => { const row = by.get(one.name); return row?.state ? () => open(row.state) : null; } }),
+      figureNode(figure, { open: (one) => { const row = by.get(one.name); return row?.state ? () => open(row.state, row) : null; } }),
       table(["class", "expected loss", "no less than", "proof", "what it needs"], drawn.map((one) => [link(one), one.objective, one.bound || null, badged(one), one.notes]), "Classes"),
       ...(partial ? [] : made.sentences.slice(1)).map((words) => el("p", {}, words)),
       folded("What does not apply, and why", () => [table(["class", "why"], rows.filter((one) => one.objective === null).map((one) => [one.class, one.notes]), "What does not apply")]));
@@ -283,6 +303,9 @@ function querying({ families, host, say, place, bar, stop, open }) {
     running = mine; stop.disabled = false; wrong.hidden = true;
     for (const node of Object.values(fields)) node.removeAttribute("aria-invalid");
     if (answer.empty) answer.title();
+    const verdict = answer.node.querySelector(".lead");  // of an earlier question
+    if (verdict) verdict.textContent = "Comparing classes …";
+    for (const words of answer.node.querySelectorAll(".lead ~ p")) words.remove();
     answer.stale(); answer.say("Comparing classes …");
     const asked = { query: queried(state) };
     try {
@@ -320,9 +343,9 @@ function querying({ families, host, say, place, bar, stop, open }) {
 
 // The page of a family.
 
-function explorer(root, { families, host, say, status, place, bar, stop }) {
+function explorer(root, { families, host, say, status, place, bar, stop, found }) {
   let state = { family: [...families.keys()][0], given: {} }, controls = {}, curves = new Map(), steps = new Map(), room = { unfit: [], instead: {}, moved: [] };
-  let busy = false, again = false, moving = false, slow = null, fast = null, timer = 0, took = 0, here = false;
+  let busy = false, again = false, moving = false, slow = null, fast = null, timer = 0, took = 0, here = false, late = 0;
 
   const family = el("select", { id: "family", "aria-label": "Family" }, ...[...families.values()].map((one) => el("option", { value: one.name }, `${one.name}: ${one.title}`)));
   const example = el("select", { id: "example", "aria-label": "Example" });
@@ -343,23 +366,34 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
   const everywhere = () => JSON.stringify([state.family, "formulas", { ...state.given, epsilon: null, delta: null }]);
   const fixed = (name) => JSON.stringify([state.family, { ...state.given, [name]: null }]);
 
+  // Until the question that stands on the page has its answer, an earlier one is greyed, and "computing" beside it.
+  function pending() { clearTimeout(late); late = setTimeout(() => drawn.waiting("computing …"), LATE); }
+  function stopped() { clearTimeout(late); drawn.waiting("Stopped."); }
+  function shows(view) {
+    clearTimeout(late);
+    const query = new URLSearchParams({ family: state.family });
+    for (const [name, value] of Object.entries(view.given)) for (const one of [value].flat()) query.append(name, one);
+    drawn.show({ ...view, found: found.get(sameQuery(query)) });
+  }
+
   // Live designs: one at a time, the newest request next; one that is slow makes room for it.
   async function design() {
     let failed = false;
     if (busy) { again = true; if (performance.now() - busy > 1500) fast?.abort(); return; }
     do {
       again = failed = false; busy = performance.now(); fast = new AbortController(); stop.disabled = false;
-      const late = setTimeout(() => say(SOLVING), 400), begin = performance.now(), mine = fast;
+      const solving = setTimeout(() => say(SOLVING), LATE), begin = performance.now(), mine = fast;
       try {
         const view = await ask("design", {}, mine.signal);
         took = performance.now() - begin;
         if (!here) break;
         if (!again && (status.className !== "status" || status.textContent === SOLVING)) say("");
-        if (!again || !steps.size) { invalid(); drawn.show(view); }
+        if (!again || !steps.size) { invalid(); shows(view); }
+        if (again) pending();
         remember(view);
       } catch (error) {
-        if (error.name === "AbortError") { if (!again) say("Stopped."); } else if (/^(Stopped: Stopped after|NotProven)/.test(error.message)) { say(""); await proven("prove", mine.signal); } else { fail(error); failed = true; }
-      } finally { clearTimeout(late); }
+        if (error.name === "AbortError") { if (!again) { say("Stopped."); stopped(); } } else if (/^(Stopped: Stopped after|NotProven)/.test(error.message)) { say(SOLVING); await proven("prove", mine.signal).catch((left) => { if (left.name !== "AbortError") throw left; if (!again) { say("Stopped."); stopped(); } }); if (status.textContent === SOLVING) say(""); } else { fail(error); failed = true; }
+      } finally { clearTimeout(solving); }
       busy = false; stop.disabled = !slow;
     } while (again && here);
     busy = false;
@@ -377,7 +411,7 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
     const low = near.at === value ? near.view.bound : beyond?.view.bound, symbol = SYMBOLS[name] ?? name;
     const between = Number.isFinite(low) ? `between ${short(low, 5)} and ${short(near.view.objective, 5)}` : `at most ${short(near.view.objective, 5)}`;
     const note = near.at === value ? "" : `Shown: the design at ${symbol} = ${short(near.at)}, which is private at ${short(value)} too; the least loss here is ${between}.`;
-    drawn.show({ ...near.view, hot: { ...near.view.hot, [name]: value }, given: { ...state.given }, preliminary: true, borrowed: true, proving: true, certified: false, note });
+    shows({ ...near.view, hot: { ...near.view.hot, [name]: value }, given: { ...state.given }, preliminary: true, borrowed: true, proving: true, certified: false, note });
   }
 
   // The same for points of a curve: a design is private at another curve that lies nowhere below its own, and at another
@@ -395,10 +429,14 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
     const fits = (steps.get(fixed(name)) ?? []).filter((one) => one.points?.length === points.length && one.points.every(([at, high], k) => at === points[k][0] && sign * high <= sign * points[k][1]));
     if (took < AT_ONCE || !fits.length) return;
     const near = fits.reduce((a, b) => (b.view.objective < a.view.objective ? b : a));
-    drawn.show({ ...near.view, given: { ...state.given }, preliminary: true, borrowed: true, proving: true, certified: false, note: `Shown: the design of another ${name}, which is private at this one too; the least loss here is at most ${short(near.view.objective, 5)}.` });
+    shows({ ...near.view, given: { ...state.given }, preliminary: true, borrowed: true, proving: true, certified: false, note: `Shown: the design of another ${name}, which is private at this one too; the least loss here is at most ${short(near.view.objective, 5)}.` });
   }
 
+  // The options that are given, as a design repeats them.
+  function filled() { return Object.fromEntries(Object.entries(state.given).filter(([, value]) => value !== "" && value !== null && value !== undefined && !(Array.isArray(value) && !value.length))); }
+
   function fail(error) {
+    clearTimeout(late);
     if (!(error instanceof Failure)) console.error(error);
     const words = error.message.replace(/^InvalidRequest: /, "");
     say(words, true);
@@ -417,12 +455,12 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
     try {
       const view = await ask(task, {}, signal, () => {});
       if (signal.aborted || !here) return;
-      drawn.show(view);
+      shows(view);
     } catch (error) {
       if (error.name === "AbortError") throw error;
       if (!(error instanceof Failure)) console.error(error);
       const words = error.message.replace(/^\w+: /, "");
-      if (drawn.view) drawn.show({ ...drawn.view, proving: false, preliminary: false, note: words }); else fail(error);
+      if (drawn.view && JSON.stringify(drawn.view.given) === JSON.stringify(filled())) shows({ ...drawn.view, proving: false, preliminary: false, note: words }); else fail(error);
     }
   }
 
@@ -562,6 +600,7 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
 
   // One entry of the history for every change; of a drag, for all of it.
   function write(done) {
+    pending();
     const query = new URLSearchParams({ family: state.family });
     for (const [name, value] of Object.entries(state.given)) for (const one of [value].flat()) if (one !== "") query.append(name, one);
     host.keep(String(query), !moving);
@@ -594,6 +633,7 @@ function explorer(root, { families, host, say, status, place, bar, stop }) {
     build();
     drawn.reset(); curves.clear(); steps.clear(); took = 0; slow?.abort(); slow = null; clearTimeout(timer);
     say("");
+    pending();
     return design();
   }
 

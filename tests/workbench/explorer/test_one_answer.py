@@ -1,0 +1,91 @@
+"""The page says one thing at a time: no old verdict beside a new question, no second answer beside the first."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from bench.chromium import Chromium
+from tests.workbench.explorer.test_chromium import check_clean, opened
+from workbench.explorer import tasks
+from workbench.explorer.server import Server
+from workbench.explorer.tasks import Tasks
+
+HOLD = """
+    const real = window.fetch;
+    window.fetch = (...asked) => TASKS.some((task) => asked[0] === `/api/${task}`) ? new Promise((go, fail) => {
+        window.held = () => go(real(...asked));
+        asked[1].signal?.addEventListener("abort", () => fail(new DOMException("", "AbortError")));
+    }) : real(...asked); 0
+"""
+WAITING = "document.querySelector('.hero .waiting:not([hidden])')?.textContent"
+
+
+@pytest.mark.parametrize("name", ["option-epsilon", "option-notion"])
+def test_a_new_question_greys_the_old_answer_until_its_own_is_there(
+    browser: Chromium, server: Server, name: str
+) -> None:
+    page = opened(browser, server, {"family": "modulo", "n": "4", "max_shift": "1", "epsilon": "1"})
+    page.wait("document.querySelector('.hero .badge.proven')")
+    assert page.js("document.querySelector('.hero .waiting').hidden")
+    page.js(HOLD.replace("TASKS", "['design', 'adapt']"))
+    page.give(name, "2" if name == "option-epsilon" else "pure")
+    page.wait(f"{WAITING}?.startsWith('computing')")
+    assert "an earlier question" in page.js(WAITING)
+    assert page.js("document.querySelector('.hero .stale .value') !== null")
+    assert page.js("getComputedStyle(document.querySelector('.hero .value')).fontWeight") == "400"
+    page.js("const free = setInterval(() => { if (window.held) { window.held(); window.held = null; } }, 20); 0")
+    page.wait(f"!{WAITING} && document.querySelector('.hero .badge.proven')")
+    assert page.js("document.querySelector('.hero .stale') === null")
+    check_clean(page)
+
+
+def test_the_first_page_keeps_no_verdict_of_an_earlier_query(browser: Chromium, server: Server) -> None:
+    page = opened(browser, server, {"form": "numbers", "answers": "0..3"})
+    page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
+    page.js(HOLD.replace("TASKS", "['recommend']"))
+    page.give("query-epsilon", "2")
+    page.wait("window.held")
+    assert page.js("document.querySelector('.lead').textContent") == "Comparing classes …"
+    page.js("window.held()")
+    page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
+    check_clean(page)
+
+
+def test_a_page_that_a_click_opens_does_not_contradict_the_first(browser: Chromium, server: Server) -> None:
+    page = opened(browser, server, {"form": "numbers", "answers": "0..3"})
+    page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
+    row = "[...document.querySelectorAll('td a')].find((one) => one.textContent === 'best channel').closest('tr')"
+    first = page.js(f"{row}.cells[1].textContent")
+    # a solver that is stopped early, and a proof that takes long
+    page.js(
+        HOLD.replace("TASKS", "['certify', 'prove']").replace(
+            "real(...asked); 0",
+            """real(...asked).then(async (answer) => asked[0] !== '/api/design' ? answer : new Response(
+                (await answer.text()).split('\\n').filter(Boolean).map((line) => { const said = JSON.parse(line);
+                if (said.result) Object.assign(said.result, { objective: 1.01 * said.result.objective,
+                certified: false, unfinished: true, proving: true }); return JSON.stringify(said) + '\\n'; }).join('')
+            )); 0""",
+        )
+    )
+    page.js(f"void {row}.querySelector('a').click()")
+    page.wait("document.querySelector('.hero .value')")
+    assert page.js("document.querySelector('.hero .value').textContent") == f"at most {first}"
+    assert "so far" in page.js("document.querySelector('.hero').textContent")
+    assert page.js("document.querySelector('.hero .badge').textContent") == "computing …"
+    page.wait("window.held")
+    page.js("window.held()")
+    page.wait("document.querySelector('.hero .badge.proven')")
+    assert page.js("document.querySelector('.hero .value').textContent") == first
+    check_clean(page)
+
+
+def test_a_search_that_was_stopped_is_unfinished(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "_WHILE", Fraction(1, 100))
+    asked = {"n": "40", "max_shift": "3", "delta": "0.05", "notion": "pdp", "epsilon": "1.04"}
+    view = Tasks().run("design", {"family": "modulo", "given": asked})  # thousands of linear programs
+    assert view["unfinished"]
+    assert not view["certified"]
+    view = Tasks().run("certify", {"family": "modulo", "given": {"n": "4", "max_shift": "1", "epsilon": "1"}})
+    assert not view["unfinished"]
