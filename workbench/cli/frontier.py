@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.cli.console import Report, table, under_a_bar
 from workbench.cli.options import Examples, command, files_of, present
-from workbench.cli.output_paths import check_outputs, is_page, output_folder
+from workbench.cli.output_paths import check_outputs, is_page, output_file, output_folder
+from workbench.errors import must
 from workbench.io.files import PICTURES, distinct_files
+from workbench.io.result import FILES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,35 +44,53 @@ def frontier_command(kind: Family) -> Examples | None:
         html: Path | None,
         plot: Path | None,
         width: str | None,
+        columns: str | None,
         **given: Any,
     ) -> Report:
         out = out or Path(f"frontier-{kind.name}")
         inputs = files_of([option for option in options if option.question], given)
         for path in [out / "frontier.csv", *(path for end in ("csv", *PICTURES) for path in out.glob(f"*.{end}"))]:
             distinct_files(inputs, {"out": path})
+        chosen = _columns(columns, out)
         check_outputs(inputs, {"html file": html, "plot file": plot, "out": out if is_page(out) else None}, width)
         plan = frontiers.plan_of(kind, None, read(options, present(given)) | {"certify": not raw})
-        if not is_page(out):
+        if chosen_file := out.suffix.lower() in FILES and not out.is_dir():
+            output_file(out, "out")
+        if not is_page(out) and not chosen_file:
             output_folder(out, "out")
         result = under_a_bar(lambda tell: frontiers.run(plan, tell, jobs))
-        files = _written(result, out, [path for path in (out, html) if path and is_page(path)])
+        files = _written(result, out, [path for path in (out, html) if path and is_page(path)], chosen)
         if plot and files:
             result.plot(plot, width=width)
         more = {"title": result.title, "tasks": result.total, "finished": result.finished}
         kept = f"{len(result)} rows are in {files[0]}" if files else "nothing is written"
         more |= {"files": [*map(str, files)], "interrupted": result.interrupted}
-        shown, stopped = _report(result, files), result.kept(f"tasks are finished; {kept}.")
+        shown, stopped = _report(result, files, chosen), result.kept(f"tasks are finished; {kept}.")
         return Report(lambda: more | {"rows": result.to_dict()["rows"]}, shown, stopped)
 
     return command("frontier", run, options, [] if certifies else ["raw"], offered.summary), offered.examples
 
 
-def _written(result: Result, place: Path, pages: Sequence[Path]) -> list[Path]:
+def _columns(columns: str | None, out: Path) -> list[str] | None:
+    """The columns that are chosen for a table. Raises InvalidRequest, also for a file that no result can be."""
+    ending = out.suffix.lower()
+    if ending and not is_page(out) and not out.is_dir() and ending not in FILES:
+        must("out", f"a folder, or a file named {', '.join(FILES)} or .html", out.name)
+    if columns is None:
+        return None
+    if ending not in (".csv", ".tex"):
+        must("columns", "given with --out FILE.csv or FILE.tex", out.name)
+    chosen = [name.strip() for name in columns.split(",")]
+    return chosen if all(chosen) else must("columns", "names of columns, separated by commas", columns)
+
+
+def _written(result: Result, place: Path, pages: Sequence[Path], columns: Sequence[str] | None = None) -> list[Path]:
     """What was written: the table and its plots unless the place is a page, and pages; nothing where there are no
-    rows."""
+    rows. Columns that no row has are left out."""
     if not result.rows:
         return []
-    files = [] if place in pages else result.save(place)
+    known = None if columns is None else [name for name in columns if name in result.to_frame()]
+    files = [] if place in pages else result.save(place, columns=known)
     for page in pages:
         from workbench.explorer.page import result_page, write_page
 
@@ -78,7 +98,7 @@ def _written(result: Result, place: Path, pages: Sequence[Path]) -> list[Path]:
     return [*files, *pages]
 
 
-def _report(result: Result, files: Sequence[Path]) -> Iterator[Any]:
+def _report(result: Result, files: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[Any]:
     """How many rows of what, what disagrees, and where it is."""
     if not result.rows:
         return
@@ -92,6 +112,9 @@ def _report(result: Result, files: Sequence[Path]) -> Iterator[Any]:
         yield f"{count} without a value: {reason}"
     if len(reasons) > _REASONS:
         yield f"Other reasons ({len(reasons) - _REASONS}) are in the table's column failure."
+    rest = [name for name in columns or () if name not in rows]
+    if rest:
+        yield f"No row has the column {', '.join(rest)}. There are {', '.join(rows)}."
     names = sorted({path.stem for path in files if path.suffix == ".png"})
     plots = f", and {', '.join(names)} as PNG, SVG and PDF" if names else ""
     yield f"{len(rows)} rows in {result.seconds:.1f} s: {files[0]}{plots}"

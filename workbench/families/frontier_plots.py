@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 _PANELS = 4  # beside each other, and of numbers in all
 OPEN, _ROUNDING = 1e-6, 1e-12  # a gap from here on is drawn as a band
+_APART = 0.02  # A δ below this share of the axis cannot be told from 0 on a linear one.
+_SPREAD = 30.0  # Losses that differ by more than this factor are drawn on a logarithmic axis.
+_PIECE_POINTS = 60  # Points of an exact piece, which a logarithmic axis bends.
 _COMPUTED = ("point", "level")  # curves with markers
 
 
@@ -146,6 +149,9 @@ def by_panel(
     values = list(dict.fromkeys(known)) if words else few(known, _PANELS)
     if not values or (points[across.column].nunique() < 2 and pieces.empty):
         return None
+    if up.column == "objective":
+        losses = points[up.column].astype(float)
+        up = replace(up, log=up.log or bool(losses.min() > 0 and losses.max() > _SPREAD * losses.min()))
     columns = min(len(values), _PANELS)
     deep = -(-len(values) // columns)
     figure, axes = panels(columns, deep, width=PAGE if columns > 1 else SCREEN, height=2.6 if deep == 1 else 2.2)
@@ -184,6 +190,26 @@ def _axes(axis: Axes, across: Quantity, up: Quantity, rows: pd.DataFrame) -> Non
         axis.set_ylim(start, high + 0.08 * (high - start) or None)
     if across.most is not None:
         axis.set_xlim(-0.01 * across.most, across.most)
+    if across.column == "delta":
+        _separate_deltas(axis, rows[~rows["curve"].eq("piece")]["delta"].dropna(), across.most)
+
+
+def _separate_deltas(axis: Axes, deltas: pd.Series, most: float | None) -> None:
+    """Draw δ on a logarithmic axis with 0 apart where the least δ > 0 would fall together with 0 on a linear one."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    positive = deltas[deltas > 0].astype(float)
+    last = most or (float(positive.max()) if len(positive) else 0.0)
+    if positive.empty or positive.min() >= _APART * last:
+        return
+    first = float(positive.min())
+    decades = np.arange(np.ceil(np.log10(first) - 1e-9), np.floor(np.log10(last) + 1e-9) + 1)
+    every = -(-len(decades) // 5)
+    axis.set_xscale("symlog", linthresh=first, linscale=0.6)
+    axis.xaxis.set_major_locator(FixedLocator([0.0, *(10.0**power for power in decades[::every])]))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+    axis.set_xlim(-0.3 * first, 1.1 * last)
 
 
 def _explain(axis: Axes, points: pd.DataFrame, pieces: pd.DataFrame, across: Quantity, up: Quantity) -> None:
@@ -204,8 +230,13 @@ def _line(axis: Axes, part: pd.DataFrame, x: str, y: str, look: Series) -> None:
     style: Record = {"color": COLOURS[look.colour], "linestyle": look.dash, "label": look.label}
     exact = part["curve"].eq("piece")
     for proven, pieces in part[exact].groupby(part["status"].eq("optimal") if exact.any() else exact):
-        ends = (pieces[[name, f"{name}_high"]].assign(gap=np.nan).to_numpy(float).ravel() for name in (x, y))
-        axis.plot(*ends, **style | {"linestyle": "-" if proven else "--", "marker": "|", "markersize": 9})
+        shares = np.concatenate([[0.0], np.geomspace(1e-8, 1, _PIECE_POINTS)])  # axes bend straight pieces
+        lows, highs = (pieces[[f"{name}{end}" for name in (x, y)]].to_numpy(float) for end in ("", "_high"))
+        places = lows[:, None, :] + shares[None, :, None] * (highs - lows)[:, None, :]
+        line = np.concatenate([places, np.full((len(places), 1, 2), np.nan)], axis=1).reshape(-1, 2)
+        ends = np.arange(len(line)).reshape(len(places), -1)[:, [0, -2]].ravel().tolist()
+        look_of_pieces = {"linestyle": "-" if proven else "--", "marker": "|", "markersize": 9, "markevery": ends}
+        axis.plot(*line.T, **style | look_of_pieces)
     part = part[~exact]
     if part.empty:
         return

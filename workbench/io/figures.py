@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 _NARROW, _WIDE, _POINTS = 2.0, 40.0, 8  # inches; size of letters
 _OVER = 1.02  # of a width, by which a figure may be cut
+_PANEL_WIDTH = 1.6  # In a given width, panels of fewer inches are placed below each other.
+_PANEL_HEIGHT = 1.2  # In a given width, a figure is made higher until its panels have so many inches.
+_DEEPENINGS = 8  # A figure is made higher at most so often.
+_LEAST_POINTS = 4.0  # A legend that is wider than its figure has letters of at least this size.
 _FAR = 20.0  # times the least loss: what costs more is named, not drawn
 _PERCENT = (0.1, 1000.0)  # the ends of colours
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
@@ -230,40 +234,92 @@ def inches(width: Any) -> float:
     return must("width", f"{', '.join(WIDTHS)}, or between {_NARROW:g} and {_WIDE:g} inches", width)
 
 
+def _rearrange(figure: Figure, axes: Sequence[Axes], columns: int) -> float:
+    """Place the panels of one grid in at most so many columns. Returns how many times as many rows there are then."""
+    grids = {id(axis.get_gridspec()): axis.get_gridspec() for axis in axes}
+    if len(grids) != 1:
+        return 1.0
+    (grid,) = grids.values()
+    if grid is None or grid.ncols <= columns or len(axes) != grid.nrows * grid.ncols:
+        return 1.0
+    shown = [axis for axis in axes if axis.axison]
+    rows = -(-len(shown) // columns)
+    places = figure.add_gridspec(rows, columns)
+    label = axes[0].get_ylabel()
+    for axis in axes:
+        if axis not in shown:
+            figure.delaxes(axis)
+    for k, axis in enumerate(shown):
+        axis.set_subplotspec(places[k // columns, k % columns])
+        if k % columns == 0 and not axis.get_ylabel():
+            axis.set_ylabel(label)
+    return rows / grid.nrows
+
+
 def _fit(figure: Figure, width: float) -> None:
-    """Make a figure so wide, with letters of 8 pt, titles in several lines, and legends below it in fewer columns.
+    """Make a figure so wide, with letters of 8 pt: panels below each other where they would be too narrow, titles in
+    several lines, legends below it in fewer columns or smaller letters, and as high as its panels need.
 
     Raises InvalidRequest where it is wider all the same.
     """
     from matplotlib.text import Text
 
     across, high = figure.get_size_inches()
-    figure.set_size_inches(width, high * width / across)
+    placed = [axis for axis in figure.axes if axis.get_subplotspec() is not None]
+    taller = _rearrange(figure, placed, max(1, int(width / _PANEL_WIDTH)))
+    figure.set_size_inches(width, high * max(taller, width / across))
     for text in figure.findobj(Text):
         text.set_fontsize(_POINTS)
     for axis in figure.axes:
         axis.tick_params(which="both", labelsize=_POINTS)
-    for title in (*figure.texts, *(axis.title for axis in figure.axes)):
-        title.set_wrap(True)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("error", "constrained_layout not applied")
-            for legend in [*figure.legends]:
-                handles: Any = legend.legend_handles
-                names = [text.get_text() for text in legend.get_texts()]
-                for columns in (3, 2, 1):
-                    legend.remove()
-                    look: Record = {"loc": "outside lower center", "frameon": False, "fontsize": _POINTS}
-                    legend = figure.legend(handles, names, ncols=columns, **look)
-                    figure.draw_without_rendering()
-                    if legend.get_window_extent().width <= figure.bbox.width:
-                        break
-            figure.draw_without_rendering()
-            fits = figure.get_tightbbox().width <= width * _OVER
-    except UserWarning:
-        fits = False
+        title, place = axis.title, axis.get_subplotspec()
+        room = width / (1 if place is None else place.get_gridspec().ncols) - 0.3
+        title.set_text(wrapped(" ".join(title.get_text().split(" ")), room))
+    for title in figure.texts:
+        title.set_text(wrapped(title.get_text(), width - 0.1))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "constrained_layout not applied")
+        _narrow_legends(figure)
+        _deepen(figure)
+        fits = figure.get_tightbbox().width <= width * _OVER
     if not fits:
         must("width", "enough for the figure's legend and axes", width)
+
+
+def _narrow_legends(figure: Figure) -> None:
+    """Give legends fewer columns, and then smaller letters, until they are no wider than the figure."""
+    figure.draw_without_rendering()
+    for axis in figure.axes:
+        beside = axis.get_legend()
+        if beside is not None and beside.get_window_extent().x0 > axis.get_window_extent().x1:
+            beside.remove()  # there is no room beside the panel
+            texts = [text.get_text() for text in beside.get_texts()]
+            figure.legend(beside.legend_handles, texts, loc="outside lower center", frameon=False)
+    for legend in [*figure.legends]:
+        handles: Any = legend.legend_handles
+        names = [text.get_text() for text in legend.get_texts()]
+        points = float(_POINTS)
+        for columns in (3, 2, 1, 1):
+            legend.remove()
+            look: Record = {"loc": "outside lower center", "frameon": False, "fontsize": points}
+            legend = figure.legend(handles, names, ncols=columns, **look)
+            figure.draw_without_rendering()
+            wide = legend.get_window_extent().width / figure.bbox.width
+            if wide <= 1:
+                break
+            points = max(_LEAST_POINTS, 0.98 * points / wide) if columns == 1 else points
+
+
+def _deepen(figure: Figure) -> None:
+    """Make a figure higher until its panels are at least `_PANEL_HEIGHT`, but for those of a fixed shape."""
+    free = [axis for axis in figure.axes if axis.get_subplotspec() is not None and axis.get_aspect() == "auto"]
+    for _ in range(_DEEPENINGS):
+        figure.draw_without_rendering()
+        heights = [axis.get_window_extent().height / figure.dpi for axis in free]
+        if not heights or min(heights) >= _PANEL_HEIGHT:
+            return
+        rows = max(axis.get_gridspec().nrows for axis in free)  # type: ignore[union-attr]
+        figure.set_figheight(figure.get_figheight() + rows * (_PANEL_HEIGHT + 0.05 - min(heights)))
 
 
 def save_figure(figure: Figure, path: Path, width: Width = None) -> None:

@@ -8,7 +8,9 @@
 from __future__ import annotations
 
 import math
+import re
 import time
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -138,11 +140,12 @@ class Result(Sequence[Row]):
                 return figure
         raise InvalidRequest(f"rows must be enough for a plot. Got {len(self)} of {self.title!r}.")
 
-    def save(self, path: str | Path, *, width: Width = None) -> list[Path]:
+    def save(self, path: str | Path, *, width: Width = None, columns: Sequence[str] | None = None) -> list[Path]:
         """Write a file (.csv, .tex or .json the table, .png, .svg or .pdf the plot), or else a folder with all of them.
 
         A folder is made when missing; it gets `name`.csv and every plot that the rows suffice for as PNG, SVG and PDF.
-        width: of plots, as `plot` takes it.
+        width: of plots, as `plot` takes it. columns: of a .csv or .tex table; a .tex table has those of the question by
+        default, a .csv table all.
         Returns the files. Raises InvalidRequest where there is nothing to draw; OSError.
         """
         target = Path(path)
@@ -150,7 +153,10 @@ class Result(Sequence[Row]):
         if ending[1:] in PICTURES:
             self.plot(target, width=width)
         elif ending in _TABLES:
-            _write(target, _TABLES[ending](self))
+            unknown = [name for name in columns or () if name not in self._table]
+            if unknown:
+                must("columns", f"among {', '.join(self._table)}", ", ".join(unknown))
+            _write(target, _TABLES[ending](self, [*columns] if columns else None))
         elif ending and not target.is_dir():
             must(
                 "path",
@@ -265,8 +271,50 @@ def csv_bytes(table: pd.DataFrame) -> bytes:
     return bytes(table.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode())
 
 
-_GREEK = ("varepsilon", "delta", "rho", "mu", "alpha", "beta", "eta", "ell", "infty", "le", "ge", "to")
-_SYMBOLS = {ord(sign): f"$\\{name}$" for sign, name in zip("εδρμαβηℓ∞≤≥→", _GREEK, strict=True)} | {ord("²"): "$^2$"}
+# Columns that a table on paper shows though they are constant.
+_ALWAYS = ("epsilon", "delta", "delta_high", "rho", "mu", "alpha", "objective", "objective_high")
+_ASKED = frozenset(
+    (*_ALWAYS, "class", "curve", "mechanism", "notion", "loss", "runs", "bits", "levels", "max_loss", "bound",
+     "certified")
+)  # fmt: skip
+_ACCENTS = {
+    "\u0302": "hat", "\u0303": "tilde", "\u0304": "bar", "\u0305": "bar", "\u0307": "dot", "\u0308": "ddot",
+    "\u0331": "underline", "\u0332": "underline",
+}  # fmt: skip
+_GREEK = (
+    "α alpha β beta γ gamma δ delta ε varepsilon η eta θ theta λ lambda μ mu π pi ρ rho σ sigma τ tau φ varphi ψ psi"
+)
+_SIGNS = "Δ Delta Σ Sigma Φ Phi Ω Omega ℓ ell ∞ infty ≤ le ≥ ge → to ‖ Vert − mathbin{-} ∈ in · cdot × times ± pm"
+_NAMES = [*_GREEK.split(), *_SIGNS.split()]
+_COMMANDS = {sign: f"\\{name}" for sign, name in zip(_NAMES[::2], _NAMES[1::2], strict=True)}
+_LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉ₖₙₘᵢⱼ", "0123456789knmij", strict=True))
+_RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹ᵏⁿ⁻", "0123456789kn-", strict=True))
+_SYMBOLS = {
+    **{ord(sign): f"${command}$" for sign, command in _COMMANDS.items()},
+    **{ord(sign): f"$_{letter}$" for sign, letter in _LOWERED.items()},
+    **{ord(sign): f"$^{letter}$" for sign, letter in _RAISED.items()},
+    ord("𝒴"): "$\\mathcal{Y}$",
+}
+
+
+def question_columns(table: pd.DataFrame) -> list[str]:
+    """List the columns that say what was asked and what it costs, for a table on paper: all where none says so, and of
+    these no others than budgets and the objective where all rows have the same value."""
+    if "objective" not in table:
+        return [*table]
+    chosen = [name for name in table if name in _ASKED and table[name].notna().any()]
+    if "bound" in chosen and len(table) == int((table["bound"] == table["objective"]).sum()):
+        chosen.remove("bound")
+    return [name for name in chosen if name in _ALWAYS or table[name].astype(str).nunique() > 1]
+
+
+def _accented(text: str) -> str:
+    """Letters with combining accents as mathematics, which LaTeX engines without Unicode know."""
+    return re.sub(
+        f"(.)([{''.join(_ACCENTS)}])",
+        lambda match: f"$\\{_ACCENTS[match[2]]}{{{_COMMANDS.get(match[1], match[1])}}}$",
+        text,
+    )
 
 
 def tex_bytes(table: pd.DataFrame, title: str) -> bytes:
@@ -274,14 +322,18 @@ def tex_bytes(table: pd.DataFrame, title: str) -> bytes:
     caption = title.translate({ord(sign): f"\\{sign}" for sign in "&%$#_{}"})
     shown = table.map(lambda value: str(value).replace("inf", "∞") if value in (math.inf, -math.inf) else value)
     text = shown.to_latex(index=False, float_format="%.6g", na_rep="", escape=True, caption=caption)
-    return text.translate(_SYMBOLS).encode()
+    text = _accented(unicodedata.normalize("NFC", text)).translate(_SYMBOLS)
+    return re.sub(r"(?<!\\)\$\$", "", text).encode()  # one formula, so that an index has its letter
 
 
-_TABLES: Mapping[str, Callable[[Result], bytes]] = {
-    ".csv": lambda result: csv_bytes(result.to_frame()),
-    ".tex": lambda result: tex_bytes(result.to_frame(), result.title),
-    ".json": lambda result: result.to_json().encode(),
+_TABLES: Mapping[str, Callable[[Result, Sequence[str] | None], bytes]] = {
+    ".csv": lambda result, columns: csv_bytes(result.to_frame()[columns or [*result.to_frame()]]),
+    ".tex": lambda result, columns: tex_bytes(
+        result.to_frame()[columns or question_columns(result.to_frame())], result.title
+    ),
+    ".json": lambda result, columns: result.to_json().encode(),
 }
+FILES = (*_TABLES, *(f".{form}" for form in PICTURES))  # endings of what `Result.save` writes into one file
 
 
 def _write(path: Path, content: bytes) -> None:

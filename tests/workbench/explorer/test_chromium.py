@@ -182,7 +182,7 @@ def test_a_preliminary_design_says_so_until_it_is_certified(browser: Chromium, s
     given = {"n": "8", "max_shift": "3", "epsilon": "1.4", "delta": "0.1"}
     *before, (value, *badges) = page.js("window.seen.slice(0, 1 + window.seen.findIndex(([, , proven]) => proven))")
     # where the first design took long, that of a neighbouring budget is shown before, open as well
-    assert before[-1] == ["0.75", True, False]
+    assert before[-1] == ["at most 0.75", True, False]
     assert all(shown == [True, False] for _, *shown in before)
     asked = page.js("window.asked.slice(0, 2)")
     assert asked in (["design", "certify"], ["design", "prove"])  # before any curve; to prove is to certify at length

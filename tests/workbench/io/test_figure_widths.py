@@ -75,8 +75,41 @@ def test_a_width_is_inches(width: Any, words: str, tmp_path: Path) -> None:
         _drawn()[0].plot(tmp_path / "x.png", width=width)
 
 
-def test_what_has_no_room_is_refused_and_not_cut(tmp_path: Path) -> None:
-    formula = wb.formula(wb.FiniteQuery("0..4", max_shift=1), loss="absolute", delta="0..1")
-    with pytest.raises(wb.InvalidRequest, match="width must be enough for the figure's legend"):
-        formula.plot(tmp_path / "x.png", width=3.3)
-    assert not (tmp_path / "x.png").exists()
+def _heights(figure: Any) -> list[float]:
+    """Of the panels, in inches."""
+    return [axis.get_window_extent().height / figure.dpi for axis in figure.axes if axis.get_subplotspec() is not None]
+
+
+@pytest.mark.parametrize("width", ["column", 2])
+def test_a_frontier_of_many_panels_fits_a_column(tmp_path: Path, width: Any) -> None:
+    """Four panels of 0.8 inches beside each other were refused after all solving, or a few pixels high."""
+    result = wb.frontier("noise", sensitivity=1, epsilon=[0.5, 2], delta=["0", "1e-6", "1e-3", "0.01"])
+    inches = 3.3 if width == "column" else width
+    for name in result.plots[:1]:
+        figure = result.plot(tmp_path / f"{name}.pdf", which=name, width=width)
+        assert _inches(tmp_path / f"{name}.pdf") == pytest.approx(inches, abs=2e-3)
+        assert figure.get_tightbbox().width <= inches * 1.02
+        assert min(_heights(figure)) >= 1.2
+        assert all(axis.get_ylabel() for axis in figure.axes if axis.get_subplotspec().is_first_col())
+
+
+def test_long_formulas_are_in_smaller_letters(tmp_path: Path) -> None:
+    formula = wb.formula(wb.FiniteQuery("0..3", max_shift=1), loss="squared", delta="0..0.1")
+    figure = formula.plot(tmp_path / "x.pdf", width=2.5)
+    assert _inches(tmp_path / "x.pdf") == pytest.approx(2.5, abs=2e-3)
+    assert figure.get_tightbbox().width <= 2.5 * 1.02
+    assert min(text.get_fontsize() for legend in figure.legends for text in legend.get_texts()) < 8
+    assert min(_heights(figure)) >= 1.2
+
+
+def test_small_deltas_and_large_epsilons_are_seen() -> None:
+    result = wb.frontier("noise", sensitivity=1, epsilon=[0.5, 2, 6], delta=["0", "1e-6", "1e-3"])
+    axis = result.plot(which="error_delta").axes[0]
+    window = axis.get_window_extent()
+    zero, small = (axis.transData.transform((delta, 0.1))[0] for delta in (0, 1e-6))
+    assert small - zero > 0.05 * window.width
+    lines = {line.get_label(): line for line in axis.get_lines() if line.get_label().startswith("ε = ")}
+    assert {*lines} == {"ε = 0.5", "ε = 2", "ε = 6"}
+    for name, line in lines.items():  # each apart from the axis
+        at = axis.transData.transform((0, line.get_ydata()[0]))[1]
+        assert window.y0 + 0.02 * window.height < at < window.y1, name

@@ -15,7 +15,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import workbench as wb
-from workbench.io.result import Result, csv_bytes, table_of
+from workbench.io.result import Result, csv_bytes, table_of, tex_bytes
 from workbench.sweeps.export import _csv
 
 
@@ -326,3 +326,26 @@ def test_a_table_for_latex_has_its_symbols_and_escapes(tmp_path: Path):
     assert r"0.5 & 5 \% of $\delta$ & $\infty$ \\" in text
     assert r"0.333333 & x &  \\" in text
     assert [text.count(rule) for rule in (r"\toprule", r"\midrule", r"\bottomrule")] == [1, 1, 1]
+
+
+def test_a_table_on_paper_has_the_columns_of_the_question(tmp_path: Path) -> None:
+    result = wb.frontier("modulo", n=4, max_shift=1, epsilon=[1, 2], delta="0")
+    result.save(tmp_path / "t.tex")
+    heads = (tmp_path / "t.tex").read_text().split("toprule\n")[1].split("\\\\")[0]
+    head = heads.replace("\\", "").split()
+    assert {"epsilon", "delta", "objective"} <= {*head}
+    assert "seconds" not in head
+    assert "oracle_value" not in head
+    assert heads.count("&") < 9
+    result.save(tmp_path / "t.csv", columns=["epsilon", "solver"])
+    assert (tmp_path / "t.csv").read_text().splitlines()[0] == "epsilon,solver"
+    with pytest.raises(wb.InvalidRequest, match="columns must be among"):
+        result.save(tmp_path / "t.tex", columns=["epsilom"])
+
+
+def test_letters_with_accents_are_mathematics() -> None:
+    table = pd.DataFrame({"name": ["δ\u0332₀", "μ\u0304", "y\u0302", "ε ≤ 1", "$5 μ"]})
+    text = tex_bytes(table, "μ\u0304").decode()
+    for words in (r"$\underline{\delta}_0$", r"\caption{$\bar{\mu}$}", "ŷ", r"$\varepsilon$ $\le$ 1", r"\$5 $\mu$"):
+        assert words in text
+    assert not {*"\u0304\u0332δμ₀"} & {*text}
