@@ -19,6 +19,11 @@ from workbench.io.files import write_new
 if TYPE_CHECKING:
     from workbench.explorer.given import Files
 
+_ENDING = (
+    "SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF",
+    "SIGXCPU",
+)  # fmt: skip
+
 
 def explore(
     context: typer.Context,
@@ -55,19 +60,23 @@ def explore(
 def _serve(state: str, files: Files, port: int, browser: bool) -> None:
     from workbench.explorer.server import Server
 
+    servers: list[Server] = []
+
+    def stop(number: int, frame: object) -> None:
+        if not servers:
+            raise KeyboardInterrupt
+        # an exception in the middle of anything may be lost there, and the server would go on
+        threading.Thread(target=servers[0].shutdown, daemon=True).start()
+
+    before = {number: signal.signal(number, stop) for number in _ending_signals()}
     try:
-        server = Server(port, files)
-    except OSError as error:
-        must("port", f"free ({error.strerror})", port)
-    with server:
-        address = server.address(state)
-
-        def stop(number: int, frame: object) -> None:
-            # an exception in the middle of anything may be lost there, and the server would go on
-            threading.Thread(target=server.shutdown, daemon=True).start()
-
-        before = signal.signal(signal.SIGINT, stop)
         try:
+            server = Server(port, files)
+        except OSError as error:
+            must("port", f"free ({error.strerror})", port)
+        with server:
+            servers.append(server)
+            address = server.address(state)
             print(f"Explorer: {address}", flush=True)
             with TemporaryDirectory() as folder:
                 if browser:
@@ -76,9 +85,17 @@ def _serve(state: str, files: Files, port: int, browser: bool) -> None:
                     if not webbrowser.open(_forward(address, Path(folder))):
                         err.print("No browser was found; open the address above.")
                 server.serve_forever(poll_interval=0.2)
-        finally:
-            signal.signal(signal.SIGINT, before)
-        err.print("Stopped.")
+            err.print("Stopped.")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ending_signals() -> list[signal.Signals]:
+    """List the signals that would end this process and leave its temporary files, as far as they can be caught."""
+    ignored = (signal.SIG_IGN, None)  # as `nohup` does with SIGHUP; None: of a handler that is not Python's
+    named = [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
+    return [number for number in named if number == signal.SIGINT or signal.getsignal(number) not in ignored]
 
 
 def _forward(address: str, folder: Path) -> str:

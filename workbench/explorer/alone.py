@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from workbench.errors import InvalidRequest
+from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Values
 from workbench.explorer.given import View
 from workbench.explorer.page_request import PageRequest, Tell
@@ -18,7 +19,12 @@ def recommend(request: Values, tell: Tell) -> View:
     """Classes of mechanisms for a query, whose options are texts (`workbench.recommend`)."""
     from workbench.comparison.recommend import recommend as compared
 
-    options = {str(name): str(text) for name, text in dict(request.get("query") or {}).items()}
+    query = request.get("query") or {}
+    if not isinstance(query, Mapping) or not all(isinstance(text, str) for text in query.values()):
+        must("query", "options with their texts", repr(query)[:80])
+    options = {str(name): text for name, text in query.items()}
+    if wrong := [name for name in options if name == "progress" or not name.isidentifier()]:
+        must("query", "options of recommend", repr(wrong[0])[:80])
     with no_files():
         result = compared(**options, progress=lambda done, total, what: tell(done, total))
     return result.to_dict()

@@ -192,6 +192,20 @@ def texts_of(kind: Family, options: Values) -> Record:
     return texts
 
 
+def texts_given(kind: Family, given: Any) -> Given:
+    """Check the options that a page sends: names with texts, flags or lists of texts. Raises InvalidRequest."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        must("given", "options with their texts", type(given).__name__)
+    for name, value in given.items():
+        if not isinstance(name, str):
+            must("option", "a name", repr(name))
+        if name in known(kind) and value is not None:
+            _typed(known(kind)[name], value)
+    return given
+
+
 def exact_values(kind: Family, given: Any, files: Files = ()) -> Record:
     """The exact value of every option. files: (family, option, text) whose texts may name a file.
 

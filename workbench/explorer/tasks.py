@@ -29,12 +29,12 @@ from functools import partial
 from typing import Any
 
 from solvers.search import Deadline
-from workbench.errors import InvalidRequest, NotProven, WorkbenchError
+from workbench.errors import InvalidRequest, NotProven, WorkbenchError, must
 from workbench.exact.numbers import jsonable
 from workbench.exact.objects import Values
 from workbench.explorer import alone, figures, views
 from workbench.explorer.formula_map import formula_map
-from workbench.explorer.given import EMPTY, Files, View, exact_values, known, listing, suggestions
+from workbench.explorer.given import EMPTY, Files, View, exact_values, known, listing, suggestions, texts_given
 from workbench.explorer.page_request import PageRequest, Tell, adapted, fields, silent
 from workbench.families.design import Design
 from workbench.families.frontier_plots import jumps
@@ -80,17 +80,20 @@ class Tasks:
         self._limit = _WHILE if task == "design" else _LONG
         if task == "recommend":
             return alone.recommend(request, tell)
-        kind, given = family(request.get("family", "")), request.get("given")
+        named = request.get("family", "")
+        kind = family(named if isinstance(named, str) else must("family", "a text", type(named).__name__))
+        given = texts_given(kind, request.get("given"))
         if task == "suggestions":
             return suggestions(kind)
         if task in ("fields", "adapt"):
-            texts = {name: value for name, value in dict(given or {}).items() if name in known(kind)}
+            texts = {name: value for name, value in given.items() if name in known(kind)}
             if task == "fields":
                 return fields(kind, texts)
-            fit = adapted(kind, texts, str(request.get("changed")), request.get("limit"))
+            limit = request.get("limit")
+            fit = adapted(kind, texts, str(request.get("changed")), limit if isinstance(limit, str) else None)
             return {"given": fit, "room": fields(kind, fit)}
         values = exact_values(kind, given, self.files)
-        texts = {name: value for name, value in (given or {}).items() if value not in EMPTY}
+        texts = {name: value for name, value in given.items() if value not in EMPTY}
         view: View = jsonable(getattr(self, task)(PageRequest(kind, texts, values, request, tell)), gaps=True)
         return view
 

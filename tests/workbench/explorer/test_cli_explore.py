@@ -103,6 +103,34 @@ def test_no_command_line_shows_the_token(tmp_path: Path) -> None:
     assert not forward.parent.exists()
 
 
+@pytest.mark.parametrize(("name", "moment"), [("SIGTERM", "at once"), ("SIGTERM", "serving"), ("SIGHUP", "serving")])
+def test_a_signal_leaves_no_temporary_file(tmp_path: Path, name: str, moment: str) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    server = subprocess.Popen(
+        EXPLORE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "BROWSER": "true %s", "TMPDIR": str(folder)},
+    )
+    assert server.stdout is not None
+    try:
+        address = server.stdout.readline().removeprefix("Explorer: ").strip()
+        if moment == "serving":
+            with urllib.request.urlopen(address, timeout=300) as answer:
+                assert answer.read()
+            assert list(folder.iterdir())
+        server.send_signal(getattr(signal, name))
+        server.communicate(timeout=300)
+    finally:
+        server.kill()
+        server.wait()
+    assert server.returncode == 0
+    assert list(folder.iterdir()) == []
+
+
 def data_of(path: Path) -> dict[str, Any]:
     text = path.read_text("utf-8")
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text)

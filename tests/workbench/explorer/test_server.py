@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from workbench.errors import WorkbenchError
 from workbench.explorer import processes
 from workbench.explorer import server as served
 from workbench.explorer.processes import Lanes, Stopped
 from workbench.explorer.server import Server
+from workbench.explorer.tasks import Tasks
 
 NOISE = {"family": "modulo", "given": {"n": "8", "max_shift": "3", "epsilon": "1.5"}}
 SLOW = {"family": "quantizer", "given": {"levels": "4", "epsilon": "1"}, "along": "epsilon"}  # some 20 seconds
@@ -182,6 +184,32 @@ def test_what_is_no_request_is_refused(server: Server) -> None:
     ):
         (found,) = messages(post(server, "design", asked)[1])
         assert found["error"] == "InvalidRequest", asked
+
+
+WRONG: tuple[Any, ...] = (1, -1.5, True, [], [1], [["a"]], {"a": 1}, "", "x", "\ud800", 10**400, [None], None)
+
+
+@pytest.mark.parametrize("task", ["suggestions", "fields", "adapt", "design", "certify", "recommend"])
+def test_values_of_wrong_types_are_refused_in_a_sentence(task: str) -> None:
+    tasks = Tasks()
+    asked: list[dict[str, Any]] = [{}]
+    for value in WRONG:
+        asked += [NOISE | {name: value} for name in ("family", "given", "changed", "limit")]
+        asked += [
+            {"family": "modulo", "given": NOISE["given"] | {name: value}} for name in ("n", "notion", "equal", "?")
+        ]
+        query = {"answers": "0..2", "max_shift": "1", "epsilon": "1", "time_limit": "1", "": value}
+        asked += [{"query": value}, {"query": query}, {"query": {**query, "progress": "x"}}]
+    for request in asked:
+        with contextlib.suppress(WorkbenchError):  # and no other error
+            json.dumps(tasks.run(task, request))
+
+
+def test_a_wrong_type_reaches_the_page_as_a_sentence(server: Server) -> None:
+    status, answer = post(server, "fields", {"family": "modulo", "given": 1})
+    (said,) = messages(answer)
+    assert status == 200
+    assert said == {"error": "InvalidRequest", "message": "given must be options with their texts. Got int."}
 
 
 def test_large_requests_are_refused_unread(server: Server) -> None:
