@@ -72,7 +72,7 @@ class Chromium:
         os.close(self._out)
         os.close(self._in)
 
-    def call(self, method: str, session: str | None = None, limit: float = 60.0, **parameters: Any) -> dict[str, Any]:
+    def call(self, method: str, session: str | None = None, limit: float = 300.0, **parameters: Any) -> dict[str, Any]:
         """One command and its answer; events meanwhile are kept."""
         self._number += 1
         number = self._number
@@ -133,7 +133,7 @@ class Page:
         self.call("Page.navigate", url=address)
         self.wait("document.readyState === 'complete' && !!document.getElementById('app')?.childElementCount")
 
-    def reach(self, address: str, seconds: float = 60.0) -> None:
+    def reach(self, address: str, seconds: float = 300.0) -> None:
         """Load an address of a server that may be starting."""
         end = time.monotonic() + seconds
         while "errorText" in self.call("Page.navigate", url=address):
@@ -144,7 +144,7 @@ class Page:
         """Set the window's size."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
-    def js(self, code: str, limit: float = 60.0) -> Any:
+    def js(self, code: str, limit: float = 300.0) -> Any:
         """The value of an expression, a promise awaited for so many seconds."""
         answer = self.call(
             "Runtime.evaluate", limit=limit, expression=code, awaitPromise=True, returnByValue=True, userGesture=True

@@ -15,7 +15,7 @@ WORKBENCH = Path(sys.executable).with_name("workbench")
 
 def run(*words: str, **environment: str) -> str:
     ran = subprocess.run(
-        [WORKBENCH, *words], capture_output=True, text=True, timeout=60, check=True, env={**os.environ, **environment}
+        [WORKBENCH, *words], capture_output=True, text=True, timeout=300, check=True, env={**os.environ, **environment}
     )
     return ran.stdout
 

@@ -137,7 +137,7 @@ def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Ser
     folder = tmp_path / "downloads"
     browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
     page.click("Export page")
-    end = time.monotonic() + 30
+    end = time.monotonic() + 300
     while not (folder / "explore-modulo.html").exists() and time.monotonic() < end:
         time.sleep(0.1)
     copy = browser.open("about:blank", wait=False)
@@ -338,7 +338,7 @@ def test_charts_are_saved_whatever_the_theme_and_designs_are_pinned(
         page.click(form)
     name = "probability-of-every-noise-value"
     files = [tmp_path / f"{name}.{ending}" for ending in ("svg", "png", "pdf", "csv", "tex")]
-    end = time.monotonic() + 20
+    end = time.monotonic() + 300
     while not all(file.exists() for file in files) and time.monotonic() < end:
         time.sleep(0.1)
     drawing, pixels, paper, table, caption = (file.read_bytes() for file in files)

@@ -27,7 +27,7 @@ EXPLORE = [sys.executable, "-P", "-m", "workbench", "explore"]
 
 
 def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*EXPLORE, *words], capture_output=True, text=True, timeout=120, cwd=cwd)
+    return subprocess.run([*EXPLORE, *words], capture_output=True, text=True, timeout=300, cwd=cwd)
 
 
 def here(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
@@ -53,12 +53,12 @@ def test_one_line_then_ctrl_c(tmp_path: Path) -> None:
             r"http://127\.0\.0\.1:\d+/\?token=\S{32}#family=modulo&n=4&max_shift=1&epsilon=1$", line.strip()
         )
         assert found is not None, line
-        with urllib.request.urlopen(found[0].partition("#")[0], timeout=120) as answer:
+        with urllib.request.urlopen(found[0].partition("#")[0], timeout=300) as answer:
             assert b"dp-workbench" in answer.read()
     finally:
         server.send_signal(signal.SIGINT)
         try:
-            out, err = server.communicate(timeout=120)
+            out, err = server.communicate(timeout=300)
         finally:
             server.kill()
     assert server.returncode == 0
@@ -82,7 +82,7 @@ def test_no_command_line_shows_the_token(tmp_path: Path) -> None:
     assert server.stdout is not None
     try:
         address = server.stdout.readline().removeprefix("Explorer: ").strip()
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while not said.exists() and time.monotonic() < end:
             time.sleep(0.05)
         token = address.partition("token=")[2].partition("#")[0]
@@ -97,7 +97,7 @@ def test_no_command_line_shows_the_token(tmp_path: Path) -> None:
     finally:
         server.send_signal(signal.SIGINT)
         try:
-            server.communicate(timeout=120)
+            server.communicate(timeout=300)
         finally:
             server.kill()
     assert not forward.parent.exists()
@@ -271,7 +271,7 @@ def test_a_family_of_another_package_is_explored(tmp_path: Path) -> None:
         [*EXPLORE, *words],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": places},
     )

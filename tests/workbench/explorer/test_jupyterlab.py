@@ -44,7 +44,7 @@ def lab(tmp_path: Path) -> Iterator[str]:
     )
     yield f"http://127.0.0.1:{port}/lab/tree/one.ipynb?token=t"
     server.send_signal(signal.SIGTERM)
-    server.wait(30)
+    server.wait(300)
 
 
 def test_the_explorer_opens_in_jupyterlab(browser: Chromium, lab: str) -> None:

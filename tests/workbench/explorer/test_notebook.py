@@ -35,7 +35,7 @@ def hear(widget: ExplorerWidget, message: Any) -> None:
 
 def result(widget: ExplorerWidget, number: int) -> dict[str, Any]:
     while True:
-        message = widget.answers.get(timeout=60)
+        message = widget.answers.get(timeout=300)
         assert message["id"] == number
         if "done" not in message:
             return message
@@ -43,7 +43,7 @@ def result(widget: ExplorerWidget, number: int) -> dict[str, Any]:
 
 def ended(widget: ExplorerWidget) -> None:
     """Wait until no task is at work."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 300
     while widget._stopped:
         assert time.monotonic() < end
         time.sleep(0.02)
@@ -135,7 +135,7 @@ def test_a_stopped_task_ends(widget: ExplorerWidget) -> None:
             "asked": {"family": "modulo", "given": {**widget.given, "n": "60"}, "along": "epsilon"},
         },
     )
-    assert widget.answers.get(timeout=60)["id"] == 1  # it is at work
+    assert widget.answers.get(timeout=300)["id"] == 1  # it is at work
     hear(widget, {"stop": 1})
     ended(widget)
 
@@ -187,7 +187,7 @@ import(URL.createObjectURL(new Blob([CODE], { type: "text/javascript" }))).then(
 _SHADOW = "document.getElementById('cell').shadowRoot"
 
 
-def exchange(page: Page, widget: ExplorerWidget, condition: str, seconds: float = 60) -> None:
+def exchange(page: Page, widget: ExplorerWidget, condition: str, seconds: float = 300) -> None:
     """Carry messages both ways until a condition holds in the page."""
     end = time.monotonic() + seconds
     while not page.js(f"!!({condition})"):
@@ -233,13 +233,13 @@ def test_a_kernel_answers_over_jupyter_messages() -> None:
     pytest.importorskip("ipykernel", reason="ipykernel is missing: make docs")
     from jupyter_client.manager import start_new_kernel
 
-    manager, client = start_new_kernel(startup_timeout=120)
+    manager, client = start_new_kernel(startup_timeout=300)
     try:
         client.execute("import workbench as wb; wb.explore('modulo', n=4, max_shift=1, epsilon=1)")
         models: dict[str, str] = {}
         shown = None
         while shown is None:
-            message = client.get_iopub_msg(timeout=60)
+            message = client.get_iopub_msg(timeout=300)
             if message["msg_type"] == "comm_open":
                 models[message["content"]["comm_id"]] = message["content"]["data"]["state"].get("state", "")
             if message["msg_type"] == "execute_result":
@@ -251,7 +251,7 @@ def test_a_kernel_answers_over_jupyter_messages() -> None:
         client.shell_channel.send(client.session.msg("comm_msg", {"comm_id": shown, "data": custom}))
         found = None
         while found is None:
-            message = client.get_iopub_msg(timeout=60)
+            message = client.get_iopub_msg(timeout=300)
             if message["msg_type"] == "comm_msg" and message["content"]["data"].get("method") == "custom":
                 found = message["content"]["data"]["content"].get("result")
         design = wb.design(wb.ModuloNoise(n=4, max_shift=1), epsilon=1)

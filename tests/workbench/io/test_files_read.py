@@ -84,7 +84,7 @@ def test_every_reader_refuses_what_is_no_regular_file(folder: Path, name: str, w
         READERS[name](Path(what))
 
 
-@pytest.mark.timeout(100)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_refuses_what_is_no_regular_file(folder: Path, capsys: pytest.CaptureFixture[str], command: str):
     for what in ("pipe", "/dev/zero", "folder", "none"):
