@@ -150,8 +150,9 @@ class Interior:
         """What parts answer to an argument of their own."""
         return _until_kept(lambda: self._team.each(name, [(own,) for own in each]))
 
-    def solve(self, gap: float, deadline: Deadline | None = None) -> BlockPoint:
-        """The best that is reached: to a relative gap, to where floats end, at the deadline, or at Ctrl-C."""
+    def solve(self, gap: float, deadline: Deadline | None = None, floor: float = 0.0) -> BlockPoint:
+        """The best that is reached: to a gap relative to what is above the floor, to where floats end, at the deadline,
+        or at Ctrl-C."""
         deadline, best = deadline or Deadline(), _Best(extra=np.zeros(self._setup.own.size))
         if self._setup.worst:
             best.weights = np.full(self._setup.costs.shape[0], 1 / self._setup.costs.shape[0])
@@ -163,7 +164,7 @@ class Interior:
                     if self._report is not None:
                         self._report(iteration, *self._values(best))
                     value, bound = self._values(best)
-                    if np.isfinite(value) and value - bound <= gap * max(abs(value), abs(bound)):
+                    if np.isfinite(value) and value - bound <= gap * max(abs(value - floor), abs(bound - floor)):
                         why = "optimal"
                         break
                     if deadline.passed:

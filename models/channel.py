@@ -36,7 +36,7 @@ Constraints of one's own are a function of the CVXPY variable M (k, m).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,8 @@ if TYPE_CHECKING:
     from models.tangent_program import Comparisons
 
 
-_TINY, _TINY_SHARE = 1.1e-9, 1e-6  # size of a loss that solvers drop, and its share of the largest
+_LEAST_COEFFICIENT = 1.1e-9  # Losses in rows of the program are 0 below this, where solvers would drop them.
+_LARGEST_LOSS = 1e12  # Losses above this, which no good channel has, are stated as this.
 
 Pairs = tuple[tuple[int, int], ...]
 UserRows = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
@@ -83,6 +84,8 @@ class ChannelModel:
         constraints: names from CONSTRAINTS; more: constraints of one's own.
         requires: what the notion with δ bounds. minimise: "loss", or "delta" for a given max_loss.
         scale: of the program (`solvers.program`): units of 1/scale of probability.
+        unit, shift: `loss` times unit, and shift of every channel, is the loss of the objective. The program is solved
+            in `loss`, which should be near 1 where it matters.
         support: (k, m) masses that may be positive, None for all: a restriction, whose duals bound the whole all the
             same where they leave no reduced cost negative.
     """
@@ -99,6 +102,8 @@ class ChannelModel:
     requires: RatioBound = HOCKEY_STICK
     minimise: str = "loss"
     scale: float = 1.0
+    unit: float = 1.0
+    shift: float = 0.0
     support: Flags | None = None
     directed: bool = False
 
@@ -140,7 +145,7 @@ class ChannelModel:
     @cached_property
     def _stated(self) -> tuple[Vector, Any]:
         """(k, m) the losses that a solver is given, weighted by the prior where there is one, and the upper bounds of
-        M. What is so small that it would drop is 0: repair and bound have the losses as they are."""
+        M. What is so small that it would drop is 0 in rows: repair and bound have the losses as they are."""
         allowed = np.isfinite(self.loss)
         losses = np.where(allowed, self.loss, 0.0)
         if self.prior is not None:
@@ -148,8 +153,10 @@ class ChannelModel:
             allowed |= self.prior[:, None] == 0
         if self.support is not None:
             allowed &= self.support
-        least = min(_TINY, _TINY_SHARE * float(np.abs(losses).max(initial=0.0)))
-        return np.where(np.abs(losses) < least, 0.0, losses), 1 if allowed.all() else allowed.astype(float)
+        losses = np.minimum(losses, _LARGEST_LOSS)
+        if self.prior is None or self.minimise == "delta":
+            losses = np.where(np.abs(losses) < _LEAST_COEFFICIENT, 0.0, losses)
+        return losses, 1 if allowed.all() else allowed.astype(float)
 
     def _ordered(self) -> Iterator[tuple[int, Positions, Positions]]:
         """Every budget with the two ends of its pairs, in both orders unless they are directed."""
@@ -178,9 +185,11 @@ class ChannelModel:
         return rows
 
     def multipliers(self, row_dual: Vector) -> dict[str, Vector]:
-        """The multipliers >= 0 of the rows in a dual vector: "ratio" (ordered pairs, m), group by
-        group both orders of pairs unless directed, or "least" and "most" (k, m); "losses" (k,) or (1,) where there are
-        any."""
+        """The multipliers >= 0 of the rows in a dual vector, for losses as in `loss`: "ratio" (ordered pairs, m), group
+        by group both orders of pairs unless directed, or "least" and "most" (k, m); "losses" (k,) or (1,) where there
+        are any."""
+        if self.minimise == "loss":
+            row_dual = row_dual / self.unit
         shape = {"least": self.loss.shape, "most": self.loss.shape}
         blocks: dict[str, Vector] = {}
         for block in self.program.rows:
@@ -226,7 +235,11 @@ class ChannelModel:
         """The model as a program, without CVXPY unless constraints of one's own are stated in it."""
         under = "all pairs" if self.pairs is None else f"{len(self.pairs)} neighbouring pairs"
         name = f"channel from {self.labels.size} labels to {self.outputs.size} outputs, {under}"
-        return program_of(self.problem, name, self.scale, plain=self.more is None)
+        program = program_of(self.problem, name, self.scale, plain=self.more is None)
+        if self.minimise != "loss":
+            return program
+        data = replace(program.template, c=program.template.c * self.unit)
+        return replace(program, template=data, cost=1 / self.unit, shift=self.shift)
 
     def compared(self, pairs: Pairs) -> Comparisons:
         """The rows of ordered pairs of label positions, where bounds on them are stated by tangents."""
@@ -238,7 +251,7 @@ class ChannelModel:
         return Comparisons(sp.csr_array(sp.eye_array(self.program.shape[1])), rows[first], rows[second])
 
     def values(self, epsilons: Sequence[float], delta: float = 0.0, max_loss: float = 0.0) -> Mapping[str, Any]:
-        """Parameter values of the program: one ε per group, and δ or max_loss as the model asks."""
+        """Parameter values of the program: one ε per group, and δ or max_loss (as `loss`) as the model asks."""
         named = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
         if self.minimise == "delta":
             return named | {"max_loss": float(max_loss)}

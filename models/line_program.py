@@ -54,7 +54,8 @@ class LineProgram:
 
     sensitivity: D; reach: L >= D; losses: c(η), which do not fall as |η| grows; bounds: of every shift; folded: whether
     they are even; open: whether noise goes on beyond; atom: its loss, None without one (hockey sticks alone have one);
-    beyond: by loss, what a unit of the mass beyond costs at least on the right and on the left (its first value's).
+    beyond: by loss, what a unit of the mass beyond costs at least on the right and on the left (its first value's);
+    unit: the program is solved in losses divided by it, less the least of them.
     """
 
     sensitivity: int
@@ -65,6 +66,7 @@ class LineProgram:
     open: bool = True
     atom: Fraction | None = None
     beyond: Sequence[tuple[Fraction, Fraction]] | None = None
+    unit: Fraction = Fraction(1)
 
     @property
     def last(self) -> int:
@@ -94,6 +96,18 @@ class LineProgram:
             [*map(loss, values), *far[: len(sides) * self.open], *atom]
             for loss, far in zip(self.losses, more, strict=True)
         ]
+
+    @cached_property
+    def shift(self) -> Fraction:
+        """The least of all costs, which no law avoids."""
+        return min(map(min, self.costs))
+
+    @cached_property
+    def scaled_costs(self) -> list[list[Fraction]]:
+        """The costs of the program that is solved."""
+        if not self.shift and self.unit == 1:
+            return self.costs
+        return [[(cost - self.shift) / self.unit for cost in each] for each in self.costs]
 
     @cached_property
     def weights(self) -> Integers:
@@ -129,7 +143,7 @@ class LineProgram:
     @cached_property
     def base(self) -> Program:
         """The program without bounds: of several losses the largest is a column, behind the others."""
-        weights, costs = self.weights.astype(float), np.array([[*map(float, each)] for each in self.costs])
+        weights, costs = self.weights.astype(float), np.array([[*map(float, each)] for each in self.scaled_costs])
         costs = costs * weights
         x = statement.Variable(weights.size, "x", (0.0, np.inf))
         rows = [weights @ x == 1]
@@ -139,7 +153,15 @@ class LineProgram:
         objective = costs[0] @ x if len(costs) == 1 else least
         name = f"noise on the integers up to {self.last}, {self.sensitivity} differences"
         stated = statement.Problem(objective, rows, [x]).program(name, _SCALE)
-        return replace(stated, variables=(), rows=())  # columns have numbers in files, no names
+        unit, data = float(self.unit), stated.template
+        return replace(
+            stated,
+            template=replace(data, c=data.c * unit),
+            cost=1 / unit,
+            shift=float(self.shift),
+            variables=(),  # columns have numbers in files, no names
+            rows=(),
+        )
 
     def _column(self, eta: Integers) -> Integers:
         return np.abs(eta) if self.folded else eta + self.last
@@ -187,9 +209,14 @@ class LineProgram:
         elif near is not None:
             live.state_near(near)
         point = live.solve(more, precision, deadline)
-        x, weights = live.x[: self.weights.size], np.maximum(-point.duals[1 : 1 + len(self.costs)], 0.0).tolist()
-        bound = _proven(self, live.multipliers(point), weights)
-        return Answer(self, x, point.value, bound, live.excess, live.rounds, live.master.version)
+        x, unit = live.x[: self.weights.size], float(self.unit)
+        weights = (np.maximum(-point.duals[1 : 1 + len(self.costs)], 0.0) / unit).tolist()
+        multipliers = (
+            replace(part, of_sum=part.of_sum / unit, amounts=part.amounts / unit) for part in live.multipliers(point)
+        )
+        bound = _proven(self, multipliers, weights) * self.unit + self.shift
+        value = point.value + float(self.shift)
+        return Answer(self, x, value, bound, live.excess, live.rounds, live.master.version)
 
 
 @dataclass(frozen=True)
@@ -223,7 +250,7 @@ class Answer:
 
 
 def _proven(line: LineProgram, multipliers: Iterable[Multipliers], weights: Sequence[float]) -> Fraction:
-    """The lower bound of the module's docstring. weights: of several losses."""
+    """The lower bound of the module's docstring, at scaled costs. weights: of several losses."""
     parts, charged, entries = [*multipliers], Fraction(0), line.compared.entries
     exponents = (np.frexp(side)[1].min(initial=0) for part in parts for side in (part.a, part.b))
     bits = 53 - int(min(exponents, default=0))  # of tangents, which are doubles
@@ -242,7 +269,7 @@ def _proven(line: LineProgram, multipliers: Iterable[Multipliers], weights: Sequ
     shares = shares if any(shares) else [1] * len(line.costs)  # all are 0 where losses are below a solver's digits
     costs = [
         sum((p * c for p, c in zip(shares, each, strict=True)), Fraction(0)) / sum(shares)
-        for each in zip(*line.costs, strict=True)
+        for each in zip(*line.scaled_costs, strict=True)
     ]
     priced = [c * int(w) * _UNIT for c, w in zip(costs, line.weights, strict=True)]
     of_columns = object_array([0] * entries.shape[1])

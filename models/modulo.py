@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -143,6 +143,7 @@ class ModuloModel:
         groups: which eps each shift takes (positions in the parameter "exp_epsilon"); all 0 for one eps.
         constraints: more linear constraints on f, as a function of the CVXPY variable (N,).
         broken: (shifts, N) the pairs that may be broken, where they are given: then the model is linear.
+        unit, shift: a program that minimises a loss (N,) is solved in (loss - shift) / unit.
     """
 
     sizes: Ints
@@ -154,6 +155,8 @@ class ModuloModel:
     groups: Ints = ()
     constraints: UserConstraints | None = None
     broken: Flags | None = None
+    unit: float = 1.0
+    shift: float = 0.0
 
     @property
     def kind(self) -> str:
@@ -216,7 +219,18 @@ class ModuloModel:
         """The model as a program, without CVXPY unless a user's constraints are stated in it."""
         where = "x".join(map(str, self.sizes))
         name = f"noise {self.kind} on {where} with {len(self.shifts)} differences"
-        return program_of(self.problem, name, MASS_SCALE, plain=is_plain(self.constraints))
+        program = program_of(self.problem, name, MASS_SCALE, plain=is_plain(self.constraints))
+        if self.unit == 1 and not self.shift:
+            return program
+        data, block = program.template, program.block("f")
+        costs = data.c.copy()
+        costs[block.start : block.start + block.size] -= self.shift  # of masses that sum to 1
+        return replace(program, template=replace(data, c=costs), cost=1 / self.unit, shift=self.shift)
+
+    @property
+    def scaled_loss(self) -> Vector:
+        """The distortions in which a program is solved."""
+        return (np.asarray(self.loss, dtype=float) - self.shift) / self.unit
 
     def compared(self, shifts: Sequence[Shift]) -> Comparisons:
         """f and f(. + mu) of differences, where bounds on them are stated by tangents."""

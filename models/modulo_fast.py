@@ -99,7 +99,7 @@ class FastSession:
             model.sizes,
             model.shifts,
             np.asarray(values["exp_epsilon"], dtype=float).ravel()[groups],
-            np.asarray(model.loss, dtype=float),
+            model.scaled_loss,
             given.get("delta"),
             given.get("max_loss"),
             model.constraints,
@@ -112,11 +112,18 @@ class FastSession:
 
     def _whole(self, noise: Noise, deadline: Deadline) -> Solution:
         """The mixed-integer program in one piece."""
-        program = milp(noise, _name(self.model))
+        program = self.stated(milp(noise, _name(self.model)))
         with self.backend.open(program, replace(self.options, time_limit=deadline.limit)) as session:
             solution = session.solve({}, start=Start.COLD)
         notes = (*solution.notes, "one mixed-integer program in one piece, whose bound is the solver's own")
         return replace(solution, seconds=deadline.elapsed, notes=notes)
+
+    def stated(self, program: Program) -> Program:
+        """A program in scaled losses with the losses of the model, still solved in scaled ones."""
+        unit, shift, data = self.model.unit, self.model.shift, program.template
+        if unit == 1 and not shift:
+            return program
+        return replace(program, template=replace(data, c=data.c * unit), cost=1 / unit, shift=shift)
 
 
 def _name(model: ModuloModel) -> str:
@@ -295,7 +302,7 @@ class _Fast:
     # The answer.
 
     def _solution(self) -> Solution:
-        noise, total, options = self.noise, self.total, self.owner.options
+        noise, total, options, model = self.noise, self.total, self.owner.options, self.owner.model
         program, last = milp(noise, _name(self.owner.model)), total.last
         x = None if total.x is None else _stated(noise, program, total.x, self.broken)
         bound = min(total.bound, total.value)
@@ -313,12 +320,12 @@ class _Fast:
             notes.append(f"{total.on_word} of them infeasible on the solver's word")
         seconds = self.deadline.elapsed
         return Solution(
-            program=program,
+            program=self.owner.stated(program),
             p=np.zeros(0),
             termination=termination,
             point=PointStatus.NONE if x is None else PointStatus.FEASIBLE,
             x=x,
-            native_bound=bound if np.isfinite(bound) else None,
+            native_bound=bound * model.unit if np.isfinite(bound) else None,
             iterations=total.iterations,
             nodes=total.nodes,
             seconds=seconds,

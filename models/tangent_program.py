@@ -210,7 +210,7 @@ class TangentProgram:
     def _prove(self, point: Point) -> None:
         """Keep a point that proves more than those before: near-parallel rows spoil multipliers of some optima."""
         answer = self.master.answer(point)
-        bound = -np.inf if answer.bound is None else answer.bound
+        bound = -np.inf if answer.bound is None else answer.bound - self.base.shift
         if self.even is None or bound > self.bound:
             self.best, self.bound = answer, bound
 

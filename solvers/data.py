@@ -16,6 +16,8 @@ from .arrays import Flags, Pair, Positions, Vector
 from .errors import InvalidProgram
 
 _LARGEST = 1e15  # solvers treat larger numbers as infinite or refuse them by a status
+_LEAST_ROW = 2.0**-20  # Rows whose coefficients are all smaller are multiplied by a power of two.
+_FARTHEST_SIDE = 2.0**44  # So are rows whose sides are larger.
 SMALLEST = 1e-9  # HiGHS silently drops smaller matrix coefficients
 
 
@@ -73,6 +75,14 @@ class Data:
             and np.array_equal(self.integrality, other.integrality)
         )
 
+    def with_rows(self, factors: Vector | None) -> Data:
+        """The same program with rows multiplied by positive factors (rows,); itself without any."""
+        if factors is None:
+            return self
+        entries = self.A.data * factors[self.A.indices]
+        lower, upper = self.row_lower * factors, self.row_upper * factors
+        return replace(self, A=with_entries(self.A, entries), row_lower=lower, row_upper=upper)
+
     def scaled(self, scale: float, cost: float = 1.0) -> Data:
         """The same program in q = scale * x for the continuous columns, at larger costs (see `solvers.program`)."""
         if scale == cost == 1.0:
@@ -91,6 +101,21 @@ class Data:
             lower=self.lower * bound,
             upper=self.upper * bound,
         )
+
+
+def row_factors(data: Data, scale: float = 1.0) -> Vector | None:
+    """Powers of two (rows,) by which rows are multiplied whose numbers are out of a solver's range: limits in very
+    small or large units. None where there are none. scale: of the columns (`solvers.program`)."""
+    entries, sides = np.abs(data.A.data), np.abs([data.row_lower, data.row_upper])
+    far = (np.where(np.isfinite(sides), sides, 0.0) * scale > _FARTHEST_SIDE).any(axis=0)
+    if not far.any() and entries.min(initial=1.0) >= _LEAST_ROW:
+        return None
+    size = np.zeros(data.row_lower.size)
+    np.maximum.at(size, data.A.indices, entries)
+    moved = (size > 0) & ((size < _LEAST_ROW) | far)
+    if not moved.any():
+        return None
+    return np.where(moved, np.exp2(-np.round(np.log2(np.where(moved, size, 1.0)))), 1.0)
 
 
 @dataclass(frozen=True)

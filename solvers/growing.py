@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from .arrays import Positions, Vector
 from .backend import Options, solve
+from .data import row_factors
 from .errors import SolverError
 from .highs import create_silent_highs
 from .program import Data, Program
@@ -29,7 +30,7 @@ _COARSER = (1e-9, 1e-8)  # tolerances at which HiGHS may answer what it calls un
 @dataclass(frozen=True)
 class Point:
     """An optimum. x: (columns,); duals: (rows,) as `solvers.solution` has them: <= 0 where r'x <= h presses; value: of
-    the objective."""
+    the objective, without the program's shift."""
 
     x: Vector
     duals: Vector
@@ -90,7 +91,7 @@ class RestatedProgram:
         if solution.x is None or duals is None:
             raise SolverError(f"{self._solver} gave no optimum with duals: {solution.raw_status!r}.")
         self._answer = solution
-        return Point(solution.x, duals, float(solution.objective or 0.0))
+        return Point(solution.x, duals, float(solution.objective or 0.0) - self._first.shift)
 
     @property
     def version(self) -> str:
@@ -125,7 +126,9 @@ class GrowingProgram(RestatedProgram):
         data, scale = program.template, program.scale
         size = data.c.size
         self._h.addVars(size, data.lower * scale, data.upper * scale)
-        self._h.changeColsCost(size, np.arange(size, dtype=np.int32), data.c)
+        self._h.changeColsCost(size, np.arange(size, dtype=np.int32), data.c * program.cost)
+        self._factors = row_factors(data, scale)
+        data = data.with_rows(self._factors)
         self._add(sp.csr_array(data.A), data.row_lower, data.row_upper)
 
     def _add(self, rows: sp.csr_array, low: Vector, high: Vector) -> None:
@@ -168,9 +171,13 @@ class GrowingProgram(RestatedProgram):
         self._allow(self._tolerance)
         if status != ends.kOptimal:
             raise SolverError(f"highs ended a growing program with {self._h.modelStatusToString(status)!r}.")
-        answer, scale = self._h.getSolution(), self._first.scale
-        value = float(self._h.getInfoValue("objective_function_value")[1]) / scale + self._first.template.offset
-        return Point(np.array(answer.col_value) / scale, np.array(answer.row_dual), value)
+        answer, scale, cost = self._h.getSolution(), self._first.scale, self._first.cost
+        value = float(self._h.getInfoValue("objective_function_value")[1]) / (scale * cost)
+        value += self._first.template.offset
+        duals = np.array(answer.row_dual) / cost
+        if self._factors is not None:
+            duals[: self._factors.size] *= self._factors
+        return Point(np.array(answer.col_value) / scale, duals, value)
 
     @property
     def version(self) -> str:
@@ -187,7 +194,7 @@ class GrowingProgram(RestatedProgram):
             PointStatus.FEASIBLE,
             PointStatus.FEASIBLE,
             np.pad(point.x, (0, size)),
-            Rest(np.pad(point.duals, (0, rows))),
+            Rest(np.pad(point.duals, (0, rows)) * self._first.cost),
             seconds=self._clock.elapsed,
             solver="highs",
             version=self.version,

@@ -34,6 +34,7 @@ from .session import Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
 _FEASIBLE = 2  # SOLUTION_STATUS_FEASIBLE
+_FINE_TOLERANCE = 1e-10  # GLOP's tolerances where a program is solved in coarser units than its own.
 _CP_SAT_BOUND = 1e7  # SatParameters.mip_max_bound
 
 
@@ -120,18 +121,24 @@ class _MathOptSession(Session):
         hints = self._model_parameters.ModelSolveParametersProto()
         if start is Start.BASIS and basis is not None:
             hints.initial_basis.CopyFrom(basis)
+        parameters = self._parameters
+        if self._variant == "glop" and self._scale < self.program.scale and self.options.feasibility_tolerance is None:
+            parameters = type(parameters)()
+            parameters.CopyFrom(self._parameters)
+            parameters.glop.primal_feasibility_tolerance = _FINE_TOLERANCE
+            parameters.glop.dual_feasibility_tolerance = _FINE_TOLERANCE
         left = self._deadline.limit
         if left is not None:
-            self._parameters.time_limit.FromNanoseconds(int(left * 1e9))
+            parameters.time_limit.FromNanoseconds(int(left * 1e9))
         seen = False
         try:
             if self._variant == "gscip":  # catches Ctrl-C by itself; MathOpt's interrupter makes it complain on stderr
-                result = self._solver.solve(self._parameters, hints, None, self._callbacks, None, None)
+                result = self._solver.solve(parameters, hints, None, self._callbacks, None, None)
             else:
                 interrupter = self._interrupter()
                 with Interruption(interrupter.interrupt) as interruption:
                     result = self._solver.solve(
-                        self._parameters, hints, None, self._callbacks, None, interrupter.pybind_interrupter
+                        parameters, hints, None, self._callbacks, None, interrupter.pybind_interrupter
                     )
                 seen = interruption.seen
         except self._refusal as error:
@@ -178,6 +185,11 @@ class _MathOptSession(Session):
                 row_dual, reduced_cost = dual.dual_values, dual.reduced_costs
                 rest = Rest(_scatter(row_dual, self._height), _scatter(reduced_cost, self._size), rest.basis)
             raw.rest = rest
+
+    def _in_coarser_units(self, raw: Raw) -> bool:
+        """GLOP calls answers of large numbers imprecise that it finds in small ones."""
+        imprecise = raw.termination is Termination.NUMERICAL and not raw.interrupted
+        return self._variant == "glop" and imprecise and self._scale > 1
 
     def _doubt(self, raw: Raw) -> None:
         """What CP-SAT proves inside its box is not proven for a program whose points may lie outside."""

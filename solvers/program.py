@@ -10,8 +10,8 @@ so a re-solve costs one small product instead of a canonicalisation.
 Scaling. A program may be solved for q = scale * x in its continuous columns: rows, bounds and objective are multiplied
 by `scale` (integer columns keep their values and get `scale` times larger coefficients), which is the same program with
 absolute tolerances that are `scale` times finer. Likewise costs, and with them multipliers, may be `cost` times larger,
-where an optimum is so small that multipliers below a solver's tolerance decide it. Solutions are always reported in the
-units of the model.
+so that no unit of a loss meets a solver's tolerances, nor an optimum that is small beside it. Solutions are always
+reported in the units of the model.
 """
 
 from __future__ import annotations
@@ -110,6 +110,7 @@ class Program:
         moves: field of `Data` that is a vector, "offset" (one entry) or "A" -> its entries that move.
         cones: (n, size) columns x_0, x_1, ... with x_0 >= |(x_1, ...)| (second-order cones), if any.
         cost: the program is dispatched with costs so many times larger.
+        shift: what every point costs beside; it is added to what is reported, and no solver sees it.
     """
 
     name: str
@@ -122,6 +123,7 @@ class Program:
     moves: Mapping[str, Move] = field(default_factory=dict, repr=False)
     cones: Positions | None = field(default=None, repr=False)
     cost: float = 1.0
+    shift: float = 0.0
 
     @property
     def shape(self) -> tuple[int, int]:

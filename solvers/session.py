@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .arrays import Vector
-from .data import Change, Data
+from .data import Change, Data, row_factors
 from .errors import InvalidProgram, SolverError, UnsupportedOption, one_line
 from .program import Program
 from .search import Deadline
@@ -127,6 +127,8 @@ class Session(ABC):
         self._closed = False
         self._cutoff: float | None = None  # of the current solve, in dispatched units
         self._deadline = Deadline()  # of the current solve
+        self._factors: Vector | None = None  # of the rows of the current solve
+        self._scale = program.scale  # of the columns of the current solve
 
     @cached_property
     def _version(self) -> str:
@@ -145,6 +147,11 @@ class Session(ABC):
     @abstractmethod
     def _run(self, start: Start, basis: Any) -> Raw:
         """Solve what is loaded; `start` is COLD (just built), BASIS (use `basis`) or HOT (go on from the last one)."""
+
+    def _in_coarser_units(self, raw: Raw) -> bool:
+        """Whether an answer that has no point should be asked for again without the program's scale (never, by
+        default)."""
+        return False
 
     def _close(self) -> None:  # noqa: B027
         """Give native resources back."""
@@ -202,6 +209,7 @@ class Session(ABC):
         self._cutoff = float(cutoff or 0.0) * self.program.scale * self.program.cost if usable else None
         p = self.program.vector(values or {})
         stated = self.program.at(p)
+        self._scale = self.program.scale
         data = self._dispatched(stated)
         trivial = _trivial(data)
         moved = trivial is None and self._load(data, keep=start is not Start.COLD)
@@ -215,6 +223,12 @@ class Session(ABC):
         except Exception as error:
             self._sent = None
             raw = Raw(Termination.ERROR, one_line(error))
+        if self._in_coarser_units(raw):
+            self._scale = 1.0
+            self._load(self._dispatched(stated), keep=False)
+            raw = self._run(Start.COLD, None)
+            raw.notes = (*raw.notes, "solved again in units of the model: in finer ones the answer was imprecise")
+            self._sent = None  # the next solve begins in the finer units
         seconds = clock.elapsed
         if raw.interrupted and raw.termination is not Termination.INTERRUPTED:
             raise KeyboardInterrupt
@@ -239,7 +253,8 @@ class Session(ABC):
 
     def _dispatched(self, data: Data) -> Data:
         """The numbers as the solver gets them: checked, scaled, bounds of integer columns rounded inwards."""
-        scaled = data.scaled(self.program.scale, self.program.cost)
+        self._factors = row_factors(data, self._scale)
+        scaled = data.scaled(self._scale, self.program.cost).with_rows(self._factors)
         scaled.check()
         if not data.is_mip:
             return scaled
@@ -268,7 +283,17 @@ class Session(ABC):
     def _solution(self, raw: Raw, p: Vector, seconds: float) -> Solution:
         """The answer at the parameters p, in the units of the model."""
         program, x, bound, ray, notes = self.program, raw.x, raw.bound, raw.ray, raw.notes
-        unit = np.where(program.template.integrality, 1.0, program.scale)  # of the columns
+        rest, factors = raw.rest, self._factors
+        if factors is not None and rest.row_dual is not None:
+            rest = rest._replace(row_dual=rest.row_dual * factors)
+        if (
+            factors is not None
+            and ray is not None
+            and ray.size == factors.size
+            and raw.termination is not Termination.UNBOUNDED
+        ):
+            ray = ray * factors
+        unit = np.where(program.template.integrality, 1.0, self._scale)  # of the columns
         termination = raw.termination
         if ray is not None and termination is Termination.UNBOUNDED:
             ray = ray / unit  # multipliers of rows, which come with every other termination, have no unit
@@ -286,8 +311,8 @@ class Session(ABC):
             point=raw.point if x is not None else PointStatus.NONE,
             dual=raw.dual,
             x=None if x is None else x / unit,
-            rest=raw.rest,
-            native_bound=bound / (program.scale * program.cost)
+            rest=rest,
+            native_bound=bound / (self._scale * program.cost)
             if own and bound is not None and np.isfinite(bound)
             else None,
             ray=ray,

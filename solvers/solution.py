@@ -102,7 +102,8 @@ class Solution:
         dual: what `row_dual` is.
         x: (columns,) or None; never set without a point.
         rest: what else the solver gave, in its own units: `row_dual`, `reduced_cost`, `basis`.
-        native_bound: the bound the solver proved, where no duals show it (MILP, some LPs), else None; see `bound`.
+        native_bound: the bound the solver proved, where no duals show it (MILP, some LPs), else None; see `bound`,
+            which has the program's shift.
         ray: when the solver gave one that survived our check, of an infeasible program multipliers y of the rows that
             prove it (`lagrangian_bound` with zero costs is positive), of an unbounded one a direction of x.
         iterations, nodes: None when the solver does not count them.
@@ -157,17 +158,17 @@ class Solution:
 
     @cached_property
     def objective(self) -> float | None:
-        """c'x + c0 of the point, recomputed by us; None without a point."""
+        """c'x + c0 of the point, recomputed by us, with the program's shift; None without a point."""
         if self.x is None:
             return None
-        return self.program.sense * (float(self.data.c @ self.x) + self.data.offset)
+        return self.program.sense * (float(self.data.c @ self.x) + self.data.offset + self.program.shift)
 
     @cached_property
     def bound(self) -> float | None:
         """A bound on the optimum (below for minimisation): the Lagrangian bound of an LP's duals, recomputed by us; for
         a MILP, and an LP without duals, the solver's own; None when nothing is known, and of cones."""
         if self.native_bound is not None:
-            return self.program.sense * self.native_bound
+            return self.program.sense * (self.native_bound + self.program.shift)
         if (
             self.dual is not PointStatus.FEASIBLE
             or self.program.cones is not None
@@ -176,7 +177,7 @@ class Solution:
         ):
             return None
         value = lagrangian_bound(self.data, self.row_dual)
-        return None if value is None else self.program.sense * value
+        return None if value is None else self.program.sense * (value + self.program.shift)
 
     @property
     def gap(self) -> float | None:

@@ -17,6 +17,7 @@ from workbench.errors import WorkbenchError
 from workbench.exact.numbers import ExpNumber, jsonable, round_up
 from workbench.exact.objects import Record, Values, Words
 from workbench.families.design_program import DesignProgram
+from workbench.families.loss_scale import NO_LOSS, LossScale
 from workbench.families.oracle import OracleVerdict as OracleVerdict
 from workbench.io.files import file_path
 from workbench.io.plain_figures import chart, over
@@ -130,6 +131,7 @@ class Design(Shown):
         route: where the certified masses come from, in words.
         optimum: a proven lower bound on the loss of any mechanism that breaks the budget where this one does.
         details: what only its family knows.
+        scale: that of the losses, by which gaps are judged.
     """
 
     request: Any
@@ -146,6 +148,7 @@ class Design(Shown):
     route: str | None = None
     optimum: float | None = None
     details: Values = field(default_factory=dict)
+    scale: LossScale = NO_LOSS
 
     def __post_init__(self) -> None:
         if self.bound is None:
@@ -197,10 +200,10 @@ class Design(Shown):
 
     @property
     def gap(self) -> float | None:
-        """|objective - bound| / max(1, |objective|)."""
-        from solvers.solution import relative_gap
-
-        return relative_gap(self.objective, self.bound)
+        """|objective - bound|, relative to the objective minus the loss without privacy; of a δ or ε that is minimised,
+        to max(1, |objective|)."""
+        scale = self.scale if self.request.minimise == "loss" else NO_LOSS
+        return scale.gap(self.objective, self.bound)
 
     @property
     def solver(self) -> str | None:

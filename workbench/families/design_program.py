@@ -6,7 +6,7 @@ as the answer keeps all others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,8 @@ class DesignProgram:
     @property
     def data(self) -> Data:
         """Costs, rows and columns in numbers."""
-        return self.solution.data
+        data, shift = self.solution.data, self.solution.program.shift
+        return replace(data, offset=data.offset + shift) if shift else data
 
     @property
     def mps(self) -> str:

@@ -5,15 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from workbench.exact.objects import Record
+from workbench.families.loss_scale import NO_LOSS, LossScale
 from workbench.io.shown import OneLine
-
-# Below this, costs are equal: MILPs are solved to an absolute gap of 1e-9.
-ABSOLUTE = 2e-9
-
-
-def meets(objective: float, bound: float) -> bool:
-    """Whether a bound is so close that it proves an objective optimal."""
-    return abs(objective - bound) <= 1e-6 * abs(objective) + ABSOLUTE
 
 
 @dataclass(frozen=True)
@@ -25,8 +18,8 @@ class OracleVerdict(OneLine):
         value: of the law, in the units of the objective; None when no closed form applies.
         kind: "optimum", or "upper bound" / "lower bound" on the optimum where the law is not proven to be one.
         valid: whether `value` is proven to be the optimum of this very request.
-        agrees: whether the objective is consistent with it, within `tolerance` (relative) plus ABSOLUTE; None without a
-            value, and where a solve stopped before it could tell (`stopped`).
+        agrees: whether the objective is consistent with it, within `tolerance`, relative to the value minus the floor
+            of the `scale`; None without a value, and where a solve stopped before it could tell (`stopped`).
         difference: objective - value.
         proof: in one sentence, why and where the law holds (or why there is none).
     """
@@ -38,6 +31,7 @@ class OracleVerdict(OneLine):
     agrees: bool | None
     difference: float | None
     tolerance: float = 1e-6
+    scale: LossScale = NO_LOSS
 
     @property
     def valid(self) -> bool:
@@ -53,21 +47,21 @@ class OracleVerdict(OneLine):
         kind: str,
         proof: str,
         tolerance: float = 1e-6,
+        scale: LossScale | None = None,
     ) -> OracleVerdict:
         """Compare an objective with a law: equal to an optimum, not above an upper bound, not below a lower one."""
+        scale = scale or NO_LOSS
         if objective is None:
-            return cls(name, value, kind, proof, None, None, tolerance)
-        difference = objective - value
-        slack = tolerance * abs(value) + ABSOLUTE
-        above, below = difference >= -slack, difference <= slack
+            return cls(name, value, kind, proof, None, None, tolerance, scale)
+        above, below = scale.proves(value, objective, tolerance), scale.settles(objective, value, tolerance)
         consistent = {"optimum": above and below, "upper bound": below, "lower bound": above}[kind]
-        return cls(name, value, kind, proof, consistent, difference, tolerance)
+        return cls(name, value, kind, proof, consistent, objective - value, tolerance, scale)
 
     def stopped(self, bound: float | None) -> OracleVerdict:
         """The verdict on an objective that was not proven to be an optimum: it decides nothing that the objective is
         above the law, which may lie between the bound and the objective."""
         law, above = self.value or 0.0, self.agrees is False and (self.difference or 0.0) > 0
-        below = self.kind == "optimum" and (bound or 0.0) > law * (1 + self.tolerance) + ABSOLUTE
+        below = self.kind == "optimum" and bound is not None and not self.scale.proves(bound, law, self.tolerance)
         return replace(self, agrees=None) if above and not below else self
 
     @classmethod

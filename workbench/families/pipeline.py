@@ -98,6 +98,7 @@ def _designed(problem: Problem, answer: Answer) -> Design:
         None if certificate is None or answer.mechanism is mechanism else answer.mechanism,
         answer.route,
         details={**answer.details, "loss": loss, "bound": answer.bound},
+        scale=problem.loss_scale,
     )
 
 

@@ -26,7 +26,7 @@ from workbench.errors import NotProven
 from workbench.exact.objects import Values
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.infeasible import no_point
-from workbench.families.oracle import ABSOLUTE
+from workbench.families.loss_scale import LossScale
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import Bias
@@ -141,9 +141,9 @@ class Problem(ABC):
         """What a mechanism costs, exactly where that is rational."""
 
     @property
-    def largest_loss(self) -> float:
-        """The largest loss that counts in the mean: relative to it, what costs nearly 0 costs 0."""
-        return 0.0
+    def loss_scale(self) -> LossScale:
+        """The scale of what is minimised, by which gaps are judged."""
+        return LossScale()
 
     def audited(self, mechanism: Any) -> Privacy:
         """The exact audit of a mechanism that decides the claim."""
@@ -169,11 +169,11 @@ class Problem(ABC):
         """The design, where its exact loss is within the gap of its bound. Raises NotProven, with the design."""
         solution, bound, loss = reached.solution, reached.bound, reached.objective
         assert solution is not None
-        if bound is not None and loss - bound <= _ENOUGH * abs(loss) + ABSOLUTE * self.largest_loss:
+        if bound is not None and self.loss_scale.settles(loss, bound, _ENOUGH):
             if solution.termination is Termination.NUMERICAL:  # decided by the audit and the bound, not by the solver
                 return replace(reached, solution=replace(solution, termination=Termination.OPTIMAL))
             return reached
-        if bound is not None and loss - bound <= self.ENOUGH * abs(loss):
+        if bound is not None and self.loss_scale.settles(loss, bound, self.ENOUGH):
             words = f"The solver's digits were used up: the optimum lies between {bound:.9g} and {loss:.9g}."
             ended = replace(solution, termination=Termination.GAP_LIMIT)
             return replace(reached.stopped(), solution=ended, words=(*reached.words, words))

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from operator import mul
 from typing import NamedTuple
 
 import numpy as np
@@ -48,8 +47,9 @@ def solved(
     that count as well (`models.block_parts.Blocks`), but in the bound."""
     edges, delta = request.edges, request.bounds.delta
     ends, ratios = _rows_of(edges)
-    losses, extra = request.losses, request.extra
-    blocks = Blocks(losses.floats, request.weights, *ends, ratios, float(delta), support, between=between)
+    scaled, extra = request.scaled, request.extra
+    between = tuple((share, (mixed - float(scaled.shift)) / scaled.unit) for share, mixed in between)
+    blocks = Blocks(scaled.table.floats, request.weights, *ends, ratios, float(delta), support, between=between)
     if extra is not None:
         blocks = replace(blocks, extra=extra.A, limit=extra.limit, equal=extra.equal)
     gap = _GAP if request.options.gap is None else float(request.options.gap)
@@ -76,7 +76,7 @@ def solved_by_sticks(request: ChannelRequest) -> tuple[Outcome, Vector | None]:
     edges = Edges([pair for pair, *_ in sticks], [implied.epsilon for _, implied, _ in sticks])
     enough = np.array([float(tighter.delta) for *_, tighter in sticks])
     ends, ratios = _rows_of(edges)
-    point = _point(request, Blocks(request.losses.floats, request.weights, *ends, ratios, enough), _NEAR, None)
+    point = _point(request, Blocks(request.scaled.table.floats, request.weights, *ends, ratios, enough), _NEAR, None)
     return _outcome(request, point, edges, [implied.delta for _, implied, _ in sticks]), point.weights
 
 
@@ -92,18 +92,18 @@ def _rows_of(edges: Edges) -> tuple[tuple[Positions | None, Positions | None], V
 def _point(request: ChannelRequest, blocks: Blocks, gap: float, team: Spread | None) -> BlockPoint:
     limit = request.options.time_limit
     report = None if request.progress is None else _report(request.progress, gap)
+    scaled, deadline = request.scaled, Deadline(None if limit is None else float(limit))
     try:
-        return Interior(blocks, report, team).solve(gap, Deadline(None if limit is None else float(limit)))
+        return Interior(blocks, report, team).solve(gap, deadline, float(scaled.at_unit(scaled.scale.floor)))
     finally:
         if team is not None:
             team.close()
 
 
 def _outcome(request: ChannelRequest, point: BlockPoint, edges: Edges, delta: Fraction | Sequence[Fraction]) -> Outcome:
-    losses, prior = request.losses, request.question.prior
-    bound = least_loss_bound(losses, prior, edges, delta, _multipliers(request, point), request.extra)
-    own = [Fraction(int(value), losses.unit) for value in losses.values.min(axis=1)]  # no input costs less
-    bound = max(bound, max(own) if prior is None else sum(map(mul, prior, own), Fraction(0)))
+    scaled, prior = request.scaled, request.question.prior
+    bound = least_loss_bound(scaled.table, prior, edges, delta, _multipliers(request, point), request.extra)
+    bound = max(scaled.loss(bound), scaled.scale.floor)
     return Outcome(point.masses, _solution(request, point, bound), bound)
 
 
@@ -142,22 +142,24 @@ def _solution(request: ChannelRequest, point: BlockPoint, bound: Fraction) -> So
     sums = sp.csc_array((np.ones(k * m), (cells % k, cells)), shape=(k, size))
     costs = np.zeros(size)
     x = np.concatenate([point.masses.ravel(order="F"), [point.objective] * worst])
+    scaled = request.scaled
     if request.weights is None:
-        costs[-1] = 1
+        costs[-1] = scaled.unit
     else:
-        costs[: k * m] = (request.losses.floats * request.weights[:, None]).ravel(order="F")
+        costs[: k * m] = scaled.unit * (scaled.table.floats * request.weights[:, None]).ravel(order="F")
     upper = np.ones(size)
     upper[k * m :] = np.inf
     data = Data(costs, 0.0, sums, np.ones(k), np.ones(k), np.zeros(size), upper, np.zeros(size, dtype=bool))
     name = f"channel from {k} labels to {m} outputs, output by output"
-    program = Program(name, data, variables=(Block("M", 0, (k, m)),))
+    program = Program(name, data, variables=(Block("M", 0, (k, m)),), shift=float(scaled.shift))
     ended = {
         "optimal": Termination.OPTIMAL,
         "time limit": Termination.TIME_LIMIT,
         "interrupted": Termination.INTERRUPTED,
     }
     feasible = math.isfinite(point.objective)  # else sums still miss what they are to be
-    if feasible and point.objective - float(bound) <= _CLOSE * abs(point.objective):  # whatever it ended for
+    reached = point.objective * scaled.unit + float(scaled.shift)
+    if feasible and scaled.scale.settles(reached, bound, _CLOSE):  # whatever it ended for
         ended[point.why] = Termination.OPTIMAL
     return Solution(
         program,
@@ -165,7 +167,7 @@ def _solution(request: ChannelRequest, point: BlockPoint, bound: Fraction) -> So
         ended.get(point.why, Termination.NUMERICAL),
         PointStatus.FEASIBLE if feasible else PointStatus.INFEASIBLE,
         x=x,
-        native_bound=float(bound),
+        native_bound=float(bound - scaled.shift),
         iterations=point.iterations,
         seconds=point.seconds,
         solver=NAME,

@@ -32,10 +32,10 @@ from workbench.families.channel.blocks import by_sticks, sticks_of
 from workbench.families.channel.interior_bound import by_interior
 from workbench.families.channel.losses import loss_table
 from workbench.families.channel.output_cells import lower, posterior_points
-from workbench.families.channel.problem import LARGE, ChannelProblem
+from workbench.families.channel.problem import CONSTANT, LARGE, ChannelProblem
 from workbench.families.channel.request import LEAST, ChannelRequest, ChannelTooLarge
 from workbench.families.design import Design
-from workbench.families.oracle import ABSOLUTE
+from workbench.families.loss_scale import LossScale
 from workbench.families.pipeline import ProblemSession
 from workbench.families.problem import Answer, Programs
 
@@ -49,6 +49,7 @@ _CURVED, _LONG = 1_200, 60  # as _COMPARED, under several bounds, whose programs
 _EASY, _WORK = 40_000, 250_000  # masses compared in a search: from which a looser gap ends it, and most of all
 _SLACKS = 3  # with δ each mass counts so often
 _CLOSE, _SAID = 5e-8, 1e-6  # relative gaps: that ends the search, from which a design says what is proven
+_LITTLE = 2e-9  # Gap, as a share of the width of the losses, up to which it is a design.
 _NEAR = 1e-2  # up to which it is a design, under several bounds
 _USED, _PRESENT = 1e-9, 1e-4  # of a column, from which it counts as used; one of an interior point
 _DIGITS = 11  # of the range, that an output has
@@ -83,13 +84,19 @@ class FreeOutputsProblem(ChannelProblem):
         self._smooth = by_interior(request)
         self._ends = min(self._inputs), max(self._inputs)
         width = self._ends[1] - self._ends[0]
+        self._scale = request.scaled.scale
         self._work, self._deadline = 0, Deadline(request.options.time_limit)
         self._interrupted = False  # whether Ctrl-C ended a program of the search
         self._digits, self._apart = _DIGITS - math.ceil(math.log10(width)), width * _APART
 
     def closed_form(self) -> Answer | None:
-        """None: outputs come first."""
-        return None
+        """One answer for every part of the relation, where nothing is lost by that; else outputs come first."""
+        return self._constant()
+
+    @property
+    def loss_scale(self) -> LossScale:
+        """That of the losses on the answers, which are the outputs without privacy."""
+        return self._scale if self.request.minimise == "loss" else LossScale()
 
     def answered(self, programs: Programs | None, start: str) -> Answer:
         """The answer on the chosen outputs, with the bound over all real ones. Raises as `ChannelProblem`."""
@@ -114,12 +121,20 @@ class FreeOutputsProblem(ChannelProblem):
         solution, bound, loss = reached.solution, reached.bound, reached.objective
         done = solution is None or solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
         enough = _NEAR if self.request.cut else self.ENOUGH
-        if self.request.cut and solution is None and bound is not None and loss - bound > enough * loss:
+        if reached.route == CONSTANT:
+            return super().proven(reached)
+        if (
+            self.request.cut
+            and solution is None
+            and bound is not None
+            and not self.loss_scale.settles(loss, bound, enough)
+        ):
             words = f"the optimum over all real outputs lies between {bound:.9g} and {loss:.9g}"
             raise NotProven(f"The search ended where programs take long: {words}.", design=reached)
-        if not done or bound is None or loss - bound > enough * abs(loss) + ABSOLUTE:
+        little = _LITTLE * (self.loss_scale.width or 1.0)
+        if not done or bound is None or not (self.loss_scale.settles(loss, bound, enough) or loss - bound <= little):
             return super().proven(reached)
-        if loss - max(bound, 0.0) <= _SAID * loss:
+        if self.loss_scale.settles(loss, bound, _SAID):
             return reached
         words = f"The optimum over all real outputs lies between {bound:.9g} and {loss:.9g}."
         return replace(reached, words=(*reached.words, words))

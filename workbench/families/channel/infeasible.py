@@ -35,7 +35,8 @@ def _explanation(request: ChannelRequest, model: ChannelModel, ask: Ask) -> str:
     if free:
         wishes["losses"] = f"a loss of at most {limit:g}"
     try:
-        data = program.data(model.values(levels, delta, limit))
+        most = 0.0 if request.max_loss is None else float(request.scaled.at_unit(request.max_loss))
+        data = program.data(model.values(levels, delta, most))
         named = rows_named(program, wishes)
         _, words = conflict_words(data, named, solver, options, program.scale, " on these outputs")
         return words + what_would_do(request, ask, float(request.losses.floats.max()), request.LARGEST)

@@ -80,9 +80,11 @@ def solved_by_interior(request: ChannelRequest) -> tuple[Vector, Fraction, Vecto
         return None
     masses = np.maximum(reached.x[where].reshape(block.shape, order="F"), _LEAST)
     sums = data.row_lower == data.row_upper
-    weights, presses = reached.rows[~sums], [(b, *q.ordered[at], each) for b, at, each in reached.presses]
+    scaled_losses = request.scaled
+    table, unit = scaled_losses.table, scaled_losses.unit
+    weights, presses = reached.rows[~sums], [(b, *q.ordered[at], each / unit) for b, at, each in reached.presses]
     counts = weights / weights.sum() if request.weights is None else request.weights
-    costs = request.losses.floats * counts[:, None] - reached.rows[sums][:, None]
+    costs = table.floats * counts[:, None] - reached.rows[sums][:, None] / unit
     tangents = masses, cheapest_columns(costs, presses, _BARRIER * float(np.ptp(costs)))
-    bounds = [least_smooth_loss(request.losses, q.prior, weights, presses, each) for each in tangents]
-    return masses, max(bounds), weights
+    bounds = [least_smooth_loss(table, q.prior, weights, presses, each) for each in tangents]
+    return masses, scaled_losses.loss(max(bounds)), weights

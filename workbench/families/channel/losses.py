@@ -57,6 +57,18 @@ class LossTable:
             table = np.array([[value / unit for value in row] for row in self.values.tolist()], dtype=float)
         return table if self.forbidden is None else np.where(self.forbidden, np.inf, table)
 
+    def less(self, amounts: Integers) -> LossTable:
+        """The table with `amounts` (k,), over its unit, subtracted from its rows."""
+        if not amounts.any():
+            return self
+        return LossTable(self.name, self.values - amounts[:, None], self.unit, self.named, self.forbidden)
+
+    def over(self, unit: float) -> LossTable:
+        """The table in units of `unit`, a power of two."""
+        top, bottom = unit.as_integer_ratio()
+        values = self.values if bottom == 1 else self.values * bottom
+        return LossTable(self.name, values, self.unit * top, self.named, self.forbidden)
+
 
 def picklable(loss: OwnLoss, table: LossTable) -> OwnLoss:
     """A loss that can be pickled: its matrix in place of a function."""
@@ -176,7 +188,7 @@ def signed_table(question: FiniteQuery, named: Loss) -> LossTable:
     with translated_errors():
         floats = named.matrix(outputs, inputs)
     forbidden = np.isposinf(floats)
-    large = _LARGE * float(np.abs(floats[~forbidden]).max(initial=1.0))
+    large = _LARGE * (float(np.abs(floats[~forbidden]).max(initial=0.0)) or 1.0)
     rows = [[*map(Fraction, row)] for row in np.where(forbidden, large, floats).tolist()]
     entries = _integers(named.name, rows)
     return LossTable(named.name, entries.values, entries.unit, named, forbidden if forbidden.any() else None)

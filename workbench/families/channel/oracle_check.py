@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 from models.oracles.bins import BIN_LOSSES, optimal_bins
@@ -15,6 +17,7 @@ from models.oracles.finite_channel import (
 )
 from solvers.arrays import Vector
 from workbench.families.channel.request import ChannelRequest
+from workbench.families.channel.scaled import ScaledLosses
 from workbench.families.oracle import OracleVerdict
 
 _Law = tuple[str, float, str, str]  # name, value, kind, proof
@@ -33,7 +36,7 @@ def verdict(request: ChannelRequest, objective: float) -> OracleVerdict:
         return OracleVerdict.none("the extra constraints leave no closed form.")
     if request.extended:
         kind, proof = "lower bound", f"{proof} The extra constraints can only raise the loss above it."
-    return OracleVerdict.judge(objective, name, value, kind, proof)
+    return OracleVerdict.judge(objective, name, value, kind, proof, scale=request.scaled.scale)
 
 
 def _law(request: ChannelRequest) -> _Law | str:
@@ -56,19 +59,21 @@ def _law(request: ChannelRequest) -> _Law | str:
 
 def _line_law(request: ChannelRequest) -> _Law | None:
     """Geometric noise and the best post-processing, where consecutive answers are neighbours."""
-    losses, prior, epsilon, delta = request.losses.floats, request.weights, *_budget(request)
+    scaled, prior, (epsilon, delta) = request.scaled, request.weights, _budget(request)
+    losses = scaled.table.floats
     if not request.question.line or request.losses.forbidden is not None:
         return None
     rising = grows(losses, losses.argmin(axis=1))
     kind = "optimum" if rising and not delta else "upper bound"
     if prior is not None:
         proof = "Geometric noise with the best post-processing (Ghosh, Roughgarden, Sundararajan 2009, Theorem 3.2)"
-        least = post_processed(losses, prior, epsilon).value
+        least = _loss(scaled, post_processed(losses, prior, epsilon).value)
         return "geometric, post-processed", least, kind, f"{proof}{_why(kind, delta)}."
     if losses.size > _MINIMAX:
         return None
     proof = "Geometric noise with the best post-processing for the worst input (Gupte, Sundararajan 2010)"
-    return "geometric, minimax", minimax_value(losses, epsilon), kind, f"{proof}{_why(kind, delta)}."
+    least = _loss(scaled, minimax_value(losses, epsilon))
+    return "geometric, minimax", least, kind, f"{proof}{_why(kind, delta)}."
 
 
 def _law_of_all(request: ChannelRequest, prior: Vector) -> _Law | None:
@@ -81,7 +86,8 @@ def _law_of_all(request: ChannelRequest, prior: Vector) -> _Law | None:
         proof = (
             "The linear program over the 2^k staircase columns, of which every column is a mixture (Kairouz et al.)."
         )
-        return "extremal channels", extremal_value(request.losses.floats, prior, epsilon), "optimum", proof
+        least = _loss(request.scaled, extremal_value(request.scaled.table.floats, prior, epsilon))
+        return "extremal channels", least, "optimum", proof
     x, _ = q.places
     if named is not None and named.kind in BIN_LOSSES and q.numbers is not None and (np.diff(x) > 0).all():
         exact = named.kind in ("absolute", "pinball") and q.inputs == q.outputs
@@ -90,6 +96,11 @@ def _law_of_all(request: ChannelRequest, prior: Vector) -> _Law | None:
         value = optimal_bins(x, prior, epsilon, named).objective
         return "RR-on-Bins", value, "optimum" if exact else "lower bound", proof
     return None
+
+
+def _loss(scaled: ScaledLosses, at_unit: float) -> float:
+    """A value at the scaled losses as one of the losses that were given."""
+    return float(scaled.loss(Fraction(at_unit)))
 
 
 def _budget(request: ChannelRequest) -> tuple[float, float]:

@@ -9,6 +9,7 @@ route                              where the masses come from
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -17,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from models.channel import ChannelModel
-from models.modulo import MASS_SCALE
 from models.oracles.finite_channel import post_processed
 from solvers.solution import PointStatus, Solution, Termination
 from workbench.errors import Infeasible, NotProven
@@ -31,11 +31,11 @@ from workbench.families.channel.losses import Integers
 from workbench.families.channel.lower_bound import least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.oracle_check import verdict
 from workbench.families.channel.output_cells import LOWER
-from workbench.families.channel.repair import channel_loss, cheapest, repaired, to_integers, within_budget
+from workbench.families.channel.repair import channel_loss, cheapest, loss_of, repaired, to_integers, within_budget
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.convex_notion import solve_by_tangents
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.oracle import meets
+from workbench.families.loss_scale import LossScale
 from workbench.families.outcome import translated_errors
 from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.mechanisms.channel import Channel
@@ -47,6 +47,8 @@ _CLOSE, _STATABLE = 1e-8, 100_000  # relative gap, and masses, from and up to wh
 _LOST = Fraction(1, 1 << 28)  # of δ, where binaries bound a mass: what rounding moves cannot be mixed away there
 _LAST = (Termination.INTERRUPTED, Termination.TIME_LIMIT, Termination.INFEASIBLE)
 _LINE = "geometric noise, post-processed"
+CONSTANT = "one output for all neighbours"
+_DEARER, _DEAREST = 16.0, 40  # Costs are raised at least so many times, and at most 2^40 times, for a small optimum.
 ONE_WAY = (
     "Directed neighbours protect one side of each pair only: the larger answer, or the first of a listed pair, against "
     "the other. Leave out directed for the symmetric relation."
@@ -63,20 +65,35 @@ class ChannelProblem(Problem):
     # Answers.
 
     def closed_form(self) -> Answer | None:
-        """Along a line; None where that is not proven optimal and the program can be stated."""
+        """One output for every part of the relation, where nothing is lost by that; along a line, None where that is
+        not proven optimal and the program can be stated."""
         request = self.request
+        if (constant := self._constant()) is not None:
+            return constant
         least = _DIRECT if request.certified else _STATED
         if not request.by_post_processing or request.losses.values.size <= least:
             return None
         assert request.weights is not None
         assert request.question.prior is not None
-        geometric = post_processed(request.losses.floats, request.weights, float(request.epsilon))
+        scaled = request.scaled
+        geometric = post_processed(scaled.table.floats, request.weights, float(request.epsilon))
         K = to_integers(geometric.channel)
-        bound = line_bound(request.losses, request.question.prior, request.epsilon, geometric.share)
+        bound = line_bound(scaled.table, request.question.prior, request.epsilon, geometric.share)
         proven = geometric.value - float(bound) <= _PROVEN * geometric.value
         if not proven and request.compared <= request.MOST:
             return None
-        return Answer(request.channel(_rows(K)), bound, None, _LINE, (K, None))
+        return Answer(request.channel(_rows(K)), scaled.loss(bound), None, _LINE, (K, None))
+
+    def _constant(self) -> Answer | None:
+        """The channel that ignores its input, with the loss without privacy as its bound; None where it costs more."""
+        request, scaled = self.request, self.request.scaled
+        if not scaled.constant_is_best or request.minimise != "loss" or request.extended:
+            return None
+        K = np.zeros((request.question.k, request.question.m), dtype=object)
+        K[np.arange(len(K)), scaled.constant] = 1
+        if loss_of(K, request.losses, request.question.prior) != scaled.scale.floor:
+            return None
+        return Answer(request.channel(_rows(K)), scaled.scale.floor, None, CONSTANT, (K, None))
 
     def answered(self, programs: Programs | None, start: str) -> Answer:
         """By linear programs, with tangents where the notion states several bounds."""
@@ -88,9 +105,9 @@ class ChannelProblem(Problem):
             ordered = request.question.ordered
             by_tangents, least = solve_by_tangents(request, ordered[0], model.program, model.compared(ordered))
             answer = Answer(request.channel(np.maximum(by_tangents["M"], 0.0)), least, by_tangents)
-            near, plain = (1 - self.ENOUGH) * (by_tangents.objective or 0.0), not request.extended
-            plain = plain and request.losses.forbidden is None
-            if plain and (least is None or least < near) and (known := self._by_multipliers()) is not None:
+            plain = not request.extended and request.losses.forbidden is None
+            near = least is not None and self.loss_scale.proves(by_tangents.objective or 0.0, least, self.ENOUGH)
+            if plain and not near and (known := self._by_multipliers()) is not None:
                 more = known.bound or 0
                 return answer if least is not None and least >= more else replace(answer, bound=more)
             return answer
@@ -125,7 +142,7 @@ class ChannelProblem(Problem):
             value = solution.objective or 0.0
             if best is not None and best[1].bound is not None:
                 bound = max(bound, best[2])
-            best, open_ = (masses, solution, bound), value - float(bound) > _CLOSE * abs(value)
+            best, open_ = (masses, solution, bound), not self.loss_scale.proves(value, bound, _CLOSE)
             if not open_ or solution.termination in _LAST:
                 break
         if request.extended and solution.point is PointStatus.INFEASIBLE and solution.termination not in _LAST:
@@ -137,20 +154,23 @@ class ChannelProblem(Problem):
 
     def _best(self, programs: Programs, start: str) -> tuple[ChannelModel, Solution, Fraction | None]:
         """The model, the best answer and the best bound of as many algorithms as it takes to close the gap: at last
-        with larger costs, where the optimum is less than one unit of mass at the largest loss."""
+        with larger costs, where the optimum is far below the width of the losses."""
         request = self.request
         large = request.compared >= LARGE and not request.bounds.mass
         given = request.options.algorithm is not None or programs.backend.name != "highs" or request.bounds.mass
         names = [None] if given else ["interior-point", "simplex"] if large else ["simplex", "interior-point"]
-        order = [(name, False, 1.0) for name in names]
+        order = [(name, False, False) for name in names]
         if self.request.support is not None:
-            order.insert(0, (names[0], True, 1.0))
+            order.insert(0, (names[0], True, False))
         if request.minimise == "loss" and not request.bounds.mass:
-            order.append((None if given else "simplex", False, MASS_SCALE))
+            order.append((None if given else "simplex", False, True))
         best = None
-        for algorithm, truncated, cost in order:
-            if cost > 1 and best is not None and cost * (best[1].objective or 0.0) > self.largest_loss:
-                break
+        for algorithm, truncated, dearer in order:
+            cost = 1.0
+            if dearer and best is not None and best[1].x is not None:
+                cost = self._dearer(best[1])
+                if cost < _DEARER:
+                    break
             model, solution = self._solved(programs, start, algorithm, truncated=truncated, cost=cost)
             bound = self.lower_bound(model, solution)
             if best is not None:
@@ -162,11 +182,17 @@ class ChannelProblem(Problem):
             best = model, solution, bound
             value = solution.objective
             if solution.termination in _LAST or (
-                value is not None and bound is not None and value - float(bound) <= _PROVEN * abs(value)
+                value is not None and bound is not None and self.loss_scale.proves(value, bound, _PROVEN)
             ):
                 break
         assert best is not None
         return best
+
+    def _dearer(self, solution: Solution) -> float:
+        """How many times larger costs may be, for an optimum about as large as the scale: a power of two."""
+        assert solution.x is not None
+        above = float(solution.data.c @ solution.x) / self.request.scaled.unit
+        return 2.0 ** min(max(round(-math.log2(above)), 0), _DEAREST) if above > 0 else 2.0**_DEAREST
 
     def _solved(
         self, programs: Programs, start: str, algorithm: str | None, *, truncated: bool, cost: float
@@ -193,10 +219,12 @@ class ChannelProblem(Problem):
                     options = programs.exacting(options)
                 if algorithm == "simplex" and options.feasibility_tolerance is None:
                     options = replace(options, feasibility_tolerance=1e-9, dual_feasibility_tolerance=1e-9)
-                live[key] = model, programs.backend.open(replace(model.program, cost=cost), options)
+                program = model.program
+                live[key] = model, programs.backend.open(replace(program, cost=cost * program.cost), options)
             model, session = live[key]
             delta = bounds.delta * (1 - _LOST) if bounds.mass else bounds.delta
-            values = model.values([float(e) for e in epsilons], float(delta), float(request.max_loss or 0))
+            most = 0.0 if request.max_loss is None else float(request.scaled.at_unit(request.max_loss))
+            values = model.values([float(e) for e in epsilons], float(delta), most)
             return model, session.solve(values, start=start)
 
     def _elsewhere(self, programs: Programs, point: Values) -> Solution:
@@ -210,11 +238,23 @@ class ChannelProblem(Problem):
         request = self.request
         if request.constraints or request.more or request.bounds.mass or solution.row_dual is None:
             return None if solution.bound is None else Fraction(solution.bound)
-        multipliers, prior = model.multipliers(solution.row_dual), request.question.prior
+        multipliers, prior, scaled = model.multipliers(solution.row_dual), request.question.prior, request.scaled
         if request.minimise == "delta":
             assert request.max_loss is not None
-            return least_delta_bound(request.losses, prior, request.edges, request.max_loss, multipliers)
-        return least_loss_bound(request.losses, prior, request.edges, request.bounds.delta, multipliers)
+            most = scaled.at_unit(request.max_loss)
+            return least_delta_bound(scaled.table, prior, request.edges, most, multipliers)
+        return scaled.loss(least_loss_bound(scaled.table, prior, request.edges, request.bounds.delta, multipliers))
+
+    def _settles(self, loss: Fraction | float, bound: Fraction | float) -> bool:
+        """Whether a bound proves a loss optimal. With pure ratios and a prior the optimum is above the floor, unless a
+        constant is best."""
+        request, proves = self.request, self.loss_scale.proves
+        above = request.question.prior is not None and not request.bounds.delta and request.minimise == "loss"
+        return (
+            proves(loss, bound)
+            if above and not request.scaled.constant_is_best
+            else self.loss_scale.settles(loss, bound)
+        )
 
     # Designs.
 
@@ -244,10 +284,9 @@ class ChannelProblem(Problem):
         return channel_loss(mechanism, self.request.losses, self.request.question.prior)
 
     @property
-    def largest_loss(self) -> float:
-        """The largest loss, weighted by the prior where there is one."""
-        weights = 1.0 if self.request.weights is None else self.request.weights[:, None]
-        return float((weights * self.request.losses.floats).max())
+    def loss_scale(self) -> LossScale:
+        """That of the losses, None of a δ that is minimised."""
+        return self.request.scaled.scale if self.request.minimise == "loss" else LossScale()
 
     def oracle(self, answer: Answer) -> OracleVerdict:
         """What is known in closed form about the least loss."""
@@ -270,11 +309,14 @@ class ChannelProblem(Problem):
 
     def proven(self, reached: Design) -> Design:
         """The design, where the solver and the bound say that it is optimal. Raises NotProven, with the design."""
+        if reached.solution is None and reached.route == CONSTANT:  # which costs no more than there is without privacy
+            return reached
         if self.request.cut:
             return super().proven(reached)
         solution, bound, loss = reached.solution, reached.details["bound"], reached.objective
+        exact = reached.details["loss"] if self.request.minimise == "loss" and reached.certificate else loss
         if solution is None:
-            if loss - float(bound) <= _PROVEN * loss:
+            if self.loss_scale.proves(exact, bound, _PROVEN):
                 return reached
             raise NotProven(
                 f"Post-processed geometric noise costs {loss:.9g}, and no less than {float(bound):.9g} is "
@@ -282,7 +324,7 @@ class ChannelProblem(Problem):
                 design=reached,
             )
         proven = solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
-        if proven and (reached.bound is None or meets(loss, reached.bound)):
+        if proven and (bound is None or self._settles(exact, bound)):
             return reached
         why = (
             "says optimal, but its bound does not prove it"

@@ -59,6 +59,7 @@ from workbench.families.channel.range_points import BetweenPoints, Points, by_po
 from workbench.families.channel.range_rays import GivenRows, Rays, by_rays, counts_of
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
 from workbench.families.design import Design, OracleVerdict
+from workbench.families.loss_scale import LossScale
 from workbench.families.pipeline import design
 from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.finite_query import FiniteQuery
@@ -388,9 +389,10 @@ class _Search:
         chosen = replace(reached.request, question=cells.placed(outputs), options=self.request.options)
         none = OracleVerdict.none("no closed form is known for a range.")
         details = {**reached.details, "loss": cost, "rounded": rounded, "solver": reached.solver}
+        scale = LossScale(width=float(self.question.constant(self._loss.name)[1]))
         reported = replace(reached, request=chosen, mechanism=mechanism, certificate=certificate,
                            objective=float(cost), bound=bound, oracle=none, solution=None,
-                           words=(words,), details=details)  # fmt: skip
+                           words=(words,), details=details, scale=scale)  # fmt: skip
         if self._cut or (self._deadline.passed and not self.close):
             words = f"The search stopped at its time limit: incumbent {reported.objective:.9g}, bound {bound:.9g}."
             raise NotProven(words, incumbent=reported.objective, bound=bound, design=reported)

@@ -24,6 +24,7 @@ from workbench.families.channel.extra_rows import ExtraRows, extra_program
 from workbench.families.channel.losses import LossTable, OwnLoss, picklable
 from workbench.families.channel.output_cells import CONVEX, LINEAR, LOWER
 from workbench.families.channel.repair import Edges, cheapest, loss_of
+from workbench.families.channel.scaled import ScaledLosses
 from workbench.families.option import within
 from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
 from workbench.families.stated import Stated, check_size, places, refuse_curved, stated
@@ -193,6 +194,11 @@ class ChannelRequest(BudgetRequest):
         """The name of the loss."""
         return self.losses.name
 
+    @cached_property
+    def scaled(self) -> ScaledLosses:
+        """The losses in the scale in which programs are solved and gaps are judged."""
+        return ScaledLosses.of(self.losses, self.question)
+
     @property
     def per_distance(self) -> bool:
         """Whether ε is per unit of distance."""
@@ -350,21 +356,24 @@ class ChannelRequest(BudgetRequest):
         prior = self.question.prior
         return None if prior is None else np.array([float(p) for p in prior])
 
-    def model(self, support: Flags | None = None) -> ChannelModel:
+    def model(self, support: Flags | None = None, *, in_scale: bool = True) -> ChannelModel:
         """The linear program, in units of 2^-20 of probability; without pairs where the notion states several bounds.
-        support: masses (k, m) that are stated. Raises ValueError."""
-        q, losses, least = self.question, self.losses.floats, self.minimise == "delta"
+        support: masses (k, m) that are stated; in_scale: whether losses are stated in their scale (`scaled`), or as
+        they are. Raises ValueError."""
+        q, scaled, least = self.question, self.scaled, self.minimise == "delta"
         inputs, outputs = q.places
         stated = ChannelModel(
             inputs,
             outputs,
             self.weights,
-            losses,
+            scaled.table.floats if in_scale else self.losses.floats,
             self.pairs,
             directed=q.directed,
             constraints=self.constraints,
             more=self.more,
             scale=MASS_SCALE,
+            unit=scaled.unit if in_scale else 1.0,
+            shift=float(scaled.shift) if in_scale else 0.0,
         )
         if self.cut:
             return replace(stated, pairs=())
@@ -385,7 +394,7 @@ class ChannelRequest(BudgetRequest):
                 "A formula needs listed outputs: a search over real ones, or cells, is no linear program."
             )
         check_size(self.question.k * self.question.m)
-        q, losses, program = self.question, self.losses, self.model().program
+        q, losses, program = self.question, self.losses, self.model(in_scale=False).program
         first = program.block("M").start
         table = [[Fraction(int(value), losses.unit) for value in row] for row in losses.values.tolist()]
         known = {float(v): v for row in (*table, *(q.numbers or ())) for v in row}

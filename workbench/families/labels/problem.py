@@ -34,6 +34,7 @@ from workbench.families.channel.losses import Integers
 from workbench.families.channel.problem import ChannelProblem
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.labels.request import MASSES, ROWS, LabelRequest, check_size
+from workbench.families.loss_scale import LossScale
 from workbench.families.outcome import translated_errors
 from workbench.families.pipeline import design
 from workbench.families.problem import Answer, Problem, Programs, Repaired, stated_certificate
@@ -83,6 +84,17 @@ class RandomizerProblem(Problem):
             record |= {"rows": "one for every bin", "bins": mechanism.bins()}
         loss = request.named_loss.name if labels.k * len(outputs) <= self.STATED else None
         return mechanism, stated_certificate(channel, request.claim, loss, (values, outputs), prior, record, rows), []
+
+    @property
+    def loss_scale(self) -> LossScale:
+        """That of the losses of labels: the floor is that of publishing each, the width about that of the best one."""
+        labels, loss = self.request.question, self.request.named_loss
+        x, prior = labels.values, labels.prior
+        floor = float(prior @ loss(x, x))
+        middles = (x @ prior, x[np.searchsorted(np.cumsum(prior), 0.5)])
+        constants = [float(prior @ loss(np.full(x.shape, x[np.abs(x - middle).argmin()]), x)) for middle in middles]
+        width = min((each - floor for each in constants if np.isfinite(each)), default=0.0)
+        return LossScale(Fraction(floor), max(width, 0.0))
 
     def loss(self, mechanism: Any) -> float:
         """The expected loss under the prior."""

@@ -13,9 +13,9 @@ from models.oracles.question import ROUNDING
 from models.requirements import RatioBound
 from solvers.search import bisect
 from solvers.solution import Solution
+from workbench.exact.numbers import round_up
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.modulo.request import ModuloRequest
-from workbench.families.oracle import meets
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import ratio_bounds
 from workbench.mechanisms.modulo import ModuloNoise, Shift
@@ -50,7 +50,7 @@ def known_bound(request: ModuloRequest) -> tuple[float, str] | None:
     """
     if request.minimise != "loss":
         return None
-    law = _proven(request, float(request.delta or 0)).lower
+    law = _proven(request, round_up(request.delta or Fraction(0))).lower  # which falls with delta
     if law is None:
         return None
     return law.value * (1 - ROUNDING), f"The bound is the closed form's: {law.name}. {law.proof}"
@@ -69,7 +69,7 @@ def oracle_verdict(request: ModuloRequest, solution: Solution, proven: bool) -> 
         if kind == "upper bound":
             return OracleVerdict.none("the extra constraints leave no closed form.")
         kind, proof = "lower bound", f"{proof} The extra constraints can only raise the error above it."
-    verdict = OracleVerdict.judge(solution.objective, law.name, law.value, kind, proof)
+    verdict = OracleVerdict.judge(solution.objective, law.name, law.value, kind, proof, scale=request.scale)
     return verdict if proven else verdict.stopped(solution.bound)
 
 
@@ -93,7 +93,7 @@ def _of_least_delta(request: ModuloRequest, solution: Solution, budget: float) -
 def is_closed(design: Design) -> bool:
     """Whether the bound proves that nothing costs less, certified where that was asked for."""
     certified = design.certificate is not None or not design.request.certified
-    return certified and design.bound is not None and meets(design.objective, design.bound)
+    return certified and design.bound is not None and design.scale.settles(design.objective, design.bound)
 
 
 def with_law(design: Design) -> Design:
@@ -105,7 +105,9 @@ def with_law(design: Design) -> Design:
     if oracle.value is None or oracle.kind is None or not is_closed(design):
         return design
     words, bound = design.words, design.bound
-    if bound is not None and not meets(design.claimed, bound):
+    if bound is not None and not design.scale.settles(design.claimed, bound):
         words += (f"The solver's own answer, {design.claimed:.9g}, is no optimum; what is certified is one.",)
-    better = OracleVerdict.judge(design.objective, str(oracle.name), oracle.value, oracle.kind, oracle.proof)
+    better = OracleVerdict.judge(
+        design.objective, str(oracle.name), oracle.value, oracle.kind, oracle.proof, scale=design.scale
+    )
     return replace(design, oracle=better, words=words)

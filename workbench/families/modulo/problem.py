@@ -25,6 +25,7 @@ from workbench.families.base import Values
 from workbench.families.convex_notion import solve_by_tangents
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.infeasible import refuse_infeasible
+from workbench.families.loss_scale import LossScale
 from workbench.families.modulo.infeasible import explanation
 from workbench.families.modulo.oracle_check import is_closed, known_bound, oracle_verdict, strongest_law, with_law
 from workbench.families.modulo.repair import (
@@ -67,7 +68,8 @@ class ModuloProblem(Problem):
     request: ModuloRequest
 
     def __init__(self, request: ModuloRequest, *, explains: bool = True) -> None:
-        super().__init__(request)
+        super().__init__(request.in_scale())
+        self.outer = request
         self._explains = explains
         self._deadline = Deadline(request.options.time_limit).times(_CERTIFIED_BY)
         self._proof: Certified | None = None  # of what is repaired
@@ -86,13 +88,13 @@ class ModuloProblem(Problem):
         why = partial(explanation, ModuloProblem, request, programs) if self._explains else str
         if solution.x is None:
             self._refuse(solution, why)
-        least = solution.objective
+        least, outer = solution.objective, self.outer
         if request.minimise != "delta":
             return Answer(self._noise(solution), solution.bound, solution)
         assert least is not None
         if request.delta is not None and Fraction(least) > request.delta * (1 + Fraction(1, 10**9)):
             raise Infeasible(
-                f"Loss {request.loss} at most {float(request.max_loss or 0):g} needs delta >= {least:.9g} at this "
+                f"Loss {outer.loss} at most {float(outer.max_loss or 0):g} needs delta >= {least:.9g} at this "
                 f"epsilon. Got delta = {float(request.delta):g}.{why()}"
             )
         return Answer(self._noise(solution), solution.bound, solution, claimed=least)
@@ -105,7 +107,7 @@ class ModuloProblem(Problem):
         """Raise what an answer without a point means."""
         request, answer = self.request, f"{self.request.solver} says {solution.raw_status!r}"
         if solution.termination is Termination.INFEASIBLE:
-            most = request.max_loss
+            most = self.outer.max_loss
             wish = "the extra constraints" if most is None else f"max_loss {float(most):g} and the constraints"
             what = None if request.constraints is None and most is None else f"noise meets the request with {wish}"
             refuse_infeasible(solution, answer, what, "uniform noise is private", why)
@@ -172,7 +174,7 @@ class ModuloProblem(Problem):
                     f"The least delta that could be certified exceeds the limit {limit:g} by {excess:.3g}."
                 )
         except NotCertified as error:
-            if is_proven(solution):
+            if is_proven(solution, self.loss_scale):
                 raise
             return answer.mechanism, None, [f"The incumbent is not certified. {error}"]
         self._proof = proof
@@ -196,7 +198,7 @@ class ModuloProblem(Problem):
         audited: Privacy | None = None,
     ) -> Certificate:
         """The certificate of a mechanism, with what it says of how that was found."""
-        request, solution, limit = self.request, answer.solution, self.request.loss_limit
+        request, solution, limit = self.outer, answer.solution, self.outer.loss_limit
         assert solution is not None
         stated = None
         if request.minimise == "loss" and request.losses.ndim == 1:  # it can be recomputed from the file
@@ -218,7 +220,7 @@ class ModuloProblem(Problem):
 
     def loss(self, mechanism: AdditiveNoise) -> Fraction:
         """What a mechanism costs, exactly."""
-        return exact_loss(mechanism, self.request.losses)
+        return exact_loss(mechanism, self.outer.losses)
 
     def least_delta(self, answer: Answer, privacy: Privacy) -> Fraction:
         """The solver's claim."""
@@ -226,9 +228,9 @@ class ModuloProblem(Problem):
         return Fraction(repr(min(1.0, max(0.0, answer.claimed))))
 
     @property
-    def largest_loss(self) -> float:
-        """The largest loss of a noise value."""
-        return float(self.request.losses.max())
+    def loss_scale(self) -> LossScale:
+        """That of the losses of noise values."""
+        return self.request.scale
 
     def words(self) -> list[str]:
         """What a reader must know of relation and loss."""
@@ -251,7 +253,7 @@ class ModuloProblem(Problem):
         assert solution is not None
         if request.cut:
             return super().oracle(answer)
-        return oracle_verdict(request, solution, why_unproven(solution) is None)
+        return oracle_verdict(request, solution, why_unproven(solution, self.loss_scale) is None)
 
     def proven(self, reached: Design) -> Design:
         """The design, where the solver, the exact program or a closed form proves it. Raises NotProven, with it."""
@@ -259,14 +261,17 @@ class ModuloProblem(Problem):
             return super().proven(reached)
         solution, proof = reached.solution, self._proof
         assert solution is not None
-        unproven, words = why_unproven(solution), [*reached.words, *self._proof_words(reached, solution)]
+        unproven, words = (
+            why_unproven(solution, self.loss_scale),
+            [*reached.words, *self._proof_words(reached, solution)],
+        )
         design = replace(reached, words=tuple(words))
         if reached.certificate is not None and proof is not None:
             optimum = None if proof.optimum is None else float(proof.optimum)
             bound = reached.certificate.record["bound"]
             details = {**reached.details, "bound": None if bound is None else Fraction(bound)}
             design = replace(design, bound=bound, route=proof.route, optimum=optimum, details=details)
-        if is_proven(solution):
+        if is_proven(solution, self.loss_scale):
             return design
         design = with_law(design)
         if solution.termination is Termination.OPTIMAL and is_closed(design):
@@ -286,12 +291,15 @@ class ModuloProblem(Problem):
             words += _wrapping(reached.mechanism, reached.objective)
         if solution.termination is Termination.GAP_LIMIT:
             words.append(f"Stopped within the allowed gap: the optimum lies between {bound:.9g} and {objective:.9g}.")
-        if why_unproven(solution) is not None:
+        if why_unproven(solution, self.loss_scale) is not None:
             return words
-        if bound is not None and objective - max(0.0, bound) > _SHARP * objective:
+        if (
+            bound is not None
+            and (self.loss_scale.gap(objective, max(float(self.loss_scale.floor), bound)) or 0) > _SHARP
+        ):
             words.append(
                 "Proven in absolute terms, not relative to so small a number: the optimum lies between "
-                f"{max(0.0, bound):.9g} and {objective:.9g}."
+                f"{max(float(self.loss_scale.floor), bound):.9g} and {objective:.9g}."
             )
         if reached.oracle.agrees is False:
             words.append(f"The solver's answer DISAGREES with the closed form ({reached.oracle.name}).")
@@ -327,13 +335,13 @@ class ModuloSession(ProblemSession):
         }
         if request.check == "none" and solution.termination is Termination.OPTIMAL:
             return row
-        proven = is_proven(solution)
+        proven = is_proven(solution, request.scale)
         assert solution.residuals is not None
         return row | {
             "status": str(solution.termination) if proven else "not_proven",
-            "failure": None if proven else why_unproven(solution),
+            "failure": None if proven else why_unproven(solution, request.scale),
             "bound": solution.bound,
-            "gap": solution.gap,
+            "gap": request.scale.gap(solution.objective, solution.bound),
             "residual": solution.residuals.worst,
         }
 

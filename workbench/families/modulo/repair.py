@@ -32,8 +32,8 @@ from solvers.search import Deadline
 from solvers.solution import PointStatus, Rest, Solution, Termination
 from workbench.errors import NotCertified
 from workbench.exact.numbers import exp_bounds, round_down, round_up
+from workbench.families.loss_scale import LossScale
 from workbench.families.modulo.request import ModuloRequest
-from workbench.families.oracle import meets
 from workbench.families.outcome import translated_errors
 from workbench.families.user_constraints import TOLERATED, residual
 from workbench.mechanisms.additive import AdditiveNoise
@@ -195,12 +195,16 @@ def _solve_exactly(
     Raises NotCertified, also when there is no time.
     """
     with translated_errors():
+        same, cost, shift = solution.program is program, program.cost, Fraction(program.shift)
+        program = replace(program, template=replace(program.template, c=program.template.c * cost))
         relaxed = None if request.bounds.mass else _exact_program(request, program, relaxed=True)
-        basis = solution.basis if solution.program is program and solution.solver == "highs" else None
+        basis = solution.basis if same and solution.solver == "highs" else None
         held = None if basis is None else _lifted(request, program.shape, solution["f"], basis)
-        return solve_rational(
+        point = solve_rational(
             _exact_program(request, program), relaxed=relaxed, time_limit=time_limit, basis=basis, held=held
         )
+    bound = None if point.bound is None else point.bound / Fraction(cost) + shift
+    return replace(point, bound=bound, objective=point.objective / Fraction(cost) + shift)
 
 
 def _lifted(request: ModuloRequest, shape: Ints, f: Vector, basis: Any) -> tuple[Flags, Flags] | None:
@@ -228,23 +232,23 @@ def _lifted(request: ModuloRequest, shape: Ints, f: Vector, basis: Any) -> tuple
     return low, high
 
 
-def is_proven(solution: Solution) -> bool:
+def is_proven(solution: Solution, scale: LossScale) -> bool:
     """Whether the answer is an optimum, or within the allowed gap of one."""
-    return why_unproven(solution) is None or solution.termination is Termination.GAP_LIMIT
+    return why_unproven(solution, scale) is None or solution.termination is Termination.GAP_LIMIT
 
 
-def why_unproven(solution: Solution) -> str | None:
+def why_unproven(solution: Solution, scale: LossScale) -> str | None:
     """Why the answer is not a proven optimum; None when it is.
 
-    A solver's word alone is not enough: where a bound is known, objective and bound must agree to 1e-6 relative
-    (or 2e-9 absolute), whatever the solver's own tolerances call optimal.
+    A solver's word alone is not enough: where a bound is known, objective and bound must agree as the scale of the
+    losses says, whatever the solver's own tolerances call optimal.
     """
     if solution.termination is not Termination.OPTIMAL:
         limit = LIMITS.get(solution.termination, f"its status {solution.termination}")
         return f"stopped at {limit} before proving an optimum"
     objective, bound = solution.objective, solution.bound
     assert objective is not None
-    return None if bound is None or meets(objective, bound) else "says optimal, but its bound does not prove it"
+    return None if bound is None or scale.settles(objective, bound) else "says optimal, but its bound does not prove it"
 
 
 def worth_refining(request: ModuloRequest, solution: Solution) -> bool:
@@ -256,7 +260,7 @@ def worth_refining(request: ModuloRequest, solution: Solution) -> bool:
     if request.bounds.mass or request.question.order * len(request.budgets) > CELLS:
         return False
     if solution.termination is Termination.OPTIMAL:
-        return why_unproven(solution) is not None
+        return why_unproven(solution, request.scale) is not None
     return solution.termination in DEFEATED and solution.ray is None
 
 
@@ -277,7 +281,7 @@ def refined(request: ModuloRequest, solution: Solution, time_limit: float | None
         dual=PointStatus.NONE,
         x=np.array([float(v) for v in exact.x]),
         rest=Rest(),
-        native_bound=round_down(exact.bound),
+        native_bound=round_down(exact.bound - Fraction(solution.program.shift)),
         seconds=solution.seconds + clock.elapsed,
         raw_status="Optimal, refined",
         notes=(*solution.notes, word),
@@ -361,7 +365,7 @@ def cheapest_repair(request: ModuloRequest, raw: AdditiveNoise, bound: Fraction 
             values = [*map(Fraction, raised(question, weights, dict.fromkeys(question.differences, most), None))]
         if candidates.attempt(partial(repair_noise, question, values, request.claim)) and bound is not None:
             loss = float(candidates.order(candidates.mechanisms[-1]))
-            if loss - bound <= _NEAR * loss:
+            if request.scale.proves(loss, bound, _NEAR):
                 break
     cheapest: AdditiveNoise = candidates.best.mechanism
     return cheapest
@@ -375,6 +379,6 @@ def missed_words(request: ModuloRequest, proof: Certified, solution: Solution) -
     elif proof.residual:
         what = "its max_loss" if request.constraints is None else "the extra constraints or its max_loss"
         words.append(f"The certified mechanism misses {what} by {round_up(proof.residual):.3g}, exactly.")
-    if claimed is not None and objective - claimed > 1e-9 * max(1.0, abs(claimed)):
+    if claimed is not None and not request.scale.proves(objective, claimed, 1e-9):
         words.append(f"The solver claims {claimed:.12g}, which rests on its tolerances; certified is {objective:.12g}.")
     return words

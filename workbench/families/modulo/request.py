@@ -21,6 +21,7 @@ from workbench.errors import Infeasible, InvalidRequest, must
 from workbench.exact.numbers import ZERO, Rationals, Real, exact, nearest_float
 from workbench.exact.objects import Record, Values
 from workbench.families.budget import BudgetRequest, completed
+from workbench.families.loss_scale import LossScale
 from workbench.families.option import within
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds
@@ -76,6 +77,11 @@ class ModuloRequest(BudgetRequest):
         with translated_errors():
             return _losses(self.loss, self.question.sizes, self.prior)
 
+    @cached_property
+    def scale(self) -> LossScale:
+        """That of the losses, None of a δ that is minimised."""
+        return _scale(self.losses) if self.minimise == "loss" else LossScale()
+
     @property
     def loss_name(self) -> str:
         """The name of the loss."""
@@ -119,6 +125,18 @@ class ModuloRequest(BudgetRequest):
         if most is not None and uniform <= most and self.constraints is None:
             need = f"less than {float(uniform):.9g}, what uniform noise costs (any epsilon is enough)"
             must("max_loss", need, f"{float(most):g}")
+
+    def in_scale(self) -> ModuloRequest:
+        """The same request for the least δ with losses of one's own, and their limit, in their unit."""
+        if self.minimise != "delta" or not isinstance(self.loss, OwnLosses):
+            return self
+        unit, shift = _unit_and_shift(self.losses)
+        if unit == 1 and not shift:
+            return self
+        values = (self.losses - shift) / unit
+        losses = OwnLosses.of(f"{self.loss} in its unit", [*map(Fraction, values.tolist())], values)
+        assert self.max_loss is not None
+        return replace(self, loss=losses, max_loss=(self.max_loss - Fraction(shift)) / Fraction(unit))
 
     # The model.
 
@@ -184,7 +202,27 @@ def _model(
 ) -> ModuloModel:
     """The compiled model of what is no parameter of a request (loss: with its prior); slower than most solves."""
     losses = _losses(loss[0], sizes, loss[1])
-    return ModuloModel(sizes, shifts, kind, losses, minimise, positive, groups, constraints)
+    model = ModuloModel(sizes, shifts, kind, losses, minimise, positive, groups, constraints)
+    if minimise != "loss" or losses.ndim > 1:
+        return model
+    unit, shift = _unit_and_shift(losses)
+    return replace(model, unit=unit, shift=shift)
+
+
+def _unit_and_shift(losses: Vector) -> tuple[float, float]:
+    """(the unit of losses (N,) in programs, the least of them, or 0 where the differences are no doubles)."""
+    least = float(losses.min())
+    moved = [Fraction(value) - Fraction(least) == Fraction(value - least) for value in losses.tolist()]
+    return _scale(losses).unit, least if all(moved) else 0.0
+
+
+def _scale(losses: Vector) -> LossScale:
+    """The scale of losses (N,) or (answers, N): from the best single noise value to uniform noise."""
+    if losses.ndim > 1:
+        floor, width = losses.min(axis=1).max(), losses.mean(axis=1).max()
+    else:
+        floor, width = losses.min(), losses.mean()
+    return LossScale(Fraction(float(floor)), float(width - floor))
 
 
 def request(question: ModuloNoise, values: Record) -> ModuloRequest:

@@ -40,6 +40,7 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO
 from workbench.exact.objects import FloatPair, Record
 from workbench.families.convex_notion import ClaimedBounds
+from workbench.families.loss_scale import LossScale
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 from workbench.privacy.claim import Claim
@@ -57,6 +58,7 @@ _LARGEST, _COLUMNS = 20_000_000, 6_000  # bounds times shifts times noise values
 _AUDITED = 6_000  # shifts times outcomes of a notion whose audit takes logarithms of each
 _WINDOWS, _MET = 12, 3  # of the integers; of one value, after which digits are what is missing
 _TAIL, _WIDEST = 12.0, 6.0  # losses of pure noise after which a first window ends; ε of a budget
+_SAMPLED, _LEAST_EPSILON = 1000, 1e-3  # Noise values of a side, and the least ε, of which a unit is estimated.
 _BITS = 64  # of a mass
 _GRIDS, _FINEST = (1, 2, 4, 8, 16, 32), 192  # cells of a sensitivity, at first; at most
 _WIDE = 32  # sensitivity on the integers from which windows begin smaller
@@ -196,6 +198,15 @@ class LinePrograms:
         """The answer of a program without a guess."""
         return self._counted(line.solve(precision=1e-12, deadline=self.deadline, solver=self.request.solver))
 
+    def unit(self, within: Within, d: int) -> Fraction:
+        """The unit of the losses in programs of integer noise, near the mean loss of geometric noise of a budget."""
+        far = d * math.ceil(_TAIL / max(within.epsilon, _LEAST_EPSILON))
+        eta = range(-far, far + 1, max(1, far // _SAMPLED))
+        masses = np.exp(-within.epsilon * np.abs(eta) / d)
+        means = [float(np.array([*map(float, map(each.at, eta))]) @ masses) for each in self.request.line_losses]
+        width = max(means) / float(masses.sum()) - float(self.request.scale.floor)
+        return Fraction(LossScale(ZERO, width if width > 0 else self.request.scale.width).unit)
+
     def _counted(self, answer: Answer) -> Answer:
         self.count, self.rounds = self.count + 1, self.rounds + answer.rounds
         self.version = answer.version or self.version
@@ -230,7 +241,8 @@ def _integers(
     known: AdditiveIntegerNoise | None,
 ) -> Found:
     request, within, d = programs.request, programs.within, question.sensitivity
-    gap, losses = Fraction(request.target / 10), [each.at for each in request.line_losses]
+    gap, losses = request.target / 10, [each.at for each in request.line_losses]
+    unit, proves = programs.unit(within, d), request.scale.proves
     folded = all(each.even for each in request.line_losses)
     within.check(d)
     size, bound, met = within.window(d, reals=False), ZERO, 0
@@ -240,17 +252,19 @@ def _integers(
     if known is not None and best is not None:  # a window to where the loss ends may be all that is needed
         least = min(size, d + max(each.span for each in request.line_losses))
         if not programs.deadline.passed:
-            bound = programs.solve(LineProgram(d, least, losses, within.bounds, folded), None, 1.0, 1e-12).bound
-        if best[0] - bound <= gap * best[0]:
+            bound = programs.solve(
+                LineProgram(d, least, losses, within.bounds, folded, unit=unit), None, 1.0, 1e-12
+            ).bound
+        if proves(best[0], bound, gap):
             return Found(known, bound, programs.work)
     for _ in range(_WINDOWS):
         try:
-            answer = programs.solve(LineProgram(d, size, losses, within.bounds, folded), near, 1.0, 1e-12)
+            answer = programs.solve(LineProgram(d, size, losses, within.bounds, folded, unit=unit), near, 1.0, 1e-12)
             bound, near, value_below = max(bound, answer.bound), answer.masses, Fraction(answer.value)
-            if best is not None and best[0] - bound <= gap * best[0]:
+            if best is not None and proves(best[0], bound, gap):
                 break
             if within.ends and answer.beyond:  # no dearer there, but no mechanism
-                ended = LineProgram(d, size, losses, within.bounds, folded, open=False)
+                ended = LineProgram(d, size, losses, within.bounds, folded, open=False, unit=unit)
                 answer = programs.solve(ended, near, 1.0, 1e-12)
         except SolverError:
             if best is None or not programs.deadline.passed:
@@ -260,9 +274,10 @@ def _integers(
         value = loss(mechanism)
         if best is None or value < best[0]:
             best = value, mechanism
-        met += value - value_below <= gap * value and value_below - bound <= Fraction(1, 1000) * value
+        met += proves(value, value_below, gap) and proves(value_below, bound, 1e-3)
         size = math.ceil(1.4 * size)
-        if best[0] - bound <= gap * best[0] or met == _MET or programs.deadline.passed or not within.fits(d, size):
+        enough = proves(best[0], bound, gap) or met == _MET
+        if enough or programs.deadline.passed or not within.fits(d, size):
             break
     assert best is not None
     return Found(best[1], bound, programs.work)

@@ -10,6 +10,7 @@ import math
 from bisect import bisect_right
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from models.oracles import line_noise
@@ -21,6 +22,7 @@ from workbench.exact.numbers import ONE, ZERO, exp_interval, round_down
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Session
 from workbench.families.design import Design, OracleVerdict
+from workbench.families.loss_scale import LossScale
 from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within, bracket
 from workbench.families.noise.pure import pure_bracket, told_at_times
 from workbench.families.noise.repair import repaired
@@ -49,7 +51,7 @@ def is_open(design: Design) -> bool:
         return False
     if design.request.minimise != "loss":
         return bool(design.objective - design.bound > 1e-6 * design.objective)
-    return bool(design.objective - design.bound > max(design.request.target, 1e-8) * design.objective)
+    return not design.scale.settles(design.objective, design.bound, max(design.request.target, 1e-8))
 
 
 def pure_cells(question: RealNoise, epsilon: Fraction, name: str, given: int | None = None) -> AdditiveRealNoise:
@@ -249,6 +251,11 @@ class NoiseProblem(Problem):
         """Exact."""
         return exact_loss(mechanism, self.request)
 
+    @property
+    def loss_scale(self) -> LossScale:
+        """That of the losses of noise."""
+        return self.request.scale
+
     def audited(self, mechanism: Any) -> Privacy:
         """That of clamped noise where it ends."""
         self._check_size(mechanism)
@@ -258,7 +265,9 @@ class NoiseProblem(Problem):
         """The design, within the gap that was asked for, or where nothing larger is stated. Raises NotProven."""
         request, loss, bound = self.request, reached.objective, reached.bound
         reached = replace(reached, oracle=self.verdict(loss), raw=None)
-        if bound is not None and loss < bound * (1 - max(request.target, 1e-6)):  # a raw answer, stopped
+        if bound is not None and not self.loss_scale.proves(
+            bound, loss, max(request.target, 1e-6)
+        ):  # a raw answer, stopped
             raise NotProven(
                 f"The search stopped before its noise was private: it costs {loss:.9g}, less than any that is, "
                 f"{bound:.9g}. Without certify=False it is made private first.",
@@ -279,6 +288,7 @@ class NoiseProblem(Problem):
 
     def verdict(self, objective: float) -> OracleVerdict:
         """What closed forms say of a loss."""
+        judge = partial(OracleVerdict.judge, scale=self.loss_scale)
         request, question, name = self.request, self.request.question, self.request.loss_name
         if request.worst:
             return OracleVerdict.none("no closed form is known for the worst answer.")
@@ -296,19 +306,20 @@ class NoiseProblem(Problem):
         if not request.reals:
             ratio = inverse_exponential(request.epsilon)
             value = float(line_noise.staircase_integers(ratio, question.sensitivity, name)[0])
-            return OracleVerdict.judge(objective, "staircase on the integers", value, kind, pure)
+            return judge(objective, "staircase on the integers", value, kind, pure)
         if not delta:
             value = line_noise.staircase_reals(epsilon, spread, name)
             kind = kind if request.steps is None else "lower bound"  # the optimum is over all cells
-            return OracleVerdict.judge(objective, "staircase", value, kind, pure, slack)
+            return judge(objective, "staircase", value, kind, pure, slack)
         value = line_noise.truncated_laplace(epsilon, delta, spread, name)
         words = "It is private (Geng et al. 2020)."
-        return OracleVerdict.judge(objective, "truncated Laplace", value, kind, words, slack)
+        return judge(objective, "truncated Laplace", value, kind, words, slack)
 
     def _canonical(self, objective: float) -> OracleVerdict | None:
         """Of noise on the integers under a trade-off function with D = 1, or Rényi DP and zCDP; None where none
         applies."""
         request, values = self.request, self.claim.values
+        judge = partial(OracleVerdict.judge, scale=self.loss_scale)
         if request.reals or not request.line_losses[0].even:
             return None
 
@@ -320,18 +331,18 @@ class NoiseProblem(Problem):
         sticks = () if request.tailed and not request.cut else self.claim.requirements(())
         if sticks and d == 1 and min(stick.delta for stick in sticks) < 1:
             value = canonical_loss([(float(stick.epsilon), float(stick.delta)) for stick in sticks], loss)
-            return OracleVerdict.judge(objective, "canonical discrete noise", value, "optimum", proof, slack)
+            return judge(objective, "canonical discrete noise", value, "optimum", proof, slack)
         if (mu := self.claim.notion.gaussian_mu(values)) is not None:
             value = rounded_gaussian(float(mu) / d, loss)
             kind = "optimum" if d == 1 else "upper bound"
             proof = proof if d == 1 else "Rounding a Gaussian is post-processing."
-            return OracleVerdict.judge(objective, "rounded Gaussian", value, kind, proof, slack)
+            return judge(objective, "rounded Gaussian", value, kind, proof, slack)
         variance = self.claim.notion.gaussian_variance(values)
         if variance is None:
             return None
         value, proof = discrete_gaussian(d * d * float(variance), loss), "Canonne, Kamath and Steinke 2020"
         proof = f"It is within the budget ({proof})."
-        return OracleVerdict.judge(objective, "discrete Gaussian", value, "upper bound", proof, slack)
+        return judge(objective, "discrete Gaussian", value, "upper bound", proof, slack)
 
 
 class NoiseSession(ProblemSession):

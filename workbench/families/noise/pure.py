@@ -46,7 +46,8 @@ def pure_bracket(programs: LinePrograms, loss: Loss) -> Found:
     assert isinstance(question, IntegerNoise)
     d, within = question.sensitivity, Within(Claim(request.notion, epsilon, ZERO))
     less = exp_interval(-epsilon, _BITS)[0]
-    folded, gap = all(each.even for each in losses), Fraction(request.target / 10)
+    folded, gap, proves = all(each.even for each in losses), request.target / 10, request.scale.proves
+    unit = programs.unit(within, d)
     size, bound = d + max(each.span for each in losses), ZERO
     best = None
     sloped = any(any(each.slopes) for each in losses)
@@ -57,7 +58,7 @@ def pure_bracket(programs: LinePrograms, loss: Loss) -> Found:
             fewer = f"at most {_COLUMNS} noise values in a program"
             must("the question", fewer, f"{2 * (size + d)}, for answers and sensitivity")
         beyond = [each.least_beyond(size + d, d, less) for each in losses]
-        line = LineProgram(d, size, [each.at for each in losses], within.bounds, folded, beyond=beyond)
+        line = LineProgram(d, size, [each.at for each in losses], within.bounds, folded, beyond=beyond, unit=unit)
         answer = programs.answer(line)
         bound = max(bound, answer.bound)
         for mechanism in laws_of(answer, question, epsilon):
@@ -65,7 +66,7 @@ def pure_bracket(programs: LinePrograms, loss: Loss) -> Found:
             if best is None or value < best[0]:
                 best = value, mechanism
         size = math.ceil(_GROWN * size)
-        if best is None or best[0] - bound <= gap * best[0] or programs.deadline.passed or 2 * (size + d) > _COLUMNS:
+        if best is None or proves(best[0], bound, gap) or programs.deadline.passed or 2 * (size + d) > _COLUMNS:
             break
         if sloped and size > _UNENDED:
             break

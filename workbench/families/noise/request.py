@@ -18,6 +18,7 @@ from solvers.backend import backend
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ONE, ZERO, Rationals
 from workbench.families.budget import BudgetRequest
+from workbench.families.loss_scale import LossScale
 from workbench.families.option import spell, within
 from workbench.families.outcome import translated_errors
 from workbench.mechanisms.integer_noise import IntegerNoise, UnboundedNoise
@@ -219,6 +220,22 @@ class NoiseRequest(BudgetRequest):
                 pairs = zip(each[:half], each[::-1], strict=False)
                 each = [tuple((a + b) / 2 for a, b in zip(first, last, strict=True)) for first, last in pairs]
             return tuple(LineLoss(self.loss_name, 0, table, falls=True) for table in each)
+
+    @cached_property
+    def scale(self) -> LossScale:
+        """That of the losses: the floor is what the best single noise value costs, the width what a noise of one
+        sensitivity costs more, or, where that is nothing, the dearest one."""
+        if self.reals:
+            return LossScale(ZERO, float(self.question.sensitivity) ** POWERS[self.loss_name])
+        d, floors, widths = self.question.sensitivity, list[Fraction](), list[Fraction]()
+        for each in self.line_losses:
+            near = each.table or (ZERO,)
+            floors.append(min(near))
+            widths.append(max(each.at(d), each.at(-d)))
+        floor = max(floors)
+        dearest = max((max(each.table) for each in self.line_losses if each.table), default=ZERO)
+        width = next((top - floor for top in (max(widths), dearest) if top > floor), ZERO)
+        return LossScale(floor, float(width))
 
     def _unclamped(self) -> LineLoss:
         """Of noise that is not clamped."""

@@ -16,6 +16,7 @@ from dataclasses import replace
 from models.quantizer import smallest_epsilon, smallest_reach, usual_reach
 from workbench.errors import Infeasible, NotProven
 from workbench.families.design import Design, OracleVerdict
+from workbench.families.loss_scale import LossScale
 from workbench.families.outcome import translated_errors
 from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.families.quantizer.certify import SMALL, audited, certified_quantizer
@@ -52,6 +53,11 @@ class QuantizerProblem(Problem):
         self.reach = math.inf if request.method == "mvu" else usual_reach(self.law.budget)
         if request.reach is not None:
             self.reach = float(request.reach / question.c)
+
+    @property
+    def loss_scale(self) -> LossScale:
+        """That of a loss of the half width of the inputs."""
+        return LossScale(width=float(self.scale))
 
     def answered(self, programs: Programs | None, start: str) -> Answer:
         """By its method. Raises Infeasible (with the smallest feasible ε), SolverUnavailable, LicenceLimit,

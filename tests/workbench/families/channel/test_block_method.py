@@ -51,8 +51,9 @@ def agree(seed: int) -> None:
     question, options = asked(seed)
     ours = wb.design(question, method="block", **options)
     other = wb.design(question, method="program", **options)
-    assert ours.solution is not None
-    assert ours.solution.solver == "block"
+    if needs_no_program := ours.solution is None:  # one output for all costs no more than without privacy
+        assert ours.objective == ours.bound
+    assert needs_no_program or ours.solution.solver == "block"
     assert ours.certificate is not None
     assert ours.bound is not None
     assert abs(ours.objective - other.objective) <= 1e-8

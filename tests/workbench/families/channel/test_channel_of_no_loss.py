@@ -49,7 +49,7 @@ def test_a_small_optimum_is_not_taken_for_nothing(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(ChannelProblem, "answered", with_low_bound)
     with pytest.raises(NotProven, match=r"no more than that the optimum lies between .* and ") as caught:
-        wb.design(question(1), notion="renyi", loss="squared", **BUDGETS["renyi"])
+        wb.design(wb.FiniteQuery(range(2), max_shift=1), notion="renyi", loss="squared", **BUDGETS["renyi"])
     assert caught.value.incumbent - caught.value.bound == pytest.approx(0.01)
 
 
