@@ -232,4 +232,4 @@ def of_reals(query: Query, rows: list[Row], candidates: Sequence[Candidate], mec
     yield from _below(rows, best)
     output, constant = map(float, query.range.constant(str(query.loss)))
     if best["objective"] > constant:
-        yield f"Publishing {output:g} whatever the answer costs {constant:.9g}: one answer tells less than that here."
+        yield f"Publishing {output:g} whatever the answer is costs {constant:.9g}, less than every row of the table."

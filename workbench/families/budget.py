@@ -29,7 +29,7 @@ def refuse(name: str, measured: str, got: Any) -> NoReturn:
     must(name, f"left out when notion is {measured}{remark}", got)
 
 
-_PARAMETERS = ("epsilon", "alpha", "rho", "mu", "curve", "tradeoff")  # of notions of several convex bounds
+PARAMETERS = ("epsilon", "alpha", "rho", "mu", "curve", "tradeoff")  # of notions of several convex bounds
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,7 +68,7 @@ class BudgetRequest(Request):
     @property
     def convex_claim(self) -> Claim:
         """What a mechanism is audited for under a notion of several bounds."""
-        return Claim(self.notion, **notion(self.notion).budget({name: getattr(self, name) for name in _PARAMETERS}))
+        return Claim(self.notion, **notion(self.notion).budget({name: getattr(self, name) for name in PARAMETERS}))
 
     @cached_property
     def claim(self) -> Claim:
@@ -97,7 +97,7 @@ class BudgetRequest(Request):
 
     def check_one_bound(self) -> None:
         """Check the budget, and what is minimised, of a notion of one bound on ratios. Raises InvalidRequest."""
-        self.left_out(dict.fromkeys(_PARAMETERS[1:]))
+        self.left_out(dict.fromkeys(PARAMETERS[1:]))
         measure, minimise, most = notion(self.notion), self.minimise, self.max_loss
         if self.epsilon is None:
             raise InvalidRequest("epsilon must be given. Got none.")

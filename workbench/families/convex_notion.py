@@ -7,6 +7,7 @@ the optimum. What is claimed is never the solver's answer: the caller repairs it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,19 +17,23 @@ from solvers.arrays import Ints, Vector
 from solvers.backend import backend, solve
 from solvers.errors import BackendUnavailable, SolverError
 from solvers.program import Program
-from solvers.search import Deadline
+from solvers.search import Deadline, bisect
 from solvers.solution import Solution, Termination
 from workbench.errors import NotProven, must
+from workbench.exact.distribution import Distribution
 from workbench.families.infeasible import no_point
 from workbench.families.outcome import translated_errors
 from workbench.families.requirements import in_numbers
 from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
+from workbench.privacy.notions.laws import Laws
 
 if TYPE_CHECKING:
     from models.convex_interior import Levels
     from models.tangent_program import Comparisons
 
+_WIDEST = 6.0  # ε up to which randomized response is tried for a budget.
+PATIENCE = 60.0  # After so many seconds the tangents end where the request has no time limit.
 _EXCESS = 1e-9  # over a limit, relative, that is left to the repair
 
 Label = Ints
@@ -56,6 +61,28 @@ class ClaimedBounds:
         return new
 
 
+def pure_within(claim: Claim) -> float:
+    """About the largest ε whose pure DP implies a claim, from below: that of randomized response, on which every notion
+    that survives post-processing is decided for all pairs of a pure ratio. Raises InvalidRequest where it is tiny."""
+    values = claim.at(())
+
+    def too_much(epsilon: float) -> bool:
+        heavy = max(1, round(math.exp(epsilon) * (1 << 40)))
+        laws = Laws(Distribution([heavy, 1 << 40]), Distribution([1 << 40, heavy]))
+        try:
+            return not claim.notion.meets(claim.notion.measure(laws, values), values)
+        except NotProven:
+            return True
+
+    high = next((e for e in (1e-4 * 2**k for k in range(19)) if too_much(e)), 40.0)
+    low, _ = bisect(too_much, 0.0 if high == 1e-4 else high / 2, high, turns=12)
+    if low > _WIDEST:
+        must("the budget", f"missed by randomized response at epsilon = {_WIDEST:g}", "a larger one")
+    if low < 1e-4:
+        must("the budget", "met by randomized response at epsilon = 1e-4", "a smaller one")
+    return low
+
+
 def solve_by_tangents(
     request: Any, label: Label, base: Program, compared: Comparisons
 ) -> tuple[Solution, float | None]:
@@ -67,6 +94,7 @@ def solve_by_tangents(
     from models.tangent_program import TangentProgram  # slow to import
 
     options, solver = request.options, request.solver
+    deadline = Deadline(PATIENCE if options.time_limit is None else options.time_limit)
     with translated_errors():
         if not base.is_mip and not backend(solver).capabilities().duals:
             must("solver", f"one that gives dual values under {request.notion}", solver)
@@ -74,12 +102,15 @@ def solve_by_tangents(
         plain = replace(options, time_limit=None)
         live = TangentProgram(base, compared, stated.bounds, solver, levels=stated.levels, options=plain)
         try:
-            live.solve(stated.more, _EXCESS, Deadline(options.time_limit))
+            live.solve(stated.more, _EXCESS, deadline)
             known = live.solution()
             return known, known.bound
         except BackendUnavailable:
             raise
         except SolverError:
+            if deadline.passed:
+                words = "The search stopped at its time limit, before it had a mechanism."
+                raise NotProven(words) from None
             solution = solve(live.master.program, solver=solver, options=options)
     if solution.x is None or solution.termination is Termination.INTERRUPTED:
         no_point(solution, "mechanism meets the request", "")

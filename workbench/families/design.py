@@ -56,7 +56,9 @@ class Reports(ABC):
         """How the search stopped; of many runs nothing better was found."""
         if design.request.runs > 1:
             return "found"
-        return "optimal" if design.solution is None else str(design.solution.termination)
+        if design.solution is None:
+            return "stopped" if design.details.get("stopped") else "optimal"
+        return str(design.solution.termination)
 
     def unit(self, request: Any) -> float:
         """What a loss of 1 in the solver's program is in the units of the answers."""

@@ -12,8 +12,9 @@ not enough either. The same holds of δ at a fixed ε.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
@@ -21,16 +22,23 @@ from typing import Any
 
 from solvers.search import Chords, bisect
 from solvers.solution import Start, Termination
-from workbench.errors import Infeasible, InvalidRequest, NotProven, WorkbenchError
+from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven, WorkbenchError
 from workbench.exact.numbers import ONE, ZERO, round_down
 from workbench.exact.time_limit import OutOfTime
 from workbench.families.base import Request, Session, Values
 from workbench.families.convex_notion import meets
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.infeasible import SECONDS, least_words
-from workbench.families.problem import Answer, Problem, Programs
+from workbench.families.problem import (
+    PRIVATE_WITHOUT_DELTA,
+    Answer,
+    Problem,
+    Programs,
+    ProgramTooLarge,
+)
 from workbench.privacy.claim import Claim
 
+_TINY_DELTA = Fraction(1, 10**8)  # Up to this δ the optimum at δ = 0 is always tried beside the program's.
 _CLOSE = 1e-10  # relative, of the ends
 _STEP = 4e-7  # relative, from where a loss and its bound lie on both sides of the budget
 _TURNS = 80
@@ -40,8 +48,85 @@ _LARGEST = 20  # ε that is tried where none is enough
 
 
 def design(problem: Problem, programs: Programs | None = None, start: str = "cold") -> Design:
-    """Solve, repair, audit, bound, judge. Raises InvalidRequest, Infeasible, NotProven, NotCertified,
-    SolverUnavailable."""
+    """Solve, repair, audit, bound, judge; take the optimum at δ = 0 or a constant where that costs less.
+
+    Raises InvalidRequest, Infeasible, NotProven, NotCertified, SolverUnavailable.
+    """
+    failure: WorkbenchError | None = None
+    reached: Design | None = None
+    try:
+        reached = _solved(problem, programs, start)
+    except (NotCertified, NotProven, ProgramTooLarge, MemoryError) as error:
+        if not problem.request.certified or getattr(error, "interrupted", False):
+            raise
+        if isinstance(error, MemoryError):
+            error = NotProven("The program needs more memory than there is.")
+        failure, reached = error, getattr(error, "design", None)
+    known = _known_private(problem, reached, failure) if problem.request.certified else None
+    if known is None:
+        if failure is not None:
+            raise failure
+        assert reached is not None
+        return reached
+    bounds = [each.bound for each in (known, reached, failure) if getattr(each, "bound", None) is not None]
+    bound = max(bounds, default=None)
+    solution = None if reached is None else reached.solution
+    known = replace(known, bound=bound, solution=solution, details={**known.details, "bound": bound})
+    if failure is None:
+        return known
+    if bound is not None and problem.loss_scale.proves(known.objective, bound, _KNOWN):
+        return known
+    if solution is not None and solution.termination is Termination.OPTIMAL:
+        solution = replace(solution, termination=Termination.GAP_LIMIT)
+    known = replace(known, solution=solution, details={**known.details, "stopped": True})
+    raise NotProven(f"{failure} {known.words[-1]} It costs {known.objective:.9g}.", design=known.stopped())
+
+
+def _known_private(problem: Problem, reached: Design | None, failure: WorkbenchError | None) -> Design | None:
+    """The cheapest of the optimum at δ = 0 and the constant, where it costs less than what was reached."""
+    best, below = None, math.inf if reached is None else reached.objective
+    constant = problem.constant(below)
+    if constant is not None:
+        candidate = _designed(problem, constant)
+        if candidate.objective < below:
+            best, below = candidate, candidate.objective
+    if failure is not None and (answer := problem.stronger()) is not None:
+        with suppress(NotCertified):
+            candidate = _designed(problem, answer)
+            if candidate.objective < below:
+                best = replace(candidate, bound=None if best is None else best.bound)
+                below = candidate.objective
+    delta = getattr(problem.request, "delta", None)
+    if not delta or (failure is None and delta > _TINY_DELTA):
+        return best
+    pure = problem.without_delta()
+    if pure is None:
+        return best
+    try:
+        optimum = _solved(pure, None if pure.closed_form() is not None else Programs(problem.request.solver), "cold")
+    except NotProven as error:
+        optimum = error.design
+    except (InvalidRequest, Infeasible, NotCertified):
+        return best
+    if optimum is None or optimum.certificate is None or optimum.objective >= below:
+        return best
+    at_delta = None if optimum.bound is None else problem.bound_at_delta(optimum.bound)
+    bounds = [] if at_delta is None else [round_down(at_delta)]
+    if best is not None and best.bound is not None:
+        bounds.append(best.bound)
+    return replace(
+        optimum,
+        request=replace(optimum.request, delta=problem.outer.delta),
+        claim=problem.claim,
+        bound=max(bounds, default=None),
+        oracle=OracleVerdict.none("it is of delta = 0."),
+        words=(*optimum.words, PRIVATE_WITHOUT_DELTA),
+        details=optimum.details,
+    )
+
+
+def _solved(problem: Problem, programs: Programs | None, start: str) -> Design:
+    """The design of a problem's own programs or closed form. Raises as `design`."""
     answer = problem.closed_form() or problem.answered(programs, start)
     interrupted = answer.solution is not None and answer.solution.termination is Termination.INTERRUPTED
     try:

@@ -22,7 +22,7 @@ from typing import Any
 from solvers.backend import Options, backend
 from solvers.program import Program
 from solvers.solution import Solution, Start, Termination
-from workbench.errors import NotProven
+from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.objects import Values
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.infeasible import no_point
@@ -38,7 +38,13 @@ from workbench.privacy.objective import ExpectedLoss, is_exact_loss
 
 _ENOUGH = 1e-5  # relative gap of what counts as an optimum
 
+PRIVATE_WITHOUT_DELTA = "The mechanism is the best one at delta = 0, which is private at every delta."
+
 Repaired = tuple[Any, Certificate | None, list[str]]  # the mechanism, its certificate where there is one, words
+
+
+class ProgramTooLarge(InvalidRequest):
+    """A program too large to be stated; the message says which size would fit."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,22 @@ class Problem(ABC):
 
     def closed_form(self) -> Answer | None:
         """An answer before any program; None where there is none."""
+        return None
+
+    def without_delta(self) -> Problem | None:
+        """The same problem at δ = 0, whose mechanisms are private at every δ; None where it is no candidate."""
+        return None
+
+    def bound_at_delta(self, bound: Fraction | float) -> Fraction | None:
+        """A bound at δ from one on the optimum at δ = 0; None where none is known."""
+        return None
+
+    def stronger(self) -> Answer | None:
+        """The optimum under a simpler notion that implies the claim, where the program proved nothing; None: none."""
+        return None
+
+    def constant(self, below: float) -> Answer | None:
+        """The best mechanism that tells nothing, where it costs less than a loss and is in the class."""
         return None
 
     def program(self) -> tuple[Program, Values]:

@@ -37,7 +37,7 @@ from workbench.families.channel.request import LEAST, ChannelRequest, ChannelToo
 from workbench.families.design import Design
 from workbench.families.loss_scale import LossScale
 from workbench.families.pipeline import ProblemSession
-from workbench.families.problem import Answer, Programs
+from workbench.families.problem import Answer, Problem, Programs
 
 _PARTS = (4, 2, 1)  # of the interval between two answers, at first
 _FINER = (32, 16, 8, *_PARTS)  # where one question is all
@@ -78,6 +78,7 @@ class FreeOutputsProblem(ChannelProblem):
 
     def __init__(self, request: ChannelRequest) -> None:
         super().__init__(request)
+        self._asked = request
         assert request.question.numbers is not None
         self._named, self._inputs = request.losses.named or Loss("table"), request.question.numbers[0]
         self._sticks = len(sticks_of(request)) if by_sticks(request) else 0
@@ -88,6 +89,19 @@ class FreeOutputsProblem(ChannelProblem):
         self._work, self._deadline = 0, Deadline(request.options.time_limit)
         self._interrupted = False  # whether Ctrl-C ended a program of the search
         self._digits, self._apart = _DIGITS - math.ceil(math.log10(width)), width * _APART
+
+    def without_delta(self) -> Problem | None:
+        """The same question with free outputs."""
+        asked = self._asked
+        simple = asked.cut or asked.per_distance or asked.minimise != "loss"
+        return None if simple else FreeOutputsProblem(replace(asked, delta=Fraction(0)))
+
+    def constant(self, below: float) -> Answer | None:
+        """On the chosen outputs; on the inputs where none were chosen."""
+        if self.request.question.free and not self.request.linear:
+            losses = loss_table(self._asked.question.placed(self._inputs), self._named.name)
+            self.request = self.outer = self._asked.placed(self._inputs, losses)
+        return super().constant(below)
 
     def closed_form(self) -> Answer | None:
         """One answer for every part of the relation, where nothing is lost by that; else outputs come first."""

@@ -13,16 +13,20 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from operator import mul
 from typing import Any
 
 import numpy as np
 
 from models.channel import ChannelModel
 from models.oracles.finite_channel import post_processed
+from solvers.search import Deadline
 from solvers.solution import PointStatus, Solution, Termination
-from workbench.errors import Infeasible, NotProven
+from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven
 from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import exp_interval
 from workbench.exact.objects import Values
+from workbench.families.budget import PARAMETERS
 from workbench.families.channel import blocks
 from workbench.families.channel.certify import exact_certificate
 from workbench.families.channel.infeasible import refuse
@@ -33,17 +37,19 @@ from workbench.families.channel.oracle_check import verdict
 from workbench.families.channel.output_cells import LOWER
 from workbench.families.channel.repair import channel_loss, cheapest, loss_of, repaired, to_integers, within_budget
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.convex_notion import solve_by_tangents
+from workbench.families.convex_notion import PATIENCE, pure_within, solve_by_tangents
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.loss_scale import LossScale
 from workbench.families.outcome import translated_errors
 from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.points import shown
 
 LARGE = 2_000  # compared masses from which interior point with crossover is faster than simplex
 _DIRECT, _STATED = 2_000, 40_000  # masses of a line, certified or not, from which the closed form comes first
 _PROVEN = 5e-10  # relative gap, by the exact bound, above which the other algorithm is asked as well
 _CLOSE, _STATABLE = 1e-8, 100_000  # relative gap, and masses, from and up to which a program follows the blocks
+_MOST_STICKS = 10_000  # Above this many hockey sticks their matrix (their number squared) takes too much memory.
 _LOST = Fraction(1, 1 << 28)  # of δ, where binaries bound a mass: what rounding moves cannot be mixed away there
 _LAST = (Termination.INTERRUPTED, Termination.TIME_LIMIT, Termination.INFEASIBLE)
 _LINE = "geometric noise, post-processed"
@@ -95,22 +101,88 @@ class ChannelProblem(Problem):
             return None
         return Answer(request.channel(_rows(K)), scaled.scale.floor, None, CONSTANT, (K, None))
 
+    def without_delta(self) -> Problem | None:
+        """See `Problem.without_delta`."""
+        request = self.outer
+        if request.cut or self.request.per_distance or request.minimise != "loss" or request.runs > 1:
+            return None
+        return type(self)(replace(request, delta=Fraction(0)))
+
+    def bound_at_delta(self, bound: Fraction | float) -> Fraction | None:
+        """See `Problem.bound_at_delta`.
+
+        Raise every mass of an (ε, δ)-channel to max over y' of M[y',o] e^(-ε d(y,y')), d counting steps between
+        neighbours. It is (d ε, δ (e^(d ε) - 1)/(e^ε - 1))-private d steps apart, so a row gains at most
+        A = (k - 1) δ/(e^ε - 1). What rows lack of S = 1 + A e^ε/(e^ε - 1) goes to one output, after which all ratios
+        hold (`repair`): a pure channel that costs at most (S - 1) times the largest loss more.
+        """
+        request = self.request
+        if request.extended or request.question.directed or request.losses.forbidden is not None:
+            return None
+        ratio, losses = exp_interval(request.epsilon, 160)[0], request.losses
+        gained = (request.question.k - 1) * Fraction(request.delta or 0) * ratio / (ratio - 1) ** 2
+        spread = Fraction(int(losses.values.max()), losses.unit)
+        return Fraction(bound) - gained * spread
+
+    def stronger(self) -> Answer | None:
+        """Under a notion of several bounds: the best channel at about the largest pure ε that implies the claim."""
+        request = self.request
+        if not request.cut or request.extended or request.question.free or request.losses.forbidden is not None:
+            return None
+        try:
+            epsilon = Fraction(pure_within(request.claim)).limit_denominator(10**9)
+            empty = dict.fromkeys((*PARAMETERS, "delta"))
+            problem = ChannelProblem(replace(request, **{**empty, "notion": "pure", "epsilon": epsilon, "runs": 1}))
+            answer = problem.closed_form() or problem.answered(Programs(request.solver), "cold")
+            mechanism, _, _ = problem.repaired(answer)
+        except (InvalidRequest, Infeasible, NotCertified, NotProven):
+            return None
+        words = (f"It is the best channel at pure epsilon = {float(epsilon):.6g}, which implies the budget.",)
+        return Answer(request.channel(mechanism.rows), None, None, "pure", words=words)
+
+    def constant(self, below: float) -> Answer | None:
+        """The output that costs least for all inputs; none where there are constraints, which it may miss."""
+        request, q = self.request, self.request.question
+        if request.extended or request.minimise != "loss" or request.losses.forbidden is not None:
+            return None
+        output = cheapest(request.losses, q.prior)
+        column = request.losses.floats[:, output]
+        least = column.max() if request.weights is None else column @ request.weights
+        if float(least) >= below:
+            return None
+        K = np.zeros((q.k, q.m), dtype=object)
+        K[:, output] = 1
+        words = (f"It publishes {shown(q.outputs[output])} whatever the answer is.",)
+        least = [Fraction(int(value), request.losses.unit) for value in request.losses.values.min(axis=1)]
+        bound = max(least) if q.prior is None else sum(map(mul, q.prior, least), Fraction(0))
+        return Answer(request.channel(_rows(K)), bound, None, "constant", (K, None), words=words)
+
     def answered(self, programs: Programs | None, start: str) -> Answer:
         """By linear programs, with tangents where the notion states several bounds."""
         request = self.request
         if request.cut:
-            if request.losses.name == LOWER and (known := self._by_multipliers()) is not None:
+            request.check_cut_size()
+            limit = request.options.time_limit
+            deadline = Deadline(2 * PATIENCE if limit is None else limit)
+            if request.losses.name == LOWER and (known := self._by_multipliers(deadline)) is not None:
                 return known
             model = request.model()
             ordered = request.question.ordered
-            by_tangents, least = solve_by_tangents(request, ordered[0], model.program, model.compared(ordered))
+            try:
+                by_tangents, least = solve_by_tangents(request, ordered[0], model.program, model.compared(ordered))
+            except NotProven as error:
+                if error.interrupted or (known := self._by_multipliers(deadline)) is None:
+                    raise
+                return known
             answer = Answer(request.channel(np.maximum(by_tangents["M"], 0.0)), least, by_tangents)
             plain = not request.extended and request.losses.forbidden is None
             near = least is not None and self.loss_scale.proves(by_tangents.objective or 0.0, least, self.ENOUGH)
-            if plain and not near and (known := self._by_multipliers()) is not None:
+            if plain and not near and (known := self._by_multipliers(deadline)) is not None:
                 more = known.bound or 0
                 return answer if least is not None and least >= more else replace(answer, bound=more)
             return answer
+        if request.delta:
+            request.check_size()
         if request.by_blocks and (by_blocks := self._by_blocks()) is not None:
             return by_blocks
         assert programs is not None
@@ -122,10 +194,16 @@ class ChannelProblem(Problem):
         raw = request.channel(np.maximum(solution["M"], 0.0))
         return Answer(raw, bound, solution, "exact repair", law, solution.objective or 0.0)
 
-    def _by_multipliers(self) -> Answer | None:
-        """Under several bounds by an interior point, proven by its own multipliers; None where there is none."""
-        request, solution = self.request, None
+    def _by_multipliers(self, deadline: Deadline) -> Answer | None:
+        """Under several bounds by an interior point, proven by its own multipliers; None where there is none, or no
+        time or memory for it."""
+        if deadline.passed:
+            return None
+        limited = replace(self.request.options, time_limit=deadline.left)
+        request, solution = replace(self.request, options=limited), None
         if blocks.by_sticks(request):
+            if len(blocks.sticks_of(request)) > _MOST_STICKS:
+                return None
             (masses, solution, bound), weights = blocks.solved_by_sticks(request)
         elif by_interior(request) and (known := solved_by_interior(request)) is not None:
             masses, bound, weights = known

@@ -49,7 +49,7 @@ from solvers.program import Program
 from solvers.search import Deadline
 from solvers.session import Options
 from solvers.solution import Solution
-from workbench.errors import InvalidRequest, NotProven
+from workbench.errors import InvalidRequest, NotProven, must
 from workbench.exact.numbers import ONE, ZERO, Rationals
 from workbench.families.base import Session, Values
 from workbench.families.channel.losses import loss_table
@@ -61,6 +61,7 @@ from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.loss_scale import LossScale
 from workbench.families.pipeline import design
+from workbench.families.problem import PRIVATE_WITHOUT_DELTA
 from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
@@ -77,6 +78,7 @@ _OF_A_BIN, _OF_A_GAP = (4, 8, 12, 16, 24), 4  # points of a program for the wors
 _FEWEST, _MOST, _FINE, _ENDS, _LABELS = 16, 350, 1 << 13, 512, 32  # of a half; of a first bound; of a limit, a bin
 _SOME, _MANY, _OWN, _ATOMS = 12, 20, (16, 24), (0.3, 0.4)  # bins; outputs of one; its share at an end
 _INTERIOR = Options(algorithm="interior-point", native={"run_crossover": "off"})
+_TINY_DELTA = Fraction(1, 10**8)  # Up to this δ the channel of δ = 0 is tried as well.
 _STEP = Fraction(1, 1 << 30)  # of the range, of which outputs are multiples
 
 
@@ -87,16 +89,35 @@ class RangeSession(Session):
         """The best channel on the finest cells that are tried, with the best bound on all channels of the range."""
         request = self.request if point is None else self.request.at(point)
         assert isinstance(request, ChannelRequest)
+        if request.delta and request.delta >= 1:
+            must("delta", "less than 1 for a range: there the answer itself may be published", float(request.delta))
         if request.minimise == "epsilon":
             return least(request)
         search = _Search(request)
-        if search.pure is not None:
-            search.refine(search.pure)
-            if request.delta:
-                search.publish_answers(request.delta)
-        if search.pure is None or (request.delta and not search.close and search.bins <= NARROW):
-            search.refine(request)
-        return search.design()
+        try:
+            search.run()
+        except (ChannelTooLarge, NotProven) as error:
+            if getattr(error, "interrupted", False):
+                raise
+            search.stop()
+        search.try_constant()
+        reached = search.design()
+        tiny = request.delta and request.delta <= _TINY_DELTA and search.pure is None
+        return self._without_delta(request, reached) if tiny else reached
+
+    def _without_delta(self, request: ChannelRequest, reached: Design) -> Design:
+        """The channel of δ = 0, which is private at every δ, where it costs less."""
+        try:
+            pure = RangeSession(replace(request, delta=ZERO)).design()
+        except NotProven as error:
+            if error.design is None or error.interrupted:
+                raise
+            pure = error.design
+        if pure.objective >= reached.objective:
+            return reached
+        words = (*pure.words, PRIVATE_WITHOUT_DELTA)
+        chosen = replace(pure.request, delta=request.delta)
+        return replace(pure, request=chosen, claim=request.claim, bound=reached.bound, words=words)
 
 
 def by_bins(request: Any) -> tuple[float, float]:
@@ -281,6 +302,28 @@ class _Search:
         nearest = NearestOutputs(ends, outputs, own, odds, direct, steps)
         self._take(design(GivenMechanism(request, nearest)), self.question)
 
+    def run(self) -> None:
+        """Search, at δ = 0 first where that helps. Raises WorkbenchError where there is no channel."""
+        request = self.request
+        if self.pure is not None:
+            self.refine(self.pure)
+            if request.delta:
+                self.publish_answers(request.delta)
+        if self.pure is None or (request.delta and not self.close and self.bins <= NARROW):
+            self.refine(request)
+
+    def stop(self) -> None:
+        """Say that the search found no more."""
+        self._cut = True
+
+    def try_constant(self) -> None:
+        """Take the output that costs least whatever the answer is, where nothing cheaper was found."""
+        output, loss = self.question.constant(str(self.request.loss))
+        if self.best is not None and self.best[0] <= loss:
+            return
+        nearest = NearestOutputs((self.question.low, self.question.high), (output,) * 2, 1, ONE, ZERO, 1)
+        self._take(design(GivenMechanism(self.request, nearest)), self.question)
+
     def publish_answers(self, delta: Fraction) -> None:
         """What is best at δ = 0 becomes what is good at δ, with a bound at δ."""
         assert self.best is not None
@@ -383,6 +426,9 @@ class _Search:
             nearest = "rounded at random to one of the two nearest, the answer being the mean, of"
         words = f"It takes answers {nearest} {rounded}, which the loss charges; {proven} of the range"
         words += f" at {self.request.budget_words}."
+        if isinstance(mechanism, NearestOutputs) and len({*mechanism.bins}) == 1 and not mechanism.direct:
+            words = f"It publishes {float(mechanism.bins[0]):g} whatever the answer is; {proven} of the range"
+            words += f" at {self.request.budget_words}."
         words = " ".join((words, *getattr(mechanism, "column_cautions", ())))
         if reached.request.delta != self.request.delta:
             words += " It is private at delta = 0."

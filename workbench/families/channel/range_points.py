@@ -36,7 +36,7 @@ from workbench.families.channel.range_channels import few
 from workbench.families.channel.repair import to_integers
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.design import Design, OracleVerdict
-from workbench.families.problem import Answer, Programs
+from workbench.families.problem import Answer, Problem, Programs
 from workbench.mechanisms.range_query import RangeQuery
 
 _GAP = 1e-5  # of a program
@@ -50,6 +50,14 @@ class Points(ChannelProblem):
     """The least loss of the worst of the points."""
 
     SHARES: ClassVar[tuple[float, ...]] = ()
+
+    def without_delta(self) -> Problem | None:
+        """None: the session of a range knows what is good at δ = 0."""
+        return None
+
+    def constant(self, below: float) -> Answer | None:
+        """None: the session of a range tries it."""
+        return None
 
     def answered(self, programs: Programs | None, start: str) -> Answer:
         """By blocks; with a bound where no others count, which would make it one of no channels but these."""

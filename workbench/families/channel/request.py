@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -26,6 +27,7 @@ from workbench.families.channel.output_cells import CONVEX, LINEAR, LOWER
 from workbench.families.channel.repair import Edges, cheapest, loss_of
 from workbench.families.channel.scaled import ScaledLosses
 from workbench.families.option import within
+from workbench.families.problem import ProgramTooLarge
 from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
 from workbench.families.stated import Stated, check_size, places, refuse_curved, stated
 from workbench.io.files import spelled
@@ -36,15 +38,16 @@ from workbench.privacy.claim import Claim
 from workbench.privacy.notions import notion
 
 LARGEST, LEAST = 20, Fraction(1, 10**9)  # ε: e^ε is a coefficient of the program
-MOST, _MOST_CUT = 1_000_000, 20_000  # masses that a program compares, that of several bounds; a minute or two
+MOST, _MOST_CUT = 1_000_000, 25_000  # masses that a program compares, that of several bounds; a minute or two
 MOST_CELLS = 1_100_000  # of a channel that needs no program
 MOST_BINARIES = 4_000
+_LARGEST_CUT = 500_000  # Compared masses up to which a simpler channel is audited under several bounds.
 _TRUNCATED = 5_000  # masses from which those that δ makes needless are left out at first
 _RATIO = 1e-7  # ε up to which floats do not tell ratios from 1
 
 
-class ChannelTooLarge(InvalidRequest):
-    """A program too large to be stated; the message says which size would fit."""
+class ChannelTooLarge(ProgramTooLarge):
+    """A program of a channel that is too large."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,7 +90,8 @@ class ChannelRequest(BudgetRequest):
         epsilons = self.bounds.epsilons.values()
         for epsilon in (max(epsilons), min(epsilons)):
             within(epsilon, self.LEAST, self.LARGEST, " for every pair of neighbours")
-        self._check_size()
+        if not self._answered_without_delta:
+            self.check_size()
         self.check_runs()
 
     def _check_free(self) -> None:
@@ -121,8 +125,15 @@ class ChannelRequest(BudgetRequest):
         _ = self.by_blocks
         if self.question.distances is not None:
             must("neighbours", f"without distances when notion is {self.notion}", "distances")
-        if (size := len(self.question.ordered) * self.question.m) > _MOST_CUT:
+        size = len(self.question.ordered) * self.question.m
+        if size > _LARGEST_CUT or (size > _MOST_CUT and (self.extended or self.question.free)):
             raise ChannelTooLarge(f"The program must be of at most {_MOST_CUT} compared masses. Got {size}.")
+
+    def check_cut_size(self) -> None:
+        """Refuse a program of several bounds that takes too long. Raises ChannelTooLarge."""
+        size = len(self.question.ordered) * self.question.m
+        if size > _MOST_CUT:
+            raise ChannelTooLarge(f"The program must have at most {_MOST_CUT} compared masses. Got {size}.")
 
     def _check_budget(self) -> None:
         self.check_one_bound()
@@ -150,7 +161,20 @@ class ChannelRequest(BudgetRequest):
             if name != "symmetric" and not ordered:
                 must("constraints", "left out for inputs or outputs that are no increasing numbers", name)
 
-    def _check_size(self) -> None:
+    @cached_property
+    def _answered_without_delta(self) -> bool:
+        """Whether its own program is too large, but not the one at δ = 0, whose optimum is private at δ as well."""
+        if not self.delta or self.per_distance or self.minimise != "loss":
+            return False
+        try:
+            self.check_size()
+        except ChannelTooLarge:
+            with suppress(InvalidRequest):
+                replace(self, delta=Fraction(0))
+                return True
+        return False
+
+    def check_size(self) -> None:
         """Refuse what is too large before anything is stated, with the size that would fit; of a range when its cells
         are."""
         q = self.question

@@ -33,18 +33,17 @@ from models.line_program import Answer, LineProgram
 from models.oracles import line_noise
 from solvers.arrays import Vector
 from solvers.errors import LicenceExceeded, SolverError
-from solvers.search import Deadline, bisect
-from workbench.errors import InvalidRequest, NotProven, must
+from solvers.search import Deadline
+from workbench.errors import InvalidRequest, must
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO
 from workbench.exact.objects import FloatPair, Record
-from workbench.families.convex_notion import ClaimedBounds
+from workbench.families.convex_notion import ClaimedBounds, pure_within
 from workbench.families.loss_scale import LossScale
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions.laws import Laws
 from workbench.privacy.repair import inverse_exponential, staircase
 
 if TYPE_CHECKING:
@@ -57,12 +56,13 @@ Loss = Callable[[LineNoise], Fraction]
 _LARGEST, _COLUMNS = 20_000_000, 6_000  # bounds times shifts times noise values of a program; noise values a side
 _AUDITED = 6_000  # shifts times outcomes of a notion whose audit takes logarithms of each
 _WINDOWS, _MET = 12, 3  # of the integers; of one value, after which digits are what is missing
-_TAIL, _WIDEST = 12.0, 6.0  # losses of pure noise after which a first window ends; ε of a budget
+_TAIL = 12.0  # Losses of pure noise after which a first window ends.
 _SAMPLED, _LEAST_EPSILON = 1000, 1e-3  # Noise values of a side, and the least ε, of which a unit is estimated.
 _BITS = 64  # of a mass
 _GRIDS, _FINEST = (1, 2, 4, 8, 16, 32), 192  # cells of a sensitivity, at first; at most
 _WIDE = 32  # sensitivity on the integers from which windows begin smaller
 _PIECE = 60_000  # excesses of a program in one piece, where it cannot grow row by row
+_COARSE = Fraction(1, 4)  # ε of a step of the coarse bound.
 _EXCESS = 1e-6  # over δ, relative: what is left is repaired at a loss that is small beside every gap of the reals
 _BLOCKS = 1 << 14  # of truncated noise
 _SPECK, _MARGIN = 1e-9, 1.1  # relative mass where noise of a grid ends; how much farther that of finer ones may go
@@ -145,28 +145,6 @@ def _shared(sticks: Sequence[FloatPair]) -> FloatPair:
     return min(losses), min(delta for _, delta in sticks) / 2
 
 
-def pure_within(claim: Claim) -> float:
-    """About the largest ε whose pure DP implies a claim, from below: that of randomized response, on which every notion
-    that survives post-processing is decided for all pairs of a pure ratio. Raises InvalidRequest where it is tiny."""
-    values = claim.at(())
-
-    def too_much(epsilon: float) -> bool:
-        heavy = max(1, round(math.exp(epsilon) * (1 << 40)))
-        laws = Laws(Distribution([heavy, 1 << 40]), Distribution([1 << 40, heavy]))
-        try:
-            return not claim.notion.meets(claim.notion.measure(laws, values), values)
-        except NotProven:
-            return True
-
-    high = next((e for e in (1e-4 * 2**k for k in range(19)) if too_much(e)), 40.0)
-    low, _ = bisect(too_much, 0.0 if high == 1e-4 else high / 2, high, turns=12)
-    if low > _WIDEST:
-        must("the budget", f"missed by randomized response at epsilon = {_WIDEST:g}", "a larger one")
-    if low < 1e-4:
-        must("the budget", "met by randomized response at epsilon = 1e-4", "a smaller one")
-    return low
-
-
 def bracket(
     request: NoiseRequest,
     within: Within,
@@ -174,17 +152,42 @@ def bracket(
     deadline: Deadline,
     known: AdditiveIntegerNoise | None = None,
 ) -> Found:
-    """The best noise found and a bound on all noise. loss: exact; known: private noise on the integers that is perhaps
-    about the best. Raises InvalidRequest, SolverError."""
+    """The best noise found and a bound on all noise. loss: exact; known: private noise that is perhaps about the best.
+    Raises InvalidRequest, SolverError."""
     if isinstance(request.question, IntegerNoise):
         return _integers(LinePrograms(request, within, deadline), request.question, loss, known)
     search = _Reals(request, within, deadline)
+    if known is not None:
+        search.known = float(loss(known) / request.question.sensitivity**search.power)
     try:
         search.run(request.steps)
     except LicenceExceeded:
         if search.best is None:
             raise
     return search.result()
+
+
+def coarse_bound(request: NoiseRequest, deadline: Deadline) -> Fraction:
+    """A bound on all noise, for the absolute or squared loss, from a program whose size no budget changes.
+
+    Let m sensitivities be one step. Noise is (m ε, δ (e^(m ε) - 1)/(e^ε - 1))-private between answers a step apart, and
+    rounded to the two nearest steps at random, its mean kept, it is integer noise for them, as the module docstring
+    says of the reals. The step is such that m ε is about a quarter. Raises SolverError.
+    """
+    epsilon, power = request.epsilon, line_noise.POWERS[request.loss_name]
+    group = max(1, math.floor(_COARSE / epsilon))
+    grown = math.expm1(float(group * epsilon)) / math.expm1(float(epsilon)) * (1 + 1e-12)
+    delta = request.delta * Fraction(grown)
+    if delta >= 1:
+        return ZERO
+    within = Within(Claim(request.notion, group * epsilon, delta))
+    size = within.window(1, reals=True)
+    if not within.fits(1, size):
+        return ZERO
+    line = LineProgram(1, size, [lambda j: Fraction(abs(j)) ** power], within.bounds)
+    answer = LinePrograms(request, within, deadline).answer(line)
+    bound = answer.bound if power == 1 else answer.bound - Fraction(1, 4)
+    return max(ZERO, bound) * (group * request.question.sensitivity) ** power
 
 
 class LinePrograms:
@@ -304,13 +307,14 @@ class _Reals(LinePrograms):
         self.power, self.target = line_noise.POWERS[request.loss_name], 0.9 * request.target
         self.best: tuple[Answer, int] | None = None
         self.bound, self.at = ZERO, 0
+        self.known = math.inf  # the loss of noise known to be private
         self.laws: dict[int, Vector] = {}
 
     @property
     def gap(self) -> float:
         """Relative to the upper value."""
         assert self.best is not None
-        value = self.best[0].value
+        value = min(self.best[0].value, self.known)
         return (value - float(self.bound)) / value if value else 0.0  # nothing costs less than nothing
 
     @property

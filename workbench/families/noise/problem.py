@@ -17,30 +17,32 @@ from models.oracles import line_noise
 from models.oracles.canonical_noise import canonical_loss, discrete_gaussian, rounded_gaussian
 from solvers.errors import SolverError
 from solvers.search import Deadline
-from workbench.errors import InvalidRequest, NotProven
+from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.numbers import ONE, ZERO, exp_interval, round_down
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Session
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.loss_scale import LossScale
-from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within, bracket
+from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within, bracket, coarse_bound
 from workbench.families.noise.pure import pure_bracket, told_at_times
 from workbench.families.noise.repair import repaired
 from workbench.families.noise.request import LEAST_DELTA, NoiseRequest
 from workbench.families.outcome import translated_errors
 from workbench.families.pipeline import ProblemSession, design
-from workbench.families.problem import Answer, Problem, Programs, Repaired
+from workbench.families.problem import PRIVATE_WITHOUT_DELTA, Answer, Problem, Programs, Repaired
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.mechanisms.real_noise import MAX_STEPS, AdditiveRealNoise, RealNoise, best_gamma
 from workbench.privacy.audit import Privacy
 from workbench.privacy.audit_work import LIMIT, work
 from workbench.privacy.certificate import Certificate
+from workbench.privacy.claim import Claim
 from workbench.privacy.objective import ExpectedLoss, Objective, rounded_value
 from workbench.privacy.repair import inverse_exponential, staircase
 
 _BITS = 64
 _LEAST = Fraction(1, 1000)  # ε that is tried
 _AUDITED = 10 * LIMIT  # units of an audit of clamped noise, some ten seconds
+_TINY_DELTA = Fraction(1, 10**9)  # Up to this δ the optimum at δ = 0 may end the search on the reals.
 _LISTED = 400  # steps and sensitivity up to which pure noise is solved first
 _STEPS, _FINE, _NARROW = 64, 512, 0.125  # of a sensitivity, for pure noise on the reals; for a γ below
 
@@ -144,6 +146,7 @@ class NoiseProblem(Problem):
     def __init__(self, request: NoiseRequest) -> None:
         super().__init__(request)
         self.deadline = Deadline(request.options.time_limit)
+        self._private: LineNoise | None = None  # noise known to be private, from the optimum at delta = 0
 
     def closed_form(self) -> Answer | None:
         """The staircase for δ = 0 and losses that rise alike on both sides (Geng and Viswanath 2014); its ratio is
@@ -182,33 +185,66 @@ class NoiseProblem(Problem):
             within = Within(self.claim)
             try:
                 best = self._bracket(within)
-            except SolverError:
-                if not self.deadline.passed:
+            except (SolverError, InvalidRequest) as error:
+                stopped = isinstance(error, SolverError)
+                if stopped and not self.deadline.passed:
                     raise
-                raise NotProven("The search stopped at its time limit, before it had a mechanism.") from None
+                if self._private is not None:
+                    best = Found(self._private, self._coarse_bound(), {"solver": self.request.solver})
+                elif stopped:
+                    words = "The search stopped at its time limit, before it had a mechanism."
+                    raise NotProven(words) from None
+                else:
+                    raise
         details = {**best.work, **self._timing()}
         return Answer(best.mechanism, max(best.bound, ZERO), law=within, details=details)
 
     def _bracket(self, within: Within) -> Found:
-        """From both sides; beside noise that ends, for which a tiny δ leaves no digits, pure noise mixed with a point
-        mass."""
+        """The best noise found and a bound on all noise, from both sides.
+
+        The optimum at δ = 0 is a candidate at every δ: a tiny δ leaves a solver no digits. Where a small program of it
+        is exact it is mixed with a point mass.
+        """
         request = self.request
         programs = LinePrograms(request, within, self.deadline)
         if not request.cut and not request.reals and not request.delta:
             return pure_bracket(programs, self.loss)
-        if request.cut or request.reals or not self._programmed() or request.delta >= 1:
+        if request.cut or not request.delta or request.delta >= 1:
             return bracket(request, within, self.loss, self.deadline)
-        pure, loss = pure_bracket(programs, self.loss).mechanism, request.line_losses
+        if not self._programmed():
+            self._private = pure = self._without_delta(programs)
+            can_end = request.reals and request.delta <= _TINY_DELTA
+            known = pure if can_end else None
+            return bracket(request, within, self.loss, self.deadline, known)
+        loss = request.line_losses
+        pure = pure_bracket(programs, self.loss).mechanism
         least = min(range(-loss[0].span, loss[0].span + 1), key=lambda eta: max(each.at(eta) for each in loss))
-        known = told_at_times(pure, request.delta, least)
-        best = bracket(request, within, self.loss, self.deadline, known)
-        if best.mechanism is known:
-            return best
-        closer = self.loss(known) < self.loss(repaired(best.mechanism, within))
-        return replace(best, mechanism=known) if closer else best
+        self._private = known = told_at_times(pure, request.delta, least)
+        return bracket(request, within, self.loss, self.deadline, known)
+
+    def _without_delta(self, programs: LinePrograms) -> LineNoise | None:
+        """The best noise at δ = 0; None where its own program is too large or has no answer."""
+        try:
+            closed = NoiseProblem(replace(self.request, delta=ZERO)).closed_form()
+            pure: LineNoise = pure_bracket(programs, self.loss).mechanism if closed is None else closed.mechanism
+        except (InvalidRequest, SolverError):
+            return None
+        return pure
+
+    def _coarse_bound(self) -> Fraction:
+        """A bound on all noise from a small program, where that of the request is too large; 0 where none is known."""
+        name = self.request.loss_name
+        if name not in line_noise.POWERS or self.request.clamp is not None or self.deadline.passed:
+            return ZERO
+        try:
+            return coarse_bound(self.request, self.deadline)
+        except SolverError:
+            return ZERO
 
     def _programmed(self) -> bool:
         """Whether the losses end somewhere, so that a small program of pure noise is exact."""
+        if self.request.reals:
+            return False
         span = max(each.span for each in self.request.line_losses)
         listed = not any(each.power or any(each.slopes) for each in self.request.line_losses)
         return listed and span + self.request.question.sensitivity <= _LISTED
@@ -219,14 +255,32 @@ class NoiseProblem(Problem):
     def repaired(self, answer: Answer) -> Repaired:
         """The law that the exact audit accepts, its bound and its loss in the certificate."""
         mechanism, claim = answer.mechanism, self.claim
+        words: list[str] = []
         if isinstance(answer.law, Within):
-            mechanism = repaired(mechanism, answer.law)
+            mechanism = self._repaired(mechanism, answer.law)
+            if mechanism is self._private and not self._programmed():
+                claim = Claim(claim.notion, claim.epsilon, ZERO)  # quick to audit, and it implies the other
+                words.append(PRIVATE_WITHOUT_DELTA)
         assert answer.bound is not None
         record = {"bound": round_down(Fraction(answer.bound)), **answer.details}
         record.pop("seconds")
         self._check_size(mechanism)
         stated = stated_loss(mechanism, self.request)
-        return mechanism, Certificate(mechanism, claim, objective=stated, record=record), []
+        return mechanism, Certificate(mechanism, claim, objective=stated, record=record), words
+
+    def _repaired(self, mechanism: LineNoise, within: Within) -> LineNoise:
+        """What the exact audit accepts, or the noise known to be private where that costs less. Raises
+        NotCertified."""
+        known = self._private
+        if known is None:
+            return repaired(mechanism, within)
+        if mechanism is known:
+            return known
+        try:
+            candidate = repaired(mechanism, within)
+        except NotCertified:
+            return known
+        return known if self.loss(known) < self.loss(candidate) else candidate
 
     def _check_size(self, mechanism: Any) -> None:
         """Raise InvalidRequest where an audit of so many clamped answers would outlast every time limit."""
@@ -379,7 +433,11 @@ class ClampedSession(Session):
         """The best noise at a point, clamped."""
         request: Any = self.request.at(point or {})
         try:
-            return clamped_design(self._plain.design(point, start=start), request)
+            reached = clamped_design(self._plain.design(point, start=start), request)
+            if request.cut or not ZERO < request.delta <= _TINY_DELTA:
+                return reached
+            pure = clamped_design(self._plain.design({**(point or {}), "delta": ZERO}, start=start), request)
+            return min(reached, pure, key=lambda design: design.objective)
         except NotProven as error:
             if error.design is None:
                 raise

@@ -142,7 +142,7 @@ def test_a_prior_for_clamped_answers():
         ("--on integers --epsilon 1 --loss missing.csv", "loss must be"),
         ("--on integers --epsilon 1 --delta 0.1 --notion pure", "delta must be 0"),
         ("--on integers --epsilon 1 --notion pdp", "notion must be one of dp, pure"),
-        ("--on integers --sensitivity 5000 --epsilon 1 --delta 1e-5", "would fit"),
+        ("--on integers --sensitivity 5000 --notion zcdp --rho 0.1", "would fit"),
         ("--on moon --epsilon 1", "on must be one of integers, reals"),
         ("--on integers --epsilon 1e300 --delta 0.01", "epsilon must be between"),
         ("--on integers --epsilon 1e6 --notion pure", "epsilon must be between"),

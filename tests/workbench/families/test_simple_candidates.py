@@ -1,0 +1,132 @@
+"""The optimum at δ = 0 and the constant are candidates wherever they are in the class."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench.errors import NotProven
+from workbench.families.channel.request import ChannelRequest
+
+TINY = ("1e-18", "1e-15", "1e-12", "1e-9")
+FAMILIES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "reals": (wb.RealNoise(1), {"loss": "absolute"}),
+    "integers": (wb.IntegerNoise(3), {"loss": "absolute"}),
+    "pinball": (wb.IntegerNoise(1), {"loss": "pinball:0.3"}),
+    "clamped": (wb.IntegerNoise(1, clamp=(0, 10)), {"prior": "worst"}),
+    "clamped reals": (wb.RealNoise(1, clamp=(0, 5)), {"loss": "absolute"}),
+    "modulo": (wb.ModuloNoise(n=10, max_shift=2), {"loss": "squared"}),
+    "modulo, pdp": (wb.ModuloNoise(n=8, max_shift=3), {"notion": "pdp"}),
+    "channel": (wb.FiniteQuery("0..10", max_shift=1), {"loss": "absolute"}),
+    "channel, pdp": (wb.FiniteQuery("0..4", max_shift=1), {"notion": "pdp"}),
+    "worst input": (wb.FiniteQuery("0..10", max_shift=2, prior="worst"), {}),
+    "free outputs": (wb.FiniteQuery("0..6", max_shift=1, outputs="free"), {}),
+    "labels": (wb.Labels([*range(8)]), {"method": "lp", "notion": "dp"}),
+}
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_tiny_delta_costs_no_more_than_none(name: str) -> None:
+    question, options = FAMILIES[name]
+    # labels under dp need a delta; their notion without one is pure
+    without = {**options, "notion": "pure"} if name == "labels" else options
+    least = wb.design(question, epsilon=1, **without)
+    for delta in TINY:
+        design = wb.design(question, epsilon=1, delta=Fraction(delta), **options)
+        assert design.objective <= least.objective, delta
+        assert design.private
+        assert design.certificate is not None
+        assert design.bound is None or design.bound <= design.objective * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("epsilon", ["0.5", "4"])
+def test_tiny_deltas_at_other_budgets(epsilon: str) -> None:
+    least = wb.design(wb.IntegerNoise(2), epsilon=epsilon)
+    design = wb.design(wb.IntegerNoise(2), epsilon=epsilon, delta=Fraction(1, 10**16))
+    assert design.objective <= least.objective
+    assert design.private
+
+
+@pytest.mark.parametrize("question", [wb.IntegerNoise(1), wb.RealNoise(1)])
+def test_noise_whose_program_is_too_large_is_that_of_no_delta(question: Any) -> None:
+    least = wb.design(question, epsilon="0.001")
+    design = wb.design(question, epsilon="0.001", delta="1e-6")
+    assert design.objective <= least.objective
+    assert 0.9 * design.objective < design.bound <= design.objective
+    assert design.private
+    assert design.status == "gap_limit"
+
+
+def test_a_channel_whose_program_is_too_large_is_that_of_no_delta(monkeypatch: pytest.MonkeyPatch) -> None:
+    question = wb.FiniteQuery("0..12", neighbours="all")
+    least = wb.design(question, epsilon="0.5", loss="absolute", notion="pure")
+    monkeypatch.setattr(ChannelRequest, "MOST", 400)  # with delta more masses are compared
+    with pytest.raises(NotProven, match="would fit") as caught:
+        wb.design(question, epsilon="0.5", delta="1e-6", loss="absolute", method="program")
+    design = caught.value.design
+    assert design.objective == pytest.approx(least.objective)
+    assert design.private
+    assert design.status == "stopped"
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"notion": "curve", "curve": "0.5:0.1,1:0.01"},
+        {"notion": "tradeoff", "tradeoff": "0:0.9,0.05:0.7,0.3:0.3,1:0"},
+        {"notion": "gdp", "mu": 1},
+        {"notion": "zcdp", "rho": "0.05"},
+    ],
+)
+def test_a_stopped_channel_costs_no_more_than_a_constant(budget: dict[str, Any]) -> None:
+    labels = wb.Labels([*range(10)])
+    constant = sum((label - 5) ** 2 for label in range(10)) / 10
+    try:
+        design = wb.design(labels, method="lp", time_limit=0.3, **budget)
+    except NotProven as error:
+        design = error.design
+        assert design.solution is not None or design.status == "stopped"
+    assert design.objective <= constant
+    assert 0 <= design.bound <= design.objective
+    assert design.private
+
+
+def test_a_constant_is_no_candidate_for_unbiased_channels() -> None:
+    question = wb.FiniteQuery("0..3", max_shift=1, outputs="-20..23")
+    design = wb.design(question, epsilon="0.5", constraints=("unbiased",))
+    assert design.route != "constant"
+
+
+@pytest.mark.parametrize(
+    ("options", "constant"),
+    [
+        ({"epsilon": "0.01", "sensitivity": 2}, 2.5),
+        ({"epsilon": "0.01", "sensitivity": 2, "delta": "0.001"}, 2.5),
+        ({"epsilon": "0.01", "sensitivity": 2, "prior": [1, 5]}, 11 / 6),
+        ({"epsilon": "0.01", "sensitivity": 2, "prior": "worst"}, 5),
+        ({"epsilon": "0.001"}, 2.5),
+    ],
+)
+def test_a_range_costs_no_more_than_a_constant(options: dict[str, Any], constant: float) -> None:
+    design = wb.design("channel", range="0..10", loss="absolute", **options)
+    assert design.objective <= constant * (1 + 1e-15)
+    assert design.bound <= design.objective <= 1.01 * design.bound
+    assert design.private
+
+
+def test_a_tiny_delta_of_a_range_costs_no_more_than_none() -> None:
+    given = {"range": "0..10", "sensitivity": 5, "loss": "absolute", "epsilon": 1}
+    least = wb.design("channel", **given)
+    for delta in ("1e-15",):
+        design = wb.design("channel", **given, delta=delta)
+        assert design.objective <= least.objective
+        assert design.private
+
+
+def test_all_of_delta_on_a_range_is_refused_at_once() -> None:
+    for options in ({}, {"sensitivity": 2}, {"prior": "worst"}):
+        with pytest.raises(wb.InvalidRequest, match="delta must be less than 1"):
+            wb.design("channel", range="0..10", epsilon=1, delta=1, **options)
