@@ -32,7 +32,7 @@ def plain_container(values: Any, name: str, constraint: str) -> Any:
     Raises:
         InvalidRequest: a value is missing or masked, or there is a unit.
     """
-    mark = _mark(values)
+    mark = mark_of(values)
     if mark is not None:
         must(name, f"{constraint}, none of them {mark}", type(values).__name__)
     if is_frame(values):
@@ -83,12 +83,12 @@ def _array(values: Any) -> NDArray[Any]:
     return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
 
 
-def _mark(values: Any, depth: int = 3) -> str | None:
+def mark_of(values: Any, depth: int = 3) -> str | None:
     """What NumPy would drop from an array, or from one in lists of lists of this depth: a mask, or a unit."""
     if type(values) in (int, Fraction, float, str, bytes, range):
         return None
     if depth and isinstance(values, Sequence) and not isinstance(values, (str, bytes, range)):
-        return next((mark for part in values if (mark := _mark(part, depth - 1))), None)
+        return next((mark for part in values if (mark := mark_of(part, depth - 1))), None)
     if "numpy.ma.core" in sys.modules and isinstance(values, np.ma.MaskedArray):  # which is slow to import
         return "masked" if np.ma.getmaskarray(values).any() else None
     kinds = (type(values), type(getattr(values, "dtype", None)))

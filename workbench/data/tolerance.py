@@ -54,7 +54,8 @@ def rounding(numbers: Sequence[Fraction], entries: Iterable[Any] = (), spacing: 
     Returns:
         0 where none of the numbers is one that a float spells.
     """
-    bits = {type_bits for entry in entries if (type_bits := _fraction_bits(entry)) is not None}
+    others = [entry for entry in entries if not isinstance(entry, (int, Fraction, str))]
+    bits = {type_bits for entry in others if (type_bits := _fraction_bits(entry)) is not None}
     computed = [number for number in numbers if number.denominator != 1 and _is_float(number)]
     if computed:
         bits.add(_DOUBLE_BITS)
@@ -70,7 +71,7 @@ def rounding(numbers: Sequence[Fraction], entries: Iterable[Any] = (), spacing: 
 
 
 def threshold_tolerance(
-    threshold: Fraction, numbers: Sequence[Fraction], entries: Iterable[Any], spacing: Fraction, name: str
+    threshold: Fraction, numbers: Sequence[Fraction], entries: Sequence[Any], name: str, spacing: Fraction | None = None
 ) -> Fraction:
     """How far two values may exceed a threshold and still be neighbours.
 
@@ -78,14 +79,18 @@ def threshold_tolerance(
         threshold: the largest distance of neighbours.
         numbers: the values, or the coordinates of all places.
         entries: what they were read from.
-        spacing: the least distance of two different values.
         name: what a message calls the values.
+        spacing: the least distance of two different values; by default that of the numbers.
 
     Raises:
         InvalidRequest: the tolerance is more than half the least distance, so that it could join different values.
     """
-    spread = max(numbers) - min(numbers)
-    tolerance = max(_RELATIVE * min(threshold, spread), rounding([*numbers, threshold], entries, spacing))
+    ordered = sorted({*numbers})
+    if spacing is None:
+        spacing = min((after - before for before, after in pairwise(ordered)), default=ZERO)
+    tolerance = _RELATIVE * min(threshold, ordered[-1] - ordered[0])
+    if not all(isinstance(entry, int) or getattr(entry, "denominator", 0) == 1 for entry in entries):
+        tolerance = max(tolerance, rounding([*numbers, threshold], entries, spacing))
     if 2 * tolerance > spacing:
         must(
             name,

@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.data.containers import plain_container, plain_scalar
+from workbench.data.containers import mark_of, plain_container, plain_scalar
 from workbench.data.labels import refuse_labels
 from workbench.errors import must
 from workbench.exact.arrays import Integers, Vector
@@ -95,6 +95,8 @@ def whole_column(values: Any, name: str, low: int, high: int, constraint: str) -
 def plain_array(values: Any, name: str, constraint: str, *, column: bool = False) -> NDArray[Any]:
     """What is handed in as an array, of whatever entries; no masks, no units. column: as for `plain_list`. Raises
     InvalidRequest."""
+    if type(values) is np.ndarray:
+        return values
     if not column:
         refuse_labels(values, name)
     try:
@@ -138,9 +140,16 @@ def plain_list(values: Any, name: str, constraint: str = "a list", *, column: bo
     column: whether an index has no meaning, as that of a column of data; otherwise labels other than 0, 1, 2, ... are
     refused, since an entry would be read by its position. Raises InvalidRequest.
     """
-    if not column:
-        refuse_labels(values, name)
-    contents = plain_container(values, name, constraint)
+    if type(values) in (np.ndarray, range):
+        contents = values
+    elif type(values) in (list, tuple):
+        contents = values
+        if (mark := mark_of(values)) is not None:
+            must(name, f"{constraint}, none of them {mark}", type(values).__name__)
+    else:
+        if not column:
+            refuse_labels(values, name)
+        contents = plain_container(values, name, constraint)
     try:
         if isinstance(contents, (str, bytes, Mapping, Set)):
             raise TypeError
@@ -150,6 +159,6 @@ def plain_list(values: Any, name: str, constraint: str = "a list", *, column: bo
         entries = list(islice(contents, _MOST + 1))
         if len(entries) > _MOST:
             must(name, f"at most {_MOST} entries long", type(values).__name__)
-        return [plain_scalar(entry) for entry in entries]
+        return [plain_scalar(entry) if hasattr(entry, "as_py") else entry for entry in entries]
     except TypeError:
         return must(name, constraint, repr(values))

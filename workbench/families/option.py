@@ -94,18 +94,16 @@ def read(options: Iterable[Option], given: Values, what: str = "request", *, exa
         if near:
             raise InvalidRequest(f"No such option {foreign}; did you mean {' or '.join(near)}?")
         must(what, f"made of {', '.join(named)}", foreign)
-    values = {name: named[name].of(_as_typed(named[name], value)) for name, value in given.items()}
+    values = {}
+    for name, value in given.items():
+        is_text_of_integer = named[name].kind is int and isinstance(value, str)
+        values[name] = named[name].of(spelled_integer(value) if is_text_of_integer else value)
     for name, option in named.items():
         if name not in values if exact_defaults else values.get(name) is None:
             if option.required:
                 raise InvalidRequest(f"{name} must be given. Got none.")
             values[name] = option.default if exact_defaults else option.of(option.default)
     return values
-
-
-def _as_typed(option: Option, value: Any) -> Any:
-    """The value that a command line would make of the text of an integer; anything else as it is."""
-    return spelled_integer(value) if option.kind is int else value
 
 
 def spell(value: Any) -> Any:

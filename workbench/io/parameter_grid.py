@@ -73,7 +73,7 @@ def _parts(value: Grid, name: str) -> Iterable[Any]:
         if not all(part.strip() for part in parts):
             must(name, "numbers and grids such as 0.1:4:40, separated by commas", repr(value))
         return parts
-    if isinstance(value, Iterable) and getattr(value, "ndim", 1):
+    if isinstance(value, Iterable) and getattr(value, "ndim", None) != 0:
         return [part for item in value for part in (_parts(item, name) if isinstance(item, str) else [item])]
     return [value]
 

@@ -23,14 +23,7 @@ from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.numbers import Rationals, exp_bounds
 from workbench.exact.objects import Pair, Pairs, Record
-from workbench.exact.plain import (
-    finite_table,
-    is_whole,
-    kept_numbers,
-    plain_list,
-    truth,
-    whole_number,
-)
+from workbench.exact.plain import finite_table, is_whole, kept_numbers, plain_list, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.records import column_records, law_record, listed, read_columns, read_law, refuse, take
@@ -97,7 +90,8 @@ class Channel(ShownMechanism):
 
         pairs: (i, j) of different rows, both orders unless directed; None: every two. Raises InvalidRequest.
         """
-        truth(directed, "directed")
+        if not isinstance(directed, bool):
+            must("directed", "True or False", repr(directed))
         channel = rows if isinstance(rows, Channel) else cls.from_rows(rows)
         related = None if pairs is None else _ordered(pairs, len(channel.rows) - 1, directed=directed)
         return cls(channel.rows, related, channel.labelled)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from workbench.data.labels import Axis, align_table, aligned, column_labels, label_point, row_labels
-from workbench.data.tolerance import PointIndex, least_spacing, threshold_tolerance
+from workbench.data.tolerance import PointIndex, threshold_tolerance
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Rationals, exact, positive
@@ -158,7 +158,7 @@ class FiniteQuery(OneLine):
     @cached_property
     def components(self) -> list[list[int]]:
         """The connected parts of the relation: between two of them nothing is hidden."""
-        if self.pairs is None:
+        if self.pairs is None or self.line:
             return [[*range(self.k)]]
         part = part_of_each(self.k, self.pairs)
         return [np.flatnonzero(part == number).tolist() for number in np.unique(part)]
@@ -285,7 +285,7 @@ class FiniteQuery(OneLine):
         if x is None:
             must("max_shift", "left out for inputs that are no numbers", spelled(most))
         order = sorted(range(self.k), key=x.__getitem__)
-        reach = most + threshold_tolerance(most, x, [*entries, max_shift], least_spacing(x), "inputs")
+        reach = most + threshold_tolerance(most, x, [*entries, max_shift], "inputs")
         beyond = [bisect_right(order, x[i] + reach, key=x.__getitem__) for i in order]
         if sum(beyond) - self.k * (self.k + 1) // 2 > _PAIRS:
             must("max_shift", f"one that leaves at most {_PAIRS} pairs of neighbours", spelled(most))

@@ -152,7 +152,7 @@ def near_pairs(places: Sequence[Any], radius: Fraction, norm: str, entries: Sequ
     """
     plane = Plane(places, places, norm)
     coordinates = numbers_in(places)
-    tolerance = threshold_tolerance(radius, coordinates, entries, plane.least_distance, "places")
+    tolerance = threshold_tolerance(radius, coordinates, entries, "places", plane.least_distance)
     near = plane.within(radius + tolerance)
     pairs = np.argwhere(np.triu(near, 1))
     if not len(pairs):

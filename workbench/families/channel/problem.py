@@ -43,6 +43,7 @@ from workbench.families.loss_scale import LossScale
 from workbench.families.outcome import translated_errors
 from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.neighbour_parts import separation_words
 from workbench.mechanisms.points import shown
 
 LARGE = 2_000  # compared masses from which interior point with crossover is faster than simplex
@@ -376,7 +377,8 @@ class ChannelProblem(Problem):
     def words(self) -> list[str]:
         """Whether the neighbour relation falls into parts."""
         request, q = self.request, self.request.question
-        words = [] if q.separation is None else [q.separation]
+        parts = len(q.components)
+        words = [separation_words(parts)] if parts > 1 else []
         words += [ONE_WAY] if q.directed else []
         if q.planar and request.per_distance and len(request.pairs or ()) < len(q.listed):
             words.append(
