@@ -9,7 +9,6 @@ import pytest
 
 import workbench as wb
 from workbench.families.base import Family
-from workbench.families.labels.family import FAMILY
 from workbench.families.registry import families
 
 SAME: list[tuple[Any, Any]] = [
@@ -35,17 +34,6 @@ def test_labels_from_texts() -> None:
         assert labels.prior.tolist() == [0.2, 0.4, 0.2, 0.2]
     assert wb.Labels("0..3", "uniform").prior.tolist() == [0.25] * 4
     assert wb.Labels.uniform("0", "3").k == 4
-
-
-def test_weights_by_position_need_labels_in_order() -> None:
-    """Labels are sorted; weights in the order they were written would belong to others."""
-    for call in (
-        lambda: wb.Labels("3,0,1", "1,2,3"),
-        lambda: FAMILY.spelled(labels="3,0,1", prior="1,2,3", epsilon=1),
-    ):
-        with pytest.raises(wb.InvalidRequest, match=r"^labels must be in increasing order where their prior is a list"):
-            call()
-    assert wb.Labels("3,0,1").values.tolist() == [0, 1, 3]
 
 
 DESIGNS = [(family, line) for family in families() for line in family.designs if ".csv" not in line]

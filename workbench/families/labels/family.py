@@ -165,7 +165,6 @@ class _LabelFamily(Family):
             return labels
         if prior == "uniform":
             return self.question(labels.values)
-        labels.refuse_other_order()
         return self.question(labels.values, LabelledTuple.under(prior, map(nearest_float, prior)))
 
     def question_options(self, question: Any) -> Record:

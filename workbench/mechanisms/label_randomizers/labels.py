@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,13 +41,10 @@ class Labels(OneLine):
 
     values: Vector
     prior: Vector
-    was_sorted: ClassVar[bool] = True
 
     def __init__(self, values: ArrayLike | Path, prior: ArrayLike | None = None) -> None:
         if isinstance(values, (str, Path)):
             read = Labels.parse(str(values))
-            if prior is not None:
-                read.refuse_other_order()
             values, prior = read.values, read.prior if prior is None else prior
         if isinstance(prior, str) and prior.strip() == "uniform":
             prior = np.ones(np.shape(values))
@@ -104,9 +100,7 @@ class Labels(OneLine):
         if ".." not in text:
             number = "a number (names are counted: 0, 1, 2, ...)"
             listed = [float(exact(part, "every label", number)) for part in text.split(",")]
-            labels = cls(sorted(listed))
-            labels.__dict__["was_sorted"] = labels.values.tolist() == listed
-            return labels
+            return cls(sorted(listed))
         known = steps(text)
         if known is not None:
             (low, high, step), scale = over_common(known)
@@ -135,11 +129,6 @@ class Labels(OneLine):
             must(Path(path).name, "a CSV with at least one label", "none")
         labels, shares = zip(*sorted(weights.items()), strict=True)
         return cls([*map(float, labels)], [*map(float, shares)])
-
-    def refuse_other_order(self) -> None:
-        """Refuse weights by position for labels that were not given in increasing order. Raises InvalidRequest."""
-        if not self.was_sorted:
-            must("labels", "in increasing order where their prior is a list", "another order")
 
     @classmethod
     def stored(cls, values: Vector, prior: Vector) -> Labels:
