@@ -188,7 +188,7 @@ def test_names_say_what_things_are(path: Path) -> None:
 COMMAND = "typer reads a command's options from its parameters"
 MANY_PARAMETERS = {  # which functions take more than eight, and why
     "workbench/cli/laplace.py: encode": COMMAND,
-    "workbench/cli/privatise.py: privatise_labels": COMMAND,
+    "workbench/cli/privatise_labels.py: privatise_labels": COMMAND,
     "workbench/privacy/certificate.py: __init__": "it is public: its keywords are promised",
     "workbench/privacy/certify.py: certify": "it is public: its keywords are promised",
 }

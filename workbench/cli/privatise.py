@@ -10,7 +10,6 @@ from __future__ import annotations
 import json as json_module
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,15 +28,11 @@ if TYPE_CHECKING:
     from workbench.exact.random_source import Source
     from workbench.io.csv_column import CsvColumn, CsvTable
     from workbench.privacy.column_release import Account, ColumnMechanism
+    from workbench.privacy.release_ledger import LedgerTerms
     from workbench.privacy.row_cost import RowCost
 
 
-_LABEL_METHODS = {"bins": "RR-on-Bins", "unbiased": "the unbiased randomizer"}
 _SEEDED = "A seed was given: whoever knows it can undo the noise. Not for a release."
-_UNKNOWN = (
-    "The label set was read from the column, and that is not private: its ends stand in the bins. The guarantee holds "
-    "among columns over this very set; give --labels to fix it beforehand."
-)
 
 
 @dataclass(frozen=True)
@@ -73,6 +68,7 @@ class Publication:
     overwrite: bool
     header: bool | None
     multiline: bool
+    ledger_limit: str | None = None
     local_neighbours: bool = False
     protected: str = "Only this column is protected"
 
@@ -83,7 +79,21 @@ class Publication:
             path = outputs[name]
             if path and path.is_file() and not self.overwrite:
                 must(name, "a new file, or given with --overwrite", f"{path.name}, which exists")
-        self.drawing  # noqa: B018 - a wrong seed is refused
+        self.drawing, self.terms  # noqa: B018 - a wrong seed and a wrong limit are refused
+
+    @cached_property
+    def terms(self) -> LedgerTerms:
+        """What a new ledger fixes. Raises InvalidRequest."""
+        from workbench.exact.numbers import positive, probability
+        from workbench.privacy.release_ledger import LedgerTerms
+
+        if self.ledger_limit is None:
+            return LedgerTerms(person=self.person)
+        if self.ledger is None:
+            must("ledger_limit", "given with a ledger", self.ledger_limit)
+        epsilon, _, delta = self.ledger_limit.partition(",")
+        limit = positive(epsilon, "ledger_limit"), probability(delta or 0, "delta of the ledger_limit")
+        return LedgerTerms(person=self.person, epsilon=limit[0], delta=limit[1])
 
     @property
     def sidecar(self) -> Path:
@@ -189,7 +199,7 @@ class Publication:
         booked = None
         if self.ledger is not None:
             name = " and ".join(column.name for column in columns.private)
-            booked = account.book(self.ledger, self.person, name, given, self.target.name)
+            booked = account.book(self.ledger, self.terms, name, given, self.target.name)
         is_device = self.target.exists() and not self.target.is_file()
         try:
             write_output(self.sidecar, report)
@@ -235,8 +245,8 @@ def privatise_channel(**given: Any) -> Report:
 
 
 _RUN = (
-    "source", "target", "person", "ledger", "insecure_seed", "id", "copy", "overwrite", "header", "multiline",
-    "local_neighbours",
+    "source", "target", "person", "ledger", "ledger_limit", "insecure_seed", "id", "copy", "overwrite", "header",
+    "multiline", "local_neighbours",
 )  # fmt: skip
 
 
@@ -300,94 +310,3 @@ def _through(run: Publication, kind: str, column: str, read: Callable[[], Column
     drawn = subject.mechanism.publish(rows.values, insecure_seed=run.insecure_seed)
     lines = [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped and clip else []
     return run.published(columns, rows.given, [drawn], cost, report, lines, {"clipped_rows": rows.clipped})
-
-
-def privatise_labels(
-    *,
-    column: str,
-    epsilon: str,
-    loss: str,
-    labels: str | None,
-    snap: bool,
-    split: str,
-    epsilon1: str | None,
-    projection: str,
-    method: str,
-    time_limit: float,
-    **files: Any,
-) -> Report:
-    """Randomize a column of labels under label DP (Algorithm 3), with a private prior and the best bins for it.
-
-    Bins shift means towards the middle; --method unbiased shifts none, at a larger loss. Beside OUT.csv, OUT.csv.json
-    states the budgets, the method, its outputs, expected error and bias; all of it is safe to publish. A new OUT.csv
-    that copies other columns is readable by its owner only.
-    """
-    from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
-    from workbench.privacy.privacy_budget import PrivacyBudget
-    from workbench.privacy.row_cost import RowCost
-
-    run = Publication({"labels": labels}, **files, protected="Label DP protects the labels only")
-    InvalidRequest.unless_among(_LABEL_METHODS, "method", method)
-    if method == "unbiased" and loss != "squared":
-        must("loss", "squared where method is unbiased", repr(loss))
-    columns = run.read([column])
-    given = columns.private[0].numbers()
-    known, values = _labels(columns.private[0], given, labels, snap)
-    from workbench.families.api import design
-    from workbench.families.labels.problem import best_bins
-    from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer
-
-    def best(prior: Any, second: Fraction) -> Any:
-        if method == "bins":
-            return best_bins(prior, second, loss)
-        return design(prior, epsilon=second, method=method, time_limit=time_limit).mechanism
-
-    release = LabelRandomizer(known, epsilon, best, split=split, projection=projection, epsilon_prior=epsilon1).run(
-        values, run.drawing
-    )
-    mechanism = release.mechanism
-    report = {
-        "column": column, "labels": release.known.k,
-        "label_set": "given" if labels is not None else "taken from the column",
-        "method": f"LabelRandomizer (Algorithm 3): private prior, {_LABEL_METHODS[method]}",
-        "epsilon": float(release.epsilon), "epsilon1": float(release.epsilon_prior),
-        "epsilon2": float(release.epsilon_response), "neighbours": "columns that differ in the label of one row",
-        "loss": loss, "split": None if epsilon1 is not None else split, "projection": projection,
-        "d": int(mechanism.outputs.size), "outputs": mechanism.outputs.tolist(),
-        "bins": mechanism.bins() if isinstance(mechanism, RandomizedResponse) else None,
-        "expected_error": release.expected_error, "words": [_UNKNOWN] if labels is None else [],
-    }  # fmt: skip
-    shares = f"{report['epsilon1']:.6g} (prior) + {report['epsilon2']:.6g} (response)"
-    outputs = f"{report['d']}, of {_LABEL_METHODS[method]}, best for the private prior, {loss} loss"
-    lines = [
-        ("epsilon", f"{report['epsilon']:g} = {shares}"),
-        ("labels", f"{report['labels']}, {report['label_set']}"),
-        ("outputs", outputs),
-    ]
-    budget = PrivacyBudget(release.epsilon)
-    cost = RowCost(budget, budget, False, "the label set", "pure")
-    return run.published(columns, given, [release.labels], cost, report, lines)
-
-
-def _labels(
-    column: CsvColumn, given: NDArray[Any], labels: str | None, snap: bool
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The label set, and the labels of the rows.
-
-    A number is a label where they differ by at most 4 units in the last place of the largest label: 0.1 + 0.2 is the
-    label 0.3. Raises InvalidRequest where a row has none of the set.
-    """
-    import numpy as np
-
-    from workbench.data.tolerance import nearest_positions
-    from workbench.mechanisms.label_randomizers.labels import Labels
-
-    if labels is None:
-        return np.unique(given), given
-    known = Labels.parse(labels).values
-    positions = nearest_positions(known, given)
-    if snap:  # 0.3 is 0.30000000000000004 among computed labels, and not the label below it
-        below = np.maximum(np.searchsorted(known, given, side="right") - 1, 0)
-        positions = np.where(positions < 0, below, positions)
-    column.refuse(positions < 0, f"one of the {known.size} labels", "--snap clips and rounds down")
-    return known, known[positions]

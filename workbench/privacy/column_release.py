@@ -287,14 +287,17 @@ class Account:
         """The budget of one person."""
         return self.cost.headline
 
-    def book(self, path: Path, person: str | None, column: str, given: Vector, output: str) -> Booked:
+    def book(self, path: Path, terms: LedgerTerms, column: str, given: Vector, output: str) -> Booked:
         """Enter the release into a ledger, which is on the disk when this returns.
 
-        path: of the ledger, made where there is none; person: the column that says whose row it is; given: the true
-        numbers. Raises CorruptFile and InvalidRequest, also where the ledger has not so much left.
+        path: of the ledger, made with these terms where there is none; given: the true numbers. Raises CorruptFile and
+        InvalidRequest, also where the ledger has other terms, or not so much left.
         """
-        ledger = ReleaseLedger.open(path, LedgerTerms(person=person))
-        fixed = ledger.terms
+        ledger = ReleaseLedger.open(path, terms)
+        fixed, person = ledger.terms, terms.person
+        if terms.epsilon is not None and (terms.epsilon, terms.delta) != (fixed.epsilon, fixed.delta):
+            limit = "no limit" if fixed.epsilon is None else str(PrivacyBudget(fixed.epsilon, fixed.delta))
+            must("ledger_limit", f"left out, as {path.name} has {limit}", PrivacyBudget(terms.epsilon, terms.delta))
         if fixed.relation != "replace":
             must("ledger", "one for data sets of as many rows (replace)", f"{path.name}, for {fixed.relation}")
         if fixed.person != person:

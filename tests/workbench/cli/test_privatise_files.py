@@ -286,3 +286,20 @@ def test_computed_floats_are_the_labels_they_are_near(folder: Path, capsys):
         assert published == pytest.approx([0.3, 0.8, 0.1] * 20, abs=0.04)  # outputs are bins' values
     Path("p.csv").write_text("x\n0.3000001\n")
     assert "must be one of the 11 labels" in run(capsys, line)[2]
+
+
+def test_a_ledger_with_a_limit_says_what_is_left(folder: Path, capsys):
+    Path("p.csv").write_text("pay\n7001\n7002\n")
+    line = "quantizer p.csv --column pay --mechanism quantizer.json --ledger account"
+    for wrong in ("0", "x", "4,2", "-1"):
+        code, _, err = run(capsys, f"{line} --ledger-limit {wrong} --out o.csv")
+        assert (code, "ledger_limit" in err, Path("account").exists()) == (2, True, False)
+    code, out, _ = run(capsys, f"{line} --ledger-limit 5,1e-6 --out o.csv")
+    assert (code, "account has epsilon = 3, delta = 1e-06 left" in out) == (0, True)
+    assert run(capsys, f"{line} --out p2.csv")[0] == 0
+    code, _, err = run(capsys, f"{line} --out p3.csv")
+    assert (code, "epsilon = 2 left. Got account, which has epsilon = 1, delta = 1e-06 left" in err) == (2, True)
+    assert not Path("p3.csv").exists()
+    assert len(ReleaseLedger.open("account").releases) == 2
+    code, _, err = run(capsys, f"{line} --ledger-limit 50 --out p3.csv")
+    assert (code, "left out, as account has epsilon = 5" in err) == (2, True)
