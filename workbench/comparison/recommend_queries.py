@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 
 from workbench.data.tolerance import PointIndex
 from workbench.errors import must
-from workbench.exact.numbers import exact
 from workbench.exact.objects import Record, Values
-from workbench.io.csv_column import read_column
+from workbench.io.csv_column import CsvColumn
 from workbench.mechanisms.points import points, shown
 
 
@@ -22,7 +22,7 @@ def counted(given: Values) -> tuple[Record, list[str]]:
     prior, column = values.get("prior"), str(given["column"])
     if not isinstance(prior, (str, Path)) or not Path(prior).is_file():
         must("prior", "a CSV file that has the column", repr(prior))
-    counts = Counter(exact(value, "a value of the column") for value in read_column(Path(prior), column).tolist())
+    counts = Counter(map(Fraction, CsvColumn.read(prior, column).exact_numbers()))
     if values.get("answers") is None:
         values["answers"] = [*map(shown, sorted(counts))]
         if values.get("max_shift") is None and values.get("neighbours") is None:

@@ -259,7 +259,7 @@ def _locate(first: list[str], columns: Sequence[str | None], header: bool | None
 
 def _say_header(got: str) -> None:
     """Refuse a first row that may be a header or not. Raises InvalidRequest."""
-    must("input", "given with --header or --no-header, which says whether its first row holds names", got)
+    must("input", "given with --header or --no-header, or begin with a row that can be nothing but names", got)
 
 
 def _position(column: str | None, names: list[str], width: int, file: str) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
+from workbench.comparison import recommend_queries
 
 
 def numbers(table) -> list:
@@ -40,3 +41,9 @@ def test_several_answers_share_one_budget():
     query = {"answers": "0..3", "max_shift": 1}
     table = wb.recommend(**query, epsilon=1, runs=4)
     assert numbers(table) == numbers(wb.recommend(**query, epsilon=Fraction(1, 4)))
+
+
+def test_a_column_of_decimals_is_counted_as_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("x\n0.1\n0.2\n0.2\n0.3\n")
+    query, _ = recommend_queries.counted({"answers": "0.1..0.3:0.1", "prior": str(tmp_path / "p.csv"), "column": "x"})
+    assert query["prior"] == [1, 2, 1]
