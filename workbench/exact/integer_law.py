@@ -127,7 +127,7 @@ class IntegerLaw:
     def window(self, low: int, high: int) -> list[Fraction | int]:
         """f(low..high), not normalised."""
         if self.ratio:
-            weights = []
+            weights: list[Fraction | int] = []
             for eta in range(low, high + 1):
                 go_on()
                 weights.append(self.weight(eta))
