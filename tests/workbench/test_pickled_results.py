@@ -17,6 +17,9 @@ from workbench.privacy.expected_error import expected_error
 QUESTION = wb.FiniteQuery("0..3", max_shift=1)
 
 
+fourth_power = lambda output, answer: (output - answer) ** 4  # noqa: E731  # a function that pickle refuses
+
+
 def nothing(epsilon: float, delta: float) -> dict[int, int]:
     return {0: 1}
 
@@ -24,7 +27,7 @@ def nothing(epsilon: float, delta: float) -> dict[int, int]:
 RESULTS: dict[str, Callable[[], Any]] = {
     "recommend": lambda: wb.recommend(QUESTION, epsilon=1),
     "recommend with own law": lambda: wb.recommend(QUESTION, epsilon=1, baseline=lambda epsilon, delta: {0: 1}),
-    "recommend with own loss": lambda: wb.recommend(QUESTION, epsilon=1, loss=lambda output, answer: (output - answer) ** 4),
+    "recommend with own loss": lambda: wb.recommend(QUESTION, epsilon=1, loss=fourth_power),
     "recommend of a range": lambda: wb.recommend(range="0..10", epsilon=1, only="staircase (pure)"),
     "recommend of places": lambda: wb.recommend(
         wb.FiniteQuery([(0, 0), (0, 1), (1, 0)], neighbours="all"), epsilon=1, loss="euclidean", notion="metric"
