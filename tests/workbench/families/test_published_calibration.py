@@ -101,6 +101,21 @@ def test_selections_have_the_least_private_parameter(name: str, delta: str):
         assert objective("channel", name, query) == pytest.approx(expected, rel=1e-8), (n, reach, epsilon)
 
 
+@pytest.mark.parametrize("name", SELECTED)
+def test_an_answer_far_away_does_not_hold_a_selection_back(name: str):
+    answers = np.array([0.0, 1.0, 60.0])
+    gaps = np.abs(np.subtract.outer(answers, answers))
+
+    def is_private(rate: float) -> bool:
+        table = SELECTED[name](gaps, rate)
+        return within(table[:2], table[1::-1], 15.0, 0.0)
+
+    rate = largest(is_private, 0.0, 90.0)
+    expected = float((np.exp(SELECTED[name](gaps, rate)) * gaps**2).sum() / 3)
+    query = Query(question=wb.FiniteQuery([0, 1, 60], max_shift=1), epsilon=Fraction(15))
+    assert objective("channel", name, query) == pytest.approx(expected, rel=1e-8)
+
+
 @pytest.mark.parametrize(("n", "epsilon"), [(500, 5), (300, 1), (300, 20)])
 def test_many_answers_do_not_hold_the_exponential_mechanism_back(n: int, epsilon: int):
     """a = e^-r at the end: (1 + a - a² - a^n)/a (1 - a^n) = e^ε, of which a^n is nothing."""
