@@ -36,6 +36,7 @@ NAMES = {  # of axes: a word and its symbol
     "alpha": "order α", "runs": "runs T", "max_loss": "largest loss allowed", "bits": "mean bits",
 }  # fmt: skip
 _BARS, _CELLS, _OUTPUTS = 2000, 20_000, 24  # drawn at most
+_EXACT_POINTS = 2000  # Of a larger profile, times its different pairs, the drawn points are saved.
 _ORDERS = 60  # Orders of a chart of Rényi divergences.
 _DRAWN = 500  # cells of a density
 _MASSES = 400_000  # of all comparisons of a profile: a second or two
@@ -115,6 +116,7 @@ def profile_figures(mechanism: Any, claim: Claim | None) -> list[Figure]:
         WorkbenchError: where the mechanism has no exact laws, or too many comparisons to draw while one waits.
     """
     from workbench.privacy.curve import curves_figure, profiles
+    from workbench.privacy.notions import delta_notion
 
     subject = as_mechanism(mechanism)
     most = _MASSES // max(1, len(subject.outputs))
@@ -123,6 +125,11 @@ def profile_figures(mechanism: Any, claim: Claim | None) -> list[Figure]:
     curves = profiles(subject)
     points = _asked_points(claim)
     profile = curves_figure(curves, points)
+    if sum(len(curve.ends) * len(curve.curves) for curve in curves) <= _EXACT_POINTS:
+        named = [(delta_notion(curve.notion).title, curve) for curve in curves]
+        rows = [[f"{title} δ", at, curve.delta(at)] for title, curve in named for at in curve.ends.tolist()]
+        heads = ["series", "ε where a formula changes, rounded up", "δ there, rounded up"]
+        profile["table"] = {"heads": heads, "rows": rows}
     mu = None if claim is None else claim.values.get("mu")
     if isinstance(mu, Fraction):
         x = profile["series"][0]["x"]

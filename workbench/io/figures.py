@@ -294,7 +294,8 @@ def _narrow_legends(figure: Figure) -> None:
         if beside is not None and beside.get_window_extent().x0 > axis.get_window_extent().x1:
             beside.remove()  # there is no room beside the panel
             texts = [text.get_text() for text in beside.get_texts()]
-            figure.legend(beside.legend_handles, texts, loc="outside lower center", frameon=False)
+            shown: Any = beside.legend_handles
+            figure.legend(shown, texts, loc="outside lower center", frameon=False)
     for legend in [*figure.legends]:
         handles: Any = legend.legend_handles
         names = [text.get_text() for text in legend.get_texts()]

@@ -155,7 +155,7 @@ class Result(Sequence[Row]):
         elif ending in _TABLES:
             unknown = [name for name in columns or () if name not in self._table]
             if unknown:
-                must("columns", f"among {', '.join(self._table)}", ", ".join(unknown))
+                must("columns", f"among {', '.join(map(str, self._table))}", ", ".join(unknown))
             _write(target, _TABLES[ending](self, [*columns] if columns else None))
         elif ending and not target.is_dir():
             must(

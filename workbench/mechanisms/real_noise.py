@@ -237,7 +237,7 @@ class AdditiveRealNoise(LineNoise):
 
         Shapes (m + 1,), (m,)."""
         first, masses = self.cells.with_tails(SEEN, _MAX_TAIL_CELLS)
-        edges = (np.arange(first, first + masses.size + 1) - 0.5) * float(self.width)
+        edges: Vector = (np.arange(first, first + masses.size + 1, dtype=np.float64) - 0.5) * float(self.width)
         return edges, masses * float(self.cells.total / self.total / self.width)
 
     def describe(self) -> str:

@@ -70,7 +70,7 @@ def law_table(mechanism: Any) -> Table | None:
         return _range_table(mechanism)
     if isinstance(mechanism, Channel):
         return _channel_table(mechanism)
-    rows = getattr(mechanism, "inputs", None)
+    rows: Any = getattr(mechanism, "inputs", None)
     has_laws = rows is not None and hasattr(mechanism, "law") and not getattr(mechanism, "direct", 0)
     if not has_laws or mechanism.segments != () or len(rows) * len(mechanism.outputs) > _MAX_CELLS:
         return None

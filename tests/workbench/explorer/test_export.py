@@ -55,6 +55,8 @@ def test_profiles_and_trade_offs_are_those_of_the_exact_profile() -> None:
     dp = next(one for one in profile["series"] if one["name"] == "DP δ")
     for epsilon, delta in list(zip(dp["x"], dp["y"], strict=True))[::17]:
         assert delta == pytest.approx(exact.delta(epsilon), abs=1e-9)
+    for name, epsilon, delta in profile["table"]["rows"]:  # what is saved is never below the exact δ
+        assert delta == wb.profile(mechanism, "dp" if name == "DP δ" else "pdp").delta(epsilon)
     curve = next(one for one in trade["series"] if one["name"] == "this mechanism")
     pmf = mechanism.pmf
     # Neyman and Pearson: the least type II error at an α, of the worst pair, from sorted likelihood ratios
