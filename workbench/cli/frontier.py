@@ -114,7 +114,7 @@ def _report(result: Result, files: Sequence[Path], columns: Sequence[str] | None
         yield f"Other reasons ({len(reasons) - _REASONS}) are in the table's column failure."
     rest = [name for name in columns or () if name not in rows]
     if rest:
-        yield f"No row has the column {', '.join(rest)}. There are {', '.join(rows)}."
+        yield f"No row has the column {', '.join(rest)}. There are {', '.join(map(str, rows))}."
     names = sorted({path.stem for path in files if path.suffix == ".png"})
     plots = f", and {', '.join(names)} as PNG, SVG and PDF" if names else ""
     yield f"{len(rows)} rows in {result.seconds:.1f} s: {files[0]}{plots}"

@@ -188,8 +188,8 @@ def _tradeoff(profile: Any, points: Sequence[tuple[float, float]], claim: Claim 
     elif isinstance(values.get("mu"), Fraction):
         normal = NormalDist()
         inside = alpha[(alpha > 0) & (alpha < 1)].tolist()
-        asked = [normal.cdf(normal.inv_cdf(1 - at) - float(values["mu"])) for at in inside]
-        drawn.append(series("asked", "dashed", 6, [0, *inside, 1], [1, *asked, 0]))
+        limits = [normal.cdf(normal.inv_cdf(1 - at) - float(values["mu"])) for at in inside]
+        drawn.append(series("asked", "dashed", 6, [0, *inside, 1], [1, *limits, 0]))
     elif points:
         drawn.append(series("asked", "dashed", 6, alpha, errors_granted(alpha, *zip(*points, strict=True))))
     drawn.append(series("guessing", "dashed", 7, [0, 1], [1, 0]))

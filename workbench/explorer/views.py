@@ -51,8 +51,8 @@ def view(design: Design, request: PageRequest, *, proving: bool = False, is_fina
 
 def _is_unfinished(design: Design) -> bool:
     """Whether the search was stopped before its end, so that its loss may be above the least of the class."""
-    said = any(words.startswith(("Not proven", "Preliminary")) for words in design.words)
-    return said or design.status not in ("optimal", "found", "infeasible")
+    has_interval = any(words.startswith(("Not proven", "Preliminary")) for words in design.words)
+    return has_interval or design.status not in ("optimal", "found", "infeasible")
 
 
 def _of_rounding(fact: tuple[str, str]) -> bool:

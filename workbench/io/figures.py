@@ -273,8 +273,8 @@ def _fit(figure: Figure, width: float) -> None:
     for axis in figure.axes:
         axis.tick_params(which="both", labelsize=_POINTS)
         title, place = axis.title, axis.get_subplotspec()
-        room = width / (1 if place is None else place.get_gridspec().ncols) - 0.3
-        title.set_text(wrapped(" ".join(title.get_text().split(" ")), room))
+        available = width / (1 if place is None else place.get_gridspec().ncols) - 0.3
+        title.set_text(wrapped(" ".join(title.get_text().split(" ")), available))
     for title in figure.texts:
         title.set_text(wrapped(title.get_text(), width - 0.1))
     with warnings.catch_warnings():
