@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from workbench.families.design import Design
 
 
-_NOTHING = 1e-9
+_NOTHING = 1e-9  # A bias below this share of the root mean square error, or of the worst loss, is shown as 0.
 
 
 _UNIQUE = {
@@ -79,9 +79,11 @@ def _kept(kind: Family, request: Any, save: Path | None) -> Design:
         raise
 
 
-def _rounded(value: Any) -> Any:
-    """A bias that rounding leaves is none."""
-    return 0.0 if isinstance(value, float) and abs(value) < _NOTHING else value
+def _cells(row: Any) -> list[Any]:
+    """What a mechanism publishes, as cells of a table; a bias that rounding leaves is none."""
+    bias, size = row["bias"], row["rmse"] or row["worst"]
+    is_rounding = bias is not None and abs(bias) < _NOTHING * size
+    return [0.0 if name == "bias" and is_rounding else row[name] for name in _LAWS.values()]
 
 
 def _shown(design: Design) -> Iterator[Any]:
@@ -116,8 +118,7 @@ def recommend(**given: Any) -> Report:
         yield table(result.title, [*heads], [[row[name] for name in heads.values()] for row in result])
         laws = [row for row in result if row["worst"] is not None]
         if laws:
-            cells = [[_rounded(row[name]) for name in _LAWS.values()] for row in laws]
-            yield table("What is published", [*_LAWS], cells)
+            yield table("What is published", [*_LAWS], [_cells(row) for row in laws])
         for row in result:
             stopped = STOPPED in row["notes"]
             if row["command"] and (stopped or row["class"] == result.chosen):

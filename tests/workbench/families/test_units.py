@@ -315,3 +315,13 @@ def test_rows_in_tiny_units_are_multiplied_and_their_multipliers_converted_back(
     solution = solve(tiny)
     assert solution.x == pytest.approx([3.0])
     assert solution.row_dual == pytest.approx([1e12])
+
+
+def test_certificates_of_places_state_their_loss() -> None:
+    for prior, name in ((None, "expected_loss"), ("worst", "largest_loss")):
+        more = {} if prior is None else {"prior": prior}
+        corners = [(i, j) for i in range(2) for j in range(2)]
+        options = {"neighbours": "all L1", "loss": "euclidean", "epsilon": 1, "notion": "pure"}
+        design = wb.design("channel", places=corners, **options, **more)
+        assert design.certificate.record[name] == pytest.approx(design.objective, rel=1e-12)
+        assert design.certificate.record[name] >= design.details["loss"]

@@ -15,6 +15,7 @@ from workbench import __version__
 from workbench.errors import NotCertified
 from workbench.exact.numbers import ZERO, round_up
 from workbench.exact.objects import Record
+from workbench.families.channel.repair import channel_loss
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.problem import stated_certificate
 from workbench.families.user_constraints import TOLERATED, residual
@@ -59,6 +60,9 @@ def exact_certificate(
     }
     if q.planar:
         record["norm"] = q.norm
+        record["expected_loss" if q.prior is not None else "largest_loss"] = round_up(
+            channel_loss(channel, request.losses, q.prior)
+        )
     if solution is not None:
         record |= {"solver": solution.solver, "solver_version": solution.version, "claimed": solution.objective}
     loss = None if request.losses.named is None else request.losses.name
