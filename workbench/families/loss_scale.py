@@ -56,11 +56,11 @@ class LossScale:
 
     def gap(self, objective: Number | None, bound: Number | None) -> float | None:
         """|objective - bound| / (objective - floor); None where either is unknown."""
-        if objective is None or bound is None or self.width is None:
+        if objective is None or bound is None or not self.width:
             return relative_gap(*(None if each is None else float(each) for each in (objective, bound)))
         above, excess = abs(float(_difference(objective, bound))), abs(float(_difference(objective, self.floor)))
         excess = max(excess, _ROUNDING * self.width)
-        return above / excess if excess else 0.0 if not above else math.inf
+        return above / excess
 
 
 NO_LOSS = LossScale()
