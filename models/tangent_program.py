@@ -236,9 +236,9 @@ class TangentProgram:
             for law in self.compared.sides(comparison):
                 even[law], compared[law] = self.x[law].sum() * allowed[law] / max(1, allowed[law].sum()), True
         lower, upper = (np.where(compared, even, side) for side in (data.lower, data.upper))
-        even = replace(self.base, template=replace(data, lower=lower, upper=upper))
+        spread = replace(self.base, template=replace(data, lower=lower, upper=upper))
         options = replace(self.options, time_limit=None if deadline is None else deadline.limit)
-        self.even = solve(even, solver=self.solver, options=options).x
+        self.even = solve(spread, solver=self.solver, options=options).x
         if self.even is not None:
             self.inside = self.even
         return self.even is not None
