@@ -142,10 +142,10 @@ def _known(program: Program, solution: Solution, others: Sequence[Solution] = ()
     """Value, violation and bound of a solution, exact where they say so. others: of other solvers; the least bound of
     all counts."""
     record = {"value": None, "bound": None, "violation": None, "point": None, "dual": None, "dual_bound": None}
-    found = [each for each in (solution, *others) if each.objective is not None]
-    if not found:
+    solved = [each for each in (solution, *others) if each.objective is not None]
+    if not solved:
         return {**record, "proof": f"none: {solution.raw_status}"}
-    best = min(found, key=lambda each: float(each.objective or 0.0))
+    best = min(solved, key=lambda each: float(each.objective or 0.0))
     if solution.objective is None or float(best.objective or 0.0) < solution.objective - _BETTER * abs(
         solution.objective
     ):

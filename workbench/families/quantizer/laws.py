@@ -109,7 +109,7 @@ class LawProblem:
         symmetric: points and costs are symmetric; then outputs must be, and half of the laws are stated.
         links: where only neighbouring laws are compared: ε -> how much more likely an output may be at one end of each
             link than at the other, less 1, (n - 1,). By default every two laws are, by e^ε.
-        asked: the question whose solver, options and deadline are used. Default: HiGHS without a limit.
+        context: the question whose solver, options and deadline are used. Default: HiGHS without a limit.
     """
 
     def __init__(
@@ -120,11 +120,11 @@ class LawProblem:
         *,
         symmetric: bool,
         links: Callable[[float], Vector] | None = None,
-        asked: LawQuestion | None = None,
+        context: LawQuestion | None = None,
     ) -> None:
         self.points, self.outputs, self._losses = points, outputs, losses
         self._last: tuple[bytes, Pair] = b"", (points, points)
-        self.asked = asked or LawQuestion(ONE)
+        self.context = context or LawQuestion(ONE)
         self.symmetric = symmetric and links is None
         self.odds: Callable[[float], float | Vector] = links or odds_of
         self.keep = np.arange(points.size // 2 if self.symmetric else 0, points.size)
@@ -133,7 +133,7 @@ class LawProblem:
     @cached_property
     def _session(self) -> Session:
         with translated_errors():
-            return backend(self.asked.solver).open(self.model.program, self.asked.options)
+            return backend(self.context.solver).open(self.model.program, self.context.options)
 
     def losses(self, outputs: Vector) -> Pair:
         """What outputs cost, and the slopes; those asked for last are kept. Shapes (n, m)."""
@@ -181,7 +181,7 @@ class LawProblem:
     def solve(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> Solution:
         """The solver's answer alone."""
         with translated_errors():
-            values, limit = self.values(epsilon, outputs), self.asked.deadline.limit
+            values, limit = self.values(epsilon, outputs), self.context.deadline.limit
             solution = self._session.solve(values, start=start, time_limit=limit)
         if solution.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
@@ -249,7 +249,7 @@ def exact_problem(knots: Vector, outputs: int, question: LawQuestion, *, symmetr
 
     # of every law both one-sided limits at every knot inside, and ±1; of a continuous one the knots
     points, links = (np.repeat(knots, 2)[1:-1], None) if metric is None else (knots, _links(np.diff(knots), metric))
-    return LawProblem(points, outputs, losses, symmetric=symmetric, links=links, asked=question)
+    return LawProblem(points, outputs, losses, symmetric=symmetric, links=links, context=question)
 
 
 def _joined(table: Vector) -> Vector:
@@ -277,13 +277,13 @@ def grid_problem(
     weights: Vector | None = None,
     symmetric: bool | None = None,
     metric: str | None = None,
-    asked: LawQuestion | None = None,
+    context: LawQuestion | None = None,
 ) -> LawProblem:
     """MVU's LP in P: the mean error over the grid points (weighted when asked), private between all of them.
 
     symmetric: whether points and weights are, and outputs will be; found out by default.
     metric: as in `exact_problem`; "absolute" holds for all real inputs, which are dithered to the points.
-    asked: see `LawProblem`.
+    context: see `LawProblem`.
     """
     share = (np.full(points.size, 1 / points.size) if weights is None else weights)[:, None]
 
@@ -294,7 +294,7 @@ def grid_problem(
     if symmetric is None:
         symmetric = bool(np.allclose(points, -points[::-1]) and np.allclose(share, share[::-1]))
     links = None if metric is None else _links(np.diff(points), metric)
-    return LawProblem(points, outputs, losses, symmetric=symmetric, links=links, asked=asked)
+    return LawProblem(points, outputs, losses, symmetric=symmetric, links=links, context=context)
 
 
 def knots_of(bins: Sequence[Fraction], extra: int | Sequence[Fraction]) -> list[Fraction]:

@@ -129,12 +129,12 @@ def unlimited(
     share: Vector | None = None,
     symmetric: bool = True,
     rounds: int = 40,
-    asked: LawQuestion | None = None,
+    context: LawQuestion | None = None,
 ) -> Limit:
     """The least mean loss of ε-private unbiased laws at points with unlimited outputs in [-reach, reach].
 
     points, share: (n,), symmetric around 0 or not. `upper` is what `outputs` reach.
-    asked: see `LawProblem`.
+    context: see `LawProblem`.
     """
     b = error_function(loss)[1]
     c = float(np.abs(points).max())
@@ -147,7 +147,7 @@ def unlimited(
     grid = _mirrored(np.append(np.round(grid, 9), far))  # the same outputs on every machine
     odds, lower, upper = 1 + odds_of(epsilon), -math.inf, math.inf
     for _ in range(rounds):
-        problem = grid_problem(points, outputs.size, loss, weights=weights, symmetric=symmetric, asked=asked)
+        problem = grid_problem(points, outputs.size, loss, weights=weights, symmetric=symmetric, context=context)
         solution = problem.solve(epsilon, outputs)
         problem.close()
         if solution.objective is None or solution.row_dual is None:
@@ -187,7 +187,7 @@ def least_error(question: LawQuestion, reach: float = math.inf) -> Limit:
         points, share, absolute, squared = _cell_means(question.density)
     rounds = 40 if even else 10
     limit = unlimited(
-        points, epsilon, question.loss, reach=reach, share=share, symmetric=even, rounds=rounds, asked=question
+        points, epsilon, question.loss, reach=reach, share=share, symmetric=even, rounds=rounds, context=question
     )
     return Limit(limit.lower - a * absolute * math.tanh(epsilon / 2) - b * squared, limit.upper, limit.outputs)
 
@@ -238,7 +238,7 @@ def alphabet_bound(points: Vector, question: LawQuestion, reach: float = math.in
     """A lower bound on the mean error over points (from -1 to 1, symmetric around 0) for every alphabet within the
     reach, of any size or, where that is 2, of `levels`."""
     inputs = points, np.full(points.size, 1 / points.size)
-    limit = partial(unlimited, points, question.budget, question.loss, reach=reach, asked=question)
+    limit = partial(unlimited, points, question.budget, question.loss, reach=reach, context=question)
     return _bound(limit, levels, question, inputs, float(np.abs(points).mean()))
 
 

@@ -86,7 +86,7 @@ def mvu(
         bins, reached = outputs, ()
     shown = np.array(bins, dtype=float)
     even = np.array_equal(shown, -shown[::-1])
-    problem = grid_problem(points, shown.size, loss, symmetric=even, metric=metric, asked=question)
+    problem = grid_problem(points, shown.size, loss, symmetric=even, metric=metric, context=question)
     solution = problem.solve(epsilon, shown, start="cold")
     problem.close()
     if solution.termination is Termination.INFEASIBLE:
@@ -107,14 +107,14 @@ def _alphabet(
 ) -> tuple[list[float], tuple[float, ...]]:
     """The best outputs, symmetric or, without a metric, not, and what every start reached. Raises Infeasible."""
     epsilon, metric = question.budget, question.metric
-    problem = grid_problem(points, m, question.loss, metric=metric, asked=question)
+    problem = grid_problem(points, m, question.loss, metric=metric, context=question)
     begin = alphabets(m, epsilon, points.size, starts, reach)
     best = best_outputs(problem, epsilon, begin, limit=reach, progress=question.progress)
     if best is None:
         raise Infeasible(f"No unbiased private alphabet was found at epsilon = {epsilon:g}.")
     there, reached = best.outputs, best.starts
     if metric is None:
-        free = LawProblem(points, m, problem.losses, symmetric=False, asked=question)
+        free = LawProblem(points, m, problem.losses, symmetric=False, context=question)
         begin = _perturbed(there, epsilon, 2 * starts, reach)
         general = best_outputs(free, epsilon, begin, symmetric=False, limit=reach)
         if general is not None and general.value < best.value * (1 - 1e-6):
