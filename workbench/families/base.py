@@ -299,7 +299,7 @@ def _solver_options(options: Record | None, given: Values) -> Options:
     None. Raises InvalidRequest for one that is given twice."""
     from solvers.backend import Options
 
-    floats = {name: float(value) if name in ("time_limit", "gap") and value is not None else value
+    floats: Record = {name: float(value) if name in ("time_limit", "gap") and value is not None else value
               for name, value in given.items()}  # fmt: skip
     if floats.get("time_limit") is not None:
         floats["time_limit"] = min(floats["time_limit"], _LONGEST)
