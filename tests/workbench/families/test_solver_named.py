@@ -10,8 +10,10 @@ import pytest
 
 import workbench as wb
 from solvers.backend import Backend, Options, Session, backend, names
+from solvers.search import Deadline
 from solvers.solution import Termination
 from workbench.comparison.library import export
+from workbench.families.quantizer.laws import LawQuestion, exact_quantizer
 from workbench.families.registry import families
 from workbench.sweeps.ledger import Ledger
 
@@ -255,3 +257,10 @@ def test_options_of_the_solver_are_given_by_name_or_together(given):
 def test_wrong_options_of_the_solver_are_refused_by_name(given, named):
     with pytest.raises(wb.InvalidRequest, match=named):
         wb.design(wb.FiniteQuery("0..3", max_shift=1), epsilon=1, **given)
+
+
+def test_a_search_over_outputs_that_ran_out_of_time_keeps_its_outputs():
+    spent = LawQuestion(Fraction(1), deadline=Deadline(2.0))
+    spent.deadline._begin -= 100  # as if the search had taken so long
+    answer = exact_quantizer(tuple(map(Fraction, ("-3", "-1/2", "1/2", "3"))), spent)
+    assert answer.objective == pytest.approx(1.798681, abs=1e-6)

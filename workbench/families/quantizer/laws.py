@@ -35,6 +35,7 @@ from workbench.mechanisms.quantization_error import ErrorIntegrals, error_of, sl
 
 Losses = Callable[[Vector], Pair]  # outputs (m,) -> costs and their slopes in the outputs, both (n, m)
 Bins = Rationals
+_LAST_SECONDS = 5.0  # At least so many seconds, or the whole time limit if that is less, are given to one program.
 
 
 def silent(line: str) -> None:
@@ -182,6 +183,8 @@ class LawProblem:
         """The solver's answer alone."""
         with translated_errors():
             values, limit = self.values(epsilon, outputs), self.context.deadline.limit
+            if limit is not None:  # a search that ran out of time still has its outputs to solve for
+                limit = max(limit, min(_LAST_SECONDS, self.context.deadline.seconds or 0.0))
             solution = self._session.solve(values, start=start, time_limit=limit)
         if solution.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
