@@ -1730,7 +1730,7 @@ def decide(path):
 def plain(text):
     """Printable characters alone, in the terminal's encoding: a file decides neither lines nor colours."""
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    encoding = sys.stdout.encoding or "ascii"
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"  # there may be no stdout
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
@@ -1752,4 +1752,9 @@ if __name__ == "__main__":
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    sys.exit(main(sys.argv[1:]))
+    try:
+        code = main(sys.argv[1:])
+    except OSError:  # the verdict could not be printed, as its reader has left
+        sys.stdout = None
+        code = 2
+    sys.exit(code)

@@ -850,7 +850,7 @@ def steady(conditions, x, low, high):
 
 def formulas(program, entry, delta, low, high):
     """[(value, lower end, upper end)] of a region, proven; the value is None where there is no mechanism."""
-    x = rational(entry["sample"])
+    x = rational(typed(entry["sample"], str, "A sample"))
     for _ in range(400):
         if low.high < x and (high is None or high.low > x):
             break
@@ -1156,10 +1156,11 @@ def check(data):
     kind, options = data["question"]["family"], typed(data["question"]["options"], dict, "The options")
     kinds = {"modulo": modulo, "channel": channel, "labels": labels, "quantizer": quantizer}
     need(isinstance(kind, str) and kind in kinds, f"The family {str(kind)[:40]!r} is unknown here.", "unknown")
-    delta = fractions(data["delta"])
+    delta = [rational(typed(end, str, "delta")) for end in typed(data["delta"], list, "delta")]
     need(len(delta) == 2 and 0 <= delta[0] <= delta[1] <= 1, "delta must be two numbers in order.")
-    epsilons = None if data["epsilon"] is None else fractions(data["epsilon"])
-    if epsilons is not None:
+    epsilons = None
+    if data["epsilon"] is not None:
+        epsilons = [rational(typed(end, str, "epsilon")) for end in typed(data["epsilon"], list, "epsilon")]
         need(len(epsilons) == 2 and 0 <= epsilons[0] <= epsilons[1] > 0, "epsilon must be two numbers in order.")
         need(epsilons[1] <= LONGEST, f"epsilon is above {LONGEST}.", "too large")
     programs = [kinds[kind](options, bool(delta[1]), relaxed) for relaxed in (False, True)]
@@ -1251,7 +1252,7 @@ def decide(path):
 def plain(text):
     """Printable characters alone, in the terminal's encoding: a file decides neither lines nor colours."""
     text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    encoding = sys.stdout.encoding or "ascii"
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"  # there may be no stdout
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
@@ -1273,4 +1274,9 @@ if __name__ == "__main__":
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    sys.exit(main(sys.argv[1:]))
+    try:
+        code = main(sys.argv[1:])
+    except OSError:  # the verdict could not be printed, as its reader has left
+        sys.stdout = None
+        code = 2
+    sys.exit(code)

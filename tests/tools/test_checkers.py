@@ -123,6 +123,25 @@ def test_without_a_file_nothing_is_proven_or_false(tool: ModuleType, arguments: 
     assert subprocess.run(command, capture_output=True, check=False, timeout=60).returncode == 2
 
 
+def test_a_verdict_that_cannot_be_printed_is_not_false(tool: ModuleType, tmp_path: Path) -> None:
+    path = write(tmp_path / "f.json", CERTIFICATE if tool.__name__ == "check_certificate" else FORMULA)
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, str(TOOLS / f"{tool.__name__}.py"), path],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr) == (2, b"")
+    closed = subprocess.run(
+        ["bash", "-c", '"$0" "$1" "$2" >&- 2>&-', sys.executable, str(TOOLS / f"{tool.__name__}.py"), path],
+        check=False,
+        timeout=60,
+    )
+    assert closed.returncode == 0
+
+
 NEWER = {"pairwise", "removeprefix", "removesuffix", "bit_count", "batched", "cache", "nextafter", "sumprod"}
 
 

@@ -240,14 +240,14 @@ def _run(given: list[str]) -> tuple[int, Record | None]:
         if not given:  # the completion of a shell ends so
             raise
         if isinstance(stop.__context__, BrokenPipeError):  # Rich, in a help text whose reader has left
-            return 1, None
+            return 2, None
         words = f"Code that was added to the workbench has ended the command (sys.exit, code {stop.code})."
         return failed("WorkbenchError", words)
     except TyperException as error:
         message = _no_such_option(error) or _usage(error.format_message(), given)
         return failed("InvalidRequest", message) if message else (2, None)
     except BrokenPipeError:
-        return 1, None
+        return 2, None
     except OSError as error:
         return failed("WorkbenchError", _trouble(error))
     except MemoryError:
