@@ -946,6 +946,7 @@ class Text:
 
     def __init__(self, text, steps):
         need(isinstance(text, str) and len(text) <= 1 << 20, "A formula must be a text.")
+        need(text == " ".join(text.split()), "A formula has spaces that none has.", "false")
         self.tokens, place = [], 0
         while text[place:].strip():
             match = TOKEN.match(text, place)

@@ -8,8 +8,8 @@ import importlib.util
 import json
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext, suppress
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -240,12 +240,57 @@ def test_everything_that_is_shown_is_checked(change: Callable[[Any], None], free
         CHECKER.check(data)
 
 
+def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where something stands in a value of JSON."""
+    entries = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in entries:
+        yield (*path, key)
+        yield from places(value, (*path, key))
+
+
+def variants(value: Any) -> list[Any]:
+    """Other values than one that stands somewhere."""
+    others: list[Any] = [None, [value], str(value) + " "]
+    if type(value) in (int, float):
+        others += [str(value), -value if value else -0.0, value + 1, value * 2 if value else 0.5, not value]
+    if isinstance(value, list):
+        others += [value[::-1], value[:-1], value * 2]
+    return [other for other in others if json.dumps(other) != json.dumps(value)]
+
+
+def test_no_change_of_what_is_shown_is_proven() -> None:
+    """Every place of the shown part, by every variant of what stands there, and without it."""
+    formula = wb.formula(wb.FiniteQuery("0..1", "0..2", neighbours="all"), loss="absolute", delta="0..1/2")
+    data = json.loads(json.dumps(formula.to_dict() | formula.proof()))
+    assert CHECKER.check(data)
+    count = 0
+    for path in list(places({name: data[name] for name in CHECKER.SHOWN})):
+        *outer, last = path
+        value: Any = data
+        for key in path:
+            value = value[key]
+        for other in (*variants(value), CHECKER):  # the last stands for its removal
+            changed = copy.deepcopy(data)
+            holder = changed
+            for key in outer:
+                holder = holder[key]
+            if other is CHECKER:
+                del holder[last]
+            else:
+                holder[last] = other
+            count += 1
+            with suppress(CHECKER.Refused, TypeError, ValueError, KeyError, AttributeError, IndexError):
+                CHECKER.check(changed)
+                raise AssertionError((path, other))
+    assert count > 120
+
+
 def test_a_formula_as_text_is_read() -> None:
     data = copy.deepcopy(saved(True))
     texts = [piece["formula"] for piece in data["pieces"]] + data["pieces"][1]["delta_formula"]
     for piece in data["pieces"]:
         top, line, below = piece["formula"].partition(" / ")
-        piece["formula"] = f"(2 ({top}) {line} ({below})) / 2"  # the same in other words
+        piece["formula"] = f"(2 ({top}){line}({below})) / 2"  # the same in other words
     assert "proven" not in CHECKER.check(data)
     assert len(set(texts)) > 4
     for text in ("e^ε", "e^(2ε) (1 - δ) / 3", "-(e^(ε/2) + 1) 2δ", "((1))"):
