@@ -57,4 +57,4 @@ def test_a_help_whose_reader_has_left_says_nothing_more() -> None:
     command = [sys.executable, "-m", "workbench", "design", "modulo", "--help"]
     ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
-    assert (ended.returncode, ended.stderr) == (1, "")
+    assert (ended.returncode, ended.stderr) == (2, "")
