@@ -40,6 +40,8 @@ _MOST = Fraction(16)  # s at ε/T, from 1 on
 _NARROW = Fraction(1, 300)  # ε/T below which integer noise is too wide to be worth the search
 _STRETCH = (Fraction(1, 2), Fraction(6, 5))  # factors of losses
 _LEVELS = (1.0, 0.9, 0.75, 0.5, 0.25, 0.02, 1.25, 2.0)  # of ln E, in units of ε/T
+_LESS_EPSILON = Fraction(1, 10**12)  # Shares by which a run's equal part of the budget is lowered.
+_LESS_DELTA = Fraction(1, 10**12)
 _HALVINGS, _CLOSE = 10, 5e-4  # of a path; of its loss, where it is as good as ended
 _ON_CURVE, _LIGHT = 16, 1e-8  # points, and the mass of the last loss on it
 Curve = Sequence[RationalPair]
@@ -70,6 +72,10 @@ def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
 
         search.holds(split(share, ZERO))
         if request.delta:
+            # every run takes an equal part of the budget, a little less so that the composition's grid proves it
+            equal = _designed(lambda part: split(share * (1 - _LESS_EPSILON), part), 1 - _LESS_DELTA)
+            if equal is not None:
+                search.holds(equal)
             for part in _SHARES:
                 search.along(partial(split, part=part), share, request.epsilon)
             search.along(lambda part: split(share, part), ONE, min(_MOST, request.runs / request.delta))

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,3 +113,29 @@ def test_runs_that_may_publish_nearly_everything(delta: str, least: float, most:
     """With δ = 1 the answer itself is private enough; shapes whose losses grow without end are not searched."""
     design = wb.design(wb.ModuloNoise(n=5, max_shift=1), epsilon=2, delta=delta, runs=4, certify=False)
     assert least <= design.objective <= most
+
+
+@pytest.mark.parametrize(
+    ("question", "options"),
+    [
+        (wb.IntegerNoise(3), {"runs": 3, "epsilon": "1", "delta": "1e-5"}),
+        (wb.IntegerNoise(2), {"runs": 2, "epsilon": "1", "delta": "1e-3", "loss": "absolute"}),
+        (wb.FiniteQuery("0..4", max_shift=2), {"runs": 2, "epsilon": "1", "delta": "1e-3"}),
+        (wb.Labels([*range(5)]), {"runs": 2, "epsilon": "1", "delta": "1e-3", "method": "lp", "notion": "dp"}),
+    ],
+)
+def test_runs_cost_no_more_than_equal_shares_of_the_budget(
+    question: Any, options: dict[str, Any], tmp_path: Path
+) -> None:
+    runs = options["runs"]
+    shares = {name: Fraction(options[name]) / runs for name in ("epsilon", "delta")}
+    single = wb.design(question, **{**options, **shares, "runs": 1})
+    together = wb.design(question, **options)
+    assert together.objective <= single.objective * (1 + 1e-9)
+    assert together.details["composed"]["delta"] <= float(options["delta"])
+    together.save(tmp_path / "runs.json")
+    checker = Path(__file__).parents[3] / "tools/check_certificate.py"
+    done = subprocess.run(
+        [sys.executable, checker, tmp_path / "runs.json"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

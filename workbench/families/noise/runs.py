@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -32,13 +33,14 @@ from models.repeated_noise_bound import run_bounds
 from models.repeated_wide_noise import RepeatedWideNoise, published_shapes
 from solvers.arrays import Vector
 from solvers.errors import BackendUnavailable, SolverError
-from workbench.errors import NotCertified
+from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, round_down, round_up
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.noise.problem import NoiseProblem, stated_loss
 from workbench.families.noise.request import NoiseRequest
 from workbench.families.outcome import translated_errors
+from workbench.families.pipeline import design
 from workbench.families.problem import Answer, Programs, Repaired
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.privacy.audit import audit
@@ -52,6 +54,8 @@ Steepened = tuple[Callable[[float], tuple[Vector, float]], float]  # share -> (m
 
 _BITS = 80  # of a mass
 _TURNS = 12  # of shrinking
+_LESS_EPSILON = Fraction(1, 10**12)  # Shares by which a run's equal part of the budget is lowered.
+_LESS_DELTA = Fraction(1, 10**12)
 _LONGEST = 150  # noise values of the program of the bound
 
 
@@ -68,13 +72,13 @@ class RunsProblem(NoiseProblem):
         super().__init__(request)
         assert isinstance(request.question, IntegerNoise)
         self.question = request.question
-        self.pure: Fraction | None = None  # ε of one run of the noise found
+        self.one_run: Claim | None = None  # of the noise found
         self.stopped = False
 
     @property
     def claim(self) -> Claim:
-        """The pure ε of one run, once noise is found."""
-        return super().claim if self.pure is None else Claim("pure", self.pure)
+        """The pure ε of one run, once noise is found; its share of the whole budget where it has none."""
+        return super().claim if self.one_run is None else self.one_run
 
     def closed_form(self) -> Answer | None:
         """None is known."""
@@ -89,16 +93,21 @@ class RunsProblem(NoiseProblem):
         losses = best_losses(request.runs, epsilon, delta, lambda k: k**power, stop=lambda: self._late(part.passed))
         tried = (self._within(*each) for each in self._candidates(losses))
         best = next((pair for pair in tried if pair is not None), None)
-        proven = ([] if best is None else [best]) + ([] if reach == 1 else self._staircases())
+        proven = ([] if best is None else [best]) + ([] if reach == 1 else self._staircases()) + self._shared_equally()
         if not proven:
             raise NotCertified("The losses could not be shrunk until the composition is within delta.")
         mechanism, reached = min(proven, key=lambda pair: self.loss(pair[0]))
-        self.pure = Fraction(audit(mechanism, 0).pure_epsilon)
+        pure = audit(mechanism, 0).pure_epsilon
+        share = Fraction(1, request.runs)
+        self.one_run = Claim("dp", share * request.epsilon, share * request.delta)
+        if math.isfinite(pure):
+            self.one_run = Claim("pure", Fraction(pure))
+        one_run = "the pure epsilon of one run" if math.isfinite(pure) else f"one run at 1/{request.runs} of the budget"
         with translated_errors():
             bound, solver = self._bound(float(self.loss(mechanism)) / reach**power)
         composed = {"runs": request.runs, "epsilon": epsilon, "delta": round_up(reached)}
         words = [
-            f"Certified are the pure epsilon of one run, and that {request.runs} runs are ({epsilon:g}, {delta:g})-"
+            f"Certified are {one_run}, and that {request.runs} runs are ({epsilon:g}, {delta:g})-"
             "private together, by convolution in integers."
         ]
         if self.stopped:
@@ -116,7 +125,8 @@ class RunsProblem(NoiseProblem):
         request, mechanism = self.request, answer.mechanism
         composed = ComposedClaim.of(mechanism, request.runs, request.epsilon, request.delta)
         loss, record = stated_loss(mechanism, request), {"bound": answer.bound}
-        return mechanism, Certificate(mechanism, "pure", self.pure, 0, loss, record=record, composed=composed), []
+        certificate = Certificate(mechanism, self.claim, objective=loss, record=record, composed=composed)
+        return mechanism, certificate, []
 
     def proven(self, reached: Design) -> Design:
         """The design: no more is claimed than its bound."""
@@ -163,6 +173,26 @@ class RunsProblem(NoiseProblem):
         ratio, reach = inverse_exponential(self.request.epsilon / self.request.runs), question.sensitivity
         laws = (staircase(ratio, reach, inner) for inner in range(1, reach + 1))
         return [(AdditiveIntegerNoise(question, law), ZERO) for law in laws]
+
+    def _shared_equally(self) -> list[Proven]:
+        """The best noise of one run at (ε/T, δ/T), a little less so that the grid of the composition proves it."""
+        request = self.request
+        epsilon = request.epsilon / request.runs * (1 - _LESS_EPSILON)
+        delta = request.delta / request.runs * (1 - _LESS_DELTA)
+        left = self.deadline.left
+        options = request.options if left is None else replace(request.options, time_limit=max(0.1, left))
+        try:
+            one = design(
+                NoiseProblem(replace(request, runs=1, epsilon=epsilon, delta=delta, options=options, check="certify"))
+            )
+        except NotProven as error:
+            if error.design is None or error.interrupted:
+                return []
+            one = error.design
+        except (InvalidRequest, NotCertified):
+            return []
+        reached = composed_delta(one.mechanism, request.runs, request.epsilon, request.delta)
+        return [(one.mechanism, reached)] if reached <= request.delta else []
 
     def _within(self, law: Callable[[float], tuple[Vector, float]], falls: float) -> Proven | None:
         """The first law of falling steepness, from 1 on, whose composition is proven to be within δ, and its δ_T.
