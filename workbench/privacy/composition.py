@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
@@ -138,7 +139,7 @@ def composed_delta(mechanism: Any, times: int, epsilon: Fraction, wanted: Fracti
     """A proven upper bound of δ at ε after as many runs, on the grids that certificates are proven on; `compose` gives
     no larger one. wanted: the first bound that is at most this will do."""
     runs = [(dominating_pair(mechanism), times)]
-    return _above(runs, epsilon, _grids(runs, epsilon / times, _PROOF), wanted)[0]
+    return _above(runs, epsilon, _proof_grids(runs[0][0], times, epsilon, wanted), wanted)[0]
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,9 @@ class ComposedClaim:
         pairs = [(dominating_pair(mechanism), runs)]
         if not pairs[0][0].above(epsilon / runs)[0]:
             return cls(runs, epsilon, delta, epsilon / runs or ONE)
-        return cls(runs, epsilon, delta, _above(pairs, epsilon, _grids(pairs, epsilon / runs, _PROOF), delta)[1])
+        return cls(
+            runs, epsilon, delta, _above(pairs, epsilon, _proof_grids(pairs[0][0], runs, epsilon, delta), delta)[1]
+        )
 
     def check(self, mechanism: Any) -> None:
         """Raises NotCertified where the claim is false, NotProven where it is not decided."""
@@ -216,6 +219,7 @@ class ComposedClaim:
 
 _RUNS, _STEP_BITS, _DIGITS = 10**6, 256, 1300  # the most in a file
 _PROOF = 1 << 12  # points of the grids that designs and certificates are proven on
+_FINE_PROOF = (1 << 15, 1 << 14)  # Points of the grid of more than `_FEW` runs, the first that can be checked.
 _FINE, _COARSE = 1 << 18, 1 << 17  # points of the grids of the lower and the upper bound
 _FEW = 40  # runs up to which moving losses down is tighter than cutting them in two
 
@@ -310,6 +314,20 @@ def _grids(runs: Runs, anchor: Fraction, points: int, interval: Fraction = ZERO)
     losses on the grid stay as they are; and that of `_step`."""
     step = _step(runs, interval, points)
     return [anchor / math.ceil(anchor / step), step] if anchor > step / 16 else [step]
+
+
+def _proof_grids(pair: Laws, times: int, epsilon: Fraction, delta: Fraction | None) -> list[Fraction]:
+    """Steps of the grids that designs and certificates are proven on; of many runs a finer one that can be checked."""
+    runs, anchor = [(pair, times)], epsilon / times
+    steps = _grids(runs, anchor, _PROOF)
+    if delta is None or times <= _FEW:
+        return steps
+    for points in _FINE_PROOF:
+        for step in _grids(runs, anchor, points):
+            with suppress(NotProven):
+                ComposedClaim(times, epsilon, delta, step)._affordable(pair)
+                return [*steps, step]
+    return steps
 
 
 def _step(runs: Runs, interval: Fraction, points: int) -> Fraction:
