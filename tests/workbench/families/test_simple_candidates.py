@@ -130,3 +130,13 @@ def test_all_of_delta_on_a_range_is_refused_at_once() -> None:
     for options in ({}, {"sensitivity": 2}, {"prior": "worst"}):
         with pytest.raises(wb.InvalidRequest, match="delta must be less than 1"):
             wb.design("channel", range="0..10", epsilon=1, delta=1, **options)
+
+
+@pytest.mark.parametrize("budget", [{"notion": "zcdp", "rho": "0.5"}, {"notion": "gdp", "mu": 1}])
+def test_stopped_real_noise_is_private(budget: dict[str, Any]) -> None:
+    with pytest.raises(NotProven) as caught:
+        wb.design(wb.RealNoise(1), time_limit=1e-6, **budget)
+    design = caught.value.design
+    assert design.private
+    assert design.status == "stopped"
+    assert 0 <= design.bound < design.objective < 20

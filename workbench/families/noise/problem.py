@@ -21,6 +21,7 @@ from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.numbers import ONE, ZERO, exp_interval, round_down
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Session
+from workbench.families.convex_notion import PATIENCE
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.loss_scale import LossScale
 from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within, bracket, coarse_bound
@@ -145,8 +146,11 @@ class NoiseProblem(Problem):
 
     def __init__(self, request: NoiseRequest) -> None:
         super().__init__(request)
-        self.deadline = Deadline(request.options.time_limit)
-        self._private: LineNoise | None = None  # noise known to be private, from the optimum at delta = 0
+        limit = request.options.time_limit
+        if limit is None and request.reals and request.cut:  # whose programs may take hours
+            limit = PATIENCE
+        self.deadline = Deadline(limit)
+        self._private: LineNoise | None = None  # known to be private: the optimum at delta = 0, or pure noise
 
     def closed_form(self) -> Answer | None:
         """The staircase for δ = 0 and losses that rise alike on both sides (Geng and Viswanath 2014); its ratio is
@@ -209,6 +213,8 @@ class NoiseProblem(Problem):
         programs = LinePrograms(request, within, self.deadline)
         if not request.cut and not request.reals and not request.delta:
             return pure_bracket(programs, self.loss)
+        if request.cut and request.reals and not within.ends and isinstance(request.question, RealNoise):
+            self._private = pure_cells(request.question, Fraction(within.epsilon), request.loss_name, request.steps)
         if request.cut or not request.delta or request.delta >= 1:
             return bracket(request, within, self.loss, self.deadline)
         if not self._programmed():
@@ -234,7 +240,8 @@ class NoiseProblem(Problem):
     def _coarse_bound(self) -> Fraction:
         """A bound on all noise from a small program, where that of the request is too large; 0 where none is known."""
         name = self.request.loss_name
-        if name not in line_noise.POWERS or self.request.clamp is not None or self.deadline.passed:
+        known = name in line_noise.POWERS and self.request.clamp is None and not self.request.cut
+        if not known or self.deadline.passed:
             return ZERO
         try:
             return coarse_bound(self.request, self.deadline)
@@ -258,7 +265,7 @@ class NoiseProblem(Problem):
         words: list[str] = []
         if isinstance(answer.law, Within):
             mechanism = self._repaired(mechanism, answer.law)
-            if mechanism is self._private and not self._programmed():
+            if mechanism is self._private and not self.request.cut and not self._programmed():
                 claim = Claim(claim.notion, claim.epsilon, ZERO)  # quick to audit, and it implies the other
                 words.append(PRIVATE_WITHOUT_DELTA)
         assert answer.bound is not None
