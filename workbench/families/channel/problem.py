@@ -172,7 +172,9 @@ class ChannelProblem(Problem):
             try:
                 by_tangents, least = solve_by_tangents(request, ordered[0], model.program, model.compared(ordered))
             except NotProven as error:
-                if error.interrupted or (known := self._by_multipliers(deadline)) is None:
+                plain = not request.extended and request.losses.forbidden is None
+                known = None if error.interrupted or not plain else self._by_multipliers(deadline)
+                if known is None or known.solution is None:
                     raise
                 return known
             answer = Answer(request.channel(np.maximum(by_tangents["M"], 0.0)), least, by_tangents)
