@@ -186,7 +186,7 @@ class Certificate(Shown):
         sentences += [] if self.composed is None else [f"{self.composed.words}."]
         if self.mechanism.one_sided:
             sentences.append("Only one side of each pair of neighbours is protected (directed differences).")
-        sentences.append("It states no loss." if self.objective is None else self.objective.words)
+        sentences.append("It proves no loss." if self.objective is None else self.objective.words)
         if self.bias is not None:
             worst = self.bias.worst
             sentences.append("It is exactly unbiased." if not worst else f"Its largest bias is {round_up(worst)!r}.")

@@ -91,7 +91,7 @@ def test_the_loss_of_a_channel_is_recomputed(loss, tmp_path: Path):
 
 
 def test_an_objective_of_another_mechanism_is_refused():
-    assert "It states no loss." in metric().words
+    assert "It proves no loss." in metric().words
     with pytest.raises(wb.CorruptFile, match="expected loss must be left out"):
         from_dict(noise().to_dict() | {"objective": channel().to_dict()["objective"]})
     with pytest.raises(wb.CorruptFile, match="must be an expected loss"):
@@ -107,7 +107,7 @@ def test_designed_labels_carry_their_prior_and_loss(loss):
     if loss.startswith("poisson"):
         assert stated is None
         assert not is_exact_loss(loss)
-        assert "It states no loss." in made.certificate.words
+        assert "It proves no loss." in made.certificate.words
     else:
         assert float(stated.value) == pytest.approx(made.objective, rel=1e-12)
         assert from_dict(made.certificate.to_dict()) == made.certificate
