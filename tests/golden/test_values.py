@@ -20,6 +20,12 @@ UNASKED = (
 )  # an optimum that is not the only one decides these by rounding
 
 
+# An interior method stops at a law that depends on the last bits of the processor. The loss is the
+# same; the budget that the law spends, and the composition of it, differ by 1e-6.
+SMOOTH_NOTIONS = ("zcdp", "renyi", "gdp")
+SPENT_BUDGETS = ("exact.epsilon", "delta_low", "epsilon_low")
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with the files that audits, checks and compositions read."""
@@ -37,10 +43,14 @@ def test_a_command_answers_what_was_recorded(line: dict[str, Any], folder: Path)
     searched = "--levels" in line["command"] or "reals" in line["command"]
     alike = arithmetic() == recorded_arithmetic()
     tolerance = SAME if alike else SEARCH if searched else SOLVER
+    is_smooth = any(notion in line["command"] for notion in SMOOTH_NOTIONS)
     different = [
         f"{name}: recorded {old!r}, today {today['values'].get(name)!r}"
         for name, old in line.get("values", {}).items()
-        if (alike or not name.endswith(UNASKED)) and not _same(old, today["values"].get(name, "missing"), tolerance)
+        if (alike or not name.endswith(UNASKED))
+        and not _same(
+            old, today["values"].get(name, "missing"), SEARCH if is_smooth and name in SPENT_BUDGETS else tolerance
+        )
     ]
     assert not different, "\n".join(different)
 
