@@ -68,8 +68,8 @@ def design(problem: Problem, programs: Programs | None = None, start: str = "col
             raise failure
         assert reached is not None
         return reached
-    bounds = [each.bound for each in (known, reached, failure) if getattr(each, "bound", None) is not None]
-    bound = max(bounds, default=None)
+    known_bounds = [getattr(each, "bound", None) for each in (known, reached, failure)]
+    bound: float | None = max((each for each in known_bounds if each is not None), default=None)
     solution = None if reached is None else reached.solution
     known = replace(known, bound=bound, solution=solution, details={**known.details, "bound": bound})
     if failure is None:

@@ -133,7 +133,8 @@ class ChannelProblem(Problem):
         try:
             epsilon = Fraction(pure_within(request.claim)).limit_denominator(10**9)
             empty = dict.fromkeys((*PARAMETERS, "delta"))
-            problem = ChannelProblem(replace(request, **{**empty, "notion": "pure", "epsilon": epsilon, "runs": 1}))
+            empty |= {"notion": "pure", "epsilon": epsilon, "runs": 1}
+            problem = ChannelProblem(replace(request, **empty))
             answer = problem.closed_form() or problem.answered(Programs(request.solver), "cold")
             mechanism, _, _ = problem.repaired(answer)
         except (InvalidRequest, Infeasible, NotCertified, NotProven):

@@ -150,11 +150,12 @@ def bracket(
     within: Within,
     loss: Loss,
     deadline: Deadline,
-    known: AdditiveIntegerNoise | None = None,
+    known: LineNoise | None = None,
 ) -> Found:
     """The best noise found and a bound on all noise. loss: exact; known: private noise that is perhaps about the best.
     Raises InvalidRequest, SolverError."""
     if isinstance(request.question, IntegerNoise):
+        assert known is None or isinstance(known, AdditiveIntegerNoise)
         return _integers(LinePrograms(request, within, deadline), request.question, loss, known)
     search = _Reals(request, within, deadline)
     if known is not None:
@@ -187,7 +188,8 @@ def coarse_bound(request: NoiseRequest, deadline: Deadline) -> Fraction:
     line = LineProgram(1, size, [lambda j: Fraction(abs(j)) ** power], within.bounds)
     answer = LinePrograms(request, within, deadline).answer(line)
     bound = answer.bound if power == 1 else answer.bound - Fraction(1, 4)
-    return max(ZERO, bound) * (group * request.question.sensitivity) ** power
+    step: Fraction = (group * Fraction(request.question.sensitivity)) ** power
+    return max(ZERO, bound) * step
 
 
 class LinePrograms:
