@@ -133,8 +133,7 @@ class ChannelProblem(Problem):
         try:
             epsilon = Fraction(pure_within(request.claim)).limit_denominator(10**9)
             empty = dict.fromkeys((*PARAMETERS, "delta"))
-            empty |= {"notion": "pure", "epsilon": epsilon, "runs": 1}
-            problem = ChannelProblem(replace(request, **empty))
+            problem = ChannelProblem(request.at({**empty, "notion": "pure", "epsilon": epsilon, "runs": 1}))
             answer = problem.closed_form() or problem.answered(Programs(request.solver), "cold")
             mechanism, _, _ = problem.repaired(answer)
         except (InvalidRequest, Infeasible, NotCertified, NotProven):
