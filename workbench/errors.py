@@ -55,7 +55,10 @@ class InvalidRequest(WorkbenchError, ValueError):
         name = getattr(got, "place", name)
         if isinstance(got, (int, Fraction)) and max(abs(got.numerator), got.denominator) > _LONG:
             got = f"{Decimal(got.numerator) / got.denominator:.6g}"
-        text = " ".join(str(got).split())  # an array is shown on several lines
+        try:
+            text = " ".join(str(got).split())  # an array is shown on several lines
+        except ValueError:  # Python does not print integers of more than 4300 digits.
+            text = "numbers of more than 4300 digits"
         short = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
         raise cls(f"{name} must be {constraint}. Got {short}.")
 

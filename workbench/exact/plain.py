@@ -24,6 +24,9 @@ from workbench.exact.numbers import rational
 FARTHEST = (1 << 40) - 1
 """The size of an integer that is written into a file, and of a noise value: sums of them fit into 64 bits."""
 
+LARGEST_PRINTED = 10**4000
+"""The size from which an integer is not printed: Python refuses beyond 4300 digits."""
+
 _MOST = 10_000_000  # entries of a list: a range may have any number of them
 
 
@@ -118,9 +121,14 @@ def is_whole(value: object) -> TypeGuard[int]:
 
 
 def spelled_integer(value: Any) -> Any:
-    """The integer that a text spells, as a command line has it; anything else as it is."""
+    """The integer that a text spells, as a command line has it; anything else as it is.
+
+    Texts of integers that Python refuses to print stay texts, so that messages can show them.
+    """
     number = rational(value) if isinstance(value, str) else None
-    return int(number) if number is not None and number.denominator == 1 else value
+    if number is None or number.denominator != 1 or abs(number) >= LARGEST_PRINTED:
+        return value
+    return int(number)
 
 
 def whole_number(value: Any, name: str, least: int, most: int | None = None, constraint: str = "") -> int:

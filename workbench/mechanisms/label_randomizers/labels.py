@@ -19,7 +19,7 @@ from workbench.data.tolerance import nearest_positions
 from workbench.errors import must
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.distribution import over_common
-from workbench.exact.numbers import exact, nearest_float, positive, rational
+from workbench.exact.numbers import exact, positive, rational
 from workbench.exact.objects import Record
 from workbench.exact.plain import is_whole, plain_numbers, spelled_integer
 from workbench.io.files import names_file, read_table
@@ -84,9 +84,7 @@ class Labels(OneLine):
         """The integers low..high, equally likely. Raises InvalidRequest."""
         low, high = spelled_integer(low), spelled_integer(high)
         if not (is_whole(low) and is_whole(high) and 0 <= high - low < MAX_LABELS):
-            # Python refuses to print integers of more than 4300 digits.
-            ends = [f"{nearest_float(Fraction(end)):.15g}" if is_whole(end) else repr(end) for end in (low, high)]
-            must("labels", f"LOW..HIGH with LOW <= HIGH and at most {MAX_LABELS} values", "..".join(ends))
+            must("labels", f"LOW..HIGH with LOW <= HIGH and at most {MAX_LABELS} values", (low, high))
         return cls(np.arange(low, high + 1, dtype=float))
 
     @classmethod
