@@ -190,10 +190,11 @@ def listed(read: Reader, separator: str = ",") -> Callable[[Any, str], tuple[Any
 
 
 def probabilities(value: Any, name: str, wanted: str = "a list of probabilities, one for every answer") -> Rationals:
-    """A list of probabilities, or a CSV file of them."""
-    from workbench.mechanisms.points import cells_of
+    """A list of probabilities, or a CSV file of them or of answers and them."""
+    from workbench.mechanisms.points import labelled_cells
 
-    return LabelledTuple.under(value, listed(probability)(cells_of(value, name, wanted), name))
+    cells = labelled_cells(value, name, wanted)
+    return LabelledTuple.under(cells, listed(probability)(cells, name))
 
 
 def _constraint_names() -> Iterable[str]:

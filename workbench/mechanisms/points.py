@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from workbench.data.labels import LabelledTuple
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import Rationals, exact, nearest_float, positive, rational
 from workbench.exact.plain import plain_list
@@ -79,6 +80,20 @@ def cells_of(given: Any, name: str, constraint: str = "numbers, as a list or as 
             must(name, "one row or one column of a file", f"{len(rows)} rows of up to {widest} cells")
         return [cell for row in rows for cell in row]
     return plain_list(given, name, constraint, column=True)
+
+
+def labelled_cells(given: Any, name: str, constraint: str) -> LabelledTuple:
+    """Read the entries of a container as `cells_of` does, with their labels.
+
+    The labels are those of a Series or a table, or the first of two columns of a CSV file. Raises InvalidRequest.
+    """
+    if isinstance(given, Path) or (isinstance(given, str) and names_file(given)):
+        rows = read_table(given, name)
+        if len(rows) > 1 and all(len(row) == 2 and all(row) for row in rows):
+            labelled = LabelledTuple(row[1] for row in rows)
+            labelled.labels = [row[0] for row in rows]
+            return labelled
+    return LabelledTuple.under(given, cells_of(given, name, constraint))
 
 
 def point(value: Any, name: str) -> Point:

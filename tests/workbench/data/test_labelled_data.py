@@ -200,3 +200,43 @@ def test_baselines_are_aligned() -> None:
     noise = {0: 0.5, 1: 0.25, -1: 0.25}
     same = {wb.recommend(**asked, baseline=pmf).rows[0]["notes"] for pmf in (noise, pd.Series(noise))}
     assert len(same) == 1
+
+
+@pytest.mark.parametrize("text", ["answer,weight\n3,6\n1,2\n0,1\n2,1\n", "3,6\n1,2\n0,1\n2,1\n", "1\n2\n1\n6\n"])
+def test_a_file_of_answers_and_weights_is_read_by_its_answers(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "prior.csv"
+    file.write_text(text)
+    clamped = wb.IntegerNoise(1, clamp=(0, 3))
+    assert cost(clamped, prior=file) == cost(clamped, prior=WEIGHTS)
+    labels = wb.design("labels", labels="0..3", prior=str(file), epsilon=1)
+    assert labels.question.prior.tolist() == [0.1, 0.2, 0.1, 0.6]
+    assert wb.FiniteQuery("0..3", max_shift=1, prior=file).prior[3] == Fraction(6, 10)
+
+
+def test_a_file_of_noise_values_and_losses_is_read_by_its_values(tmp_path: Path) -> None:
+    file = tmp_path / "numbers.csv"
+    file.write_text("answer,share\n3,.6\n1,.2\n0,.1\n2,.1\n")
+    group = wb.ModuloNoise(3, max_shift=1)
+    shares = [Fraction(weight, 10) for weight in WEIGHTS]
+    assert cost(group, loss="prior-squared", prior=file) == cost(group, loss="prior-squared", prior=shares)
+    file.write_text("value,loss\n2,5\n1,1\n3,1\n0,0\n")
+    assert cost(group, loss=file) == cost(group, loss=[0, 1, 5, 1])
+    file.write_text("2,5\n1,1\n0,0\n")
+    assert cost(wb.IntegerNoise(1), loss=file) == cost(wb.IntegerNoise(1), loss=[0, 1, 5])
+    with pytest.raises(wb.InvalidRequest, match="no label for 3"):
+        cost(group, loss=file)
+
+
+def test_weights_follow_the_labels_as_they_are_listed(tmp_path: Path) -> None:
+    file = tmp_path / "labels.csv"
+    file.write_text("4\n0\n1\n")
+    right = [1 / 6, 2 / 6, 3 / 6]  # of 0, 1, 4
+    by_label = pd.Series([1, 2, 3], index=[0, 1, 4])
+    positions = pd.Series([3, 1, 2], index=[0, 1, 2])
+    for listed in ("4,0,1", file, str(file)):
+        for prior in ([3, 1, 2], "3,1,2", np.array([3.0, 1.0, 2.0]), pd.Series([3, 1, 2]), positions, by_label):
+            assert wb.Labels(listed, prior=prior).prior.tolist() == right
+        asked = wb.design("labels", labels=str(listed), prior=[3, 1, 2], epsilon=1)
+        assert asked.question.prior.tolist() == right
+    with pytest.raises(wb.InvalidRequest, match="one weight for each of the 3 labels"):
+        wb.Labels("4,0,1", prior=[3, 1])

@@ -61,12 +61,12 @@ def _labels(value: Any, name: str) -> Labels:
 
 def _prior(value: Any, name: str) -> Rationals | str:
     """The word uniform, or weights: a list, "1,2,1" or a CSV file of them."""
-    from workbench.mechanisms.points import cells_of
+    from workbench.mechanisms.points import labelled_cells
 
     if isinstance(value, str) and value.strip() == "uniform":
         return "uniform"
-    weights = listed(exact)(cells_of(value, name, "uniform, or weights, in a list or a file"), name)
-    return LabelledTuple.under(value, weights)
+    cells = labelled_cells(value, name, "uniform, or weights, in a list or a file")
+    return LabelledTuple.under(cells, listed(exact)(cells, name))
 
 
 def _outputs(value: Any, name: str) -> tuple[float, ...]:
@@ -165,7 +165,8 @@ class _LabelFamily(Family):
             return labels
         if prior == "uniform":
             return self.question(labels.values)
-        return self.question(labels.values, LabelledTuple.under(prior, map(nearest_float, prior)))
+        weights = LabelledTuple.under(prior, map(nearest_float, prior))
+        return self.question(labels.values, labels.in_order(weights))
 
     def question_options(self, question: Any) -> Record:
         """See `Family.question_options`."""

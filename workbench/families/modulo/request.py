@@ -30,7 +30,7 @@ from workbench.families.user_constraints import checked_constraints
 from workbench.io.files import names_file
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.modulo import ModuloNoise, Shift
-from workbench.mechanisms.points import cells_of
+from workbench.mechanisms.points import labelled_cells
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair import Pattern, exact_loss
 
@@ -265,7 +265,8 @@ def read_loss(value: Any, name: str) -> Any:
     if isinstance(value, str) and not names_file(value):
         must(name, f"one of {', '.join(LOSSES)}, or a CSV file of losses", repr(value))
     wanted = "a name, a function of the noise value, or losses, one for every noise value"
-    return LabelledTuple.under(value, (_loss(cell, "every loss") for cell in cells_of(value, name, wanted)))
+    cells = labelled_cells(value, name, wanted)
+    return LabelledTuple.under(cells, (_loss(cell, "every loss") for cell in cells))
 
 
 def _loss(value: Any, name: str) -> Fraction:

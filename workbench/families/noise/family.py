@@ -57,7 +57,7 @@ def _loss(value: Any, name: str) -> Any:
     from models.losses import loss_named
     from workbench.families.noise.request import NAMED, AnswerLoss
     from workbench.families.outcome import translated_errors
-    from workbench.mechanisms.points import cells_of
+    from workbench.mechanisms.points import labelled_cells
 
     if isinstance(value, AnswerLoss) or callable(value):
         return value
@@ -66,8 +66,9 @@ def _loss(value: Any, name: str) -> Any:
             return loss_named(value).name
     if isinstance(value, str) and not names_file(value):
         must(name, _WANTED, repr(value))
-    losses = listed(exact)(cells_of(value, name, _WANTED), name)
-    losses = tuple(aligned(value, losses, lambda: range(len(losses)), name, "sizes of the noise"))
+    cells = labelled_cells(value, name, _WANTED)
+    losses = listed(exact)(cells, name)
+    losses = tuple(aligned(cells, losses, lambda: range(len(losses)), name, "sizes of the noise"))
     if min(losses) < 0 or len(losses) < 2:
         must(name, "at least two losses >= 0", repr(value))
     return losses
@@ -92,15 +93,16 @@ def _of_differences(loss: Any, question: Any) -> AnswerLoss:
 
 def _prior(value: Any, name: str) -> Rationals | str | None:
     """Shares of the clamped answers from weights: a list, or a CSV file of them; worst, or uniform (None)."""
-    from workbench.mechanisms.points import cells_of
+    from workbench.mechanisms.points import labelled_cells
 
     if isinstance(value, (str, Path)) and str(value) in ("worst", "uniform") and not Path(value).is_file():
         return "worst" if str(value) == "worst" else None
     if isinstance(value, Path) and "," in str(value) and not names_file(str(value)):
         value = str(value)
     wanted = "uniform, worst, or weights, in a list or a file"
-    weights = listed(or_zero)(cells_of(value, name, wanted), name)
-    return LabelledTuple.under(value, (weight / (sum(weights) or 1) for weight in weights))
+    cells = labelled_cells(value, name, wanted)
+    weights = listed(or_zero)(cells, name)
+    return LabelledTuple.under(cells, (weight / (sum(weights) or 1) for weight in weights))
 
 
 def _aligned_prior(prior: Rationals, question: Any) -> Rationals:

@@ -7,9 +7,11 @@ P                                                        prior (k,)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,20 +38,23 @@ class Labels(OneLine):
 
     values: "0..20", "0,1,5" or a CSV file (`parse`), or (k,) at most 1e100 in size, strictly increasing.
     prior: (k,) weights >= 0, not all zero, divided by their sum; "uniform", or None: those of the file, else uniform.
+    A list of weights follows the labels as a text or file lists them.
     Raises InvalidRequest.
+
+    >>> Labels("4,0,1", prior=[3, 1, 2]).prior.round(3).tolist()
+    [0.167, 0.333, 0.5]
     """
 
     values: Vector
     prior: Vector
+    listed_order: ClassVar[tuple[int, ...] | None] = None  # Where a text or file lists each label.
 
     def __init__(self, values: ArrayLike | Path, prior: ArrayLike | None = None) -> None:
         if isinstance(values, (str, Path)):
             read = Labels.parse(str(values))
-            values, prior = read.values, read.prior if prior is None else prior
-        if isinstance(prior, str) and prior.strip() == "uniform":
-            prior = np.ones(np.shape(values))
-        elif isinstance(prior, str):
-            prior = [float(exact(weight, "every weight of the prior")) for weight in prior.split(",")]
+            prior = read.prior if prior is None else read.in_order(prior)
+            values = read.values
+        prior = _weights(prior, np.shape(values))
         y = plain_numbers(values, "labels", "a list of numbers", column=True).copy()
         if getattr(values, "dtype", None) in (np.float16, np.float32):
             y = np.array([float(str(value)) for value in np.asarray(values).reshape(-1)]).reshape(y.shape)
@@ -100,7 +105,7 @@ class Labels(OneLine):
         if ".." not in text:
             number = "a number (names are counted: 0, 1, 2, ...)"
             listed = [float(exact(part, "every label", number)) for part in text.split(",")]
-            return cls(sorted(listed))
+            return cls(sorted(listed))._listed_as(listed)
         known = steps(text)
         if known is not None:
             (low, high, step), scale = over_common(known)
@@ -128,7 +133,7 @@ class Labels(OneLine):
         if not weights:
             must(Path(path).name, "a CSV with at least one label", "none")
         labels, shares = zip(*sorted(weights.items()), strict=True)
-        return cls([*map(float, labels)], [*map(float, shares)])
+        return cls([*map(float, labels)], [*map(float, shares)])._listed_as([*weights])
 
     @classmethod
     def stored(cls, values: Vector, prior: Vector) -> Labels:
@@ -136,6 +141,28 @@ class Labels(OneLine):
         read = cls(values, prior)
         read.__dict__["prior"] = prior / prior.sum() if abs(prior.sum() - 1) > 1e-12 else prior
         return read
+
+    def _listed_as(self, listed: Sequence[Any]) -> Labels:
+        """Remember the order in which these labels were listed; weights given apart follow it."""
+        order = tuple(sorted(range(self.k), key=listed.__getitem__))
+        if order != tuple(range(self.k)):
+            self.__dict__["listed_order"] = order
+        return self
+
+    def in_order(self, prior: Any) -> Any:
+        """Put weights that follow the labels as listed into increasing order of the labels.
+
+        Weights under labels of their own are aligned by these. Raises InvalidRequest.
+        """
+        order = self.listed_order
+        if order is None:
+            return prior
+        weights = plain_numbers(_weights(prior, (self.k,)), "prior", "a list of numbers", column=True)
+        if weights.shape != (self.k,):
+            must("prior", f"one weight for each of the {self.k} labels", f"shape {weights.shape}")
+        listed = np.empty(self.k)
+        listed[list(order)] = self.values
+        return aligned_array(prior, weights, listed.tolist, "prior", "labels")[list(order)]
 
     @property
     def k(self) -> int:
@@ -160,3 +187,12 @@ class Labels(OneLine):
 
     def __str__(self) -> str:
         return f"{self.k} labels {self.values[0]:g}..{self.values[-1]:g}"
+
+
+def _weights(prior: Any, shape: tuple[int, ...]) -> Any:
+    """Read a prior that is a text: "uniform", or weights. Anything else stays as it is. Raises InvalidRequest."""
+    if not isinstance(prior, str):
+        return prior
+    if prior.strip() == "uniform":
+        return np.ones(shape)
+    return [float(exact(weight, "every weight of the prior")) for weight in prior.split(",")]

@@ -316,7 +316,7 @@ def test_labels_and_their_weights_are_given_apart(tmp_path: Path, capsys):
     both, weights = tmp_path / "both.csv", tmp_path / "weights.csv"
     both.write_text("label,weight\n0,3\n1,1\n4,2\n")
     weights.write_text("3\n1\n2\n")
-    lines = ("--labels 4,0,1 --prior 3,1,2", f"--labels 0,1,4 --prior {weights}", f"--labels {both}")
+    lines = ("--labels 4,0,1 --prior 2,3,1", f"--labels 0,1,4 --prior {weights}", f"--labels {both}")
     found = {
         json.loads(run(capsys, "design", "labels", *line.split(), "--epsilon", "1", "--json")[1])["objective"]
         for line in lines
