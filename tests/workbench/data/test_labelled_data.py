@@ -240,3 +240,15 @@ def test_weights_follow_the_labels_as_they_are_listed(tmp_path: Path) -> None:
         assert asked.question.prior.tolist() == right
     with pytest.raises(wb.InvalidRequest, match="one weight for each of the 3 labels"):
         wb.Labels("4,0,1", prior=[3, 1])
+
+
+def test_what_stands_beside_labels_in_another_order_is_aligned_or_refused() -> None:
+    listed = wb.Labels("4,0,1", prior=[3, 1, 2])
+    rows = pd.DataFrame([[0, 8, 6], [8, 0, 2], [6, 2, 0]], index=[4, 0, 1], columns=[4, 0, 1])
+    right = cost(wb.Labels([0, 1, 4], prior=[1, 2, 3]), loss=[[0, 2, 8], [2, 0, 6], [8, 6, 0]])
+    assert cost(listed, loss=rows) == right
+    for given in ({"loss": rows.to_numpy()}, {"neighbours": [(0, 1)]}):
+        with pytest.raises(wb.InvalidRequest, match=r"^labels must be in increasing order where .* by position"):
+            cost(listed, **given)
+    with pytest.raises(wb.InvalidRequest, match=r"increasing"):
+        cost(wb.Labels("0,1,4"), outputs="4,0,1")

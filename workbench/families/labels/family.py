@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.data.labels import LabelledTuple
+from workbench.data.labels import LabelledTuple, row_labels
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ZERO, Rationals, exact, jsonable, nearest_float, probability
 from workbench.exact.objects import Record, Values
@@ -75,6 +75,8 @@ def _outputs(value: Any, name: str) -> tuple[float, ...]:
 
     try:
         outputs = Labels.parse(text(value, name)) if isinstance(value, str) else Labels(value)
+        if outputs.listed_order is not None:  # The columns of a loss would belong to other outputs.
+            must(name, "in increasing order", repr(value))
     except InvalidRequest as error:
         raise InvalidRequest(f"outputs must be LOW..HIGH, such as -10..30, or increasing numbers. {error}") from None
     return tuple(outputs.values.tolist())
@@ -164,9 +166,8 @@ class _LabelFamily(Family):
         if prior is None:
             return labels
         if prior == "uniform":
-            return self.question(labels.values)
-        weights = LabelledTuple.under(prior, map(nearest_float, prior))
-        return self.question(labels.values, labels.in_order(weights))
+            return labels.with_prior(prior)
+        return labels.with_prior(LabelledTuple.under(prior, map(nearest_float, prior)))
 
     def question_options(self, question: Any) -> Record:
         """See `Family.question_options`."""
@@ -184,6 +185,11 @@ class _LabelFamily(Family):
         if values["notion"] == "dp" and not values["delta"] and values["runs"] == 1:
             values["notion"] = "pure"  # the same, decided output by output
         values["constraints"] = tuple(dict.fromkeys(values["constraints"]))
+        loss, neighbours = values["loss"], values["neighbours"]
+        by_position = isinstance(loss, tuple) and row_labels(loss) is None
+        if question.listed_order is not None and (by_position or not isinstance(neighbours, str)):
+            companion = "rows of a loss" if by_position else "neighbours"
+            must("labels", f"in increasing order where {companion} are given by position", "another order")
         if values["method"] == "auto":
             more = values["outputs"], values["constraints"], values["neighbours"] != "all", values["notion"] != "pure"
             values["method"] = "bins" if isinstance(values["loss"], (str, Loss)) and not any(more) else "lp"

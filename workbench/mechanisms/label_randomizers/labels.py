@@ -52,8 +52,8 @@ class Labels(OneLine):
     def __init__(self, values: ArrayLike | Path, prior: ArrayLike | None = None) -> None:
         if isinstance(values, (str, Path)):
             read = Labels.parse(str(values))
-            prior = read.prior if prior is None else read.in_order(prior)
-            values = read.values
+            self.__dict__.update((read if prior is None else read.with_prior(prior)).__dict__)
+            return
         prior = _weights(prior, np.shape(values))
         y = plain_numbers(values, "labels", "a list of numbers", column=True).copy()
         if getattr(values, "dtype", None) in (np.float16, np.float32):
@@ -149,20 +149,22 @@ class Labels(OneLine):
             self.__dict__["listed_order"] = order
         return self
 
-    def in_order(self, prior: Any) -> Any:
-        """Put weights that follow the labels as listed into increasing order of the labels.
+    def with_prior(self, prior: Any) -> Labels:
+        """The same labels with other weights, which follow the labels as they were listed.
 
         Weights under labels of their own are aligned by these. Raises InvalidRequest.
         """
         order = self.listed_order
         if order is None:
-            return prior
+            return Labels(self.values, prior)
         weights = plain_numbers(_weights(prior, (self.k,)), "prior", "a list of numbers", column=True)
         if weights.shape != (self.k,):
             must("prior", f"one weight for each of the {self.k} labels", f"shape {weights.shape}")
         listed = np.empty(self.k)
         listed[list(order)] = self.values
-        return aligned_array(prior, weights, listed.tolist, "prior", "labels")[list(order)]
+        same = Labels(self.values, aligned_array(prior, weights, listed.tolist, "prior", "labels")[list(order)])
+        same.__dict__["listed_order"] = order
+        return same
 
     @property
     def k(self) -> int:
