@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _REASONS = 3  # why rows have no value: so many reasons are shown, the most frequent first
 _CLOSED = 1e-6  # gap of what counts as proven
+_LEAST_SIZE = 1e-3  # Smaller objectives count as this part of the largest of their curve in that gap.
 _HEADS = ["curve", "mechanism", "notion", "rows", "proven", "certified", "oracle agrees", "without a value"]
 
 
@@ -105,6 +106,7 @@ def _report(result: Result, files: Sequence[Path], columns: Sequence[str] | None
     rows = result.to_frame()
     groups = rows.groupby(["curve", "mechanism", "notion"], sort=False, dropna=False)
     yield table(result.title, _HEADS, [_counts(key, part) for key, part in groups])
+    yield from result.sentences
     for _, row in rows[rows["oracle_agrees"].eq(False)].iterrows():
         yield f"DISAGREES with {row['oracle']}: epsilon = {row['epsilon']:g}, delta = {row['delta']:g}"
     reasons = rows.loc[rows["objective"].isna() & rows["failure"].notna(), "failure"].value_counts()
@@ -125,7 +127,8 @@ def _counts(key: Any, part: pd.DataFrame) -> list[Any]:
     agreement, failed = part["oracle_agrees"].dropna(), int(part["objective"].isna().sum())
     agree = f"{int(agreement.sum())} of {len(agreement)}" if len(agreement) else "-"
     objective, bound = (part[name].astype(float) for name in ("objective", "bound"))  # of None alone: objects
-    closed = objective - bound <= _CLOSED * objective.abs().clip(lower=1)
+    sizes = objective.abs()
+    closed = objective - bound <= _CLOSED * sizes.clip(lower=_LEAST_SIZE * sizes.max())
     proven = f"{int(closed.sum())} of {len(part)}" if part["bound"].notna().any() else "-"
     certified = int(part["certified"].eq(True).sum())
     names = [None if name != name else name for name in key]  # of "failed": neither mechanism nor notion

@@ -75,11 +75,12 @@ class NotApplicable(InvalidRequest):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be computed: title of the whole, tasks in order, how its table is drawn."""
+    """What is to be computed: title of the whole, tasks in order, how its table is drawn, what is said of all rows."""
 
     title: str
     tasks: Sequence[Task]
     draw: Callable[[pd.DataFrame], Plots] = lambda table: {}
+    sentences: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,8 @@ def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:
     except KeyboardInterrupt:
         pass
     rows = [row for at in sorted(answered) for row in answered[at]]
-    return Result(plan.title, rows, "frontier", COLUMNS, plan.draw, len(answered), total, clock.elapsed)
+    parts = len(answered), total, clock.elapsed
+    return Result(plan.title, rows, "frontier", COLUMNS, plan.draw, *parts, sentences=plan.sentences)
 
 
 def _answers(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, list[Row]]]:

@@ -24,7 +24,7 @@ from workbench.data.labels import Axis, align_table, aligned, column_labels, lab
 from workbench.data.tolerance import PointIndex, threshold_tolerance
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import Rationals, exact, positive
+from workbench.exact.numbers import Rationals, exact, positive, rational
 from workbench.exact.objects import Pair, Pairs, Record
 from workbench.exact.plain import plain_list
 from workbench.io.files import is_number, names_file, read_table, spelled
@@ -55,10 +55,10 @@ class FiniteQuery(OneLine):
     (LOW..HIGH:STEP), "a,b,c", or a CSV file of one column.
     max_shift: numbers at most so far apart are neighbours; else neighbours: "all", "consecutive" in the order given,
     {"max_distance": D}, a list of pairs of inputs, a CSV of pairs (a third column: their distance), or a symmetric
-    matrix of distances (k, k), inf between inputs that are no neighbours. Neighbours are symmetric: a pair in one order
-    stands for both, unless directed: then of every pair only Pr[o | x] <= e^ε Pr[o | x'] + δ is asked for, x being the
-    larger number (of other inputs the later one), or the first of a pair that is listed. prior: None or "uniform",
-    "worst", weights >= 0, or a CSV file of them (or of inputs and weights).
+    matrix of distances (k, k), inf between inputs that are no neighbours, also as a CSV. Neighbours are symmetric: a
+    pair in one order stands for both, unless directed: then of every pair only Pr[o | x] <= e^ε Pr[o | x'] + δ is asked
+    for, x being the larger number (of other inputs the later one), or the first of a pair that is listed. prior: None
+    or "uniform", "worst", weights >= 0, or a CSV file of them (or of inputs and weights).
 
     Inputs may be places of the plane, pairs of numbers or a CSV file of x, y[, weight], whose weights are the prior
     where none is given. Their neighbours may be "within R NORM" and "all NORM", NORM L1, L2 or Linf, which is the
@@ -248,6 +248,9 @@ class FiniteQuery(OneLine):
             if not names_file(given):
                 must("neighbours", "all, consecutive, or a CSV file of pairs", repr(str(given)))
             rows = read_table(given, "neighbours", header=True)
+            table = self._matrix_of_file(rows)
+            if table is not None:
+                return self._matrix(table)
             if rows and not self._known(rows[0]) and any(self._known(row) for row in rows[1:]):
                 rows = rows[1:]  # a header
             return self._listed(rows)
@@ -336,6 +339,28 @@ class FiniteQuery(OneLine):
         pairs = tuple(sorted(measured))
         distances = tuple(d for pair in pairs if (d := measured[pair]) is not None)
         return pairs, distances or None
+
+    def _matrix_of_file(self, rows: Sequence[Sequence[Any]]) -> list[list[Any]] | None:
+        """Put the matrix of distances of a file into the order of the inputs; None where the file lists pairs.
+
+        A file has labels where it has a row or a column more than there are inputs. Raises InvalidRequest.
+        """
+        widths = {*map(len, rows)}
+        if len(rows) not in (self.k, self.k + 1) or widths not in ({self.k}, {self.k + 1}):
+            return None
+        has_columns, has_labels = len(rows) == self.k + 1, widths == {self.k + 1}
+        if widths == {3} and self.k == 3 and not is_zero(rows[-1][2]):  # Three pairs with their distances.
+            return None
+        if self.k == 2 and not (has_columns and has_labels and self._names_inputs(rows[0][1:])):
+            return None
+        body = [list(row) for row in rows]
+        columns = body.pop(0) if has_columns else None
+        labels = [row.pop(0) for row in body] if has_labels else None
+        if columns is not None and has_labels:
+            columns = columns[1:]
+        axes = Axis(labels, self.inputs, "inputs"), Axis(columns, self.inputs, "inputs")
+        table = align_table(body, *axes, "a matrix of distances")
+        return [[number if (number := rational(cell)) is not None else cell for cell in row] for row in table]
 
     def _matrix(self, rows: Sequence[Any]) -> tuple[Pairs, Rationals | None]:
         table = [list(row) for row in rows]

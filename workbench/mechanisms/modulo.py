@@ -32,6 +32,7 @@ from workbench.exact.objects import Record
 from workbench.exact.plain import is_whole, plain_list, spelled_integer, whole_number
 from workbench.io.shown import OneLine
 from workbench.mechanisms.mechanism import label_budgets
+from workbench.mechanisms.neighbour_parts import separation_words
 
 Shift = tuple[int, ...]
 
@@ -113,6 +114,24 @@ class ModuloNoise(OneLine):
         if self.directed:
             return self.shifts
         return tuple(sorted({*self.shifts, *map(self.negative, self.shifts)}))
+
+    @cached_property
+    def parts(self) -> int:
+        """How many separate parts the neighbour relation has: the index of the subgroup that the shifts generate."""
+        basis = [[size * (row == column) for column in range(len(self.sizes))] for row, size in enumerate(self.sizes)]
+        for shift in self.shifts:
+            rest = list(shift)
+            for column, row in enumerate(basis):  # Euclid's algorithm keeps the basis triangular.
+                while rest[column]:
+                    factor = row[column] // rest[column]
+                    row[:] = [a - factor * b for a, b in zip(row, rest, strict=True)]
+                    row[:], rest = rest, list(row)
+        return abs(math.prod(basis[column][column] for column in range(len(basis))))
+
+    @property
+    def separation(self) -> str | None:
+        """Say that the relation falls into parts; None where it does not."""
+        return separation_words(self.parts) if self.parts > 1 else None
 
     def negative(self, shift: Shift) -> Shift:
         """-shift in the group."""

@@ -252,3 +252,24 @@ def test_what_stands_beside_labels_in_another_order_is_aligned_or_refused() -> N
             cost(listed, **given)
     with pytest.raises(wb.InvalidRequest, match=r"increasing"):
         cost(wb.Labels("0,1,4"), outputs="4,0,1")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",c,a,b\nc,0,2,inf\na,2,0,1\nb,inf,1,0\n",
+        "a,b,c\n0,1,2\n1,0,inf\n2.0,inf,0\n",
+        "a,0,1,2\nb,1,0,inf\nc,2,inf,0\n",
+        "0,1,2\n1,0,inf\n2,inf,0\n",
+        "from,to,d\nc,a,2\na,b,1\n",
+    ],
+)
+def test_a_file_of_distances_protects_the_pairs_it_names(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "distances.csv"
+    file.write_text(text)
+    question = wb.FiniteQuery("a,b,c", neighbours=file)
+    assert (question.pairs, question.distances) == (((0, 1), (0, 2)), (1, 2))
+    file.write_text(text.replace("c", "z"))
+    if "c" in text:
+        with pytest.raises(wb.InvalidRequest, match=r"none of them: z|z, which is no input"):
+            wb.FiniteQuery("a,b,c", neighbours=file)

@@ -202,3 +202,27 @@ def test_positions_of_close_numbers_are_exact() -> None:
     index = PointIndex([Fraction(1), Fraction(10**20 + 1, 10**20), "a"])
     assert [index.find(Fraction(1)), index.find("a"), index.find("b")] == [0, 2, None]
     assert index.find(Fraction(2 * 10**20 + 1, 2 * 10**20)) is None
+
+
+def test_a_frontier_says_that_its_relation_falls_into_parts() -> None:
+    apart = wb.frontier(wb.FiniteQuery([0, 1, 5, 6], max_shift=1), epsilon=1, baselines=False)
+    assert "2 separate parts" in " ".join(apart.sentences)
+    assert not wb.frontier(wb.FiniteQuery("0..3", max_shift=1), epsilon=1, baselines=False).sentences
+    even = wb.frontier(wb.ModuloNoise(5, shifts=[2]), epsilon=1, baselines=False)
+    assert "2 separate parts" in " ".join(even.sentences)
+
+
+@pytest.mark.parametrize(
+    ("question", "parts"),
+    [
+        (wb.ModuloNoise(5, shifts=[2]), 2),
+        (wb.ModuloNoise(5, shifts=[2, 3]), 1),
+        (wb.ModuloNoise(11, shifts=[8]), 4),
+        (wb.ModuloNoise(sizes=[4, 6], shifts=[(2, 0), (0, 4)]), 4),
+        (wb.ModuloNoise(sizes=[4, 6], shifts=[(1, 1)]), 2),
+    ],
+)
+def test_differences_that_generate_a_subgroup_leave_parts(question: wb.ModuloNoise, parts: int) -> None:
+    assert question.parts == parts
+    words = wb.design(question, epsilon=1).words
+    assert any(f"{parts} separate parts" in word for word in words) == (parts > 1)

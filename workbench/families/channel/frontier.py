@@ -55,7 +55,9 @@ SERIES = {
 def plan(question: Any, values: Values) -> Plan:
     """The plan of a channel frontier."""
     points = [*notion_requests(FAMILY, question, values)]
-    return notion_plan(points, "channel", SERIES, ratio_notions(), title="Best channel, ")
+    plan = notion_plan(points, "channel", SERIES, ratio_notions(), title="Best channel, ")
+    separations = dict.fromkeys(request.question.separation for _, request in points)
+    return replace(plan, sentences=tuple(words for words in separations if words))
 
 
 _CHANNELS = ("integer noise, clamped", "modulo noise", *published(FAMILY))  # on the same outputs

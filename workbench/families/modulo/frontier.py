@@ -87,7 +87,7 @@ def plan(question: Any, values: Values) -> Plan:
     remark = "\n(published mechanisms protect both sides of a pair)" if query.directed else ""
     words = "squared error" if loss == "squared" else loss.replace("-", " ")
     draw = partial(drawn, name="optimal", series=SERIES, notions=[*ratio_notions()], title=title + remark, words=words)
-    return Plan(title, tasks, draw)
+    return Plan(title, tasks, draw, () if query.separation is None else (query.separation,))
 
 
 def _level_tasks(query: ModuloNoise, plain: Sequence[Any], values: Values) -> list[Task]:

@@ -235,6 +235,8 @@ class ModuloProblem(Problem):
     def words(self) -> list[str]:
         """What a reader must know of relation and loss."""
         request, words = self.request, []
+        if request.question.separation is not None:
+            words.append(request.question.separation)
         if request.question.directed:
             words.append(
                 "Directed differences protect one side of each pair of neighbours only, as the paper does; "
