@@ -158,6 +158,12 @@ class ChannelModel:
             losses = np.where(np.abs(losses) < _LEAST_COEFFICIENT, 0.0, losses)
         return losses, 1 if allowed.all() else allowed.astype(float)
 
+    @property
+    def changes_losses(self) -> bool:
+        """Whether some losses are so small or so large that the program states others for them."""
+        losses = np.where(np.isfinite(self.loss), self.loss, 0.0)
+        return not np.array_equal(self._stated[0], losses if self.prior is None else losses * self.prior[:, None])
+
     def _ordered(self) -> Iterator[tuple[int, Positions, Positions]]:
         """Every budget with the two ends of its pairs, in both orders unless they are directed."""
         ends = np.array(self.pairs or (), dtype=int).reshape(-1, 2)

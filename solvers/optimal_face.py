@@ -14,7 +14,7 @@ from .data import Data
 from .program import Program
 from .solution import PointStatus, Solution
 
-_ZERO = 1e-9  # of a multiplier or reduced cost
+_ZERO = 1e-9  # of a multiplier or reduced cost, as a share of the largest cost
 _ONE, _SEVERAL = 1e-8, 1e-5  # widths up to which there is one, from which there are several
 _SEED = 20260101
 
@@ -29,7 +29,7 @@ def unique(solution: Solution, name: str, solver: str = "highs") -> bool | None:
     if dual is None or reduced is None:
         return None
     data, activity = solution.data, solution.data.A @ x
-    scale = max(1.0, float(np.abs(data.c).max()))
+    scale = float(np.abs(data.c).max()) or 1.0
     rows, columns = np.abs(dual) > _ZERO * scale, np.abs(reduced) > _ZERO * scale
     direction = np.zeros(data.c.size)
     direction[program.block(name).read(np.arange(data.c.size, dtype=float)).astype(int)] = 1.0

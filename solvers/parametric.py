@@ -184,7 +184,7 @@ class Parametric:
             np.zeros(n + 2 * m, dtype=bool),
         )
         moves = {name: move for name, move in self.program.moves.items() if name not in ("c", "offset")}
-        program = replace(self.program, template=whole, moves=moves)
+        program = replace(self.program, template=whole, moves=moves, cost=1.0, shift=0.0)
         kept = {name: known for name, known in self.exact.items() if name not in ("c", "offset")}
         return Parametric(program, self.powers, self.delta, self.numbers, kept)
 
@@ -210,6 +210,13 @@ class Parametric:
             tuple(_held(status, ends) for status, ends in zip(rows, self.sides, strict=True)),
         )
 
+    def _in_scale(self, lp: RationalLP) -> RationalLP:
+        """The same program at the costs that solvers see: the same points are optimal."""
+        scaled = RationalLP(lp.columns, lp.bits)
+        scaled.bounds, scaled.sides, scaled.rows = lp.bounds, lp.sides, lp.rows
+        scaled.cost = [cost * Fraction(self.program.cost) for cost in lp.cost]
+        return scaled
+
     def _values(self, x: Fraction, delta: Fraction) -> dict[str, list[Fraction]]:
         """Those of the parameters there, entry by entry; of such that x does not move as floats have them."""
         values = {}
@@ -226,7 +233,7 @@ class Parametric:
         """That of rational refinement, which tells apart what a solver's tolerance does not. x: a dyadic rational.
         Raises NoRationalSolution."""
         lp = RationalLP.at(self.program, self._values(x, delta))
-        point = solve_rational(lp)
+        point = solve_rational(lp if self.program.cost == 1 else self._in_scale(lp))
         columns = zip(point.fixed.tolist(), point.x, lp.bounds, strict=True)
         activity = [sum((a * point.x[j] for j, a in row.items()), Fraction(0)) for row in lp.rows]
         rows = zip(point.tight.tolist(), activity, lp.sides, strict=True)

@@ -155,9 +155,9 @@ def test_a_column_of_labels_matches_computed_labels(tmp_path: Path, capsys: pyte
     column.write_text("x\n" + "0.3\n" * 40)
     labels = "0.1,0.2,0.30000000000000004"
     for snap in ([], ["--snap"]):
-        line = ["privatise", "labels", str(column), "--column", "x", "--labels", labels, "--epsilon", "30", "--overwrite"]
+        line = ["privatise", "labels", str(column), "--column", "x", "--labels", labels, "--epsilon", "30"]
         with pytest.raises(SystemExit) as stop:
-            main([*line, *snap, "--out", str(out)])
+            main([*line, *snap, "--out", str(out), "--overwrite"])
         assert stop.value.code == 0, capsys.readouterr().err
         assert [float(cell) for cell in out.read_text().split()[1:]] == pytest.approx([0.3] * 40)
 

@@ -278,6 +278,43 @@ def test_a_status_is_judged_relative_to_the_loss() -> None:
     assert offset.gap(10**6 + 0.5, 10**6 + 0.25) == pytest.approx(0.5)
 
 
+FORMULAS: dict[str, Callable[[Fraction], tuple[Any, dict[str, Any]]]] = {
+    "prior": lambda s: (wb.FiniteQuery([s * i for i in range(4)], max_shift=s), {}),
+    "worst": lambda s: (wb.FiniteQuery([s * i for i in range(4)], max_shift=s, prior="worst"), {}),
+    "modulo": lambda s: (wb.ModuloNoise(5, max_shift=1), {"loss": [s**2 * loss for loss in (0, 1, 3, 4, 3, 1)]}),
+    "quantizer": lambda s: (wb.Quantization(bins=[-3 * s, -s / 2, s / 2, 3 * s], c=s), {}),
+}
+
+
+@pytest.mark.parametrize("case", FORMULAS)
+def test_formulas_and_their_prices_do_not_depend_on_units(case: str) -> None:
+    """For the worst input losses below 1e-9 were left out of the program: its formula was 0."""
+    known = []
+    for s in (Fraction(1), FACTORS[0], FACTORS[-1]):
+        question, options = FORMULAS[case](s)
+        asked = {"loss": "squared", **options}
+        formula, design = wb.formula(question, **asked), wb.design(question, epsilon=1, **asked)
+        value, price = formula(1)[0] / s**2, design.shadow_prices.epsilon[1] / float(s) ** 2
+        assert design.objective / float(s) ** 2 == pytest.approx(float(value), rel=1e-6)
+        known.append((len(formula.pieces), pytest.approx(float(value), rel=1e-12), pytest.approx(price, rel=1e-9)))
+    (pieces, value, price), *moved = known
+    for other in moved:
+        assert other == (pieces, value.expected, price.expected)
+
+
+def test_a_formula_of_the_worst_input_leaves_no_loss_out() -> None:
+    table = [[0, 1, Fraction(1, 10**12)], [1, 0, 1], [2, 1, 0]]
+    with pytest.raises(wb.InvalidRequest, match=r"^loss must be of entries whose sizes"):
+        wb.formula(wb.FiniteQuery("0..2", max_shift=1, prior="worst"), loss=table)
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_whether_other_mechanisms_are_optimal_does_not_depend_on_units(factor: Fraction) -> None:
+    for loss in ("absolute", "squared"):
+        ask, _ = channel(loss, last=5, epsilon=1)
+        assert ask(factor).unique is ask(Fraction(1)).unique is True
+
+
 def test_shadow_prices_of_a_constraint_are_in_the_units_of_the_loss() -> None:
     def price(s: Fraction) -> float:
         answers = [s * i for i in range(5)]

@@ -382,21 +382,22 @@ class ChannelRequest(BudgetRequest):
 
     def model(self, support: Flags | None = None, *, in_scale: bool = True) -> ChannelModel:
         """The linear program, in units of 2^-20 of probability; without pairs where the notion states several bounds.
-        support: masses (k, m) that are stated; in_scale: whether losses are stated in their scale (`scaled`), or as
-        they are. Raises ValueError."""
+        support: masses (k, m) that are stated; in_scale: whether losses are stated in their scale (`scaled`), or only
+        in its unit. Raises ValueError."""
         q, scaled, least = self.question, self.scaled, self.minimise == "delta"
+        table = scaled.table if in_scale else self.losses.over(scaled.unit)
         inputs, outputs = q.places
         stated = ChannelModel(
             inputs,
             outputs,
             self.weights,
-            scaled.table.floats if in_scale else self.losses.floats,
+            table.floats,
             self.pairs,
             directed=q.directed,
             constraints=self.constraints,
             more=self.more,
             scale=MASS_SCALE,
-            unit=scaled.unit if in_scale else 1.0,
+            unit=scaled.unit,
             shift=float(scaled.shift) if in_scale else 0.0,
         )
         if self.cut:
@@ -418,10 +419,16 @@ class ChannelRequest(BudgetRequest):
                 "A formula needs listed outputs: a search over real ones, or cells, is no linear program."
             )
         check_size(self.question.k * self.question.m)
-        q, losses, program = self.question, self.losses, self.model(in_scale=False).program
+        q, losses, model = self.question, self.losses, self.model(in_scale=False)
+        program, unit = model.program, Fraction(self.scaled.unit)
         first = program.block("M").start
         table = [[Fraction(int(value), losses.unit) for value in row] for row in losses.values.tolist()]
-        known = {float(v): v for row in (*table, *(q.numbers or ())) for v in row}
+        in_rows = [[value / unit for value in row] for row in table]
+        if q.prior is None and model.changes_losses:
+            must(
+                "loss", "of entries whose sizes a solver can tell apart, for a formula of the worst input", losses.name
+            )
+        known = {float(v): v for row in (*in_rows, *(q.numbers or ())) for v in row}
         known |= {-value: -number for value, number in known.items()}
         data = program.template
         sections = {"A": data.A.data, "row_lower": data.row_lower, "row_upper": data.row_upper, "upper": data.upper}

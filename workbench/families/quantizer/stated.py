@@ -9,6 +9,7 @@ that is published as B costs
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -17,7 +18,8 @@ from flint import fmpz_poly
 from models.quantizer import LawModel
 from solvers.parametric import Parametric
 from workbench.errors import must
-from workbench.exact.numbers import RationalPair
+from workbench.exact.numbers import ZERO, RationalPair
+from workbench.families.loss_scale import LossScale
 from workbench.families.quantizer.laws import knots_of
 from workbench.families.stated import Stated, check_size
 from workbench.io.files import spelled
@@ -39,7 +41,9 @@ def stated(question: Quantization, loss: str | Fraction, extra_knots: int) -> St
     check_size(n * m)
     model = LawModel(n, m)
     numbers = {"bins": outputs, "at": points, "loss": [losses[e][i] for i in range(m) for e in range(n)]}
-    program = Parametric(model.program, {"odds": [fmpz_poly([-1, 1])]}, numbers=numbers)
+    unit = LossScale(ZERO, float(max(map(max, losses)))).unit
+    in_scale = replace(model.program, cost=1 / unit)
+    program = Parametric(in_scale, {"odds": [fmpz_poly([-1, 1])]}, numbers=numbers)
     sides = [
         f"{spelled(question.middle + x * c)}{'-' if e % 2 and x < 1 else '+' if e and e % 2 == 0 else ''}"
         for e, x in enumerate(points)
