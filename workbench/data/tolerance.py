@@ -43,13 +43,19 @@ def numbers_in(values: Iterable[Any]) -> list[Fraction]:
     return numbers
 
 
-def rounding(numbers: Sequence[Fraction], entries: Iterable[Any] = (), spacing: Fraction | None = None) -> Fraction:
+def rounding(
+    numbers: Sequence[Fraction],
+    entries: Iterable[Any] = (),
+    spacing: Fraction | None = None,
+    threshold: Fraction = ZERO,
+) -> Fraction:
     """Bound the rounding of computed numbers by four units in the last place of the largest of them.
 
     Args:
         numbers: the numbers, exact.
         entries: what they were read from, whose types (such as float32) have fewer digits than a float64.
         spacing: the least distance of two of the numbers; without one, float32 is not recognised by its digits.
+        threshold: what distances are compared with, which may be a float64 beside numbers of float32.
 
     Returns:
         0 where none of the numbers is one that a float spells.
@@ -57,11 +63,11 @@ def rounding(numbers: Sequence[Fraction], entries: Iterable[Any] = (), spacing: 
     others = [entry for entry in entries if not isinstance(entry, (int, Fraction, str))]
     bits = {type_bits for entry in others if (type_bits := _fraction_bits(entry)) is not None}
     computed = [number for number in numbers if number.denominator != 1 and _is_float(number)]
-    if computed:
+    if computed or (threshold.denominator != 1 and _is_float(threshold)):
         bits.add(_DOUBLE_BITS)
     if not bits:
         return ZERO
-    largest = max(map(abs, numbers), default=ZERO)
+    largest = max(map(abs, [*numbers, threshold]))
     tolerance = _last_places(largest, min(bits))
     if spacing is not None and computed and min(bits) == _DOUBLE_BITS and _are_single(numbers, computed):
         single = _last_places(largest, _SINGLE_BITS)
@@ -90,7 +96,7 @@ def threshold_tolerance(
         spacing = min((after - before for before, after in pairwise(ordered)), default=ZERO)
     tolerance = _RELATIVE * min(threshold, ordered[-1] - ordered[0])
     if not all(isinstance(entry, int) or getattr(entry, "denominator", 0) == 1 for entry in entries):
-        tolerance = max(tolerance, rounding([*numbers, threshold], entries, spacing))
+        tolerance = max(tolerance, rounding(numbers, entries, spacing, threshold))
     if 2 * tolerance > spacing:
         must(
             name,

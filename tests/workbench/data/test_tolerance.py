@@ -225,3 +225,13 @@ def test_differences_that_generate_a_subgroup_leave_parts(question: wb.ModuloNoi
     assert question.parts == parts
     words = wb.design(question, epsilon=1).words
     assert any(f"{parts} separate parts" in word for word in words) == (parts > 1)
+
+
+@pytest.mark.parametrize("step", [1 / 3, 0.1, 1 / 7, 3.141592653589793])
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_file_of_float32_may_have_a_shift_of_float64(step: float, times: int) -> None:
+    """The shift is no float32, which says nothing about the answers."""
+    for spell in (str, lambda x: repr(float(x))):
+        answers = [spell(x) for x in np.linspace(0, 16 * step, 17, dtype=np.float32)]
+        question = wb.FiniteQuery(answers, max_shift=sum([step] * times))
+        assert len(question.listed) == sum(17 - apart for apart in range(1, times + 1))
