@@ -47,6 +47,7 @@ from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.mechanisms.points import rationals_of
 from workbench.mechanisms.quantization import Quantization
 from workbench.privacy.audit import holds
 from workbench.privacy.law_table import is_law_table, read_law_table
@@ -295,6 +296,8 @@ def _channel(law: _Table, question: Any) -> Mechanism:
         knots, published = _numbers(inputs), _numbers(outputs)
         return PiecewiseAffine.from_ends("own", published, knots, [[*ends] for ends in pairwise(rows)])
     if isinstance(question, Labels):
+        if inputs is None and question.listed_order is not None:
+            must("labels", "in increasing order where a baseline is a matrix without labels", "another order")
         rows = align(rows, inputs, [*map(Fraction, question.values.tolist())], "the rows of baseline", "labels")
         if outputs is None and len(rows[0]) != question.k:
             wanted = f"a matrix of {question.k} columns, the labels, or a table with the outputs in its header"
@@ -331,6 +334,9 @@ def _noise(masses: Masses, question: Any) -> Mechanism:
     if isinstance(question, IntegerNoise):
         return AdditiveIntegerNoise(question, law)
     if isinstance(question, FiniteQuery) and question.outputs == question.inputs:
+        x = rationals_of(question.inputs)
+        if x is None or [*x] != sorted(x):
+            must("answers", "numbers in increasing order beside a PMF of noise, which is added to positions", question)
         return Channel(_clamped(law, question.k))
     if isinstance(question, Labels):
         return _labelled(question, None, Channel(_clamped(law, question.k)))

@@ -19,7 +19,7 @@ import csv
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -32,13 +32,17 @@ from workbench.exact.numbers import ZERO, rational, round_up
 from workbench.io.files import is_name, named, parse_json, read_text
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel, within
+from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.mechanisms.mechanism import Mechanism
 from workbench.mechanisms.modulo import ModuloNoise
+from workbench.mechanisms.points import Point, point
 from workbench.mechanisms.shown_mechanism import FILE, MECHANISM
 from workbench.privacy.certificate import FORMAT, Certificate
 from workbench.privacy.certificate_file import from_dict, mechanism_of
 from workbench.privacy.law_table import MAX_SUM_ERROR, integer_law, is_law_table, read_law_table
+
+Labelled = tuple[tuple[Point, ...], tuple[Point, ...]]
 
 _LARGEST = Fraction(sys.float_info.max)  # of a decimal: 1e999 is a mistake
 
@@ -65,8 +69,8 @@ class FileContents:
     ) -> Mechanism:
         """The mechanism with its neighbour relation: the file's own, or the one given here for a PMF or matrix.
 
-        A channel without any takes every two rows as neighbours, the strongest relation; max_shift then means rows
-        at most so far apart. Raises InvalidRequest.
+        A channel without any takes every two rows as neighbours, the strongest relation; max_shift then means inputs
+        at most so far apart, or rows where they have no labels. Raises InvalidRequest.
         """
         mechanism = self.mechanism
         if self.relates:
@@ -94,6 +98,11 @@ class FileContents:
         if pairs is not None and max_shift is not None:
             raise InvalidRequest("A channel's neighbours must be given by one of pairs and max-shift.")
         count = len(mechanism.rows)
+        if mechanism.labelled is not None and mechanism.labelled[0] != tuple(range(count)):
+            if pairs is not None:
+                raise InvalidRequest("pairs count rows, and the rows of this file have labels: leave the labels out.")
+            if max_shift is not None:
+                pairs = FiniteQuery(mechanism.labelled[0], max_shift=max_shift).listed
         if pairs is None:
             pairs = within(count - 1, count - 1 if max_shift is None else max_shift)
         return Channel.of(mechanism, pairs, directed=directed)
@@ -194,7 +203,7 @@ def _table(lines: list[tuple[int, str]]) -> FileContents:
     heads = []
     if table and all(map(is_name, table[0][1])):
         heads = table.pop(0)[1]
-    table = _without_labels(heads, table)
+    table, labelled = _without_labels(heads, table)
     rows = []
     for number, cells in table:
         try:
@@ -207,7 +216,9 @@ def _table(lines: list[tuple[int, str]]) -> FileContents:
         return FileContents(integer_law([*map(_texts, rows)]), relates=False)
     if all(len(row) == 1 for row in rows):
         rows = [[row[0] for row in rows]]
-    return FileContents(_masses(rows[0]) if len(rows) == 1 else _channel(rows), relates=False)
+    if len(rows) == 1:
+        return FileContents(_masses(rows[0]), relates=False)
+    return FileContents(replace(_channel(rows), labelled=labelled), relates=False)
 
 
 def _cells(number: int, line: str, mark: str | None) -> list[str]:
@@ -221,8 +232,10 @@ def _cells(number: int, line: str, mark: str | None) -> list[str]:
     return [cell.strip() for cell in cells]
 
 
-def _without_labels(heads: list[str], table: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
-    """Rows without their names in the first column, and without the line of heads above them.
+def _without_labels(
+    heads: list[str], table: list[tuple[int, list[str]]]
+) -> tuple[list[tuple[int, list[str]]], Labelled | None]:
+    """Rows without their names in the first column and without the line of heads above them, and what these name.
 
     The first column holds names where the first line begins with a name and the other cells of every row add up to 1,
     but not with the first. A first line that could itself be a law is refused: it would be left out of the audit.
@@ -231,16 +244,20 @@ def _without_labels(heads: list[str], table: list[tuple[int, list[str]]]) -> lis
     width = len(first)
     body = table if heads else table[1:]
     if width < 3 or not body or not is_name(first[0]) or any(len(cells) != width for _, cells in body):
-        return table
+        return table, None
     laws = [[rational(cell) for cell in cells] for _, cells in body]
     if not all(_is_total(law[1:]) for law in laws) or all(_is_total(law) for law in laws):
-        return table
+        return table, None
     if any(law[0] is None for law in laws) and _is_total([rational(cell) for cell in first[1:]]):
         raise CorruptFile(
             f"Line {number} could be the law of the input {first[0][:40]!r} or the heads of the columns. "
             "Add a line of names above the laws."
         )
-    return [(at, cells[1:]) for at, cells in body]
+    labelled = tuple(point(cells[0], "an input") for _, cells in body), tuple(point(o, "an output") for o in first[1:])
+    for name, labels in zip(("input", "output"), labelled, strict=True):
+        if len({*labels}) < len(labels):
+            raise CorruptFile(f"Every {name} must have a label of its own. Got one twice.")
+    return [(at, cells[1:]) for at, cells in body], labelled
 
 
 def _is_total(values: Sequence[Fraction | None]) -> bool:

@@ -14,6 +14,7 @@ import workbench as wb
 from workbench.families.channel.losses import loss_table, read_loss
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
+from workbench.privacy.loading import read
 
 DATA = pd.Series([3] * 6 + [0] + [1] * 2 + [2])
 COUNTS = DATA.value_counts()  # the commonest answer first
@@ -273,3 +274,29 @@ def test_a_file_of_distances_protects_the_pairs_it_names(text: str, tmp_path: Pa
     if "c" in text:
         with pytest.raises(wb.InvalidRequest, match=r"none of them: z|z, which is no input"):
             wb.FiniteQuery("a,b,c", neighbours=file)
+
+
+def test_an_audit_reads_a_table_by_its_labels(tmp_path: Path) -> None:
+    """Rows 0 and 2 are no neighbours at a distance of 1, wherever they stand."""
+    file = tmp_path / "table.csv"
+    bodies = ["x,0,5\n0,.1,.9\n1,.5,.5\n2,.9,.1\n", "x,5,0\n2,.1,.9\n0,.9,.1\n1,.5,.5\n"]
+    for body in bodies:
+        file.write_text(body)
+        found = wb.audit(read(file).related(max_shift=1), loss="absolute")
+        assert found.pure_epsilon == pytest.approx(1.6094379124)
+        assert found.error.mean == pytest.approx((0.9 * 5 + (0.5 + 0.5 * 4) + (0.9 * 2 + 0.1 * 3)) / 3)
+    with pytest.raises(wb.InvalidRequest, match="pairs count rows"):
+        read(file).related(pairs=[(0, 1)])
+    file.write_text("x,0,5\n0,.1,.9\n0,.5,.5\n2,.9,.1\n")
+    with pytest.raises(wb.CorruptFile, match="label of its own"):
+        read(file)
+
+
+def test_noise_is_no_baseline_of_answers_in_another_order(tmp_path: Path) -> None:
+    noise = {0: 0.5, 1: 0.25, -1: 0.25}
+    asked = {"neighbours": "all", "epsilon": 2, "only": "own"}
+    assert "it costs" in wb.recommend(answers="0..2", baseline=noise, **asked).rows[0]["notes"]
+    row = wb.recommend(answers="2,0,1", baseline=noise, **asked).rows[0]
+    assert "increasing order" in row["notes"]
+    labels = wb.frontier("labels", labels="2,0,1", epsilon=2, method="lp", baselines=False, baseline=np.eye(3))
+    assert ["increasing order" in str(row["failure"]) for row in labels] == [False, True]
