@@ -171,6 +171,14 @@ class Certificate(Shown):
         """Whether the exact audit meets the claim."""
         return self.deciding.holds(self.claim)
 
+    def _recorded_loss(self) -> str:
+        """Say which loss the record has where no objective proves one."""
+        for name in ("expected_loss", "largest_loss"):
+            value = self.record.get(name)
+            if isinstance(value, float):
+                return f"Its record has the {name.replace('_', ' ')} {value!r}, which this check does not prove."
+        return "It proves no loss."
+
     @property
     def words(self) -> tuple[str, ...]:
         """What this certificate proves, one sentence each."""
@@ -186,7 +194,7 @@ class Certificate(Shown):
         sentences += [] if self.composed is None else [f"{self.composed.words}."]
         if self.mechanism.one_sided:
             sentences.append("Only one side of each pair of neighbours is protected (directed differences).")
-        sentences.append("It proves no loss." if self.objective is None else self.objective.words)
+        sentences.append(self._recorded_loss() if self.objective is None else self.objective.words)
         if self.bias is not None:
             worst = self.bias.worst
             sentences.append("It is exactly unbiased." if not worst else f"Its largest bias is {round_up(worst)!r}.")
