@@ -115,6 +115,12 @@ def test_whether_a_file_of_losses_has_a_header_is_decided_by_its_shape(tmp_path:
         file = tmp_path / f"{name}.csv"
         file.write_text(text)
         assert loss_table(question, read_loss(file, "loss")).floats.tolist() == distances, name
+    for header in ("output 0,output 1,output 2", "a,b,c"):
+        file.write_text(f"{header}\n0,1,2\n1,0,1\n2,1,0\n")
+        assert loss_table(question, read_loss(file, "loss")).floats.tolist() == distances
+    file.write_text("output 2,output 1,output 0\n2,1,0\n1,0,1\n0,1,2\n")
+    with pytest.raises(wb.InvalidRequest, match="titles in their order"):
+        loss_table(question, read_loss(file, "loss"))
     file.write_text("0,1,2\n1,0,1\n")
     with pytest.raises(wb.InvalidRequest, match="3 rows and 3 columns"):
         loss_table(question, read_loss(file, "loss"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -32,6 +33,7 @@ OwnLoss: TypeAlias = "str | tuple[tuple[Fraction, ...], ...] | Callable[[Any, An
 
 PLANE = {"euclidean": "L2", "manhattan": "L1"}  # losses of places beside error-rate and squared: their distances
 _RATIONAL = ("squared", "absolute", "error-rate", "pinball", "huber")  # the others have logarithms
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _LOSS_BITS = 1000  # of a loss that is still a float
 _LARGE = 2.0**40  # what stands for infinite losses, relative to the largest finite one
 
@@ -126,9 +128,17 @@ def _cell(cell: str, name: str, *, may_be_label: bool) -> Fraction | str:
 
 
 def _labels_of_file(cells: Sequence[Any], points: Sequence[Any]) -> Sequence[Any] | None:
-    """The cells of a header, None where they are titles: texts, of numbers."""
-    titles = all(isinstance(cell, str) for cell in cells) and all(isinstance(x, Fraction) for x in points)
-    return None if titles else cells
+    """The cells of a header, None where they are titles: texts, of numbers.
+
+    Raises InvalidRequest where the numbers in the titles are the points in another order.
+    """
+    if not (all(isinstance(cell, str) for cell in cells) and all(isinstance(x, Fraction) for x in points)):
+        return cells
+    found = [_NUMBER.findall(cell) for cell in cells]
+    numbers = [rational(each[0]) if len(each) == 1 else None for each in found]
+    if numbers != [*points] and {*numbers} == {*points}:
+        must("loss", "labelled by numbers alone, or by titles in their order", ", ".join(cells))
+    return None
 
 
 def _aligned(loss: tuple[Any, ...], question: FiniteQuery) -> list[list[Any]]:
