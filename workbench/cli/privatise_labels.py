@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _LABEL_METHODS = {"bins": "RR-on-Bins", "unbiased": "the unbiased randomizer"}
 _UNKNOWN = (
     "The label set was read from the column, and that is not private: its ends stand in the bins. The guarantee holds "
-    "among columns over this very set; give --labels to fix it beforehand."
+    "among columns over this very set, and not between any two values; give --labels to fix it beforehand."
 )
 
 
@@ -84,7 +84,10 @@ def privatise_labels(
         ("outputs", outputs),
     ]
     budget = PrivacyBudget(release.epsilon)
-    cost = RowCost(budget, budget, False, "the label set", "pure")
+    if labels is None:
+        cost = RowCost(budget, PrivacyBudget(None), False, None, "pure")
+    else:
+        cost = RowCost(budget, budget, False, "the label set", "pure")
     return run.published(columns, given, [release.labels], cost, report, lines)
 
 

@@ -4,7 +4,8 @@ Whether the first row is a header is decided from how the columns are asked for 
 
     asked for by a name of the first row     a header; where every cell of the row could be a value, it must be said
     asked for by number                      a header where the cell there is a text that is no number, none where
-                                             every cell could be a value, and what is neither must be said
+                                             every cell could be a value, and what is neither must be said: "31 kg"
+                                             and "#N/A" may be names or what is left of a value
 
 A name in the first row that is also the number of a column must be said as well: a header that is taken for a row is a
 person who does not exist, and a row that is taken for a header is published as it is.
@@ -29,10 +30,14 @@ import numpy.typing as npt
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Flags, Vector
 from workbench.exact.numbers import rational
+from workbench.io.csv_rows import SEPARATORS
 from workbench.io.files import is_number, read_rows
 
 _MISSING = frozenset(("na", "n/a", "n.a.", "null", "none", "nil", "missing", "nan"))
-_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+_ODD_VALUES = _MISSING | frozenset(
+    ("n/d", "n.d.", "nd", "nv", "nat", "null!", "div/0", "value", "ref", "num", "name?", "unknown", "true", "false")
+)  # What programs write for a missing value or an error, without the marks around it.
+_QUANTITY = re.compile(r"\W*\d(?!\d*(?:st|nd|rd|th)\b)", re.IGNORECASE)  # A number, but no "2nd visit".
 _GROUPED = re.compile(r"\d[,'\s\xa0\u202f]\d")  # a decimal comma, or digits in groups
 _SHORT_INTEGER = 18  # Integers of fewer digits are read without the general parser.
 
@@ -57,6 +62,12 @@ def _could_be_value(cell: str) -> bool:
     """Whether a cell of the first row may be a value, in whatever notation, or a missing one."""
     text = cell.strip()
     return is_number(text) or text.lower() in _MISSING or not any(map(str.isalpha, text))
+
+
+def _could_be_odd_value(cell: str) -> bool:
+    """Whether a cell of the first row may be a value that no column of numbers has: "31 kg", "0x1f", "#N/A"."""
+    text = cell.strip()
+    return bool(_QUANTITY.match(text)) or text.lower().strip("#<>()!?*-. ") in _ODD_VALUES
 
 
 @dataclass(frozen=True)
@@ -108,6 +119,7 @@ class CsvTable:
         table = cls(file, rows, lines, has_header, multiline)
         if not table.body:
             must("input", "a CSV file with at least one number", f"{file}, which has only a header")
+        table._refuse_hidden_rows(positions)
         return table, [CsvColumn(table, at) for at in positions]
 
     @property
@@ -119,6 +131,21 @@ class CsvTable:
     def broken(self) -> int:
         """How many cells hold line breaks."""
         return sum("\n" in cell or "\r" in cell for row in self.rows for cell in row) if self.multiline else 0
+
+    def _refuse_hidden_rows(self, positions: Sequence[int]) -> None:
+        """Refuse a cell with line breaks that may hold rows of the table, as a quote that is not closed makes them.
+
+        A line inside a cell may be a row where it has as many commas, and a number for a column that is asked for.
+        Raises InvalidRequest.
+        """
+        if not self.broken:
+            return
+        for index, row in enumerate(self.body):
+            for cell in row:
+                for text in re.split("[\r\n]+", cell)[1:]:
+                    parts = text.split(",")
+                    if len(parts) >= self.width and any(is_number(parts[at]) for at in positions):
+                        must(self.line(index), "without rows of the table inside a quoted cell", repr(text[:60]))
 
     @property
     def width(self) -> int:
@@ -228,7 +255,7 @@ def two_names(text: str, path: Path) -> list[str]:
 
 def _refuse_separator(first: list[str], file: str) -> None:
     """Refuse a file of one column whose first line holds another separator. Raises InvalidRequest."""
-    used = [words for mark, words in _SEPARATORS.items() if len(first) == 1 and mark in first[0]]
+    used = [words for mark, words in SEPARATORS.items() if len(first) == 1 and mark in first[0]]
     if used:
         must("input", "a CSV file with commas between its cells", f"{file}, whose cells are separated by {used[0]}")
 
@@ -251,7 +278,8 @@ def _locate(first: list[str], columns: Sequence[str | None], header: bool | None
         if by_name and all(values):
             _say_header(f"{file}, of whose first row every cell could be a value")
         chosen = {values[at] for at in positions}
-        if not by_name and chosen != {False} and not all(values):
+        odd = any(_could_be_odd_value(first[at]) and not values[at] for at in positions)
+        if not by_name and ((chosen != {False} and not all(values)) or odd):
             _say_header(f"{file}, whose first row is {','.join(first)[:60]}")
         header = bool(by_name) or chosen == {False}
     return positions, header

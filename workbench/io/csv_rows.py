@@ -13,10 +13,12 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from workbench.errors import CorruptFile
+from workbench.errors import CorruptFile, must
 
 # A zero byte, other control characters, what some readers take for the end of a line, and a second byte order mark.
 _FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ufeff]")
+_QUOTED = re.compile('"[^"]*"')
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _CELL = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\Z)')
 
 
@@ -37,6 +39,7 @@ def split_rows(text: str, file: str, *, multiline: bool = False) -> CsvRows:
 
     Raises:
         CorruptFile: for any character that belongs to no cell, with its line.
+        InvalidRequest: for a file whose cells another character separates.
     """
     newline = "\n" if "\n" in text else "\r"
     if mark := _FORBIDDEN.search(text):
@@ -45,6 +48,7 @@ def split_rows(text: str, file: str, *, multiline: bool = False) -> CsvRows:
     lines = text.split(newline)
     while lines and not lines[-1].strip():
         lines.pop()
+    _refuse_separator(lines, file)
     rows = CsvRows([], [])
     at = 0
     while at < len(lines):
@@ -56,6 +60,18 @@ def split_rows(text: str, file: str, *, multiline: bool = False) -> CsvRows:
         rows.cells.append(_cells(row.removesuffix("\r"), f"line {first + 1} of {file}", multiline=multiline))
         rows.lines.append(first + 1)
     return rows
+
+
+def _refuse_separator(lines: list[str], file: str) -> None:
+    """Refuse a file whose cells another character than the comma separates: it is in every line, equally often.
+
+    A decimal comma in every row would otherwise be taken for the separator. Raises InvalidRequest.
+    """
+    for mark, words in SEPARATORS.items():
+        first = _QUOTED.sub("", lines[0]).count(mark) if lines and mark in lines[0] else 0
+        if first and all(_QUOTED.sub("", line).count(mark) == first for line in lines):
+            got = f"{file}, whose cells are separated by {words}"
+            must("input", "a CSV file with commas between its cells", got)
 
 
 def _cells(row: str, place: str, *, multiline: bool) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import Interval, jsonable, round_up
+from workbench.exact.numbers import Interval, jsonable, rational, round_up
 from workbench.exact.objects import Record
 from workbench.io.csv_column import CsvColumn
 from workbench.io.files import spelled
@@ -37,6 +38,9 @@ from workbench.privacy.loading import read
 from workbench.privacy.privacy_budget import PrivacyBudget, budget_of, together
 from workbench.privacy.release_ledger import LedgerTerms, Release, ReleaseLedger
 from workbench.privacy.row_cost import RowCost, budget_of_steps, exact_budget, shown
+
+_UNSEEN = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp"))  # Categories of characters that do not tell names apart.
+_LONGEST_NUMBER = 40  # Names of more characters are not read as numbers.
 
 _CALLED = {
     "noise": "additive noise on the answers 0..n, on the integers or on the reals",
@@ -334,11 +338,23 @@ class Booked:
 
 
 def rows_of_one_person(person: CsvColumn) -> int:
-    """The largest number of rows with one entry in a column. Raises InvalidRequest."""
-    names = [cell.strip() for cell in person.cells]
+    """The largest number of rows with one entry in a column. Raises InvalidRequest.
+
+    Spellings of one name are one person, such as 7, 07 and 7.0, or Ann and ANN: two persons who are taken for one make
+    the budget too large, one who is taken for two makes it too small.
+    """
+    names = [_plain_name(cell) for cell in person.cells]
     if "" in names:
         raise InvalidRequest(f"{person.table.line(names.index(''))} must say whose row it is. Got an empty cell.")
     return max(Counter(names).values())
+
+
+def _plain_name(cell: str) -> str:
+    """A name in one spelling: without case, spaces and characters that are not seen, a number in its least digits."""
+    characters = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", cell).casefold())
+    name = "".join(each for each in characters if unicodedata.category(each) not in _UNSEEN)
+    number = rational(name) if name.isascii() and len(name) < _LONGEST_NUMBER else None
+    return name if number is None else str(number)
 
 
 def _sum_words(releases: Sequence[Release], what: str) -> list[str]:

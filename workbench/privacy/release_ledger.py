@@ -28,6 +28,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -230,7 +231,9 @@ class ReleaseLedger:
             return f"rho = {max(0.0, limit * (1 - 1e-12) - float(_sum_rho(releases) or 0)):.6g}"
         total = together([each.charge for each in releases]) or PrivacyBudget(None)
         epsilon = ZERO if total.epsilon is None else max(ZERO, terms.epsilon - total.epsilon)
-        return str(PrivacyBudget(epsilon, max(ZERO, terms.delta - total.delta)))
+        delta = max(ZERO, terms.delta - total.delta)
+        rest = f"epsilon = {_round_down(epsilon)}"
+        return f"{rest}, delta = {_round_down(delta)}" if delta else rest
 
     def _refuse_beyond(self, earlier: Sequence[Release], release: Release) -> None:
         """Refuse a release that the rule cannot add, or that exceeds the limit. Raises InvalidRequest."""
@@ -269,6 +272,13 @@ class ReleaseLedger:
                 _check_budget(release.charge)
                 releases.append(release)
         return tuple(releases)
+
+
+def _round_down(value: Fraction) -> str:
+    """A number >= 0 in at most 17 digits, which is not more."""
+    digits = Context(prec=17, rounding=ROUND_FLOOR)
+    shown = digits.divide(Decimal(value.numerator), Decimal(value.denominator))
+    return f"{shown.normalize():f}" if shown > Decimal("0.0001") or not shown else f"{shown.normalize():g}"
 
 
 def _seal(key: bytes, booked: str, content: str, value: bytes | None) -> str:
@@ -322,7 +332,7 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
             yield database
     except sqlite3.OperationalError as error:
         must("ledger", "a file that can be read and written", f"{path.name}: {error}")
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # The second for a text that is no UTF-8.
         raise CorruptFile(f"{path.name} is damaged: {error}.") from None
 
 

@@ -135,6 +135,30 @@ def test_rows_of_one_person_add_up(folder: Path, certificates: Path, capsys):
     assert any("together epsilon = 4.5, delta = 0.03" in sentence for sentence in report["words"])
 
 
+def test_spellings_of_one_person_are_one_person(folder: Path, certificates: Path, capsys):
+    for names, most in (
+        (["7", "07", "7.0", "+7", " 7 "], 5),
+        (["Ann", "ANN", "ann\u00a0", "a\u200bnn", "bob"], 4),
+        (["\u00e9", "e\u0301", "E\u0301", "e"], 3),
+        (["1", "2", "10", "1a"], 1),
+    ):
+        Path("q.csv").write_text("who,age\n" + "".join(f"{name},1\n" for name in names))
+        line = "noise q.csv --column age --mechanism noise.json --out o.csv --overwrite --person who --json"
+        report = json.loads(run(capsys, line, certificates)[1])
+        assert report["rows_of_one_person"] == most
+
+
+def test_labels_of_the_column_bound_nothing(folder: Path, certificates: Path, capsys):
+    line = "labels p.csv --column age --epsilon 9 --ledger account --out o.csv"
+    for more, epsilon in (("", "inf"), (" --labels 0..4 --overwrite", 9)):
+        assert run(capsys, line + more, certificates)[0] == 0
+        report = json.loads(Path("o.csv.json").read_text())
+        assert report["budget_of_a_row"]["epsilon"] == 9
+        assert report["budget_between_any_two_values"]["epsilon"] == epsilon
+    charges = [release.charge.epsilon for release in ReleaseLedger.open("account").releases]
+    assert charges == [None, 9]
+
+
 def test_a_second_release_of_a_column_adds_up(folder: Path, certificates: Path, capsys):
     line = "noise p.csv --column age --mechanism noise.json --ledger account --person who"
     assert run(capsys, f"{line} --out o.csv", certificates)[0] == 0

@@ -138,3 +138,37 @@ def test_files_with_other_separators_encodings_and_numbers_are_refused_by_name(t
     path.write_bytes("pay\n31\n".encode("utf-16"))
     with pytest.raises(CorruptFile, match="UTF-16"):
         CsvTable.read(path, ["pay"])
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["31 EUR", "31kg", "0x1F", "3.D4", "1e5.5", "1e", "31L", "-31 mm", "(31 m)", "#N/A", "<NA>", "n/d", "#DIV/0!"],
+)
+def test_what_may_be_left_of_a_value_is_no_header_by_itself(tmp_path, first) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(f"{first}\n42\n57\n")
+    for column in ("1", None):
+        with pytest.raises(InvalidRequest, match="--header or --no-header"):
+            CsvTable.read(path, [column])
+    for header in (True, False):
+        assert len(CsvTable.read(path, ["1"], header=header)[0].body) == 3 - header
+    assert CsvTable.read(path, [first])[0].header  # It is asked for by its name.
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_a_decimal_comma_in_every_row_is_no_separator(tmp_path, mark) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text(f"age{mark}pay, gross\n31{mark}70,5\n42{mark}71,5\n")
+    with pytest.raises(InvalidRequest, match="separated by"):
+        CsvTable.read(path, ["2"])
+    path.write_text(f'age,"a{mark}b"\n31,"c{mark}d"\n')
+    assert CsvTable.read(path, ["age"])[0].width == 2
+
+
+def test_rows_inside_a_quoted_cell_are_refused(tmp_path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text('pay,note\n31,ok\n42,"said hi\n57,fine\n68,fine"\n')
+    with pytest.raises(InvalidRequest, match=r"line 3 of p\.csv must be without rows .* '57,fine'"):
+        CsvTable.read(path, ["pay"], multiline=True)
+    path.write_text('pay,note\n31,ok\n42,"said hi\n\nand, at last,\nbye"\n')
+    assert len(CsvTable.read(path, ["pay"], multiline=True)[0].body) == 2

@@ -216,3 +216,23 @@ def test_what_is_changed_in_a_ledger_is_noticed(tmp_path: Path) -> None:
 def test_wrong_terms_are_refused(name: str, terms: dict[str, Any]) -> None:
     with pytest.raises(wb.InvalidRequest, match=f"^{name} must be"):
         LedgerTerms(**terms)
+
+
+def test_what_is_left_is_never_rounded_up(tmp_path: Path) -> None:
+    limit = Fraction("0.0999999999999999999999")
+    ledger = ReleaseLedger.open(tmp_path / "account", LedgerTerms(epsilon=limit, delta=Fraction(1, 3)))
+    epsilon, delta = (Fraction(part.split("= ")[1]) for part in ledger.left(()).split(","))
+    assert limit - Fraction(1, 10**16) < epsilon <= limit
+    assert Fraction(1, 3) - Fraction(1, 10**16) < delta <= Fraction(1, 3)
+    with pytest.raises(wb.InvalidRequest, match=r"0\.1 left\. Got account, which has epsilon = 0\.0999999999999999"):
+        ledger.book(release("0.1"))
+
+
+def test_a_ledger_whose_texts_are_damaged_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "account"
+    ReleaseLedger.open(path, LedgerTerms()).book(release(1))
+    content = path.read_bytes()
+    for text in (b"booked text", b"autoincrement", b"replace", b'"column": "age"'):
+        path.write_bytes(content.replace(text, b"\x97\xae" + text[2:]))
+        with pytest.raises((wb.CorruptFile, wb.InvalidRequest)):
+            ReleaseLedger.open(path).book(release(1))
