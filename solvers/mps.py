@@ -216,7 +216,8 @@ class _Reader:
             except InvalidProgram as error:
                 raise InvalidProgram(f"line {self.number}: {error}") from None
             except (KeyError, ValueError, IndexError) as error:
-                what = f"{type(error).__name__} {error}"[:80]
+                unknown = f"no row or column is called {error}"
+                what = {KeyError: unknown, IndexError: "too few fields"}.get(type(error), str(error))[:80]
                 where = f"line {self.number} must be one of section {section or 'NAME'}"
                 raise InvalidProgram(f"{where}. Got {what}.") from None
         raise InvalidProgram(f"an MPS file must end with ENDATA. Got {self.number} lines without.")
