@@ -87,7 +87,8 @@ class ColumnMechanism:
         words = _range_words(domain)
         joined = _over_domain(self.mechanism, domain)
         if joined is self.mechanism and not (budget and budget.per_distance):
-            return RowCost(budget, budget, False, words, notion, rho)
+            pure = self._between_all(joined, None).rounded_up() if budget is None else budget
+            return RowCost(budget, None if pure.epsilon is None else pure, False, words, notion, rho)
         steps = None if distance is None else math.ceil((domain[1] - domain[0]) / distance)
         any_two = self._between_all(joined, steps)
         if budget is None or budget.per_distance:
@@ -308,8 +309,10 @@ class Account:
             wanted = "left out" if fixed.person is None else repr(fixed.person)
             must("person", f"{wanted}, as {path.name} says of all its releases", repr(person))
         cost = self.cost
+        # A notion without an epsilon that holds between any two values is not booked in another one's terms.
+        charge = cost.any_two if cost.neighbours or cost.is_local else None
         release = Release(
-            column[:100], ledger.digest(given), cost.notion, cost.neighbours, cost.any_two, output[:100], cost.rho
+            column[:100], ledger.digest(given), cost.notion, cost.neighbours, charge, output[:100], cost.rho
         )
         booked = ledger.book(release)
         last = booked[-1]

@@ -275,10 +275,11 @@ class ReleaseLedger:
 
 
 def _round_down(value: Fraction) -> str:
-    """A number >= 0 in at most 17 digits, which is not more."""
-    digits = Context(prec=17, rounding=ROUND_FLOOR)
-    shown = digits.divide(Decimal(value.numerator), Decimal(value.denominator))
-    return f"{shown.normalize():f}" if shown > Decimal("0.0001") or not shown else f"{shown.normalize():g}"
+    """A number in at most 17 digits, which is not more."""
+    text = decimal(value)
+    if Fraction(text) <= value:
+        return text
+    return str(Context(prec=17, rounding=ROUND_FLOOR).divide(Decimal(value.numerator), Decimal(value.denominator)))
 
 
 def _seal(key: bytes, booked: str, content: str, value: bytes | None) -> str:

@@ -209,6 +209,18 @@ def test_the_budget_between_any_two_values_is_said(folder: Path, capsys):
     assert (booked.neighbours.epsilon, booked.charge.epsilon) == (1, None)
 
 
+def test_a_notion_without_epsilon_still_has_one_between_any_two_values(folder: Path, capsys):
+    noise = AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [4, 2, 2])
+    wb.Certificate(noise, "zcdp", parameters={"rho": 1}).save("zcdp.json")
+    Path("p.csv").write_text("children\n0\n2\n1\n")
+    code, out, _ = run(capsys, "noise p.csv --column children --mechanism zcdp.json --out o.csv --ledger account")
+    assert (code, "epsilon = 0.693148 between any two of 0..2" in out) == (0, True)
+    report = json.loads(Path("o.csv.json").read_text())
+    assert report["budget_between_any_two_values"]["epsilon"] == pytest.approx(np.log(2), rel=1e-5)
+    (booked,) = ReleaseLedger.open("account").releases
+    assert (booked.neighbours, booked.charge, booked.rho) == (None, None, 1)
+
+
 def test_children_apart_by_eight_are_protected_at_four(folder: Path, capsys):
     Path("p.csv").write_text("children\n0\n8\n4\n")
     line = "noise p.csv --column children --mechanism children.json --out o.csv"
