@@ -344,7 +344,8 @@ def _exclusive(database: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        database.execute("rollback")
+        if database.in_transaction:  # A full disk has ended it already.
+            database.execute("rollback")
         raise
     database.execute("commit")
 

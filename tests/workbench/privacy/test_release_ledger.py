@@ -236,3 +236,21 @@ def test_a_ledger_whose_texts_are_damaged_is_refused(tmp_path: Path) -> None:
         path.write_bytes(content.replace(text, b"\x97\xae" + text[2:]))
         with pytest.raises((wb.CorruptFile, wb.InvalidRequest)):
             ReleaseLedger.open(path).book(release(1))
+
+
+def test_a_full_disk_is_named_and_nothing_is_booked(tmp_path: Path) -> None:
+    """A page limit stands for the disk; SQLite has ended the transaction when it says so."""
+    ledger = ReleaseLedger.open(tmp_path / "account", LedgerTerms())
+    ledger.book(release(1))
+    whole = sqlite3.connect
+
+    def full(*args: Any, **options: Any) -> sqlite3.Connection:
+        database = whole(*args, **options)
+        database.execute("pragma max_page_count = 1")  # SQLite takes the pages that there are
+        return database
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sqlite3, "connect", full)
+        with pytest.raises(wb.InvalidRequest, match="full"):
+            ledger.book(release(1, value=b"x" * 100_000))
+    assert len(ledger.releases) == 1

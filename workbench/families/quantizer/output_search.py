@@ -15,7 +15,7 @@ inputs at which the best laws bend.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -74,13 +74,24 @@ def optimised_bins(
     search = _OutputSearch(question, limit, knots, starts, repr(question.options))
     if search.reach > limit:
         return None
-    best = _best(search, levels)
-    return None if best is None else search.published(best)
+    best, words = None, ()
+    for m in (*(rung for rung in _RUNGS if rung < levels), levels):
+        try:
+            best = _best(search, m)
+        except _TimeIsUp:
+            words = (f"The search over outputs ran out of time: {best.outputs.size} outputs of {levels} were found.",)
+            break
+    answer = None if best is None else search.published(best)
+    return None if answer is None else replace(answer, words=(*answer.words, *words))
+
+
+class _TimeIsUp(Exception):
+    """The deadline of the question has passed; what is raised is not kept by a cache."""
 
 
 @lru_cache(maxsize=256)  # a sweep asks for the same outputs again
 def _best(search: _OutputSearch, m: int) -> LocalOptimum | None:
-    """The best at most m outputs, after those of fewer."""
+    """The best at most m outputs, after those of fewer. Raises _TimeIsUp where the search has not ended."""
     if m == 2:  # one law for every pair of outputs: the error falls with them to the least reach
         x, w = search.question.density.grid([0.0])
         value = two_outputs(search.reach, search.question.loss, float(w @ x**2))
@@ -152,11 +163,19 @@ class _OutputSearch:
         """The best from these starts."""
         question, limit, told = self.question, self.limit, self.question.progress
         if question.metric is None:
-            return window_outputs(question, m, begin, limit, told)
+            return window_outputs(question, m, self._in_time(begin), limit, told)
         problem = self._problem(m)
-        best = best_outputs(problem, question.budget, begin, symmetric=symmetric, limit=limit, progress=told)
+        starts = self._in_time(begin)
+        best = best_outputs(problem, question.budget, starts, symmetric=symmetric, limit=limit, progress=told)
         problem.close()
         return best
+
+    def _in_time(self, starts: Iterable[Vector]) -> Iterator[Vector]:
+        """The starts while there is time. Raises _TimeIsUp."""
+        for start in starts:
+            if self.question.deadline.passed:
+                raise _TimeIsUp
+            yield start
 
     def published(self, best: LocalOptimum) -> QuantizerAnswer | None:
         """The best answer at outputs in decimals."""
@@ -196,7 +215,7 @@ class _OutputSearch:
             if self.question.density.symmetric and np.array_equal(outputs, -outputs[::-1]):  # mirror images err alike
                 middles = middles[: (middles.size + 1) // 2]
             values, problem = [], self._problem(outputs.size + 1)
-            for at in middles:
+            for at in self._in_time(middles):
                 answer = problem.answer(self.question.budget, np.sort(np.append(outputs, at)))
                 values.append(math.inf if answer is None else float(f"{answer.value:.9g}"))
             problem.close()

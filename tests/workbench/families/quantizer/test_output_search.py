@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from models.quantizer import odds_of, smallest_reach, usual_reach
+from solvers.search import Deadline
 from workbench.families.quantizer.laws import LawQuestion, exact_problem, exact_quantizer
 from workbench.families.quantizer.limit import output_bound
 from workbench.families.quantizer.mvu import mvu
@@ -161,3 +162,15 @@ def test_the_bound_by_two_inputs():
         4, LawQuestion(Fraction(25), Density("samples", 1.0, np.zeros_like, (), ((-0.5, 0.5), (0.5, 0.5))))
     )
     assert bound == pytest.approx(1 / (2 + odds_of(25.0)), rel=1e-6)
+
+
+def test_a_search_that_is_out_of_time_keeps_the_outputs_that_it_has():
+    spent = LawQuestion(Fraction(1), deadline=Deadline(1.0))
+    spent.deadline._begin -= 100  # as if the time were over
+    found = optimised_bins(40, spent)
+    assert len(found.quantizer.bins) == 2
+    assert any("ran out of time: 2 outputs of 40" in sentence for sentence in found.words)
+    whole = optimised_bins(3, LawQuestion(Fraction(1)), knots=11)  # what was cut short is not kept for later
+    assert (len(whole.quantizer.bins), whole.words) == (3, ())
+    again = optimised_bins(3, replace(spent, options=LAW.options), knots=11)  # what is known needs no time
+    assert len(again.quantizer.bins) == 3
