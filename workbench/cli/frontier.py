@@ -112,6 +112,9 @@ def _report(result: Result, files: Sequence[Path], columns: Sequence[str] | None
     reasons = rows.loc[rows["objective"].isna() & rows["failure"].notna(), "failure"].value_counts()
     for reason, count in reasons.head(_REASONS).items():
         yield f"{count} without a value: {reason}"
+    if "note" in rows:
+        for (name, note), part in rows.groupby(["mechanism", "note"], sort=False):
+            yield f"{name}, {len(part)} {'row' if len(part) == 1 else 'rows'}: {note}"
     if len(reasons) > _REASONS:
         yield f"Other reasons ({len(reasons) - _REASONS}) are in the table's column failure."
     rest = [name for name in columns or () if name not in rows]

@@ -12,7 +12,9 @@ Of another package: `workbench.register(Baseline("staircase", "modulo", build))`
     mechanism  any, or a Design or Certificate of one; a .json file that holds it
     function   (epsilon, delta) -> a PMF, a matrix or a mechanism; `baseline` of a .py file, which is run
 
-Whatever it is, the exact audit decides whether it is private at a budget, and the family computes what it costs.
+Whatever it is, the exact audit decides whether it is private at a budget, and the family computes what it costs. A law
+of doubles, which are rounded, may miss its budget by that rounding: it is then mixed with as small a share of a private
+law as makes it private, a note says so, and the loss is that of the mixture.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ from typing import Any
 
 from workbench.data.containers import is_frame
 from workbench.data.labels import Axis, align, align_table, column_labels, row_labels
-from workbench.errors import InvalidRequest, WorkbenchError, must
+from workbench.errors import InvalidRequest, NotCertified, WorkbenchError, must
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import ZERO, exact, nearest_float
+from workbench.exact.numbers import ONE, ZERO, exact, nearest_float
 from workbench.exact.plain import is_whole, plain_list
 from workbench.families.base import Family
 from workbench.families.frontier_plan import NotApplicable
@@ -49,7 +51,9 @@ from workbench.mechanisms.modulo import ModuloNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.points import rationals_of
 from workbench.mechanisms.quantization import Quantization
-from workbench.privacy.audit import holds
+from workbench.privacy.audit import holds, proves
+from workbench.privacy.certify import certify
+from workbench.privacy.claim import Claim
 from workbench.privacy.law_table import is_law_table, read_law_table
 from workbench.privacy.loading import load
 
@@ -60,6 +64,9 @@ _WANTED = (
 _TABLE = "a CSV with the outputs in its header (x,-2,2) and rows of a knot and its probabilities, or a quantizer"
 _MOST = 100_000  # distance of noise values
 _TOTAL = Fraction(1, 10**6)  # how far probabilities may be from adding up to 1
+_ROUNDING = Fraction(1, 10**12)  # A law that is private at a budget larger by this share is repaired.
+_ROUNDING_OF_DELTA = Fraction(1, 10**15)  # A law that is private at a δ larger by this much is repaired.
+_MOST_MOVED = 1e-9  # A repair that moves more probability is not that of rounding.
 
 
 @dataclass(frozen=True)
@@ -115,8 +122,39 @@ def _cost(kind: Family, baseline: Baseline, package: str, request: Any) -> Refer
     """What a mechanism costs under the neighbour relation of a request's question."""
     with code_of(package):
         given = baseline.built(request)
-        loss, mechanism = kind.loss(request, given), kind.related(request, given)
-        return Reference(loss, holds(mechanism, request.claim.on(mechanism)), mechanism)
+        mechanism = kind.related(request, given)
+        if holds(mechanism, request.claim.on(mechanism)):
+            return Reference(kind.loss(request, given), True, mechanism)
+        if (repaired := _without_rounding(mechanism, request.claim)) is None:
+            return Reference(kind.loss(request, given), False, mechanism)
+        note = (
+            "Its probabilities are rounded and miss the budget by that: the loss is that of the mechanism repaired in "
+            "exact arithmetic, which moves less than 1e-9 of the probability."
+        )
+        return Reference(kind.loss(request, repaired), True, repaired, note=note)
+
+
+def _without_rounding(mechanism: Mechanism, claim: Claim) -> Mechanism | None:
+    """The nearest private mechanism to one whose probabilities miss a budget only by the rounding of doubles; None for
+    one that misses it by more, or misses a budget that is no number."""
+    wider = {name: _widened(name, value) for name, value in claim.values.items()}
+    if None in wider.values() or not proves(mechanism, Claim(claim.notion, **wider).on(mechanism)):
+        return None
+    try:
+        certificate = certify(mechanism, claim.notion, **claim.values)
+    except (InvalidRequest, NotCertified):
+        return None
+    moved = max(certificate.record.get(name, 0.0) for name in ("repair_mixed_in", "repair_moved_mass"))
+    return certificate.mechanism if moved <= _MOST_MOVED else None
+
+
+def _widened(name: str, value: Any) -> Any:
+    """A budget's number, or numbers, larger by what rounding may cost; None where it is none."""
+    if isinstance(value, Mapping):
+        return {label: _widened(name, each) for label, each in value.items()}
+    if not isinstance(value, Fraction) or name == "alpha":  # a larger order is a stricter budget
+        return value if name == "alpha" else None
+    return min(ONE, value + _ROUNDING_OF_DELTA) if name == "delta" and value else value * (1 + _ROUNDING)
 
 
 # One's own.

@@ -45,6 +45,7 @@ _TURNS = 80
 _SHARE = 1e-6  # of the way between the ends, at least
 _KNOWN = 1e-5  # relative gap up to which a least value is called so
 _LARGEST = 20  # ε that is tried where none is enough
+TIME_MAY_HELP = " A longer time limit (--time-limit) may narrow the interval."
 
 
 def design(problem: Problem, programs: Programs | None = None, start: str = "cold") -> Design:
@@ -78,8 +79,22 @@ def design(problem: Problem, programs: Programs | None = None, start: str = "col
         return known
     if solution is not None and solution.termination is Termination.OPTIMAL:
         solution = replace(solution, termination=Termination.GAP_LIMIT)
-    known = replace(known, solution=solution, details={**known.details, "stopped": True})
-    raise NotProven(f"{failure} {known.words[-1]} It costs {known.objective:.9g}.", design=known.stopped())
+    known = replace(known, solution=solution, details={**known.details, "stopped": True}).stopped()
+    raise NotProven(_unproven_words(known, reached, failure), design=known)
+
+
+def _unproven_words(known: Design, reached: Design | None, failure: WorkbenchError) -> str:
+    """Why a simple mechanism that costs less than a program's answer is not proven optimal, its loss and the proven
+    bound, and what may help. The program's answer is dearer, so its loss is not mentioned."""
+    interval = (
+        f"The best certified mechanism costs {known.objective:.9g}, and the proven lower bound is "
+        f"{known.bound_words}. {known.words[-1]}"
+    )
+    if reached is None or reached.solution is None:
+        too_large = isinstance(failure, ProgramTooLarge)
+        return f"{failure} {interval}{'' if too_large else TIME_MAY_HELP}"
+    solution = reached.solution
+    return f"{solution.solver} ended with {solution.raw_status!r}, without a proof. {interval}{TIME_MAY_HELP}"
 
 
 def _known_private(problem: Problem, reached: Design | None, failure: WorkbenchError | None) -> Design | None:

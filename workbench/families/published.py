@@ -33,7 +33,7 @@ class Reference:
 
     objective: its loss; certified: whether exact arithmetic proves it private; mechanism: what was audited, None of a
     closed form; symbol, value: of its parameter; status, more: of its row where there is no mechanism to be audited,
-    and further columns of it."""
+    and further columns of it; note: what was done to the mechanism, in a sentence."""
 
     objective: float
     certified: bool = False
@@ -42,11 +42,12 @@ class Reference:
     value: float | None = None
     status: str = "closed form"
     more: Values = field(default_factory=dict)
+    note: str = ""
 
     @property
     def words(self) -> str:
-        """The parameter."""
-        return f"{self.symbol} = {self.value:.6g}" if self.symbol else ""
+        """The parameter, or the note."""
+        return f"{self.symbol} = {self.value:.6g}" if self.symbol else self.note
 
     def shortfall(self, request: Any) -> str:
         """How the mechanism misses the budget of a request: what it needs, where the budget is ε and δ."""
@@ -69,7 +70,8 @@ class Reference:
                 exact["pdp_delta"] = round_up(privacy.pdp_delta)
         if not self.certified:
             raise NotApplicable(self.shortfall(request), "not_certified", {**exact, "private": False})
-        return {**row, **exact, **self.more, "private": True, "status": "audited", "failure": None}
+        noted = {"note": self.note} if self.note else {}
+        return {**row, **exact, **self.more, "private": True, "status": "audited", "failure": None, **noted}
 
 
 @dataclass(frozen=True)

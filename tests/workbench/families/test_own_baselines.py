@@ -91,3 +91,42 @@ def test_mechanisms_and_functions_that_make_them_are_baselines():
         baseline={"rr": [[0.6 if i == j else 0.1 for j in range(5)] for i in range(5)]},
     )
     assert own(wide, "rr")["private"] is False  # 0.6 ln 6 - 0.1 ln 6 = .896 > .5
+
+
+def of_doubles(scale: float = 1.0) -> dict[str, tuple]:
+    """Laws at epsilon = 1, rounded to doubles: (question, options, law, loss)."""
+    heavy, light = np.e**scale / (np.e**scale + 4), 1 / (np.e**scale + 4)
+    ratio = np.exp(-scale)
+    distance = np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
+    geometric = np.array(
+        [[ratio**d * (1 if j in (0, 4) else 1 - ratio) for j, d in enumerate(row)] for row in distance]
+    )
+    geometric /= geometric.sum(axis=1, keepdims=True)
+    hops = ratio ** np.minimum(np.arange(11), 11 - np.arange(11))
+    hops /= hops.sum()
+    response = np.full((5, 5), light) + (heavy - light) * np.eye(5)
+    return {
+        "all pairs": (
+            "channel",
+            {"answers": "0..4", "neighbours": "all"},
+            response,
+            (response * distance**2).sum() / 5,
+        ),
+        "line": ("channel", {"answers": "0..4", "max_shift": 1}, geometric, (geometric * distance**2).sum() / 5),
+        "labels": ("labels", {"labels": "0..4"}, response, (response * distance**2).sum() / 5),
+        "modulo": ("modulo", {"n": 10, "max_shift": 1}, dict(enumerate(hops.tolist())), 1 - hops[0]),
+    }
+
+
+@pytest.mark.parametrize("name", of_doubles())
+def test_a_law_that_misses_its_budget_by_rounding_is_repaired_by_that(name: str):
+    family, question, law, loss = of_doubles()[name]
+    row = own(wb.frontier(family, **question, epsilon=1, baseline={"mine": law}, baselines=False), "mine")
+    assert row["private"] is True
+    assert row["pure_epsilon"] <= 1
+    assert row["objective"] == pytest.approx(loss, rel=1e-12)
+    assert "repaired" in row["note"]
+    more = of_doubles(1 + 1e-9)[name][2]  # which misses it by more than rounding
+    row = own(wb.frontier(family, **question, epsilon=1, baseline={"mine": more}, baselines=False), "mine")
+    assert row["private"] is False
+    assert row.get("note") is None
