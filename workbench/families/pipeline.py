@@ -105,7 +105,7 @@ def _known_private(problem: Problem, reached: Design | None, failure: WorkbenchE
         candidate = _designed(problem, constant)
         if candidate.objective < below:
             best, below = candidate, candidate.objective
-    if failure is not None and (answer := problem.stronger()) is not None:
+    for answer in problem.stronger() if failure is not None else ():
         with suppress(NotCertified):
             candidate = _designed(problem, answer)
             if candidate.objective < below:

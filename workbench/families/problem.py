@@ -14,7 +14,7 @@ single program (cuts, several algorithms, a search) says `answered` itself, in p
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -122,9 +122,9 @@ class Problem(ABC):
         """A bound at δ from one on the optimum at δ = 0; None where none is known."""
         return None
 
-    def stronger(self) -> Answer | None:
-        """The optimum under a simpler notion that implies the claim, where the program proved nothing; None: none."""
-        return None
+    def stronger(self) -> Iterator[Answer]:
+        """Mechanisms that are private by a simpler argument, tried where the program proved nothing."""
+        yield from ()
 
     def constant(self, below: float) -> Answer | None:
         """The best mechanism that tells nothing, where it costs less than a loss and is in the class."""

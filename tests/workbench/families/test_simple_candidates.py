@@ -140,3 +140,37 @@ def test_stopped_real_noise_is_private(budget: dict[str, Any]) -> None:
     assert design.private
     assert design.status == "stopped"
     assert 0 <= design.bound < design.objective < 20
+
+
+def test_a_stopped_channel_is_that_of_no_delta_and_its_error_says_one_interval() -> None:
+    question = wb.FiniteQuery("0..10", max_shift=1)
+    least = wb.design(question, epsilon=1, notion="pdp")
+    for delta in ("1e-7", "0.001", "0.02"):
+        with pytest.raises(NotProven) as caught:
+            wb.design(question, epsilon=1, notion="pdp", delta=delta, time_limit=1e-6)
+        design, text = caught.value.design, str(caught.value)
+        assert design.objective <= least.objective
+        assert design.private
+        assert f"{design.objective:.9g}" in text
+        assert text.count("bound") == 1
+
+
+@pytest.mark.parametrize(
+    ("budget", "most"),
+    [
+        ({"notion": "gdp", "mu": 1}, 1.1),  # Gaussian noise of variance 1, rounded: 1 + 1/12 at most
+        ({"notion": "zcdp", "rho": "0.1"}, 5.1),  # of variance 5
+        ({"notion": "renyi", "alpha": 2, "epsilon": 1}, 1.1),
+        ({"notion": "curve", "curve": "1:0.1"}, 1.4),  # pure noise at about epsilon = 1.14
+    ],
+)
+def test_a_stopped_channel_costs_no_more_than_noise_that_is_within_its_budget(
+    budget: dict[str, Any], most: float
+) -> None:
+    with pytest.raises(NotProven) as caught:
+        wb.design(wb.FiniteQuery("0..40", max_shift=1), **budget, time_limit=1e-6)
+    design = caught.value.design
+    assert design.private
+    assert design.objective <= most
+    assert design.status == "stopped"
+    assert f"costs {design.objective:.9g}" in str(caught.value)

@@ -10,6 +10,7 @@ route                              where the masses come from
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -17,9 +18,12 @@ from operator import mul
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 
 from models.channel import ChannelModel
 from models.oracles.finite_channel import post_processed
+from solvers.arrays import Vector
+from solvers.backend import Options
 from solvers.search import Deadline
 from solvers.solution import PointStatus, Solution, Termination
 from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven
@@ -51,6 +55,10 @@ _DIRECT, _STATED = 2_000, 40_000  # masses of a line, certified or not, from whi
 _PROVEN = 5e-10  # relative gap, by the exact bound, above which the other algorithm is asked as well
 _CLOSE, _STATABLE = 1e-8, 100_000  # relative gap, and masses, from and up to which a program follows the blocks
 _MOST_STICKS = 10_000  # Above this many hockey sticks their matrix (their number squared) takes too much memory.
+_GAUSSIAN_MASSES = 50_000  # Above this many compared masses Gaussian noise is not tried, whose audit takes long.
+_WIDER = 1e-9  # Share by which Gaussian noise is widened, so that its rounded masses are within the budget.
+_SIMPLE_SECONDS = 2.0  # A simple candidate has at least so much time, whatever the time limit.
+_EVEN = 2.0**-40  # Share of Gaussian noise that is uniform, as far masses underflow.
 _LOST = Fraction(1, 1 << 28)  # of δ, where binaries bound a mass: what rounding moves cannot be mixed away there
 _LAST = (Termination.INTERRUPTED, Termination.TIME_LIMIT, Termination.INFEASIBLE)
 _LINE = "geometric noise, post-processed"
@@ -107,7 +115,13 @@ class ChannelProblem(Problem):
         request = self.outer
         if request.cut or self.request.per_distance or request.minimise != "loss" or request.runs > 1:
             return None
-        return type(self)(replace(request, delta=Fraction(0)))
+        return type(self)(replace(request, delta=Fraction(0), options=self._simple_options))
+
+    @property
+    def _simple_options(self) -> Options:
+        """The solver's options for a simple candidate, which has a little time where the request has none left."""
+        options = self.request.options
+        return replace(options, time_limit=options.time_limit and max(options.time_limit, _SIMPLE_SECONDS))
 
     def bound_at_delta(self, bound: Fraction | float) -> Fraction | None:
         """See `Problem.bound_at_delta`.
@@ -125,21 +139,47 @@ class ChannelProblem(Problem):
         spread = Fraction(int(losses.values.max()), losses.unit)
         return Fraction(bound) - gained * spread
 
-    def stronger(self) -> Answer | None:
-        """Under a notion of several bounds: the best channel at about the largest pure ε that implies the claim."""
+    def stronger(self) -> Iterator[Answer]:
+        """Under a notion of several bounds: the best channel at about the largest pure ε that implies the claim, and
+        Gaussian noise published as the nearest output."""
         request = self.request
         if not request.cut or request.extended or request.question.free or request.losses.forbidden is not None:
-            return None
+            return
+        gaussian = self._gaussian()
+        if gaussian is not None:
+            words = ("It is Gaussian noise published as the nearest output, which is within the budget.",)
+            yield Answer(request.channel(gaussian), None, None, "Gaussian noise", words=words)
         try:
             epsilon = Fraction(pure_within(request.claim)).limit_denominator(10**9)
-            empty = dict.fromkeys((*PARAMETERS, "delta"))
-            problem = ChannelProblem(request.at({**empty, "notion": "pure", "epsilon": epsilon, "runs": 1}))
+            pure = dict.fromkeys(PARAMETERS) | {"notion": "pure", "epsilon": epsilon, "delta": Fraction(0), "runs": 1}
+            problem = ChannelProblem(replace(request, **pure, options=self._simple_options))
             answer = problem.closed_form() or problem.answered(Programs(request.solver), "cold")
             mechanism, _, _ = problem.repaired(answer)
         except (InvalidRequest, Infeasible, NotCertified, NotProven):
-            return None
+            return
         words = (f"It is the best channel at pure epsilon = {float(epsilon):.6g}, which implies the budget.",)
-        return Answer(request.channel(mechanism.rows), None, None, "pure", words=words)
+        yield Answer(request.channel(mechanism.rows), None, None, "pure", words=words)
+
+    def _gaussian(self) -> Vector | None:
+        """The masses of Gaussian noise within the budget, published as the nearest output, in floats; None where
+        answers and outputs are no numbers, or the notion states no Gaussian. Shape (k, m)."""
+        q, claim = self.request.question, self.request.claim
+        mu, variance = claim.notion.gaussian_mu(claim.values), claim.notion.gaussian_variance(claim.values)
+        spread = 1 / float(mu) if mu else math.sqrt(float(variance)) if variance else None
+        if spread is None or q.numbers is None or len(q.ordered) * q.m > _GAUSSIAN_MASSES:
+            return None
+        inputs, outputs = (np.array([*map(float, points)]) for points in q.numbers)
+        reach = max((abs(inputs[i] - inputs[j]) for i, j in q.ordered), default=0.0)
+        if not reach:
+            return None
+        order = np.argsort(outputs)
+        middles = (outputs[order][1:] + outputs[order][:-1]) / 2
+        ends = (np.r_[-np.inf, middles, np.inf] - inputs[:, None]) / (reach * spread * (1 + _WIDER))
+        low, high = ends[:, :-1], ends[:, 1:]
+        masses = np.empty((inputs.size, outputs.size))
+        # Both tails are differences of small numbers, so that far masses keep their digits.
+        masses[:, order] = np.where(low > 0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
+        return masses * (1 - _EVEN) + _EVEN / outputs.size
 
     def constant(self, below: float) -> Answer | None:
         """The output that costs least for all inputs; none where there are constraints, which it may miss."""
