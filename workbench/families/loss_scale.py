@@ -41,10 +41,14 @@ class LossScale:
     def proves(self, objective: Number, bound: Number, tolerance: float = OPTIMAL) -> bool:
         """Whether a lower bound is within a relative gap of an objective."""
         above, excess = float(_difference(objective, bound)), float(_difference(objective, self.floor))
+        return above <= tolerance * abs(excess) + self._slack(objective, bound)
+
+    def _slack(self, objective: Number, bound: Number) -> float:
+        """The difference that rounding leaves between an objective and a bound."""
         slack = _ROUNDING * (1.0 if self.width is None else self.width)
         if not isinstance(objective, Fraction) or not isinstance(bound, Fraction):
             slack += _DOUBLE * abs(float(objective))  # A double of a loss above a large floor has no further digits.
-        return above <= tolerance * abs(excess) + slack
+        return slack
 
     def settles(self, objective: Number, bound: Number, tolerance: float = OPTIMAL) -> bool:
         """Whether a lower bound proves an objective optimal: within a relative gap, or where the objective is the floor
@@ -55,12 +59,13 @@ class LossScale:
         return self.proves(objective, bound, tolerance) or (at_floor and none_better)
 
     def gap(self, objective: Number | None, bound: Number | None) -> float | None:
-        """|objective - bound| / (objective - floor); None where either is unknown."""
+        """|objective - bound| / (objective - floor), 0 where rounding is all there is between them; None where either is
+        unknown."""
         if objective is None or bound is None or not self.width:
             return relative_gap(*(None if each is None else float(each) for each in (objective, bound)))
         above, excess = abs(float(_difference(objective, bound))), abs(float(_difference(objective, self.floor)))
         excess = max(excess, _ROUNDING * self.width)
-        return above / excess
+        return 0.0 if above <= self._slack(objective, bound) and excess <= NOTHING * self.width else above / excess
 
 
 NO_LOSS = LossScale()

@@ -6,6 +6,7 @@ same status and the same verdict of its closed form.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -313,6 +314,17 @@ def test_whether_other_mechanisms_are_optimal_does_not_depend_on_units(factor: F
     for loss in ("absolute", "squared"):
         ask, _ = channel(loss, last=5, epsilon=1)
         assert ask(factor).unique is ask(Fraction(1)).unique is True
+
+
+def test_a_loss_that_is_the_one_without_privacy_has_no_gap_of_rounding() -> None:
+    """The last digit of a double is no gap; a bound below by more is one."""
+    scale = LossScale(Fraction(1, 10), 0.2)
+    assert scale.gap(0.1, math.nextafter(0.1, 0)) == 0
+    assert scale.gap(0.1, 0.1 - 1e-12) > 1
+    question = wb.FiniteQuery("a,b,c", neighbours="consecutive", prior="worst")
+    design = wb.design(question, loss=[[0, 1, 0.3], [0.1] * 3, [1, 0, 0.3]], epsilon=12)
+    assert design.objective == pytest.approx(0.1)
+    assert design.gap == 0
 
 
 def test_shadow_prices_of_a_constraint_are_in_the_units_of_the_loss() -> None:
