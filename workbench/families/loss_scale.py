@@ -59,7 +59,7 @@ class LossScale:
         return self.proves(objective, bound, tolerance) or (at_floor and none_better)
 
     def gap(self, objective: Number | None, bound: Number | None) -> float | None:
-        """|objective - bound| / (objective - floor), 0 where rounding is all there is between them; None where either is
+        """|objective - bound| / (objective - floor), 0 where rounding is all that parts them; None where either is
         unknown."""
         if objective is None or bound is None or not self.width:
             return relative_gap(*(None if each is None else float(each) for each in (objective, bound)))

@@ -9,6 +9,7 @@ import pytest
 
 import workbench as wb
 from workbench.errors import NotProven
+from workbench.families.channel.problem import ChannelProblem
 from workbench.families.channel.request import ChannelRequest
 
 TINY = ("1e-18", "1e-15", "1e-12", "1e-9")
@@ -174,3 +175,16 @@ def test_a_stopped_channel_costs_no_more_than_noise_that_is_within_its_budget(
     assert design.objective <= most
     assert design.status == "stopped"
     assert f"costs {design.objective:.9g}" in str(caught.value)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "squared"])
+@pytest.mark.parametrize("delta", ["1e-6", "0.01"])
+def test_a_bound_at_no_delta_bounds_one_with_delta(loss: str, delta: str) -> None:
+    """Also of losses that are negative, as all of Poisson's are here."""
+    labels = wb.Labels([40, 50, 60], [1, 2, 1])
+    options = {"loss": loss, "method": "lp", "epsilon": 1}
+    pure = wb.design(labels, **options)
+    design = wb.design(labels, **options, delta=delta)
+    bound = ChannelProblem(design.request.channel).bound_at_delta(pure.objective)
+    assert bound is not None
+    assert bound <= design.objective <= pure.objective

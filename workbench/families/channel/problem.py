@@ -129,14 +129,14 @@ class ChannelProblem(Problem):
         Raise every mass of an (ε, δ)-channel to max over y' of M[y',o] e^(-ε d(y,y')), d counting steps between
         neighbours. It is (d ε, δ (e^(d ε) - 1)/(e^ε - 1))-private d steps apart, so a row gains at most
         A = (k - 1) δ/(e^ε - 1). What rows lack of S = 1 + A e^ε/(e^ε - 1) goes to one output, after which all ratios
-        hold (`repair`): a pure channel that costs at most (S - 1) times the largest loss more.
+        hold (`repair`): a pure channel that costs at most (S - 1) times the spread of the losses more.
         """
         request = self.request
         if request.extended or request.question.directed or request.losses.forbidden is not None:
             return None
         ratio, losses = exp_interval(request.epsilon, 160)[0], request.losses
         gained = (request.question.k - 1) * Fraction(request.delta or 0) * ratio / (ratio - 1) ** 2
-        spread = Fraction(int(losses.values.max()), losses.unit)
+        spread = Fraction(int(losses.values.max() - losses.values.min()), losses.unit)  # They may be negative.
         return Fraction(bound) - gained * spread
 
     def stronger(self) -> Iterator[Answer]:
