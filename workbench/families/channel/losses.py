@@ -134,8 +134,8 @@ def _labels_of_file(cells: Sequence[Any], points: Sequence[Any]) -> Sequence[Any
     """
     if not (all(isinstance(cell, str) for cell in cells) and all(isinstance(x, Fraction) for x in points)):
         return cells
-    found = [_NUMBER.findall(cell) for cell in cells]
-    numbers = [rational(each[0]) if len(each) == 1 else None for each in found]
+    spelled_numbers = [_NUMBER.findall(cell) for cell in cells]
+    numbers = [rational(spelled[0]) if len(spelled) == 1 else None for spelled in spelled_numbers]
     if numbers != [*points] and {*numbers} == {*points}:
         must("loss", "labelled by numbers alone, or by titles in their order", ", ".join(cells))
     return None
