@@ -216,8 +216,11 @@ class _Reader:
             except InvalidProgram as error:
                 raise InvalidProgram(f"line {self.number}: {error}") from None
             except (KeyError, ValueError, IndexError) as error:
-                unknown = f"no row or column is called {error}"
-                what = {KeyError: unknown, IndexError: "too few fields"}.get(type(error), str(error))[:80]
+                what = str(error)[:80]
+                if isinstance(error, KeyError):
+                    what = f"no row or column is called {what}"
+                elif isinstance(error, IndexError):
+                    what = "too few fields"
                 where = f"line {self.number} must be one of section {section or 'NAME'}"
                 raise InvalidProgram(f"{where}. Got {what}.") from None
         raise InvalidProgram(f"an MPS file must end with ENDATA. Got {self.number} lines without.")

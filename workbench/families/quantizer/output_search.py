@@ -74,12 +74,14 @@ def optimised_bins(
     search = _OutputSearch(question, limit, knots, starts, repr(question.options))
     if search.reach > limit:
         return None
-    best, words = None, ()
+    best: LocalOptimum | None = None
+    words: tuple[str, ...] = ()
     for m in (*(rung for rung in _RUNGS if rung < levels), levels):
         try:
             best = _best(search, m)
         except _TimeIsUp:
-            words = (f"The search over outputs ran out of time: {best.outputs.size} outputs of {levels} were found.",)
+            outputs = 0 if best is None else best.outputs.size
+            words = (f"The search over outputs ran out of time: {outputs} outputs of {levels} were found.",)
             break
     answer = None if best is None else search.published(best)
     return None if answer is None else replace(answer, words=(*answer.words, *words))
