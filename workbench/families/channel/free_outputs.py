@@ -96,6 +96,10 @@ class FreeOutputsProblem(ChannelProblem):
         simple = asked.cut or asked.per_distance or asked.minimise != "loss"
         return None if simple else FreeOutputsProblem(replace(asked, delta=Fraction(0)))
 
+    def bound_at_delta(self, bound: Fraction | float) -> Fraction | None:
+        """Over all outputs, not those that were chosen: no loss is above the largest between the ends."""
+        return ChannelProblem(self._asked).bound_at_delta(bound)
+
     def constant(self, below: float) -> Answer | None:
         """On the chosen outputs; on the inputs where none were chosen."""
         if self.request.question.free and not self.request.linear:

@@ -303,3 +303,17 @@ def test_outputs_of_the_channel_at_the_tangents_are_moved():
     assert bound * (1 - 1e-9) <= moved.value <= bound + Fraction(1, 16) ** 2
     gaps = (np.array(outputs, dtype=float) - np.arange(4)[:, None]) ** 2
     assert moved.value == pytest.approx((moved.answer.mechanism.matrix * gaps).sum() / 4, rel=1e-9)
+
+
+def test_a_bound_at_a_delta_is_over_all_outputs():
+    """Not by the losses of the few outputs that were chosen, which lie in the middle."""
+    from workbench.families.channel.family import FAMILY
+    from workbench.families.channel.free_outputs import FreeOutputsProblem
+
+    question = wb.FiniteQuery("0..6", "free", max_shift=1, prior=[0, 0, 1, 1, 1, 0, 0])
+    request = FAMILY.request(question, epsilon="0.1", delta="1e-6", loss="squared")
+    problem = FreeOutputsProblem(request)
+    before = problem.bound_at_delta(4)
+    problem.answered(None, "cold")
+    assert min(problem.request.question.outputs) > 0
+    assert problem.bound_at_delta(4) == before < 4
