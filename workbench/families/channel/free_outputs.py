@@ -92,9 +92,10 @@ class FreeOutputsProblem(ChannelProblem):
 
     def without_delta(self) -> Problem | None:
         """The same question with free outputs."""
-        asked = self._asked
-        simple = asked.cut or asked.per_distance or asked.minimise != "loss"
-        return None if simple else FreeOutputsProblem(replace(asked, delta=Fraction(0)))
+        request = self._asked
+        if request.cut or request.per_distance or request.minimise != "loss":
+            return None
+        return FreeOutputsProblem(replace(request, delta=Fraction(0)))
 
     def bound_at_delta(self, bound: Fraction | float) -> Fraction | None:
         """Over all outputs, not those that were chosen: no loss is above the largest between the ends."""

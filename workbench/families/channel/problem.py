@@ -151,7 +151,8 @@ class ChannelProblem(Problem):
             yield Answer(request.channel(gaussian), None, None, "Gaussian noise", words=words)
         try:
             epsilon = Fraction(pure_within(request.claim)).limit_denominator(10**9)
-            pure = dict.fromkeys(PARAMETERS) | {"notion": "pure", "epsilon": epsilon, "delta": Fraction(0), "runs": 1}
+            pure: dict[str, Any] = dict.fromkeys(PARAMETERS)
+            pure |= {"notion": "pure", "epsilon": epsilon, "delta": Fraction(0), "runs": 1}
             problem = ChannelProblem(replace(request, **pure, options=self._simple_options))
             answer = problem.closed_form() or problem.answered(Programs(request.solver), "cold")
             mechanism, _, _ = problem.repaired(answer)

@@ -182,17 +182,17 @@ class RunsProblem(NoiseProblem):
         left = self.deadline.left
         options = request.options if left is None else replace(request.options, time_limit=max(0.1, left))
         try:
-            one = design(
+            single = design(
                 NoiseProblem(replace(request, runs=1, epsilon=epsilon, delta=delta, options=options, check="certify"))
             )
         except NotProven as error:
             if error.design is None or error.interrupted:
                 return []
-            one = error.design
+            single = error.design
         except (InvalidRequest, NotCertified):
             return []
-        reached = composed_delta(one.mechanism, request.runs, request.epsilon, request.delta)
-        return [(one.mechanism, reached)] if reached <= request.delta else []
+        reached = composed_delta(single.mechanism, request.runs, request.epsilon, request.delta)
+        return [(single.mechanism, reached)] if reached <= request.delta else []
 
     def _within(self, law: Callable[[float], tuple[Vector, float]], falls: float) -> Proven | None:
         """The first law of falling steepness, from 1 on, whose composition is proven to be within δ, and its δ_T.
