@@ -50,6 +50,7 @@ _UNIT = 2.0**-53
 _SAFE = 1e-9  # relative, of the composition of T <= 2^16 letters
 _CELLS = 1000
 _ENTRIES = 2**16  # of a table of ratios and sums
+_LARGEST_LOSS = 700.0  # Larger losses have ratios that underflow; the bound for the last ratio covers them.
 _SHORT = 20  # columns up to which shifted sums beat a convolution for each row
 
 
@@ -90,7 +91,8 @@ def hockey_stick_bounds(runs: int, epsilon: float, delta: float, levels: Vector)
     """h(E) at the levels E >= 1, not increasing. ε > 0, 0 < δ < 1. Shape of levels."""
     wide = (2 * epsilon + 4) * np.linspace(0.0, 1.0, 3 * _CELLS + 1) ** 2  # fine near r = 1
     near = epsilon / runs * np.linspace(0.8, 1.6, _CELLS + 1)  # and about the loss of pure privacy
-    ratios = np.exp(-np.unique(np.concatenate([wide, near])))
+    losses = np.unique(np.concatenate([wide, near]))
+    ratios = np.exp(-losses[losses <= _LARGEST_LOSS])
     rows = max(1, _ENTRIES // (2 * runs + 1))
     parts = [ratios[first : first + rows] for first in range(1, ratios.size, rows)]
     most = np.concatenate([[0.5], *(_most(runs, epsilon, delta, part) for part in parts)])  # r = 1: p = n

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+import warnings
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -340,3 +341,11 @@ def test_a_steep_staircase_has_cells_as_narrow_as_its_step():
     steep = wb.design(wb.RealNoise(1), epsilon=14, loss="squared")
     assert steep.private
     assert 0 <= steep.objective - steep.bound <= 1e-8 * steep.objective
+
+
+def test_many_runs_at_a_large_epsilon_warn_of_nothing() -> None:
+    question = wb.IntegerNoise(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        design = wb.design(question, epsilon=400, delta="1e-6", runs=64)
+    assert 0 <= design.bound <= design.objective <= 0.004
