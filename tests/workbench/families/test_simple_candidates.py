@@ -188,3 +188,14 @@ def test_a_bound_at_no_delta_bounds_one_with_delta(loss: str, delta: str) -> Non
     bound = ChannelProblem(design.request.channel).bound_at_delta(pure.objective)
     assert bound is not None
     assert bound <= design.objective <= pure.objective
+
+
+@pytest.mark.parametrize("notion", ["dp", "pdp"])
+@pytest.mark.parametrize("prior", [None, "worst"])
+def test_all_of_delta_publishes_the_answer_at_once(notion: str, prior: str | None) -> None:
+    design = wb.design(wb.FiniteQuery("0..10", max_shift=1, prior=prior), epsilon=1, delta=1, notion=notion)
+    assert design.objective == 0
+    assert design.bound == 0
+    assert design.private
+    assert design.status == "optimal"
+    assert design.solution is None

@@ -62,6 +62,7 @@ _EVEN = 2.0**-40  # Share of Gaussian noise that is uniform, as far masses under
 _LOST = Fraction(1, 1 << 28)  # of δ, where binaries bound a mass: what rounding moves cannot be mixed away there
 _LAST = (Termination.INTERRUPTED, Termination.TIME_LIMIT, Termination.INFEASIBLE)
 _LINE = "geometric noise, post-processed"
+_OPEN = "the cheapest output of every answer"
 CONSTANT = "one output for all neighbours"
 _DEARER, _DEAREST = 16.0, 40  # Costs are raised at least so many times, and at most 2^40 times, for a small optimum.
 ONE_WAY = (
@@ -85,6 +86,9 @@ class ChannelProblem(Problem):
         request = self.request
         if (constant := self._constant()) is not None:
             return constant
+        plain = request.minimise == "loss" and not request.extended and request.losses.forbidden is None
+        if plain and request.delta == 1 and request.runs == 1:
+            return self._without_privacy()
         least = _DIRECT if request.certified else _STATED
         if not request.by_post_processing or request.losses.values.size <= least:
             return None
@@ -98,6 +102,13 @@ class ChannelProblem(Problem):
         if not proven and request.compared <= request.MOST:
             return None
         return Answer(request.channel(_rows(K)), scaled.loss(bound), None, _LINE, (K, None))
+
+    def _without_privacy(self) -> Answer:
+        """The cheapest output for every answer, which is private at δ = 1."""
+        request, q = self.request, self.request.question
+        K = np.zeros((q.k, q.m), dtype=object)
+        K[np.arange(q.k), [min(range(q.m), key=row.__getitem__) for row in request.losses.values]] = 1
+        return Answer(request.channel(_rows(K)), loss_of(K, request.losses, q.prior), None, _OPEN, (K, None))
 
     def _constant(self) -> Answer | None:
         """The channel that ignores its input, with the loss without privacy as its bound; None where it costs more."""
