@@ -199,3 +199,12 @@ def test_all_of_delta_publishes_the_answer_at_once(notion: str, prior: str | Non
     assert design.private
     assert design.status == "optimal"
     assert design.solution is None
+
+
+def test_labels_with_a_delta_say_what_bins_cost_without() -> None:
+    labels = wb.Labels([*range(8)])
+    least = wb.design(labels, epsilon=1)
+    design = wb.design(labels, epsilon=1, delta="1e-6")
+    assert least.objective < design.objective
+    assert any(f"{least.objective:.9g}" in sentence for sentence in design.words)
+    assert not any("method bins" in sentence for sentence in wb.design(labels, epsilon=1, delta="0.3").words)
