@@ -208,3 +208,10 @@ def test_labels_with_a_delta_say_what_bins_cost_without() -> None:
     assert least.objective < design.objective
     assert any(f"{least.objective:.9g}" in sentence for sentence in design.words)
     assert not any("method bins" in sentence for sentence in wb.design(labels, epsilon=1, delta="0.3").words)
+
+
+def test_a_frontier_of_real_noise_says_why_delta_one_has_no_row() -> None:
+    rows = {row["mechanism"]: row for row in wb.frontier("noise", on="reals", sensitivity=1, epsilon=1, delta=1).rows}
+    for name in ("noise", "Laplace"):
+        assert rows[name].get("objective") is None
+        assert "the answer itself may be published" in rows[name]["failure"]

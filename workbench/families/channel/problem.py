@@ -164,7 +164,8 @@ class ChannelProblem(Problem):
             epsilon = Fraction(pure_within(request.claim)).limit_denominator(10**9)
             pure: dict[str, Any] = dict.fromkeys(PARAMETERS)
             pure |= {"notion": "pure", "epsilon": epsilon, "delta": Fraction(0), "runs": 1}
-            problem = ChannelProblem(replace(request, **pure, options=self._simple_options))
+            pure["options"] = self._simple_options
+            problem = ChannelProblem(replace(request, **pure))
             answer = problem.closed_form() or problem.answered(Programs(request.solver), "cold")
             mechanism, _, _ = problem.repaired(answer)
         except (InvalidRequest, Infeasible, NotCertified, NotProven):

@@ -75,6 +75,8 @@ def _on_reals(law: Callable[[Fraction, Fraction, str], _Fitted], request: NoiseR
             raise NotApplicable(f"its parameter is not known for the notion {request.notion}")
         (loss, symbol, value), proven = _normal(sigma, name), False
     else:
+        if request.delta == 1:
+            raise NotApplicable("at delta = 1 the answer itself may be published")
         loss, symbol, value, proven = law(request.epsilon or ZERO, request.delta, name)
         proven = proven and (is_hockey_stick(request.notion) or not request.delta)
     return Reference(loss * spread ** line_noise.POWERS[name], proven, None, symbol, value * spread)
