@@ -153,10 +153,9 @@ class Design(Shown):
     scale: LossScale = NO_LOSS
 
     def __post_init__(self) -> None:
-        if self.bound is None:
-            return
-        margin = _MARGIN * (abs(self.objective) if self.certificate is not None else max(1.0, abs(self.objective)))
-        if self.bound > self.objective + margin:
+        if self.bound is None or self.certificate is None:
+            return  # A raw answer may be below the bound because it is not private.
+        if self.bound > self.objective + _MARGIN * abs(self.objective):
             words = (
                 f"The bound {self.bound:.9g} is above the {self.objective:.9g} that was reached: it is no bound on "
                 f"what is minimised, and is not claimed."

@@ -107,7 +107,7 @@ def test_labels_are_read_in_any_order_and_bad_ones_named(tmp_path: Path):
         ("l,w\n", "line 1, column 1"),
         ("\n", "at least one label"),
         ("1\n2,1\n", "line 2"),  # no header: it begins with a number
-        ("1;1\n2;1\n", "line 1"),
+        ("1;1\n2;1\n", "semicolons"),
         ("1_0,1\n", "line 1"),
         ("nan,1\n2,1\n", "line 1"),
         ("1e200,1\n", "at most 1e\\+100 in size"),

@@ -238,7 +238,7 @@ def test_a_million_runs_are_answered_on_a_coarser_grid(monkeypatch):
 
 def test_without_the_extra_one_sentence_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp", None)
-    with pytest.raises(wb.WorkbenchError, match=r"dp-workbench\[opendp\]"):
+    with pytest.raises(wb.WorkbenchError, match=r"pip install '\.\[opendp\]'"):
         measurement(plain())
 
 

@@ -54,8 +54,8 @@ class Labels(OneLine):
             read = Labels.parse(str(values))
             self.__dict__.update((read if prior is None else read.with_prior(prior)).__dict__)
             return
-        prior = _weights(prior, np.shape(values))
         y = plain_numbers(values, "labels", "a list of numbers", column=True).copy()
+        prior = _weights(prior, y.shape)
         if getattr(values, "dtype", None) in (np.float16, np.float32):
             y = np.array([float(str(value)) for value in np.asarray(values).reshape(-1)]).reshape(y.shape)
         p = np.ones(y.shape)

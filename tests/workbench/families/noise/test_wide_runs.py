@@ -92,7 +92,7 @@ def test_a_time_limit_ends_the_search_with_what_is_proven():
     assert "stopped at its time limit" in str(short)
     assert (short.status, short.private) == ("found", True)
     split, _ = staircase_integers(inverse_exponential(Fraction(3, 4)), 3, "squared")
-    assert short.objective == pytest.approx(float(split))
+    assert short.objective <= float(split)
 
 
 def test_what_is_too_wide_is_one_sentence():
