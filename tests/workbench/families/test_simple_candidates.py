@@ -201,13 +201,25 @@ def test_all_of_delta_publishes_the_answer_at_once(notion: str, prior: str | Non
     assert design.solution is None
 
 
-def test_labels_with_a_delta_say_what_bins_cost_without() -> None:
+def test_bins_without_delta_answer_labels_with_one_where_their_loss_is_smaller() -> None:
     labels = wb.Labels([*range(8)])
     least = wb.design(labels, epsilon=1)
-    design = wb.design(labels, epsilon=1, delta="1e-6")
+    for delta, status in (("1e-18", "optimal"), ("1e-9", "optimal"), ("0.001", "stopped")):
+        design = wb.design(labels, epsilon=1, delta=delta)
+        assert design.objective == least.objective
+        assert design.bound <= design.objective
+        assert (design.status, design.private) == (status, True)
+        assert design.certificate.claim.delta == 0
+        assert design.family.json(design)["method"] == "bins"
+    assert wb.design(labels, epsilon=1, delta="0.3").objective < least.objective
+
+
+def test_labels_by_lp_with_a_delta_say_what_bins_cost_without() -> None:
+    labels = wb.Labels([*range(8)])
+    least = wb.design(labels, epsilon=1)
+    design = wb.design(labels, epsilon=1, delta="1e-6", method="lp")
     assert least.objective < design.objective
     assert any(f"{least.objective:.9g}" in sentence for sentence in design.words)
-    assert not any("method bins" in sentence for sentence in wb.design(labels, epsilon=1, delta="0.3").words)
 
 
 def test_a_frontier_of_real_noise_says_why_delta_one_has_no_row() -> None:

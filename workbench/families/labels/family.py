@@ -190,12 +190,13 @@ class _LabelFamily(Family):
         if question.listed_order is not None and (by_position or not isinstance(neighbours, str)):
             companion = "rows of a loss" if by_position else "neighbours"
             must("labels", f"in increasing order where {companion} are given by position", "another order")
-        if values["method"] == "auto":
+        is_open = values["method"] == "auto"
+        if is_open:
             more = values["outputs"], values["constraints"], values["neighbours"] != "all", values["notion"] != "pure"
             values["method"] = "bins" if isinstance(values["loss"], (str, Loss)) and not any(more) else "lp"
         if values["method"] == "unbiased" and values["solver"] == "highs":  # the default, which knows no cones
             values["solver"] = "cvxpy:clarabel"
-        return LabelRequest(question=question, **values)
+        return LabelRequest(question=question, **values, may_use_bins=is_open)
 
     def open(self, request: Any) -> Session:
         from workbench.families.labels.problem import BinsProblem, ChannelOfLabels, within_curve
@@ -257,7 +258,7 @@ class _LabelFamily(Family):
             budget |= {"runs": request.runs}
             exact["composed"] = design.details["composed"]
         shown = {
-            "method": request.method,
+            "method": "bins" if request.method == "lp" and _bins(mechanism) is not None else request.method,
             "loss": request.loss_name,
             **budget,
             "notion": request.notion,

@@ -175,22 +175,51 @@ class ChannelOfLabels(ChannelProblem):
         return closer if float(self.loss(self.repaired(closer)[0])) < loss else replace(answer, bound=proven)
 
     def proven(self, reached: Design) -> Design:
-        """See `ChannelProblem.proven`; says where real outputs without δ cost less than these outputs with it."""
-        design, request = super().proven(reached), self.outer
-        plain = request.outputs is None and request.neighbours == "all" and not request.constraints
-        named = isinstance(request.loss, (str, Loss))
-        if not (plain and named and request.notion == "dp" and request.delta and request.runs == 1):
-            return design
+        """See `ChannelProblem.proven`; compares with the best bins at δ = 0, whose outputs are real numbers.
+
+        Bins with a smaller loss are the answer where the user left the method open; else a note gives their loss.
+        """
+        reached, request = super().proven(reached), self.outer
+        is_plain = request.outputs is None and request.neighbours == "all" and not request.constraints
+        has_named_loss = isinstance(request.loss, (str, Loss))
+        if not (is_plain and has_named_loss and request.notion == "dp" and request.delta and request.runs == 1):
+            return reached
+        if request.minimise != "loss":
+            return reached
         bins = best_bins(request.question, request.epsilon, request.named_loss)
         prior = request.question.prior
         loss = float(prior[prior > 0] @ bins.losses(request.named_loss)[prior > 0])
-        if request.minimise != "loss" or loss >= design.objective:
-            return design
+        if loss >= reached.objective:
+            return reached
+        if request.may_use_bins and request.certified:
+            return self._bins_without_delta(reached)
         words = (
             f"With real outputs less is possible: method bins at delta = 0, which is private at every delta, costs "
             f"{loss:.9g}."
         )
-        return replace(design, words=(*design.words, words))
+        return replace(reached, words=(*reached.words, words))
+
+    def _bins_without_delta(self, reached: Design) -> Design:
+        """The best bins at δ = 0 as the answer of a request with δ; its bound holds for all real outputs at δ."""
+        request = self.outer
+        pure = replace(request, notion="pure", delta=ZERO, method="bins", may_use_bins=False)
+        optimum = design(BinsProblem(pure))
+        below = None if optimum.bound is None else self.bound_at_delta(optimum.bound)
+        bound = None if below is None else max(0.0, round_down(below))
+        is_optimal = bound is not None and self.loss_scale.proves(optimum.objective, bound)
+        words = (
+            f"These are the best bins at delta = 0 (method bins). With this delta a channel whose outputs are labels "
+            f"costs {reached.objective:.9g} (method lp)."
+        )
+        return replace(
+            optimum,
+            request=request,
+            claim=self.claim,
+            bound=bound,
+            oracle=OracleVerdict.none("no closed form is known with delta > 0."),
+            words=(*optimum.words, words),
+            details={**optimum.details, "stopped": not is_optimal},
+        )
 
 
 def within_curve(request: LabelRequest, curve: Sequence[RationalPair]) -> Design:

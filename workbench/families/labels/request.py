@@ -59,7 +59,7 @@ class LabelRequest(BudgetRequest):
     label. outputs: increasing published values, the labels where None. neighbours: "all" pairs, "consecutive"
     ones, or pairs of label positions. notion: "pure", "dp" with delta, "metric", or one of several bounds, with its own
     parameters. constraints: names of `models.channel.CONSTRAINTS`. runs: that the budget is for in all, with notion
-    "dp".
+    "dp". may_use_bins: whether the user left the method open, so that bins at delta = 0 may answer a request with one.
     """
 
     question: Labels
@@ -72,6 +72,7 @@ class LabelRequest(BudgetRequest):
     notion: str = "pure"
     constraints: Words = ()
     progress: Progress | None = None
+    may_use_bins: bool = False
 
     @property
     def named_loss(self) -> Loss:
