@@ -107,7 +107,7 @@ def _run_command(command: str, expected: str, place: str) -> None:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
         done = subprocess.run(
-            ["bash", "-c", command], capture_output=True, text=True, timeout=120, env=environment, check=False
+            ["bash", "-c", command], capture_output=True, text=True, timeout=600, env=environment, check=False
         )
         code, output = done.returncode, done.stdout + done.stderr
     assert (code != 0) == bool(_REFUSAL.search(expected)), f"{place}: exit code {code} of {command}\n{output}"

@@ -32,7 +32,7 @@ def test_the_independent_checkers_prove_all_of_them() -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=600,
         )
         assert (done.returncode, done.stdout.count(": proven: ")) == (0, len(files)), done.stdout
 

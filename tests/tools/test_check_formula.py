@@ -67,7 +67,7 @@ def saved(free: bool) -> Any:
 
 def run(path: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-I", "-S", str(TOOL), str(path)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
 COMMANDS = [

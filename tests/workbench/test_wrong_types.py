@@ -141,7 +141,7 @@ def test_a_prior_of_clamped_answers_is_a_word_or_a_list(wrong: Any) -> None:
         wb.design(wb.IntegerNoise(1, clamp=(0, 4)), epsilon=1, delta=0.01, prior=wrong)
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(600)
 def test_wrong_types_of_laws_are_one_sentence():
     quantizer = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1).mechanism
     group = wb.ModuloNoise(n=1, max_shift=1)

@@ -50,7 +50,7 @@ def test_the_checker_of_a_file_is_written(kind: str, saved: dict[str, Path], tmp
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=600,
     )
     assert (done.returncode, "proven" in done.stdout) == (0, True)
 

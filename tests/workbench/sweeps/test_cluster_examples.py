@@ -30,7 +30,7 @@ def test_the_slurm_example_prints_a_job_that_bash_and_slurm_can_read() -> None:
         pytest.skip("no dask_jobqueue")
     asked = ["--dry-run", "--queue", "short", "--hours", "2"]
     printed = subprocess.run(
-        [sys.executable, CLUSTERS / "slurm.py", *asked], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, CLUSTERS / "slurm.py", *asked], capture_output=True, text=True, check=True, timeout=600
     ).stdout
     _shell_reads(printed)
     assert printed.startswith("#!/usr/bin/env bash")
@@ -64,7 +64,7 @@ def test_the_slurm_example_ends_with_a_sentence_where_no_job_can_run(
         [sys.executable, CLUSTERS / "slurm.py", "spec.toml"],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         env={**os.environ, "PATH": str(programs), "PYTHONPATH": str(tmp_path)},
     )
     assert ended.returncode == 1
