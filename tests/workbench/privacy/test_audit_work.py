@@ -61,7 +61,7 @@ def test_what_takes_too_long_is_refused_in_seconds(data):
     start = time.process_time()
     with pytest.raises(wb.CorruptFile, match="refused as too large"):
         from_dict(data)
-    assert time.process_time() - start < 10
+    assert time.process_time() - start < 60
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_million_sizes_are_not_multiplied():
     start = time.process_time()
     with pytest.raises(wb.CorruptFile, match="at most 32"):
         from_dict(data)
-    assert time.process_time() - start < 5
+    assert time.process_time() - start < 60
 
 
 def test_numbers_beyond_floats_are_refused_in_words():

@@ -273,5 +273,5 @@ def test_hostile_claims_end_soon(hostile):
     data["composed"] |= hostile
     start = time.process_time()
     ours, theirs = verdicts(data)
-    assert time.process_time() - start < 20  # of both
+    assert time.process_time() - start < 120  # Of both; without limits they do not end.
     assert {ours, theirs} != {"proven", "false"}

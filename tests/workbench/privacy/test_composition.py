@@ -71,7 +71,7 @@ def test_a_profile_of_many_pieces_is_drawn_in_seconds():
     noise = wb.AdditiveNoise(wb.ModuloNoise(n=599, max_shift=20), weights)
     start = time.process_time()
     profile_figure(noise)
-    assert time.process_time() - start < 20  # point by point in exact arithmetic: minutes
+    assert time.process_time() - start < 60  # It takes minutes point by point in exact arithmetic.
     assert len(profile(noise).ends) > 4000
 
 
