@@ -272,15 +272,15 @@ for command in ("audit", "check", "sample"):
     assert not rest
 
 
-def test_importing_is_quick(folder):
+def test_loading_auditing_and_sampling_import_nothing_slow(folder):
     code = """
-import sys, time
-begin = time.process_time()
+import sys
 import workbench as wb
 wb.load; wb.audit; wb.sample
-print(time.process_time() - begin)
+slow = {"scipy", "pandas", "matplotlib", "cvxpy", "highspy", "ortools", "numba", "solvers", "models"}
+print(sorted({name.partition(".")[0] for name in sys.modules} & slow))
 """
-    assert any(float(stranger(folder, code).stdout) < 0.5 for _ in range(3))  # the first that is, ends it
+    assert stranger(folder, code).stdout == "[]\n"
 
 
 def test_one_line_whatever_a_file_or_its_name_says(folder):
