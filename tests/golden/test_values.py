@@ -24,6 +24,8 @@ UNASKED = (
 # same; the budget that the law spends, and the composition of it, differ by 1e-6.
 SMOOTH_NOTIONS = ("zcdp", "renyi", "gdp")
 SPENT_BUDGETS = ("exact.epsilon", "delta_low", "epsilon_low")
+# A row of a table may show a published mechanism, whose parameter is bisected in floats.
+OF_ROWS = "rows."
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,13 @@ def test_a_command_answers_what_was_recorded(line: dict[str, Any], folder: Path)
         for name, old in line.get("values", {}).items()
         if (alike or not name.endswith(UNASKED))
         and not _same(
-            old, today["values"].get(name, "missing"), SEARCH if is_smooth and name in SPENT_BUDGETS else tolerance
+            old,
+            today["values"].get(name, "missing"),
+            SEARCH
+            if is_smooth and name in SPENT_BUDGETS
+            else max(tolerance, SOLVER)
+            if name.startswith(OF_ROWS)
+            else tolerance,
         )
     ]
     assert not different, "\n".join(different)

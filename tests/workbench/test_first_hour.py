@@ -96,7 +96,10 @@ _COUNT = "--answers 0..2 --max-shift 1 --epsilon 1"
         ("design labels --labels 3 --epsilon 1", "labels must be LOW..HIGH, \"a,b,c\" or a CSV file. Got '3'."),
         ("frontier channel --answers 0..2 --max-shift 1 --epsilon 0..2", "such as 0.1:4:40. Got '0..2'."),
         (f"frontier channel {_COUNT} --plot x.tex", "named .png, .svg or .pdf (--html writes a page). Got x.tex."),
-        (f"frontier channel {_COUNT} --out x.xyz", "(--html writes a page). Got x.xyz."),
+        (
+            f"frontier channel {_COUNT} --out x.xyz",
+            "a folder, or a file named .csv, .tex, .json, .png, .svg, .pdf or .html. Got x.xyz.",
+        ),
         ("explore none.json", "a saved mechanism is shown by `workbench audit FILE --html PAGE`. Got none.json."),
     ],
 )

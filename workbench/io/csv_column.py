@@ -34,9 +34,8 @@ from workbench.io.csv_rows import SEPARATORS
 from workbench.io.files import is_number, read_rows
 
 _MISSING = frozenset(("na", "n/a", "n.a.", "null", "none", "nil", "missing", "nan"))
-_ODD_VALUES = _MISSING | frozenset(
-    ("n/d", "n.d.", "nd", "nv", "nat", "null!", "div/0", "value", "ref", "num", "name?", "unknown", "true", "false")
-)  # What programs write for a missing value or an error, without the marks around it.
+# What programs write for a missing value, without the marks around it.
+_ODD_VALUES = _MISSING | frozenset(("n/d", "n.d.", "nd", "nv", "nat", "div/0", "unknown", "true", "false"))
 _QUANTITY = re.compile(r"\W*\d(?!\d*(?:st|nd|rd|th)\b)", re.IGNORECASE)  # A number, but no "2nd visit".
 _GROUPED = re.compile(r"\d[,'\s\xa0\u202f]\d")  # a decimal comma, or digits in groups
 _SHORT_INTEGER = 18  # Integers of fewer digits are read without the general parser.
@@ -67,7 +66,8 @@ def _could_be_value(cell: str) -> bool:
 def _could_be_odd_value(cell: str) -> bool:
     """Whether a cell of the first row may be a value that no column of numbers has: "31 kg", "0x1f", "#N/A"."""
     text = cell.strip()
-    return bool(_QUANTITY.match(text)) or text.lower().strip("#<>()!?*-. ") in _ODD_VALUES
+    is_error = text.startswith("#") and text.endswith(("!", "?"))  # as spreadsheets write #VALUE! and #NAME?
+    return bool(_QUANTITY.match(text)) or is_error or text.lower().strip("#<>()!?*-. ") in _ODD_VALUES
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def test_what_is_wrong_is_refused_in_one_sentence(family: str | None, options: d
 
 def test_without_the_extra_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extras, "present", lambda module: module != "anywidget")
-    with pytest.raises(wb.NotInstalled, match=r"dp-workbench\[notebook\]"):
+    with pytest.raises(wb.NotInstalled, match=r"pip install '\.\[notebook\]'"):
         wb.explore()
 
 

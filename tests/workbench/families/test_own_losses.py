@@ -129,12 +129,9 @@ def test_losses_and_priors_of_noise_are_lists_frames_and_files_with_a_header(tmp
 
 
 @pytest.mark.parametrize("question", [wb.IntegerNoise(1, clamp=(0, 3)), wb.ModuloNoise(n=3, max_shift=1)])
-def test_a_table_is_not_read_as_a_list_of_losses(question: object, tmp_path: Path):
-    """Rows of a noise value and its loss, one after the other, are other losses."""
-    (tmp_path / "loss.csv").write_text("0,0\n1,1\n2,4\n3,9\n")
-    with pytest.raises(wb.InvalidRequest, match=r"one row or one column of a file\. Got 4 rows"):
-        wb.design(question, epsilon=1, loss=str(tmp_path / "loss.csv"))
-    for text in ("0,1,4,9\n", "0\n1\n4\n9\n", "loss\n0\n1\n4\n9\n"):
+def test_a_table_of_noise_values_and_losses_is_aligned_by_the_values(question: object, tmp_path: Path):
+    """The rows of a table are not read as a list of losses, one after the other."""
+    for text in ("0,1,4,9\n", "0\n1\n4\n9\n", "loss\n0\n1\n4\n9\n", "0,0\n1,1\n2,4\n3,9\n", "3,9\n1,1\n0,0\n2,4\n"):
         (tmp_path / "loss.csv").write_text(text)
         made = wb.design(question, epsilon=1, loss=str(tmp_path / "loss.csv"))
         assert made.objective == wb.design(question, epsilon=1, loss=[0, 1, 4, 9]).objective

@@ -50,6 +50,8 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.neighbour_parts import separation_words
 from workbench.mechanisms.points import shown
 
+_SLOW_SIMPLEX = 8_000  # Compared masses from which the simplex takes minutes where the interior point takes seconds.
+_PROVEN_LARGE = 1e-8  # Relative gap of an interior point that is accepted for so many masses.
 LARGE = 2_000  # compared masses from which interior point with crossover is faster than simplex
 _DIRECT, _STATED = 2_000, 40_000  # masses of a line, certified or not, from which the closed form comes first
 _PROVEN = 5e-10  # relative gap, by the exact bound, above which the other algorithm is asked as well
@@ -315,8 +317,9 @@ class ChannelProblem(Problem):
                     solution = best[1]
             best = model, solution, bound
             value = solution.objective
+            gap = _PROVEN if request.compared < _SLOW_SIMPLEX else _PROVEN_LARGE
             if solution.termination in _LAST or (
-                value is not None and bound is not None and self.loss_scale.proves(value, bound, _PROVEN)
+                value is not None and bound is not None and self.loss_scale.proves(value, bound, gap)
             ):
                 break
         assert best is not None

@@ -182,7 +182,8 @@ class ChannelOfLabels(ChannelProblem):
         reached, request = super().proven(reached), self.outer
         is_plain = request.outputs is None and request.neighbours == "all" and not request.constraints
         has_named_loss = isinstance(request.loss, (str, Loss))
-        if not (is_plain and has_named_loss and request.notion == "dp" and request.delta and request.runs == 1):
+        has_one_bound = not request.cut and not request.per_distance
+        if not (is_plain and has_named_loss and has_one_bound and request.delta and request.runs == 1):
             return reached
         if request.minimise != "loss":
             return reached
