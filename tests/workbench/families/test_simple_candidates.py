@@ -214,6 +214,16 @@ def test_bins_without_delta_answer_labels_with_one_where_their_loss_is_smaller()
     assert wb.design(labels, epsilon=1, delta="0.3").objective < least.objective
 
 
+def test_the_bound_of_bins_at_a_delta_holds_for_negative_losses() -> None:
+    """All of Poisson's losses are negative here, so that 0 is no bound."""
+    labels = wb.Labels([40, 50, 60], [1, 2, 1])
+    least = wb.design(labels, epsilon=1, loss="poisson")
+    design = wb.design(labels, epsilon=1, loss="poisson", delta="1e-9")
+    assert design.objective <= least.objective < 0
+    assert design.bound is not None
+    assert least.objective - 1e-3 < design.bound <= design.objective
+
+
 def test_labels_by_lp_with_a_delta_say_what_bins_cost_without() -> None:
     labels = wb.Labels([*range(8)])
     least = wb.design(labels, epsilon=1)

@@ -206,7 +206,7 @@ class ChannelOfLabels(ChannelProblem):
         pure = replace(request, notion="pure", delta=ZERO, method="bins", may_use_bins=False)
         optimum = design(BinsProblem(pure))
         below = None if optimum.bound is None else self.bound_at_delta(optimum.bound)
-        bound = None if below is None else max(0.0, round_down(below))
+        bound = None if below is None else round_down(below)
         is_optimal = bound is not None and self.loss_scale.proves(optimum.objective, bound)
         words = (
             f"These are the best bins at delta = 0 (method bins). With this delta a channel whose outputs are labels "
