@@ -224,6 +224,11 @@ def test_the_bound_of_bins_at_a_delta_holds_for_negative_losses() -> None:
     assert least.objective - 1e-3 < design.bound <= design.objective
 
 
+def test_a_loss_that_bins_do_not_know_is_answered_with_a_delta() -> None:
+    design = wb.design(wb.Labels("0..5"), epsilon=1, loss="error-rate", delta="1e-6")
+    assert (design.status, design.private) == ("optimal", True)
+
+
 def test_labels_by_lp_with_a_delta_say_what_bins_cost_without() -> None:
     labels = wb.Labels([*range(8)])
     least = wb.design(labels, epsilon=1)

@@ -27,7 +27,7 @@ from solvers.errors import NoRationalSolution
 from solvers.rational_lp import RationalLP
 from solvers.rational_refinement import solve_rational
 from solvers.solution import Solution
-from workbench.errors import NotCertified, must
+from workbench.errors import InvalidRequest, NotCertified, must
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ZERO, RationalPair, Real, nearest_float, positive, round_down
 from workbench.families.channel.losses import Integers
@@ -187,7 +187,10 @@ class ChannelOfLabels(ChannelProblem):
             return reached
         if request.minimise != "loss":
             return reached
-        bins = best_bins(request.question, request.epsilon, request.named_loss)
+        try:
+            bins = best_bins(request.question, request.epsilon, request.named_loss)
+        except InvalidRequest:  # Theorem 5 does not cover every loss, such as the error rate.
+            return reached
         prior = request.question.prior
         loss = float(prior[prior > 0] @ bins.losses(request.named_loss)[prior > 0])
         if loss >= reached.objective:
