@@ -73,7 +73,7 @@ COMMANDS: list[tuple[str, dict[str, str | None]]] = [
     ("results list", {"--ledger": "ledger.sqlite", "--limit": "3", "--status": "optimal"}),
     ("results show", {"--ledger": "ledger.sqlite"}),
     ("results export o.csv", {"--ledger": "ledger.sqlite", "--spec": "spec.toml"}),
-    ("results export o.csv", {"--ledger": "ledger.sqlite", "--salvage": None, "--effort": None}),
+    ("results export o.csv", {"--ledger": "ledger.sqlite", "--effort": None}),
     ("compare", {"--list": None, "--suite": "small"}),
     ("solvers", {}),
     ("--help", {}),
@@ -294,7 +294,6 @@ READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 def _use(path: Path) -> None:
-    wb.Ledger.salvage(path, path.with_name("salvaged.sqlite"))
     with wb.Ledger(path, create=False) as book:
         list(book.rows())
 

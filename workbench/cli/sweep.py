@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import deque
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.console import Report, facts, table, under_a_bar
@@ -117,7 +116,7 @@ def show(key: str, *, ledger: Path) -> Report:
     return Report(values, [facts([*lines, ("seconds", f"{row.seconds:.4g}")])])
 
 
-def export(target: Path, *, ledger: Path, spec: Path | None, effort: bool, salvage: bool) -> Report:
+def export(target: Path, *, ledger: Path, spec: Path | None, effort: bool) -> Report:
     """Write the rows as a flat table, sorted by request, with their provenance."""
     from workbench.sweeps.export import export as write
     from workbench.sweeps.export import writable
@@ -132,22 +131,12 @@ def export(target: Path, *, ledger: Path, spec: Path | None, effort: bool, salva
         from workbench.sweeps.specification import read_spec
 
         wanted = set(read_spec(spec).keys)
-    with TemporaryDirectory() as folder:
-        source, lost = ledger, 0
-        if salvage:
-            source = Path(folder) / "salvaged.sqlite"
-            lost = Ledger.salvage(ledger, source)
-        with Ledger(source, create=False) as book:
-            files, count = write(
-                book, target, keys=wanted, effort=effort, origin={"ledger": str(ledger), "unreadable_rows": lost}
-            )
+    with Ledger(ledger, create=False) as book:
+        files, count = write(book, target, keys=wanted, effort=effort)
     missing = 0 if wanted is None else len(wanted) - count
     words = f"Wrote {count} rows to {' and '.join(file.name for file in files)}."
-    words += f" {lost} rows of the ledger cannot be read." if lost else ""
     words += f" {missing} points of the specification have no row yet." if missing else ""
-    return Report(
-        {"files": [str(file) for file in files], "rows": count, "unreadable_rows": lost, "missing": missing}, [words]
-    )
+    return Report({"files": [str(file) for file in files], "rows": count, "missing": missing}, [words])
 
 
 def merge(sources: list[Path], *, ledger: Path, json: bool) -> Report:

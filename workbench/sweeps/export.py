@@ -101,14 +101,12 @@ def export(
     *,
     keys: Collection[str] | None = None,
     effort: bool = False,
-    origin: Values | None = None,
 ) -> tuple[list[Path], int]:
     """Write rows as .csv (with a .json of their provenance beside it) or .parquet: the files written, how many rows.
 
     Args:
         keys: of the rows; None for all.
         effort: with the seconds each took.
-        origin: of the provenance, what the ledger does not know itself.
 
     Raises InvalidRequest for another ending, NotInstalled for Parquet without pyarrow, CorruptFile for a
     damaged ledger.
@@ -119,13 +117,12 @@ def export(
         "ledger": str(ledger.path),
         "schema": SCHEMA,
         "rows": len(lines.numbers),
-        "unreadable_rows": 0,
         "exported": datetime.now(UTC).isoformat(timespec="seconds"),
         "exported_by": f"workbench {workbench.__version__}",
         "versions": [json.loads(text) for text in sorted(lines.known[1])],
         "specifications": ledger.sweeps(),
         "meaning": "audited false: not checked for privacy exactly; status claimed: the solver's word, without a bound",
-    } | dict(origin or {})
+    }
     if path.suffix.lower() == ".parquet":
         write_whole(path, _parquet(lines, source))
         return [path], len(lines.numbers)

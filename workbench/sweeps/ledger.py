@@ -16,16 +16,13 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 import re
-import shutil
 import sqlite3
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import quote
 
@@ -36,9 +33,8 @@ from workbench.io.files import file_path, makes_wait
 DEFAULT = Path("results/ledger.sqlite")  # git-ignored
 APPLICATION = 0x64707762  # "dpwb", in the file's header
 _DAY = 86_400
-_LEAST = 128  # bytes of a row: its key and its seal
-_BATCH = 500  # rows
-_SALVAGE = "`workbench results export --salvage` writes what can be read."
+# Ends every message about damage.
+_RECOVERY = "Restore a copy of the file, or name another --ledger and run the sweep again."
 
 FALSE_NAME = "false_name"  # the status of a row that another solver answered than the one it is filed under
 _SEARCHED = re.compile(r'"method":"(optm|product)"')  # in requests whose rows may be under a false name
@@ -184,7 +180,7 @@ class Ledger:
             version = int(self._one("pragma user_version"))
             if missing := self._missing():
                 raise CorruptFile(
-                    f"The ledger {self.path} is damaged: its last {missing} bytes are missing. {_SALVAGE}"
+                    f"The ledger {self.path} is damaged: its last {missing} bytes are missing. {_RECOVERY}"
                 )
             tables = int(self._one("select count(*) from sqlite_master"))
             owner = self._one("pragma application_id")
@@ -192,7 +188,7 @@ class Ledger:
             raise CorruptFile(f"{self.path} is a database, but not a ledger of this workbench.")
         if (version < 1) if tables else version:
             raise CorruptFile(
-                f"The ledger {self.path} is damaged: its header says schema {version}, its tables do not. {_SALVAGE}"
+                f"The ledger {self.path} is damaged: its header says schema {version}, its tables do not. {_RECOVERY}"
             )
         return version
 
@@ -254,13 +250,13 @@ class Ledger:
         except sqlite3.Error as error:
             self._refuse(error)
         except UnicodeDecodeError as error:  # in SQLite's own words, which quote the damaged file
-            raise CorruptFile(f"The ledger {self.path} is damaged ({error.reason}). {_SALVAGE}") from None
+            raise CorruptFile(f"The ledger {self.path} is damaged ({error.reason}). {_RECOVERY}") from None
 
     def _refuse(self, error: sqlite3.Error) -> NoReturn:
         """Say what an error of SQLite means for the ledger."""
         name = getattr(error, "sqlite_errorname", None) or ""
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or str(error).startswith(_DAMAGED):
-            raise CorruptFile(f"The ledger {self.path} is damaged ({error}). {_SALVAGE}") from None
+            raise CorruptFile(f"The ledger {self.path} is damaged ({error}). {_RECOVERY}") from None
         meant = (words.format(patience=self.patience) for names, words in _TROUBLES.items() if name.startswith(names))
         what = next(meant, f"cannot be used ({error})")
         raise WorkbenchError(f"The ledger {self.path} {what}. What was committed before is kept.") from None
@@ -342,73 +338,16 @@ class Ledger:
     def _row(self, number: int) -> Row:
         cells = self._db.execute(f"select {_COLUMNS} from results where number = ?", (number,)).fetchone()
         if cells is None:
-            raise CorruptFile(f"The ledger {self.path} is damaged: there is no row {number}. {_SALVAGE}")
+            raise CorruptFile(f"The ledger {self.path} is damaged: there is no row {number}. {_RECOVERY}")
         return self._checked(cells)
-
-    @staticmethod
-    def salvage(path: Path | str, target: Path | str) -> int:
-        """Write every row of a damaged ledger that can still be read into another, new one; how many cannot.
-
-        The first page of a ledger holds its header and its tables' definitions, which all ledgers share: it is taken
-        from a new one.
-
-        Raises InvalidRequest where path is no file, CorruptFile where it holds no row of a ledger, and what the new
-        ledger raises.
-        """
-        damaged, lost = file_path(path, "ledger"), 0
-        if not damaged.is_file():
-            must("ledger", "an existing file", damaged)
-        with TemporaryDirectory() as folder:
-            copy = Path(folder) / damaged.name
-            Ledger(copy).close()
-            content = copy.read_bytes()
-            page = content[: int.from_bytes(content[16:18])]
-            for ending in ("", "-wal"):
-                with contextlib.suppress(FileNotFoundError):
-                    shutil.copyfile(f"{damaged}{ending}", f"{copy}{ending}")
-            with copy.open("r+b") as file:
-                pages = -(-max(copy.stat().st_size, len(content)) // len(page))
-                file.write(page[:28] + pages.to_bytes(4) + page[32:])
-                file.truncate(pages * len(page))
-            with Ledger(copy, create=False) as old, Ledger(target) as new:
-                numbers = old._numbers()
-                for at in range(0, len(numbers), _BATCH):
-                    kept = []
-                    for number in numbers[at : at + _BATCH]:
-                        try:
-                            kept.append(old._row(number))
-                        except (sqlite3.DatabaseError, UnicodeDecodeError, CorruptFile):
-                            lost += 1
-                    new.add(kept)
-                if not len(new):
-                    raise CorruptFile(f"No row of a ledger can be read in {damaged}.")
-                with contextlib.suppress(CorruptFile), new._transaction():
-                    new._db.executemany("insert or ignore into sweeps values (:key, :text, :first_run)", old.sweeps())
-        return lost
-
-    def _numbers(self) -> list[int]:
-        """1 to the largest number that the index of the keys or the table, from either end, still shows, and those it
-        shows beyond what a file of this size can hold (a damaged number may be as large as 2^63)."""
-        most = (self.path.stat().st_size + self._logged) // _LEAST
-        shown: set[int] = set()
-        for source in (
-            "results indexed by sqlite_autoindex_results_1",
-            "results not indexed order by number",
-            "results not indexed order by number desc",
-        ):
-            with contextlib.suppress(sqlite3.DatabaseError):
-                rows = self._db.execute(f"select number from {source}")
-                shown.update(number for (number,) in itertools.islice(rows, most))  # a tree of pages may be endless
-        largest = max((number for number in shown if number <= most), default=0)
-        return sorted(shown.union(range(1, largest + 1)))
 
     def _checked(self, cells: tuple[Any, ...]) -> Row:
         row = Row(cells[0], cells[1], cells[2], cells[4])
         if not all(isinstance(text, str) for text in cells[:4]) or not isinstance(row.seconds, float):
-            raise CorruptFile(f"The ledger {self.path} is damaged: a row holds values of other types. {_SALVAGE}")
+            raise CorruptFile(f"The ledger {self.path} is damaged: a row holds values of other types. {_RECOVERY}")
         if digest(row.request) != row.key or digest(row.request, row.answer) != cells[3]:
             raise CorruptFile(
-                f"The ledger {self.path} is damaged: row {row.key[:12]} is not what was written. {_SALVAGE}"
+                f"The ledger {self.path} is damaged: row {row.key[:12]} is not what was written. {_RECOVERY}"
             )
         return row
 
