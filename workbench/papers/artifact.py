@@ -337,6 +337,11 @@ class Paper:
     kept: Collection[str] = ()
     on_demand: bool = False  # recomputed only when named or with --full: it takes minutes and times machines
 
+    @property
+    def needs_full(self) -> bool:
+        """Whether nothing of the paper is recomputed without full."""
+        return {*self.artifacts} <= {*self.only_full}
+
 
 def paper_stated(file: str, *spaces: Record) -> Paper:
     """The paper that papers/declared/<file>.toml states as `paper`, with what has a caption there, in its order.

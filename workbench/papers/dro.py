@@ -8,8 +8,8 @@
 
     Table 4 = 100 (BUB - O) / max(O, 1)     Table 5 = 100 (O - BLB) / max(O, 1)    Table 1 = 4 + 5    Table 6: 1 for η²
 
-table1 and table6 recompute a subset of the cells; table1_full and table6_full, with `full` only, all 100 of each loss.
-Each cell of these is kept as it is done, so that an interrupted table goes on where it stopped.
+Both tables have 100 cells and are recomputed with `full` only. Each cell is kept when it is done, so an interrupted
+table continues where it stopped.
 
 What a printed cell of Selvi, Liu and Wiesemann's tables implies, and what is proven of it.
 

@@ -102,10 +102,14 @@ def reproduce(
 
 
 def _chosen(papers: str | Iterable[str] | None, full: bool) -> list[Paper]:
-    """The papers named; without names, all that are not only on demand."""
-    if papers:
-        return [load(name) for name in ([papers] if isinstance(papers, str) else papers)]
-    return [paper for paper in map(load, PAPERS) if full or not paper.on_demand]
+    """Load the papers named; without names, all that this run recomputes. Raises InvalidRequest."""
+    if not papers:
+        return [paper for paper in map(load, PAPERS) if full or not (paper.on_demand or paper.needs_full)]
+    chosen = [load(name) for name in ([papers] if isinstance(papers, str) else papers)]
+    for paper in chosen:
+        if paper.needs_full and not full:
+            must("paper", f"given with --full for {paper.name}, which takes minutes", repr(paper.name))
+    return chosen
 
 
 def _wanted(chosen: Sequence[Paper], artifacts: Sequence[str] | None, full: bool) -> list[tuple[Paper, str]]:

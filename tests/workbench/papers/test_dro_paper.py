@@ -10,6 +10,7 @@ import pytest
 
 import workbench as wb
 from workbench.papers import dro
+from workbench.papers.reproduce import _chosen
 
 
 def test_certified_cells_with_an_atom_are_as_tight_as_promised():
@@ -19,31 +20,32 @@ def test_certified_cells_with_an_atom_are_as_tight_as_promised():
     assert 0 <= row["gap_percent"] <= 0.02
 
 
-def test_a_normal_run_keeps_the_table_of_a_full_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    calls = []
-
+def test_the_tables_are_recomputed_with_full_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     def cell(request, gap=None):
-        calls.append((request, gap))
-        return {
-            "epsilon": float(request[0]),
-            "delta": float(request[1]),
-            "lower": 1.0,
-            "loss": 1.0,
-            "gap_percent": 0.0,
-            "steps": 1,
-            "atom": 0.0,
-        }
+        raise AssertionError("No cell may be computed without full.")
 
     monkeypatch.setattr(dro, "cell", cell)
-    kept = tmp_path / "dro" / "table1_full.csv"
-    kept.parent.mkdir()
-    kept.write_text("kept")
-    wb.reproduce("dro", results=tmp_path, jobs=1)
-    assert len(calls) == 2 * 8 + 2  # and one for each erratum about a grid
-    assert {gap for (_, _, loss), gap in calls if loss == "squared"} == {dro._SQUARED_GAP}  # minutes otherwise
-    assert kept.read_text() == "kept"
-    with pytest.raises(wb.InvalidRequest, match="--full"):
-        wb.reproduce("dro", "table1_full", tmp_path)
+    assert dro.PAPER.needs_full
+    for papers, only in (("dro", None), ("dro", "table6"), (["modulo-noise", "dro"], "fig10")):
+        with pytest.raises(wb.InvalidRequest, match="given with --full for dro"):
+            wb.reproduce(papers, only, tmp_path)
+    assert "dro" not in [paper.name for paper in _chosen(None, full=False)]
+    assert "dro" in [paper.name for paper in _chosen(None, full=True)]
+    assert [paper.name for paper in _chosen("dro", full=True)] == ["dro"]
+    assert not [*tmp_path.iterdir()]
+
+
+def test_squared_cells_have_a_gap_of_their_own(monkeypatch: pytest.MonkeyPatch):
+    gaps = []
+
+    def cell(request, gap=None):
+        gaps.append(gap)
+        return {"lower": 1.0, "loss": 1.0}
+
+    monkeypatch.setattr(dro, "cell", cell)
+    for loss, epsilon in (("squared", 2.0), ("squared", 5.0), ("absolute", 5.0)):
+        dro.cells(loss, epsilon, 0.1)
+    assert gaps == [dro._SQUARED_GAP, 2 * dro._SQUARED_GAP, None]  # The default gap takes minutes.
 
 
 def test_errata_hold():
@@ -74,16 +76,16 @@ def test_an_interrupted_full_table_goes_on_where_it_stopped(monkeypatch: pytest.
         }
 
     monkeypatch.setattr(dro, "cell", cell)
-    wb.reproduce("dro", "table6_full", tmp_path, full=True, jobs=1)
-    partial = tmp_path / "dro" / "table6_full.partial.jsonl"
-    assert not (tmp_path / "dro" / "table6_full.csv").exists()
+    wb.reproduce("dro", "table6", tmp_path, full=True, jobs=1)
+    partial = tmp_path / "dro" / "table6.partial.jsonl"
+    assert not (tmp_path / "dro" / "table6.csv").exists()
     assert len(partial.read_text().splitlines()) == 30
     with partial.open("a") as file:
         file.write('["0.0.0", "cells", []]\n["vers')
     left[0] = 1000
-    wb.reproduce("dro", "table6_full", tmp_path, full=True, jobs=1)
+    wb.reproduce("dro", "table6", tmp_path, full=True, jobs=1)
     assert (len(calls), set(Counter(calls).values())) == (100, {1})
-    assert len((tmp_path / "dro" / "table6_full.csv").read_text().splitlines()) == 101
+    assert len((tmp_path / "dro" / "table6.csv").read_text().splitlines()) == 101
     assert not partial.exists()
 
 
@@ -108,11 +110,11 @@ def test_what_is_kept_of_full_tables_is_within_what_is_promised():
     import pandas as pd
 
     folder = Path(__file__).parents[3] / "results" / "dro"
-    table = pd.read_csv(folder / "table1_full.csv")
+    table = pd.read_csv(folder / "table1.csv")
     assert len(table) == 100
     assert table[table.epsilon <= 2].gap_percent.max() <= 0.02
     assert table[table.epsilon > 2].gap_percent.max() <= 0.2
-    squared = pd.read_csv(folder / "table6_full.csv")
+    squared = pd.read_csv(folder / "table6.csv")
     assert len(squared) == 100
     assert squared[squared.epsilon <= 2].gap_percent.max() <= 0.1
     assert squared.gap_percent.max() <= 0.2
