@@ -50,10 +50,10 @@ def explore(
     if export is None:
         _serve(state(family, given), files, port, browser)
         return
-    from workbench.explorer.page import write_export
+    from workbench.explorer.page import export_page, write_page
 
     output_file(export, "export")
-    write_export(export, family, given or first(kind), files)
+    write_page(export, export_page(family, given or first(kind), files))
     print(f"Wrote {export}.")
 
 

@@ -1,48 +1,81 @@
-"""`workbench.explore`: the explorer in a cell of a notebook."""
+"""`workbench.explore`: the explorer's page of one request, shown in a frame of a notebook."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
 
-from workbench.errors import InvalidRequest
-from workbench.explorer.given import exact_values, named_files, texts_of
-from workbench.families.registry import family as named
-from workbench.io.extras import need
+from workbench.errors import InvalidRequest, must
+from workbench.exact.objects import Values
+from workbench.explorer.given import Files, exact_values, first, named_files, texts_of
+from workbench.explorer.page import export_page, write_page
+from workbench.families.design import Design
+from workbench.families.registry import families
+from workbench.families.registry import family as find_family
+from workbench.io.files import file_path
 
-if TYPE_CHECKING:
-    from workbench.explorer.widget import ExplorerWidget
+_FRAME_HEIGHT_PIXELS = 720  # A notebook shows this much of the page; the frame scrolls.
 
 
-def explore(family: str | None = None, **options: Any) -> ExplorerWidget:
-    """The explorer as a Jupyter widget: designs and trade-offs at once, answered by the kernel's own machine.
+@dataclass(frozen=True)
+class ExplorerPage:
+    """The explorer's page of one request: its design, its trade-offs and its privacy, in one file without a network.
+
+    The last line of a cell shows it.
+    """
+
+    family: str
+    given: Values
+    html: str = field(repr=False)
+    _files: Files = field(default=(), repr=False)
+
+    def _repr_html_(self) -> str:
+        """Show the page in a frame, which keeps its style and its script apart from the notebook's."""
+        return (
+            f'<iframe title="dp-workbench" srcdoc="{escape(self.html)}" loading="lazy" '
+            f'style="width: 100%; height: {_FRAME_HEIGHT_PIXELS}px; border: 0"></iframe>'
+        )
+
+    def save(self, path: Path | str) -> Path:
+        """Write the page into a file, as `workbench explore --export FILE` does, and return its path."""
+        target = file_path(path, "path")
+        if target.suffix.lower() not in (".html", ".htm"):
+            must("path", "named .html or .htm", target)
+        write_page(target, self.html)
+        return target
+
+    def design(self) -> Design:
+        """Design the request and certify it where the family certifies. Raises as `workbench.design`."""
+        kind = find_family(self.family)
+        values = exact_values(kind, self.given, self._files)
+        return kind.designed(kind.request_of(values | {"check": "certify"}))
+
+
+def explore(family: str | None = None, **options: Any) -> ExplorerPage:
+    """Make the explorer's page of one request. A notebook shows it in a frame.
 
         >>> import workbench as wb
-        >>> widget = wb.explore("modulo", n=8, max_shift=3, epsilon=1.5)
-        >>> widget.given
+        >>> page = wb.explore("modulo", n=8, max_shift=3, epsilon=1.5)
+        >>> page.given
         {'n': '8', 'max_shift': '3', 'epsilon': '1.5'}
-        >>> widget.close()
 
     Args:
-        family: the family to begin with (`workbench design --help` lists them); the first one by default.
-        options: its options as its command takes them; a text may name a file. An example without any.
+        family: Name of a family (`workbench design --help` lists them). Default: the first one.
+        options: Its options as its command takes them; a text may name a file. Default: an example.
 
     Returns:
-        A widget to be shown. `given` is what the reader sees at that moment, `design()` that design, certified.
+        The page. `save(path)` writes it into a file, `design()` is its design, certified.
 
     Raises:
-        NotInstalled: without the extra "notebook".
         InvalidRequest: an unknown family or option, or a wrong value.
+        WorkbenchError: the request has no design.
     """
-    need("notebook", "The explorer in a notebook")
-    from workbench.explorer.widget import ExplorerWidget
-
-    if family is None:
-        if options:
-            raise InvalidRequest("family must be given before its options. Got none.")
-        return ExplorerWidget()
-    kind = named(family)
-    given = texts_of(kind, options)
+    if family is None and options:
+        raise InvalidRequest("family must be given before its options. Got none.")
+    kind = families()[0] if family is None else find_family(family)
+    given = texts_of(kind, options) or dict(first(kind))
     files = named_files(kind, given)
-    if given:
-        exact_values(kind, given, files)
-    return ExplorerWidget(kind.name, given, files)
+    exact_values(kind, given, files)
+    return ExplorerPage(kind.name, given, export_page(kind.name, given, files), files)

@@ -43,7 +43,8 @@ _SCRIPTS = (
     "parts.js",
     "map.js",
     "explorer.js",
-)  # one module, in this order, and a host after them
+    "page.js",
+)  # one module, in this order; the last one is the host
 
 
 @cache
@@ -53,9 +54,9 @@ def asset(name: str) -> str:
 
 
 @cache
-def script(host: str = "page.js") -> str:
-    """The drawing module with its host, as one module: of a page, or of a notebook's widget ("widget.js")."""
-    return "\n".join(map(asset, (*_SCRIPTS, host)))
+def script() -> str:
+    """The drawing module with its host, as one module."""
+    return "\n".join(map(asset, _SCRIPTS))
 
 
 def policy(*, live: bool) -> str:
@@ -139,17 +140,21 @@ def answers(lanes: Lanes, task: str, request: Values) -> Generator[Values, None,
         yield {"error": "Stopped", "message": str(error)}
 
 
-def write_export(
-    path: Path,
-    family: str,
-    given: Values,
-    files: Files = (),
-) -> None:
-    """Compute the export of one request and write its page. Raises WorkbenchError, OSError."""
+def export_page(family: str, given: Values, files: Files = ()) -> str:
+    """Compute the export of one request as a page.
+
+    Args:
+        family: Name of the family.
+        given: Texts of its options.
+        files: (family, option, text) whose texts may name files.
+
+    Raises:
+        WorkbenchError: the request has no design.
+    """
     from workbench.explorer.tasks import Tasks
 
     result = Tasks(files).run("export", {"family": family, "given": dict(given)})
-    write_page(path, as_page("export", {"result": result})["result"]["html"])
+    return str(as_page("export", {"result": result})["result"]["html"])
 
 
 # What commands return.

@@ -196,11 +196,6 @@ class Lanes:
             if name == "slow":
                 self._end_later()
 
-    def rest(self) -> None:
-        """End the workers that are not at work; a task starts them again."""
-        for lane in self._lanes.values():
-            lane.end_idle()
-
     def _end_later(self) -> None:
         if self._idle:
             self._idle.cancel()

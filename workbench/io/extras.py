@@ -13,7 +13,6 @@ EXTRAS = {
     "accounting": "dp_accounting",
     "cluster": "distributed",
     "learning": "sklearn",
-    "notebook": "anywidget",
     "opendp": "opendp",
     "parquet": "pyarrow",
     "scip": "pyscipopt",

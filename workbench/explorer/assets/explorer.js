@@ -2,7 +2,7 @@
 //   ask(task, asked, signal, progress)  the result of a task, or Failure; aborting the signal stops the computation
 //   state(), keep(query, step)          what is shown as the text of a query; step: one for the history
 //   follow(read)                        tells when the state was changed from elsewhere
-// page.js is the host of a page, widget.js that of a notebook.
+// page.js is the host.
 
 class Failure extends Error {}
 const LATE = 400;  // milliseconds until an answer counts as one that is waited for
@@ -222,7 +222,7 @@ function live(root, data, host) {
   const say = (words, bad = false) => { status.textContent = words; status.className = bad ? "status error" : "status"; };
   const place = el("div"), bar = el("div", { class: "row" }), stop = el("button", { type: "button" }, "Stop");
   stop.disabled = true;
-  const brand = host.home === false ? "dp-workbench" : el("a", { href: "#", onclick: (event) => { event.preventDefault(); host.keep("", true); read(); } }, "dp-workbench");
+  const brand = el("a", { href: "#", onclick: (event) => { event.preventDefault(); host.keep("", true); read(); } }, "dp-workbench");
   root.replaceChildren(el("header", {}, el("h1", {}, brand), bar, stop, themed(root), status), place);
   let shown = null;
   const found = new Map();  // the text of a query -> what its class costs, as the first page found
