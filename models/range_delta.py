@@ -65,7 +65,7 @@ import scipy.sparse as sp
 
 from models.losses import loss_named
 from models.oracles.bins import Bins, optimal_bins
-from models.output_dual import largest_ratio
+from models.quantizer import largest_ratio
 from solvers.arrays import Flags, Vector
 from solvers.backend import solve
 from solvers.data import Data

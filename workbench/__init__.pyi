@@ -232,9 +232,6 @@ def design(
     reach: Any = None,
     inputs: int | None = None,
     starts: int = 4,
-    prove: bool = False,
-    proof_file: Any = None,
-    proof_time: Real = '300',
     certify: bool = True,
     solver: Any = 'highs',
     time_limit: Real | None = None,
@@ -252,10 +249,6 @@ def design(
         reach (default None): Largest output allowed with levels.
         inputs (default None): Points MVU dithers inputs to (as many as outputs).
         starts (default 4): Starts of the search over outputs, 1 to 7.
-        prove (default False): Also search all outputs for a lower bound (uniform inputs, absolute loss, at most 4
-            levels).
-        proof_file (default None): Where the search of prove is kept, and gone on from.
-        proof_time (default '300'): Seconds of the processor for prove.
         certify (default True): True: a mechanism proven private, with its certificate; False: the solver's own.
         solver (default 'highs'): A name from `workbench doctor`.
         time_limit (default None): Seconds.

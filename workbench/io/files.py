@@ -42,15 +42,6 @@ def no_files() -> Iterator[None]:
         _reading.reset(token)
 
 
-def named_file(value: Any, name: str) -> str:
-    """The name of a file that is written, of whoever may have files read. Raises InvalidRequest."""
-    if not _reading.get():
-        must(name, "given on a command line or in Python, as it names a file", repr(value))
-    if not isinstance(value, str) or not value.strip():
-        must(name, "the name of a file", repr(value))
-    return value.strip()
-
-
 def is_there(path: Path | str) -> bool:
     """Whether there is a file or a folder of that name; within `no_files` there is none."""
     with contextlib.suppress(OSError, ValueError):  # a text too long for a name, or with a zero byte

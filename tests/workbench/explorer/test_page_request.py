@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.errors import InvalidRequest
 from workbench.explorer.given import exact_values, first, option_range, suggestions
 from workbench.explorer.page_request import adapted, fields, movable, refusal
 from workbench.explorer.tasks import Tasks
@@ -119,12 +118,3 @@ def test_examples_read_no_file_and_losses_are_lists() -> None:
     assert not any("places" in one for one in given)  # city.csv
     for name, words in (("noise", ["absolute", "squared", "error-rate"]), ("quantizer", ["absolute", "squared"])):
         assert suggestions(family(name))["words"]["loss"][: len(words)] == words
-
-
-def test_no_page_names_a_file_that_is_written() -> None:
-    kind = family("quantizer")
-    given = {"levels": "4", "epsilon": "1", "prove": True, "proof_file": "proof.json"}
-    with pytest.raises(InvalidRequest, match="proof_file must be given on a command line"):
-        exact_values(kind, given)
-    assert not any("proof_file" in example["given"] for example in suggestions(kind)["examples"])
-    assert family("quantizer").option("proof_file").of("proof.json") == "proof.json"

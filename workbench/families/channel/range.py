@@ -39,7 +39,7 @@ import numpy as np
 
 from models.losses import loss_named
 from models.oracles.bins import Bins, optimal_bins
-from models.output_dual import largest_ratio
+from models.quantizer import largest_ratio
 from models.range_channel import RangeChannel
 from models.range_delta import bound_of, bound_of_bins, bound_of_few, bound_of_worst
 from models.range_outputs import Limit, by_masses, level, spread

@@ -8,8 +8,7 @@ from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import exact, jsonable, positive
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Session
-from workbench.families.option import PROGRESS, SOLVING, Option, count, flag, listed, one_of, parameter, spell, text
-from workbench.io.files import named_file
+from workbench.families.option import PROGRESS, SOLVING, Option, count, listed, one_of, parameter, spell, text
 from workbench.io.shown import Facts
 from workbench.mechanisms.quantization import Quantization, read_range, spelled_range
 
@@ -52,7 +51,6 @@ class _Quantizer(Family):
         "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --knots 41 --plot law.png",
         "design quantizer --levels 4 --epsilon 1 --method exact --json",
         "design quantizer --range 0..200000 --levels 8 --epsilon 1 --save incomes.json",
-        "design quantizer --levels 4 --epsilon 1 --prove --proof-file four-outputs.json",
         "design quantizer --levels 4 --epsilon 1.5 --method mvu",
         "design quantizer --bins=-4,0.2,0.6,4 --epsilon 1 --method optm --density normal:0.5,0.1",
     )
@@ -82,14 +80,6 @@ class _Quantizer(Family):
         Option("reach", parameter, help="Largest output allowed with --levels."),
         Option("inputs", count(2, 1000), help="Points MVU dithers inputs to (as many as outputs).", kind=int),
         Option("starts", count(1, 7), 4, "Starts of the search over outputs, 1 to 7.", kind=int),
-        Option(
-            "prove", flag, False,
-            "Also search all outputs for a lower bound (uniform inputs, absolute loss, at most 4 levels).", kind=bool,
-        ),
-        Option("proof_file", named_file, help="Where the search of --prove is kept, and gone on from."),
-        Option(
-            "proof_time", positive, exact(300, "proof_time"), "Seconds of the processor for --prove.", kind=float,
-        ),
         *SOLVING,
         PROGRESS,
         Option("epsilon", positive, help="Privacy budget > 0.", required=True, hot=True),

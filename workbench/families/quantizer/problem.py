@@ -24,7 +24,6 @@ from workbench.families.quantizer.laws import Bins, QuantizerAnswer, exact_quant
 from workbench.families.quantizer.limit import output_bound, two_outputs
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import optm_thinner
-from workbench.families.quantizer.output_proof import Proven, prove_outputs
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.product import product_optimum
 from workbench.families.quantizer.request import QuantizerRequest
@@ -96,19 +95,8 @@ class QuantizerProblem(Problem):
             raise Infeasible
         if self.bins is not None:
             return best
-        best = replace(best, bound=output_bound(levels, law, self.reach) if law.metric is None else None)
-        if not request.prove:
-            return best
-        proven = prove_outputs(
-            levels,
-            law.budget,
-            self.reach,
-            best.quantizer.mae(),
-            seconds=float(request.proof_time),
-            file=request.proof_file,
-            progress=law.progress,
-        )
-        return replace(best, bound=max(proven.bound, best.bound or 0.0), words=(_proven_words(proven, levels),))
+        bound = output_bound(levels, law, self.reach) if law.metric is None else None
+        return replace(best, bound=bound)
 
     def _mvu(self) -> QuantizerAnswer:
         """MVU's LP in P at given outputs, or over all within the reach. Raises Infeasible."""
@@ -187,9 +175,9 @@ class QuantizerProblem(Problem):
         reached = sum(value <= min(starts) + 1e-4 for value in starts)
         middle = f"{float(self.request.question.middle):g} " if self.request.question.middle else ""
         within = "" if math.isinf(self.reach) else f" within {middle}±{self.reach * c:.6g} (reach)"
-        known = "no bound is known" if bound is None else f"no choice of outputs{within} goes below {bound:.6g}"
-        claim = f"Outputs{within} are the best of {len(starts)} local searches ({reached} reached this value)"
-        words = [f"{claim}; {known}."]
+        known = "No bound is known." if bound is None else f"No choice of outputs{within} goes below {bound:.6g}."
+        claim = f"Outputs{within} are the best found by {len(starts)} local searches ({reached} reached this value)"
+        words = [f"{claim}; they are not proven optimal over all outputs. {known}"]
         if float(answer.quantizer.bins[-1]) > self.reach * (1 - 1e-6):
             words.append("The outermost output is at the reach: a larger reach may err less.")
         return words
@@ -247,17 +235,3 @@ class QuantizerProblem(Problem):
             proof = "A bound for all outputs within the same reach, proven by duality."
             return OracleVerdict.judge(error, "limit", bound, "lower bound", proof)
         return OracleVerdict.none("no closed form is known for more than two outputs.")
-
-
-def _proven_words(proven: Proven, levels: int) -> str:
-    """What the search over all outputs has proven, and what is left."""
-    words = (
-        f"The bound holds for every unbiased private mechanism on real inputs with at most {levels} outputs, all "
-        f"within the reach (branch and bound, {proven.boxes} boxes)."
-    )
-    if proven.from_file:
-        words += " What the proof_file held of it is from a file, not proven again."
-    if proven.closed:
-        return words
-    why = "interrupted" if proven.stopped else "stopped at its proof_time"
-    return f"{words} The search was {why}; with a proof_file it can go on."

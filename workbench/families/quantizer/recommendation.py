@@ -41,7 +41,8 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
         question = Quantization(levels=levels, range=ends, **prior)
         best = partial(_designed, query, question)
         words = f"unbiased; {in_bits(levels)} a message; pure, δ unused"
-        words += "" if weights is not None else "; the best for uniform answers"
+        if weights is None:
+            words += "; the best for uniform answers" if levels == 2 else "; the best found for uniform answers"
         reason = None if private else "it is for all of a range, under dp or pure"
         yield Candidate(f"quantizer, {levels} outputs", words, best if private else None, reason, programs=levels > 2)
     whole = replace(query, question=RangeQuery(ends))

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from workbench.families.stated import Stated
 
 OPTIMISED_KNOTS = 41  # of the exact LP where the outputs are optimised
-PROVABLE = 4  # outputs up to which all choices of them are searched
 LEAST, LARGEST = Fraction(1, 10**9), 30  # ε on [-1, 1]: e^ε is a coefficient of the program
 
 
@@ -33,8 +32,7 @@ class QuantizerRequest(Request):
     exact LP. loss: "absolute", "squared", or λ in [0, 1] for λ|e| + (1 - λ) e²; squared is MVU's own, OPTM minimises a
     proxy of absolute. metric: None for ε-DP; "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared":
     e^{ε|x-x'|²} between the points inputs are dithered to. reach: the largest output allowed when outputs are
-    optimised. inputs: n_in of MVU. starts: of the searches over outputs. prove: also search all outputs for a lower
-    bound, for at most proof_time seconds of the processor; proof_file: where that search is kept and gone on from.
+    optimised. inputs: n_in of MVU. starts: of the searches over outputs.
     """
 
     question: Quantization
@@ -46,9 +44,6 @@ class QuantizerRequest(Request):
     reach: Fraction | None = None
     inputs: int | None = None
     starts: int = 4
-    prove: bool = False
-    proof_file: str | None = None
-    proof_time: Fraction = Fraction(300)
     solver: str = "highs"
     options: Options = field(default_factory=Options)
     progress: Progress | None = None
@@ -126,12 +121,9 @@ class QuantizerRequest(Request):
             ("metric", method in ("exact", "mvu"), f"with method {method}, whose laws jump at bins"),
             ("inputs", method == "mvu", f"unless method is mvu, not {method}"),
             ("reach", self.question.bins is None, "with bins, which say it"),
-            ("proof_file", self.prove, "without prove"),
         ):
             if getattr(self, name) is not None and not fits:
                 raise InvalidRequest(f"{name} must be left out {unless}. Got {spell(getattr(self, name))}.")
-        if self.prove:
-            self._provable()
         if self.epsilon * self.scale < LEAST:
             must("epsilon", f"at least {float(LEAST / self.scale):g}", self.epsilon)
         if self.epsilon * self.scale > LARGEST:
@@ -141,15 +133,3 @@ class QuantizerRequest(Request):
             need = smallest_reach(float(self.epsilon), float(self.question.c), metric)
             if self.reach < need * (1 + 1e-9):
                 must("reach", f"above {need:.6g}, the least at this epsilon", float(self.reach))
-
-    def _provable(self) -> None:
-        """Whether the search over all outputs is known for this request. Raises InvalidRequest."""
-        levels = self.question.levels if self.question.bins is None else None
-        if levels is None or levels > PROVABLE or (self.method, self.metric, self.loss) != ("exact", None, "absolute"):
-            raise InvalidRequest(
-                f"prove must be left out but for method exact with at most {PROVABLE} levels to optimise, loss "
-                "absolute and no metric. "
-                f"Got method {self.method}, levels {levels}, loss {self.loss}, metric {self.metric}."
-            )
-        if self.question.density.shape is not None:
-            must("density", "uniform with prove", self.question.density.name)

@@ -386,6 +386,7 @@ def test_outputs_stay_within_the_reach_and_the_words_name_it(method: str):
     assert made.bound is not None
     assert made.bound <= made.objective
     assert any("within ±5 (reach)" in sentence for sentence in made.words)
+    assert any("not proven optimal over all outputs. No choice of outputs" in sentence for sentence in made.words)
 
 
 def test_bits_are_levels():
