@@ -383,6 +383,8 @@ def _row(query: Query, candidate: Candidate, values: dict[str, Value]) -> Row:
         what = "loss" if query.max_loss is None else "epsilon"
         notes += f"; {STOPPED}: the optimum of its class is at most this {what}"
         command = longer
+    if candidate.several and query.runs > 1 and value.bound is None:
+        notes += f"; best found for {query.runs} runs, not proven optimal"
     known = {"objective": value.objective, "bound": value.bound, "certified": value.certified}
     return (
         row

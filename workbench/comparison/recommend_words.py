@@ -77,9 +77,7 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
         yield from _stopped(query, rows)
         yield from _exposed(query, mechanisms.get(best["class"]))
         return
-    proven = [row["bound"] is not None or STOPPED in row["notes"] for row in rows]
-    lows = [(row["bound"] or 0.0) if of else row["objective"] for row, of in zip(rows, proven, strict=True)]
-    yield _use(best, lowest=min(low for low in lows if low is not None) if len(candidates) > 1 else None)
+    yield _use(best, lowest=_lowest(query, rows) if len(candidates) > 1 else None)
     yield from _stopped(query, rows)
     yield from _constant(query, best)
     yield from _exposed(query, mechanisms.get(best["class"]))
@@ -95,6 +93,15 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
     if mechanism is not None and BORROWED not in best["notes"]:
         yield _published(query, mechanism)
     yield from own_distances(query)
+
+
+def _lowest(query: Query, rows: Sequence[Row]) -> float | None:
+    """Return a loss that no class of the table goes below; None where designs for several runs have no bound."""
+    if query.runs > 1 and query.delta:
+        return None
+    proven = [row["bound"] is not None or STOPPED in row["notes"] for row in rows]
+    lows = [(row["bound"] or 0.0) if of else row["objective"] for row, of in zip(rows, proven, strict=True)]
+    return min(low for low in lows if low is not None)
 
 
 def _stopped(query: Query, rows: Sequence[Row]) -> Iterator[str]:
@@ -161,9 +168,12 @@ def together(query: Query, candidates: Sequence[Candidate]) -> Iterator[str]:
         ", ".join(f"{name} = {spelled(getattr(query, name) / runs)}" for name in names) for runs in (query.runs, 1)
     )
     known = f" ({'; '.join(several)}: found for all {query.runs}, whose whole budget is proven)" if several else ""
+    unproven = ""
+    if query.delta:
+        unproven = f" No bound is proven over designs for {query.runs} runs: no class is proven optimal."
     yield (
         f"The budget is for {query.runs} runs, or for any number of such answers of which one person changes at most "
-        f"{query.runs}: each has {each}, which adds up to {whole}{known}. The losses are those of one."
+        f"{query.runs}: each has {each}, which adds up to {whole}{known}. The losses are those of one.{unproven}"
     )
 
 

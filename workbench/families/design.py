@@ -273,6 +273,8 @@ class Design(Shown):
     @property
     def bound_words(self) -> str:
         """The bound in words; one that is no more than 0 says nothing of a loss above it."""
+        if self.bound is None and self.request.runs > 1:
+            return f"none: not proven optimal among all designs for {self.request.runs} runs"
         known = self.bound is not None and (self.bound > 0 or self.objective <= 0)
         return f"{self.bound:.9g}" if known else "unknown"
 

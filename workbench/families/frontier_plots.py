@@ -137,8 +137,8 @@ def by_panel(
 
     What is computed has markers, baselines none; exact pieces are straight lines between their ends, proven or dashed,
     with hollow markers of what is computed over them. Rows without a value of the panel's column (Laplace has no number
-    of outputs) stand in every panel; a "limit" that is no series is a band from its bound to its objective. Panels of
-    words have one scale.
+    of outputs) stand in every panel; a "limit" is a band from its bound to its objective. Panels of words have one
+    scale.
     """
     rows = table[table[up.column].notna()] if up.column in table else table[:0]
     if rows.empty or not {across.column, *([panel.column] if panel else [])} <= {*rows}:
@@ -157,8 +157,7 @@ def by_panel(
     figure, axes = panels(columns, deep, width=PAGE if columns > 1 else SCREEN, height=2.6 if deep == 1 else 2.2)
     for axis, value in zip(axes, values, strict=False):
         here = rows if panel is None else rows[(rows[panel.column] == value) | rows[panel.column].isna()]
-        limit = here["curve"].eq("limit") & ~here[by].isin([*series])
-        _limit(axis, here[limit], across.column)
+        _limit(axis, here[here["curve"].eq("limit")], across.column)
         for key, look in series.items():
             _line(axis, here[here[by] == key], across.column, up.column, look)
         _axes(axis, across, up, rows if words else here)
@@ -283,7 +282,7 @@ def budget_plots(table: pd.DataFrame, name: str, series: AllSeries, title: str, 
     """
     known = table[table["objective"].notna()]
     known = known.assign(measure=[named(notion).title for notion in known["notion"]])
-    points, levels = known[known["curve"].isin(("point", "baseline", "limit"))], known[known["curve"].eq("level")]
+    points, levels = known[known["curve"].isin(("point", "baseline"))], known[known["curve"].eq("level")]
     points = points.assign(
         budget=[f"{notion}, δ = {delta:g}" for notion, delta in zip(points["measure"], points["delta"], strict=True)]
     )

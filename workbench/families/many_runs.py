@@ -7,9 +7,8 @@
              the curve of the best integer noise for as many runs (`models.repeated_noise`), its losses stretched,
              where the family designs within a curve
 
-Certified are that budget of one run, and the whole one of all runs. The bound: every mechanism whose T runs are within
-the budget has H_E <= h(E) in one run (`models.composed_event_bound`), so that it costs no less than the one-run bounds
-at (ln E, h(E)).
+Certified are that budget of one run, and the whole one of all runs. At δ = 0 the one-run bound is the bound. With δ > 0
+no bound over mechanisms for T runs is proven, and the design says so.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from models.composed_event_bound import event_bounds
 from models.repeated_noise import best_losses, masses
 from solvers.arrays import Vector
 from solvers.search import Deadline
@@ -39,7 +37,6 @@ _SHARES = (ZERO, Fraction(1, 4), Fraction(3, 4))  # s
 _MOST = Fraction(16)  # s at ε/T, from 1 on
 _NARROW = Fraction(1, 300)  # ε/T below which integer noise is too wide to be worth the search
 _STRETCH = (Fraction(1, 2), Fraction(6, 5))  # factors of losses
-_LEVELS = (1.0, 0.9, 0.75, 0.5, 0.25, 0.02, 1.25, 2.0)  # of ln E, in units of ε/T
 _LESS_EPSILON = Fraction(1, 10**12)  # Shares by which a run's equal part of the budget is lowered.
 _LESS_DELTA = Fraction(1, 10**12)
 _HALVINGS, _CLOSE = 10, 5e-4  # of a path; of its loss, where it is as good as ended
@@ -85,9 +82,7 @@ def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
         best = search.best
         if best is None:
             raise NotCertified("No design of one run was proven to compose to the budget.")
-        one_run_curve = None if within_curve is None or search.deadline.passed else partial(within_curve, run)
-        bound = best.bound if not request.delta else _bound(request, split, one_run_curve, search.deadline)
-    return _made(request, best, bound, search)
+    return _made(request, best, None if request.delta else best.bound, search)
 
 
 class _Search:
@@ -166,38 +161,9 @@ def _curve(losses: Vector) -> Curve:
     return [(e, Fraction(min(1.0, stick)).limit_denominator(10**15)) for e, stick in zip(points, sticks, strict=True)]
 
 
-def _bound(
-    request: Any,
-    split: Callable[[Fraction, Fraction], Design],
-    within_curve: Callable[[Curve], Design] | None,
-    deadline: Deadline,
-) -> float | None:
-    """The best of the one-run bounds at (ln E, h(E)), at all of them where there are curves; None: none is proven.
-
-    deadline: after which the first that is proven will do.
-    """
-    share = float(request.epsilon / request.runs)
-    logs = [Fraction(share * level).limit_denominator(10**9) for level in _LEVELS]
-    levels = np.array([math.exp(float(log)) * (1 - 1e-14) for log in logs])  # h falls with E
-    bounds = event_bounds(request.runs, round_up(request.epsilon), round_up(request.delta), np.maximum(1.0, levels))
-    points = [(log, Fraction(most)) for log, most in zip(logs, bounds.tolist(), strict=True) if most < 1]
-    designs = [partial(split, log, most * request.runs / request.delta) for log, most in points]
-    if within_curve is not None and points:
-        designs = [partial(within_curve, sorted(points))]
-    proven: list[float] = []
-    for solve in designs:
-        if proven and deadline.passed:
-            break
-        try:
-            bound = solve().bound
-        except NotProven as error:
-            if error.interrupted:
-                raise
-            bound = error.bound
-        except NotCertified:
-            continue
-        proven += [] if bound is None else [bound]
-    return max(proven, default=None)
+def unproven(runs: int) -> str:
+    """Return the sentence that says that no bound is proven over designs for `runs` runs."""
+    return f"It is the best design found. No bound is proven over all designs for {runs} runs."
 
 
 def _made(request: Any, best: Design, bound: float | None, search: _Search) -> Design:
@@ -222,6 +188,8 @@ def _made(request: Any, best: Design, bound: float | None, search: _Search) -> D
         f"Certified are one run, {best.claim.notion.name} at {budget or 'several (epsilon, delta)'}, and that {runs} "
         f"runs are ({float(request.epsilon):g}, {delta:g})-private together, by convolution in integers."
     ]
+    if request.delta:
+        words.append(unproven(runs))
     if search.stopped:
         words.append("The search stopped at its time limit; this is the best it had.")
     reason, answered = "no closed form is known for many runs", request

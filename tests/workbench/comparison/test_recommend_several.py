@@ -32,7 +32,16 @@ def test_how_the_budgets_of_several_answers_add_up():
     )
     both = said(epsilon=1, delta="0.01", runs=4, only="best channel")
     assert "each has epsilon = 0.25, delta = 0.0025, which adds up to epsilon = 1, delta = 0.01 (best channel: " in both
+    assert both.endswith("No bound is proven over designs for 4 runs: no class is proven optimal.")
     assert "runs" not in said(epsilon=1)
+
+
+def test_no_class_for_several_runs_is_said_to_be_optimal():
+    table = wb.recommend(answers="0..2", max_shift=1, epsilon=1, delta="0.01", runs=4, time_limit=300)
+    best = next(row for row in table if row["class"] == "best channel")
+    assert best["bound"] is None
+    assert "best found for 4 runs, not proven optimal" in best["notes"]
+    assert table.sentences[0] == f"Use the best channel: {best['objective']:.9g}."
 
 
 @pytest.mark.parametrize(

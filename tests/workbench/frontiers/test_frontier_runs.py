@@ -14,8 +14,10 @@ def test_loss_against_runs():
     rows = {(row["mechanism"], row["runs"]): row.get("objective") for row in found}
     for runs in (1, 2):
         best = rows["noise", runs]
-        assert rows["proven bound", runs] <= best <= rows["geometric", runs] * (1 + 1e-6)
+        assert best <= rows["geometric", runs] * (1 + 1e-6)
         assert best < rows["discrete Gaussian", runs]
+    assert {row["curve"] for row in found} == {"point", "baseline"}
+    assert [row.get("bound") is None for row in found if row["curve"] == "point"] == [False, True]
     assert "loss_runs" in found.plots
     assert isinstance(found.plot(which="loss_runs"), Figure)
 

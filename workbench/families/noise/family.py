@@ -286,11 +286,14 @@ class _NoiseFamily(Family):
 
         request, exact_ = design.request, exact_words(design)
         least = "costs less" if request.minimise == "loss" else "does with less"
+        bound = "none: what is published is the noise clamped"
+        if design.bound is not None:
+            bound = f"{design.bound_words}: no such noise {least}"
+        elif request.runs > 1:
+            bound = design.bound_words
         rows = [
             (f"least {request.minimised}", f"{design.objective:.9g} ({self.class_words(design)})"),
-            ("bound", f"{design.bound_words}: no {'symmetric' if request.runs > 1 else 'such'} noise {least}")
-            if design.bound is not None
-            else ("bound", "none: what is published is the noise clamped"),
+            ("bound", bound),
             ("asked", request.budget_words),
             ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{audited_at(design)}"),
         ]

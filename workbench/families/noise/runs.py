@@ -2,18 +2,13 @@
 
 `models.repeated_noise` finds the losses for D = 1 in floats; rounded to rational masses they are a mechanism, whose
 T-fold composition is then bounded by convolution in integers (`workbench.privacy.composition`). Until that bound is at
-most δ the losses shrink. Certified are the pure ε of one run, and that all runs are within the budget. The bound on the
-loss is that of symmetric noise (`models.repeated_noise_bound`).
+most δ the losses shrink. Certified are the pure ε of one run, and that all runs are within the budget. No bound on the
+loss over noise for T runs is proven, and the design says so.
 
 Where neighbouring answers differ by up to D > 1 candidates are f(η) ~ exp(-s L(|η|)), L the log densities of the best
 noise found for D = 1, drawn out D times and linear between, or those of published noise (`models.repeated_wide_noise`),
 s as large as the composition allows; and the staircase at ε/T. Of the cheapest the composition is proven for every
 shift ±1..±D.
-
-Their bound: noise η for D, published D a + η for answers D a, and then rounded at random to one of the two multiples of
-D around it, so that the mean is kept, is noise for answers a that differ by 1, symmetric where η is. Rounding is
-post-processing. It keeps the mean of |η|/D, and adds at most ⌊D/2⌋⌈D/2⌉/D² to that of (η/D)². So the loss for D is at
-least D, or D² less what rounding adds, times a bound for D = 1.
 """
 
 from __future__ import annotations
@@ -25,21 +20,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from models.line_losses import LineLoss
-from models.line_program import LineProgram
 from models.oracles.line_noise import POWERS
 from models.repeated_noise import ComposedDelta, best_losses, masses, slope
-from models.repeated_noise_bound import run_bounds
 from models.repeated_wide_noise import RepeatedWideNoise, published_shapes
 from solvers.arrays import Vector
-from solvers.errors import BackendUnavailable, SolverError
 from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import ZERO, round_down, round_up
+from workbench.exact.numbers import ZERO, round_up
 from workbench.families.design import Design, OracleVerdict
+from workbench.families.many_runs import unproven
 from workbench.families.noise.problem import NoiseProblem, stated_loss
 from workbench.families.noise.request import NoiseRequest
-from workbench.families.outcome import translated_errors
 from workbench.families.pipeline import design
 from workbench.families.problem import Answer, Programs, Repaired
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
@@ -56,13 +47,6 @@ _BITS = 80  # of a mass
 _TURNS = 12  # of shrinking
 _LESS_EPSILON = Fraction(1, 10**12)  # Shares by which a run's equal part of the budget is lowered.
 _LESS_DELTA = Fraction(1, 10**12)
-_LONGEST = 150  # noise values of the program of the bound
-
-
-def lowered(bound: Fraction, reach: int, power: int) -> float:
-    """The bound for D from that for D = 1, rounded down. power: of the loss, 1 or 2."""
-    whole = bound * reach**power - ((reach // 2) * ((reach + 1) // 2) if power == 2 else 0)
-    return max(0.0, round_down(whole))
 
 
 class RunsProblem(NoiseProblem):
@@ -103,18 +87,16 @@ class RunsProblem(NoiseProblem):
         if math.isfinite(pure):
             self.one_run = Claim("pure", Fraction(pure))
         one_run = "the pure epsilon of one run" if math.isfinite(pure) else f"one run at 1/{request.runs} of the budget"
-        with translated_errors():
-            bound, solver = self._bound(float(self.loss(mechanism)) / reach**power)
         composed = {"runs": request.runs, "epsilon": epsilon, "delta": round_up(reached)}
         words = [
             f"Certified are {one_run}, and that {request.runs} runs are ({epsilon:g}, {delta:g})-"
-            "private together, by convolution in integers."
+            "private together, by convolution in integers.",
+            unproven(request.runs),
         ]
         if self.stopped:
             limit = request.options.time_limit
             words.append(f"The search stopped at its time limit of {limit:g} s; this is the best it had.")
-        details = {"composed": composed, "solver": solver, **self._timing()}
-        return Answer(mechanism, lowered(bound, reach, power), words=words, details=details)
+        return Answer(mechanism, None, words=words, details={"composed": composed, **self._timing()})
 
     def _late(self, passed: bool) -> bool:
         self.stopped = self.stopped or passed
@@ -124,18 +106,17 @@ class RunsProblem(NoiseProblem):
         """The mechanism as it is: it was proven when it was found."""
         request, mechanism = self.request, answer.mechanism
         composed = ComposedClaim.of(mechanism, request.runs, request.epsilon, request.delta)
-        loss, record = stated_loss(mechanism, request), {"bound": answer.bound}
-        certificate = Certificate(mechanism, self.claim, objective=loss, record=record, composed=composed)
+        loss = stated_loss(mechanism, request)
+        certificate = Certificate(mechanism, self.claim, objective=loss, composed=composed)
         return mechanism, certificate, []
 
     def proven(self, reached: Design) -> Design:
-        """The design: no more is claimed than its bound."""
+        """The design as it is: it is not claimed to be optimal."""
         return reached
 
     def oracle(self, answer: Answer) -> OracleVerdict:
         """None is known."""
-        reason = "no closed form is known for many runs; the bound is a linear program's, for symmetric noise"
-        return OracleVerdict.none(reason)
+        return OracleVerdict.none("no closed form is known for many runs")
 
     def _candidates(self, losses: Vector) -> Iterable[Steepened]:
         """The best first. losses: of the noise for D = 1."""
@@ -218,20 +199,3 @@ class RunsProblem(NoiseProblem):
         ratio = Fraction(math.floor(math.exp(-loss) * 2**40), 2**40)
         law = IntegerLaw(1 - len(weights), [*weights[:0:-1], *weights], question.sensitivity, ratio)
         return AdditiveIntegerNoise(question, law)
-
-    def _bound(self, value: float) -> tuple[Fraction, str]:
-        """A loss that no symmetric noise for D = 1 goes below; the solver that found it. value: about that.
-
-        The loss is 0 where the solver fails, as at the time limit.
-        """
-        request, name = self.request, self.request.loss_name
-        size = min(_LONGEST, math.ceil(6 * value ** (1 / POWERS[name])) + 10)
-        bounds = run_bounds(request.runs, round_up(request.epsilon), round_up(request.delta))
-        program = LineProgram(1, size, [LineLoss.named(name).at], bounds)
-        try:
-            answer = program.solve(deadline=self.deadline, solver=request.solver)
-        except BackendUnavailable:
-            raise
-        except SolverError:
-            return ZERO, request.solver
-        return answer.bound, f"{request.solver} {answer.version}"

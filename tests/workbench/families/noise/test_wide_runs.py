@@ -1,4 +1,4 @@
-"""Noise for many runs where neighbouring answers differ by more than one: composed by proof at every shift, bounded."""
+"""Noise for many runs where neighbouring answers differ by more than one: composed by proof at every shift."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 import workbench as wb
 from models.oracles.line_noise import staircase_integers
-from workbench.families.noise.runs import lowered
 from workbench.privacy.composition import composed_delta
 from workbench.privacy.repair import inverse_exponential
 
@@ -27,7 +26,8 @@ def test_it_is_proven_and_no_worse_than_the_split_budget(wide: wb.Design):
     assert wide.certificate.composed.delta == wide.request.delta
     pure = staircase_integers(inverse_exponential(Fraction(3, 4)), 3, "squared")[0]
     assert wide.objective <= float(pure)
-    assert 0 < wide.bound <= wide.objective
+    assert wide.bound is None
+    assert "none: not proven optimal among all designs for 4 runs" in str(wide)
 
 
 def test_another_library_agrees_at_every_shift(wide: wb.Design):
@@ -43,21 +43,6 @@ def test_another_library_agrees_at_every_shift(wide: wb.Design):
             p, q, pessimistic_estimate=False, value_discretization_interval=1e-4
         ).self_compose(4)
         assert composed.get_delta_for_epsilon(3.0) <= 1e-3
-
-
-def test_rounding_to_multiples_keeps_means_and_adds_what_the_bound_takes_off():
-    """E|η'| = E|η|/D and E η'² <= E(η/D)² + ⌊D/2⌋⌈D/2⌉/D², η' one of the multiples around η at random."""
-    source = np.random.default_rng(1)
-    for reach in (2, 3, 5):
-        law = source.dirichlet(np.ones(41))
-        eta = np.arange(-20, 21)
-        down, up = np.floor_divide(eta, reach), np.floor_divide(eta, reach) + 1
-        share = (eta - reach * down) / reach
-        one = ((1 - share) * abs(down) + share * abs(up)) @ law
-        two = ((1 - share) * down**2.0 + share * up**2.0) @ law
-        assert one == pytest.approx(abs(eta) @ law / reach)
-        assert lowered(Fraction(one), reach, 1) <= abs(eta) @ law * (1 + 1e-12)
-        assert lowered(Fraction(two), reach, 2) <= eta**2.0 @ law * (1 + 1e-12)
 
 
 def test_published_noise_stands_beside_it(wide: wb.Design):
