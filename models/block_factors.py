@@ -154,7 +154,7 @@ class AllPairs(Factors):
 
 
 class Order:
-    """What all parts of one graph share: its rows λ x[second] >= x[first], labels in an order of small bandwidth.
+    """What the blocks of one graph share: its rows λ x[second] >= x[first], labels in an order of small bandwidth.
 
     Labels in no row get the row x >= 0; otherwise x >= 0 follows, round a cycle, from ratios whose product exceeds 1.
     """

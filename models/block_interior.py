@@ -14,10 +14,9 @@ with the multipliers π of Σ_o ℓ_o v_o + s = ω, which join the sums: (q = (y
 do linear rows of one's own, Σ_o A_o v_o <= b or = b: one within an output is a sum over that output alone.
 
 `models.block_factors` inverts the blocks without cancellation; δ > 0 adds the slacks of pairs (`models.block_slack`).
-A part (`models.block_parts`) holds some outputs; what parts tell each other are sums over their outputs, of K or K × K
-numbers, and a team holds parts wherever it likes. After every step it hands over their points: where it then loses a
-part, all are put back to their last points, and the step is taken once more (`Lost`). Multipliers G'z + Σ W q = c hold
-after every step up to what is refined here, since z/w multiplies the rounding of dw.
+`models.block_parts` holds the columns, one for each output, of which this file needs sums over outputs alone, of K or
+K × K numbers. Multipliers G'z + Σ W q = c hold after every step up to what is refined here, since z/w multiplies the
+rounding of dw.
 
 | here             | meaning                                                              |
 |------------------|----------------------------------------------------------------------|
@@ -28,14 +27,13 @@ after every step up to what is refined here, since z/w multiplies the rounding o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from models.block_parts import Blocks, Here, Lost, Setup, State, Team
+from models.block_parts import Blocks, Setup
 from models.block_sums import Target
 from solvers.arrays import Vector
 from solvers.search import Deadline
@@ -72,23 +70,6 @@ class BlockPoint:
     why: str
 
 
-def _summed(each: Iterable[Vector]) -> Vector:
-    total, *others = each
-    total = total.copy()  # it may be read-only, and is changed
-    for other in others:
-        total += other
-    return total
-
-
-def _until_kept(call: Callable[[], list[Any]]) -> list[Any]:
-    """What a call answers once no part is lost in it."""
-    while True:
-        try:
-            return call()
-        except Lost:
-            continue
-
-
 @dataclass
 class _Best:
     """The best point and the best multipliers so far."""
@@ -96,8 +77,8 @@ class _Best:
     objective: float = np.inf
     merit: float = np.inf
     bound: float = -np.inf
-    masses: list[Vector] = field(default_factory=list)
-    multipliers: list[Vector] = field(default_factory=list)
+    x: Vector | None = None
+    z: Vector | None = None
     total: float = 1.0
     weights: Vector | None = None
     extra: Vector = field(default_factory=lambda: np.zeros(0))
@@ -105,15 +86,10 @@ class _Best:
 
 
 class Interior:
-    """The method on some blocks. report: told (iteration, objective, bound) after every step; team: where parts are."""
+    """The method on some blocks. report: told (iteration, objective, bound) after every step."""
 
-    def __init__(
-        self,
-        blocks: Blocks,
-        report: Callable[[int, float, float], None] | None = None,
-        team: Team | None = None,
-    ) -> None:
-        self.blocks, self._report, self._team = blocks, report, team or Here()
+    def __init__(self, blocks: Blocks, report: Callable[[int, float, float], None] | None = None) -> None:
+        self.blocks, self._report = blocks, report
         k = blocks.losses.shape[0]
         worst = blocks.prior is None
         costs = blocks.losses if blocks.prior is None else blocks.losses * blocks.prior[:, None]
@@ -128,27 +104,14 @@ class Interior:
 
     def _start(self) -> None:
         costs = self._setup.costs
-        told = self._restarted("start")
-        scale = max(float(costs.sum()) / (costs.shape[0] if self._setup.worst else 1), 1e-3) / sum(t[1] for t in told)
+        pull = self._setup.columns().start()[1]
+        scale = max(float(costs.sum()) / (costs.shape[0] if self._setup.worst else 1), 1e-3) / pull
         self._setup = replace(self._setup, scale=scale)
-        told = self._restarted("start")
-        self._master = self._setup.sums(_summed(each[0] for each in told))
-        self._count = sum(each[2] for each in told) + self._master.slack.size
-        self._states: list[State] = self._call("state")
-
-    def _restarted(self, name: str) -> list[Any]:
-        def call() -> list[Any]:
-            self._team.restart(self._setup)
-            return self._call(name)
-
-        return _until_kept(call)
-
-    def _call(self, name: str, *arguments: Any) -> list[Any]:
-        return self._team.each(name, [arguments] * self._team.count)
-
-    def _of_each(self, name: str, each: list[Any]) -> list[Any]:
-        """What parts answer to an argument of their own."""
-        return _until_kept(lambda: self._team.each(name, [(own,) for own in each]))
+        self._columns = self._setup.columns()
+        sums, _, count = self._columns.start()
+        self._master = self._setup.sums(sums)
+        self._count = count + self._master.slack.size
+        self._state = self._columns.state()
 
     def solve(self, gap: float, deadline: Deadline | None = None, floor: float = 0.0) -> BlockPoint:
         """The best that is reached: to a gap relative to what is above the floor, to where floats end, at the deadline,
@@ -159,31 +122,28 @@ class Interior:
         why, iteration = "iteration limit", 0
         try:
             for iteration in range(_STEPS):
-                try:
-                    self._measured(best)
-                    if self._report is not None:
-                        self._report(iteration, *self._values(best))
-                    value, bound = self._values(best)
-                    if np.isfinite(value) and value - bound <= gap * max(abs(value - floor), abs(bound - floor)):
-                        why = "optimal"
-                        break
-                    if deadline.passed:
-                        why = "time limit"
-                        break
-                    if best.since > _STALE or not self._stepped():
-                        why = "floats end here"
-                        break
-                except Lost:
-                    self._of_each("restore", self._states)
+                self._measured(best)
+                if self._report is not None:
+                    self._report(iteration, *self._values(best))
+                value, bound = self._values(best)
+                if np.isfinite(value) and value - bound <= gap * max(abs(value - floor), abs(bound - floor)):
+                    why = "optimal"
+                    break
+                if deadline.passed:
+                    why = "time limit"
+                    break
+                if best.since > _STALE or not self._stepped():
+                    why = "floats end here"
+                    break
         except KeyboardInterrupt:
             why = "interrupted"
         value, bound = self._values(best)
-        states = self._states
-        masses = self._of_each("masses", best.masses or [state.x for state in states])
-        multipliers = self._of_each("multipliers", best.multipliers or [state.z for state in states])
+        state = self._state
+        masses = self._columns.masses(state.x if best.x is None else best.x)
+        multipliers = self._columns.multipliers(state.z if best.z is None else best.z)
         return BlockPoint(
-            np.maximum(np.concatenate(masses, axis=1), 0.0),
-            np.concatenate(multipliers, axis=1) / best.total * self._unit,
+            np.maximum(masses, 0.0),
+            multipliers / best.total * self._unit,
             best.weights,
             best.extra * self._unit,
             value,
@@ -199,20 +159,19 @@ class Interior:
     def _measured(self, best: _Best) -> None:
         """Objective and bound at the point, kept where they are the best."""
         master = self._master
-        told = self._call("measured", master.q)
-        self._sums = _summed(each[0] for each in told)
-        self._mean = (sum(each[2] for each in told) + master.complementarity()) / self._count
+        self._sums, cost, products, least = self._columns.measured(master.q)
+        self._mean = (products + master.complementarity()) / self._count
         losses = self._sums[master.most][master.rises]
-        value = float(losses.max()) if master.worst else sum(each[1] for each in told)
-        bound = float(master.limit @ np.minimum.reduce([each[3] for each in told]))
+        value = float(losses.max()) if master.worst else cost
+        bound = float(master.limit @ least)
         total = float(master.weights.sum()) if master.worst else 1.0
         best.since += 1
         excess = master.excess(self._sums)
         merit = value + excess  # which is moved in the end, at a cost of about one unit
         if excess <= _FEASIBLE and merit < best.merit:
-            best.objective, best.merit, best.masses = value, merit, [state.x for state in self._states]
+            best.objective, best.merit, best.x = value, merit, self._state.x
         if bound / total > best.bound:
-            best.bound, best.multipliers, best.since = bound / total, [state.z for state in self._states], 0
+            best.bound, best.z, best.since = bound / total, self._state.z, 0
             best.total = total
             best.weights = master.weights / total if master.worst else None
             best.extra = master.q[self._setup.own] / total
@@ -221,7 +180,7 @@ class Interior:
         """One step of Mehrotra's, with Gondzio's correctors while they lengthen it; False where floats allow none."""
         master = self._master
         try:
-            master.factor(_summed(self._call("system")))
+            master.factor(self._columns.system())
             while not (self._affine() <= _LOST and self._centred() <= _LOST):
                 master.factors.stiffer()
         except LinAlgError:
@@ -236,30 +195,30 @@ class Interior:
             off = self._corrected(Target(primal, dual, low, high))
             taken = np.minimum(self._longest(), 1.0)
             if not (off <= _LOST and taken.sum() > before.sum() and taken.min() > _SHRUNK * before.min()):
-                self._call("undo")
+                self._columns.undo()
                 master.undo()
                 self._left = left
                 break
-        self._refined(self._call("again"), _ENOUGH)
+        self._refined(self._columns.again(), _ENOUGH)
         steps = self._longest()
         share = _SHORT_SHARE + (_SHARE - _SHORT_SHARE) * np.minimum(steps, 1.0)
         primal, dual = np.minimum(share * steps, 1.0).tolist()
         if not max(primal, dual) > _STUCK:
             return False
-        self._states = self._call("move", primal, dual)
+        self._state = self._columns.move(primal, dual)
         master.move(primal, dual)
         return True
 
     def _affine(self) -> float:
-        """Newton's direction of every part towards products that are 0; what it leaves of the equations."""
+        """Newton's direction towards products that are 0; what it leaves of the equations."""
         self._master.begin()
         self._left = self._master.missing(self._sums)
-        return self._refined(self._call("begin", self._master.q))
+        return self._refined(self._columns.begin(self._master.q))
 
     def _centred(self) -> float:
         """Mehrotra's direction, to products that are what the affine one promises; what it leaves of the equations."""
         steps = np.minimum(self._longest(), 1.0)
-        ahead = sum(self._call("ahead", *steps)) + self._master.ahead(*steps)
+        ahead = self._columns.ahead(*steps) + self._master.ahead(*steps)
         aim = self._mean * min(max((max(ahead, 0.0) / self._count / self._mean) ** 3, _LEAST), _MOST)
         self._aim = aim
         return self._corrected(Target(1.0, 1.0, aim, aim))
@@ -267,16 +226,16 @@ class Interior:
     def _corrected(self, target: Target) -> float:
         """The direction to other products; what it leaves of the equations."""
         self._master.correct(target)
-        return self._refined(self._call("correct", target))
+        return self._refined(self._columns.correct(target))
 
-    def _refined(self, sums: list[Vector], enough: float = _WANTED) -> float:
+    def _refined(self, sums: Vector, enough: float = _WANTED) -> float:
         """Refine the direction while that helps; what it leaves of the equations."""
         master, before = self._master, np.inf
         lack = master.missing(self._sums)
         for turn in range(_MOST_REFINED + 1):
-            told = self._call("end", master.refine(self._left - _summed(sums)), master.d_q)
-            self._left = lack - _summed(each[0] for each in told)
-            off = max([each[1] for each in told] + [float(np.abs(self._left[master.fixed]).max())])
+            moved, residual = self._columns.end(master.refine(self._left - sums), master.d_q)
+            self._left = lack - moved
+            off = max(residual, float(np.abs(self._left[master.fixed]).max()))
             if (
                 off <= enough
                 or (turn >= _REFINED and off <= _WANTED)
@@ -285,9 +244,9 @@ class Interior:
             ):
                 break
             before = off
-            sums = self._call("again")
+            sums = self._columns.again()
         return float(off)
 
     def _longest(self) -> Vector:
-        """The longest steps of all parts, of values and of multipliers."""
-        return np.asarray(np.min([*self._call("longest"), self._master.longest()], axis=0))
+        """The longest steps of values and of multipliers."""
+        return np.asarray(np.min([self._columns.longest(), self._master.longest()], axis=0))

@@ -1,11 +1,10 @@
-"""Parts of the interior point of `models.block_interior`: some outputs each, wherever a `Team` holds them."""
+"""Parts of the interior point of `models.block_interior`: what is solved, its sums, and the columns of the channel."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -45,7 +44,7 @@ class Blocks:
 
 
 class State(NamedTuple):
-    """Where a part is: x, w = G x, and its multipliers z."""
+    """Where the columns are: x, w = G x, and its multipliers z."""
 
     x: Vector
     w: Vector
@@ -63,7 +62,7 @@ class Direction(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What a part is made of, wherever that is. costs: (k, m), scaled, of labels as they were; ratios of `blocks`."""
+    """What columns and sums are made of. costs: (k, m), scaled, of labels as they were; ratios of `blocks`."""
 
     blocks: Blocks
     costs: Vector
@@ -140,42 +139,38 @@ class Setup:
         """Masses that may be positive."""
         return np.ones(self.costs.shape, dtype=bool) if self.blocks.stated is None else self.blocks.stated
 
-    def part(self, outputs: slice) -> Part:
-        """Some of the outputs."""
-        cells, (k, m) = np.arange(self.costs.size).reshape(self.costs.shape)[:, outputs], self.costs.shape
+    def columns(self) -> Columns:
+        """Make the columns of all outputs, at their start."""
+        cells, (k, m) = np.arange(self.costs.size).reshape(self.costs.shape), self.costs.shape
         share = np.ones((k, 1)) / m
         if self.order is not None:
             cells = cells[self.order.order]
         extra = None if self.extra is None else sp.csr_array(self.extra[:, cells.ravel()])
         if self.pairs is not None:
             share = 1 / self.stated.sum(axis=1, keepdims=True)
-            factors: Factors = Slack(self.pairs, self.stated[:, outputs], extra)
+            factors: Factors = Slack(self.pairs, self.stated, extra)
         else:
             factors = AllPairs(k, float(self.blocks.ratios[0])) if self.order is None else Graph(self.order)
             factors.extra = extra
         costs = np.zeros(cells.shape) if self.worst else self.costs.ravel()[cells]
-        return Part(factors, costs, share, self.scale)
+        return Columns(factors, costs, share, self.scale)
 
 
-class Part:
-    """Some outputs: their point, and what of it is summed."""
+class Columns:
+    """The columns of a channel, one for each output: their point, and what of it is summed over outputs."""
 
     def __init__(self, factors: Factors, costs: Vector, share: Vector, scale: float) -> None:
         """costs: (k, outputs), in the order of the factors; share: (k, 1), masses at the start; scale: of multipliers
         there."""
         self._f = factors
         self._outputs = costs.shape[1]
-        x = factors.inside(share, self._outputs)
+        self.x = factors.inside(share, self._outputs)
         self._costs = factors.placed(costs)
-        w = factors.rows(x)
-        self.restore(State(x, w, scale / w))
-
-    def restore(self, state: State) -> None:
-        """Be there."""
-        self.x, self.w, self.z = state
+        self.w = factors.rows(self.x)
+        self.z = scale / self.w
 
     def state(self) -> State:
-        """Where it is; what is handed over is never changed."""
+        """Return where the columns are. Its arrays are never changed."""
         return State(self.x, self.w, self.z)
 
     def start(self) -> tuple[Vector, float, int]:
@@ -198,7 +193,7 @@ class Part:
         return self._f.sums(self.x), cost, float((self.w * self.z).sum()), least
 
     def system(self) -> Vector:
-        """The part's share of the Schur complement. (K, K)"""
+        """Factor the blocks; return their part of the Schur complement. (K, K)"""
         self._scalings = self.z / self.w
         self._f.factor(self.x, self.w, self.z)
         return self._f.summed()
@@ -249,33 +244,3 @@ class Part:
         self.x = self.x + primal * self._d.x
         self.w, self.z = self.w + primal * self._d.w, self.z + dual * self._d.z
         return self.state()
-
-
-class Lost(Exception):
-    """A team lost parts and made them again, with nothing in them: all parts are to be restored."""
-
-
-class Team(Protocol):
-    """Parts, `count` of them, in the order of their outputs. Every call may raise `Lost`."""
-
-    count: int
-
-    def each(self, name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a method of every part with its own arguments."""
-
-    def restart(self, setup: Setup) -> None:
-        """Make all parts, of these."""
-
-
-class Here(Team):
-    """One part in this process."""
-
-    count = 1
-
-    def restart(self, setup: Setup) -> None:
-        """See `Team`."""
-        self._part = setup.part(slice(None))
-
-    def each(self, name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """See `Team`."""
-        return [getattr(self._part, name)(*arguments[0])]

@@ -33,7 +33,7 @@ _FEW, _AT_ONCE = 24, 8  # masses of an output; outputs of few whose shares are a
 
 
 class Pairs:
-    """What all parts share: ordered pairs first <= ratios second + slack of k labels, in the order in which sums are
+    """What all outputs share: ordered pairs first <= ratios second + slack of k labels, in the order in which sums are
     counted: of every label its mass, what else is summed from it on, then its pairs. extra: (R,) these labels."""
 
     def __init__(self, k: int, first: Positions, second: Positions, ratios: Vector, extra: Positions) -> None:

@@ -177,8 +177,6 @@ def design(
     constraints: Any = [],
     unit: Any = None,
     method: Any = 'auto',
-    jobs: int = 1,
-    cluster: Any = None,
     minimise: Any = 'loss',
     runs: int = 1,
     progress: Any = None,
@@ -205,8 +203,6 @@ def design(
         unit (default None): Of the coordinates of places, for epsilon 0.7/km.
         method (default 'auto'): block: an interior point output by output; program: that of solver; auto: what takes
             less work.
-        jobs (default 1): Processes that share the outputs (method block).
-        cluster (default None): Instead: tcp://host:8786, a Dask scheduler whose workers do.
         minimise (default 'loss'): loss; delta or epsilon for a max_loss.
         runs (default 1): With notion dp: for how many runs the budget is.
         progress (default None): Told a line now and then.

@@ -149,9 +149,7 @@ def test_a_question_is_given_once():
 # Options that do nothing.
 
 
-@pytest.mark.parametrize(
-    "unused", [{"solver": "highs"}, {"method": "block"}, {"jobs": 2}, {"cluster": "tcp://x:1"}, {"certify": False}]
-)
+@pytest.mark.parametrize("unused", [{"solver": "highs"}, {"method": "block"}, {"certify": False}])
 def test_a_formula_refuses_options_of_solvers(unused: dict[str, Any]):
     with pytest.raises(InvalidRequest, match="by no solver"):
         wb.formula(QUESTION, loss="absolute", **unused)

@@ -134,7 +134,7 @@ class Family(Reports):
     programs: str | None = None  # module with `instances()`
     no_formula: str = "it states no linear program with powers of e^epsilon in it"
     recommendation: str | None = None  # module with `candidates(query)`
-    how: Words = ("solver", "options", "certify", "jobs", "cluster")  # options that say how a program is solved alone
+    how: Words = ("solver", "options", "certify")  # options that say how a program is solved alone
     baselines: Sequence[str] = ()  # modules with `PUBLISHED`
 
     @property

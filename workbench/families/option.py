@@ -35,7 +35,6 @@ _LOSSES = {
 }
 _LARGEST_PARAMETER, _LARGEST_ORDER = 10**100, 10**9
 PYTHON: frozenset[Place] = frozenset(("python",))
-HERE: frozenset[Place] = frozenset(("command", "python"))  # of how, not of what: no row of a sweep depends on it
 
 
 @dataclass(frozen=True)

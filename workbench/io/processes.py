@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
-
-from workbench.errors import WorkbenchError
-from workbench.io.extras import need
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 SAFE = {"PYTHONSAFEPATH": "1"}  # in a new Python's environment: its path has no current folder
@@ -61,19 +56,3 @@ def safe_start() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def dask_client(address: str, patience: float, what: str) -> Any:
-    """A client of a Dask scheduler such as tcp://host:8786. what: needs it. Raises NotInstalled without Dask,
-    WorkbenchError when the cluster cannot be reached within that many seconds."""
-    need("cluster", what)
-    from distributed import Client
-
-    try:
-        return Client(address, timeout=patience, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        why = " ".join(str(error).split())
-    # The client that failed dies here, where no lock of Dask's is held: its finalizer takes the lock that starting
-    # another client holds, so a collection in that moment would wait for ever.
-    gc.collect()
-    raise WorkbenchError(f"The cluster at {address} cannot be reached: {why}.")

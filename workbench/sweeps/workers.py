@@ -10,6 +10,7 @@ would wait for ever, so Dask is called directly.)
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import os
 import threading
@@ -26,7 +27,8 @@ import workbench
 from solvers.search import Deadline
 from workbench.errors import SolverUnavailable, WorkbenchError
 from workbench.exact.objects import Record, Values
-from workbench.io.processes import ONE_THREAD, SAFE, begin_worker, dask_client, safe_start
+from workbench.io.extras import need
+from workbench.io.processes import ONE_THREAD, SAFE, begin_worker, safe_start
 from workbench.sweeps.ledger import canonical
 
 Answers = list[tuple[str, str, float]]  # of each point: status, canonical JSON of its answer, seconds it took
@@ -215,7 +217,7 @@ def on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, Answe
     What it gives up is tried once more alone: it may have shared its workers with the task that killed them. Raises
     NotInstalled without Dask, WorkbenchError when the cluster cannot be reached or stays without workers.
     """
-    client = dask_client(address, CONNECTING, "A sweep on a cluster")
+    client = _connect(address)
     from distributed.comm import CommClosedError
 
     lost = WorkbenchError(
@@ -233,6 +235,22 @@ def on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, Answe
                         yield batch[at], answers
         except (CancelledError, TimeoutError, CommClosedError):
             raise lost from None
+
+
+def _connect(address: str) -> Any:
+    """Return a client of the Dask scheduler at an address. Raises NotInstalled without Dask, WorkbenchError when the
+    cluster cannot be reached within `CONNECTING` seconds."""
+    need("cluster", "A sweep on a cluster")
+    from distributed import Client
+
+    try:
+        return Client(address, timeout=CONNECTING, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        why = " ".join(str(error).split())
+    # The client that failed dies here, where no lock of Dask's is held: its finalizer takes the lock that starting
+    # another client holds, so a collection in that moment would wait for ever.
+    gc.collect()
+    raise WorkbenchError(f"The cluster at {address} cannot be reached: {why}.")
 
 
 def _gathered(

@@ -36,7 +36,7 @@ def run(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
         ("design modulo --n 8 --epsilon", "epsilon must be given. Got none."),
         ("audit", "file must be given. Got none."),
         ("doctor --json=3", "json must be given without a value. Got 3."),
-        ("design channel --cost x", "No such option --cost; did you mean --jobs, --loss or --plot?"),
+        ("design channel --cost x", "No such option --cost; did you mean --constraint, --loss or --plot?"),
         ("check --jsn x", "No such option --jsn; did you mean --json?"),
         ("adit", "No such command adit; did you mean 'audit'?"),
         ("doctor now", "arguments must be those that --help lists. Got now besides."),

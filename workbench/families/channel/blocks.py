@@ -18,7 +18,6 @@ from solvers.program import Block, Data, Program
 from solvers.search import Deadline
 from solvers.solution import PointStatus, Solution, Termination
 from workbench.exact.objects import Pair, Progress
-from workbench.families.channel.block_teams import Spread, team_of
 from workbench.families.channel.block_work import NAME
 from workbench.families.channel.lower_bound import least_loss_bound
 from workbench.families.channel.repair import Edges
@@ -53,8 +52,7 @@ def solved(
     if extra is not None:
         blocks = replace(blocks, extra=extra.A, limit=extra.limit, equal=extra.equal)
     gap = _GAP if request.options.gap is None else float(request.options.gap)
-    team = team_of(min(request.jobs, request.question.m), request.cluster)
-    return _outcome(request, _point(request, blocks, gap, team), edges, delta)
+    return _outcome(request, _point(request, blocks, gap), edges, delta)
 
 
 def by_sticks(request: ChannelRequest) -> bool:
@@ -76,7 +74,7 @@ def solved_by_sticks(request: ChannelRequest) -> tuple[Outcome, Vector | None]:
     edges = Edges([pair for pair, *_ in sticks], [implied.epsilon for _, implied, _ in sticks])
     enough = np.array([float(tighter.delta) for *_, tighter in sticks])
     ends, ratios = _rows_of(edges)
-    point = _point(request, Blocks(request.scaled.table.floats, request.weights, *ends, ratios, enough), _NEAR, None)
+    point = _point(request, Blocks(request.scaled.table.floats, request.weights, *ends, ratios, enough), _NEAR)
     return _outcome(request, point, edges, [implied.delta for _, implied, _ in sticks]), point.weights
 
 
@@ -89,15 +87,11 @@ def _rows_of(edges: Edges) -> tuple[tuple[Positions | None, Positions | None], V
     return (first, second), ratios
 
 
-def _point(request: ChannelRequest, blocks: Blocks, gap: float, team: Spread | None) -> BlockPoint:
+def _point(request: ChannelRequest, blocks: Blocks, gap: float) -> BlockPoint:
     limit = request.options.time_limit
     report = None if request.progress is None else _report(request.progress, gap)
     scaled, deadline = request.scaled, Deadline(None if limit is None else float(limit))
-    try:
-        return Interior(blocks, report, team).solve(gap, deadline, float(scaled.at_unit(scaled.scale.floor)))
-    finally:
-        if team is not None:
-            team.close()
+    return Interior(blocks, report).solve(gap, deadline, float(scaled.at_unit(scaled.scale.floor)))
 
 
 def _outcome(request: ChannelRequest, point: BlockPoint, edges: Edges, delta: Fraction | Sequence[Fraction]) -> Outcome:

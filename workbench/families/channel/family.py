@@ -20,7 +20,6 @@ from workbench.families.notion_points import RUNS as SHARED
 from workbench.families.notion_points import notion_requests
 from workbench.families.option import (
     CERTIFY,
-    HERE,
     MAX_LOSS,
     MINIMISE,
     NOTION_PARAMETERS,
@@ -36,7 +35,6 @@ from workbench.families.option import (
     flag,
     one_of,
     spell,
-    text,
 )
 from workbench.families.requirements import convex_or_ratio_notion
 from workbench.io.shown import Facts
@@ -160,8 +158,6 @@ class _Channels(Family):
             "method", one_of("auto", "block", "program"), "auto",
             "block: an interior point output by output; program: that of --solver; auto: what takes less work.",
         ),
-        Option("jobs", count(1, 1024), 1, "Processes that share the outputs (method block).", kind=int, places=HERE),
-        Option("cluster", text, help="Instead: tcp://host:8786, a Dask scheduler whose workers do.", places=HERE),
         MINIMISE,
         RUNS,
         PROGRESS,

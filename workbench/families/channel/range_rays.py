@@ -65,7 +65,7 @@ def by_rays(request: ChannelRequest) -> bool:
     if q.weights is None and (q.given or _WIDE * q.sensitivity > q.high - q.low):
         return False
     free = request.solver == "highs" and request.options.algorithm is None and request.method == "auto"
-    return free and request.runs == 1 and request.jobs == 1 and _FLAT[q.weights is None] <= request.epsilon <= _STEEP
+    return free and request.runs == 1 and _FLAT[q.weights is None] <= request.epsilon <= _STEEP
 
 
 def counts_of(request: ChannelRequest, binned: bool) -> list[int]:

@@ -56,8 +56,7 @@ class ChannelRequest(BudgetRequest):
 
     loss: a name, a matrix (k, m), or a function (output, answer) -> number; losses: its table. epsilon: with notion
     "metric" per unit of distance. constraints: names of `models.channel.CONSTRAINTS`; more: a function of the CVXPY
-    variable. method: of `block_work.METHODS`. jobs: processes that hold outputs; cluster: the address of a scheduler,
-    whose workers do. unit: of coordinates. progress: told a line now and then.
+    variable. method: of `block_work.METHODS`. unit: of coordinates. progress: told a line now and then.
     """
 
     question: FiniteQuery
@@ -67,8 +66,6 @@ class ChannelRequest(BudgetRequest):
     constraints: Words = ()
     more: UserRows | None = None
     method: str = "auto"
-    jobs: int = 1
-    cluster: str | None = None
     unit: str | None = None
     progress: Progress | None = None
 
@@ -281,15 +278,10 @@ class ChannelRequest(BudgetRequest):
     @cached_property
     def by_blocks(self) -> bool:
         """Whether it is answered output by output. Raises InvalidRequest where that was asked for and cannot be."""
-        spread = self.jobs > 1 or self.cluster is not None
-        if spread and self.method == "program":
-            wanted = f"left out for method program; method {NAME} takes them"
-            must("jobs and cluster", wanted, self.cluster or self.jobs)
-        if self.method == NAME or spread:
+        if self.method == NAME:
             if self.solver != "highs":
                 must("solver", f"left out with method {NAME}, which runs none", self.solver)
-            asked_for = f"method {NAME}" if self.method == NAME else f"jobs or cluster (method {NAME})"
-            wanted = f"one that {asked_for} takes: {self._blocks_refused} (method program takes others)"
+            wanted = f"one that method {NAME} takes: {self._blocks_refused} (method program takes others)"
             return self._blocks_refused is None or must("the request", wanted, self.budget_words)
         free = self.method == "auto" and self.solver == "highs" and self.options.algorithm is None
         if self.cut or not free or self.compared < FEW or not less(self.blocks_size, self.compared):
