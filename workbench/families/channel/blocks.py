@@ -67,15 +67,15 @@ def sticks_of(request: ChannelRequest) -> list[tuple[Pair, HockeyStick, HockeySt
     return [(pair, *each) for pair in ordered for each in claim.notion.dense(claim.at(pair))]
 
 
-def solved_by_sticks(request: ChannelRequest) -> tuple[Outcome, Vector | None]:
-    """(the answer under hockey sticks that together are enough for the claim (`Notion.dense`), with the bound of its
-    multipliers under those that the claim implies; what inputs count, where the worst one does)."""
+def solved_by_sticks(request: ChannelRequest) -> Outcome:
+    """Solve under hockey sticks that together are enough for the claim (`Notion.dense`). The bound is that of the
+    multipliers under the sticks that the claim implies."""
     sticks = sticks_of(request)
     edges = Edges([pair for pair, *_ in sticks], [implied.epsilon for _, implied, _ in sticks])
     enough = np.array([float(tighter.delta) for *_, tighter in sticks])
     ends, ratios = _rows_of(edges)
     point = _point(request, Blocks(request.scaled.table.floats, request.weights, *ends, ratios, enough), _NEAR)
-    return _outcome(request, point, edges, [implied.delta for _, implied, _ in sticks]), point.weights
+    return _outcome(request, point, edges, [implied.delta for _, implied, _ in sticks])
 
 
 def _rows_of(edges: Edges) -> tuple[tuple[Positions | None, Positions | None], Vector]:

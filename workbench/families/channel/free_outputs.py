@@ -4,10 +4,9 @@
       ▲         (a bound)                                                   (mean, or Huber's)        │
       └──────────────────── anchors at these outputs, cells that are in use cut ◀─────────────────────┘
 
-until bound and channel meet (`output_cells` says why they do), or nothing is gained. Where several bounds are smooth,
-or hockey sticks nearly amount to them, an interior point answers one fine question, its own multipliers prove the bound
-and its outputs, moved, are the answer. Every question on the way is a
-finite one (`ChannelProblem`), so it takes every notion that post-processing keeps, a prior or the worst input.
+until bound and channel meet (`output_cells` says why they do), or nothing is gained. Every question on the way is a
+finite one (`ChannelProblem`), under a notion of one bound on ratios that post-processing keeps, a prior or the worst
+input.
 """
 
 from __future__ import annotations
@@ -28,8 +27,6 @@ from solvers.arrays import Vector
 from solvers.search import Deadline
 from solvers.solution import Termination
 from workbench.errors import NotProven
-from workbench.families.channel.blocks import by_sticks, sticks_of
-from workbench.families.channel.interior_bound import by_interior
 from workbench.families.channel.losses import loss_table
 from workbench.families.channel.output_cells import lower, posterior_points
 from workbench.families.channel.problem import CONSTANT, LARGE, ChannelProblem
@@ -40,21 +37,15 @@ from workbench.families.pipeline import ProblemSession
 from workbench.families.problem import Answer, Problem, Programs
 
 _PARTS = (4, 2, 1)  # of the interval between two answers, at first
-_FINER = (32, 16, 8, *_PARTS)  # where one question is all
-_OF_STICKS, _OF_MASS = 1.3e-7, 7e-5  # seconds of their squared number, and of compared masses, for each output
-_QUICK, _LONGEST = 5.0, 30.0  # seconds of the first question, and of the last
 _COMPARED = 15_000  # masses of the first lower question; fewer parts where there would be more
 _ROUNDS, _MOVES = 12, 4
-_CURVED, _LONG = 1_200, 60  # as _COMPARED, under several bounds, whose programs take so many times as long
 _EASY, _WORK = 40_000, 250_000  # masses compared in a search: from which a looser gap ends it, and most of all
 _SLACKS = 3  # with δ each mass counts so often
 _CLOSE, _SAID = 5e-8, 1e-6  # relative gaps: that ends the search, from which a design says what is proven
 _LITTLE = 2e-9  # Gap, as a share of the width of the losses, up to which it is a design.
-_NEAR = 1e-2  # up to which it is a design, under several bounds
-_USED, _PRESENT = 1e-9, 1e-4  # of a column, from which it counts as used; one of an interior point
+_USED = 1e-9  # A column whose largest mass is above this counts as used.
 _DIGITS = 11  # of the range, that an output has
 _LEAST = 0.2  # seconds of one program, where none are left
-_NOTHING = 1e-300  # of a column that is not used
 _APART = Fraction(1, 10**9)  # of the range, that two anchors are at least
 _STOPPED = (Termination.INTERRUPTED, Termination.TIME_LIMIT)
 
@@ -81,8 +72,6 @@ class FreeOutputsProblem(ChannelProblem):
         self._asked = request
         assert request.question.numbers is not None
         self._named, self._inputs = request.losses.named or Loss("table"), request.question.numbers[0]
-        self._sticks = len(sticks_of(request)) if by_sticks(request) else 0
-        self._smooth = by_interior(request)
         self._ends = min(self._inputs), max(self._inputs)
         width = self._ends[1] - self._ends[0]
         self._scale = request.scaled.scale
@@ -93,7 +82,7 @@ class FreeOutputsProblem(ChannelProblem):
     def without_delta(self) -> Problem | None:
         """The same question with free outputs."""
         request = self._asked
-        if request.cut or request.per_distance or request.minimise != "loss":
+        if request.per_distance or request.minimise != "loss":
             return None
         return FreeOutputsProblem(replace(request, delta=Fraction(0)))
 
@@ -139,19 +128,10 @@ class FreeOutputsProblem(ChannelProblem):
         """The design, with what is proven of it. Raises NotProven, with the design."""
         solution, bound, loss = reached.solution, reached.bound, reached.objective
         done = solution is None or solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
-        enough = _NEAR if self.request.cut else self.ENOUGH
-        if reached.route == CONSTANT:
+        if reached.route == CONSTANT or not done or bound is None:
             return super().proven(reached)
-        if (
-            self.request.cut
-            and solution is None
-            and bound is not None
-            and not self.loss_scale.settles(loss, bound, enough)
-        ):
-            words = f"the optimum over all real outputs lies between {bound:.9g} and {loss:.9g}"
-            raise NotProven(f"The search ended where programs take long: {words}.", design=reached)
         little = _LITTLE * (self.loss_scale.width or 1.0)
-        if not done or bound is None or not (self.loss_scale.settles(loss, bound, enough) or loss - bound <= little):
+        if not (self.loss_scale.settles(loss, bound, self.ENOUGH) or loss - bound <= little):
             return super().proven(reached)
         if self.loss_scale.settles(loss, bound, _SAID):
             return reached
@@ -160,8 +140,6 @@ class FreeOutputsProblem(ChannelProblem):
 
     def _searched(self) -> tuple[_Candidate, Fraction | None]:
         """The best channel, and a bound on all; None where the first lower question is too large or stopped."""
-        if (self._sticks or self._smooth) and (proven := self._at_once()) is not None:
-            return proven
         bound = None
         best = self._moved(self._inputs)
         anchors = self._first(best)
@@ -174,11 +152,7 @@ class FreeOutputsProblem(ChannelProblem):
                 if least is not None and (bound is None or least > bound):
                     bound = least
                 self._tell(round_, best, bound)
-                # more of them take long
-                everywhere = self.request.cut and len(_used(below)) > len(anchors)
-                if everywhere and bound is not None:
-                    best = min(best, self._relocated(below), key=lambda candidate: candidate.value)
-                if below.stopped or everywhere or self._enough(best.value, bound):
+                if below.stopped or self._enough(best.value, bound):
                     break
                 near = [*below.points, *self._beside(anchors, below), *_used(best)]
                 candidate = self._moved(near)
@@ -191,54 +165,24 @@ class FreeOutputsProblem(ChannelProblem):
             if candidate.stopped or self._enough(best.value, bound):
                 break
             new = [*candidate.points, *_used(candidate), *below.points, *_used(below)]
-            more = self._spread(anchors, self._between(anchors, below) if self.request.cut else new)
+            more = self._spread(anchors, new)
             if len(more) == len(anchors) and not gained:
                 break
             anchors = more
         return best, bound
-
-    def _at_once(self) -> tuple[_Candidate, Fraction] | None:
-        """By one question, of as many anchors as its work allows; cells that are in use are halved until both sides are
-        near. Its channel, with its outputs moved, is the answer. None where the least question is too large."""
-        proven, inner = None, len(self._inputs) - 1
-        fits = (parts for parts in _FINER if self._takes(parts * inner + 2) <= _QUICK)
-        anchors = self._spread(self._ends, self._steps(next(fits, 1)))
-        for round_ in range(1, _ROUNDS + 1):
-            left = _LONGEST if self._deadline.left is None else self._deadline.left
-            if self._takes(len(anchors) + 1) > min(_LONGEST, left):
-                break
-            try:
-                below, shift = self._below(anchors)
-            except ChannelTooLarge:
-                break
-            best, bound = self._relocated(below), Fraction(below.answer.bound or 0) - shift
-            if proven is not None:
-                best, bound = min(best, proven[0], key=lambda each: each.value), max(bound, proven[1])
-            proven = best, bound
-            self._tell(round_, best, bound)
-            if below.stopped or best.value - float(bound) <= _NEAR * best.value:
-                break
-            anchors = self._spread(anchors, self._between(anchors, below))
-        return proven
-
-    def _takes(self, outputs: int) -> float:
-        """About how many seconds a question takes."""
-        if not self._sticks:
-            return _OF_MASS * len(self.request.question.ordered) * self.request.question.k * outputs
-        return _OF_STICKS * self._sticks**2 * outputs
 
     def _tell(self, round_: int, best: _Candidate, bound: Fraction | None) -> None:
         if (tell := self.request.progress) is not None:
             tell(f"outputs, round {round_}: loss {best.value:.9g}, bound {float(bound or 0):.9g}")
 
     def _enough(self, value: float, bound: Fraction | None) -> bool:
-        close = _CLOSE if self._work <= _EASY and not self.request.cut else self.ENOUGH
+        close = _CLOSE if self._work <= _EASY else self.ENOUGH
         return bound is not None and value - float(bound) <= close * abs(value)
 
     def _first(self, best: _Candidate) -> list[Fraction]:
         """Anchors: the outputs of the best channel on the answers, moved, and what there is room for between them."""
-        each, most = self.request.compared // self.request.question.m, _CURVED if self.request.cut else _COMPARED
-        fits = (parts for parts in _PARTS if each * (parts * (len(self._inputs) - 1) + 2) <= most)
+        each = self.request.compared // self.request.question.m
+        fits = (parts for parts in _PARTS if each * (parts * (len(self._inputs) - 1) + 2) <= _COMPARED)
         return self._spread(self._ends, [*best.points, *_used(best), *self._steps(next(fits, 0))])
 
     def _steps(self, parts: int) -> list[Fraction]:
@@ -268,16 +212,10 @@ class FreeOutputsProblem(ChannelProblem):
         at = [bisect_left(anchors, knot) for knot in _used(below)]
         return [anchors[i] for j in at for i in (j - 1, j, j + 1) if 0 <= i < len(anchors)]
 
-    def _between(self, anchors: Sequence[Fraction], below: _Candidate) -> list[Fraction]:
-        """The middles between anchors beside the knots in use: bounds that bend have optima that move with the cells,
-        which have to be short all around."""
-        at = {bisect_left(anchors, knot) + side for knot in _used(below) for side in (-2, -1, 0)}
-        return [(anchors[i] + anchors[i + 1]) / 2 for i in at if 0 <= i < len(anchors) - 1]
-
     def _moved(self, outputs: Iterable[Fraction]) -> _Candidate:
         """The channel on outputs, which are moved to where its columns cost least while that gains anything."""
         best = self._at(outputs)
-        for _ in range(0 if self.request.question.prior is None else _MOVES // 2 if self.request.cut else _MOVES):
+        for _ in range(0 if self.request.question.prior is None else _MOVES):
             moved = self._at(best.points)
             if not moved.value < best.value:
                 break
@@ -286,23 +224,6 @@ class FreeOutputsProblem(ChannelProblem):
                 break
         return best
 
-    def _relocated(self, below: _Candidate) -> _Candidate:
-        """A channel at the tangents with its outputs moved to where they cost least: as private, and no program."""
-        request, channel = below.request, below.answer.mechanism
-        weights = _weights(request, below.answer)[:, None] * channel.matrix
-        points = posterior_points(self._named, request.question.places[0], np.maximum(weights, _NOTHING))
-        used = points[channel.matrix.max(axis=0) > _PRESENT]
-        points = used[np.abs(points[:, None] - used).argmin(axis=1)].tolist()
-        columns: dict[Fraction, list[int]] = {}
-        for column, point in enumerate(map(self._number, points)):
-            columns.setdefault(point, []).append(column)
-        question = self.request.question.placed(tuple(sorted(columns)))
-        placed = self.request.placed(sorted(columns), loss_table(question, self._named.name))
-        rows = [[sum(row.integers[j] for j in columns[point]) for point in sorted(columns)] for row in channel.rows]
-        moved = placed.channel(rows)
-        value = float(ChannelProblem(placed).loss(moved))
-        return _Candidate(placed, replace(below.answer, mechanism=moved, solution=None), value, [])
-
     def _at(self, outputs: Iterable[Fraction]) -> _Candidate:
         kept = [*outputs, *(self._inputs if self.request.max_loss is not None else ())]  # at which any loss is in reach
         question = self.request.question.placed(tuple(self._spread((), kept)))
@@ -310,7 +231,7 @@ class FreeOutputsProblem(ChannelProblem):
         return self._candidate(self.request.placed([o for o in question.outputs if isinstance(o, Fraction)], losses))
 
     def _candidate(self, request: ChannelRequest) -> _Candidate:
-        self._work += request.compared * (_LONG if request.cut else _SLACKS if request.delta else 1)
+        self._work += request.compared * (_SLACKS if request.delta else 1)
         left = self._deadline.left
         options = request.options if left is None else replace(request.options, time_limit=max(_LEAST, left))
         answer = _answer(replace(request, options=options))
@@ -320,7 +241,7 @@ class FreeOutputsProblem(ChannelProblem):
         value = float(ChannelProblem(request).loss(answer.mechanism)) if lossy else answer.claimed or 0.0
         matrix = answer.mechanism.matrix
         weights = _weights(request, answer)[:, None] * matrix
-        used = (matrix.max(axis=0) > _least_used(request)) & (weights.sum(axis=0) > 0)
+        used = (matrix.max(axis=0) > _USED) & (weights.sum(axis=0) > 0)
         points = posterior_points(self._named, request.question.places[0], weights[:, used])
         return _Candidate(request, answer, value, [self._number(point) for point in points.tolist()])
 
@@ -364,21 +285,17 @@ def _answer(request: ChannelRequest) -> Answer:
 
 def _used(channel: _Candidate) -> list[Fraction]:
     """The outputs in use."""
-    used = channel.answer.mechanism.matrix.max(axis=0) > _least_used(channel.request)
+    used = channel.answer.mechanism.matrix.max(axis=0) > _USED
     outputs = channel.request.question.outputs
     return [o for o, each in zip(outputs, used, strict=True) if each and isinstance(o, Fraction)]
-
-
-def _least_used(request: ChannelRequest) -> float:
-    return _PRESENT if request.cut else _USED
 
 
 def _weights(request: ChannelRequest, answer: Answer) -> Vector:
     """What every input counts: the prior, or the multipliers of the largest loss; (k,)."""
     if request.weights is not None:
         return request.weights
-    even, known, solution = np.ones(request.question.k), answer.details.get("weights"), answer.solution
-    if known is None and solution is not None and solution.row_dual is not None:
+    even, known, solution = np.ones(request.question.k), None, answer.solution
+    if solution is not None and solution.row_dual is not None:
         rows = [block for block in solution.program.rows if block.name == "losses"]
         known = next((-solution.row_dual[row.start : row.start + row.size] for row in rows), None)
     weights = even if known is None or known.size != even.size else np.maximum(known, 0.0)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.exact.objects import Values
 from workbench.families.baseline import joined, own_baselines
 from workbench.families.channel.family import FAMILY
-from workbench.families.channel.output_cells import CONVEX
+from workbench.families.channel.output_cells import CONVEX, LINEAR
 from workbench.families.channel.query_channels import design_of
 from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.frontier_plan import Plan
@@ -105,7 +105,7 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
 
 def _why_listed(query: Query) -> str | None:
     """Why a channel publishes the listed outputs alone, "" where that was asked for or others are of no use; None where
-    it may publish any real numbers: the loss has a proof over all of them."""
+    it may publish any real numbers: the loss has a proof over all of them, under a notion of one bound on ratios."""
     named = query.losses.named
     given = "outputs" in (query.words or {}) or query.question.outputs != query.question.inputs
     if given or query.question.numbers is None or (named is not None and named.kind == "error-rate"):
@@ -113,7 +113,11 @@ def _why_listed(query: Query) -> str | None:
     if query.delta and query.notion in ratio_notions() and ratio_kind(query.notion) == MASS_ABOVE_RATIO:
         return f" (randomising between two others may break {query.notion})"
     if isinstance(query.loss, tuple) or (named is not None and named.kind in CONVEX):
-        return None
+        if query.notion in ratio_notions():
+            return None
+        if named is None or named.kind in LINEAR:  # No output between those that are listed has a smaller loss.
+            return ""
+        return f" (under {query.notion} outputs are listed; values between them may have a smaller loss)"
     half = float(max(b - a for a, b in pairwise(sorted(query.question.numbers[1])))) / 2
     return f" (if the loss changes by at most s a unit, others between them cost at most {half:g} s less)"
 

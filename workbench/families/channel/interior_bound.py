@@ -67,8 +67,8 @@ def by_interior(request: ChannelRequest) -> bool:
     return smooth and all(each.kind != HOCKEY_STICK and allowance(each) > 0 for each in _stated(request)[0])
 
 
-def solved_by_interior(request: ChannelRequest) -> tuple[Vector, Fraction, Vector] | None:
-    """(masses, a bound, what inputs count); None where even laws are not within the bounds."""
+def solved_by_interior(request: ChannelRequest) -> tuple[Vector, Fraction] | None:
+    """Return (masses, a bound); None where even laws are not within the bounds."""
     model, q, limit = request.model(), request.question, request.options.time_limit
     data, block = model.program.template, model.program.block("M")
     where, even = slice(block.start, block.start + block.size), data.upper.copy()
@@ -87,4 +87,4 @@ def solved_by_interior(request: ChannelRequest) -> tuple[Vector, Fraction, Vecto
     costs = table.floats * counts[:, None] - reached.rows[sums][:, None] / unit
     tangents = masses, cheapest_columns(costs, presses, _BARRIER * float(np.ptp(costs)))
     bounds = [least_smooth_loss(table, q.prior, weights, presses, each) for each in tangents]
-    return masses, scaled_losses.loss(max(bounds)), weights
+    return masses, scaled_losses.loss(max(bounds))

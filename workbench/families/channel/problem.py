@@ -38,7 +38,6 @@ from workbench.families.channel.interior_bound import by_interior, solved_by_int
 from workbench.families.channel.losses import Integers
 from workbench.families.channel.lower_bound import least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.oracle_check import verdict
-from workbench.families.channel.output_cells import LOWER
 from workbench.families.channel.repair import channel_loss, cheapest, loss_of, repaired, to_integers, within_budget
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.convex_notion import PATIENCE, pure_within, solve_by_tangents
@@ -156,7 +155,7 @@ class ChannelProblem(Problem):
         """Under a notion of several bounds: the best channel at about the largest pure ε that implies the claim, and
         Gaussian noise published as the nearest output."""
         request = self.request
-        if not request.cut or request.extended or request.question.free or request.losses.forbidden is not None:
+        if not request.cut or request.extended or request.losses.forbidden is not None:
             return
         gaussian = self._gaussian()
         if gaussian is not None:
@@ -220,8 +219,6 @@ class ChannelProblem(Problem):
             request.check_cut_size()
             limit = request.options.time_limit
             deadline = Deadline(2 * PATIENCE if limit is None else limit)
-            if request.losses.name == LOWER and (known := self._by_multipliers(deadline)) is not None:
-                return known
             model = request.model()
             ordered = request.question.ordered
             try:
@@ -262,12 +259,12 @@ class ChannelProblem(Problem):
         if blocks.by_sticks(request):
             if len(blocks.sticks_of(request)) > _MOST_STICKS:
                 return None
-            (masses, solution, bound), weights = blocks.solved_by_sticks(request)
+            masses, solution, bound = blocks.solved_by_sticks(request)
         elif by_interior(request) and (known := solved_by_interior(request)) is not None:
-            masses, bound, weights = known
+            masses, bound = known
         else:
             return None
-        return Answer(request.channel(masses), bound, solution, details={"weights": weights})
+        return Answer(request.channel(masses), bound, solution)
 
     def _by_blocks(self) -> Answer | None:
         """Output by output, first without the masses that δ makes needless; None where that proves less than a program

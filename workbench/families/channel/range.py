@@ -63,7 +63,7 @@ from workbench.families.loss_scale import LossScale
 from workbench.families.pipeline import design
 from workbench.families.problem import PRIVATE_WITHOUT_DELTA
 from workbench.families.requirements import is_hockey_stick
-from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.finite_query import FREE, FiniteQuery
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
 from workbench.mechanisms.nearest_outputs import NearestOutputs
 from workbench.mechanisms.range_query import RangeQuery
@@ -78,6 +78,7 @@ _OF_A_BIN, _OF_A_GAP = (4, 8, 12, 16, 24), 4  # points of a program for the wors
 _FEWEST, _MOST, _FINE, _ENDS, _LABELS = 16, 350, 1 << 13, 512, 32  # of a half; of a first bound; of a limit, a bin
 _SOME, _MANY, _OWN, _ATOMS = 12, 20, (16, 24), (0.3, 0.4)  # bins; outputs of one; its share at an end
 _INTERIOR = Options(algorithm="interior-point", native={"run_crossover": "off"})
+_LISTED = 4  # Outputs in each cell under several bounds, for the squared loss.
 _TINY_DELTA = Fraction(1, 10**8)  # Up to this δ the channel of δ = 0 is tried as well.
 _STEP = Fraction(1, 1 << 30)  # of the range, of which outputs are multiples
 
@@ -199,12 +200,18 @@ class _Search:
     def _solved(self, request: ChannelRequest, count: int) -> None:
         """By programs."""
         cells = self.question.of(count)
-        reached = self._finite(request, cells.finite(cells.far))
+        outputs: Any = FREE
+        excess = ZERO  # by which the least loss on the listed outputs may exceed that on all real ones
+        if request.cut:
+            parts = _LISTED if self._loss.name == "squared" else 2
+            outputs = cells.between(parts)
+            excess = (cells.width / parts) ** 2 / 4 if self._loss.name == "squared" else ZERO
+        reached = self._finite(request, cells.finite(cells.far, outputs))
         self._take(reached, cells)
-        if (lower := cells.below()) is not None:
+        if (lower := cells.below(outputs)) is not None:
             same = (lower.inputs, lower.pairs) == (cells.inputs, cells.pairs)
             below = reached if same else self._finite(request, lower)
-            self.bound = max(self.bound, Fraction(below.bound or 0))
+            self.bound = max(self.bound, Fraction(below.bound or 0) - excess)
 
     def _between(self, request: ChannelRequest, count: int) -> None:
         """By blocks, as `range_points` has it."""

@@ -94,8 +94,17 @@ class ChannelRequest(BudgetRequest):
     def _check_free(self) -> None:
         """Refuse what the proof over all real outputs does not cover."""
         named, free = self.losses.named, "'free'"
-        if self.question.numbers is None:
+        numbers = self.question.numbers
+        if numbers is None:
             must("outputs", "a list where answers are no numbers", free)
+        if self.cut and not isinstance(self.question, RangeQuery):
+            low, high = min(numbers[0]), max(numbers[0])
+            step = (high - low) / (2 * len(numbers[0]) - 2)
+            example = f"{spelled(low)}..{spelled(high)}:{spelled(step)}"
+            raise InvalidRequest(
+                f"outputs must be a list where notion is {self.notion}. Got {free}. "
+                f"List them, for example --outputs {example}."
+            )
         if not self.linear and (named is None or named.kind not in CONVEX) and self.losses.name != LOWER:
             words = f"a list where the loss is no table and none of {', '.join(CONVEX)}"
             must("outputs", words, f"{free} with {self.losses.name}")
@@ -123,7 +132,7 @@ class ChannelRequest(BudgetRequest):
         if self.question.distances is not None:
             must("neighbours", f"without distances when notion is {self.notion}", "distances")
         size = len(self.question.ordered) * self.question.m
-        if size > _LARGEST_CUT or (size > _MOST_CUT and (self.extended or self.question.free)):
+        if size > _LARGEST_CUT or (size > _MOST_CUT and (self.extended or isinstance(self.question, RangeQuery))):
             raise ChannelTooLarge(f"The program must be of at most {_MOST_CUT} compared masses. Got {size}.")
 
     def check_cut_size(self) -> None:
