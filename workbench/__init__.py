@@ -14,6 +14,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from workbench.io import providers as _providers
+
 __version__ = "0.1.0"
 
 # public name -> module that defines it; one line per name
@@ -68,6 +70,63 @@ _HOMES = {
 }
 
 __all__ = sorted([*_HOMES, "__version__"])
+
+# kind -> name -> where it is: what lower layers use of higher ones (`workbench.io.providers`). Only the face, the
+# command line and the papers may name a module that builds on their own.
+_PROVIDED = {
+    "families": {
+        "modulo": "workbench.families.modulo.family:FAMILY",
+        "noise": "workbench.families.noise.family:FAMILY",
+        "channel": "workbench.families.channel.family:FAMILY",
+        "quantizer": "workbench.families.quantizer.family:FAMILY",
+        "labels": "workbench.families.labels.family:FAMILY",
+        "laplace": "workbench.families.laplace.family:FAMILY",
+    },
+    # family -> module with its `FRONTIER`, its `instances()`, its `candidates(query)`
+    "frontiers": {
+        "modulo": "workbench.families.modulo.frontier_options",
+        "noise": "workbench.families.noise.frontier_options",
+        "channel": "workbench.families.channel.frontier_options",
+        "quantizer": "workbench.families.quantizer.frontier_options",
+        "labels": "workbench.families.labels.frontier_options",
+        "laplace": "workbench.families.laplace.frontier_options",
+    },
+    "programs": {
+        "modulo": "workbench.families.modulo.programs",
+        "noise": "workbench.families.noise.programs",
+        "quantizer": "workbench.families.quantizer.programs",
+        "labels": "workbench.families.labels.programs",
+    },
+    "recommendations": {
+        "modulo": "workbench.families.modulo.frontier",
+        "noise": "workbench.families.noise.recommendation",
+        "channel": "workbench.families.channel.frontier",
+        "quantizer": "workbench.families.quantizer.recommendation",
+        "labels": "workbench.families.labels.recommendation",
+    },
+    # parts of a certificate file and of a design that formulas provide
+    "proof readers": {"dp-workbench formula": "workbench.families.formula_certificate:from_dict"},
+    "design": {
+        "shadow_prices": "workbench.families.shadow_prices:shadow_prices",
+        "only_optimum": "workbench.families.shadow_prices:only_optimum",
+    },
+    # group of plug-ins -> the base class of its things, and the names that are ours
+    "plugin bases": {
+        "families": "workbench.families.base:Family",
+        "notions": "workbench.privacy.notions.notion:Notion",
+        "backends": "solvers.backend:Backend",
+        "baselines": "workbench.families.baseline:Baseline",
+    },
+    "plugin names": {
+        "families": "workbench.families.registry:OURS",
+        "notions": "workbench.privacy.notions:OURS",
+        "backends": "solvers.backend:REGISTRY",
+        "mechanisms": "workbench.privacy.certificate_file:OURS",
+    },
+}
+
+for _kind, _places in _PROVIDED.items():
+    _providers.register_places(_kind, _places)
 
 
 def __getattr__(name: str) -> Any:

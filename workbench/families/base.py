@@ -23,11 +23,12 @@ from workbench.exact.objects import Progress, Record, Words
 from workbench.exact.objects import Values as Values
 from workbench.families.design import Design, Reports
 from workbench.families.option import SOLVER_OPTIONS, Option, Place, read, solver_options, spell
+from workbench.io.providers import places_of
 from workbench.io.result import Row
 
 if TYPE_CHECKING:
+    from models.modulo_level_frontier import Piece
     from solvers.backend import Options
-    from workbench.families.formula_object import Formula
     from workbench.families.stated import Interval, Stated
 
 
@@ -130,12 +131,24 @@ class Family(Reports):
     examples: Sequence[str] = ()
     formulas: Sequence[str] = ()
     options: Sequence[Option]
-    frontier: str | None = None  # module with `FRONTIER`
-    programs: str | None = None  # module with `instances()`
     no_formula: str = "it states no linear program with powers of e^epsilon in it"
-    recommendation: str | None = None  # module with `candidates(query)`
     how: Words = ("solver", "options", "certify")  # options that say how a program is solved alone
     baselines: Sequence[str] = ()  # modules with `PUBLISHED`
+
+    @property
+    def frontier(self) -> str | None:
+        """Name the module with `FRONTIER`, None where there is none. A family of another package sets it."""
+        return places_of("frontiers").get(self.name)
+
+    @property
+    def programs(self) -> str | None:
+        """Name the module with `instances()`, as `frontier` does."""
+        return places_of("programs").get(self.name)
+
+    @property
+    def recommendation(self) -> str | None:
+        """Name the module with `candidates(query)`, as `frontier` does."""
+        return places_of("recommendations").get(self.name)
 
     @property
     @abstractmethod
@@ -160,11 +173,24 @@ class Family(Reports):
         with self.open(request) as session:
             return session.design()
 
-    def pattern_formula(
+    def trace_patterns(
         self, request: Any, deltas: Interval, time_limit: float | None, progress: Progress | None
-    ) -> Formula:
-        """The formulas of a notion that breaks pairs (PDP) at the request's ε, for δ in an interval. Raises
-        InvalidRequest."""
+    ) -> Sequence[Piece]:
+        """Trace the frontier over δ of a notion whose programs have binaries, at the request's ε.
+
+        Args:
+            request: The request; its δ is the upper end of `deltas`.
+            deltas: The interval of δ, in order.
+            time_limit: Seconds, or None for no limit.
+            progress: Is told a line now and then.
+
+        Returns:
+            The pieces from δ = 0 on, each of one pattern of pairs that exceed the ratio; `workbench.formula` makes
+            formulas of them.
+
+        Raises:
+            InvalidRequest: The family traces no patterns, or not those of this request.
+        """
         raise InvalidRequest(f"A formula of the family {self.name} under {request.notion} would ask for binaries.")
 
     def question_options(self, question: Any) -> Record:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from workbench.families.loss_scale import NO_LOSS, LossScale
 from workbench.families.oracle import OracleVerdict as OracleVerdict
 from workbench.io.files import file_path
 from workbench.io.plain_figures import chart, over
+from workbench.io.providers import load_provided
 from workbench.io.shown import Facts, Shown
 from workbench.privacy.claim import Claim as Claim
 
@@ -235,21 +235,16 @@ class Design(Shown):
         """The exact audit: pure_epsilon, pdp_delta and dp_delta (None: not known), each never understated."""
         return self.family.exact(self)
 
-    @property
-    def _priced(self) -> Any:
-        """Formulas are made by families, which make designs: what knows both is looked up when it is asked for."""
-        return importlib.import_module("workbench.families.shadow_prices")
-
     @cached_property
     def shadow_prices(self) -> Any:
         """What one unit of ε and of δ is worth, and which neighbours decide (`families.shadow_prices.ShadowPrices`)."""
-        return self._priced.shadow_prices(self)
+        return load_provided("design", "shadow_prices")(self)
 
     @cached_property
     def unique(self) -> Any:
         """Whether no other mechanism of the class is optimal, in doubles, by a second linear program over those that
         are; None: not decided, as without a linear program that states the whole request."""
-        return self._priced.only_optimum(self)
+        return load_provided("design", "only_optimum")(self)
 
     @property
     def program(self) -> DesignProgram:

@@ -124,8 +124,10 @@ def formula_of(
             must("epsilon", why, got)
         deltas = deltas or (ZERO, ONE)
         request = question.request({"epsilon": limits[0], "delta": deltas[1]})
+        from workbench.families.modulo.pattern_formulas import pattern_formula  # imports the model of noise
+
         with translated_errors():
-            formula = question.family.pattern_formula(request, deltas, limit, progress)
+            formula = pattern_formula(request, deltas, limit, progress)
         return replace(formula, seconds=deadline.elapsed)
     stated, deltas = question.stated(deltas)
     with translated_errors():

@@ -8,25 +8,17 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import must
 from workbench.io.plugins import added
+from workbench.io.providers import load_provided, places_of
 
 if TYPE_CHECKING:
     from workbench.families.base import Family
 
 
-# name -> module with its `FAMILY`; one line per family
-OURS = {
-    "modulo": "workbench.families.modulo.family",
-    "noise": "workbench.families.noise.family",
-    "channel": "workbench.families.channel.family",
-    "quantizer": "workbench.families.quantizer.family",
-    "labels": "workbench.families.labels.family",
-    "laplace": "workbench.families.laplace.family",
-}
+OURS = places_of("families")  # name -> where its `FAMILY` is
 
 
 def names() -> list[str]:
@@ -44,7 +36,7 @@ def family(name: str) -> Family:
 
 
 def _ours(name: str) -> Family:
-    loaded: Family = importlib.import_module(OURS[name]).FAMILY
+    loaded: Family = load_provided("families", name)
     return loaded
 
 
@@ -55,7 +47,7 @@ def our_families() -> list[Family]:
 
 def families(name: str | None = None) -> list[Family]:
     """All families; those of a name alone, of which there is one or none."""
-    if name in OURS:
+    if name is not None and name in OURS:
         return [_ours(name)]
     return [family(known) for known in names() if name in (None, known)]
 

@@ -10,7 +10,6 @@ added before: a duplicate is refused, naming both packages. A package that fails
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
 import sys
@@ -21,16 +20,9 @@ from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError, must
 from workbench.exact.objects import Record
+from workbench.io.providers import load_provided, places_of
 
-# group -> (module and name of the base class of its things, module and name of the names that are ours). By their
-# names: nothing above this floor is imported before something of its kind is added.
-GROUPS: dict[str, tuple[str | None, str | None]] = {
-    "families": ("workbench.families.base:Family", "workbench.families.registry:OURS"),
-    "notions": ("workbench.privacy.notions.notion:Notion", "workbench.privacy.notions:OURS"),
-    "backends": ("solvers.backend:Backend", "solvers.backend:REGISTRY"),
-    "baselines": ("workbench.families.baseline:Baseline", None),
-    "mechanisms": (None, "workbench.privacy.certificate_file:OURS"),
-}
+GROUPS = ("families", "notions", "backends", "baselines", "mechanisms")
 _SINGLE = ("families", "notions")  # groups whose things are instances; a class is called for its only one
 _OWN = ("workbench", "models", "solvers")
 FILES = "WORKBENCH_PLUGINS"  # environment variable: files that the processes of a sweep or a comparison load as well
@@ -152,7 +144,7 @@ def _add(thing: Any, package: str, wanted: str | None = None) -> None:
 
 def _group(thing: Any) -> str | None:
     bases = {f"{base.__module__}:{base.__qualname__}" for base in _class(thing).__mro__}
-    kind = next((group for group, (base, _) in GROUPS.items() if base in bases), None)
+    kind = next((group for group, base in places_of("plugin bases").items() if base in bases), None)
     if kind == "backends" and not isinstance(thing, type):
         return None
     if kind is None and isinstance(thing, type) and hasattr(thing, "kind") and hasattr(thing, "from_dict"):
@@ -161,11 +153,7 @@ def _group(thing: Any) -> str | None:
 
 
 def _ours(group: str) -> Any:
-    place = GROUPS[group][1]
-    if place is None:
-        return ()
-    module, name = place.split(":")
-    return getattr(importlib.import_module(module), name)
+    return load_provided("plugin names", group) if group in places_of("plugin names") else ()
 
 
 def _class(thing: Any) -> type:

@@ -37,7 +37,8 @@ from typing import Any
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified, NotProven
 from workbench.io.files import named, parse_json, read_text
 from workbench.io.plugins import plugins
-from workbench.io.records import FORMULA, refuse
+from workbench.io.providers import load_provided, places_of
+from workbench.io.records import refuse
 from workbench.mechanisms.mechanism import as_mechanism
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 from workbench.privacy.audit_work import LIMIT, affordable, work
@@ -89,8 +90,9 @@ def check(path: Path | str) -> Any:
     text = read_text(path)
     with named(path):
         data = parse_json(text)
-        if isinstance(data, dict) and data.get("format") == FORMULA:
-            return importlib.import_module("workbench.families.formula_certificate").from_dict(data)
+        format_name = data.get("format") if isinstance(data, dict) else None
+        if isinstance(format_name, str) and format_name in places_of("proof readers"):
+            return load_provided("proof readers", format_name)(data)
         return from_dict(data)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,18 +13,13 @@ from workbench.exact.numbers import ONE, exact, jsonable, positive, probability,
 from workbench.exact.objects import Record, Values
 from workbench.exact.plain import plain_list
 from workbench.families.base import Family, Session
-from workbench.families.frontier_plan import Frontier, compared, later, several
-from workbench.families.notion_points import OPTIONS as GRIDS
-from workbench.families.notion_points import RUNS as SHARED
-from workbench.families.notion_points import notion_requests
+from workbench.families.frontier_plan import later
 from workbench.families.option import (
-    CERTIFY,
     MAX_LOSS,
     MINIMISE,
     NOTION_PARAMETERS,
     PROGRESS,
     RUNS,
-    SOLVER,
     SOLVING,
     Option,
     Place,
@@ -169,8 +163,6 @@ class _Channels(Family):
             help="Privacy budget > 0; with notion metric per unit of distance. Where it is minimised: an upper limit.",
         ),
     )  # fmt: skip
-    frontier = "workbench.families.channel.family"
-    recommendation = "workbench.families.channel.frontier"
     how = (*Family.how, "method")
     baselines = ("workbench.families.channel.baselines", "workbench.families.channel.place_baselines")
 
@@ -393,27 +385,3 @@ FAMILY = _Channels()
 
 FINITE = tuple(option for option in FAMILY.options if option.question and option.name not in _RANGE)
 """The options that spell a finite question."""
-
-
-FRONTIER = Frontier(
-    "Least loss of any finite channel against ε and δ: certified points beside what is usual.",
-    (
-        *FINITE,
-        *GRIDS,
-        Option(
-            "notion", several(convex_or_ratio_notion), "dp", "dp, pure, pdp, metric, renyi, zcdp, gdp, curve, tradeoff."
-        ),
-        FAMILY.option("loss"),
-        SHARED,
-        SOLVER,
-        CERTIFY,
-    ),
-    later("workbench.families.channel.frontier", "plan"),
-    (
-        "frontier channel --answers 0..20 --max-shift 1 --epsilon 0.1:4:20:log --delta 0,1e-5,0.01",
-        "frontier channel --answers 0..10 --max-shift 1 --max-loss 0.5:3:6 --delta 0,1e-3",
-        "frontier channel --answers 0..6 --max-shift 1 --epsilon 1 --delta 1e-5 --runs 1,2,4,8,16",
-        "frontier channel --answers a,b,c,d --neighbours all --loss error-rate --epsilon 0.5,1,2 --notion pure",
-    ),
-    points=compared(partial(notion_requests, FAMILY)),
-)

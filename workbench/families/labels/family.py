@@ -16,12 +16,11 @@ from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ZERO, Rationals, exact, jsonable, nearest_float, probability
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Session
-from workbench.families.frontier_plan import EPSILON, Frontier, Point, compared, later, several
+from workbench.families.frontier_plan import Point
 from workbench.families.option import (
     NOTION_PARAMETERS,
     PROGRESS,
     RUNS,
-    SOLVER,
     SOLVING,
     Option,
     constraints,
@@ -32,7 +31,6 @@ from workbench.families.option import (
 )
 from workbench.families.requirements import convex_notions
 from workbench.families.stated import linear_notions
-from workbench.io.parameter_grid import grid
 from workbench.io.shown import Facts
 from workbench.privacy.notions import OURS
 
@@ -149,9 +147,6 @@ class _LabelFamily(Family):
             "epsilon", parameter, help="Privacy budget > 0; with notion metric per unit of the label.", hot=True,
         ),
     )  # fmt: skip
-    frontier = "workbench.families.labels.family"
-    programs = "workbench.families.labels.programs"
-    recommendation = "workbench.families.labels.recommendation"
     baselines = ("workbench.families.labels.published",)
 
     @property
@@ -332,22 +327,3 @@ def points(question: Any, values: Values) -> Iterable[Point]:
                 row = given | {"loss": values["loss"], "epsilon": float(epsilon), "delta": float(delta)}
                 common = {name: values[name] for name in ("loss", "solver")}
                 yield row, FAMILY.request(question or values["labels"], method=method, **common, **given)
-
-
-FRONTIER = Frontier(
-    "Expected loss of private label randomizers against ε (and δ for the channel LP), beside what is usual.",
-    (
-        FAMILY.option("labels"),
-        EPSILON,
-        Option("delta", grid, "0", "Grid of δ in [0, 1]; δ > 0 concerns the channel LP."),
-        Option("loss", text, "squared", "squared, absolute, poisson, error-rate, ...: see design labels."),
-        Option("method", several(one_of(*METHODS)), "bins,lp", "bins, lp, unbiased; several separated by commas."),
-        SOLVER,
-    ),
-    later("workbench.families.labels.frontier", "plan"),
-    (
-        "frontier labels --labels 0..20 --epsilon 0.1:8:20:log",
-        "frontier labels --labels prior.csv --loss absolute --epsilon 0.5,1,2 --delta 0,0.01,0.1 --method bins,lp",
-    ),
-    points=compared(points, method=("lp",)),
-)

@@ -16,11 +16,10 @@ from workbench.exact.numbers import exact, positive
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Request
 from workbench.families.design import Design
-from workbench.families.frontier_plan import EPSILON, Frontier, Point, later
+from workbench.families.frontier_plan import Point
 from workbench.families.option import Option, one_of, spell
-from workbench.io.parameter_grid import grid
 from workbench.io.shown import Facts
-from workbench.mechanisms.dyadic_laplace.elias import CODES, Code
+from workbench.mechanisms.dyadic_laplace.elias import Code
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw
 from workbench.privacy.claim import Claim
 
@@ -93,7 +92,6 @@ class _Laplace(Family):
     )  # fmt: skip
     certifies = False
     no_formula = "it searches codes of noise whose law is given"
-    frontier = "workbench.families.laplace.family"
 
     @property
     def question(self) -> type[DataLaw]:
@@ -217,20 +215,3 @@ def points(question: Any, values: Values) -> Iterable[Point]:
         for epsilon in values["epsilon"]:
             row = {"notion": "metric", "loss": "squared", "epsilon": float(epsilon), "delta": 0.0, "bits": float(size)}
             yield row, FAMILY.request(UNIFORM, epsilon=epsilon, bits=size, code=values["code"])
-
-
-FRONTIER = Frontier(
-    "Privacy, error and bits of the dyadic quantized Laplace mechanism (ε per unit of |x - x'|).",
-    (
-        EPSILON,
-        Option("bits", grid, "3,4,5,6,8", "Mean bits a scalar, a grid."),
-        Option("code", one_of(*CODES), "gamma", "Signed Elias code of the integers: gamma or delta."),
-        Option("ell", grid, "1.05,1.2,1.5,2,4", "Decoder relaxations of the level curves, a grid."),
-    ),
-    later("workbench.families.laplace.frontier", "plan"),
-    (
-        "frontier laplace --epsilon 0.1:4:20 --bits 3,4,5,6,8",
-        "frontier laplace --epsilon 0.1:4:12:log --bits 4:10:4 --code delta --ell 1.1,2,10",
-    ),
-    points=points,
-)

@@ -9,8 +9,7 @@ certify   the mechanism repaired and proven private                             
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +19,7 @@ from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import positive, probability
 from workbench.exact.objects import Progress, Record, Values
 from workbench.families.base import Family, Session
-from workbench.families.frontier_plan import Frontier, Point, compared, later, several
-from workbench.families.notion_points import OPTIONS as GRIDS
-from workbench.families.notion_points import RUNS as SHARED
+from workbench.families.frontier_plan import Point, later
 from workbench.families.notion_points import notion_requests
 from workbench.families.option import (
     CERTIFY,
@@ -44,7 +41,6 @@ from workbench.families.option import (
     or_zero,
     probabilities,
     spell,
-    text,
 )
 from workbench.families.requirements import (
     HOCKEY_STICK,
@@ -52,13 +48,13 @@ from workbench.families.requirements import (
     ratio_kind,
     ratio_notions,
 )
-from workbench.io.parameter_grid import grid
+from workbench.io.result import now_and_then
 from workbench.io.shown import Facts
 from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
+    from models.modulo_level_frontier import Piece
     from workbench.families.design import Design, Laws, Tables
-    from workbench.families.formula_object import Formula
     from workbench.families.modulo.request import ModuloRequest
     from workbench.families.stated import Interval
     from workbench.mechanisms.modulo import ModuloNoise
@@ -66,6 +62,8 @@ if TYPE_CHECKING:
 
 METHODS = ("fast", "literal")
 CHECKS = ("none", "bound", "audit", "certify")
+# The losses of which the frontier over δ is traced pattern by pattern.
+_PATTERN_LOSSES = ("error-rate", "eta-squared", "squared", "circular-squared")
 _SHOWN = 24  # masses up to which a report lists all of them, beyond it the 16 heaviest
 
 
@@ -188,9 +186,6 @@ class _Modulo(Family):
             help='Privacy budget > 0; "1=0.5,2=1" gives each difference its own. Where it is minimised: a limit.',
         ),
     )  # fmt: skip
-    frontier = "workbench.families.modulo.family"
-    programs = "workbench.families.modulo.programs"
-    recommendation = "workbench.families.modulo.frontier"
     how = (*Family.how, "method")
     baselines = ("workbench.families.modulo.baselines",)
 
@@ -209,13 +204,35 @@ class _Modulo(Family):
         shifts = [shift[0] if question.scalar else shift for shift in question.shifts]
         return {"sizes": question.sizes, "shifts": shifts, "directed": question.directed}
 
-    def pattern_formula(
+    def trace_patterns(
         self, request: Any, deltas: Interval, time_limit: float | None, progress: Progress | None
-    ) -> Formula:
-        """See `Family.pattern_formula`."""
-        from workbench.families.modulo.pattern_formulas import pattern_formula
+    ) -> Sequence[Piece]:
+        """See `Family.trace_patterns`."""
+        from models.modulo_frontier import delta_frontier
+        from workbench.families.outcome import translated_errors
 
-        return pattern_formula(request, deltas, time_limit, progress)
+        if not isinstance(request.epsilon, Fraction):
+            must("epsilon", "one number for all differences under pdp", "several")
+        low, high = deltas
+        if low == high:
+            wanted = "an interval such as 0..0.2 under pdp, where the frontier is of many pieces"
+            must("delta", wanted, low)
+        InvalidRequest.unless_among(_PATTERN_LOSSES, "loss", request.loss)
+        report = now_and_then(progress or str)
+
+        def report_pieces(share: float, pieces: int) -> None:
+            report(f"{100 * share:.0f} % of the frontier over delta is proven, {pieces} pieces.")
+
+        with translated_errors():
+            return delta_frontier(
+                request.question.sizes,
+                tuple(request.budgets),
+                float(request.epsilon),
+                request.losses,
+                high=float(high),
+                seconds=time_limit,
+                progress=report_pieces,
+            )
 
     def checked(self, question: Any, values: Record) -> ModuloRequest:
         from workbench.families.modulo.request import request
@@ -314,11 +331,6 @@ class _Modulo(Family):
 FAMILY = _Modulo()
 
 
-def _levels(value: Any, name: str) -> list[Fraction] | None:
-    """Errors of the level curves: a grid, auto (None) or none."""
-    return {"auto": None, "none": []}[value] if value in ("auto", "none") else grid(value, name)
-
-
 def points(question: Any, values: Values) -> Iterable[Point]:
     """(columns that name a point, its request): every ε and δ under every notion, then the least ε of losses.
 
@@ -332,31 +344,3 @@ def points(question: Any, values: Values) -> Iterable[Point]:
     every = notion_requests(FAMILY, question, values)
     notions = values["notion"]
     return sorted(every, key=lambda p: (p[1].minimise != "loss", notions.index(p[0]["notion"]), p[0].get("epsilon", 0)))
-
-
-FRONTIER = Frontier(
-    "Error of optimal noise against ε and δ: certified points, exact breakpoints, level curves, baselines; least ε.",
-    (
-        *(option for option in FAMILY.options if option.question),
-        *GRIDS,
-        Option("notion", several(convex_or_ratio_notion), "dp", "dp, pdp, pure, renyi, zcdp, gdp, curve, tradeoff."),
-        Option("loss", text, "error-rate", "error-rate, squared, eta-squared, circular-squared or worst-squared."),
-        SHARED,
-        Option(
-            "level", _levels, "auto", "Errors for the level curves δ(ε), a grid; auto chooses four, none draws none."
-        ),
-        SOLVER,
-        replace(TIME_LIMIT, help="Seconds of one solve; then its interval counts."),
-        Option("whole", flag, False, "Trace every exact piece to its end, however long it takes.", kind=bool),
-        CERTIFY,
-    ),
-    later("workbench.families.modulo.frontier", "plan"),
-    (
-        "frontier modulo --n 8 --max-shift 3 --epsilon 0.1:4:40 --delta 0,1e-6,0.01,0.1 --notion pdp,dp",
-        "frontier modulo --n 8 --shifts 1,2 --epsilon 0.1:4:20:log --delta 0:0.3:16 --loss squared --out trade",
-        "frontier modulo --n 20 --max-shift 1 --loss squared --notion zcdp,gdp --rho 0.02:1:6:log --mu 0.2:2:6:log",
-        'frontier modulo --sizes 4x4 --shifts "0,1;1,0" --epsilon 0.5,1,2 --delta 0,0.05 --level 0.3,0.5 --json',
-        "frontier modulo --n 8 --max-shift 1 --loss squared --notion dp --max-loss 1:6:11 --delta 0,0.01",
-    ),
-    points=compared(points),
-)

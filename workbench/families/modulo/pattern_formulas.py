@@ -23,28 +23,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from models.modulo_frontier import delta_frontier
 from models.modulo_level_frontier import Piece as Traced
 from solvers.parametric import Vertex
 from solvers.polynomials import ZERO, Affine, Root
 from solvers.regions import Formula as Solved
 from solvers.regions import meeting, region_around
-from workbench.errors import InvalidRequest, NotProven, must
+from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.numbers import ONE, Real, exp_interval
 from workbench.exact.objects import Progress, Record
 from workbench.families.formula_object import Formula
 from workbench.families.formula_pieces import Part, Piece
-from workbench.families.outcome import translated_errors
 from workbench.families.registry import family_of
 from workbench.families.stated import Interval, Stated
-from workbench.io.result import now_and_then
 from workbench.privacy.repair import Pattern, pattern_of
 
 if TYPE_CHECKING:
     from workbench.families.modulo.request import ModuloRequest
     from workbench.mechanisms.modulo import ModuloNoise
 
-_LOSSES = ("error-rate", "eta-squared", "squared", "circular-squared")
 _NEAR = 1e-7  # a formula and what was traced, of losses and of δ
 _HELD = 1e-9  # relative: a pair that a solver's point keeps
 
@@ -63,27 +59,9 @@ def pattern_formula(
     request: ModuloRequest, deltas: Interval, time_limit: float | None, progress: Progress | None
 ) -> Formula:
     """The pieces for δ in an interval at the request's ε. Raises InvalidRequest, NotProven where nothing is proven."""
-    epsilon = request.epsilon
-    if not isinstance(epsilon, Fraction):
-        must("epsilon", "one number for all differences under pdp", "several")
-    low, high = deltas
-    if low == high:
-        must("delta", "an interval such as 0..0.2 under pdp, where the frontier is of many pieces", low)
-
-    InvalidRequest.unless_among(_LOSSES, "loss", request.loss)
-    told = now_and_then(progress or str)
-    with translated_errors():
-        traced = delta_frontier(
-            request.question.sizes,
-            tuple(request.budgets),
-            float(epsilon),
-            request.losses,
-            high=float(high),
-            seconds=time_limit,
-            progress=lambda share, pieces: told(
-                f"{100 * share:.0f} % of the frontier over delta is proven, {pieces} pieces."
-            ),
-        )
+    traced = request.family.trace_patterns(request, deltas, time_limit, progress)
+    epsilon, low = request.epsilon, deltas[0]
+    assert isinstance(epsilon, Fraction)
     known: list[_Found] = []
     left = []
     for piece in traced:

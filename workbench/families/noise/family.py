@@ -121,9 +121,6 @@ class _NoiseFamily(Family):
     title = "additive noise on all integers or all reals"
     summary = "The best additive noise on all integers (clamped if wanted) or all reals, bounded from both sides."
     no_formula = "its mechanisms have infinitely many masses, and its programs only bound them"
-    frontier = "workbench.families.noise.frontier_options"
-    programs = "workbench.families.noise.programs"
-    recommendation = "workbench.families.noise.recommendation"
     baselines = ("workbench.families.noise.published",)
     examples = (
         "design noise --on integers --sensitivity 1 --epsilon 1 --delta 1e-5",

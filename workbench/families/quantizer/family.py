@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import exact, jsonable, positive
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family, Session
+from workbench.families.frontier_plan import Point
 from workbench.families.option import PROGRESS, SOLVING, Option, count, listed, one_of, parameter, spell, text
 from workbench.io.shown import Facts
 from workbench.mechanisms.quantization import Quantization, read_range, spelled_range
@@ -85,9 +87,6 @@ class _Quantizer(Family):
         Option("epsilon", positive, help="Privacy budget > 0.", required=True, hot=True),
         Option("notion", one_of("dp", "pure"), "dp", "dp or pure: the same, as its budget has no delta."),
     )  # fmt: skip
-    frontier = "workbench.families.quantizer.frontier_options"
-    programs = "workbench.families.quantizer.programs"
-    recommendation = "workbench.families.quantizer.recommendation"
     baselines = ("workbench.families.quantizer.published",)
 
     question = Quantization
@@ -202,3 +201,17 @@ class _Quantizer(Family):
 
 
 FAMILY = _Quantizer()
+
+
+def points(question: Any, values: Values) -> Iterable[Point]:
+    """(columns that name a point, its request): every method with every number of outputs at every ε."""
+    if question is not None and (question.bins is not None or question.c != 1):
+        must("question", "a Quantization of inputs in [-1, 1] with levels", repr(question))
+    common = {name: values[name] for name in ("loss", "starts", "solver")}
+    for method in values["method"]:
+        for m in values["levels"] if question is None else [question.levels]:
+            quantization = question or FAMILY.question(levels=m, density=values["density"])
+            for epsilon in values["epsilon"]:
+                row = {"notion": "pure", "loss": str(values["loss"]), "epsilon": float(epsilon), "delta": 0.0}
+                request = FAMILY.request(quantization, epsilon=epsilon, method=method, **common)
+                yield row | {"levels": m}, request

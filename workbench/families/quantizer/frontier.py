@@ -17,7 +17,7 @@ from workbench.exact.objects import Values
 from workbench.families.frontier_plan import Plan, Plots, Row, baseline_task, design_task
 from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel
 from workbench.families.outcome import translated_errors
-from workbench.families.quantizer.frontier_options import points
+from workbench.families.quantizer.family import points
 from workbench.families.quantizer.limit import mae_limit
 
 if TYPE_CHECKING:

@@ -1,0 +1,36 @@
+"""Options of the trade-offs of finite channels."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from workbench.families.channel.family import FAMILY, FINITE
+from workbench.families.frontier_plan import Frontier, compared, later, several
+from workbench.families.notion_points import OPTIONS as GRIDS
+from workbench.families.notion_points import RUNS as SHARED
+from workbench.families.notion_points import notion_requests
+from workbench.families.option import CERTIFY, SOLVER, Option
+from workbench.families.requirements import convex_or_ratio_notion
+
+FRONTIER = Frontier(
+    "Least loss of any finite channel against ε and δ: certified points beside what is usual.",
+    (
+        *FINITE,
+        *GRIDS,
+        Option(
+            "notion", several(convex_or_ratio_notion), "dp", "dp, pure, pdp, metric, renyi, zcdp, gdp, curve, tradeoff."
+        ),
+        FAMILY.option("loss"),
+        SHARED,
+        SOLVER,
+        CERTIFY,
+    ),
+    later("workbench.families.channel.frontier", "plan"),
+    (
+        "frontier channel --answers 0..20 --max-shift 1 --epsilon 0.1:4:20:log --delta 0,1e-5,0.01",
+        "frontier channel --answers 0..10 --max-shift 1 --max-loss 0.5:3:6 --delta 0,1e-3",
+        "frontier channel --answers 0..6 --max-shift 1 --epsilon 1 --delta 1e-5 --runs 1,2,4,8,16",
+        "frontier channel --answers a,b,c,d --neighbours all --loss error-rate --epsilon 0.5,1,2 --notion pure",
+    ),
+    points=compared(partial(notion_requests, FAMILY)),
+)

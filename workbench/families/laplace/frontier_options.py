@@ -1,0 +1,25 @@
+"""Options of the trade-offs of the dyadic Laplace mechanism."""
+
+from __future__ import annotations
+
+from workbench.families.frontier_plan import EPSILON, Frontier, later
+from workbench.families.laplace.family import points
+from workbench.families.option import Option, one_of
+from workbench.io.parameter_grid import grid
+from workbench.mechanisms.dyadic_laplace.elias import CODES
+
+FRONTIER = Frontier(
+    "Privacy, error and bits of the dyadic quantized Laplace mechanism (ε per unit of |x - x'|).",
+    (
+        EPSILON,
+        Option("bits", grid, "3,4,5,6,8", "Mean bits a scalar, a grid."),
+        Option("code", one_of(*CODES), "gamma", "Signed Elias code of the integers: gamma or delta."),
+        Option("ell", grid, "1.05,1.2,1.5,2,4", "Decoder relaxations of the level curves, a grid."),
+    ),
+    later("workbench.families.laplace.frontier", "plan"),
+    (
+        "frontier laplace --epsilon 0.1:4:20 --bits 3,4,5,6,8",
+        "frontier laplace --epsilon 0.1:4:12:log --bits 4:10:4 --code delta --ell 1.1,2,10",
+    ),
+    points=points,
+)
