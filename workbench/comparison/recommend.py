@@ -46,11 +46,11 @@ from workbench.exact.time_limit import OutOfTime, until
 from workbench.families.baseline import read_baselines
 from workbench.families.budget import refuse
 from workbench.families.channel.family import FAMILY, FINITE
-from workbench.families.channel.losses import loss_table
 from workbench.families.channel.problem import ONE_WAY
 from workbench.families.channel.query_channels import float_laws
 from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.design import Design
+from workbench.families.loss_tables import loss_table
 from workbench.families.option import NOTION_PARAMETERS, Option, one_of, read, seconds, spell, text
 from workbench.families.published import published
 from workbench.families.recommendation import (

@@ -22,9 +22,9 @@ from workbench.errors import NotProven
 from workbench.exact.objects import Record, Values, Words
 from workbench.exact.time_limit import OutOfTime
 from workbench.families.base import Family
-from workbench.families.channel.losses import LossTable, OwnLoss, loss_table, picklable
 from workbench.families.design import Design
 from workbench.families.frontier_plan import NotApplicable
+from workbench.families.loss_tables import LossTable, OwnLoss, loss_table, picklable
 from workbench.families.published import Published
 from workbench.families.registry import families
 from workbench.io.files import spelled

@@ -13,7 +13,7 @@ import pytest
 
 import workbench as wb
 from workbench.exact.plain import plain_list, plain_numbers
-from workbench.families.channel.losses import loss_table, read_loss
+from workbench.families.loss_tables import loss_table, read_loss
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
 

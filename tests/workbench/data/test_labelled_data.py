@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from workbench.families.channel.losses import loss_table, read_loss
+from workbench.families.loss_tables import loss_table, read_loss
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
 from workbench.privacy.loading import read

@@ -27,9 +27,9 @@ from workbench.exact.distribution import over_common
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, RationalPair, ball, ball_ends, exp_bounds, nearest_float
 from workbench.exact.time_limit import go_on
-from workbench.families.channel.losses import Integers
 from workbench.families.frontier_plan import NotApplicable
 from workbench.families.integer_laws import SOURCES, FittedLaw, Number, best_law, clamped_rows
+from workbench.families.loss_tables import Integers
 from workbench.families.published import Published, Reference
 from workbench.mechanisms.answer_grid import MOST_PLACES, AnswerGrid, answer_grid
 from workbench.mechanisms.channel import Channel

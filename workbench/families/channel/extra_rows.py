@@ -15,7 +15,7 @@ from models.statement import program_of
 from solvers.arrays import Flags, Vector
 from solvers.program import Program
 from solvers.rational_refinement import scaled
-from workbench.families.channel.losses import Integers
+from workbench.families.loss_tables import Integers
 from workbench.families.outcome import translated_errors
 
 

@@ -135,7 +135,7 @@ class _Channels(Family):
             "prior", anything, "uniform", "uniform, worst, weights 1,2,1, or a CSV of them.", question=True,
         ),
         Option(
-            "loss", later("workbench.families.channel.losses", "read_loss"), "squared",
+            "loss", later("workbench.families.loss_tables", "read_loss"), "squared",
             "squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: or a function of an "
             "output and an answer); "
             "of places euclidean, manhattan, squared or error-rate.",
@@ -221,8 +221,8 @@ class _Channels(Family):
 
     def checked(self, question: Any, values: Record) -> ChannelRequest:
         from workbench.families.budget import completed
-        from workbench.families.channel.losses import loss_table
         from workbench.families.channel.request import LARGEST, ChannelRequest
+        from workbench.families.loss_tables import loss_table
         from workbench.families.user_constraints import checked_constraints
 
         *names, last = values["constraints"] or (None,)

@@ -27,12 +27,12 @@ from solvers.arrays import Vector
 from solvers.search import Deadline
 from solvers.solution import Termination
 from workbench.errors import NotProven
-from workbench.families.channel.losses import loss_table
 from workbench.families.channel.output_cells import lower, posterior_points
 from workbench.families.channel.problem import CONSTANT, LARGE, ChannelProblem
 from workbench.families.channel.request import LEAST, ChannelRequest, ChannelTooLarge
 from workbench.families.design import Design
 from workbench.families.loss_scale import LossScale
+from workbench.families.loss_tables import loss_table
 from workbench.families.pipeline import ProblemSession
 from workbench.families.problem import Answer, Problem, Programs
 

@@ -25,11 +25,11 @@ from models.tangents import allowance, term_tangents
 from solvers.arrays import Vector
 from solvers.rational_refinement import scaled
 from solvers.search import Deadline
-from workbench.families.channel.losses import LossTable
 from workbench.families.channel.lower_bound import BITS, rows_of, shares_of
 from workbench.families.channel.repair import Prior
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.convex_notion import ClaimedBounds
+from workbench.families.loss_tables import LossTable
 
 _GAP, _BARRIER = 1e-5, 1e-9  # relative to the loss, and to costs
 _LEAST = 1e-300  # mass

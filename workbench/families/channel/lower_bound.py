@@ -27,8 +27,8 @@ from solvers.arrays import Vector
 from solvers.rational_refinement import scaled
 from workbench.exact.numbers import ZERO, exp_bounds
 from workbench.families.channel.extra_rows import ExtraRows
-from workbench.families.channel.losses import Integers, LossTable
 from workbench.families.channel.repair import Edges, Prior
+from workbench.families.loss_tables import Integers, LossTable
 
 BITS = 96  # of a multiplier
 _EXP = 112  # of E

@@ -35,7 +35,7 @@ from models.losses import Loss
 from solvers.arrays import Flags, Vector
 from solvers.search import bisect_each
 from workbench.exact.numbers import Rationals, exact
-from workbench.families.channel.losses import Integers, LossTable
+from workbench.families.loss_tables import Integers, LossTable
 
 LINEAR = ("absolute", "pinball", "error-rate")  # between answers, or nowhere better than at them
 CONVEX = ("squared", "huber", *LINEAR)

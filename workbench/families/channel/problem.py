@@ -35,7 +35,6 @@ from workbench.families.channel import blocks
 from workbench.families.channel.certify import exact_certificate
 from workbench.families.channel.infeasible import refuse
 from workbench.families.channel.interior_bound import by_interior, solved_by_interior
-from workbench.families.channel.losses import Integers
 from workbench.families.channel.lower_bound import least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.oracle_check import verdict
 from workbench.families.channel.repair import channel_loss, cheapest, loss_of, repaired, to_integers, within_budget
@@ -43,6 +42,7 @@ from workbench.families.channel.request import ChannelRequest
 from workbench.families.convex_notion import PATIENCE, pure_within, solve_by_tangents
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.loss_scale import LossScale
+from workbench.families.loss_tables import Integers
 from workbench.families.outcome import translated_errors
 from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.mechanisms.channel import Channel

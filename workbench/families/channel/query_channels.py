@@ -19,9 +19,9 @@ from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import nearest_float
 from workbench.families.channel.family import FAMILY
-from workbench.families.channel.losses import loss_table
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.integer_laws import Number, clamped_rows
+from workbench.families.loss_tables import loss_table
 from workbench.families.problem import stated_certificate
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel

@@ -52,7 +52,6 @@ from solvers.solution import Solution
 from workbench.errors import InvalidRequest, NotProven, must
 from workbench.exact.numbers import ONE, ZERO, Rationals
 from workbench.families.base import Session, Values
-from workbench.families.channel.losses import loss_table
 from workbench.families.channel.range_channels import NARROW, GivenMechanism, cost_of, near
 from workbench.families.channel.range_least import least
 from workbench.families.channel.range_points import BetweenPoints, Points, by_points, coarse, fits, in_blocks, parts_of
@@ -60,6 +59,7 @@ from workbench.families.channel.range_rays import GivenRows, Rays, by_rays, coun
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.loss_scale import LossScale
+from workbench.families.loss_tables import loss_table
 from workbench.families.pipeline import design
 from workbench.families.problem import PRIVATE_WITHOUT_DELTA
 from workbench.families.requirements import is_hockey_stick

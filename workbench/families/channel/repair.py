@@ -23,7 +23,7 @@ from solvers.arrays import Flags, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Pair
 from workbench.exact.time_limit import go_on
-from workbench.families.channel.losses import Integers, LossTable
+from workbench.families.loss_tables import Integers, LossTable
 from workbench.mechanisms.channel import Channel
 from workbench.privacy.repair import threshold
 

@@ -22,10 +22,10 @@ from workbench.exact.objects import Pair, Progress, Record, Words
 from workbench.families.budget import BudgetRequest
 from workbench.families.channel.block_work import FEW, NAME, BlocksSize, less, too_large
 from workbench.families.channel.extra_rows import ExtraRows, extra_program
-from workbench.families.channel.losses import LossTable, OwnLoss, picklable
 from workbench.families.channel.output_cells import CONVEX, LINEAR, LOWER
 from workbench.families.channel.repair import Edges, cheapest, loss_of
 from workbench.families.channel.scaled import ScaledLosses
+from workbench.families.loss_tables import LossTable, OwnLoss, picklable
 from workbench.families.option import within
 from workbench.families.problem import ProgramTooLarge
 from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from workbench.exact.numbers import ZERO
-from workbench.families.channel.losses import LossTable
 from workbench.families.loss_scale import LossScale
+from workbench.families.loss_tables import LossTable
 from workbench.mechanisms.finite_query import FiniteQuery
 
 

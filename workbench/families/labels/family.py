@@ -94,7 +94,7 @@ def _neighbours(value: Any, name: str) -> Any:
 def _loss(value: Any, name: str) -> Any:
     """The canonical name of a loss, a Loss, a matrix as a tuple of rows, or a function (output, label) -> number."""
     from models.losses import Loss
-    from workbench.families.channel.losses import read_loss
+    from workbench.families.loss_tables import read_loss
 
     return value if isinstance(value, Loss) else read_loss(value, name)
 

@@ -30,11 +30,11 @@ from solvers.solution import Solution
 from workbench.errors import InvalidRequest, NotCertified, must
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ZERO, RationalPair, Real, nearest_float, positive, round_down
-from workbench.families.channel.losses import Integers
 from workbench.families.channel.problem import ChannelProblem
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.labels.request import MASSES, ROWS, LabelRequest, check_size
 from workbench.families.loss_scale import LossScale
+from workbench.families.loss_tables import Integers
 from workbench.families.outcome import translated_errors
 from workbench.families.pipeline import design
 from workbench.families.problem import Answer, Problem, Programs, Repaired, stated_certificate

@@ -13,8 +13,8 @@ from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ZERO
 from workbench.exact.objects import Pair, Progress, Words
 from workbench.families.budget import BudgetRequest
-from workbench.families.channel.losses import LossTable, loss_table, signed_table
 from workbench.families.channel.request import ChannelRequest
+from workbench.families.loss_tables import LossTable, loss_table, signed_table
 from workbench.families.outcome import translated_errors
 from workbench.families.stated import Stated, simplest
 from workbench.io.files import spelled

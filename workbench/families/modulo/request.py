@@ -284,7 +284,7 @@ def own_losses(given: Any, question: ModuloNoise) -> Any:
     if isinstance(given, str):
         return given
     if callable(given):
-        from workbench.families.channel.losses import called
+        from workbench.families.loss_tables import called
 
         own, points = given, map(question.point, range(question.order))
         given = tuple(called(own, "the noise value", point[0] if question.scalar else point) for point in points)

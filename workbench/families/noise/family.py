@@ -76,7 +76,7 @@ def _loss(value: Any, name: str) -> Any:
 
 def _of_differences(loss: Any, question: Any) -> AnswerLoss:
     """What a function of published minus true answer costs between clamped integers. Raises InvalidRequest."""
-    from workbench.families.channel.losses import called
+    from workbench.families.loss_tables import called
     from workbench.families.noise.request import AnswerLoss
     from workbench.mechanisms.integer_noise import IntegerNoise
 

@@ -10,9 +10,9 @@ import pytest
 import workbench as wb
 from models.channel import ChannelModel, consecutive
 from models.oracles.finite_channel import post_processed
-from workbench.families.channel.losses import loss_table
 from workbench.families.channel.lower_bound import least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.repair import Edges, loss_of, repaired, to_integers, within_budget
+from workbench.families.loss_tables import loss_table
 from workbench.mechanisms.channel import Channel
 
 LINE = wb.FiniteQuery("0..5", max_shift=1)

@@ -1,4 +1,4 @@
-"""What every output costs every input, exactly: a named loss, a matrix, or a function of one's own."""
+"""The loss of every output at every input, exactly: of a named loss, a matrix or a user-defined function."""
 
 from __future__ import annotations
 
