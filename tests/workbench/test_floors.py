@@ -1,125 +1,111 @@
-"""The floors of the house, read from the imports: nothing imports upwards, nothing in a circle, nothing lies loose.
+"""The layers of the project, read from its source: no arrow between modules goes up, and none in a circle.
 
-An import inside a function counts as well, and one for type checkers only.
+`import_arrows` says what an arrow is: imports anywhere, under TYPE_CHECKING too, and names of modules in strings.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
+from import_arrows import FACE, Arrows, Packages, arrows_between, find_cycle, layer_of, parse, upward_arrows
 
 ROOT = Path(__file__).parents[2]
-# lowest first; a module may import from its own floor and those before it
-FLOORS = (
-    "solvers",
-    "models",
+# The only place that says under which names the top-level folders are imported.
+SOLVERS = "solvers"
+MODELS = "models"
+PACKAGES: Packages = {SOLVERS: ROOT / "solvers", MODELS: ROOT / "models", FACE: ROOT / "workbench"}
+
+# Files of workbench/families that know no family by its folder.
+PIPELINE = (
+    "base",
+    "baseline",
+    "budget",
+    "convex_notion",
+    "design",
+    "design_program",
+    "frontier_plan",
+    "frontier_plots",
+    "infeasible",
+    "integer_laws",
+    "loss_scale",
+    "loss_tables",
+    "many_runs",
+    "notion_points",
+    "option",
+    "oracle",
+    "outcome",
+    "pipeline",
+    "problem",
+    "programs",
+    "published",
+    "recommendation",
+    "registry",
+    "requirements",
+    "stated",
+    "user_constraints",
+    "verification",
+    "api",
+)
+FORMULAS = (
+    "formula",
+    "formula_certificate",
+    "formula_object",
+    "formula_pieces",
+    "formula_plot",
+    "formula_series",
+    "formula_text",
+    "modulo.pattern_formulas",
+    "shadow_prices",
+)
+# Lowest first; a module may have arrows into its own layer and those before it. The longest name counts.
+LAYERS = (
+    SOLVERS,
+    MODELS,
     "workbench.errors",
     ("workbench.exact", "workbench.data"),
     "workbench.io",
+    "workbench.privacy.notions",
     "workbench.mechanisms",
     "workbench.privacy",
+    tuple(f"workbench.families.{name}" for name in PIPELINE),
     "workbench.families",
+    tuple(f"workbench.families.{name}" for name in FORMULAS),
     ("workbench.sweeps", "workbench.frontiers", "workbench.comparison", "workbench.explorer"),
     "workbench.papers",
     "workbench.cli",
 )
-FACE = {"__init__.py", "__main__.py", "errors.py"}
-# without models and solvers
+FACE_FILES = {"__init__.py", "__main__.py", "errors.py"}
+# These import neither models nor solvers.
 LIGHT = ("workbench.exact", "workbench.data", "workbench.io", "workbench.mechanisms", "workbench.privacy")
 
-
-def _modules() -> dict[str, Path]:
-    found = {}
-    for package in ("solvers", "models", "workbench"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            parts = path.relative_to(ROOT).with_suffix("").parts
-            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+ARROWS = Arrows(PACKAGES)
+MODULES = ARROWS.modules
 
 
-MODULES = _modules()
+def test_every_module_has_a_layer() -> None:
+    without = {module for module in MODULES if layer_of(module, LAYERS) is None}
+    assert without == {FACE, f"{FACE}.__main__"}
+    named = {name for layer in LAYERS for name in ((layer,) if isinstance(layer, str) else layer)}
+    assert named <= {*MODULES}
 
 
-@cache  # four tests read every module
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
+def test_no_arrow_goes_up() -> None:
+    assert not upward_arrows(ARROWS, LAYERS)
 
 
-def _imports(tree: ast.AST, package: str) -> Iterator[str]:
-    """The names that a tree of a package imports."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level <= 1, "an import names its own folder or the whole module"
-            module = ".".join(filter(None, [package if node.level else "", node.module]))
-            yield from (f"{module}.{alias.name}" for alias in node.names)
-        else:
-            yield from _imports(node, package)
+def test_there_is_no_cycle() -> None:
+    assert not find_cycle(ARROWS)
 
 
-@cache
-def _imported(module: str) -> set[str]:
-    """Our modules that a module imports."""
-    found = set()
-    package = module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
-    for name in _imports(_tree(MODULES[module]), package):
-        while name and name not in MODULES:
-            name = name.rpartition(".")[0]
-        if name and name != module:
-            found.add(name)
-    return found
-
-
-def _floor(module: str) -> int | None:
-    for k, floor in enumerate(FLOORS):
-        for name in (floor,) if isinstance(floor, str) else floor:
-            if module == name or module.startswith(f"{name}."):
-                return k
-    return None  # the face, which loads names when they are used
-
-
-def test_every_module_has_a_floor() -> None:
-    loose = [module for module in MODULES if _floor(module) is None]
-    assert set(loose) <= {"workbench", "workbench.__main__"}
-
-
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_no_import_runs_upwards(module: str) -> None:
-    here = _floor(module)
-    if here is None:
-        return
-    for name in _imported(module):
-        there = _floor(name)
-        assert there is None or there <= here, f"{module} imports {name}, which stands above it"
-
-
-@pytest.mark.parametrize("module", [m for m in sorted(MODULES) if m.startswith(LIGHT)])
-def test_a_mechanism_needs_neither_models_nor_solvers(module: str) -> None:
-    assert not [name for name in _imported(module) if name.startswith(("models", "solvers"))]
-
-
-def test_no_circles() -> None:
-    graph = {module: _imported(module) for module in MODULES}
-    done: set[str] = set()
-
-    def visit(module: str, path: tuple[str, ...]) -> None:
-        assert module not in path, " -> ".join((*path[path.index(module) :], module))
-        if module not in done:
-            for name in sorted(graph[module]):
-                visit(name, (*path, module))
-            done.add(module)
-
-    for module in sorted(graph):
-        visit(module, ())
+def test_mechanisms_and_privacy_need_neither_models_nor_solvers() -> None:
+    assert not arrows_between(ARROWS, LIGHT, (MODELS, SOLVERS))
 
 
 def test_only_the_face_and_the_errors_lie_in_workbench() -> None:
-    assert {path.name for path in (ROOT / "workbench").glob("*.py")} <= FACE
+    assert {path.name for path in (ROOT / "workbench").glob("*.py")} <= FACE_FILES
 
 
 # what names must not be: they say nothing to a reader from the field ("columns" of a table, "masses" of a law and the
@@ -181,7 +167,7 @@ def test_modules_say_what_they_hold(module: str) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_names_say_what_things_are(path: Path) -> None:
-    names = {*_bound(_tree(path))}
+    names = {*_bound(parse(path))}
     assert not names & RIDDLES, sorted(names & RIDDLES)
 
 
@@ -198,7 +184,7 @@ def test_no_function_takes_more_than_eight_parameters() -> None:
     many = {
         f"{path.relative_to(ROOT).as_posix()}: {node.name}"
         for path in SOURCES
-        for node in ast.walk(_tree(path))
+        for node in ast.walk(parse(path))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and len([*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]) > 8
     }
@@ -226,7 +212,7 @@ def test_only_notions_ask_for_the_name_of_a_notion() -> None:
     asking = set()
     for module, path in MODULES.items():
         if not module.startswith("workbench.privacy.notions"):
-            for node in ast.walk(_tree(path)):
+            for node in ast.walk(parse(path)):
                 if isinstance(node, ast.Compare) and "notion" in ast.unparse(node.left):
                     texts = {text.value for text in ast.walk(node) if isinstance(text, ast.Constant)}
                     if texts & NOTION_NAMES:
