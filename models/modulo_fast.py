@@ -39,7 +39,8 @@ from models.modulo_level_noise import LevelNoise, simplest, weights
 from models.modulo_patterns import BREAK, Noise, Relaxation, milp, relaxation
 from models.modulo_search import LIMITS, Outcome, PatternSearch, fine
 from solvers.arrays import Flags, Vector
-from solvers.backend import Backend, Options
+from solvers.backend import Options
+from solvers.contract import Backend
 from solvers.program import Program
 from solvers.search import Deadline
 from solvers.solution import PointStatus, Solution, Start, Termination, relative_gap

@@ -48,7 +48,8 @@ from models.modulo_levels import LevelSearch
 from models.modulo_patterns import Noise, Relaxation, relaxation
 from models.modulo_search import Outcome, PatternSearch, fine
 from solvers.arrays import Flags, Vector
-from solvers.backend import Backend, Options, backend
+from solvers.backend import Options, backend
+from solvers.contract import Backend
 from solvers.search import Deadline
 from solvers.session import Session
 from solvers.solution import Start, Termination

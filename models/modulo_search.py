@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 
 from models.modulo_patterns import BREAK, Noise, Relaxation
 from solvers.arrays import Flags, Pair, Positions, Vector
-from solvers.backend import Backend, Options
+from solvers.backend import Options
+from solvers.contract import Backend
 from solvers.search import Deadline, OpenNodes
 from solvers.session import Session
 from solvers.solution import Solution, Start, Termination

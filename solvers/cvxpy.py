@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from .arrays import Flags, Vector
-from .backend import Backend, Options, importable
+from .contract import Backend, importable
 from .errors import UnsupportedOption
 from .program import Data, Program
-from .session import Raw, Session
+from .session import Options, Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
 

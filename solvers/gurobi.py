@@ -18,11 +18,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from .arrays import Positions, Vector
-from .backend import Backend, Licence, Options
+from .contract import Backend, Licence
 from .data import Change, Data
 from .errors import BackendUnavailable, LicenceExceeded, SolverError
 from .program import Program
-from .session import Raw, Session
+from .session import Options, Raw, Session
 from .solution import PointStatus, Rest, Start
 
 RESTRICTED = 2000  # columns, and rows, of the licence inside the gurobipy wheel

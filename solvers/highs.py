@@ -24,12 +24,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .backend import Backend, Options
+from .contract import Backend
 from .data import Change, Data
 from .errors import SolverError
 from .interrupt import Interruption
 from .program import Program
-from .session import Raw, Session
+from .session import Options, Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
 _FEASIBLE = 2  # HiGHS: kSolutionStatusFeasible

@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import Positions, Vector
-from .backend import Backend, Options
+from .contract import Backend
 from .data import Change, Data
 from .interrupt import Interruption
 from .program import Program
-from .session import Raw, Session
+from .session import Options, Raw, Session
 from .solution import PointStatus, Rest, Start, Termination
 
 _FEASIBLE = 2  # SOLUTION_STATUS_FEASIBLE

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from .backend import Backend, Options
+from .contract import Backend
 from .interrupt import Interruption
 from .mps import mps_text
 from .program import Data, Program
-from .session import Raw, Session
+from .session import Options, Raw, Session
 from .solution import PointStatus, Start, Termination
 
 

@@ -114,13 +114,13 @@ _PROVIDED = {
     "plugin bases": {
         "families": "workbench.families.base:Family",
         "notions": "workbench.privacy.notions.notion:Notion",
-        "backends": "solvers.backend:Backend",
+        "backends": "solvers.contract:Backend",
         "baselines": "workbench.families.baseline:Baseline",
     },
     "plugin names": {
         "families": "workbench.families.registry:OURS",
         "notions": "workbench.privacy.notions:OURS",
-        "backends": "solvers.backend:REGISTRY",
+        "backends": "solvers.backend:CLASSES",
         "mechanisms": "workbench.privacy.certificate_file:OURS",
     },
 }

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from solvers import backend as contract
-from solvers.backend import Capabilities, Licence, Options, backend, listing, names, solve
+from solvers import contract
+from solvers.backend import CLASSES, Options, backend, listing, names, solve
 from solvers.canonical import compile
+from solvers.contract import Capabilities, Licence
 from solvers.errors import BackendUnavailable, LicenceExceeded, SolverError, UnsupportedOption
 from solvers.program import Block, Data, Program
 
@@ -29,7 +30,7 @@ def test_names_are_labels():
     assert {"cvxpy:clarabel", "cvxpy:scs"} <= set(names())
     for name in names():
         assert backend(name).label == name
-    assert set(contract.REGISTRY) == {name.partition(":")[0] for name in names()}
+    assert set(contract.TABLES) == set(CLASSES) == {name.partition(":")[0] for name in names()}
 
 
 @pytest.mark.parametrize(

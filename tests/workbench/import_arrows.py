@@ -5,6 +5,7 @@ A module has an arrow to each module of ours that it
     imports                     anywhere: at its head, in a function, under TYPE_CHECKING
     uses through the face       `from workbench import design`, `workbench.design`, `wb.design`: where `_HOMES` says
     names in a string           "workbench.io.files", "workbench.io.files:read_text", "workbench.io.files.read_text"
+    names in a TOML file        of its folder, whose name it says: the strings in it, as above
     names in an f-string        that is given to import_module: every module of the folder it begins with
 
 A string that names a package around the module is no arrow: Python imports those packages first anyway, and they name
@@ -17,9 +18,10 @@ from __future__ import annotations
 import ast
 import os
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 
 Packages = Mapping[str, Path]  # import name -> folder
@@ -30,7 +32,6 @@ _LOADERS = {"import_module", "find_spec", "__import__"}
 _PLACE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+(:[A-Za-z_]\w*)?")
 
 
-@cache
 def parse(path: Path) -> ast.Module:
     """Return the syntax tree of a file."""
     return ast.parse(path.read_text("utf-8"))
@@ -58,6 +59,18 @@ def find_modules(packages: Packages) -> dict[str, Path]:
                     parts = (package, *path.relative_to(folder).with_suffix("").parts)
                     modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return dict(sorted(modules.items()))
+
+
+def strings_in(value: object) -> Iterator[str]:
+    """Yield the strings in the values of a parsed TOML file."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from strings_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from strings_in(inner)
 
 
 def _head_of(text: ast.expr) -> str:
@@ -118,6 +131,10 @@ class Arrows:
                 yield from self._module_of(f"{FACE}.{node.attr}")
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield from self._named(node.value, module)
+                if node.value.endswith(".toml") and path.with_name(node.value).is_file():
+                    table = tomllib.loads(path.with_name(node.value).read_text("utf-8"))
+                    for text in strings_in(table):
+                        yield from self._named(text, module)
             elif isinstance(node, ast.Call):
                 yield from self._loaded(node, module)
 

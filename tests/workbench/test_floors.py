@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,11 @@ LIGHT = ("workbench.exact", "workbench.data", "workbench.io", "workbench.mechani
 
 ARROWS = Arrows(PACKAGES)
 MODULES = ARROWS.modules
+
+
+@cache  # Three tests read every file.
+def _tree(path: Path) -> ast.Module:
+    return parse(path)
 
 
 def test_every_module_has_a_layer() -> None:
@@ -167,7 +173,7 @@ def test_modules_say_what_they_hold(module: str) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_names_say_what_things_are(path: Path) -> None:
-    names = {*_bound(parse(path))}
+    names = {*_bound(_tree(path))}
     assert not names & RIDDLES, sorted(names & RIDDLES)
 
 
@@ -184,7 +190,7 @@ def test_no_function_takes_more_than_eight_parameters() -> None:
     many = {
         f"{path.relative_to(ROOT).as_posix()}: {node.name}"
         for path in SOURCES
-        for node in ast.walk(parse(path))
+        for node in ast.walk(_tree(path))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and len([*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]) > 8
     }
@@ -212,7 +218,7 @@ def test_only_notions_ask_for_the_name_of_a_notion() -> None:
     asking = set()
     for module, path in MODULES.items():
         if not module.startswith("workbench.privacy.notions"):
-            for node in ast.walk(parse(path)):
+            for node in ast.walk(_tree(path)):
                 if isinstance(node, ast.Compare) and "notion" in ast.unparse(node.left):
                     texts = {text.value for text in ast.walk(node) if isinstance(text, ast.Constant)}
                     if texts & NOTION_NAMES:

@@ -123,6 +123,14 @@ def test_a_name_without_a_dot_is_an_arrow_where_it_is_imported(packages: Package
     assert upward_arrows(Arrows(packages), _layers(packages)) == expected
 
 
+def test_a_name_in_a_table_is_an_arrow_of_the_module_that_reads_it(packages: Packages, tmp_path: Path) -> None:
+    solvers, models, _ = packages
+    (tmp_path / "solvers" / "table.toml").write_text(f'[first]\nclasses = ["{models}.program:Thing"]\n')
+    assert not upward_arrows(Arrows(packages), _layers(packages))
+    _plant(tmp_path, "solvers/lowest.py", 'TABLE = "table.toml"\n')
+    assert upward_arrows(Arrows(packages), _layers(packages)) == [f"{solvers}.lowest -> {models}.program"]
+
+
 def test_a_link_that_no_package_names_is_refused(tmp_path: Path) -> None:
     packages = _write_tree(tmp_path, LINKED)
     without_models = {name: folder for name, folder in packages.items() if folder.name != "models"}

@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from solvers.backend import Backend, backend, names
+from solvers.backend import backend, names
+from solvers.contract import Backend
 from solvers.program import Program
 from solvers.search import Deadline
 from solvers.solution import relative_gap

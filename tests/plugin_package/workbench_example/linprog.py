@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse
 from scipy.optimize import linprog
 
-from solvers.backend import Backend, Capabilities
+from solvers.contract import Backend, Capabilities
 from solvers.session import Raw, Session
 from solvers.solution import PointStatus, Termination
 

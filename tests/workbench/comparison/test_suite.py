@@ -15,7 +15,8 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from solvers.backend import Backend, Options, solve
+from solvers.backend import Options, solve
+from solvers.contract import Backend
 from solvers.program import Program
 from workbench.cli import main
 from workbench.comparison.compare import compare_programs

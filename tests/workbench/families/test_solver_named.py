@@ -9,7 +9,8 @@ from fractions import Fraction
 import pytest
 
 import workbench as wb
-from solvers.backend import Backend, Options, Session, backend, names
+from solvers.backend import Options, Session, backend, names
+from solvers.contract import Backend
 from solvers.search import Deadline
 from solvers.solution import Termination
 from workbench.comparison.library import export
