@@ -1,0 +1,64 @@
+"""What lower layers use of higher ones is found whichever module is imported first, and loaded only when it is used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import workbench
+from workbench.io.providers import load_provided, places_of, register_places
+
+CERTIFICATES = Path(__file__).parents[2] / "golden" / "certificates"
+PLACES = [(kind, name) for kind, places in workbench._PROVIDED.items() for name in places]
+PRICES = """
+import sys
+import workbench as wb
+
+design = wb.design(wb.FiniteQuery("0..2", max_shift=1), loss="absolute", epsilon=1)
+assert "workbench.families.formula" not in sys.modules
+assert design.shadow_prices.epsilon is not None
+assert design.unique is not None
+assert "workbench.families.formula" in sys.modules
+"""
+CHECK = """
+import sys
+import workbench as wb
+
+assert type(wb.check(sys.argv[1])).__name__ == "Formula"
+assert type(wb.check(sys.argv[2])).__name__ == "Certificate"
+"""
+CERTIFICATE_ALONE = """
+import sys
+import workbench as wb
+
+wb.check(sys.argv[2])
+assert not [name for name in sys.modules if name.partition(".")[0] in ("models", "solvers")]
+assert not [name for name in sys.modules if name.startswith("workbench.families")]
+"""
+
+
+@pytest.mark.parametrize(("kind", "name"), PLACES)
+def test_every_place_holds_something(kind: str, name: str) -> None:
+    assert load_provided(kind, name) is not None
+
+
+@pytest.mark.parametrize("code", [PRICES, CHECK, CERTIFICATE_ALONE])
+def test_a_fresh_process_finds_what_it_uses(code: str) -> None:
+    files = [str(CERTIFICATES / name) for name in ("formula-channel.json", "channel-dp.json")]
+    run = subprocess.run([sys.executable, "-c", code, *files], capture_output=True, text=True, timeout=300)
+    assert run.returncode == 0, run.stderr
+
+
+def test_a_kind_without_places_has_none() -> None:
+    assert not places_of("no such kind")
+    with pytest.raises(KeyError):
+        load_provided("no such kind", "thing")
+
+
+def test_a_module_is_provided_where_no_attribute_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workbench.io.providers._places", {})
+    register_places("tools", {"json": "json", "dumps": "json:dumps"})
+    assert load_provided("tools", "json").dumps is load_provided("tools", "dumps")
