@@ -104,6 +104,13 @@ _PROVIDED = {
         "quantizer": "workbench.families.quantizer.recommendation",
         "labels": "workbench.families.labels.recommendation",
     },
+    "published mechanisms": {
+        "modulo": "workbench.families.modulo.published:PUBLISHED",
+        "noise": "workbench.families.noise.published:PUBLISHED",
+        "channel": "workbench.families.channel.published:PUBLISHED",
+        "quantizer": "workbench.families.quantizer.published:PUBLISHED",
+        "labels": "workbench.families.labels.published:PUBLISHED",
+    },
     # parts of a certificate file and of a design that formulas provide
     "proof readers": {"dp-workbench formula": "workbench.families.formula_certificate:from_dict"},
     "design": {
@@ -115,7 +122,7 @@ _PROVIDED = {
         "families": "workbench.families.base:Family",
         "notions": "workbench.privacy.notions.notion:Notion",
         "backends": "solvers.contract:Backend",
-        "baselines": "workbench.families.baseline:Baseline",
+        "baselines": "workbench.families.published:Baseline",
     },
     "plugin names": {
         "families": "workbench.families.registry:OURS",

@@ -2,6 +2,7 @@
 
     WorkbenchError              base of them all; the CLI prints its one line and exits 2 (`exit_code`)
     ├── InvalidRequest          a value in the request is wrong; the message names it and what it got
+    │   └── NotApplicable       a published mechanism cannot serve a request; the message says why
     ├── Infeasible              no mechanism meets the request; says the smallest conflicting part when it is known
     ├── SolverUnavailable       the solver is unknown, not installed or cannot solve this kind of program
     │   └── LicenceLimit        the solver's licence does not cover this request
@@ -15,7 +16,7 @@ Messages have one form: "epsilon must be a finite number > 0. Got -1."
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -25,6 +26,7 @@ __all__ = [
     "Infeasible",
     "InvalidRequest",
     "LicenceLimit",
+    "NotApplicable",
     "NotCertified",
     "NotInstalled",
     "NotProven",
@@ -70,6 +72,14 @@ class InvalidRequest(WorkbenchError, ValueError):
 
 
 must = InvalidRequest.must  # what callers say: must("epsilon", "a finite number > 0", -1)
+
+
+class NotApplicable(InvalidRequest):
+    """A published mechanism cannot serve a request; `columns` are those of its row in a frontier."""
+
+    def __init__(self, message: str, status: str = "not applicable", more: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.columns: dict[str, Any] = {**(more or {}), "status": status, "failure": message}
 
 
 class Infeasible(WorkbenchError):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context
@@ -32,15 +32,21 @@ from workbench.errors import NotProven, WorkbenchError
 from workbench.exact.numbers import ZERO
 from workbench.exact.objects import Values
 from workbench.families.base import Family
-from workbench.families.baseline import joined, own_baselines
+from workbench.families.baseline import make_baselines
 from workbench.families.channel.family import FAMILY as CHANNEL
 from workbench.families.channel.range import by_bins
 from workbench.families.noise.family import FAMILY as NOISE
 from workbench.families.outcome import translated_errors
-from workbench.families.published import Published, Reference, costs, published
+from workbench.families.published import (
+    Published,
+    Reference,
+    compute_costs,
+    index_by_name,
+    list_entries,
+    published_for,
+)
 from workbench.families.quantizer.family import FAMILY as QUANTIZER
 from workbench.families.quantizer.limit import mae_limit
-from workbench.families.quantizer.published import UNBIASED
 from workbench.families.recommendation import Query, published_value
 from workbench.io.result import Row
 from workbench.mechanisms.finite_query import FiniteQuery
@@ -60,19 +66,35 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Setting:
-    """losses; deltas: whether δ > 0 is compared; request: (ε, δ, loss) -> what entries cost; optimum: of that, the
-    proven [lower, upper], upper as far as a design shows it; entries: by name."""
+    """A question whose published mechanisms are compared with the proven optimum.
+
+    Attributes:
+        losses: Names of the losses.
+        family: Family whose published mechanisms are compared.
+        request: Function of (ε, δ, loss) that returns the request, or the query, that they serve.
+        optimum: Function of that request that returns the proven [lower, upper]; upper is what a design attains.
+        has_deltas: Whether δ > 0 is compared.
+        is_unbiased: Whether unbiased mechanisms alone are compared.
+    """
 
     losses: tuple[str, ...]
+    family: Family
     request: Callable[[Fraction, Fraction, str], Any]
     optimum: Callable[[Any], Interval]
-    entries: Mapping[str, Published]
-    deltas: bool = True
+    has_deltas: bool = True
+    is_unbiased: bool = False
+
+    def list_entries(self, request: Any) -> list[Published]:
+        """List the published mechanisms of the setting that serve a request."""
+        entries = published_for(request, self.family)
+        return [entry for entry in entries if entry.is_unbiased or not self.is_unbiased]
 
     def rows(self, epsilon: Fraction, delta: Fraction, loss: str) -> list[Row]:
-        """Every entry that applies at one budget, with its distance from the optimum where that is known."""
+        """Make a row of each entry that applies at one budget, with its distance from the optimum if that is known."""
         request = self.request(epsilon, delta, loss)
-        known_costs = costs(self.entries, request)
+        entries = self.list_entries(request)
+        known_costs = compute_costs(entries, request)
+        sources = {entry.name: entry.source for entry in entries}
         lower, upper = self.optimum(request)
         upper = min([upper, *(cost.objective for cost in known_costs.values())])
         known = lower > 0 and upper - lower <= CLOSE * upper
@@ -82,7 +104,7 @@ class Setting:
                 "epsilon": float(epsilon),
                 "delta": float(delta),
                 "mechanism": name,
-                "source": self.entries[name].source,
+                "source": sources[name],
                 "parameter": cost.words,
                 "objective": cost.objective,
                 "lower": lower if known else None,
@@ -97,7 +119,7 @@ class Setting:
 def compared(name: str, epsilons: Iterable[Fraction], deltas: Iterable[Fraction]) -> list[Row]:
     """The rows of a setting on a grid."""
     setting = SETTINGS[name]
-    budgets = itertools.product(setting.losses, deltas if setting.deltas else [ZERO], epsilons)
+    budgets = itertools.product(setting.losses, deltas if setting.has_deltas else [ZERO], epsilons)
     return [row for loss, delta, epsilon in budgets for row in setting.rows(epsilon, delta, loss)]
 
 
@@ -119,10 +141,10 @@ def own_distances(query: Query) -> Iterator[str]:
     """How far the user's own baselines, and published ones that were named, are above the best channel with the query's
     outputs: at its budget, and what there is of every ε for every ε of a range, as near as there is time for."""
     deadline = Deadline(None if query.time is None else query.time.share)
-    own = {entry.name: entry for entry in joined(CHANNEL, own_baselines(query.own, "channel"))}
+    entries = index_by_name(list_entries(CHANNEL, make_baselines(query.own, CHANNEL.name)))
     laws: Values = {**dict.fromkeys(query.named), **dict(query.own)}
     for name, law in laws.items():
-        measured = partial(_measured, query, {**_CHANNELS, **own}[name])
+        measured = partial(_measured, query, entries[name])
         loss, lower = measured(query.epsilon)
         if not lower or loss == math.inf:
             continue
@@ -186,8 +208,9 @@ def _measured(query: Query, entry: Published, epsilon: Fraction) -> Interval:
 @cache
 def _pure(name: str, loss: str, epsilon: Fraction) -> tuple[float, dict[str, Reference]]:
     """(the bound of the optimum, what each mechanism costs) in a setting at δ = 0."""
-    request = SETTINGS[name].request(epsilon, ZERO, loss)
-    return SETTINGS[name].optimum(request)[0], costs(SETTINGS[name].entries, request)
+    setting = SETTINGS[name]
+    request = setting.request(epsilon, ZERO, loss)
+    return setting.optimum(request)[0], compute_costs(setting.list_entries(request), request)
 
 
 def _everywhere(name: str, loss: str, mechanism: str) -> float | None:
@@ -284,22 +307,35 @@ def _query(question: FiniteQuery) -> Callable[[Fraction, Fraction, str], Query]:
     return lambda epsilon, delta, loss: Query(question=question, epsilon=epsilon, delta=delta, loss=loss)
 
 
-_POWERS, _CHANNELS = ("absolute", "squared"), published(CHANNEL)
-_RANGE = published(QUANTIZER)
+_POWERS = ("absolute", "squared")
 SETTINGS = {
-    "reals": Setting(_POWERS, _noise(RealNoise(1)), _of_reals, published(NOISE)),
-    "integers": Setting(_POWERS, _noise(IntegerNoise(1)), _of_integers, published(NOISE)),
+    "reals": Setting(_POWERS, NOISE, _noise(RealNoise(1)), _of_reals),
+    "integers": Setting(_POWERS, NOISE, _noise(IntegerNoise(1)), _of_integers),
     "counts": Setting(
         ("absolute", "squared", "error-rate"),
+        CHANNEL,
         _query(FiniteQuery("0..10", max_shift=1)),
         _of_channels,
-        _CHANNELS,
     ),
     "labels": Setting(
-        ("error-rate", "squared"), _query(FiniteQuery("0..7", neighbours="all")), _of_channels, _CHANNELS
+        ("error-rate", "squared"),
+        CHANNEL,
+        _query(FiniteQuery("0..7", neighbours="all")),
+        _of_channels,
     ),
-    "range": Setting(_POWERS, _query(RangeQuery("0..1")), _of_range, _RANGE, deltas=False),
+    "range": Setting(
+        _POWERS,
+        QUANTIZER,
+        _query(RangeQuery("0..1")),
+        _of_range,
+        has_deltas=False,
+    ),
     "unbiased": Setting(
-        ("absolute",), _query(RangeQuery("0..1")), _of_unbiased, {n: _RANGE[n] for n in UNBIASED}, deltas=False
+        ("absolute",),
+        QUANTIZER,
+        _query(RangeQuery("0..1")),
+        _of_unbiased,
+        has_deltas=False,
+        is_unbiased=True,
     ),
 }

@@ -52,7 +52,7 @@ from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.design import Design
 from workbench.families.loss_tables import loss_table
 from workbench.families.option import NOTION_PARAMETERS, Option, one_of, read, seconds, spell, text
-from workbench.families.published import published
+from workbench.families.published import index_by_name
 from workbench.families.recommendation import (
     Candidate,
     Query,
@@ -250,7 +250,7 @@ def _query(values: Values, budget: Record, stated: FiniteQuery | None = None) ->
     given = values.get("baseline") or ()
     own, named = tuple(each for each in given if each[1] is not None), tuple(name for name, law in given if law is None)
     for name in named:
-        InvalidRequest.unless_among(published(FAMILY), "baseline", name)
+        InvalidRequest.unless_among(index_by_name(FAMILY.published_mechanisms()), "baseline", name)
     question: FiniteQuery
     if stated is not None:
         question = stated

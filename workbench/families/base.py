@@ -23,12 +23,13 @@ from workbench.exact.objects import Progress, Record, Words
 from workbench.exact.objects import Values as Values
 from workbench.families.design import Design, Reports
 from workbench.families.option import SOLVER_OPTIONS, Option, Place, read, solver_options, spell
-from workbench.io.providers import places_of
+from workbench.io.providers import load_provided, places_of
 from workbench.io.result import Row
 
 if TYPE_CHECKING:
     from models.modulo_level_frontier import Piece
     from solvers.backend import Options
+    from workbench.families.published import Published
     from workbench.families.stated import Interval, Stated
 
 
@@ -133,7 +134,6 @@ class Family(Reports):
     options: Sequence[Option]
     no_formula: str = "it states no linear program with powers of e^epsilon in it"
     how: Words = ("solver", "options", "certify")  # options that say how a program is solved alone
-    baselines: Sequence[str] = ()  # modules with `PUBLISHED`
 
     @property
     def frontier(self) -> str | None:
@@ -291,7 +291,14 @@ class Family(Reports):
         """How many points of one path make a task of a sweep."""
         return 1
 
-    # Mechanisms from elsewhere (`workbench.families.baseline`).
+    # What designs are compared with (`workbench.families.published`).
+
+    def published_mechanisms(self) -> Sequence[Published]:
+        """Return the published mechanisms of the family; one of another package returns its own."""
+        listed: Sequence[Published] = ()
+        if self.name in places_of("published mechanisms"):
+            listed = load_provided("published mechanisms", self.name)
+        return listed
 
     def loss(self, request: Any, mechanism: Any) -> float:
         """What a mechanism costs that was made for a request. Raises InvalidRequest for one that does not fit it."""

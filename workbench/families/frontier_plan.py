@@ -14,11 +14,12 @@ fails is a row with its `failure`, not a crash.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import InvalidRequest, WorkbenchError
+from workbench.errors import NotApplicable, WorkbenchError
 from workbench.exact.objects import Values
 from workbench.families.option import Option, Reader, listed
 from workbench.families.outcome import attempt, failure
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from workbench.families.base import Request
     from workbench.families.design import Design
+    from workbench.families.published import Published
 
 COLUMNS = (
     "curve",
@@ -62,15 +64,6 @@ _OF_THE_SOLVE = ("gap", "residual", "start", "audited", "version", "bins_used")
 Task = Callable[[], Iterable[Row]]
 Point = tuple[Row, Any]  # columns that name it, its request
 Points = Callable[[Any, Values], Iterable[Point]]  # of a question and values of options
-
-
-class NotApplicable(InvalidRequest):
-    """A published mechanism cannot serve a query; the message says why. status, more: of its row, and other columns of
-    it."""
-
-    def __init__(self, message: str, status: str = "not applicable", more: Values | None = None) -> None:
-        super().__init__(message)
-        self.columns: Row = {**(more or {}), "status": status, "failure": message}
 
 
 @dataclass(frozen=True)
@@ -155,6 +148,30 @@ def baseline_task(name: str, point: Row, answer: Callable[[], Row], curve: str =
             return [failed_row(error, **known)]
 
     return compute
+
+
+def published_tasks(entries: Iterable[Published], points: Iterable[Point], named: Collection[str] = ()) -> list[Task]:
+    """Make one task for each entry at each point of a frontier that lists it.
+
+    Points that differ only in the fixed columns of an entry are one point.
+
+    Args:
+        entries: Entries of the registry.
+        points: Pairs (columns that name the point, its request).
+        named: Names of entries that say so if they serve no point.
+    """
+    all_points = list(points)
+    tasks: dict[Any, Task] = {}
+    for entry in entries:
+        if entry.name in named and not any(entry.is_listed_for(request) for _, request in all_points):
+            error = NotApplicable(f"{entry.name} is for none of these budgets, and is not drawn.")
+            tasks[entry.name] = partial(list, [{"curve": "baseline", "mechanism": entry.name, **error.columns}])
+        for point, request in all_points:
+            row = {**point, **entry.fixed}
+            key = (entry.name, *map(str, row.items()))
+            if key not in tasks and entry.is_listed_for(request):
+                tasks[key] = baseline_task(entry.name, row, partial(entry.row, request))
+    return [*tasks.values()]
 
 
 def failed_row(error: WorkbenchError, **known: Any) -> Row:

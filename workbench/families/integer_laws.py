@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from solvers.arrays import Vector
 from solvers.search import bisect
+from workbench.errors import NotApplicable
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import round_up
 from workbench.exact.objects import Values
 from workbench.exact.time_limit import go_on
-from workbench.families.frontier_plan import NotApplicable
 from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notions
 from workbench.mechanisms.baselines.count_queries import discrete_gaussian
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise

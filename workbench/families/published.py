@@ -1,39 +1,82 @@
-"""Published mechanisms: one registry, on which frontiers, `recommend`, the explorer and `reproduce published` draw.
+"""The registry of published mechanisms and of baselines: what designs are compared with.
 
-A family lists its own in modules that `Family.baselines` names, as PUBLISHED = (Published(...), ...): whose mechanism
-it is, where it applies, and what it costs a request, with its parameter scaled to the budget. Whatever cannot serve a
-request raises NotApplicable with the reason. Baselines of users and of other packages join the same list
-(`workbench.families.baseline`).
+Every mechanism to compare with is one entry, a `Published`: its name, its source, which requests it
+serves, and its expected loss at the budget of a request. Entries come from three places:
+
+    a family     lists its own in its file `published.py`, which `published_mechanisms` returns
+    a package    registers a `Baseline`, by `workbench.register` or an entry point of the group
+                 workbench.baselines
+    the user     gives a `Baseline` by `--baseline`, which `workbench.families.baseline` reads
+
+Frontiers and `recommend` ask for the entries of all three (`list_entries`). Reports of designs and
+`reproduce published`, whose results must not depend on installed packages, ask for the entries of the
+family (`published_for`).
+
+An entry that cannot serve a request raises NotApplicable with the reason. The exact audit decides
+whether a baseline is private at a budget. A baseline whose probabilities are rounded doubles may miss
+its budget by that rounding alone. It is then mixed with the smallest share of a private law that makes
+it private. A note says so, and the loss is the loss of the mixture.
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from solvers.search import Deadline
-from workbench.exact.numbers import round_up
+from workbench.errors import InvalidRequest, NotApplicable, NotCertified, WorkbenchError
+from workbench.exact.numbers import ONE, round_up
 from workbench.exact.objects import Values
-from workbench.families.frontier_plan import NotApplicable, Point, Row, Task, baseline_task
 from workbench.families.requirements import ratio_notions
-from workbench.mechanisms.mechanism import on_real_inputs
-from workbench.privacy.audit import audit, audit_extremes
+from workbench.io.plugins import plugins
+from workbench.io.result import Row
+from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
+from workbench.privacy.audit import audit, audit_extremes, holds, proves
+from workbench.privacy.certify import certify
+from workbench.privacy.claim import Claim
 
-if TYPE_CHECKING:
-    from workbench.families.base import Family
+USER_PACKAGE = "own"  # The package of a baseline that the user gives.
+# A law that is private at a budget larger by this share is repaired.
+_BUDGET_ROUNDING = Fraction(1, 10**12)
+# A law that is private at a δ larger by this much is repaired.
+_DELTA_ROUNDING = Fraction(1, 10**15)
+# A repair that moves more probability than this repairs more than rounding.
+_MAX_MOVED_MASS = 1e-9
+
+
+class ComparedFamily(Protocol):
+    """What the registry needs of a `Family`."""
+
+    name: str
+
+    def published_mechanisms(self) -> Sequence[Published]:
+        """See `Family.published_mechanisms`."""
+
+    def loss(self, request: Any, mechanism: Any) -> float:
+        """See `Family.loss`."""
+
+    def related(self, request: Any, mechanism: Any) -> Any:
+        """See `Family.related`."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What a published mechanism costs at a budget.
+    """The expected loss of a published mechanism at the budget of a request, and how it is known.
 
-    objective: its loss; certified: whether exact arithmetic proves it private; mechanism: what was audited, None of a
-    closed form; symbol, value: of its parameter; status, more: of its row where there is no mechanism to be audited,
-    and further columns of it; note: what was done to the mechanism, in a sentence."""
+    Attributes:
+        objective: Expected loss.
+        certified: Whether exact arithmetic proves the mechanism private.
+        mechanism: The audited mechanism. None for a closed form.
+        symbol: Symbol of the mechanism's parameter. Empty if it has none.
+        value: Value of that parameter.
+        status: Status of the row in a frontier if there is no mechanism to audit.
+        more: Further columns of that row.
+        note: A sentence on what was done to the mechanism.
+    """
 
     objective: float
     certified: bool = False
@@ -49,39 +92,52 @@ class Reference:
         """The parameter, or the note."""
         return f"{self.symbol} = {self.value:.6g}" if self.symbol else self.note
 
-    def shortfall(self, request: Any) -> str:
-        """How the mechanism misses the budget of a request: what it needs, where the budget is ε and δ."""
+    def explain_shortfall(self, request: Any) -> str:
+        """Say by how much the mechanism misses the budget of a request."""
         claim = request.claim
         if claim.in_epsilon_delta:
             return audit(self.mechanism, claim.values["epsilon"]).words(claim.on(self.mechanism))
         return f"The mechanism misses the request: {claim.notion.name}, {claim.budget_words()}"
 
     def row(self, request: Any) -> Row:
-        """The columns of a frontier, with the exact audit of the mechanism. Raises NotApplicable where that misses the
-        budget."""
+        """Return the columns of a frontier, with the exact audit of the mechanism.
+
+        Raises:
+            NotApplicable: The mechanism is not private at the budget.
+        """
         row: Row = {"objective": self.objective, "parameter": self.value, "status": self.status}
         if self.mechanism is None:
             return {**row, **self.more}
-        claim, exact = request.claim, Row()
-        if claim.in_epsilon_delta:
+        audited: Row = {}
+        if request.claim.in_epsilon_delta:
             privacy = audit_extremes(self.mechanism, request.epsilon)
-            exact = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
-            if not self.symbol and not on_real_inputs(self.mechanism):  # a law that is clamped afterwards has another
-                exact["pdp_delta"] = round_up(privacy.pdp_delta)
+            audited = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
+            # A law that is clamped later has another PDP delta.
+            if not self.symbol and not on_real_inputs(self.mechanism):
+                audited["pdp_delta"] = round_up(privacy.pdp_delta)
         if not self.certified:
-            raise NotApplicable(self.shortfall(request), "not_certified", {**exact, "private": False})
-        noted = {"note": self.note} if self.note else {}
-        return {**row, **exact, **self.more, "private": True, "status": "audited", "failure": None, **noted}
+            columns = {**audited, "private": False}
+            raise NotApplicable(self.explain_shortfall(request), "not_certified", columns)
+        notes = {"note": self.note} if self.note else {}
+        return {**row, **audited, **self.more, "private": True, "status": "audited", "failure": None, **notes}
 
 
 @dataclass(frozen=True)
 class Published:
-    """One published mechanism of a family.
+    """One mechanism that designs of a family are compared with.
 
-    name: in tables; source: author and year; cost: of a request of the family (or a query with the same fields). It
-    raises NotApplicable. serves: whether it is for a question, or also for a budget where any_budget says so: others
-    are compared at those of one run and one ratio alone. with_prior: whether it is fitted to the prior of the query.
-    fixed: columns of its rows that are the same at every point of a frontier."""
+    Attributes:
+        name: Name in tables and plots.
+        source: Authors and year; of a baseline its package.
+        cost: Function of a request of the family, or of a query with the same fields, that returns a
+            `Reference`. It raises NotApplicable.
+        serves: Whether it is for the question of a request.
+        any_budget: Whether it is also compared for several runs and under notions of several ratios.
+        with_prior: Whether it is fitted to the prior of the query.
+        is_unbiased: Whether the mean of its output is the true answer.
+        fixed: Columns of its rows that are the same at every point of a frontier.
+        package: Package that registered it, or `USER_PACKAGE`. Empty if a family lists it.
+    """
 
     name: str
     source: str
@@ -89,45 +145,160 @@ class Published:
     serves: Callable[[Any], bool] = lambda request: True
     any_budget: bool = False
     with_prior: bool = False
+    is_unbiased: bool = False
     fixed: Values = field(default_factory=dict)
+    package: str = ""
 
-    def listed(self, request: Any) -> bool:
+    def is_listed_for(self, request: Any) -> bool:
         """Whether frontiers and reports list it for a request."""
-        return self.serves(request) and (self.any_budget or (request.runs == 1 and request.notion in ratio_notions()))
+        has_usual_budget = request.runs == 1 and request.notion in ratio_notions()
+        return self.serves(request) and (self.any_budget or has_usual_budget)
 
     def row(self, request: Any) -> Row:
-        """That of a frontier."""
+        """Return the columns of a frontier at one request."""
         clock = Deadline()
         return self.cost(request).row(request) | {"seconds": clock.elapsed}
 
 
-def published(kind: Family) -> Mapping[str, Published]:
-    """What a family lists, by name."""
-    modules = (importlib.import_module(name) for name in kind.baselines)
-    return {entry.name: entry for module in modules for entry in module.PUBLISHED}
+@dataclass(frozen=True)
+class Baseline:
+    """A mechanism of a package or a user, which becomes a `Published` of the registry.
+
+    The mechanism is audited exactly, and the family computes its expected loss.
+
+    Attributes:
+        name: Name in tables and plots.
+        family: Name of the family.
+        mechanism: Function of a request that returns the mechanism for its budget. None if there is none.
+    """
+
+    name: str
+    family: str
+    mechanism: Callable[[Any], Mechanism | None]
+
+    def build(self, request: Any) -> Mechanism:
+        """Return the mechanism for a request.
+
+        Raises:
+            NotApplicable: There is none for its budget. The baseline's own code may raise anything else.
+        """
+        mechanism = self.mechanism(request)
+        if mechanism is None:
+            raise NotApplicable("no mechanism of it meets the budget", "infeasible")
+        return as_mechanism(mechanism)
+
+    def publish(self, family: ComparedFamily, package: str) -> Published:
+        """Return the entry of the registry for this baseline."""
+        return Published(
+            self.name,
+            package,
+            partial(_audit_baseline, family, self, package),
+            lambda request: request.runs == 1,  # The audit is of one run.
+            any_budget=True,
+            fixed={"package": package},
+            package=package,
+        )
 
 
-def costs(entries: Mapping[str, Published], request: Any) -> dict[str, Reference]:
-    """What those that serve a request cost it, by name."""
-    known = {}
-    for name, entry in entries.items():
-        if entry.listed(request):
-            with suppress(NotApplicable):
-                known[name] = entry.cost(request)
-    return known
+def list_entries(family: ComparedFamily, user_baselines: Sequence[Baseline] = ()) -> list[Published]:
+    """List everything that designs of a family are compared with.
+
+    Args:
+        family: The family.
+        user_baselines: Baselines of the user for this family.
+
+    Returns:
+        The entries of the family, then those of packages, then those of the user.
+    """
+    registered = [plugin for plugin in plugins("baselines").values() if plugin.thing.family == family.name]
+    return [
+        *family.published_mechanisms(),
+        *(plugin.thing.publish(family, plugin.package) for plugin in registered),
+        *(baseline.publish(family, USER_PACKAGE) for baseline in user_baselines),
+    ]
 
 
-def published_tasks(entries: Iterable[Published], points: Iterable[Point], named: Collection[str] = ()) -> list[Task]:
-    """One task for every entry at every point of a frontier that it serves: (columns that name the point, request).
-    Points that do not differ but in its fixed columns are one. named: those that say where they serve none."""
-    places, tasks = list(points), dict[Any, Task]()
+def published_for(request: Any, family: ComparedFamily | None = None) -> list[Published]:
+    """List the published mechanisms of a family that serve a request.
+
+    Args:
+        request: A request of the family, or a query with the same fields.
+        family: The family. Default: the family of the request.
+    """
+    listed = (request.family if family is None else family).published_mechanisms()
+    return [entry for entry in listed if entry.serves(request)]
+
+
+def index_by_name(entries: Iterable[Published]) -> dict[str, Published]:
+    """Index entries by their names."""
+    return {entry.name: entry for entry in entries}
+
+
+def compute_costs(entries: Iterable[Published], request: Any) -> dict[str, Reference]:
+    """Compute the losses, by name, of the entries that are listed for a request and apply to it."""
+    references = {}
     for entry in entries:
-        if entry.name in named and not any(entry.listed(request) for _, request in places):
-            error = NotApplicable(f"{entry.name} is for none of these budgets, and is not drawn.")
-            tasks[entry.name] = partial(list, [{"curve": "baseline", "mechanism": entry.name, **error.columns}])
-        for point, request in places:
-            row = {**point, **entry.fixed}
-            key = (entry.name, *map(str, row.items()))
-            if key not in tasks and entry.listed(request):
-                tasks[key] = baseline_task(entry.name, row, partial(entry.row, request))
-    return [*tasks.values()]
+        if entry.is_listed_for(request):
+            with suppress(NotApplicable):
+                references[entry.name] = entry.cost(request)
+    return references
+
+
+# Baselines.
+
+
+@contextmanager
+def refuse_foreign_errors(package: str) -> Iterator[None]:
+    """Turn whatever the code of a package or a user raises into NotApplicable."""
+    try:
+        yield
+    except (WorkbenchError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise NotApplicable(f"{package}: {type(error).__name__}: {error}", "failed") from error
+
+
+def _audit_baseline(family: ComparedFamily, baseline: Baseline, package: str, request: Any) -> Reference:
+    """Audit a baseline under the neighbour relation of a question, and compute its expected loss."""
+    with refuse_foreign_errors(package):
+        mechanism = baseline.build(request)
+        related = family.related(request, mechanism)
+        if holds(related, request.claim.on(related)):
+            return Reference(family.loss(request, mechanism), True, related)
+        repaired = _repair_rounding(related, request.claim)
+        if repaired is None:
+            return Reference(family.loss(request, mechanism), False, related)
+        note = (
+            "Its probabilities are rounded and miss the budget by that: the loss is that of the mechanism repaired in "
+            "exact arithmetic, which moves less than 1e-9 of the probability."
+        )
+        return Reference(family.loss(request, repaired), True, repaired, note=note)
+
+
+def _repair_rounding(mechanism: Mechanism, claim: Claim) -> Mechanism | None:
+    """Return the nearest private mechanism to one that misses a budget only by the rounding of doubles.
+
+    None if it misses the budget by more, or if the budget has no numbers to widen.
+    """
+    wider = {name: _widen(name, value) for name, value in claim.values.items()}
+    if None in wider.values() or not proves(mechanism, Claim(claim.notion, **wider).on(mechanism)):
+        return None
+    try:
+        certificate = certify(mechanism, claim.notion, **claim.values)
+    except (InvalidRequest, NotCertified):
+        return None
+    moved = max(certificate.record.get(name, 0.0) for name in ("repair_mixed_in", "repair_moved_mass"))
+    return certificate.mechanism if moved <= _MAX_MOVED_MASS else None
+
+
+def _widen(name: str, value: Any) -> Any:
+    """Enlarge a budget's number, or numbers, by what rounding may change; None if it is no number."""
+    if name == "alpha":  # A larger order is a stricter budget.
+        return value
+    if isinstance(value, Mapping):
+        return {label: _widen(name, number) for label, number in value.items()}
+    if not isinstance(value, Fraction):
+        return None
+    if name == "delta" and value:
+        return min(ONE, value + _DELTA_ROUNDING)
+    return value * (1 + _BUDGET_ROUNDING)

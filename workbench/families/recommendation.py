@@ -18,12 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from solvers.search import Chords, Deadline, bisect
-from workbench.errors import NotProven
+from workbench.errors import NotApplicable, NotProven
 from workbench.exact.objects import Record, Values, Words
 from workbench.exact.time_limit import OutOfTime
 from workbench.families.base import Family
 from workbench.families.design import Design
-from workbench.families.frontier_plan import NotApplicable
 from workbench.families.loss_tables import LossTable, OwnLoss, loss_table, picklable
 from workbench.families.published import Published
 from workbench.families.registry import families
@@ -119,7 +118,7 @@ def published_value(entry: Published, request: Any, design: Callable[[str, Any],
     """What a published mechanism costs a request of its family. design: of its name and law. Raises NotApplicable."""
     cost = entry.cost(request)
     if cost.mechanism is not None and not cost.certified:
-        words = f"it costs {cost.objective:.9g}, and is not private at this budget. {cost.shortfall(request)}"
+        words = f"it costs {cost.objective:.9g}, and is not private at this budget. {cost.explain_shortfall(request)}"
         raise NotApplicable(words)
     certified = None if design is None or cost.mechanism is None else partial(design, entry.name, cost.mechanism)
     return Value(cost.objective, None, cost.certified, cost.words, False, cost.mechanism, certified)

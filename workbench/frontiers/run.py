@@ -12,10 +12,10 @@ from solvers.search import Deadline
 from workbench.errors import WorkbenchError, must
 from workbench.exact.objects import Values
 from workbench.families.base import Family
-from workbench.families.baseline import joined, own_baselines, read_baselines
-from workbench.families.frontier_plan import COLUMNS, Frontier, Plan, Task, failed_row
+from workbench.families.baseline import make_baselines, read_baselines
+from workbench.families.frontier_plan import COLUMNS, Frontier, Plan, Task, failed_row, published_tasks
 from workbench.families.option import Option, count, flag, read
-from workbench.families.published import published, published_tasks
+from workbench.families.published import index_by_name, list_entries
 from workbench.families.registry import families, family_of
 from workbench.io.parameter_grid import Grid
 from workbench.io.result import Progress, Result, Row, check_progress, silent
@@ -82,29 +82,39 @@ def frontier_of(kind: Family) -> Frontier:
 
 
 def plan_of(kind: Family, question: Any, values: Values) -> Plan:
-    """The plan of a family, with what is published for it, by other packages and by the user too. question: None where
-    options spell it."""
-    offered, given = frontier_of(kind), values.get("baseline") or ()
+    """Make the plan of a family's frontier, beside what the registry of published mechanisms has for it.
+
+    Args:
+        kind: The family.
+        question: Question of the frontier. None where options spell it.
+        values: Values of the frontier's options.
+
+    Raises:
+        InvalidRequest: A baseline is neither a file nor the name of a published mechanism.
+    """
+    offered = frontier_of(kind)
     plan = offered.plan(question, values)
-    words = [name for name, law in given if law is None]
-    own = own_baselines(tuple((name, law) for name, law in given if law is not None), kind.name)
-    if offered.points is None or not (given or values["baselines"]):
+    baselines = values.get("baseline") or ()
+    if offered.points is None or not (baselines or values["baselines"]):
         return plan
-    listed, others = published(kind), joined(kind, own)
-    known = {**listed, **{entry.name: entry for entry in others}}
-    names = {name for word in words for name in _meant(known, word)} | {baseline.name for baseline in own}
+    user_baselines = make_baselines(tuple((name, law) for name, law in baselines if law is not None), kind.name)
+    entries = list_entries(kind, user_baselines)
+    entries_by_name = index_by_name(entries)
+    words = [name for name, law in baselines if law is None]
+    names = {name for word in words for name in _find_names(entries_by_name, word)}
+    names |= {baseline.name for baseline in user_baselines}
     if words:
-        entries = [known[name] for name in known if name in names]
-    else:
-        entries = [*(listed.values() if values["baselines"] else ()), *others]
+        entries = [entry for name, entry in entries_by_name.items() if name in names]
+    elif not values["baselines"]:
+        entries = [entry for entry in entries if entry.package]
     return replace(plan, tasks=[*plan.tasks, *published_tasks(entries, offered.points(question, values), names)])
 
 
-def _meant(known: Iterable[str], word: str) -> list[str]:
-    """The published mechanisms that a word names, whole or in part. Raises InvalidRequest."""
-    named = [name for name in known if name.lower() == word.lower()]
-    named = named or [name for name in known if word.lower() in name.lower()]
-    return named or must("baseline", f"a file, or one of {', '.join(known)}", repr(word))
+def _find_names(names: Iterable[str], word: str) -> list[str]:
+    """Find the published mechanisms that a word names, whole or in part. Raises InvalidRequest."""
+    matches = [name for name in names if name.lower() == word.lower()]
+    matches = matches or [name for name in names if word.lower() in name.lower()]
+    return matches or must("baseline", f"a file, or one of {', '.join(names)}", repr(word))
 
 
 def with_frontiers(name: str | None = None) -> dict[str, Family]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import workbench as wb
-from workbench.families.baseline import Baseline
+from workbench.families.published import Baseline
 from workbench.privacy.notions import HockeyStick
 from workbench.privacy.notions.dp import DP
 

@@ -9,9 +9,18 @@ import pytest
 import workbench as wb
 from models.repeated_wide_noise import published_shapes
 from workbench.families.noise.published import SHAPED
-from workbench.families.published import costs, published
+from workbench.families.published import (
+    USER_PACKAGE,
+    Baseline,
+    Published,
+    compute_costs,
+    index_by_name,
+    list_entries,
+    published_for,
+)
 from workbench.families.registry import family, our_families
 from workbench.frontiers.run import frontier_of
+from workbench.io.plugins import Plugin
 
 ASKED: dict[str, dict[str, Any]] = {
     "modulo": {"n": 4, "max_shift": 1, "level": "none"},
@@ -29,7 +38,7 @@ def test_a_frontier_lists_what_the_registry_has_for_its_requests(name: str):
     rows = [row for row in wb.frontier(name, **given) if row["curve"] == "baseline"]
     shown = {row["mechanism"] for row in rows}
     assert shown
-    assert shown <= {*published(kind)}
+    assert shown <= {*index_by_name(kind.published_mechanisms())}
     assert "baselines" in {option.name for option in frontier_of(kind).options}
     assert not [row for row in wb.frontier(name, **given, baselines=False) if row["curve"] == "baseline"]
     for row in rows:
@@ -37,15 +46,39 @@ def test_a_frontier_lists_what_the_registry_has_for_its_requests(name: str):
 
 
 def test_every_entry_says_whose_it_is():
-    entries = [entry for kind in our_families() for entry in published(kind).values()]
+    entries = [entry for kind in our_families() for entry in kind.published_mechanisms()]
     assert len(entries) > 30
     for entry in entries:
         assert any(word.strip(";,").isdigit() for word in entry.source.split()), entry.name
 
 
+def test_families_packages_and_users_have_entries_of_one_type(monkeypatch: pytest.MonkeyPatch):
+    """Frontiers and `recommend` list all three; reports list those of the family, whatever is installed."""
+    noise = family("noise")
+
+    def geometric(request: Any) -> Any:
+        return wb.design(request.question, epsilon=request.epsilon, notion="pure", loss="squared").mechanism
+
+    plugin = Plugin(Baseline("installed", "noise", geometric), "somebody 1.0")
+    elsewhere = Plugin(Baseline("elsewhere", "modulo", geometric), "somebody 1.0")
+    monkeypatch.setattr(
+        "workbench.families.published.plugins", lambda group: {"installed": plugin, "elsewhere": elsewhere}
+    )
+    ours = [entry.name for entry in noise.published_mechanisms()]
+    entries = list_entries(noise, [Baseline("mine", "noise", geometric)])
+    assert all(type(entry) is Published for entry in entries)
+    assert [entry.name for entry in entries] == [*ours, "installed", "mine"]
+    assert [entry.package for entry in entries] == [*[""] * len(ours), "somebody 1.0", USER_PACKAGE]
+    request = noise.request(wb.IntegerNoise(1), epsilon=1, delta="0.01", loss="squared")
+    assert {*compute_costs(entries, request)} >= {"geometric", "installed", "mine"}
+    assert {entry.name for entry in published_for(request)} <= {*ours}
+    assert all(entry.serves(request) for entry in published_for(request))
+    assert "Laplace" not in {entry.name for entry in published_for(request)}
+
+
 def test_noise_beside_a_design_is_audited_in_frontiers():
     request = family("noise").request(wb.IntegerNoise(1), epsilon=1, delta="0.01", loss="squared")
-    known = costs(published(family("noise")), request)
+    known = compute_costs(published_for(request), request)
     rows = wb.frontier(wb.IntegerNoise(1), epsilon="1", delta="0.01", loss="squared")
     shown = {row["mechanism"]: row for row in rows if row["curve"] == "baseline"}
     assert "it is the geometric noise" in shown.pop("staircase")["failure"]
@@ -78,7 +111,8 @@ def test_gaussian_noise_stands_beside_a_design_under_its_own_notion():
 def test_gaussian_noise_on_the_reals_has_its_variance_under_its_own_notion(budget: dict[str, Any]):
     """Δ²/2ρ, Δ²/μ² and αΔ²/2ε are 4 for Δ = 2; the other laws have no such parameter."""
     kind = family("noise")
-    known = costs(published(kind), kind.request(wb.RealNoise(2), loss="squared", **budget))
+    request = kind.request(wb.RealNoise(2), loss="squared", **budget)
+    known = compute_costs(published_for(request), request)
     assert {name: cost.objective for name, cost in known.items()} == {"Gaussian": pytest.approx(4)}
 
 

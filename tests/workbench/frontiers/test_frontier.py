@@ -22,8 +22,8 @@ from workbench.cli import main
 from workbench.errors import InvalidRequest
 from workbench.families.frontier_plan import Plan
 from workbench.families.frontier_plots import band
-from workbench.families.modulo.baselines import Scan, data_independent_error
 from workbench.families.modulo.frontier import round_levels
+from workbench.families.modulo.published import Scan, data_independent_error
 from workbench.families.option import read
 from workbench.families.registry import family, our_families
 from workbench.frontiers.run import frontier_of, plan_of, run
@@ -166,7 +166,7 @@ def test_the_pairs_that_a_scan_audits_have_the_largest_measures_of_all(family: s
         ([1, 2], Fraction(1, 3), Fraction(1, 50), "dp"),
         ([2], Fraction(8), Fraction(1, 10**6), "dp"),
     ):
-        found = Scan(family, 7, distances).audited(epsilon, delta, notion)
+        found = Scan(family, 7, distances).find_private(epsilon, delta, notion)
         assert found is not None
         _, channel, few = found
         every = audit(Channel.of(channel, [(q, q + d) for d in distances for q in range(8 - d)]), epsilon)
@@ -176,7 +176,7 @@ def test_the_pairs_that_a_scan_audits_have_the_largest_measures_of_all(family: s
 
 
 def _least(scan: Scan, *budget: Any) -> float | None:
-    best = scan.audited(*budget)
+    best = scan.find_private(*budget)
     return None if best is None else best[0]
 
 

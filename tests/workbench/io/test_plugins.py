@@ -258,7 +258,7 @@ def test_the_documented_backend_is_compared(tmp_path: Path) -> None:
 def test_what_others_print_or_end_is_no_answer_of_ours(tmp_path: Path) -> None:
     """Prints go to stderr under --json; sys.exit is a failure, not the end; names are no markup."""
     (tmp_path / "noisy.py").write_text(
-        "import sys\nimport workbench as wb\nfrom workbench.families.baseline import Baseline\n"
+        "import sys\nimport workbench as wb\nfrom workbench.families.published import Baseline\n"
         "def prints(request):\n    print('said meanwhile')\n"
         "def leaves(request): sys.exit(0)\n"
         "wb.register(Baseline('b[red]x', 'modulo', prints))\nwb.register(Baseline('[/nope]', 'modulo', leaves))\n"
@@ -297,7 +297,7 @@ def test_register_refuses_what_is_nothing_of_ours() -> None:
 
 def test_baselines_stand_beside_quantized_laplace_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quantizer whose law is affine from -1 to 1 in the given bits; its error under the data is an exact integral."""
-    from workbench.families import baseline
+    from workbench.families import published
     from workbench.io.plugins import Plugin
 
     def randomized(request: object, steepest: str = "0.5") -> wb.PiecewiseAffine:
@@ -305,8 +305,8 @@ def test_baselines_stand_beside_quantized_laplace_noise(monkeypatch: pytest.Monk
         return wb.PiecewiseAffine.of([-1, 1], [-1, 1], [[1 - share, share], [share, 1 - share]])
 
     made = [("two", randomized), ("steep", lambda request: randomized(request, "3"))]
-    kinds = {name: Plugin(baseline.Baseline(name, "laplace", build), "theirs") for name, build in made}
-    monkeypatch.setattr(baseline, "plugins", lambda group: kinds)
+    kinds = {name: Plugin(published.Baseline(name, "laplace", build), "theirs") for name, build in made}
+    monkeypatch.setattr(published, "plugins", lambda group: kinds)
     rows = wb.frontier("laplace", epsilon=1, bits="1/2,2", ell=2).rows
     theirs = {(row["mechanism"], row["bits"]): row for row in rows if row["curve"] == "baseline"}
     good = theirs["two", 2.0]

@@ -164,7 +164,6 @@ class _Channels(Family):
         ),
     )  # fmt: skip
     how = (*Family.how, "method")
-    baselines = ("workbench.families.channel.baselines", "workbench.families.channel.place_baselines")
 
     def read(self, given: Values, place: Place = "python", *, spelled: bool = False) -> Record:
         """See `Family.read`."""

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from workbench.exact.objects import Values
-from workbench.families.baseline import joined, own_baselines
+from workbench.families.baseline import make_baselines
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.output_cells import CONVEX, LINEAR
 from workbench.families.channel.query_channels import design_of
@@ -24,7 +24,7 @@ from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.frontier_plan import Plan
 from workbench.families.frontier_plots import Series
 from workbench.families.notion_points import notion_plan, notion_requests
-from workbench.families.published import published
+from workbench.families.published import list_entries
 from workbench.families.recommendation import (
     RANGE_CHANNEL,
     Candidate,
@@ -60,7 +60,8 @@ def plan(question: Any, values: Values) -> Plan:
     return replace(plan, sentences=tuple(words for words in separations if words))
 
 
-_CHANNELS = ("integer noise, clamped", "modulo noise", *published(FAMILY))  # on the same outputs
+# Classes whose mechanisms are channels on the same outputs.
+_CHANNELS = ("integer noise, clamped", "modulo noise", *(entry.name for entry in FAMILY.published_mechanisms()))
 _SPELLING = ("answers", "places", "outputs", "max_shift", "neighbours", "directed", "prior")
 
 
@@ -85,14 +86,15 @@ def candidates(query: Query) -> Iterable[Candidate]:
     except ChannelTooLarge as error:
         yield Candidate("best channel", reason=str(error))
     certified = partial(design_of, replace(query, own=()))  # without functions of the user, which no copy can hold
-    for name, entry in published(FAMILY).items():
+    for entry in list_entries(FAMILY, make_baselines(query.own, FAMILY.name)):
         if not entry.serves(query):
             continue
-        simplicity = int(name != "randomized response")
+        value = partial(published_value, entry, query, certified)
+        if entry.package:
+            yield Candidate(entry.name, f"{entry.package} baseline", value)
+            continue
         words = f"published ({entry.source}), made for {'the' if entry.with_prior else 'no'} prior"
-        yield Candidate(name, words, partial(published_value, entry, query, certified), simplicity=simplicity)
-    for entry in joined(FAMILY, own_baselines(query.own, "channel")):
-        yield Candidate(entry.name, f"{entry.source} baseline", partial(published_value, entry, query, certified))
+        yield Candidate(entry.name, words, value, simplicity=int(entry.name != "randomized response"))
 
 
 def real_candidates(query: Query) -> Iterable[Candidate]:

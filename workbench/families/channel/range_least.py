@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from workbench.errors import Infeasible, NotProven
+from workbench.errors import Infeasible, NotApplicable, NotProven
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.design import Design
-from workbench.families.frontier_plan import NotApplicable
 from workbench.families.recommendation import RANGE_CHANNEL, Query, TimeShares, least_epsilon
 from workbench.mechanisms.range_query import RangeQuery
 

@@ -147,7 +147,6 @@ class _LabelFamily(Family):
             "epsilon", parameter, help="Privacy budget > 0; with notion metric per unit of the label.", hot=True,
         ),
     )  # fmt: skip
-    baselines = ("workbench.families.labels.published",)
 
     @property
     def question(self) -> type[Labels]:

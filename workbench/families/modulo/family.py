@@ -187,7 +187,6 @@ class _Modulo(Family):
         ),
     )  # fmt: skip
     how = (*Family.how, "method")
-    baselines = ("workbench.families.modulo.baselines",)
 
     @property
     def question(self) -> type[ModuloNoise]:
@@ -315,9 +314,9 @@ class _Modulo(Family):
         ]
 
     def beside(self, design: Design) -> Laws:
-        from workbench.families.modulo.baselines import laws_beside
+        from workbench.families.modulo.published import list_laws
 
-        return laws_beside(design.request)
+        return list_laws(design.request)
 
     def tables(self, design: Design) -> Tables:
         masses, question = design.mechanism.pmf, design.question

@@ -121,7 +121,6 @@ class _NoiseFamily(Family):
     title = "additive noise on all integers or all reals"
     summary = "The best additive noise on all integers (clamped if wanted) or all reals, bounded from both sides."
     no_formula = "its mechanisms have infinitely many masses, and its programs only bound them"
-    baselines = ("workbench.families.noise.published",)
     examples = (
         "design noise --on integers --sensitivity 1 --epsilon 1 --delta 1e-5",
         "design noise --on integers --clamp 0..100 --loss squared --epsilon 1 --delta 1e-5 --notion dp --json",
@@ -240,14 +239,14 @@ class _NoiseFamily(Family):
         return {"class": self.class_words(design)}
 
     def json(self, design: Design) -> Record:
-        from workbench.families.noise.published import beside
+        from workbench.families.noise.published import list_losses
         from workbench.mechanisms.real_noise import AdditiveRealNoise
 
         request, mechanism = design.request, design.mechanism
         entries = {
             "class": self.class_words(design), "question": request.question.to_dict(), "notion": request.notion,
             "loss": request.loss_name, **_budget(design),
-            "beside": dict(beside(request)), **{
+            "beside": dict(list_losses(request)), **{
                 name: jsonable(value) for name, value in design.details.items() if name not in ("loss", "bound")
             },
         }  # fmt: skip
@@ -307,12 +306,12 @@ class _NoiseFamily(Family):
         return rows
 
     def tables(self, design: Design) -> Tables:
-        from workbench.families.noise.published import beside
+        from workbench.families.noise.published import list_losses
         from workbench.mechanisms.real_noise import AdditiveRealNoise
 
         tables: Tables = []
         mechanism = design.mechanism
-        others = beside(design.request)
+        others = list_losses(design.request)
         if others:
             rows = [["this design", self.loss(design.request, mechanism)], *map(list, others)]
             exact = not isinstance(mechanism, AdditiveRealNoise) and design.request.runs == 1

@@ -28,14 +28,14 @@ from models.oracles import line_noise
 from models.oracles.canonical_noise import discrete_gaussian, rounded_gaussian
 from solvers.arrays import Pair, Vector
 from solvers.search import bisect
+from workbench.errors import NotApplicable
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, ball, ln_up
-from workbench.families.frontier_plan import NotApplicable
 from workbench.families.integer_laws import NAMES, SOURCES, FittedLaw, best_law
 from workbench.families.integer_laws import masses as masses_of
 from workbench.families.noise.problem import exact_loss, pure_cells
 from workbench.families.noise.request import NoiseRequest
-from workbench.families.published import Published, Reference, costs
+from workbench.families.published import Published, Reference, compute_costs, published_for
 from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
 from workbench.mechanisms.real_noise import MAX_STEPS, RealNoise, best_gamma
@@ -50,10 +50,10 @@ _HALVINGS = 62  # of the logarithm of σ
 _WIDEST = 1 << 22  # values of a law that is computed for comparison
 
 
-def beside(request: NoiseRequest) -> list[tuple[str, float]]:
-    """(noise, its mean loss), best first."""
-    every = costs({entry.name: entry for entry in PUBLISHED}, request)
-    return sorted(((name, cost.objective) for name, cost in every.items()), key=lambda row: row[1])
+def list_losses(request: NoiseRequest) -> list[tuple[str, float]]:
+    """List the published noise for a request with its mean loss, best first."""
+    references = compute_costs(published_for(request), request)
+    return sorted(((name, reference.objective) for name, reference in references.items()), key=lambda row: row[1])
 
 
 # On the reals.

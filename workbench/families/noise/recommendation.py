@@ -14,7 +14,7 @@ from workbench.families.integer_laws import NAMES
 from workbench.families.noise.family import FAMILY
 from workbench.families.noise.problem import clamped_design
 from workbench.families.noise.request import NAMED, AnswerLoss
-from workbench.families.published import Published, published
+from workbench.families.published import Published, published_for
 from workbench.families.recommendation import Candidate, Query, Value, best_design, designed, published_value
 from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
@@ -108,7 +108,7 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
         return Value.of(clamped_design(design, request), stopped)
 
     plainly = FAMILY.request(question, loss=query.loss, epsilon=1)
-    listed = [entry for entry in published(FAMILY).values() if entry.serves(plainly)]
+    listed = published_for(plainly)
     words = "unbiased; the same for every answer; publishes outside the range"
     inside = tuple(entry.name for entry in listed)
     yield Candidate("real noise", words, plain, contains=inside, programs=True, minimises=True)

@@ -87,7 +87,6 @@ class _Quantizer(Family):
         Option("epsilon", positive, help="Privacy budget > 0.", required=True, hot=True),
         Option("notion", one_of("dp", "pure"), "dp", "dp or pure: the same, as its budget has no delta."),
     )  # fmt: skip
-    baselines = ("workbench.families.quantizer.published",)
 
     question = Quantization
 

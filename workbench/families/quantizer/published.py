@@ -23,16 +23,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from workbench.families.frontier_plan import NotApplicable
+from workbench.errors import NotApplicable
 from workbench.families.published import Published, Reference
 from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.quantizer.search import best_rqm
-from workbench.families.recommendation import Query
 from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
+from workbench.mechanisms.quantization import Quantization
 from workbench.mechanisms.quantization_error import error_function
+from workbench.mechanisms.range_query import RangeQuery
 from workbench.privacy.audit import audit_extremes
 
-_RQM = 8  # outputs up to which RQM's parameters are searched
+_MAX_RQM_LEVELS = 8  # The parameters of RQM are not searched for more outputs.
 
 _ROOT = 405 * math.sqrt(241)
 _SWITCH = math.log((-5 + 2 * (6353 - _ROOT) ** (1 / 3) + 2 * (6353 + _ROOT) ** (1 / 3)) / 27)  # ε*
@@ -65,9 +66,10 @@ def _optimal(epsilon: float) -> Losses:
     return 2 * absolute, 4 * (1 / (6 * a) + (a - 1 / a) * (2 * d**3 / 3 + 4 * d**4 / 3))
 
 
-def _of_range(losses: Callable[[float], Losses], query: Query) -> Reference:
-    """losses: of ε, on [-1, 1]."""
-    half, power = float(query.range.high - query.range.low) / 2, 1 if query.loss == "absolute" else 2
+def _scale_to_range(losses: Callable[[float], Losses], query: Any) -> Reference:
+    """Scale the losses at ε, a function for values in [-1, 1], to the range of a query."""
+    half = float(query.question.high - query.question.low) / 2
+    power = 1 if query.loss == "absolute" else 2
     return Reference(losses(float(query.epsilon))[power - 1] * half**power)
 
 
@@ -100,12 +102,19 @@ def _laplace(request: QuantizerRequest) -> Reference:
     return Reference(a * scale + b * 2 * scale**2, more=errors)
 
 
-def _quantized(request: Any) -> bool:
-    return not isinstance(request, Query)
+def _is_for_quantizers(request: Any) -> bool:
+    """Whether the question of a request is about quantizers, not about a range."""
+    return isinstance(request.question, Quantization)
 
 
-def _few(request: Any) -> bool:
-    return _quantized(request) and request.question.levels <= _RQM
+def _has_few_levels(request: Any) -> bool:
+    """Whether the parameters of RQM are searched for a request."""
+    return _is_for_quantizers(request) and request.question.levels <= _MAX_RQM_LEVELS
+
+
+def _is_for_local_ranges(query: Any) -> bool:
+    """Whether every two values of the range of a query are neighbours."""
+    return isinstance(query.question, RangeQuery) and query.question.local
 
 
 PUBLISHED = (
@@ -113,25 +122,25 @@ PUBLISHED = (
         Published(
             name,
             source,
-            partial(_of_range, losses),
-            lambda query: not _quantized(query) and query.range.local,
+            partial(_scale_to_range, losses),
+            _is_for_local_ranges,
+            is_unbiased=is_unbiased,
         )
-        for name, source, losses in (
-            ("Duchi et al.", "Duchi, Jordan and Wainwright 2018", _duchi),
-            ("piecewise", "Wang et al. 2019", _piecewise),
-            ("hybrid", "Wang et al. 2019", _hybrid),
-            ("optimal piecewise", "Zheng, Mishra and Hu 2025", _optimal),
+        for name, source, losses, is_unbiased in (
+            ("Duchi et al.", "Duchi, Jordan and Wainwright 2018", _duchi, True),
+            ("piecewise", "Wang et al. 2019", _piecewise, True),
+            ("hybrid", "Wang et al. 2019", _hybrid, True),
+            ("optimal piecewise", "Zheng, Mishra and Hu 2025", _optimal, False),
         )
     ),
-    Published("rqm", "Youn et al. 2023", _rqm, _few, any_budget=True),
-    Published("pbm", "Chen et al. 2022", _pbm, _quantized, any_budget=True),
+    Published("rqm", "Youn et al. 2023", _rqm, _has_few_levels, any_budget=True),
+    Published("pbm", "Chen et al. 2022", _pbm, _is_for_quantizers, any_budget=True),
     Published(
         "laplace",
         "Dwork et al. 2006",
         _laplace,
-        _quantized,
+        _is_for_quantizers,
         any_budget=True,
         fixed={"levels": None},
     ),
 )
-UNBIASED = ("Duchi et al.", "piecewise", "hybrid")

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from workbench.families.design import OracleVerdict
+from workbench.families.published import published_for
 from workbench.families.quantizer.family import FAMILY
-from workbench.families.quantizer.published import PUBLISHED, UNBIASED
 from workbench.families.recommendation import (
     Candidate,
     Query,
@@ -46,8 +46,8 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
         reason = None if private else "it is for all of a range, under dp or pure"
         yield Candidate(f"quantizer, {levels} outputs", words, best if private else None, reason, programs=levels > 2)
     whole = replace(query, question=RangeQuery(ends))
-    for entry in (entry for entry in PUBLISHED if entry.serves(whole)):
-        unbiased = "unbiased; " if entry.name in UNBIASED else ""
+    for entry in published_for(whole, FAMILY):
+        unbiased = "unbiased; " if entry.is_unbiased else ""
         words = f"{unbiased}published ({entry.source}); a closed form in floating point, not certified"
         yield Candidate(entry.name, words, None if none else partial(published_value, entry, query), none)
 

@@ -41,7 +41,7 @@ from workbench.exact.objects import Values
 from workbench.families.api import design
 from workbench.families.integer_laws import masses
 from workbench.families.modulo.family import FAMILY
-from workbench.families.published import published
+from workbench.families.published import index_by_name
 from workbench.io.parameter_grid import Grid as Numbers
 from workbench.io.parameter_grid import in_order
 from workbench.mechanisms.baselines.count_queries import (
@@ -223,7 +223,8 @@ def noise_pmf(n: int, variance: float, alpha: float | None = None, *, gaussian: 
 
 def least_baseline(family: str, n: int, epsilon: Numbers, delta: float) -> pd.DataFrame:
     """A published mechanism on 0..n with the smallest parameter that is (ε, δ)-PDP for neighbours ± 1, at every ε."""
-    entry, question, rows = published(FAMILY)[family], ModuloNoise(n=n, shifts=[1]), []
+    entry = index_by_name(FAMILY.published_mechanisms())[family]
+    question, rows = ModuloNoise(n=n, shifts=[1]), []
     for e in _numbers(epsilon):
         request = partial(FAMILY.request, question, epsilon=e, delta=delta, notion="pdp")
         squared, rate = (entry.cost(request(loss=loss)) for loss in ("squared", "error-rate"))
