@@ -1,11 +1,17 @@
-"""The one drawer of figures that are stated as data: in papers/declared/<paper>.toml, comparison/figures.toml.
+"""The one drawer of figures that are stated as data.
 
-A figure: `width`, "column" or "page", `height` of a panel in inches, `columns`, `rows`, `by` (the column whose values
-make panels, in their order), `legend` (columns of the one below all panels), `inside` (of every panel, or of those at
-the indices `inside_of`), `panels` (what differs from panel to panel); and, for all panels or each:
+Papers state them in papers/declared/<paper>.toml, comparisons in comparison/figures.toml, and frontiers make them
+from their rows (`families/frontier_plots`).
+
+A figure: `width`, "column", "page" or inches, `height` of a panel in inches, `columns`, `rows`, `by` (the column whose
+values make panels, in their order), `heading` above all panels, `legend` (columns of the one below all panels),
+`inside` (of every panel, or of those at the indices `inside_of`), `panels` (what differs from panel to panel); and, for
+all panels or each:
 
     names                  a template of the label of each row on the x axis
     title, where, set      a template; rows (`DataFrame.query`); matplotlib's properties of an axis
+    scales                 {x or y = "log"}: logarithmic in plain numbers; {x or y = [first, last]}: logarithmic between
+                           these numbers, with 0 apart
     ticks, plain           {x or y = column}: ticks at its values; {x or y = [numbers]}: those in range, plainly written
     series                 see below, each with `where` of its own; further keys are matplotlib's
 
@@ -17,7 +23,7 @@ the indices `inside_of`), `panels` (what differs from panel to panel); and, for 
     errors    points with bars of the length `error`
     band      between the two expressions y
     across    lines over the panel at each y or each x
-    span      a band over the panel from the least to the largest y
+    span      a band over the panel from the least to the largest y (a column, or two)
     heat      numbers in a grid of the masses y        limits: columns whose range the colours have
     cells     masses over x and y by colour, to the    mass: the column; until: the end of the last cell
               word `most`
@@ -26,7 +32,8 @@ the indices `inside_of`), `panels` (what differs from panel to panel); and, for 
               y as {value}, beside each point
 
 One series of rows makes several curves: `by` (columns) one for each value, in the order and style of `styles` where
-named, `curves` one for each {y = style}. `of` names another table than the artifact's. Colours are numbers of
+named, `curves` one for each {y = style}. `of` names another table than the artifact's, and `rows` is a table itself.
+An empty table leaves the series to the legend alone. Colours are numbers of
 `COLOURS`, "by" for one after the other, "map:NAME" for those of a colour map, or matplotlib's. Templates are filled
 from the first row (text: each) and from the artifact's words.
 """
@@ -53,9 +60,12 @@ from workbench.io.figures import (
     panels,
     percent_bar,
     percent_map,
+    plain_log,
+    plain_log_from_zero,
     pmf_heat,
     styled,
     titled,
+    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -63,11 +73,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_AXIS = ("title", "set", "ticks", "plain", "series", "where", "names", "inside")
+_AXIS = ("title", "set", "scales", "ticks", "plain", "series", "where", "names", "inside")
 _OURS = {
     "kind",
     "where",
     "of",
+    "rows",
     "x",
     "y",
     "by",
@@ -102,54 +113,72 @@ def stated(package: str, file: str) -> Record:
 class Drawing:
     """A declared figure, to be drawn of a table.
 
-    figure: as declared; words: for its templates; styles: those that series name; further: tables besides
-    the artifact's own.
+    Attributes:
+        figure: The declaration.
+        words: Values for its templates. None: its texts are no templates, and are shown as they are.
+        styles: Styles that series name.
+        further: Tables besides the artifact's own.
     """
 
     figure: Values
-    words: Values = field(default_factory=dict)
+    words: Values | None = field(default_factory=dict)
     styles: Values = field(default_factory=dict)
     further: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     def __call__(self, table: pd.DataFrame) -> Figure:
-        """The figure."""
+        """Draw the figure of a table."""
         return draw(self, table)
 
 
 @styled
 def draw(drawing: Drawing, table: pd.DataFrame) -> Figure:
-    """A declared figure of a table."""
+    """Draw a declared figure of a table. Panels of its grid without a declaration stay empty."""
     figure = drawing.figure
-    parts = _panels(figure, table)
-    columns, rows = figure.get("columns", len(parts)), figure.get("rows", 1)
-    width = WIDTHS[figure.get("width", "page" if columns > 1 else "column")]
+    parts = _list_panels(figure, table)
+    columns = figure.get("columns", len(parts))
+    rows = figure.get("rows", 1)
+    width = figure.get("width", "page" if columns > 1 else "column")
+    if isinstance(width, str):
+        width = WIDTHS[width]
     drawn, axes = panels(columns, rows, width=width, height=figure.get("height", 2.4))
-    for at, (axis, (spec, part)) in enumerate(zip(axes, parts, strict=True)):
-        _panel(axis, spec, part, drawing)
+    for at, (axis, (spec, part)) in enumerate(zip(axes[: len(parts)], parts, strict=True)):
+        _draw_panel(axis, spec, part, drawing)
         if "inside" in spec and at in figure.get("inside_of", range(len(parts))):
             axis.legend(**spec["inside"])
+    for axis in axes[len(parts) :]:
+        axis.set_axis_off()
+    if "heading" in figure:
+        drawn.suptitle(wrapped(figure["heading"], drawn.get_figwidth()))
     if "legend" in figure:
         legend_below(drawn, axes, columns=figure["legend"])
     return drawn
 
 
-def _panels(figure: Values, table: pd.DataFrame) -> list[tuple[Record, pd.DataFrame]]:
-    """What each panel shows, and its rows."""
+def _list_panels(figure: Values, table: pd.DataFrame) -> list[tuple[Record, pd.DataFrame]]:
+    """List the declaration of each panel and its rows."""
     common = {key: figure[key] for key in _AXIS if key in figure}
     parts = [part for _, part in table.groupby(figure["by"])] if "by" in figure else []
     special = figure.get("panels", [{}] * max(1, len(parts)))
     specs = [common | {**own, "set": {**common.get("set", {}), **own.get("set", {})}} for own in special]
-    return list(zip(specs, parts or [_rows(spec, table) for spec in specs], strict=True))
+    return list(zip(specs, parts or [_select_rows(spec, table) for spec in specs], strict=True))
 
 
-def _panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing) -> None:
+def _draw_panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing) -> None:
+    """Draw the series of a panel, then its scales, titles and ticks."""
     words = drawing.words
     for series in spec["series"]:
-        rows = _rows(spec, drawing.further[series["of"]]) if "of" in series else table
-        for at, (part, look) in enumerate(_curves(series, _rows(series, rows), drawing.styles)):
+        rows = series.get("rows", table)
+        if "of" in series:
+            rows = _select_rows(spec, drawing.further[series["of"]])
+        for at, (part, look) in enumerate(_list_curves(series, _select_rows(series, rows), drawing.styles)):
             getattr(_Curve(axis, part, {**look, "at": at}, words), look.get("kind", "line"))()
+    for name, scale in spec.get("scales", {}).items():
+        if scale == "log":
+            plain_log(axis, name)
+        else:
+            plain_log_from_zero(axis, name, *scale)
     if "title" in spec:
-        titled(axis, _filled(spec["title"], table, words))
+        titled(axis, _fill(spec["title"], table, words))
     properties = dict(spec.get("set", {}))
     for name in ("xlim", "ylim"):  # one end alone
         if np.ndim(properties.get(name, ())) == 0:
@@ -158,7 +187,7 @@ def _panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing) -> N
     for name, column in spec.get("ticks", {}).items():
         axis.set(**{f"{name}ticks": np.unique(table[column])})
     if "names" in spec:
-        axis.set_xticks(range(len(table)), [_filled(spec["names"], table, words, at) for at in range(len(table))])
+        axis.set_xticks(range(len(table)), [_fill(spec["names"], table, words, at) for at in range(len(table))])
     for name, numbers in spec.get("plain", {}).items():
         low, high = getattr(axis, f"get_{name}lim")()
         inside = [number for number in numbers if low <= number <= high]
@@ -166,12 +195,13 @@ def _panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing) -> N
         getattr(axis, f"set_{name}ticks")([], minor=True)
 
 
-def _rows(spec: Values, table: pd.DataFrame) -> pd.DataFrame:
+def _select_rows(spec: Values, table: pd.DataFrame) -> pd.DataFrame:
+    """Select the rows that a declaration asks for."""
     return table.query(spec["where"]) if "where" in spec else table
 
 
-def _curves(series: Values, table: pd.DataFrame, styles: Values) -> Iterator[tuple[pd.DataFrame, Record]]:
-    """(rows, style) of every curve of a series; k of n is its place beside the others."""
+def _list_curves(series: Values, table: pd.DataFrame, styles: Values) -> Iterator[tuple[pd.DataFrame, Record]]:
+    """List the rows and the style of every curve of a series."""
     if "curves" in series:
         members = [(table, {"y": y, **own}) for y, own in series["curves"].items()]
     elif "styles" in series:
@@ -187,9 +217,9 @@ def _curves(series: Values, table: pd.DataFrame, styles: Values) -> Iterator[tup
         yield part, {**own, **series, "shift": shift, "width": series.get("spread", 0.8) / len(members)}
 
 
-def _filled(template: Any, table: pd.DataFrame, words: Values, at: int = 0) -> Any:
-    """A template with the values of one row and the words."""
-    if not isinstance(template, str) or "{" not in template:
+def _fill(template: Any, table: pd.DataFrame, words: Values | None, at: int = 0) -> Any:
+    """Fill a template with the values of one row and the words; leave a text without words as it is."""
+    if words is None or not isinstance(template, str) or "{" not in template:
         return template
     row = {str(key): value for key, value in table.iloc[at].items()} if len(table) else {}
     return template.format(**{**words, **row})
@@ -197,12 +227,12 @@ def _filled(template: Any, table: pd.DataFrame, words: Values, at: int = 0) -> A
 
 @dataclass(frozen=True)
 class _Curve:
-    """One curve of a series on an axis; each method is a kind of mark."""
+    """One curve of a series on an axis; each method draws one kind of mark."""
 
     axis: Axes
     table: pd.DataFrame
     look: Values
-    words: Values
+    words: Values | None
 
     def values(self, what: Any) -> Any:
         """A column, an expression of columns, a number for every row, or the numbers of the rows."""
@@ -239,7 +269,7 @@ class _Curve:
         if own.get("marker") == "by":
             own["marker"] = MARKERS[self.look["at"]]
         if "label" in own:
-            own["label"] = _filled(own["label"], self.table, self.words)
+            own["label"] = _fill(own["label"], self.table, self.words)
         return {**(SOLVER if self.look.get("hollow") else {}), **own, "color": self.colour}
 
     def without(self, *names: str) -> Record:
@@ -265,9 +295,8 @@ class _Curve:
         self.axis.errorbar(self.x, self.y, yerr=np.nan_to_num(self.values(self.look["error"])), **self.style)
 
     def band(self) -> None:
-        self.axis.fill_between(
-            self.x, *map(self.values, self.look["y"]), linewidth=0, **self.without("marker", "linestyle")
-        )
+        ends = map(self.values, self.look["y"])
+        self.axis.fill_between(self.x, *ends, **{"linewidth": 0, **self.without("marker", "linestyle")})
 
     def across(self) -> None:
         name, draw_at = ("x", self.axis.axvline) if "x" in self.look else ("y", self.axis.axhline)
@@ -275,7 +304,9 @@ class _Curve:
             draw_at(at, **self.style)
 
     def span(self) -> None:
-        self.axis.axhspan(self.y.min(), self.y.max(), linewidth=0, **self.style)
+        names = self.look["y"]
+        ends = np.concatenate([self.values(name) for name in (names if isinstance(names, list) else [names])])
+        self.axis.axhspan(ends.min(), ends.max(), **{"linewidth": 0, **self.style})
 
     def heat(self) -> None:
         size, limits = round(len(self.table) ** 0.5), self.table[self.look.get("limits", [self.look["y"]])].to_numpy()
@@ -285,7 +316,7 @@ class _Curve:
     def cells(self) -> None:
         from matplotlib.colors import LogNorm
 
-        look, scale = self.look, LogNorm(_FAINT, self.words["most"])
+        look, scale = self.look, LogNorm(_FAINT, (self.words or {})["most"])
         grid = self.table.pivot_table(index=look["y"], columns=look["x"], values=look["mass"]).to_numpy()
         edges = np.append(np.unique(self.x), look["until"])
         shown = np.where(grid > 0, np.maximum(grid, _FAINT), np.nan)
@@ -301,5 +332,5 @@ class _Curve:
     def text(self) -> None:
         style, offset = self.without("label"), self.look.get("offset", (0, 0))
         for at, place in enumerate(zip(self.x, self.y, strict=True)):
-            text = _filled(self.look["text"], self.table, {**self.words, "value": place[1]}, at)
+            text = _fill(self.look["text"], self.table, {**(self.words or {}), "value": place[1]}, at)
             self.axis.annotate(text, place, offset, textcoords="offset points", **style)

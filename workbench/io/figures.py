@@ -35,6 +35,7 @@ _PANEL_WIDTH = 1.6  # In a given width, panels of fewer inches are placed below 
 _PANEL_HEIGHT = 1.2  # In a given width, a figure is made higher until its panels have so many inches.
 _DEEPENINGS = 8  # A figure is made higher at most so often.
 _LEAST_POINTS = 4.0  # A legend that is wider than its figure has letters of at least this size.
+_MAX_DECADES = 5  # A logarithmic axis with 0 apart has at most so many ticks.
 _FAR = 20.0  # times the least loss: what costs more is named, not drawn
 _PERCENT = (0.1, 1000.0)  # the ends of colours
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
@@ -102,6 +103,33 @@ def wrapped(text: str, inches: float) -> str:
     """Lines of 8 points within a width; none ends within "ε = 1"."""
     lines = text.replace(" = ", "\u00a0=\u00a0").split("\n")
     return "\n".join(fill(line, int(inches / _SIGN)) for line in lines).replace("\u00a0", " ")
+
+
+def plain_log(axes: Axes, name: str) -> None:
+    """Make the axis "x" or "y" logarithmic in plain numbers: ticks at 1, 2, 5; if its ends are close, at round ones."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    axes.set(**{f"{name}scale": "log"})
+    low, high = axis.get_view_interval()
+    logs = LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,), numticks=20)
+    axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]) if high < 4 * low else logs)
+    axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def plain_log_from_zero(axes: Axes, name: str, first: float, last: float) -> None:
+    """Make the axis "x" or "y" logarithmic from first to last in plain numbers, with 0 apart."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    (axes.set_xscale if name == "x" else axes.set_yscale)("symlog", linthresh=first, linscale=0.6)
+    decades = np.arange(np.ceil(np.log10(first) - 1e-9), np.floor(np.log10(last) + 1e-9) + 1)
+    spacing = -(-len(decades) // _MAX_DECADES)
+    axis.set_major_locator(FixedLocator([0.0, *(10.0**power for power in decades[::spacing])]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+    axes.set(**{f"{name}lim": (-0.3 * first, 1.1 * last)})
 
 
 def legend_below(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) -> None:

@@ -21,12 +21,13 @@ import workbench as wb
 from workbench.cli import main
 from workbench.errors import InvalidRequest
 from workbench.families.frontier_plan import Plan
-from workbench.families.frontier_plots import band
+from workbench.families.frontier_plots import proven_band
 from workbench.families.modulo.frontier import round_levels
 from workbench.families.modulo.published import Scan, data_independent_error
 from workbench.families.option import read
 from workbench.families.registry import family, our_families
 from workbench.frontiers.run import frontier_of, plan_of, run
+from workbench.io.drawing import Drawing, draw
 from workbench.io.parameter_grid import grid, has_range, in_order, whole_grid
 from workbench.io.result import Result
 from workbench.mechanisms.baselines.count_queries import data_independent
@@ -509,11 +510,10 @@ def test_what_may_jump_is_drawn_in_steps() -> None:
 
 
 def test_bands_of_what_may_jump_reach_down_to_the_next_bound() -> None:
-    axis = Figure().subplots()
     rows = pd.DataFrame({"epsilon": [1.0, 2.0], "delta": 0.1, "notion": "pdp", "bound": [0.4, 0.1],
                          "objective": [0.5, 0.2]})  # fmt: skip
-    band(axis, rows, "epsilon", "objective")
-    (drawn,) = axis.collections
+    figure = draw(Drawing({"series": [proven_band(rows, "epsilon", "objective")]}), rows)
+    (drawn,) = figure.axes[0].collections
     assert drawn.get_paths()[0].contains_point((1.5, 0.15))  # an optimum of .15 at 1.5 is not excluded
 
 
