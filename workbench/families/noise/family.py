@@ -326,13 +326,13 @@ class _NoiseFamily(Family):
     def beside(self, design: Design) -> Laws:
         import numpy as np
 
-        from workbench.families.noise.published import curves
+        from workbench.families.noise.published import list_curves
         from workbench.mechanisms.real_noise import AdditiveRealNoise
 
         mechanism = design.mechanism
         if isinstance(mechanism, AdditiveRealNoise):
-            return curves(design.request, mechanism.density()[0])
-        return curves(design.request, mechanism.noise.first + np.arange(len(mechanism.noise.weights)))
+            return list_curves(design.request, mechanism.density()[0])
+        return list_curves(design.request, mechanism.noise.first + np.arange(len(mechanism.noise.weights)))
 
 
 def _budget(design: Design) -> Record:

@@ -42,12 +42,12 @@ from workbench.mechanisms.real_noise import MAX_STEPS, RealNoise, best_gamma
 from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
 
-SHAPED = ("geometric", "discrete Gaussian")  # those that several runs have (`published_shapes`)
-_Fitted = tuple[float, str, float, bool]  # loss, symbol, parameter, whether it is proven to be enough
-_UP = 1e-14  # of a parameter, that its own rounding is covered
-_NARROWEST = 1e-3  # σ that no budget allows: 1/2σ² is above the largest ε
-_HALVINGS = 62  # of the logarithm of σ
-_WIDEST = 1 << 22  # values of a law that is computed for comparison
+SHAPED = ("geometric", "discrete Gaussian")  # The noise that several runs have (`published_shapes`).
+_Fitted = tuple[float, str, float, bool]  # Loss, symbol, parameter, whether it is proven private.
+_PARAMETER_ROUNDING = 1e-14  # A parameter is enlarged by this share, which covers its own rounding.
+_MIN_SIGMA = 1e-3  # No budget allows this σ: 1/2σ² is above the largest ε.
+_SIGMA_HALVINGS = 62  # A bisection halves the interval of the logarithm of σ so often.
+_MAX_LAW_VALUES = 1 << 22  # Laws of more values are not computed for comparison.
 
 
 def list_losses(request: NoiseRequest) -> list[tuple[str, float]]:
@@ -59,21 +59,21 @@ def list_losses(request: NoiseRequest) -> list[tuple[str, float]]:
 # On the reals.
 
 
-def _real(request: NoiseRequest) -> bool:
+def _is_on_reals(request: NoiseRequest) -> bool:
     """Whether the loss of noise on the reals is known: of one run, not clamped, absolute or squared."""
     question = request.question
     clamped = isinstance(question, IntegerNoise) or getattr(question, "clamp", None) is not None
     return not clamped and request.loss_name in line_noise.POWERS
 
 
-def _on_reals(law: Callable[[Fraction, Fraction, str], _Fitted], request: NoiseRequest) -> Reference:
-    """law: (ε, δ, loss) -> (loss, symbol, parameter, whether it is proven) for Δ = 1; the first and third grow by Δ."""
+def _cost_on_reals(law: Callable[[Fraction, Fraction, str], _Fitted], request: NoiseRequest) -> Reference:
+    """Scale a law for Δ = 1, (ε, δ, loss) -> `_Fitted`, to the sensitivity of a request."""
     spread, name = float(request.question.sensitivity), request.loss_name
     if request.cut:
-        sigma = _deviation(request.claim) if law is _gaussian else None
+        sigma = _find_deviation(request.claim) if law is _fit_gaussian else None
         if sigma is None:
             raise NotApplicable(f"its parameter is not known for the notion {request.notion}")
-        (loss, symbol, value), proven = _normal(sigma, name), False
+        (loss, symbol, value), proven = _describe_normal(sigma, name), False
     else:
         if request.delta == 1:
             raise NotApplicable("at delta = 1 the answer itself may be published")
@@ -82,8 +82,8 @@ def _on_reals(law: Callable[[Fraction, Fraction, str], _Fitted], request: NoiseR
     return Reference(loss * spread ** line_noise.POWERS[name], proven, None, symbol, value * spread)
 
 
-def _staircase(request: NoiseRequest) -> Reference:
-    """As it is designed at δ = 0."""
+def _cost_staircase(request: NoiseRequest) -> Reference:
+    """Audit the staircase as it is designed at δ = 0, and compute its loss."""
     if request.cut or not request.epsilon:
         raise NotApplicable("it needs epsilon > 0, and a notion of one ratio")
     assert isinstance(request.question, RealNoise)
@@ -95,28 +95,32 @@ def _staircase(request: NoiseRequest) -> Reference:
     return Reference(float(exact_loss(noise, request)), private, noise, "γ Δ", float(most * noise.width))
 
 
-def _laplace(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
-    scale = float(1 / (epsilon - 2 * Fraction(math.log1p(-delta)))) * (1 + _UP * bool(delta))
+def _fit_laplace(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
+    scale = float(1 / (epsilon - 2 * Fraction(math.log1p(-delta)))) * (1 + _PARAMETER_ROUNDING * bool(delta))
     power = line_noise.POWERS[loss]
-    proven = not delta or _in_balls(lambda: 1 / ball(Fraction(scale)) <= ball(epsilon) - 2 * ball(1 - delta).log())
+    proven = not delta or _is_proven_in_balls(
+        lambda: 1 / ball(Fraction(scale)) <= ball(epsilon) - 2 * ball(1 - delta).log()
+    )
     return scale**power * math.factorial(power), "b", scale, proven  # without δ it is 1/ε itself
 
 
-def _truncated(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
+def _fit_truncated_laplace(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
     if not 0 < delta <= Fraction(1, 2):
         raise NotApplicable("it needs 0 < delta <= 1/2")
-    end = line_noise.support(float(epsilon), float(delta)) * (1 + _UP)
-    proven = _in_balls(lambda: ball(epsilon).expm1() <= 2 * ball(delta) * ball(epsilon * Fraction(end)).expm1())
+    end = line_noise.support(float(epsilon), float(delta)) * (1 + _PARAMETER_ROUNDING)
+    proven = _is_proven_in_balls(
+        lambda: ball(epsilon).expm1() <= 2 * ball(delta) * ball(epsilon * Fraction(end)).expm1()
+    )
     return line_noise.truncated_laplace(float(epsilon), float(delta), 1.0, loss), "A", end, proven
 
 
-def _gaussian(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
+def _fit_gaussian(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
     if not delta:
         raise NotApplicable("it needs delta > 0")
-    return *_normal(gaussian_sigma(epsilon, delta), loss), True
+    return *_describe_normal(gaussian_sigma(epsilon, delta), loss), True
 
 
-def _in_balls(holds: Callable[[], Any]) -> bool:
+def _is_proven_in_balls(holds: Callable[[], Any]) -> bool:
     """Whether balls of 160 bits prove it."""
     from flint import ctx
 
@@ -124,19 +128,21 @@ def _in_balls(holds: Callable[[], Any]) -> bool:
         return bool(holds())
 
 
-def _normal(sigma: float, loss: str) -> tuple[float, str, float]:
+def _describe_normal(sigma: float, loss: str) -> tuple[float, str, float]:
     return sigma * math.sqrt(2 / math.pi) if loss == "absolute" else sigma**2, "σ", sigma
 
 
-def _deviation(claim: Claim) -> float | None:
-    """σ of the Gaussian at a budget of a notion of several bounds, for Δ = 1; None where none is known."""
+def _find_deviation(claim: Claim) -> float | None:
+    """Find σ of the Gaussian for Δ = 1 under a notion of several bounds; None if it is not known."""
     mu, variance = claim.notion.gaussian_mu(claim.values), claim.notion.gaussian_variance(claim.values)
     return 1 / float(mu) if mu is not None else None if variance is None else math.sqrt(variance)
 
 
-def _uniform(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
-    """(0, δ)-DP: p at 0, else uniform on [-w, w]. A shift by 1 takes p and 1/2w of the rest: p + (1 - p)/2w = δ, in
-    rationals."""
+def _fit_uniform(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
+    """Fit (0, δ)-DP noise: p at 0, else uniform on [-w, w].
+
+    A shift by 1 takes p and 1/2w of the rest: p + (1 - p)/2w = δ, in rationals.
+    """
     if not delta:
         raise NotApplicable("it needs delta > 0")
     power = line_noise.POWERS[loss]
@@ -145,12 +151,12 @@ def _uniform(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
     return float((1 - atom) * width**power / (power + 1)), "w", float(width), True
 
 
-def curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
-    """name -> (edges, mean densities) on the reals; name -> (values, masses) on the integers."""
+def list_curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
+    """List laws by name: (edges, mean densities) on the reals, (values, masses) on the integers."""
     if request.cut:
         return {}
     if isinstance(request.question, IntegerNoise):
-        return _integer_laws(request) if request.question.clamp is None else {}
+        return _list_integer_laws(request) if request.question.clamp is None else {}
     epsilon, delta, spread = float(request.epsilon or 0), float(request.delta), float(request.question.sensitivity)
     fine = np.linspace(edges[0], edges[-1], 1201)
     middle = np.abs(fine[1:] + fine[:-1]) / 2
@@ -167,27 +173,27 @@ def curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
     return densities
 
 
-def _integer_laws(request: NoiseRequest) -> dict[str, Pair]:
+def _list_integer_laws(request: NoiseRequest) -> dict[str, Pair]:
     if request.runs > 1:
-        return {name: _run_law(name, request) for name in SHAPED}
+        return {name: _compute_run_law(name, request) for name in SHAPED}
     laws = {}
     for name in NAMES:
         with suppress(NotApplicable):
-            if (size := _size(law := _fit(name, request)[0].law)) <= _WIDEST:
+            if (size := _find_reach(law := _fit_law(name, request)[0].law)) <= _MAX_LAW_VALUES:
                 laws[name] = np.arange(-size, size + 1.0), masses_of(law, -size, size)
     return laws
 
 
-def _run_law(name: str, request: NoiseRequest) -> Pair:
-    """(values, masses) of the noise of one of several runs."""
+def _compute_run_law(name: str, request: NoiseRequest) -> Pair:
+    """Compute (values, masses) of the noise of one of several runs."""
     from models.repeated_wide_noise import RepeatedWideNoise, published_shapes  # slow to import
 
     epsilon, delta, d = float(request.epsilon or 0), float(request.delta), int(request.question.sensitivity)
     return RepeatedWideNoise(request.runs, epsilon, delta, d, published_shapes(d)[name]).law()
 
 
-def _fit(name: str, request: NoiseRequest) -> tuple[FittedLaw, float]:
-    """The best law of a name, and its exact mean loss, of clamped noise the expected loss."""
+def _fit_law(name: str, request: NoiseRequest) -> tuple[FittedLaw, float]:
+    """Fit the best law of a name; return it with its exact mean loss, or expected loss of clamped noise."""
     question = request.question
     assert isinstance(question, IntegerNoise)
 
@@ -198,39 +204,39 @@ def _fit(name: str, request: NoiseRequest) -> tuple[FittedLaw, float]:
     return best, loss(best)
 
 
-def _on_integers(name: str, request: NoiseRequest) -> Reference:
+def _cost_on_integers(name: str, request: NoiseRequest) -> Reference:
     if request.cut:
-        value, d = _gaussian_parameter(name, request), request.question.sensitivity
+        value, d = _find_gaussian_parameter(name, request), request.question.sensitivity
         assert value is not None
         scale, mean = (d * d * value, discrete_gaussian) if name in NAMES else (value / d, rounded_gaussian)
         return Reference(mean(scale, lambda eta: float(request.line_losses[0].at(eta))))
     if request.runs > 1:
-        x, law = _run_law(name, request)
+        x, law = _compute_run_law(name, request)
         return Reference(float((law * np.abs(x) ** line_noise.POWERS[request.loss_name]).sum()))
-    fit, loss = _fit(name, request)
+    fit, loss = _fit_law(name, request)
     return Reference(loss, fit.holds(), fit.mechanism, fit.symbol, fit.value, more=fit.exact)
 
 
-def _gaussian_parameter(name: str, request: NoiseRequest) -> float | None:
-    """σ²/D² or μ of the Gaussian noise that meets a notion of several bounds exactly; None where there is none."""
+def _find_gaussian_parameter(name: str, request: NoiseRequest) -> float | None:
+    """Find σ²/D² or μ of the Gaussian noise that meets a notion of several bounds exactly; None if there is none."""
     measured = request.claim.notion
     known = {"discrete Gaussian": measured.gaussian_variance, "rounded Gaussian": measured.gaussian_mu}
     value = known[name](request.claim.values) if name in known else None
     return None if value is None else float(value)
 
 
-def _listed(name: str, request: NoiseRequest) -> bool:
+def _is_listed_on_integers(name: str, request: NoiseRequest) -> bool:
     """Whether noise of a name on the integers is listed: under a notion of several bounds the Gaussian one that meets
     it, for losses that are even; for several runs what has a shape."""
     if not isinstance(request.question, IntegerNoise):
         return False
     if request.cut:
-        return request.line_losses[0].even and _gaussian_parameter(name, request) is not None
+        return request.line_losses[0].even and _find_gaussian_parameter(name, request) is not None
     return name in NAMES and not request.worst and (request.runs == 1 or name in SHAPED)
 
 
-def _size(law: IntegerLaw) -> int:
-    """The value of noise as far as which a float shows mass."""
+def _find_reach(law: IntegerLaw) -> int:
+    """Find the largest noise value whose mass a float shows."""
     blocks = math.ceil(45 / -ln_up(law.ratio)) if law.ratio else 0
     return int(max(abs(law.first), abs(law.last)) + law.period * blocks)
 
@@ -252,22 +258,24 @@ def gaussian_sigma(epsilon: float | Fraction, delta: float | Fraction) -> float:
 
     far = float(10 / delta + 10 / epsilon)
     with ctx.workprec(160 + math.ceil(-math.log2(delta)) + math.ceil(3 * epsilon)):
-        return bisect(good, _NARROWEST, far, turns=_HALVINGS, middle=lambda low, high: math.sqrt(low * high))[1]
+        return bisect(good, _MIN_SIGMA, far, turns=_SIGMA_HALVINGS, middle=lambda low, high: math.sqrt(low * high))[1]
 
 
 PUBLISHED = (
-    Published("Laplace", "Dwork et al. 2006", partial(_on_reals, _laplace), _real),
-    Published("staircase (pure)", "Geng and Viswanath 2014", _staircase, _real),
+    Published("Laplace", "Dwork et al. 2006", partial(_cost_on_reals, _fit_laplace), _is_on_reals),
+    Published("staircase (pure)", "Geng and Viswanath 2014", _cost_staircase, _is_on_reals),
     *(
-        Published(name, source, partial(_on_reals, law), _real, any_budget=law is _gaussian)
+        Published(name, source, partial(_cost_on_reals, law), _is_on_reals, any_budget=law is _fit_gaussian)
         for name, source, law in (
-            ("truncated Laplace", "Geng et al. 2020", _truncated),
-            ("Gaussian", "Balle and Wang 2018", _gaussian),
-            ("uniform", "Geng et al. 2019", _uniform),
+            ("truncated Laplace", "Geng et al. 2020", _fit_truncated_laplace),
+            ("Gaussian", "Balle and Wang 2018", _fit_gaussian),
+            ("uniform", "Geng et al. 2019", _fit_uniform),
         )
     ),
     *(
-        Published(name, source, partial(_on_integers, name), partial(_listed, name), any_budget=True)
+        Published(
+            name, source, partial(_cost_on_integers, name), partial(_is_listed_on_integers, name), any_budget=True
+        )
         for name, source in {**SOURCES, "rounded Gaussian": "Awan and Vadhan 2023"}.items()
     ),
 )

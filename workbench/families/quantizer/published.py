@@ -36,30 +36,30 @@ from workbench.privacy.audit import audit_extremes
 _MAX_RQM_LEVELS = 8  # The parameters of RQM are not searched for more outputs.
 
 _ROOT = 405 * math.sqrt(241)
-_SWITCH = math.log((-5 + 2 * (6353 - _ROOT) ** (1 / 3) + 2 * (6353 + _ROOT) ** (1 / 3)) / 27)  # ε*
+_HYBRID_MIN_EPSILON = math.log((-5 + 2 * (6353 - _ROOT) ** (1 / 3) + 2 * (6353 + _ROOT) ** (1 / 3)) / 27)  # ε*
 Losses = tuple[float, float]  # absolute, squared
 
 
-def _duchi(epsilon: float) -> Losses:
+def _duchi_losses(epsilon: float) -> Losses:
     b = 1 / math.tanh(epsilon / 2)
     return b - 1 / (3 * b), b * b - 1 / 3
 
 
-def _piecewise(epsilon: float) -> Losses:
+def _piecewise_losses(epsilon: float) -> Losses:
     a, more = math.exp(epsilon / 2), math.expm1(epsilon / 2)
     c, p = (a + 1) / more, a * more / (2 * (a + 1))
     q = p / math.exp(epsilon)
     return q * (c * c + 1 / 3) + (p - q) * (2 / more) ** 2 / 3, 1 / (3 * more) + (a + 3) / (3 * more**2)
 
 
-def _hybrid(epsilon: float) -> Losses:
-    share = -math.expm1(-epsilon / 2) if epsilon > _SWITCH else 0.0
-    pieces, ends = _piecewise(epsilon), _duchi(epsilon)
+def _hybrid_losses(epsilon: float) -> Losses:
+    share = -math.expm1(-epsilon / 2) if epsilon > _HYBRID_MIN_EPSILON else 0.0
+    pieces, ends = _piecewise_losses(epsilon), _duchi_losses(epsilon)
     return share * pieces[0] + (1 - share) * ends[0], share * pieces[1] + (1 - share) * ends[1]
 
 
-def _optimal(epsilon: float) -> Losses:
-    """In units of half the range."""
+def _optimal_losses(epsilon: float) -> Losses:
+    """Compute the losses of the optimal piecewise mechanism in units of half the range."""
     a = math.exp(epsilon / 2)
     d = 1 / (2 * (a + 1))
     absolute = 1 / (3 * a) + (a - 1 / a) * (d**2 + 2 * d**3 / 3)
@@ -76,27 +76,29 @@ def _scale_to_range(losses: Callable[[float], Losses], query: Any) -> Reference:
 # Of quantizers with so many outputs, x in [-1, 1].
 
 
-def _rqm(request: QuantizerRequest) -> Reference:
+def _cost_rqm(request: QuantizerRequest) -> Reference:
     best = best_rqm(request.question.levels, request.epsilon, request.loss, request.question.density)
     if best is None:
         raise NotApplicable("no parameter of the search meets the budget", "infeasible")
-    return _errors(request, best, audit_extremes(best, 0).pure_epsilon, "searched")
+    return _make_reference(request, best, audit_extremes(best, 0).pure_epsilon, "searched")
 
 
-def _pbm(request: QuantizerRequest) -> Reference:
+def _cost_pbm(request: QuantizerRequest) -> Reference:
     mechanism = poisson_binomial(request.question.levels, epsilon=request.epsilon)
-    return _errors(request, mechanism, mechanism.epsilon)
+    return _make_reference(request, mechanism, mechanism.epsilon)
 
 
-def _errors(request: QuantizerRequest, mechanism: Any, private: float, status: str = "closed form") -> Reference:
+def _make_reference(
+    request: QuantizerRequest, mechanism: Any, private: float, status: str = "closed form"
+) -> Reference:
     (a, b), density = error_function(request.loss), request.question.density
     mae, mse = mechanism.mae(density), mechanism.mse(density)
     more = {"pure_epsilon": private, "mae": mae, "mse": mse, "reach": float(mechanism.outputs[-1])}
     return Reference(a * mae + b * mse, status=status, more=more)
 
 
-def _laplace(request: QuantizerRequest) -> Reference:
-    """Noise of scale b = 2/ε: MAE b, mean squared error 2b²."""
+def _cost_laplace(request: QuantizerRequest) -> Reference:
+    """Compute the errors of noise of scale b = 2/ε: MAE b, mean squared error 2b²."""
     (a, b), scale = error_function(request.loss), 2 / float(request.epsilon)
     errors = {"pure_epsilon": float(request.epsilon), "mae": scale, "mse": 2 * scale**2}
     return Reference(a * scale + b * 2 * scale**2, more=errors)
@@ -127,18 +129,18 @@ PUBLISHED = (
             is_unbiased=is_unbiased,
         )
         for name, source, losses, is_unbiased in (
-            ("Duchi et al.", "Duchi, Jordan and Wainwright 2018", _duchi, True),
-            ("piecewise", "Wang et al. 2019", _piecewise, True),
-            ("hybrid", "Wang et al. 2019", _hybrid, True),
-            ("optimal piecewise", "Zheng, Mishra and Hu 2025", _optimal, False),
+            ("Duchi et al.", "Duchi, Jordan and Wainwright 2018", _duchi_losses, True),
+            ("piecewise", "Wang et al. 2019", _piecewise_losses, True),
+            ("hybrid", "Wang et al. 2019", _hybrid_losses, True),
+            ("optimal piecewise", "Zheng, Mishra and Hu 2025", _optimal_losses, False),
         )
     ),
-    Published("rqm", "Youn et al. 2023", _rqm, _has_few_levels, any_budget=True),
-    Published("pbm", "Chen et al. 2022", _pbm, _is_for_quantizers, any_budget=True),
+    Published("rqm", "Youn et al. 2023", _cost_rqm, _has_few_levels, any_budget=True),
+    Published("pbm", "Chen et al. 2022", _cost_pbm, _is_for_quantizers, any_budget=True),
     Published(
         "laplace",
         "Dwork et al. 2006",
-        _laplace,
+        _cost_laplace,
         _is_for_quantizers,
         any_budget=True,
         fixed={"levels": None},
