@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import must
@@ -35,6 +36,7 @@ def family(name: str) -> Family:
     return foreign.get(known) or must("family", f"one of {', '.join(names())}", repr(name))
 
 
+@cache
 def _ours(name: str) -> Family:
     loaded: Family = load_provided("families", name)
     return loaded
@@ -52,11 +54,21 @@ def families(name: str | None = None) -> list[Family]:
     return [family(known) for known in names() if name in (None, known)]
 
 
+_families_by_type: dict[type, Family] = {}  # Class of a question that was asked about -> its family, one of ours.
+
+
 def family_of(question: Any) -> Family:
     """The family of a question. Raises InvalidRequest."""
-    for offered in (our_families, lambda: added("families").values()):  # others are looked for where none is ours
-        for candidate in offered():
-            if isinstance(question, candidate.question):
-                return candidate
+    kind = type(question)
+    if kind in _families_by_type:
+        return _families_by_type[kind]
+    for ours in our_families():
+        if isinstance(question, ours.question):
+            _families_by_type[kind] = ours
+            return ours
+    foreign: dict[str, Family] = added("families")  # They are looked for where no family of this package fits.
+    for candidate in foreign.values():
+        if isinstance(question, candidate.question):
+            return candidate
     kinds = ", ".join(candidate.question.__name__ for candidate in families())
     return must("question", f"one of {kinds}", repr(question))
