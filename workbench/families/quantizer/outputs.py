@@ -1,19 +1,19 @@
 """Optimised outputs: the best outputs of a quantizer, or MVU's alphabet, by the duals of an LP, from several starts.
 
 V(B) = the LP's optimum at outputs B is piecewise smooth and not convex. Its slope comes with every solve, so each
-start is a quasi-Newton descent of hot re-solves, repeated from where it stalls; the best of all starts is kept. A local
-optimum is a known trap (m = 4, n_in = 4, ε = 1.5: a gradient method stops at 1.802, 1.6198 exists), so starts spread
-over how far and how evenly outputs reach, and are not all symmetric.
+start is a descent of hot re-solves by SciPy's SLSQP, repeated from where it stalls; the best of all starts is kept. A
+local optimum is a known trap (m = 4, n_in = 4, ε = 1.5: a gradient method stops at 1.802, 1.6198 exists), so starts
+spread over how far and how evenly outputs reach, and are not all symmetric.
 
 A law exists if and only if the outermost outputs are at least at the least reach r = (e^ε + 1)/(e^ε - 1) on either
 side (by |x - x'|: 1 + 1/ε): that of the outermost two alone, Pr[high] = (x - low)/(high - low), is then private. At
 large ε the best ones are within a few r - 1 of it, by a metric often at it, where a proof has no room; descents
 therefore move z in r + (r - 1) e^z, and inner outputs as they are.
 
-The path of a descent is sensitive to rounding: at kinks of V, to which of several duals the solver returns. So that it
-ends at the same outputs on every machine, V is asked at multiples of 2^-29 (of z: 2^-30) alone, in numbers that are
-the same everywhere (models.quantizer.odds_of, correctly rounded exponentials and quadrature nodes, sums in a fixed
-order): what linear algebra and elementary functions round differently from machine to machine never reaches the solver.
+The path of a descent is sensitive to rounding: at kinks of V, to which of several duals the solver returns. So V is
+asked at multiples of 2^-29 (of z: 2^-30) alone, in numbers that are the same on every machine
+(models.quantizer.odds_of, correctly rounded exponentials and quadrature nodes, sums in a fixed order). SLSQP's own
+steps may still differ in their last digits from machine to machine.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,10 +32,14 @@ from solvers.arrays import Pair, Positions, Vector
 from workbench.exact.objects import FloatPair, Progress
 from workbench.families.quantizer.laws import LawProblem, silent
 
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
+
 _UNIT, _GRID = 2.0**-29, 2.0**-30  # of which outputs are multiples, and z
 _NEAREST = -14.0  # z of outermost outputs a millionth of r - 1 beyond the least reach
 _WINDOW, _STALL = 4, 1e-9  # a descent ends when so many iterations gain less than this share of the value
 _FIRST = 25  # iterations of a short descent
+_TOLERANCE = 1e-12  # The change of the value at which SLSQP ends.
 _Reached = tuple[float, Vector]  # a value, and its slope or where it is
 INFEASIBLE = 1e6  # the value of outputs at which no law is private and unbiased
 
@@ -101,53 +106,42 @@ def with_room(outputs: Vector, problem: LawProblem, epsilon: float) -> Vector:
     return wider
 
 
-def _dot(a: Vector, b: Vector) -> float:
-    return math.fsum(a * b)  # rounded once, whatever the machine's sums are
+def _descend(value: Callable[[Vector], _Reached], z: Vector, bounds: Pair, iterations: int) -> None:
+    """Minimise a function of outputs by SciPy's SLSQP. `value` keeps the best point that it is asked for.
 
-
-def _bfgs(value: Callable[[Vector], _Reached], z: Vector, low: Vector, high: Vector, iterations: int) -> None:
-    """Descend from z within [low, high]: BFGS, which serves for V's kinks, with a weak Wolfe search by bisection
-    (Lewis and Overton 2013); entries at a bound that want to leave are held. `value` keeps the best point.
+    Args:
+        value: the function and its slope at z.
+        z: where the descent starts (k,).
+        bounds: the least and the largest z, (k,) each.
+        iterations: the largest number of iterations.
     """
-    here, slope = value(z)
-    inverse = None
-    values = [here]
-    for _ in range(iterations):
-        if len(values) > _WINDOW and not here < values[-_WINDOW - 1] * (1 - _STALL):
-            return
-        free = ((z > low) | (slope < 0)) & ((z < high) | (slope > 0))
-        held = np.where(free, slope, 0.0)
-        size = math.sqrt(_dot(held, held))
-        if size < 1e-9:
-            return
-        way = -held / max(size, 1.0) if inverse is None else -np.array([_dot(row, held) for row in inverse]) * free
-        shortest, longest, step = 0.0, math.inf, 1.0
-        for _ in range(25):
-            trial = np.clip(z + step * way, low, high)
-            there, steeper = value(trial)
-            moved = trial - z
-            fall = _dot(slope, moved)
-            if there > here + 1e-4 * fall:
-                longest = step
-            elif _dot(steeper, moved) < 0.9 * fall:
-                shortest = step
-            else:
-                break
-            step = 2 * step if longest == math.inf else (shortest + longest) / 2
-        if not there < here - 1e-12 * abs(here):
-            return
-        bend = np.where(free, steeper - slope, 0.0)
-        z, here, slope, moved = trial, there, steeper, np.where(free, moved, 0.0)
-        values.append(here)
-        curvature = _dot(moved, bend)
-        if curvature <= 0:
-            continue
-        if inverse is None:
-            inverse = np.eye(z.size) * curvature / _dot(bend, bend)
-        turned = np.array([_dot(row, bend) for row in inverse])
-        both = np.outer(turned, moved) / curvature
-        grown = (1 + _dot(bend, turned) / curvature) / curvature
-        inverse = inverse - both - both.T + grown * np.outer(moved, moved)
+    from scipy.optimize import Bounds, minimize  # slow to import
+    from threadpoolctl import threadpool_limits
+
+    least = math.inf
+    lowest_values: list[float] = []
+
+    def tracked(point: Vector) -> _Reached:
+        nonlocal least
+        reached = value(point)
+        least = min(least, reached[0])
+        return reached
+
+    def stop(intermediate_result: OptimizeResult) -> None:
+        lowest_values.append(least)
+        if len(lowest_values) > _WINDOW and not least < lowest_values[-_WINDOW - 1] * (1 - _STALL):
+            raise StopIteration
+
+    with threadpool_limits(1, "blas"):  # The matrices are so small that threads would wait for each other.
+        minimize(
+            tracked,
+            z,
+            jac=True,
+            bounds=Bounds(*bounds),
+            method="SLSQP",
+            callback=stop,
+            options={"maxiter": iterations, "ftol": _TOLERANCE},
+        )
 
 
 @dataclass(frozen=True)
@@ -239,7 +233,7 @@ def best_outputs(
     """
     excess, half = problem.excess(epsilon), problem.outputs // 2
     space = _Coordinates(problem.outputs, symmetric, excess, 40 * (1 + excess) if math.isinf(limit) else limit)
-    seen: list[_Reached] = []  # the best point of a descent: what an aborted line search returns may not be
+    seen: list[_Reached] = []  # The best point of a descent. The point at which SLSQP ends may be worse.
 
     def value(point: Vector) -> _Reached:
         z = space.snapped(point)
@@ -259,7 +253,7 @@ def best_outputs(
         seen.clear()
         reached = INFEASIBLE
         for _ in range(rounds):
-            _bfgs(value, z, *space.bounds, iterations)
+            _descend(value, z, space.bounds, iterations)
             if not seen or not seen[0][0] < reached * (1 - _STALL):
                 break
             reached, z = seen[0]
@@ -269,7 +263,7 @@ def best_outputs(
     several = len(begin) > 1
     results = []
     for k, z in enumerate(begin):
-        results.append(descend(z, *((1, _FIRST) if several else (rounds, iterations))))
+        results.append(descend(z, 1, _FIRST) if several else descend(z, rounds, iterations))
         progress(f"start {k + 1}: {results[-1][0]:.6f}")
     lead = sorted(range(len(results)), key=lambda k: results[k][0])
     for k in lead[:2] if several else []:
