@@ -1,15 +1,17 @@
-"""Solving `models.unbiased` from few labels to many: the sets of a coarse optimum show where those of the fine one are.
+"""Search for the least-squares unbiased label randomizer, from few labels to many.
 
-All k (k + 1)/2 intervals are used for few labels only. Labels are joined four by four until few are left; on every
-finer level the program is solved over a band of intervals around the sets in use one level above, and every label by
-itself. The last level ends when the bound, which prices all sets, is met; until then the band follows the optimum and
-takes in the sets that price below zero.
+`models.unbiased` states a cone program over some intervals of labels. All k (k + 1)/2 intervals are too many beyond a
+hundred labels, so labels are joined four by four until few are left. The coarsest program has all intervals. Every
+finer one has a band of intervals around those that the level above uses, and every label by itself.
+
+The program of each coarser level is solved once. The last one is solved again on a wider band, with the intervals that
+price below zero, until its bound is met or the bands are used up. The bound prices all sets and all outputs, so it
+holds for whatever band was taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -20,20 +22,13 @@ from solvers.backend import Options, solve
 from solvers.search import Deadline
 from solvers.solution import Solution, Termination
 
-_FEW = 24  # labels whose intervals are all used
-_MANY, _TRIES = 100, 2  # labels from which a solver that leaves the gap wide open is given up, after so many programs
-_HOPELESS = 1.0  # relative gap that counts as wide open
-_JOINED = 4
-_PADS = (3, 6, 12, 12)  # of the band, in labels; the next one where the gap no longer halves
-_STALLS = 2  # the same, after so many that do not halve it
-_GAP = 1e-8  # relative, that is looked for in the end
-_USED = 1e-7  # mass of a set that is in use, of the largest
-_ENOUGH = 1e-7  # relative gap of many labels that a solver need not close further, once it stalls
-_COARSE = 1e-3  # relative gap of a level that only shows where to look
-_THIN = (1e-3, 1e-4, 1e-5, 1e-6)  # the same, of the sets that are kept in the end
-_OFF = 4.0  # a guess of the objective's size that is wrong by more is corrected
-_LEAST_LIMIT = 1e-3  # seconds of a program when no time is left
-_TOLERANCES = (1e-12, 1e-9)  # Clarabel's; where it finds no point at the first, the second is tried
+_MAX_COARSEST_LABELS = 24  # All intervals of so many labels are used.
+_JOINED = 4  # So many consecutive labels are one label of the next coarser level.
+_BAND_PADS = (3, 6, 12, 12)  # Labels by which the band is wider, in each program of the last level.
+_GAP = 1e-8  # The last level ends at this relative gap.
+_USED_SHARE = 1e-7  # Sets of a smaller share of the largest mass are not in use.
+_LEAST_LIMIT_SECONDS = 1e-3  # The time limit of a program when no time is left.
+_CLARABEL_TOLERANCE = 1e-12  # Clarabel stops at this feasibility and gap, or as near as its digits go.
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,7 @@ class Optimum:
     multipliers in units of the labels' width.
 
     solution: of the last program; objective: of the point as the solver left it, which meets the equations to its
-    tolerance; wider: the point on more sets that it was thinned from.
+    tolerance.
     """
 
     sets: Intervals
@@ -51,7 +46,6 @@ class Optimum:
     objective: float
     proof: Proof
     solution: Solution
-    wider: Optimum | None = None
 
     @property
     def bound(self) -> float:
@@ -62,13 +56,11 @@ class Optimum:
         """Whether the bound is as near, relatively."""
         return self.objective - self.bound <= gap * self.objective
 
-    def used(self, share: float, *, singles: bool = False) -> Intervals:
-        """The sets of more than a share of the largest mass; singles: and every label by itself."""
-        sets = self.sets
-        which = self.t > share * self.t.max()
-        if singles:
-            which |= sets.first == sets.last
-        return Intervals(sets.first[which], sets.last[which])
+    @property
+    def used(self) -> Intervals:
+        """The sets that carry more than a speck of mass."""
+        is_used = self.t > _USED_SHARE * self.t.max()
+        return Intervals(self.sets.first[is_used], self.sets.last[is_used])
 
 
 class NoPoint(Exception):
@@ -80,42 +72,41 @@ class NoPoint(Exception):
 
 
 def optimum(search: Search, labels: Vector, prior: Vector) -> Optimum:
-    """The best unbiased randomizer to a relative gap of 1e-8, or as near as a solver's digits go. Raises NoPoint.
+    """Find the best unbiased randomizer and prove a bound.
 
-    labels: (k,) increasing; prior: (k,) >= 0 with sum 1. The finest level follows from the coarser ones.
+    Args:
+        search: The solver, its options and the odds.
+        labels: Increasing. (k,)
+        prior: Weights >= 0 with sum 1. (k,)
+
+    Raises:
+        NoPoint: the solver found no randomizer.
     """
-    q, (middle, width) = search.q, ((labels[0] + labels[-1]) / 2, labels[-1] - labels[0])
-    y = (labels - middle) / width
-    levels = [(y, prior)]
-    while levels[-1][0].size > _FEW:
+    middle = (labels[0] + labels[-1]) / 2
+    width = labels[-1] - labels[0]
+    levels = [((labels - middle) / width, prior)]
+    while levels[-1][0].size > _MAX_COARSEST_LABELS:
         levels.append(_joined(*levels[-1]))
-    unit = randomized_response(*levels[-1], q)
     sets = Intervals.every(levels[-1][0].size)
+    unit = randomized_response(*levels[-1], search.q)
     for (y, p), (finer, _) in zip(levels[:0:-1], levels[-2::-1], strict=True):
-        coarse = search.level(y, p, sets, unit, _COARSE)
-        sets, unit = _band(coarse.used(_USED), y.size, finer.size), _size(coarse)
-    last = search.level(*levels[0], sets, unit, _GAP)
-    best = search.thinned(*levels[0], last)
-    proof = best.proof.restated(labels, prior, q, width)
-    whole = _moved(replace(last, proof=proof), middle, width)
-    return whole if best is last else replace(_moved(replace(best, proof=proof), middle, width), wider=whole)
-
-
-def _moved(best: Optimum, middle: float, width: float) -> Optimum:
-    """The optimum in the labels' own units, those of its proof."""
-    s, objective = best.s * width + middle * best.t, best.objective * width**2
-    return replace(best, s=s, objective=objective, solution=_in_units(best.solution, objective, best.bound))
-
-
-def _better(*optima: Optimum) -> Proof:
-    """That of the greatest bound."""
-    return max((each.proof for each in optima), key=lambda proof: proof.bound)
+        coarse, _ = search.solve(y, p, sets, unit)
+        sets = _band(coarse.used, y.size, finer.size)
+        unit = coarse.objective
+    best = search.close_gap(*levels[0], sets, unit)
+    proof = best.proof.restated(labels, prior, search.q, width)
+    objective = best.objective * width**2
+    solution = _in_units(best.solution, objective, proof.bound)
+    moments = best.s * width + middle * best.t
+    return Optimum(best.sets, best.t, moments, objective, proof, solution)
 
 
 @dataclass
 class Search:
-    """The programs of one search, on labels of width 1; progress is told a line for each. The time limit of the options
-    is for all of them together."""
+    """The programs of one search, on labels of width 1. The time limit of the options is for all of them together.
+
+    q: e^ε - 1; progress: told a line for each program.
+    """
 
     q: float
     solver: str
@@ -124,84 +115,66 @@ class Search:
     programs: int = field(default=0, init=False)
     clock: Deadline = field(default_factory=Deadline, init=False)
 
-    @property
-    def tried(self) -> list[Options]:
-        """What a solver is told, in turn."""
-        if self.solver not in ("cvxpy", "cvxpy:clarabel"):
-            return [self.options]
-        names, native = ("tol_gap_abs", "tol_gap_rel", "tol_feas"), self.options.native
-        return [replace(self.options, native={**dict.fromkeys(names, t), **native}) for t in _TOLERANCES]
+    def _remaining_options(self) -> Options:
+        """The options of the next program, with the time that is left."""
+        limit = self.options.time_limit
+        if limit is not None:
+            limit = max(_LEAST_LIMIT_SECONDS, limit - self.clock.elapsed)
+        native = self.options.native
+        if self.solver in ("cvxpy", "cvxpy:clarabel"):
+            names = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
+            native = {**dict.fromkeys(names, _CLARABEL_TOLERANCE), **native}
+        return replace(self.options, native=native, time_limit=limit)
 
-    def over(self, k: int, tries: int, stalled: int, gap: float) -> bool:
-        """Whether a level ends with this relative gap, after so many programs, of which some did not halve it; of many
-        labels, also where a solver leaves the gap open."""
-        if k <= _MANY:
-            return stalled == len(_PADS)
-        enough = stalled > 0 and gap <= _ENOUGH
-        return enough or stalled >= _STALLS or (tries >= _TRIES and gap > _HOPELESS)
+    def solve(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags]:
+        """Solve the program over some intervals. Raises NoPoint.
 
-    def solved(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags]:
-        """The optimum over some intervals with the bound that it gives, and the rays that price below zero: by the
-        first of what a solver is told that gives a point. Raises NoPoint."""
-        stated = program(y, p, self.q, sets, unit)
-        for options in self.tried:
-            limit = options.time_limit
-            if limit is not None:
-                limit = max(_LEAST_LIMIT, limit - self.clock.elapsed)
-            solution = solve(stated, solver=self.solver, options=replace(options, time_limit=limit))
-            self.programs += 1
-            if solution.x is not None or solution.termination not in (Termination.ERROR, Termination.NUMERICAL):
-                break
+        Args:
+            y: Labels of width 1. (k,)
+            p: Their prior. (k,)
+            sets: The intervals.
+            unit: About the objective: tolerances of solvers are absolute.
+
+        Returns:
+            The optimum with the bound that its multipliers prove, and the sets that price below zero. (n, k)
+        """
+        solution = solve(program(y, p, self.q, sets, unit), solver=self.solver, options=self._remaining_options())
+        self.programs += 1
         if solution.x is None or solution.objective is None or solution.termination is Termination.INTERRUPTED:
             raise NoPoint(solution)
         t, s = masses(y, p, self.q, sets, unit, solution.x)
-        proof, rays = Proof(-np.inf, *np.zeros((2, y.size))), np.zeros((0, y.size), dtype=bool)
+        proof = Proof(-np.inf, *np.zeros((2, y.size)))
+        rays = np.zeros((0, y.size), dtype=bool)
         if solution.row_dual is not None:
             proof, rays = lowest(y, p, self.q, *dual_values(y, p, self.q, unit, solution.row_dual))
-        value = solution.objective * unit
+        value = max(solution.objective * unit, 1e-16)
         self.progress(
             f"{self.programs} programs in {self.clock.elapsed:.0f} s: {y.size} labels, {t.size} intervals, "
-            f"relative gap {(value - proof.bound) / max(value, 1e-300):.2g}"
+            f"relative gap {(value - proof.bound) / value:.2g}"
         )
         return Optimum(sets, t, s, value, proof, solution), rays
 
-    def level(self, y: Vector, p: Vector, sets: Intervals, unit: float, gap: float) -> Optimum:
-        """The optimum of one level to a relative gap, or until the gap no longer shrinks. Raises NoPoint."""
+    def close_gap(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> Optimum:
+        """Solve the last level on wider and wider bands, until its gap is closed. Raises NoPoint.
+
+        Arguments as `solve`.
+        """
         best = None
-        tries = stalled = 0
-        while True:
-            tries += 1
+        for pad in _BAND_PADS:
             try:
-                now, rays = self.solved(y, p, sets, unit)
+                point, rays = self.solve(y, p, sets, unit)
             except NoPoint:
                 if best is None:
                     raise
-                return best  # the solver is out of digits
-            right = unit / _OFF < now.objective < unit * _OFF
-            if best is not None:
-                stalled += now.objective - max(now.bound, best.bound) > (best.objective - best.bound) / 2
-                now = replace(now, proof=_better(now, best))
-            best = now
-            left = (now.objective - now.bound) / now.objective
-            if right and (left <= gap or self.over(y.size, tries, stalled, left)):
+                return best  # The solver is out of digits or of time.
+            if best is not None and best.bound > point.bound:
+                point = replace(point, proof=best.proof)
+            best = point
+            if best.closed(_GAP):
                 return best
-            unit = _size(best)
-            if right:
-                sets = _band(best.used(_USED), y.size, y.size, rays, _PADS[stalled])
-            elif stalled >= len(_PADS):
-                return best
-
-    def thinned(self, y: Vector, p: Vector, best: Optimum) -> Optimum:
-        """The optimum on as few of its sets as keep the gap: interior points leave specks on many others."""
-        if not best.closed(_COARSE):
-            return best
-        most = max(best.objective - best.bound, _GAP * best.objective)
-        for share in _THIN:
-            with suppress(NoPoint):
-                now, _ = self.solved(y, p, best.used(share, singles=True), _size(best))
-                proof = _better(best, now)
-                if now.objective - proof.bound <= most:
-                    return replace(now, proof=proof)
+            sets = _band(best.used, y.size, y.size, rays, pad)
+            unit = best.objective
+        assert best is not None
         return best
 
 
@@ -213,10 +186,6 @@ def _in_units(solution: Solution, objective: float, bound: float) -> Solution:
     return replace(solution, program=scaled, native_bound=bound)
 
 
-def _size(optimum: Optimum) -> float:
-    return max(optimum.objective, 1e-16)
-
-
 def _joined(labels: Vector, prior: Vector) -> Pair:
     """Groups of four consecutive labels: their mean, their share."""
     starts = np.arange(0, labels.size, _JOINED)
@@ -224,7 +193,7 @@ def _joined(labels: Vector, prior: Vector) -> Pair:
     return np.add.reduceat(labels, starts) / counts, np.add.reduceat(prior, starts)
 
 
-def _band(sets: Intervals, coarse: int, fine: int, rays: Flags | None = None, pad: int = _PADS[0]) -> Intervals:
+def _band(sets: Intervals, coarse: int, fine: int, rays: Flags | None = None, pad: int = _BAND_PADS[0]) -> Intervals:
     """The intervals of `fine` labels near some of `coarse` ones, each label by itself, and the rays' hulls."""
     share = _JOINED if fine > coarse else 1
     reach = np.arange(-pad, share + pad)

@@ -34,7 +34,7 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Pair
 from workbench.mechanisms.channel import Channel
 
-_DIGITS = ((27, 52), (42, 67), (60, 85))  # tried in turn: masses of so many bits less are left out; bits of masses
+_DIGITS = ((18, 52), (42, 67), (60, 85))  # tried in turn: masses of so many bits less are left out; bits of masses
 _FINE = 22  # of the outputs' lattice, below the root of the loss
 
 
