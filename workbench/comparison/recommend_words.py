@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from workbench.comparison.published import own_distances
+from workbench.exact.numbers import ZERO
 from workbench.exact.objects import Values
 from workbench.families.channel.query_channels import float_laws
 from workbench.families.recommendation import Candidate, Query
 from workbench.io.files import spelled
 from workbench.io.result import Row
 from workbench.mechanisms.points import shown
-from workbench.privacy.exposure import float_exposure
+from workbench.mechanisms.range_mechanism import RangeMechanism
+from workbench.privacy.exposure import exposure, float_exposure
 
 BORROWED, STOPPED = "best so far:", "stopped"
 UNBIASED = "unbiased"  # how the notes of an unbiased class begin
@@ -24,6 +26,7 @@ _NONE = "No class serves this query with a certificate."
 _TOLD = Fraction(42)  # the answer whose published law is told, where it is one
 _OFTEN = 3  # published values that are told
 _LAWS = 1_000_000  # masses of a mechanism up to which its laws are looked at
+_MAX_EPSILON = Fraction(20)  # No channel has a larger ε; stands for one that is not the same for all pairs.
 
 
 def certified(rows: Sequence[Row]) -> list[Row]:
@@ -130,22 +133,17 @@ def _constant(query: Query, best: Row) -> Iterator[str]:
 
 def _exposed(query: Query, mechanism: Any) -> Iterator[str]:
     """What δ is spent on: outputs that only one of two neighbours can produce."""
-    if not query.delta:
+    if not query.delta or mechanism is None:
         return
-    if getattr(mechanism, "direct", None):
-        step = (mechanism.ends[1] - mechanism.ends[0]) / mechanism.steps
-        yield (
-            f"With probability {float(mechanism.direct):g} it publishes the person's own number, rounded to steps of "
-            f"{float(step):.3g}: --delta 0 has a mechanism that never does."
-        )
-        return
-    if query.real or mechanism is None:
-        return
-    question, exposed = query.question, None
-    if question.k * question.m <= _LAWS:
+    epsilon = _MAX_EPSILON if query.epsilon is None or query.per_distance else query.epsilon
+    likely = float(query.delta)
+    if query.real:
+        exact = exposure(mechanism, epsilon) if isinstance(mechanism, RangeMechanism) else ZERO
+        likely = likely if exact is None else float(exact)
+    elif query.question.k * query.question.m <= _LAWS:
         rows, _ = float_laws(query, mechanism)
-        exposed = float_exposure(rows, question.listed)
-    likely = float(query.delta) if exposed is None else exposed[0]
+        exposed = float_exposure(rows, query.question.listed, epsilon)
+        likely = likely if exposed is None else exposed[0]
     if likely:
         yield (
             f"With probability up to {likely:.3g} it publishes an output that only one of two neighbours can produce."

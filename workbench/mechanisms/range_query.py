@@ -2,14 +2,13 @@
 
 The points are the middles of equal cells; where the worst answer counts, the ends of cells, of which an answer goes at
 random to one of the two nearest, with itself as the mean. Neighbours differ by S at most: their points by ⌈S/h⌉ h, at
-random too if both use one draw. All points are neighbours where S is the whole range, the default: then cells may be
-uneven, for the worst answer as well, with the middle of each as its point.
+random too if both use one draw. All points are neighbours where S is the whole range, the default.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -21,7 +20,7 @@ from workbench.exact.objects import Record
 from workbench.exact.plain import whole_number
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.finite_query import FREE, FiniteQuery
+from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.points import Point, cells_of
 from workbench.mechanisms.quantization import read_range, spelled_range
 from workbench.mechanisms.range_mechanism import RangeMechanism
@@ -44,8 +43,8 @@ class RangeQuery(FiniteQuery):
 
     range: "LOW..HIGH", or two numbers; sensitivity: how far neighbouring answers differ at most, all of the range by
     default; cells: how many, chosen by the design unless given; prior: "uniform" on the range, "worst", or weights of
-    equal parts of the range, uniform on each. weights: of the parts, None where the worst answer counts; edges: of
-    uneven cells, None of equal ones. Raises InvalidRequest.
+    equal parts of the range, uniform on each. weights: of the parts, None where the worst answer counts. Raises
+    InvalidRequest.
     """
 
     low: Fraction
@@ -93,32 +92,28 @@ class RangeQuery(FiniteQuery):
         last = self.cells - (self.weights is not None)
         return last if self.local else min(last, whole(self.sensitivity / self.width))
 
-    def finite(self, apart: int, outputs: Any = FREE) -> FiniteQuery:
-        """The question of the points, where points so far apart are neighbours, with real outputs unless listed."""
+    def finite(self, apart: int, outputs: Any = None) -> FiniteQuery:
+        """The question of the points, where points so far apart are neighbours. outputs: the points by default."""
         relation: Record = {"max_shift": apart * self.width}
         if apart >= len(self.points) - 1:
             relation = {"neighbours": "all"}
         prior: Any = "worst"
         if self.weights is not None:
-            prior = [ZERO] * self.cells
-            for cell, _, _, weight in self.pieces():
-                prior[cell] += weight
+            prior = self.cell_weights
         return FiniteQuery(self.points, outputs, prior=prior, **relation)
 
-    def pieces(self) -> Iterator[tuple[int, Fraction, Fraction, Fraction]]:
-        """Where cells and parts of the prior overlap: (cell, middle, width, weight)."""
-        width = (self.high - self.low) / self.parts
-        for cell, (a, b) in enumerate(pairwise(self.ends)):
-            for part in range(math.floor((a - self.low) / width), math.ceil((b - self.low) / width)):
-                start, end = max(a, self.low + part * width), min(b, self.low + (part + 1) * width)
-                yield cell, (start + end) / 2, end - start, (self.weights or ())[part] * (end - start) / width
+    @property
+    def cell_weights(self) -> list[Fraction]:
+        """The probability of every cell: a cell lies in one part of the prior. Empty where the worst answer counts."""
+        in_part = self.cells // self.parts
+        return [weight / in_part for weight in self.weights or () for _ in range(in_part)]
 
     @property
     def ends(self) -> Sequence[Fraction]:
         """Of the cells, in order."""
         return [self.low + self.width * i for i in range(self.cells + 1)]
 
-    def below(self, outputs: Any = FREE) -> FiniteQuery | None:
+    def below(self, outputs: Any = None) -> FiniteQuery | None:
         """A question whose least loss no channel of the range is below; None where it has no neighbours."""
         apart = self._apart(math.floor)
         return self.finite(apart, outputs) if apart else None

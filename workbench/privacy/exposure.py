@@ -1,8 +1,12 @@
 """How likely a finite channel gives a person away: an output that only one of two neighbouring inputs can produce.
 
-    exposure = max over ordered neighbours x, x' of  Σ_o Pr[o | x] over {o : Pr[o | x'] = 0}
+    exposure = max over ordered neighbours x, x' of  Σ_o Pr[o | x] over {o : Pr[o | x] > 10^4 e^ε Pr[o | x']}
 
-(ε, δ)-privacy allows it up to δ: whoever sees such an output knows that the input was not x'. Without a δ it is 0.
+(ε, δ)-privacy allows it up to δ, and one part in 10^4 more: whoever sees such an output knows that the input was not
+x'. Outputs that x' cannot produce are among them. A channel from an interior point has tiny masses in place of most
+zeros, which give away as much; so the exposure includes all ratios that are far above e^ε. Without a δ it is 0.
+
+Where answers are rounded to points at random, it is that of the points.
 """
 
 from __future__ import annotations
@@ -14,18 +18,28 @@ from typing import Any
 import numpy as np
 
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import ZERO
+from workbench.exact.numbers import ZERO, exp_interval
 from workbench.mechanisms.channel import Channel
 
 _MASSES = 50_000_000  # Masses of pairs above which the exposure is not worked out.
+_FAR_ABOVE = 10_000  # A ratio of so many times e^ε is as revealing as an output that a neighbour cannot produce.
+_EXP_BITS = 64  # Binary digits of e^ε.
 
 
-def float_exposure(rows: Vector, pairs: Iterable[tuple[int, int]]) -> tuple[float, tuple[int, int]] | None:
+def _revealing_ratio(epsilon: Fraction) -> Fraction:
+    """Return the ratio above which an output counts, 10^4 e^ε."""
+    return _FAR_ABOVE * exp_interval(epsilon, _EXP_BITS)[1]
+
+
+def float_exposure(
+    rows: Vector, pairs: Iterable[tuple[int, int]], epsilon: Fraction
+) -> tuple[float, tuple[int, int]] | None:
     """Find the largest exposure in floats, and its ordered pair.
 
     Args:
         rows: Masses, shape (inputs, outputs).
         pairs: Neighbouring row numbers; both orders are compared.
+        epsilon: The budget's ε.
 
     Returns:
         (exposure, pair); None where there are too many masses.
@@ -34,18 +48,18 @@ def float_exposure(rows: Vector, pairs: Iterable[tuple[int, int]]) -> tuple[floa
     if listed.shape[0] * rows.shape[1] > _MASSES:
         return None
     worst, of = 0.0, (0, 0)
-    possible = rows > 0
+    shown = rows * float(_revealing_ratio(epsilon))
     for first, second in (listed.T, listed.T[::-1]):
         for start in range(0, len(first), 1024):
             i, j = first[start : start + 1024], second[start : start + 1024]
-            alone = np.where(possible[j], 0.0, rows[i]).sum(axis=1)
+            alone = np.where(rows[i] > shown[j], rows[i], 0.0).sum(axis=1)
             at = int(alone.argmax())
             if alone[at] > worst:
                 worst, of = float(alone[at]), (int(i[at]), int(j[at]))
     return worst, of
 
 
-def exposure(channel: Channel) -> Fraction | None:
+def exposure(channel: Channel, epsilon: Fraction) -> Fraction | None:
     """Compute the exposure of a channel; None where there are too many masses."""
     k = len(channel.rows)
     pairs: Any = channel.neighbours
@@ -54,10 +68,11 @@ def exposure(channel: Channel) -> Fraction | None:
             return None
         pairs = [(i, j) for i in range(k) for j in range(i)]
     masses = np.array([[mass > 0 for mass in row.integers] for row in channel.rows])
-    largest = float_exposure(np.where(masses, np.maximum(channel.matrix, 1e-300), 0.0), pairs)
+    largest = float_exposure(np.where(masses, np.maximum(channel.matrix, 1e-300), 0.0), pairs, epsilon)
     if largest is None:
         return None
     likely, (i, j) = largest
     p, q = channel.rows[i], channel.rows[j]
-    alone = sum(mass for mass, other in zip(p.integers, q.integers, strict=True) if not other)
+    ratio = _revealing_ratio(epsilon) * p.total / q.total
+    alone = sum(mass for mass, other in zip(p.integers, q.integers, strict=True) if mass > ratio * other)
     return Fraction(alone, p.total) if likely else ZERO

@@ -20,6 +20,7 @@ from workbench.families.design import Design, OracleVerdict
 from workbench.families.pipeline import _least_epsilon
 from workbench.families.recommendation import Candidate, Query, Value, least_epsilon
 from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.nearest_outputs import NearestOutputs
 from workbench.mechanisms.range_query import RangeQuery
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
 from workbench.privacy.exposure import exposure
@@ -176,8 +177,9 @@ def test_variances_of_published_noise_do_not_depend_on_the_loss_asked_for():
 
 
 def test_the_bias_of_nearest_outputs_is_that_of_its_means():
-    law = wb.recommend(range="0..10", epsilon=3, delta="0.05", only="channel on a grid", time_limit=300).best.mechanism
-    assert law.direct == Fraction(1, 20)
+    law = NearestOutputs(
+        (Fraction(0), Fraction(10)), tuple(map(Fraction, (1, 3, 6, 9))), 2, Fraction(20), Fraction(1, 20), 64
+    )
     outputs = np.array([float(o) for o in law.bins])
     for x in np.linspace(0, 10, 401):
         near = np.argsort(np.abs(outputs - x), kind="stable")[: law.own]
@@ -231,10 +233,15 @@ def test_a_class_that_borrows_an_answer_is_named_as_stopped():
 # What δ is spent on.
 
 
-def test_a_channel_that_publishes_the_number_itself_is_recommended_with_that_word():
-    result = wb.recommend(range="0..10", epsilon=3, delta="0.05", only="channel on a grid", time_limit=300)
-    assert "With probability 0.05 it publishes the person's own number" in " ".join(result.sentences)
-    assert dict(result.best.facts())["exposure"].startswith("with probability 0.05")
+def test_a_channel_of_a_range_is_recommended_with_its_exposure():
+    query = {"range": "0..10", "epsilon": 1, "delta": "0.05", "loss": "absolute"}
+    result = wb.recommend(**query, only="channel on a grid", time_limit=60)
+    assert "With probability up to 0.05 it publishes an output that only one of two" in " ".join(result.sentences)
+    best = result.best
+    alone = exposure(best.mechanism, Fraction(1))
+    assert 0.04 < alone <= Fraction(1, 20) * (1 + Fraction(1, 10_000))
+    assert best.to_dict()["exposure"] == pytest.approx(float(alone))
+    assert dict(best.facts())["exposure"].startswith("an output that only one of two neighbours can produce")
 
 
 def test_the_report_of_a_channel_says_how_likely_an_output_of_one_neighbour_alone_is():
@@ -243,7 +250,7 @@ def test_the_report_of_a_channel_says_how_likely_an_output_of_one_neighbour_alon
     alone = max(
         sum(p for p, q in zip(rows[i], rows[j], strict=True) if not q) for i in range(5) for j in range(5) if i != j
     )
-    assert exposure(made.mechanism) == alone <= Fraction(1, 5)
+    assert exposure(made.mechanism, Fraction(1, 10)) == alone <= Fraction(1, 5)
     assert made.to_dict()["exposure"] == pytest.approx(float(alone))
     assert "exposure" in dict(made.facts())
     pure = wb.design(wb.FiniteQuery("0..4", neighbours="all"), loss="error-rate", epsilon="0.1")
@@ -257,10 +264,17 @@ def test_an_exposure_is_that_of_the_pairs():
         [Fraction(1, 4), Fraction(3, 4), 0],
         [0, Fraction(1, 3), Fraction(2, 3)],
     ]
-    assert exposure(Channel.of(rows, [(0, 1)])) == 0
-    assert exposure(Channel.of(rows, [(1, 2)])) == Fraction(2, 3)
-    assert exposure(Channel.of(rows)) == Fraction(2, 3)
-    assert exposure(Channel.of(rows[:2])) == 0
+    assert exposure(Channel.of(rows, [(0, 1)]), Fraction(1)) == 0
+    assert exposure(Channel.of(rows, [(1, 2)]), Fraction(1)) == Fraction(2, 3)
+    assert exposure(Channel.of(rows), Fraction(1)) == Fraction(2, 3)
+    assert exposure(Channel.of(rows[:2]), Fraction(1)) == 0
+
+
+def test_a_mass_far_below_what_epsilon_allows_is_as_revealing_as_none():
+    tiny = Fraction(1, 10**7)
+    channel = Channel.of([[Fraction(1, 3), Fraction(2, 3)], [tiny, 1 - tiny]])
+    assert exposure(channel, Fraction(1)) == Fraction(1, 3)
+    assert exposure(channel, Fraction(10)) == 0  # e^10 times as likely is what ε allows
 
 
 # Time.

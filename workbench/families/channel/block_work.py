@@ -43,7 +43,12 @@ class BlocksSize(NamedTuple):
 
 def less(size: BlocksSize, compared: int) -> bool:
     """Whether the method takes less time than the program, from FEW masses compared on."""
-    return bool(seconds(size) < _PROGRAM * float(compared) ** _POWER)
+    return seconds(size) < program_seconds(compared)
+
+
+def program_seconds(compared: int) -> float:
+    """Estimate the seconds that the program of so many compared masses takes."""
+    return float(_PROGRAM * float(compared) ** _POWER)
 
 
 def seconds(size: BlocksSize) -> float:

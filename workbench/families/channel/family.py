@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from workbench.errors import InvalidRequest, must
-from workbench.exact.numbers import ONE, exact, jsonable, positive, probability, round_up
+from workbench.exact.numbers import ONE, ZERO, exact, jsonable, positive, probability, round_up
 from workbench.exact.objects import Record, Values
 from workbench.exact.plain import plain_list
 from workbench.families.base import Family, Session
@@ -30,10 +30,11 @@ from workbench.families.option import (
     one_of,
     spell,
 )
-from workbench.families.requirements import convex_or_ratio_notion
+from workbench.families.requirements import MASS_ABOVE_RATIO, convex_or_ratio_notion, ratio_kind, ratio_notions
 from workbench.io.shown import Facts
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.mechanisms.nearest_outputs import NearestOutputs
 from workbench.mechanisms.points import shown
 from workbench.mechanisms.quantization import read_range
 from workbench.mechanisms.range_query import MOST_CELLS, RangeQuery
@@ -80,6 +81,9 @@ def _check_range(values: Values) -> None:
     if least or values["constraints"] or notion(values["notion"]).per_distance:
         words = "minimise delta (or epsilon of several runs), constraints and budgets per distance"
         raise InvalidRequest(f"{words} must be left out with a range.")
+    named = values["notion"]
+    if values["delta"] and named in ratio_notions() and ratio_kind(named) == MASS_ABOVE_RATIO:
+        must("notion", "dp for a range with delta > 0, since rounding keeps dp but not pdp", repr(named))
 
 
 class _Channels(Family):
@@ -308,6 +312,7 @@ class _Channels(Family):
         best = "best of all channels on these outputs" if r.runs == 1 else f"best found for {r.runs} runs"
         if r.question.free:
             best = "best of all channels with real outputs"
+        is_chosen = r.question.free or "rounded" in design.details
         if "rounded" in design.details:
             best = "best found of all channels of the range, rounding included"
         if name := design.details.get("name"):
@@ -321,7 +326,7 @@ class _Channels(Family):
             ("bound", design.bound_words + ("" if design.gap is None else f" (gap {design.gap:.2g})")),
             *budget_facts(design),
             *_exposed(design),
-            ("outputs", self.published(design) if r.question.free else f"{used} of {r.question.m} in use"),
+            ("outputs", self.published(design) if is_chosen else f"{used} of {r.question.m} in use"),
         ]
 
     def published(self, design: Design) -> str:
@@ -357,13 +362,13 @@ class _Channels(Family):
 
 
 def _exposure(design: Design) -> Fraction | None:
-    """The largest probability of an output that only one of two neighbours can produce, where there is a δ; of a range
-    that of the answer itself, where it is published."""
-    if not design.claim.values.get("delta"):
+    """Compute the largest probability of an output that only one of two neighbours can produce; None without a δ."""
+    epsilon = design.claim.values.get("epsilon")
+    if not design.claim.values.get("delta") or epsilon is None:
         return None
-    if getattr(design.mechanism, "direct", None):
-        return Fraction(design.mechanism.direct)
-    return exposure(design.mechanism) if type(design.mechanism) is Channel else None
+    if isinstance(design.mechanism, Channel):
+        return exposure(design.mechanism, max(epsilon.values()) if isinstance(epsilon, Mapping) else epsilon)
+    return ZERO if isinstance(design.mechanism, NearestOutputs) else None
 
 
 def _exposed(design: Design) -> Facts:
@@ -371,9 +376,7 @@ def _exposed(design: Design) -> Facts:
     alone = _exposure(design)
     if alone is None:
         return []
-    if getattr(design.mechanism, "direct", None):
-        words = f"with probability {float(alone):.6g} the person's own number is published, rounded to a step"
-    elif alone:
+    if alone:
         words = f"an output that only one of two neighbours can produce has a probability of up to {float(alone):.6g}"
     else:
         words = "every output can be produced by either of two neighbours"

@@ -32,6 +32,7 @@ from workbench.families.loss_tables import Integers, LossTable
 
 BITS = 96  # of a multiplier
 _EXP = 112  # of E
+_GAIN_BITS = 160  # Binary digits of e^ε in `gain_of_delta`.
 
 
 def shares_of(prior: Prior, weights: Vector) -> list[int]:
@@ -88,6 +89,27 @@ def least_loss_bound(
     value, largest = _reduced(rows, multipliers, edges)
     each = delta if isinstance(delta, Sequence) else [delta] * len(largest)
     return Fraction(value + added - sum(map(mul, each, largest)), 1 << BITS)
+
+
+def gain_of_delta(epsilon: Fraction, delta: Fraction, inputs: int) -> Fraction:
+    """Return by how much δ lowers the least loss at most, as a share of the difference of any two losses.
+
+    Raise every mass of an (ε, δ)-channel to max over y' of M[y',o] e^(-ε d(y,y')), d counting steps between
+    neighbours. It is (d ε, δ (e^(d ε) - 1)/(e^ε - 1))-private d steps apart, so a row gains at most
+    A = (k - 1) δ/(e^ε - 1). What rows lack of S = 1 + A e^ε/(e^ε - 1) goes to one output, after which all ratios hold
+    (`repair`): a pure channel that costs at most (S - 1) times the spread of the losses more. Outputs may be any.
+
+    Args:
+        epsilon: ε > 0 of neighbours.
+        delta: δ of neighbours.
+        inputs: k, the number of inputs.
+
+    Returns:
+        S - 1, rounded up.
+    """
+    ratio = exp_bounds(epsilon, _GAIN_BITS)[0]
+    below = Fraction(ratio, 1 << _GAIN_BITS)
+    return (inputs - 1) * delta * below / (below - 1) ** 2
 
 
 def least_delta_bound(

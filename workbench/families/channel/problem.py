@@ -28,14 +28,13 @@ from solvers.search import Deadline
 from solvers.solution import PointStatus, Solution, Termination
 from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import exp_interval
 from workbench.exact.objects import Values
 from workbench.families.budget import PARAMETERS
 from workbench.families.channel import blocks
 from workbench.families.channel.certify import exact_certificate
 from workbench.families.channel.infeasible import refuse
 from workbench.families.channel.interior_bound import by_interior, solved_by_interior
-from workbench.families.channel.lower_bound import least_delta_bound, least_loss_bound, line_bound
+from workbench.families.channel.lower_bound import gain_of_delta, least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.oracle_check import verdict
 from workbench.families.channel.repair import channel_loss, cheapest, loss_of, repaired, to_integers, within_budget
 from workbench.families.channel.request import ChannelRequest
@@ -136,20 +135,13 @@ class ChannelProblem(Problem):
         return replace(options, time_limit=options.time_limit and max(options.time_limit, _SIMPLE_SECONDS))
 
     def bound_at_delta(self, bound: Fraction | float) -> Fraction | None:
-        """See `Problem.bound_at_delta`.
-
-        Raise every mass of an (ε, δ)-channel to max over y' of M[y',o] e^(-ε d(y,y')), d counting steps between
-        neighbours. It is (d ε, δ (e^(d ε) - 1)/(e^ε - 1))-private d steps apart, so a row gains at most
-        A = (k - 1) δ/(e^ε - 1). What rows lack of S = 1 + A e^ε/(e^ε - 1) goes to one output, after which all ratios
-        hold (`repair`): a pure channel that costs at most (S - 1) times the spread of the losses more.
-        """
-        request = self.request
-        if request.extended or request.question.directed or request.losses.forbidden is not None:
+        """See `Problem.bound_at_delta`, and `gain_of_delta`."""
+        request, losses = self.request, self.request.losses
+        if request.extended or request.question.directed or losses.forbidden is not None:
             return None
-        ratio, losses = exp_interval(request.epsilon, 160)[0], request.losses
-        gained = (request.question.k - 1) * Fraction(request.delta or 0) * ratio / (ratio - 1) ** 2
+        gain = gain_of_delta(request.epsilon, Fraction(request.delta or 0), request.question.k)
         spread = Fraction(int(losses.values.max() - losses.values.min()), losses.unit)  # They may be negative.
-        return Fraction(bound) - gained * spread
+        return Fraction(bound) - gain * spread
 
     def stronger(self) -> Iterator[Answer]:
         """Under a notion of several bounds: the best channel at about the largest pure ε that implies the claim, and

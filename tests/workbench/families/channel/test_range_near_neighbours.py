@@ -8,11 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 import workbench as wb
-from models.block_interior import Interior
-from models.block_parts import Blocks
 from tests.fuzz.queries import least_loss
 from workbench.mechanisms.range_query import RangeQuery
 
@@ -65,14 +62,14 @@ def test_bound_and_design_are_those_of_a_plain_program(range_, sensitivity, cell
 
 @pytest.mark.parametrize(
     ("sensitivity", "epsilon", "delta", "loss"),
-    [("5", "1", "0.01", "absolute"), ("1", "0.5", "0.01", "squared"), ("5", "3", "0", "squared")],
+    [("5", "1", "0", "absolute"), ("5", "0.5", "0.01", "squared"), ("5", "3", "0", "squared")],
 )
 def test_cells_are_refined_until_they_are_within_one_percent(sensitivity: str, epsilon: str, delta: str, loss: str):
     design = wb.design(
         RangeQuery("0..10", sensitivity=sensitivity, prior="worst"), loss=loss, epsilon=epsilon, delta=delta
     )
     assert 0.99 * design.objective <= design.bound <= design.objective
-    assert "within 1 % of any channel of the range" in design.words[0]
+    assert "(within 1 %)" in design.words[0]
     assert design.certificate.deciding.dp_delta.upper <= float(delta) * (1 + 1e-12)
     assert (design.question.cells * Fraction(sensitivity) / 10).denominator == 1
 
@@ -88,40 +85,3 @@ def test_a_sensitivity_that_few_cells_divide_has_a_design_of_few_cells_first():
     query = RangeQuery("0..10", sensitivity="3.1", prior="worst")
     with pytest.raises(Enough, match=r"^8 cells: loss .*, bound"):
         wb.design(query, loss="absolute", epsilon=1, progress=told)
-
-
-@pytest.mark.parametrize("delta", [0.0, 0.05])
-@pytest.mark.parametrize("loss", ["absolute", "squared"])
-def test_blocks_count_answers_between_points(delta: float, loss: str):
-    """Beside the same rows in a program of SciPy's."""
-    x, outputs, ratio, shares = np.arange(5.0), np.linspace(0, 4, 9), math.exp(1), (0.25, 0.5)
-    losses = of(loss, outputs - x[:, None])
-    between = tuple((t, of(loss, outputs - ((1 - t) * x[:-1] + t * x[1:])[:, None])) for t in shares)
-    first, second = np.array([(i, j) for i in range(5) for j in range(5) if abs(i - j) == 1]).T
-    k, m, pairs = 5, 9, first.size
-    blocks = Blocks(losses, None, first, second, np.full(pairs, ratio), delta, between=between)
-    point = Interior(blocks).solve(1e-9)
-    columns, rows, high = k * m + pairs * m + 1, [], []
-    for p in range(pairs):
-        for o in range(m):
-            row = np.zeros(columns)
-            row[first[p] * m + o], row[second[p] * m + o], row[k * m + p * m + o] = 1, -ratio, -1
-            rows.append(row)
-            high.append(0.0)
-        row = np.zeros(columns)
-        row[k * m + p * m : k * m + (p + 1) * m] = 1
-        rows.append(row)
-        high.append(delta)
-    for share, table in ((0.0, losses), *between):
-        for i in range(len(table)):
-            row = np.zeros((k + 1) * m)
-            row[i * m : (i + 1) * m] = (1 - share) * table[i]
-            row[(i + 1) * m : (i + 2) * m] += share * table[i]
-            rows.append(np.concatenate([row[: k * m], np.zeros(pairs * m), [-1.0]]))
-            high.append(0.0)
-    sums = np.hstack([np.kron(np.eye(k), np.ones(m)), np.zeros((k, pairs * m + 1))])
-    found = linprog(np.eye(columns)[-1], np.array(rows), high, sums, np.ones(k))
-    assert point.objective == pytest.approx(found.fun, rel=1e-7)
-    assert point.bound == pytest.approx(found.fun, rel=1e-7)
-    plain = Interior(Blocks(losses, None, first, second, np.full(pairs, ratio), delta)).solve(1e-9)
-    assert plain.objective < point.objective * (1 - 1e-3)
