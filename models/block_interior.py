@@ -97,8 +97,7 @@ class Interior:
         self._low = float(low[0] if worst else low.sum())
         costs = costs - low[:, None]
         self._unit = float((costs.max(axis=0) if worst else costs.sum(axis=0)).min()) or float(costs.max()) or 1.0
-        between = tuple((share, (mixed - self._low) / self._unit) for share, mixed in blocks.between)
-        self._setup = Setup(replace(blocks, between=between), costs / self._unit)
+        self._setup = Setup(blocks, costs / self._unit)
         self._left = np.empty(0)  # what the sums lack after a direction
         self._start()
 

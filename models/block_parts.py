@@ -22,9 +22,6 @@ class Blocks:
     extra: (R, k m) linear rows of one's own, label by label, whose sums are at most `limit` (R,), or that where
     `equal`; None for none.
 
-    between: for the worst input, of inputs between two that follow each other: (share, (k - 1, m) losses), the second
-    of the two having that share of their law.
-
     first, second, ratios: (rows,) rows v[first] <= ratio v[second]; None: all pairs under one ratio, ratios (1,).
     delta: of every row its slacks' sum, (rows,), or one for all; stated: (k, m) masses that may be positive where
     delta > 0, None for all.
@@ -40,7 +37,6 @@ class Blocks:
     extra: sp.csr_array | None = None
     limit: Vector = field(default_factory=lambda: np.zeros(0))
     equal: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
-    between: tuple[tuple[float, Vector], ...] = ()
 
 
 class State(NamedTuple):
@@ -89,11 +85,6 @@ class Setup:
             return own
         (k, m), cells = self.costs.shape, np.arange(self.costs.size)
         rows = [sp.csr_array((self.costs.ravel(), (cells // m, cells)), shape=(k, k * m))]
-        for share, costs in self.blocks.between:
-            cells = np.arange(costs.size)
-            mixed = np.concatenate([(1 - share) * costs.ravel(), share * costs.ravel()])
-            where = np.tile(cells // m, 2), np.concatenate([cells, cells + m])
-            rows.append(sp.csr_array((mixed, where), shape=(k - 1, k * m)))
         return sp.csr_array(sp.vstack(rows if own is None else [*rows, own]))
 
     @cached_property
@@ -120,7 +111,7 @@ class Setup:
     def losses(self) -> Positions:
         """The positions of losses among the sums."""
         k = self.costs.shape[0]
-        return self._places[: (k + (k - 1) * len(self.blocks.between)) * self.worst]
+        return self._places[: k * self.worst]
 
     @property
     def own(self) -> Positions:

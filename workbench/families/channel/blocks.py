@@ -39,16 +39,12 @@ class Outcome(NamedTuple):
     bound: Fraction
 
 
-def solved(
-    request: ChannelRequest, support: Flags | None = None, between: tuple[tuple[float, Vector], ...] = ()
-) -> Outcome:
-    """The answer of the method, with its exact bound. support: masses that are stated, None for all; between: answers
-    that count as well (`models.block_parts.Blocks`), but in the bound."""
+def solved(request: ChannelRequest, support: Flags | None = None) -> Outcome:
+    """The answer of the method, with its exact bound. support: masses that are stated, None for all."""
     edges, delta = request.edges, request.bounds.delta
     ends, ratios = _rows_of(edges)
     scaled, extra = request.scaled, request.extra
-    between = tuple((share, (mixed - float(scaled.shift)) / scaled.unit) for share, mixed in between)
-    blocks = Blocks(scaled.table.floats, request.weights, *ends, ratios, float(delta), support, between=between)
+    blocks = Blocks(scaled.table.floats, request.weights, *ends, ratios, float(delta), support)
     if extra is not None:
         blocks = replace(blocks, extra=extra.A, limit=extra.limit, equal=extra.equal)
     gap = _GAP if request.options.gap is None else float(request.options.gap)
