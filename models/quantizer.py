@@ -30,7 +30,6 @@ With p = low + s the rows of "all" become s_e(i) <= (e^ε - 1) low(i).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -67,11 +66,6 @@ def odds_of(epsilon: float) -> float:
         return float(np.expm1(epsilon))
     with localcontext(prec=60):
         return float(Decimal(epsilon).exp() - 1)
-
-
-def largest_ratio(epsilon: float) -> float:
-    """Return e^ε, rounded up."""
-    return math.nextafter(1 + odds_of(epsilon), math.inf)
 
 
 def smallest_reach(epsilon: float, c: float = 1.0, metric: str | None = None) -> float:
