@@ -23,7 +23,7 @@ ORDERS = [
 ]
 
 SOLVE = """
-import conformance_instances as instances
+from solvers.conformance import instances
 from solvers.backend import backend
 from solvers.errors import BackendUnavailable
 for label in ("highs", "gurobi", "ortools:glop", "ortools:gscip", "cvxpy:clarabel", "scip"):
@@ -38,9 +38,12 @@ print("ok")
 
 
 def child(code):
-    path = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "conformance")])
     run = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}, timeout=300
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        timeout=300,
     )
     assert run.returncode == 0, run.stderr
     return run.stdout + run.stderr
@@ -76,10 +79,21 @@ def test_listing_imports_no_solver():
 def test_opening_a_session_imports_its_own_solver_only():
     said = child(
         "import sys\n"
-        "import conformance_instances as instances\n"
+        "from solvers.conformance import instances\n"
         "from solvers.backend import backend\n"
         "backend('highs').open(instances.triangle()).solve()\n"
         "loaded = {name.partition('.')[0] for name in sys.modules}\n"
         "print(sorted(loaded & {'highspy', 'gurobipy', 'ortools', 'cvxpy', 'clarabel', 'scs', 'pyscipopt'}))\n"
     )
     assert said == "['highspy']\n"
+
+
+def test_the_contract_needs_no_solver_and_no_test_runner():
+    said = child(
+        "import sys\n"
+        "import solvers.conformance\n"
+        "loaded = {name.partition('.')[0] for name in sys.modules}\n"
+        "natives = {'highspy', 'gurobipy', 'ortools', 'cvxpy', 'clarabel', 'scs', 'pyscipopt'}\n"
+        "print(sorted(loaded & (natives | {'pytest', '_pytest'})))\n"
+    )
+    assert said == "[]\n"

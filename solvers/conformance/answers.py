@@ -1,0 +1,345 @@
+"""Clauses about the answers to programs with known answers: points, statuses, duals, bounds, rays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvers.errors import BackendUnavailable
+from solvers.program import Program
+from solvers.solution import PointStatus, Solution, Start, Termination, infeasible_by, unbounded_along
+
+from . import instances
+from .clauses import (
+    Contract,
+    clause,
+    require,
+    require_close,
+    require_equal,
+    require_infeasible,
+    require_optimal,
+    require_refusal,
+)
+
+INF = np.inf
+_RANDOM_SEEDS = range(3)
+_FINE_SCALE = 2.0**20  # Tolerances are so many times finer in the scaled programs.
+
+
+class AnswerClauses(Contract):
+    """Clauses about linear programs."""
+
+    @clause("answers", "lp")
+    def test_lp_optimal(self) -> None:
+        """Return the optimal point, its objective and residuals, and say how they were found."""
+        solution = self.solve(instances.triangle())
+        require_optimal(solution)
+        require_equal("point", solution.point, PointStatus.FEASIBLE)
+        require_close("x", solution["x"], [1, 1], self.accuracy)
+        require_close("objective", solution.objective, 3, self.accuracy)
+        _require_small_residuals(solution, self.accuracy)
+        require_equal("start", solution.start, Start.COLD)
+        require(solution.nodes is None or solution.nodes >= 0, f"nodes must be >= 0. Got {solution.nodes}.")
+        require_equal("solver", solution.solver, self.label)
+        require(solution.version, "version must not be empty.")
+        require(solution.raw_status, "raw_status must not be empty.")
+        require(solution.seconds > 0, f"seconds must be > 0. Got {solution.seconds}.")
+        require(self.label in str(solution), f"str(solution) must contain {self.label}. Got {solution}.")
+
+    @clause("answers", "lp")
+    def test_every_kind_of_row_and_column(self) -> None:
+        """Solve a program with ranges, equalities, free rows, and boxed, free, fixed and negative columns."""
+        solution = self.solve(instances.mixed())
+        require_optimal(solution)
+        require_close("objective", solution.objective, 0.25, self.accuracy)
+        require_close("x", solution["x"], [2, -1.5, 0.5, -3, 1], 10 * self.accuracy)
+        require_close("the fixed column", solution["x"][2], 0.5, self.accuracy)
+
+    @clause("answers")
+    def test_empty_lp(self) -> None:
+        """Solve linear programs without rows, and with an empty row; refuse them if only integers are solved."""
+        if not self.capabilities().lp:
+            with require_refusal(BackendUnavailable, "cannot solve"):
+                self.solve(instances.program([-1], [[1]], 0, 1, upper=1))
+            return
+        _require_empty_programs_solved(self, integer=False)
+
+    @clause("answers", "lp")
+    def test_no_columns(self) -> None:
+        """Return the empty point of a program without columns where all rows admit zero, else INFEASIBLE."""
+        solution = self.solve(instances.program([], np.zeros((2, 0)), [-1, 0], [0, 1], offset=2.5))
+        require_optimal(solution)
+        require_equal("objective", solution.objective, 2.5)
+        require(solution.x is not None and solution.x.shape == (0,), f"x must be empty. Got {solution.x}.")
+        require_optimal(self.solve(instances.program([], np.zeros((0, 0)), 0, 0)))
+        impossible = self.solve(instances.program([], np.zeros((1, 0)), 1, 2))
+        require_equal("termination", impossible.termination, Termination.INFEASIBLE)
+
+    @clause("answers", "lp")
+    def test_no_cost(self) -> None:
+        """Return any feasible point of a program without costs as optimal."""
+        solution = self.solve(instances.program([0, 0], [[1, 1]], 1, 2))
+        require_optimal(solution)
+        require_equal("objective", solution.objective, 0)
+        _require_small_residuals(solution, 1e-3)
+
+    @clause("statuses", "lp")
+    def test_lp_infeasible(self) -> None:
+        """Report INFEASIBLE without point and bound; with a proof, if certificates are claimed."""
+        program = instances.infeasible()
+        solution = self.solve(program)
+        require_infeasible(solution)
+        require_equal("bound", solution.bound, None)
+        require_equal("gap", solution.gap, None)
+        if self.capabilities().infeasibility_certificate:
+            is_proof = solution.ray is not None and infeasible_by(program.template, solution.ray)
+            require(is_proof, f"ray must be row multipliers that prove infeasibility. Got {solution.ray}.")
+
+    @clause("statuses", "lp")
+    def test_lp_unbounded(self) -> None:
+        """Report UNBOUNDED without a bound; a ray must be a direction along which the objective falls for ever."""
+        program = instances.unbounded()
+        solution = self.solve(program)
+        require_equal("termination", solution.termination, Termination.UNBOUNDED)
+        require_equal("bound", solution.bound, None)
+        is_direction = solution.ray is None or unbounded_along(program.template, solution.ray)
+        require(is_direction, f"ray must be an improving direction. Got {solution.ray}.")
+        if solution.x is not None:
+            _require_small_residuals(solution, 1e-3)
+
+    @clause("statuses", "lp")
+    def test_lp_primal_and_dual_infeasible(self) -> None:
+        """Report INFEASIBLE where the program and its dual are both infeasible."""
+        require_infeasible(self.solve(instances.infeasible_both_ways()))
+
+    @clause("duals", "lp", "duals")
+    def test_duals_signs(self) -> None:
+        """Report row duals that are <= 0 at upper bounds of a minimisation, and reduced costs c - A'y."""
+        solution = self.solve(instances.triangle())
+        require_equal("dual", solution.dual, PointStatus.FEASIBLE)
+        require_close("row_dual", solution.row_dual, [-1 / 3, -1 / 3], self.accuracy)
+        require_close("reduced_cost", solution.reduced_cost, [0, 0], self.accuracy)
+        require_close("bound", solution.bound, 3, 10 * self.accuracy)
+
+    @clause("duals", "lp", "duals")
+    def test_duals_are_slopes(self) -> None:
+        """Report as dual of a row the derivative of the optimum by its active side."""
+        for seed in _RANDOM_SEEDS:
+            self._require_slopes(instances.random_lp(seed=seed))
+
+    def _require_slopes(self, program: Program) -> None:
+        """Compare the duals with those of HiGHS, and one of them with a difference quotient."""
+        solution = self.solve(program)
+        reference = self.solve_by_highs(program)
+        data, duals = program.template, reference.row_dual
+        require(duals is not None, "HiGHS must return duals.")
+        assert duals is not None
+        require_close("row_dual", solution.row_dual, duals, 10 * self.accuracy)
+        assert solution.row_dual is not None
+        reduced_cost = data.c - data.A.T @ solution.row_dual
+        require_close("reduced_cost", solution.reduced_cost, reduced_cost, 10 * self.accuracy)
+        row = int(np.argmax(np.abs(duals[1:]))) + 1
+        side = "row_lower" if duals[row] > 0 else "row_upper"
+        step = 1e-4
+        with self.solver().open(instances.movable(program, **{side: ("shift", row)})) as session:
+            high = session.solve({"shift": step}).objective
+            low = session.solve({"shift": -step}).objective
+        require(high is not None and low is not None, "the shifted programs must have an objective.")
+        assert high is not None
+        assert low is not None
+        slope = (high - low) / (2 * step)
+        require_close("the slope of the optimum", slope, duals[row], max(1e-5, self.accuracy / step))
+
+    @clause("bounds", "lp", "duals")
+    def test_lagrangian_bound(self) -> None:
+        """Report duals of linear programs whose Lagrangian bound is the optimum."""
+        for seed in _RANDOM_SEEDS:
+            solution = self.solve(instances.random_lp(seed=seed))
+            require_close("bound", solution.bound, solution.objective, 10 * self.accuracy)
+            require_close("gap", solution.gap, 0, 10 * self.accuracy)
+        mixed = self.solve(instances.mixed())
+        require_close("bound", mixed.bound, mixed.objective, 10 * self.accuracy)
+
+    @clause("bounds", "lp")
+    def test_an_optimal_lp_has_a_bound(self) -> None:
+        """Return a bound with the optimum of a linear program: from duals if they are claimed, else the solver's."""
+        solution = self.solve(instances.triangle())
+        require_optimal(solution)
+        require_close("bound", solution.bound, 3, 10 * self.accuracy)
+        has_duals = self.capabilities().duals
+        require((solution.native_bound is None) == has_duals, "the bound must come from the duals if they are claimed.")
+
+    @clause("scaling", "lp")
+    def test_scaled_lp(self) -> None:
+        """Report point, duals and residuals in the units of the model when the program is scaled."""
+        plain = self.solve(instances.random_lp(seed=5))
+        scaled = self.solve(instances.random_lp(seed=5, scale=_FINE_SCALE))
+        tolerance = 10 * self.accuracy
+        require_optimal(scaled)
+        require_close("objective", scaled.objective, plain.objective, tolerance)
+        require_close("x", scaled.x, plain.x, tolerance)
+        _require_small_residuals(scaled, tolerance)
+        if self.capabilities().duals:
+            require_close("row_dual", scaled.row_dual, plain.row_dual, tolerance)
+            require_close("reduced_cost", scaled.reduced_cost, plain.reduced_cost, tolerance)
+
+
+class IntegerClauses(Contract):
+    """Clauses about programs with integer columns."""
+
+    @clause("integers", "milp")
+    def test_milp_optimal(self) -> None:
+        """Return the optimum of a knapsack with a bound that proves it, and no duals."""
+        solution = self.solve(instances.knapsack())
+        require_optimal(solution)
+        require_close("objective", solution.objective, -41, 1e-6)
+        require_close("bound", solution.bound, -41, 1e-6)
+        require_close("gap", solution.gap, 0, 1e-6)
+        _require_small_residuals(solution, 1e-6)
+        require(solution.row_dual is None, f"row_dual must be None. Got {solution.row_dual}.")
+        require(solution.reduced_cost is None, f"reduced_cost must be None. Got {solution.reduced_cost}.")
+
+    @clause("integers", "milp")
+    def test_mixed_integers(self) -> None:
+        """Solve a program with both kinds of columns; refuse it by BackendUnavailable if only integers are solved."""
+        program = instances.mixed(integer=True)
+        if self.capabilities().integer_only:
+            with require_refusal(BackendUnavailable, "integers only"):
+                self.solve(program)
+            return
+        solution = self.solve(program)
+        require_optimal(solution)
+        require_close("x", solution["x"], [2, -1.5, 0.5, -3, 1], 1e-6)
+
+    @clause("integers", "milp")
+    def test_milp_with_a_constant_cost(self) -> None:
+        """Add the offset of the objective to objective and bound."""
+        base = instances.knapsack().template
+        program = instances.program(base.c, base.A.toarray(), -INF, 47, upper=1, integer=True, offset=100)
+        solution = self.solve(program)
+        require_close("objective", solution.objective, 59, 1e-6)
+        require_close("bound", solution.bound, 59, 1e-6)
+
+    @clause("integers", "milp")
+    def test_fractional_bounds_of_integers(self) -> None:
+        """Solve programs whose integer columns have fractional bounds (HiGHS 1.13 alone answers them wrongly)."""
+        program = instances.program(
+            [0.7, -0.9],
+            [[-1.91, 2.25], [0.09, -3.35], [3.56, 1.64]],
+            [-INF, -INF, 3.18],
+            [4.56, -6.44, 4.19],
+            upper=[2.3, 2.6],
+            integer=True,
+        )
+        solution = self.solve(program)
+        require_optimal(solution)
+        require_close("x", solution["x"], [0, 2], 1e-6)
+        require_close("bound", solution.bound, -1.8, 1e-6)
+        nearly = instances.program([-1], [[1]], 0, 9, upper=3 - 1e-12, integer=True)
+        require_close("objective", self.solve(nearly).objective, -3, 1e-6)
+        none_inside = instances.program([-1], [[1]], 0, 9, lower=1.25, upper=1.75, integer=True)
+        require_equal("termination", self.solve(none_inside).termination, Termination.INFEASIBLE)
+
+    @clause("integers", "milp")
+    def test_implied_integers(self) -> None:
+        """Minimise x1 to 0 under x1 >= x2, x0 + x2 = x3, 68 x2 + x3 <= 12 (presolve of HiGHS 1.13 alone says 1)."""
+        if self.capabilities().integer_only:
+            return
+        program = instances.program(
+            [0, 1, 0, 0],
+            [[0, 1, -1, 0], [1, 0, 1, -1], [0, 0, -68, -1]],
+            [0, 0, -12],
+            [INF, 0, INF],
+            lower=[-INF, -INF, 0, 0],
+            integer=[True, True, False, True],
+        )
+        solution = self.solve(program)
+        require_optimal(solution)
+        require_close("objective", solution.objective, 0, 1e-6)
+
+    @clause("integers", "milp")
+    def test_large_integers(self) -> None:
+        """Claim no optimum among integers beyond the reach of the search: answer NUMERICAL with a note, no bound."""
+        is_limited = self.integer_reach < 4e7
+        far = instances.program([-1.0, 1e-9], [[1.0, 1.0]], -INF, 5e7, upper=4e7, integer=True)
+        solution = self.solve(far)
+        if is_limited and solution.termination is Termination.NUMERICAL:
+            require_equal("bound", solution.bound, None)
+            require(solution.notes, "notes must say how far the solver searches.")
+        else:
+            require_close("objective", solution.objective, -4e7, 40)
+        rows = [[1.0, 1.0], [1.0, -1.0]]
+        kept_by_rows = instances.program([-1.0, -1.0], rows, -5, 5, lower=-INF, integer=True)
+        solution = self.solve(kept_by_rows)
+        if not is_limited:
+            require_close("objective", solution.objective, -5, 1e-6)
+
+    @clause("integers")
+    def test_empty_milp(self) -> None:
+        """Solve integer programs without rows, and with an empty row; refuse them if only LPs are solved."""
+        if not self.capabilities().milp:
+            with require_refusal(BackendUnavailable, "cannot solve"):
+                self.solve(instances.program([-1], [[1]], 0, 1, upper=1, integer=True))
+            return
+        _require_empty_programs_solved(self, integer=True)
+
+    @clause("statuses", "milp")
+    def test_milp_infeasible(self) -> None:
+        """Report INFEASIBLE without a point for integer columns without upper bounds."""
+        require_infeasible(self.solve(instances.infeasible(integer=True)))
+
+    @clause("statuses", "milp")
+    def test_milp_infeasible_in_integers_alone(self) -> None:
+        """Report INFEASIBLE where only the integers have no point."""
+        solution = self.solve(instances.program([1, 1], [[2, 2]], 3, 3, upper=5, integer=True))
+        require_equal("termination", solution.termination, Termination.INFEASIBLE)
+
+    @clause("statuses", "milp")
+    def test_milp_unbounded(self) -> None:
+        """Report UNBOUNDED without a bound, and with no point of huge numbers."""
+        solution = self.solve(instances.unbounded(integer=True))
+        require_equal("termination", solution.termination, Termination.UNBOUNDED)
+        require_equal("bound", solution.bound, None)
+        has_small_point = solution.x is None or np.abs(solution.x).max() < 1e15
+        require(has_small_point, f"x must be None or below 1e15. Got {solution.x}.")
+
+    @clause("statuses", "milp")
+    def test_milp_primal_and_dual_infeasible(self) -> None:
+        """Report INFEASIBLE where the program and the dual of its relaxation are both infeasible."""
+        require_infeasible(self.solve(instances.infeasible_both_ways(integer=True)))
+
+    @clause("scaling", "milp")
+    def test_scaled_milp(self) -> None:
+        """Keep the values of integer columns under scaling, and report continuous ones in units of the model."""
+        is_integer_only = self.capabilities().integer_only
+        program = instances.program(
+            [-1, -3],
+            [[2, 1], [0, 1]],
+            -INF,
+            [4.5, 1.25],
+            upper=9,
+            integer=True if is_integer_only else [True, False],
+            scale=_FINE_SCALE,
+        )
+        optimum = [1, 1] if is_integer_only else [1, 1.25]
+        solution = self.solve(program)
+        require_optimal(solution)
+        require_close("x", solution.x, optimum, 1e-6)
+        require_close("bound", solution.bound, -optimum[0] - 3 * optimum[1], 1e-6)
+
+
+def _require_small_residuals(solution: Solution, tolerance: float) -> None:
+    residuals = solution.residuals
+    is_small = residuals is not None and residuals.worst <= tolerance
+    require(is_small, f"residuals must be at most {tolerance:.3g}. Got {residuals}.")
+
+
+def _require_empty_programs_solved(contract: Contract, *, integer: bool) -> None:
+    tolerance = 10 * contract.accuracy
+    no_rows = instances.program([-1, -2], np.zeros((0, 2)), 0, 0, upper=3, integer=integer)
+    solution = contract.solve(no_rows)
+    require_optimal(solution)
+    require_close("x", solution["x"], [3, 3], tolerance)
+    empty_row = instances.program([-1], [[0]], -1, 1, upper=3, integer=integer)
+    require_close("x", contract.solve(empty_row)["x"], [3], tolerance)
+    impossible = contract.solve(instances.program([-1], [[0]], 1, 2, upper=3, integer=integer))
+    require_equal("termination", impossible.termination, Termination.INFEASIBLE)

@@ -1,0 +1,194 @@
+"""A clause of the contract, how it is skipped, and the comparisons that clauses are made of.
+
+Clauses raise `unittest.SkipTest` to skip, which pytest understands, so that this package needs no test runner.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar, TypeVar
+from unittest import SkipTest
+
+import numpy as np
+
+from solvers.backend import Options, backend
+from solvers.contract import Backend, Capabilities, Licence
+from solvers.program import Program
+from solvers.solution import PointStatus, Solution, Termination
+
+from . import instances
+
+_C = TypeVar("_C", bound="Contract")
+
+_licences: dict[str, Licence] = {}  # The licence states by label: to ask for one may take seconds.
+
+
+class ContractBroken(AssertionError):
+    """A backend breaks a clause. The message names the clause, its rule and what the backend did."""
+
+
+class Contract:
+    """What all clauses need of a backend under test. Subclasses of `BackendContract` set these attributes.
+
+    Attributes:
+        label: the backend as a user writes it: "highs", "ortools:glop".
+        backend_class: its class. Default: the class that is registered under the label.
+        accuracy: absolute error admitted in objective, point and duals. Default: that of a vertex in doubles.
+        excluded: name of a test -> the reason for which the backend is not held to it.
+        integer_reach: magnitude beyond which the backend does not search an integer column, and answers NUMERICAL.
+        ample_seconds: a time limit that no solve of a small program reaches.
+        has_interruption: whether Ctrl-C reaches the solver through `solvers.interrupt.Interruption`.
+        endless_lp: size of a dense LP that keeps the solver busy for many seconds.
+        endless_options: options in the solver's own names under which it does.
+    """
+
+    label: ClassVar[str]
+    backend_class: ClassVar[type[Backend] | None] = None
+    accuracy: ClassVar[float] = 1e-7
+    excluded: ClassVar[Mapping[str, str]] = {}
+    integer_reach: ClassVar[float] = np.inf
+    ample_seconds: ClassVar[float] = 1.0
+    has_interruption: ClassVar[bool] = False
+    endless_lp: ClassVar[int] = 1500
+    endless_options: ClassVar[Mapping[str, Any]] = {}
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """Refuse exclusions of tests that do not exist, and exclusions without a reason."""
+        super().__init_subclass__(**arguments)
+        for name, reason in cls.excluded.items():
+            if not hasattr(cls, name) or not reason:
+                raise TypeError(
+                    f"excluded must be names of tests of the contract with reasons. Got {name}: {reason!r}."
+                )
+
+    def solver(self) -> Backend:
+        """Return the backend under test."""
+        if self.backend_class is None:
+            return backend(self.label)
+        return self.backend_class(self.label.partition(":")[2] or None)
+
+    def capabilities(self) -> Capabilities:
+        """Return what the backend claims."""
+        return self.solver().capabilities()
+
+    def solve(self, program: Program, **options: Any) -> Solution:
+        """Solve a program once, in a session of its own."""
+        with self.solver().open(program, Options(**options)) as session:
+            return session.solve()
+
+    def solve_by_highs(self, program: Program) -> Solution:
+        """Solve a program by HiGHS, to compare with."""
+        with backend("highs").open(program) as session:
+            return session.solve()
+
+    def easy(self) -> Program:
+        """Return a program with a known optimum, of a kind that the backend solves."""
+        return instances.triangle() if self.capabilities().lp else instances.knapsack()
+
+    def skip_unless(self, test: str, needs: tuple[str, ...], option: str | None) -> None:
+        """Raise SkipTest with the reason for which the backend cannot be tested, or is not held to a clause.
+
+        Args:
+            test: the name of the method.
+            needs: capabilities, all of which the backend must claim.
+            option: a named option that it must support.
+        """
+        solver = self.solver()
+        if not solver.installed():
+            raise SkipTest(f"{self.label} is not installed")
+        if self.label not in _licences:
+            _licences[self.label] = solver.licence()
+        if not _licences[self.label].usable:
+            raise SkipTest(_licences[self.label].kind)
+        if test in self.excluded:
+            raise SkipTest(self.excluded[test])
+        for need in needs:
+            if not getattr(self.capabilities(), need):
+                raise SkipTest(f"{self.label} does not claim the capability {need}")
+        if option is not None and option not in solver.supported_options:
+            raise SkipTest(f"{self.label} does not support the option {option}")
+
+
+def clause(area: str, *needs: str, option: str | None = None) -> Callable[[Callable[[_C], None]], Callable[[_C], None]]:
+    """Make a method a clause of the contract. The first line of its docstring is the rule.
+
+    Args:
+        area: what the clause is about, as the package's table lists it.
+        needs: capabilities without which it is skipped.
+        option: a named option without which it is skipped. Default: none.
+    """
+
+    def decorate(check: Callable[[_C], None]) -> Callable[[_C], None]:
+        rule = (check.__doc__ or "").partition("\n")[0]
+
+        @functools.wraps(check)
+        def run(self: _C) -> None:
+            self.skip_unless(check.__name__, needs, option)
+            try:
+                check(self)
+            except SkipTest:
+                raise
+            except Exception as error:
+                cause = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+                broken = f"{self.label} breaks the clause {area!r}, {check.__name__}: {rule} {cause}"
+                raise ContractBroken(broken) from error
+
+        vars(run)["area"] = area
+        return run
+
+    return decorate
+
+
+def require(condition: object, rule: str) -> None:
+    """Raise AssertionError with the rule if the condition is false."""
+    if not condition:
+        raise AssertionError(rule)
+
+
+def require_equal(name: str, value: object, expected: object) -> None:
+    """Require a value to equal what is expected."""
+    require(value == expected, f"{name} must be {_written(expected)}. Got {_written(value)}.")
+
+
+def require_close(name: str, value: Any, expected: Any, tolerance: float) -> None:
+    """Require a number, or an array, to be within an absolute tolerance of what is expected."""
+    rule = f"{name} must be within {tolerance:.3g} of {expected}. Got {value}."
+    require(value is not None and np.shape(value) == np.shape(expected), rule)
+    difference = np.abs(np.asarray(value, dtype=float) - np.asarray(expected, dtype=float))
+    require((difference <= tolerance).all(), rule)
+
+
+def require_optimal(solution: Solution) -> None:
+    """Require that the solver claims an optimum."""
+    require_equal("termination", solution.termination, Termination.OPTIMAL)
+
+
+def require_infeasible(solution: Solution) -> None:
+    """Require that the solver claims that there is no point, and returns none."""
+    require_equal("termination", solution.termination, Termination.INFEASIBLE)
+    require_no_point(solution)
+
+
+def require_no_point(solution: Solution) -> None:
+    """Require a solution without a point."""
+    require(solution.x is None, f"x must be None. Got {solution.x}.")
+    require_equal("point", solution.point, PointStatus.NONE)
+    require_equal("objective", solution.objective, None)
+
+
+@contextmanager
+def require_refusal(error: type[Exception], pattern: str) -> Iterator[None]:
+    """Require an error whose message matches a regular expression."""
+    try:
+        yield
+    except error as refusal:
+        require(re.search(pattern, str(refusal)), f"the message must match {pattern!r}. Got {str(refusal)!r}.")
+    else:
+        raise AssertionError(f"{error.__name__} with a message that matches {pattern!r} must be raised. Got no error.")
+
+
+def _written(value: object) -> str:
+    return str(value) if isinstance(value, (Termination, PointStatus)) else repr(value)

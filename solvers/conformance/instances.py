@@ -1,0 +1,226 @@
+"""Small programs with known answers, and a few that keep a solver busy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, DTypeLike
+
+from solvers.arrays import Vector
+from solvers.program import Block, Data, Move, Program
+
+INF = np.inf
+
+# One parameter for each kind of number of `moving`.
+MOVING_BASE = {
+    "right": 1.0,
+    "coefficient": 0.5,
+    "cost": 1.0,
+    "bound": 2.0,
+    "level": 0.3,
+    "constant": 0.0,
+}
+# Optimal vertices of `moving` are unique after each of these changes.
+MOVING_CHANGES: tuple[dict[str, float], ...] = (
+    {"right": 1.2},
+    {"coefficient": 0.9},
+    {"cost": 3.5},
+    {"bound": 0.6},
+    {"level": 0.45},
+    {"constant": -7.0},
+    {"coefficient": 0.0},
+    {"right": 0.8, "coefficient": 0.7, "cost": 2.0, "bound": 1.1, "level": 0.1, "constant": 4.0},
+    {"right": -5.0},  # The program becomes infeasible.
+    {"right": 1.0},
+)
+
+
+def program(
+    c: ArrayLike,
+    A: ArrayLike,
+    row_lower: ArrayLike,
+    row_upper: ArrayLike,
+    lower: ArrayLike = 0.0,
+    upper: ArrayLike = INF,
+    integer: ArrayLike = False,
+    **fields: Any,
+) -> Program:
+    """State a program without parameters.
+
+    Args:
+        c: (columns,) costs.
+        A: (rows, columns) coefficients.
+        row_lower: lower bounds of rows; a scalar is the bound of all rows.
+        row_upper: upper bounds of rows, as above.
+        lower: lower bounds of columns; a scalar is the bound of all columns.
+        upper: upper bounds of columns, as above.
+        integer: whether columns are integer, as above.
+        fields: `offset` of the objective; `name` and `scale` of the Program.
+
+    Returns:
+        The program, with one variable "x".
+    """
+    costs = np.array(c, dtype=float)
+    matrix = sp.csc_array(np.array(A, dtype=float))
+    row_count, column_count = matrix.shape[0], costs.size
+    data = Data(
+        c=costs,
+        offset=float(fields.pop("offset", 0.0)),
+        A=matrix,
+        row_lower=_spread(row_lower, row_count),
+        row_upper=_spread(row_upper, row_count),
+        lower=_spread(lower, column_count),
+        upper=_spread(upper, column_count),
+        integrality=_spread(integer, column_count, bool),
+    )
+    name = fields.pop("name", "instance")
+    return Program(name=name, template=data, variables=(Block("x", 0, (column_count,)),), **fields)
+
+
+def _spread(value: ArrayLike, size: int, kind: DTypeLike = float) -> Any:
+    """Return a new array (size,) of the value, or of the values."""
+    return np.array(np.broadcast_to(np.asarray(value, dtype=kind), (size,)))
+
+
+def movable(base: Program, **sections: tuple[str, int]) -> Program:
+    """Give a program parameters, whose values are added to its numbers.
+
+    Args:
+        base: a program without parameters.
+        sections: field of `Data` -> (name of the parameter, index of the number to which it is added).
+    """
+    names = list(dict.fromkeys(name for name, _ in sections.values()))
+    moves = {}
+    for section, (name, entry) in sections.items():
+        owner = base.template.A.data if section == "A" else getattr(base.template, section)
+        numbers: Vector = np.atleast_1d(owner)
+        matrix = sp.csr_array(([1.0], ([0], [names.index(name)])), shape=(1, len(names)))
+        moves[section] = Move(np.array([entry]), numbers[[entry]].astype(float), matrix)
+    return Program(
+        name=base.name,
+        template=base.template,
+        variables=base.variables,
+        scale=base.scale,
+        parameters=dict.fromkeys(names, ()),
+        moves=moves,
+    )
+
+
+def moving(scale: float = 1.0, *, integer: bool = False) -> Program:
+    """Compile a maximisation in which every kind of number moves with a parameter of `MOVING_BASE`."""
+    import cvxpy as cp  # It is slow to import, and a session of another solver does without it.
+
+    from solvers.canonical import compile
+
+    p = {name: cp.Parameter(name=name) for name in MOVING_BASE}
+    x = cp.Variable(6, name="x", bounds=[0, 3], integer=integer)
+    # CVXPY requires that no other parameter multiplies z.
+    z = cp.Variable(name="z", bounds=[0, p["bound"]], integer=integer)
+    rng = np.random.default_rng(3)
+    A = rng.uniform(0.2, 1, (10, 6))
+    level_factor = 0.0 if integer else 1.0
+    rows = [
+        A @ x <= A.sum(axis=1) * (1 + p["right"]),
+        p["coefficient"] * x[0] + x[1] + x[2] <= 2.25 + p["right"],
+        (1 + p["coefficient"]) * x[3] >= 0.4,
+        x[4] + x[5] == 1 + level_factor * p["level"],
+        z + 0.5 * x[5] <= 1.7,
+        cp.sum(x) >= 0.5,
+    ]
+    profit = rng.uniform(0.5, 1.5, 6) @ x + 1.1 * z + p["constant"]
+    profit = profit + p["cost"] * x[0] + 0.37 * p["cost"] * x[3]
+    return compile(cp.Problem(cp.Maximize(profit), rows), "moving", scale=scale)
+
+
+def triangle(**fields: Any) -> Program:
+    """State min -x - y + 5, x + 2y <= 3, 2x + y <= 3, x, y >= 0: optimum 3 at (1, 1), duals (-1/3, -1/3)."""
+    return program([-1, -1], [[1, 2], [2, 1]], -INF, 3, offset=5, name="triangle", **fields)
+
+
+def infeasible(*, integer: bool = False) -> Program:
+    """State x + y <= 1 and x + y >= 2."""
+    return program([1, 1], [[1, 1], [1, 1]], [-INF, 2], [1, INF], integer=integer, name="infeasible")
+
+
+def unbounded(*, integer: bool = False) -> Program:
+    """State min -x - y, x - y <= 1, x, y >= 0."""
+    return program([-1, -1], [[1, -1]], -INF, 1, integer=integer, name="unbounded")
+
+
+def infeasible_both_ways(*, integer: bool = False) -> Program:
+    """State min -x - y, x - y <= 1 and x - y >= 2: infeasible, and its dual is infeasible as well."""
+    return program([-1, -1], [[1, -1], [1, -1]], [-INF, 2], [1, INF], integer=integer, name="infeasible both ways")
+
+
+def mixed(*, integer: bool = False) -> Program:
+    """State a program with every kind of row and column.
+
+    The optimum is 0.25 at (2, -1.5, 0.5, -3, 1), whether x1 is integer or not.
+    Rows: range (at its lower side), equality, >=, <=, free. Columns: boxed, free, fixed, non-positive, boxed.
+    """
+    A = [
+        [1, 1, 0, 0, 0],  # 0.5 <= x1 + x2 <= 4
+        [1, 0, 2, 1, 0],  # x1 + 2 x3 + x4 = 0
+        [0, 0, 0, 1, 3],  # x4 + 3 x5 >= 0
+        [1, 0, 0, 0, 1],  # x1 + x5 <= 9
+        [1, 1, 1, 1, 1],  # free
+    ]
+    return program(
+        [0.25, 1.5, 4, 0, 0],
+        A,
+        [0.5, 0, 0, -INF, -INF],
+        [4, 0, INF, 9, INF],
+        lower=[0, -INF, 0.5, -INF, -1],
+        upper=[2, INF, 0.5, 0, 1],
+        integer=[integer, False, False, False, False],
+        name="mixed",
+    )
+
+
+def knapsack() -> Program:
+    """State max 10a + 13b + 18c + 31d + 7e, 11a + 15b + 20c + 35d + 10e <= 47, each 0 or 1: optimum 41."""
+    return program([-10, -13, -18, -31, -7], [[11, 15, 20, 35, 10]], -INF, 47, upper=1, integer=True, name="knapsack")
+
+
+def packing(rows: int = 30, columns: int = 120, seed: int = 0) -> Program:
+    """State a multi-dimensional knapsack. Incumbents are found at once, a proof takes hours."""
+    rng = np.random.default_rng(seed)
+    A = rng.integers(1, 1000, (rows, columns)).astype(float)
+    profit = A.mean(axis=0) + rng.integers(1, 500, columns)
+    return program(-profit, A, -INF, np.floor(A.sum(axis=1) / 3), upper=1, integer=True, name="packing")
+
+
+def market_split(rows: int = 5, columns: int = 40, seed: int = 0) -> Program:
+    """State the equality knapsacks in binaries of Cornuejols and Dawande. An incumbent takes long."""
+    rng = np.random.default_rng(seed)
+    A = rng.integers(0, 100, (rows, columns)).astype(float)
+    return program(
+        np.ones(columns),
+        A,
+        np.floor(A.sum(axis=1) / 2),
+        np.floor(A.sum(axis=1) / 2),
+        upper=1,
+        integer=True,
+        name="market split",
+    )
+
+
+def slow_lp(size: int = 1500, seed: int = 0) -> Program:
+    """State a dense random LP."""
+    rng = np.random.default_rng(seed)
+    A = rng.random((size, size))
+    return program(-rng.random(size), A, -INF, A.sum(axis=1) / 2, upper=10, name="slow")
+
+
+def random_lp(rows: int = 12, columns: int = 8, seed: int = 0, scale: float = 1.0) -> Program:
+    """State a feasible and bounded LP with every kind of row, non-degenerate with probability 1."""
+    rng = np.random.default_rng(seed)
+    A = np.round(rng.normal(size=(rows, columns)), 3)
+    row_values = A @ rng.uniform(0.2, 0.8, columns)
+    kind = np.arange(rows) % 4
+    low = np.where(kind == 1, -INF, row_values - rng.uniform(0.1, 1, rows))
+    high = np.where(kind == 2, INF, row_values + rng.uniform(0.1, 1, rows))
+    high[0] = low[0] = row_values[0]
+    return program(rng.normal(size=columns), A, low, high, lower=-1, upper=1, scale=scale, name="random")

@@ -1,0 +1,100 @@
+"""A child process of `interrupts`: announces a long solve on stdout, then says how it ended, twice.
+
+Usage: python -m solvers.conformance.interrupted TASK, a JSON object with module, file, class and variant of the
+backend, whether it has an Interruption, kind and size of the program, and native options.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+from unittest import mock
+
+from solvers.backend import Options
+from solvers.contract import Backend
+from solvers.interrupt import Interruption
+from solvers.session import Session
+
+from . import instances
+
+_TOO_FAST_SECONDS = 60.0  # A solve that ends before Ctrl-C waits at most so long for it.
+
+
+def load_backend(task: Mapping[str, Any]) -> Backend:
+    """Import the module of a backend by its name, else by its file, and make the backend."""
+    try:
+        module = importlib.import_module(task["module"])
+    except ImportError:
+        spec = importlib.util.spec_from_file_location(task["module"], task["file"])
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+    value: Any = module
+    for name in task["class"].split("."):
+        value = getattr(value, name)
+    solver: Backend = value(task["variant"])
+    return solver
+
+
+def announce_solves(session: Session, *, has_interruption: bool) -> contextlib.AbstractContextManager[object]:
+    """Print "ready" whenever the solver begins to run, or, if it has one, when its Interruption is entered."""
+    if not has_interruption:
+        run = session._run
+
+        def announced_run(*arguments: Any) -> Any:
+            print("ready", flush=True)
+            return run(*arguments)
+
+        return mock.patch.object(session, "_run", announced_run)
+    enter = Interruption.__enter__
+
+    def announced_enter(interruption: Interruption) -> Interruption:
+        enter(interruption)
+        print("ready", flush=True)  # Ctrl-C before this point would be Python's own.
+        return interruption
+
+    return mock.patch.object(Interruption, "__enter__", announced_enter)
+
+
+def describe_solve(session: Session) -> dict[str, Any]:
+    """Solve, and return how the solve ended."""
+    try:
+        solution = session.solve()
+    except KeyboardInterrupt:
+        return {"termination": "KeyboardInterrupt"}
+    return {
+        "termination": solution.termination,
+        "objective": solution.objective,
+        "bound": solution.bound,
+        "residual": None if solution.residuals is None else solution.residuals.worst,
+    }
+
+
+def main(task: Mapping[str, Any]) -> None:
+    """Solve twice in one session, which must survive its own interruption."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's background job ignores Ctrl-C.
+    size = task["size"]
+    program = instances.slow_lp(size) if task["kind"] == "lp" else instances.packing(size, 4 * size)
+    with (
+        load_backend(task).open(program, Options(native=task["native"])) as session,
+        announce_solves(session, has_interruption=task["has_interruption"]),
+    ):
+        for _ in range(2):
+            ending = describe_solve(session)
+            if ending["termination"] not in ("interrupted", "KeyboardInterrupt"):
+                with contextlib.suppress(KeyboardInterrupt):
+                    time.sleep(_TOO_FAST_SECONDS)
+            print(json.dumps(ending), flush=True)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
