@@ -7,19 +7,27 @@ import scipy.sparse
 from scipy.optimize import linprog
 
 from solvers.contract import Backend, Capabilities
+from solvers.errors import UnsupportedOption
 from solvers.session import Raw, Session
-from solvers.solution import PointStatus, Termination
+from solvers.solution import PointStatus, Rest, Termination
 
 
 class Linprog(Backend):
+    """SciPy's linprog."""
+
     name, distribution, module = "linprog", "scipy", "scipy"
     supported_options = frozenset({"threads"})
 
     def capabilities(self):
-        return Capabilities(lp=True)
+        return Capabilities(lp=True, duals=True)
 
     def _open(self, program, options):
-        return _Session(self, program, options)
+        session = _Session(self, program, options)
+        if options.threads not in (None, 1):
+            raise UnsupportedOption(f"{self.label} runs on one thread. Got threads = {options.threads}.")
+        for option, value in options.native.items():
+            raise session.unsupported(option, value)
+        return session
 
 
 class _Session(Session):
@@ -37,8 +45,21 @@ class _Session(Session):
             bounds=np.column_stack([d.lower, d.upper]),
             method="highs",
         )
-        ended = {0: Termination.OPTIMAL, 1: Termination.ITERATION_LIMIT, 2: Termination.INFEASIBLE}
-        raw = Raw(ended.get(found.status, Termination.ERROR), found.message)
+        endings = {
+            0: Termination.OPTIMAL,
+            1: Termination.ITERATION_LIMIT,
+            2: Termination.INFEASIBLE,
+            3: Termination.UNBOUNDED,
+            4: Termination.INFEASIBLE_OR_UNBOUNDED,
+        }
+        raw = Raw(endings[found.status], found.message)
         if found.x is not None:
             raw.x, raw.point = found.x, PointStatus.FEASIBLE
+        if found.status == 0:
+            slopes = np.split(found.ineqlin.marginals, [high.sum()])
+            row_dual = np.zeros(d.row_upper.size)
+            row_dual[high] += slopes[0]
+            row_dual[low] -= slopes[1]
+            raw.rest = Rest(row_dual, d.c - d.A.T @ row_dual)
+            raw.dual = PointStatus.FEASIBLE
         return raw

@@ -6,6 +6,7 @@ import importlib
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import workbench as wb
+from solvers.conformance import BackendContract
 from workbench.cli import main
 from workbench.families.registry import family
 from workbench.io import plugins
@@ -226,9 +228,14 @@ def test_a_single_file_joins_by_its_name(tmp_path: Path) -> None:
 LINPROG = Path(__file__).parents[3] / "docs" / "adding.md"
 
 
+def documented(name: str) -> str:
+    """The file of this name on the page about adding things."""
+    return LINPROG.read_text().partition(f"```python\n# {name}\n")[2].partition("```")[0]
+
+
 def test_the_documented_backend_is_compared(tmp_path: Path) -> None:
     """It takes no time limit, and gets none that nobody asked for; one that was asked for is refused."""
-    code = LINPROG.read_text().partition("```python\n# linprog.py\n")[2].partition("```")[0]
+    code = documented("linprog.py")
     (tmp_path / "documented.py").write_text(code.replace('"linprog"', '"documented"'))
     asked = (
         "--plugin",
@@ -253,6 +260,47 @@ def test_the_documented_backend_is_compared(tmp_path: Path) -> None:
     assert second["objective"] == pytest.approx(first["objective"], rel=1e-6)
     assert [row["status"] for row in limited.answer["rows"]] == ["optimal", "refused"]
     assert "time_limit" in limited.answer["rows"][1]["failure"]
+
+
+CLAUSES = [name for name in dir(BackendContract) if name.startswith("test_")]
+
+
+def test_a_package_runs_the_contract_on_its_backend(tmp_path: Path) -> None:
+    """By pytest, in a folder of its own: what linprog does not claim is skipped, the rest is kept."""
+    code = documented("test_linprog.py").replace("from linprog", "from workbench_example.linprog")
+    (tmp_path / "test_theirs.py").write_text(code)
+    done = process("-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "test_theirs.py", folder=tmp_path)
+    assert done.returncode == 0, done.stdout
+    counts = re.search(r"^(\d+) passed, (\d+) skipped in", done.stdout, re.MULTILINE)
+    assert counts is not None, done.stdout
+    assert int(counts[1]) >= 30
+    assert int(counts[1]) + int(counts[2]) == len(CLAUSES)
+    for reason in ("does not claim the capability milp", "does not support the option time_limit", "SciPy returns to"):
+        assert reason in done.stdout
+
+
+def test_the_contract_names_what_a_wrong_backend_breaks_without_pytest(tmp_path: Path) -> None:
+    """The documented backend with one sign turned round, by unittest, where pytest cannot be imported."""
+    code, right = documented("linprog.py"), "row_dual[high] += slopes[0]"
+    assert right in code
+    (tmp_path / "linprog.py").write_text(code.replace(right, "row_dual[high] -= slopes[0]"))
+    (tmp_path / "test_linprog.py").write_text(
+        "import sys\nsys.modules['pytest'] = None\nimport unittest\n"
+        + documented("test_linprog.py").replace("(BackendContract)", "(BackendContract, unittest.TestCase)")
+    )
+    done = process("-m", "unittest", "test_linprog", folder=tmp_path, path=())
+    assert done.returncode == 1, done.stderr
+    failed = {*re.findall(r"^FAIL: (\w+)", done.stderr, re.MULTILINE)}
+    assert failed == {
+        "test_duals_signs",
+        "test_duals_are_slopes",
+        "test_lagrangian_bound",
+        "test_an_optimal_lp_has_a_bound",
+        "test_resolve_equals_cold",
+        "test_maximisation",
+    }
+    assert "linprog breaks the clause 'duals', test_duals_signs: Report row duals" in done.stderr
+    assert "ERROR" not in done.stderr
 
 
 def test_what_others_print_or_end_is_no_answer_of_ours(tmp_path: Path) -> None:
