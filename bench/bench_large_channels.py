@@ -64,7 +64,7 @@ def by_qif(question: wb.FiniteQuery, options: dict[str, Any]) -> float:
     steps = np.abs(inputs[:, None, :] - inputs[None, :, :]).sum(axis=2)
     if question.pairs is None:
         steps = np.minimum(steps, 1)
-    epsilon = float(request.epsilon)
+    epsilon = float(request.claim.epsilon)
     prior = np.array([float(p) for p in question.prior or ()])
     channel = qif.mechanism.d_privacy.min_loss_given_d(
         prior, question.m, lambda i, j: epsilon * steps[int(i), int(j)], lambda i, j: losses[int(i), int(j)]

@@ -44,6 +44,7 @@ PIPELINE = (
     "published",
     "recommendation",
     "registry",
+    "request",
     "requirements",
     "stated",
     "user_constraints",

@@ -80,7 +80,7 @@ def test_a_copy_does_what_the_original_does(tmp_path: Any):
     formula.save(tmp_path / "g.json")
     assert (tmp_path / "f.json").read_text() == (tmp_path / "g.json").read_text()
     loaded = pickle.loads(pickle.dumps(RESULTS["design of own loss"]()))
-    assert loaded.request.loss[0][:2] == (Fraction(0), Fraction(1))
+    assert loaded.request.aim.loss[0][:2] == (Fraction(0), Fraction(1))
 
 
 def test_a_formula_without_a_file_is_pickled_with_the_reason(tmp_path: Any):

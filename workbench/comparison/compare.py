@@ -14,11 +14,11 @@ from solvers.solution import relative_gap
 from workbench.comparison.report import preferred
 from workbench.comparison.run import GOOD, installed, run_suite
 from workbench.errors import must
-from workbench.families.base import Request
 from workbench.families.option import count
 from workbench.families.outcome import COLUMNS, attempt, translated_errors
 from workbench.families.programs import SUITES, chosen
 from workbench.families.registry import family, family_of, names
+from workbench.families.request import Request
 from workbench.io.figures import COLOURS, SCREEN, panels, styled
 from workbench.io.result import Plots, Progress, Result, Row, check_progress, gathered, silent
 
@@ -121,8 +121,8 @@ def compare_request(
     A row whose answer is not by its solver says so and has no answer; InvalidRequest where no solver answers. A design
     for many runs is certified at once, because only a private mechanism composes to a budget.
     """
-    if request.runs > 1 and request.family.certifies:
-        request = replace(request, check="certify")
+    if request.aim.runs > 1 and request.family.certifies:
+        request = request.with_values(check="certify")
 
     def rows() -> Iterator[Row]:
         for done, solver in enumerate(solvers):
@@ -137,7 +137,7 @@ def compare_request(
             if request.certified:
                 row["certified_objective"] = row["objective"]
             elif row["objective"] is not None and request.family.certifies:
-                _, certified = attempt(partial(_design, replace(request, check="certify"), solver, limit))
+                _, certified = attempt(partial(_design, request.with_values(check="certify"), solver, limit))
                 if certified and certified.certificate:
                     row |= {"certified": True, "certified_objective": certified.objective}
             yield row | {"solver": solver}
@@ -171,10 +171,10 @@ def _plots(table: pd.DataFrame) -> Plots:
 
 def _design(request: Any, solver: str, limit: float | None) -> Design:
     kind = request.family
-    named, options = kind.option("solver").of(solver), request.options
+    named, options = kind.option("solver").of(solver), request.how.options
     if options.time_limit is None and "time_limit" in backend(named).supported_options:
         options = replace(options, time_limit=limit)
-    design: Design = kind.designed(replace(request, solver=named, options=options))
+    design: Design = kind.designed(request.with_values(solver=named, options=options))
     return design
 
 

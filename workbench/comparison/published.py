@@ -48,11 +48,13 @@ from workbench.families.published import (
 from workbench.families.quantizer.family import FAMILY as QUANTIZER
 from workbench.families.quantizer.limit import mae_limit
 from workbench.families.recommendation import Query, published_value
+from workbench.families.request import Aim
 from workbench.io.result import Row
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.integer_noise import IntegerNoise
 from workbench.mechanisms.range_query import RangeQuery
 from workbench.mechanisms.real_noise import RealNoise
+from workbench.privacy.claim import Claim
 
 CLOSE = Fraction(1, 50)  # of the optimum, that its two sides must be apart at most for a ratio to be told
 _LONGEST = 600  # of a support of truncated Laplace noise, in sensitivities, up to which noise is designed
@@ -145,11 +147,11 @@ def own_distances(query: Query) -> Iterator[str]:
     laws: Values = {**dict.fromkeys(query.named), **dict(query.own)}
     for name, law in laws.items():
         measured = partial(_measured, query, entries[name])
-        loss, lower = measured(query.epsilon)
+        loss, lower = measured(query.claim.epsilon)
         if not lower or loss == math.inf:
             continue
         along = ""
-        if (law is None or callable(law)) and query.epsilon is not None:
+        if (law is None or callable(law)) and query.claim.epsilon is not None:
             along = f"; {_for_every_epsilon(measured, deadline)}"
         here = f"at most {_rounded_up(_above(loss, lower))} % above the proven optimum on the same outputs"
         yield f"{name}: {here} at this budget{along}."
@@ -197,7 +199,8 @@ def _rounded_up(percent: float) -> str:
 
 def _measured(query: Query, entry: Published, epsilon: Fraction) -> Interval:
     """What it costs, inf where it is not private, and the bound, 0 where none is known."""
-    query, loss, proven = replace(query, epsilon=epsilon), math.inf, 0.0
+    query = replace(query, claim=query.claim.with_values(epsilon=epsilon))
+    loss, proven = math.inf, 0.0
     with suppress(WorkbenchError):
         loss = published_value(entry, query).objective
     with suppress(WorkbenchError):
@@ -264,18 +267,21 @@ def _designed(kind: Family, request: Any) -> Interval:
 
 def _long(request: Any) -> bool:
     """Whether a design would take long: its noise reaches far."""
-    return bool(request.delta) and line_noise.support(float(request.epsilon), float(request.delta)) > _LONGEST
+    return (
+        bool(request.claim.delta)
+        and line_noise.support(float(request.claim.epsilon), float(request.claim.delta)) > _LONGEST
+    )
 
 
 def _of_reals(request: Any) -> Interval:
-    epsilon, loss = float(request.epsilon), request.loss_name
-    if not request.delta:
+    epsilon, loss = float(request.claim.epsilon), request.loss_name
+    if not request.claim.delta:
         least = line_noise.staircase_reals(epsilon, 1.0, loss)
         return least, least
     if _long(request) or epsilon > _STEEP:
         return 0.0, math.inf
-    steps = min(max(round(_VALUES / line_noise.support(epsilon, float(request.delta))), _COARSE), _FINE)
-    given = {"epsilon": request.epsilon, "delta": request.delta, "loss": loss, "steps": steps}
+    steps = min(max(round(_VALUES / line_noise.support(epsilon, float(request.claim.delta))), _COARSE), _FINE)
+    given = {"epsilon": request.claim.epsilon, "delta": request.claim.delta, "loss": loss, "steps": steps}
     return _designed(NOISE, NOISE.request(request.question, **given, certify=False, gap="0.2"))
 
 
@@ -284,18 +290,18 @@ def _of_integers(request: Any) -> Interval:
 
 
 def _of_channels(query: Query) -> Interval:
-    return _designed(CHANNEL, CHANNEL.request(query.question, loss=query.loss, **query.budget))
+    return _designed(CHANNEL, CHANNEL.request(query.question, loss=query.aim.loss, **query.budget))
 
 
 def _of_range(query: Query) -> Interval:
     with translated_errors():
-        return by_bins(CHANNEL.request(query.question, loss=query.loss, certify=False, **query.budget))
+        return by_bins(CHANNEL.request(query.question, loss=query.aim.loss, certify=False, **query.budget))
 
 
 def _of_unbiased(query: Query) -> Interval:
     """On [-1, 1], which is twice as wide."""
     with translated_errors():
-        limit = mae_limit(float(query.epsilon))
+        limit = mae_limit(float(query.claim.epsilon))
     return limit.lower / 2, limit.upper / 2
 
 
@@ -304,7 +310,7 @@ def _noise(question: Any) -> Callable[[Fraction, Fraction, str], Any]:
 
 
 def _query(question: FiniteQuery) -> Callable[[Fraction, Fraction, str], Query]:
-    return lambda epsilon, delta, loss: Query(question=question, epsilon=epsilon, delta=delta, loss=loss)
+    return lambda epsilon, delta, loss: Query(question=question, claim=Claim("dp", epsilon, delta), aim=Aim(loss=loss))
 
 
 _POWERS = ("absolute", "squared")

@@ -19,7 +19,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -40,18 +40,17 @@ from workbench.comparison.recommend_words import (
     together,
 )
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError, must
-from workbench.exact.numbers import ZERO, positive
+from workbench.exact.numbers import positive
 from workbench.exact.objects import Record, Values
 from workbench.exact.time_limit import OutOfTime, until
 from workbench.families.baseline import read_baselines
-from workbench.families.budget import refuse
 from workbench.families.channel.family import FAMILY, FINITE
 from workbench.families.channel.problem import ONE_WAY
 from workbench.families.channel.query_channels import float_laws
 from workbench.families.channel.request import ChannelTooLarge
 from workbench.families.design import Design
 from workbench.families.loss_tables import loss_table
-from workbench.families.option import NOTION_PARAMETERS, Option, one_of, read, seconds, spell, text
+from workbench.families.option import NOTION_PARAMETERS, TIME_LIMIT, Option, one_of, read, text
 from workbench.families.published import index_by_name
 from workbench.families.recommendation import (
     Candidate,
@@ -62,12 +61,13 @@ from workbench.families.recommendation import (
     least_epsilon,
     texts,
 )
+from workbench.families.request import BUDGETS, Aim, read_claim
 from workbench.io.result import Plots, Progress, Result, Row, check_progress, silent
 from workbench.mechanisms.finite_query import FiniteQuery
-from workbench.mechanisms.quantization import read_range, spelled_range
+from workbench.mechanisms.quantization import spelled_range
 from workbench.mechanisms.range_query import RangeQuery
+from workbench.privacy.claim import in_words
 from workbench.privacy.expected_error import expected_error
-from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,29 +76,22 @@ if TYPE_CHECKING:
 
 _OF_LAWS = ("rmse", "worst", "bias", "bits")
 COLUMNS = ("class", "objective", "bound", "certified", *_OF_LAWS, "command", "notes")
-_LOSS = FAMILY.option("loss")
-_LIMIT = Option("time_limit", seconds, Fraction(20), "Seconds for all classes together.")
+_LIMIT = replace(TIME_LIMIT, default=Fraction(20), help="Seconds for all classes together.", kind=str, solver=False)
 _MASSES = 1_000_000  # of a mechanism, up to which its other columns are computed
 _ROOM = 1e-9  # relative, by which rounding may carry a bound above a loss
 _MORE, _TIMES = 600, 10  # seconds of the command that goes on, and how many times those of this one, at least
 
 
-def _runs(value: Any, name: str) -> int:
-    """A whole number, or its digits."""
-    runs: int = FAMILY.option("runs").of(int(value) if isinstance(value, str) and value.isdecimal() else value)
-    return runs
-
-
 OPTIONS = (
     *FINITE,
-    Option("loss", _LOSS.read, "squared", _LOSS.help),
+    FAMILY.option("loss"),
     FAMILY.option("notion"),
     *NOTION_PARAMETERS,
-    Option("minimise", one_of("loss", "epsilon"), "loss", "loss, or epsilon for a largest loss."),
-    Option("max_loss", positive, help="The largest loss allowed, where epsilon is minimised."),
-    Option("runs", _runs, 1, "For how many runs the budget is."),
+    replace(FAMILY.option("minimise"), read=one_of("loss", "epsilon"), help="loss, or epsilon for a largest loss."),
+    replace(FAMILY.option("max_loss"), read=positive),
+    FAMILY.option("runs"),
     FAMILY.option("delta"),
-    Option("epsilon", FAMILY.option("epsilon").read, help="Privacy budget > 0; an upper limit where it is minimised."),
+    FAMILY.option("epsilon"),
     Option("baseline", read_baselines, kind=list, help="Your own."),
     Option("only", text, help="One class, by its name."),
     FAMILY.option("unit"),
@@ -109,9 +102,9 @@ OPTIONS = (
 _SPELLING = {option.name for option in FINITE} | {"range", "sensitivity", "cells"}
 _BUDGETS = {"notion", "minimise", "max_loss", "runs", "delta", "epsilon", "only", "time_limit"}
 REAL_OPTIONS = (
-    Option("range", read_range, help="Real answers between two numbers: 0..200000.", required=True),
-    Option("sensitivity", positive, help="How far neighbouring answers differ at most; all of the range."),
-    Option("loss", one_of("absolute", "squared"), "squared", "absolute or squared."),
+    replace(FAMILY.option("range"), required=True),
+    FAMILY.option("sensitivity"),
+    replace(FAMILY.option("loss"), read=one_of("absolute", "squared"), help="absolute or squared."),
     *(each for each in OPTIONS if each.name in {*_BUDGETS, "prior"} or each in NOTION_PARAMETERS),
 )
 
@@ -233,16 +226,12 @@ def _budget(values: Values, given: Values) -> Record:
     least = values["minimise"] == "epsilon"
     if least != (values["max_loss"] is not None):
         raise InvalidRequest("minimise epsilon and max_loss must be given together.")
-    other = {each.name: values[each.name] for each in NOTION_PARAMETERS if values[each.name] is not None}
-    measured = notion(values["notion"])
-    for name in ("epsilon", "delta", *other):
-        if values[name] and name not in measured.parameters:
-            refuse(name, measured.name, spell(values[name]))
-    budget = {name: values[name] for name in ("epsilon", "notion", "loss", "max_loss", "runs")}
+    claim = read_claim({name: values[name] for name in ("notion", "minimise", *BUDGETS)})
+    aim = Aim(**{name: values[name] for name in ("loss", "minimise", "max_loss", "runs")})
     plain = {**(recommend.__kwdefaults__ or {}), "prior": "uniform"}  # need not be repeated in commands
     words = texts({name: value for name, value in given.items() if str(value) != str(plain.get(name))})
     time = TimeShares(float(values["time_limit"]))
-    return budget | {"delta": values["delta"] or ZERO, "parameters": other, "words": words, "time": time}
+    return {"claim": claim, "aim": aim, "words": words, "time": time}
 
 
 def _query(values: Values, budget: Record, stated: FiniteQuery | None = None) -> tuple[Query, str]:
@@ -261,13 +250,16 @@ def _query(values: Values, budget: Record, stated: FiniteQuery | None = None) ->
         question = FAMILY.spelled_question({"answers": None, **values})
     query = Query(question=question, own=own, named=named, **budget)
     try:  # what no class could serve is refused; a channel too large is a row of its own
-        request: Any = FAMILY.request(query.question, loss=query.loss, **query.budget)
-        if query.max_loss is not None:
+        request: Any = FAMILY.request(query.question, loss=query.aim.loss, **query.budget)
+        if query.aim.max_loss is not None:
             request.check_max_loss()
     except ChannelTooLarge:
         assert query.losses  # whose errors are the user's as well
-    words = f"{query.question}, {query.loss if query.real else query.losses.name} loss"
-    return query, words if query.max_loss is None else f"least epsilon, {words} at most {float(query.max_loss):g}"
+    words = f"{query.question}, {query.aim.loss if query.real else query.losses.name} loss"
+    return (
+        query,
+        words if query.aim.max_loss is None else f"least epsilon, {words} at most {float(query.aim.max_loss):g}",
+    )
 
 
 def _compared(
@@ -283,8 +275,8 @@ def _compared(
     rows = sorted(_with_true_bounds([*_best_so_far(rows, candidates, values)], candidates), key=_by_loss)
     budget = {name: value for name, value in query.budget.items() if name not in ("notion", "minimise", "max_loss")}
     shown = ", ".join(f"{name} = {float(v) if isinstance(v, Fraction) else v:g}" if isinstance(v, (int, Fraction))
-                      else f"{name} = {v}" for name, v in budget.items())  # fmt: skip
-    title = f"{subject}, {query.notion} at {shown}" if shown else f"{subject}, {query.notion}"
+                      else f"{name} = {in_words(v)}" for name, v in budget.items())  # fmt: skip
+    title = f"{subject}, {query.claim.notion.name} at {shown}" if shown else f"{subject}, {query.claim.notion.name}"
     mechanisms = {name: value.mechanism for name, value in values.items() if value.mechanism is not None}
     words = (of_reals if query.real else sentences)(query, rows, candidates, mechanisms)
     separation = [] if query.question.separation is None else [query.question.separation]
@@ -294,7 +286,7 @@ def _compared(
         rows,
         "recommend",
         COLUMNS,
-        partial(_draw, title=title, what="expected loss" if query.max_loss is None else "epsilon"),
+        partial(_draw, title=title, what="expected loss" if query.aim.max_loss is None else "epsilon"),
         len(rows),
         len(candidates),
         clock.elapsed,
@@ -367,7 +359,7 @@ def _row(query: Query, candidate: Candidate, values: dict[str, Value]) -> Row:
     if candidate.command:
         command, longer = candidate.command, f"{candidate.command} --time-limit {_longer(query)}"
     try:
-        by_bisection = query.max_loss is not None and not candidate.minimises
+        by_bisection = query.aim.max_loss is not None and not candidate.minimises
         with until(bool if query.time is None else query.time.over()):
             value = least_epsilon(query, candidate.name) if by_bisection else candidate.solve()
     except (NotProven, OutOfTime) as error:
@@ -380,11 +372,11 @@ def _row(query: Query, candidate: Candidate, values: dict[str, Value]) -> Row:
     if getattr(value.mechanism, "one_sided", False):
         notes += "; protects one side of each pair only"
     if value.stopped:
-        what = "loss" if query.max_loss is None else "epsilon"
+        what = "loss" if query.aim.max_loss is None else "epsilon"
         notes += f"; {STOPPED}: the optimum of its class is at most this {what}"
         command = longer
-    if candidate.several and query.runs > 1 and value.bound is None:
-        notes += f"; best found for {query.runs} runs, not proven optimal"
+    if candidate.several and query.aim.runs > 1 and value.bound is None:
+        notes += f"; best found for {query.aim.runs} runs, not proven optimal"
     known = {"objective": value.objective, "bound": value.bound, "certified": value.certified}
     return (
         row
@@ -410,7 +402,7 @@ def _of_laws(query: Query, value: Value, unbiased: bool) -> Row:
         return {}
     rows, outputs = float_laws(query, value.mechanism)
     placed = question if outputs == question.outputs else question.placed(outputs)
-    losses = query.losses if placed is question else loss_table(placed, query.loss)
+    losses = query.losses if placed is question else loss_table(placed, query.aim.loss)
     used = rows.max(axis=0) > 0
     columns = {
         "worst": float((rows[:, used] * losses.floats[:, used]).sum(axis=1).max()),
@@ -419,7 +411,7 @@ def _of_laws(query: Query, value: Value, unbiased: bool) -> Row:
     if placed.numbers is not None:
         x, o = placed.places
         columns["bias"] = float(np.abs(rows @ o - x).max())
-        if query.losses.name == "squared" and query.max_loss is None:
+        if query.losses.name == "squared" and query.aim.max_loss is None:
             columns["rmse"] = value.objective**0.5
     return columns
 
@@ -433,9 +425,9 @@ def _of_real_laws(query: Query, value: Value, unbiased: bool) -> Row:
     law = getattr(mechanism, "on_reals", mechanism)
     bias = 0.0 if unbiased else getattr(law, "largest_bias", getattr(law, "bias", None))
     columns: Row = {} if bias is None else {"bias": float(bias)}
-    if query.max_loss is not None or not unbiased:
+    if query.aim.max_loss is not None or not unbiased:
         return columns
-    square = value.objective if query.loss == "squared" else value.square
+    square = value.objective if query.aim.loss == "squared" else value.square
     if square is None and mechanism is not None:
         with suppress(WorkbenchError):
             error = expected_error(mechanism, "squared")

@@ -75,7 +75,7 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
         yield _NONE
         return
     served, known = certified(rows), {candidate.name: candidate for candidate in candidates}
-    if query.max_loss is not None:
+    if query.aim.max_loss is not None:
         yield _least(query, best)
         yield from _stopped(query, rows)
         yield from _exposed(query, mechanisms.get(best["class"]))
@@ -100,7 +100,7 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
 
 def _lowest(query: Query, rows: Sequence[Row]) -> float | None:
     """Return a loss that no class of the table goes below; None where designs for several runs have no bound."""
-    if query.runs > 1 and query.delta:
+    if query.aim.runs > 1 and query.claim.delta:
         return None
     proven = [row["bound"] is not None or STOPPED in row["notes"] for row in rows]
     lows = [(row["bound"] or 0.0) if of else row["objective"] for row, of in zip(rows, proven, strict=True)]
@@ -114,7 +114,7 @@ def _stopped(query: Query, rows: Sequence[Row]) -> Iterator[str]:
     ]
     if unknown and query.time is not None:
         names = "; ".join(row["class"] for row in unknown)
-        what = "a lower loss" if query.max_loss is None else "a smaller epsilon"
+        what = "a lower loss" if query.aim.max_loss is None else "a smaller epsilon"
         yield (
             f"Stopped at the time limit of {query.time.seconds:g} seconds, with no answer of their own: {names}. "
             f"Each may have {what}: give more time (--time-limit)."
@@ -133,10 +133,10 @@ def _constant(query: Query, best: Row) -> Iterator[str]:
 
 def _exposed(query: Query, mechanism: Any) -> Iterator[str]:
     """What δ is spent on: outputs that only one of two neighbours can produce."""
-    if not query.delta or mechanism is None:
+    if not query.claim.delta or mechanism is None:
         return
-    epsilon = _MAX_EPSILON if query.epsilon is None or query.per_distance else query.epsilon
-    likely = float(query.delta)
+    epsilon = _MAX_EPSILON if query.claim.epsilon is None or query.per_distance else query.claim.epsilon
+    likely = float(query.claim.delta)
     if query.real:
         exact = exposure(mechanism, epsilon) if isinstance(mechanism, RangeMechanism) else ZERO
         likely = likely if exact is None else float(exact)
@@ -151,27 +151,29 @@ def _exposed(query: Query, mechanism: Any) -> Iterator[str]:
 
 
 def _least(query: Query, best: Row, where: str = "") -> str:
-    bound, at = best["bound"], f"a loss of at most {float(query.max_loss or 0):g}"
+    bound, at = best["bound"], f"a loss of at most {float(query.aim.max_loss or 0):g}"
     proven = "" if bound is None else f", and none of its class does with less than {shown_loss(bound)}"
     return f"For {at} use the {best['class']}{where}: epsilon = {shown_loss(best['objective'])}{proven}."
 
 
 def together(query: Query, candidates: Sequence[Candidate]) -> Iterator[str]:
     """How the budgets of several runs, or answers, add up."""
-    if query.runs == 1:
+    if query.aim.runs == 1:
         return
-    several = [each.name for each in candidates if each.several and each.solve is not None and query.delta]
-    names = ("epsilon", "delta") if query.delta else ("epsilon",)
+    several = [each.name for each in candidates if each.several and each.solve is not None and query.claim.delta]
+    names = ("epsilon", "delta") if query.claim.delta else ("epsilon",)
     each, whole = (
-        ", ".join(f"{name} = {spelled(getattr(query, name) / runs)}" for name in names) for runs in (query.runs, 1)
+        ", ".join(f"{name} = {spelled(query.claim.values[name] / runs)}" for name in names)
+        for runs in (query.aim.runs, 1)
     )
-    known = f" ({'; '.join(several)}: found for all {query.runs}, whose whole budget is proven)" if several else ""
+    known = f" ({'; '.join(several)}: found for all {query.aim.runs}, whose whole budget is proven)" if several else ""
     unproven = ""
-    if query.delta:
-        unproven = f" No bound is proven over designs for {query.runs} runs: no class is proven optimal."
+    if query.claim.delta:
+        unproven = f" No bound is proven over designs for {query.aim.runs} runs: no class is proven optimal."
     yield (
-        f"The budget is for {query.runs} runs, or for any number of such answers of which one person changes at most "
-        f"{query.runs}: each has {each}, which adds up to {whole}{known}. The losses are those of one.{unproven}"
+        f"The budget is for {query.aim.runs} runs, or for any number of such answers of which one person changes at "
+        f"most {query.aim.runs}: each has {each}, which adds up to {whole}{known}. The losses are those of "
+        f"one.{unproven}"
     )
 
 
@@ -214,7 +216,7 @@ def of_reals(query: Query, rows: list[Row], candidates: Sequence[Candidate], mec
         yield from _stopped(query, rows)
         return
     best, unbiased = served[0], [row for row in served if row["notes"].startswith(UNBIASED)]
-    if query.max_loss is not None:
+    if query.aim.max_loss is not None:
         yield _least(query, best)
         yield from _stopped(query, rows)
         yield from _exposed(query, mechanisms.get(best["class"]))
@@ -234,10 +236,10 @@ def of_reals(query: Query, rows: list[Row], candidates: Sequence[Candidate], mec
     )
     if averaged is not None:
         variance = f"Its variance, {averaged['rmse'] ** 2:.6g}, is the least of the certified unbiased classes."
-        alone = len(candidates) == 1 or query.loss == "squared"
+        alone = len(candidates) == 1 or query.aim.loss == "squared"
         yield f"{_use(averaged, ' where many answers are averaged (unbiased)')}{'' if alone else f' {variance}'}"
     yield from _stopped(query, rows)
     yield from _below(rows, best)
-    output, constant = map(float, query.range.constant(str(query.loss)))
+    output, constant = map(float, query.range.constant(str(query.aim.loss)))
     if best["objective"] > constant:
         yield f"Publishing {output:g} whatever the answer is costs {constant:.9g}, less than every row of the table."

@@ -32,9 +32,8 @@ _STEPS = 40  # of ε in a region
 def formula_map(request: PageRequest) -> View:
     """The figure, as far as some seconds go. Raises WorkbenchError for a question that has no formula."""
     own = request.request("audit")
-    notion = getattr(own, "notion", None)
-    if notion is not None:
-        refuse_notion(notion)
+    notion = own.claim.notion.name
+    refuse_notion(notion)
     moved = "delta" in request.numbers and "delta" in (parameters(notion) or ())
     question = Question(request.kind, own.at, dict, notion)
     deltas = (ZERO, ONE) if moved else None

@@ -16,8 +16,9 @@ from typing import Any
 from workbench.errors import WorkbenchError, must
 from workbench.exact.objects import Values
 from workbench.explorer.given import EMPTY, Given, View, exact_values, known, option_range, words_of
-from workbench.families.base import Family, Request
+from workbench.families.base import Family
 from workbench.families.option import Option
+from workbench.families.request import Request
 from workbench.io.files import no_files
 from workbench.privacy.notions import known as known_notions
 from workbench.privacy.notions import notion as notion_named

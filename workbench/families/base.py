@@ -13,16 +13,16 @@ import sys
 import textwrap
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Progress, Record, Words
 from workbench.exact.objects import Values as Values
 from workbench.families.design import Design, Reports
 from workbench.families.option import SOLVER_OPTIONS, Option, Place, read, solver_options, spell
+from workbench.families.request import Request
 from workbench.io.providers import load_provided, places_of
 from workbench.io.result import Row
 
@@ -30,64 +30,10 @@ if TYPE_CHECKING:
     from models.modulo_level_frontier import Piece
     from solvers.backend import Options
     from workbench.families.published import Published
-    from workbench.families.stated import Interval, Stated
+    from workbench.families.stated import Interval
 
 
 _LONGEST = 1e9  # seconds; solvers refuse more
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Request:
-    """What is asked, in exact numbers: the question, and one field for each option that does not spell it.
-
-    Making one checks everything that can be known without solving, and raises InvalidRequest.
-    check: "none", "bound", "audit" or "certify": what is done with the solver's answer. family: the kind of question.
-    """
-
-    question: Any
-    check: str = "certify"
-    family: Family = field(default=None, repr=False)  # type: ignore[assignment]  # set by its family
-
-    # What a request has no field for.
-    minimise = "loss"
-    runs = 1
-    solver = "highs"
-
-    @property
-    def heading(self) -> str:
-        """What is asked about, in words: the first line of reports, above pictures and pages."""
-        return str(self.question)
-
-    @property
-    def budget_words(self) -> str:
-        """The budget, in words."""
-        return ""
-
-    @property
-    def loss_name(self) -> str:
-        """The name of the loss."""
-        return str(getattr(self, "loss", None))
-
-    @property
-    def minimised(self) -> str:
-        """What the objective is, in words."""
-        return f"{self.loss_name} loss" if self.minimise == "loss" else self.minimise
-
-    @property
-    def certified(self) -> bool:
-        """Whether a certificate is wanted."""
-        return self.check == "certify"
-
-    def at(self, point: Values) -> Self:
-        """The same request at other values of hot options, which are exact already. Raises InvalidRequest."""
-        return replace(self, **point)
-
-    def stated(self) -> Stated:
-        """The request as a program in polynomials of e^ε, for `workbench.formula`. Raises InvalidRequest."""
-        raise InvalidRequest(f"The family {self.family.name} has no formula in e^epsilon: {self.family.no_formula}.")
-
-    def __post_init__(self) -> None:
-        """Check the request; families extend it."""
 
 
 class Session:
@@ -103,7 +49,8 @@ class Session:
         start: "hot" from where the last solve ended, or "cold".
         Raises InvalidRequest, Infeasible, SolverUnavailable, LicenceLimit, NotProven, NotCertified.
         """
-        return self.request.family.solve(self.request.at(point or {}))
+        design: Design = self.request.family.solve(self.request.at(point or {}))
+        return design
 
     def row(self, point: Values, *, start: str = "hot") -> Row:
         """The answer at a point as a row of a table (`workbench.families.outcome`). Errors as `design`."""
@@ -191,7 +138,8 @@ class Family(Reports):
         Raises:
             InvalidRequest: The family traces no patterns, or not those of this request.
         """
-        raise InvalidRequest(f"A formula of the family {self.name} under {request.notion} would ask for binaries.")
+        named = request.claim.notion.name
+        raise InvalidRequest(f"A formula of the family {self.name} under {named} would ask for binaries.")
 
     def question_options(self, question: Any) -> Record:
         """The values of the options that spell a question. Raises InvalidRequest where there are none."""

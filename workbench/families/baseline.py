@@ -235,8 +235,8 @@ def _check_total(masses: list[Fraction], name: str) -> list[Fraction]:
 def _build_mechanism(law: Law | Function, request: Any) -> Mechanism:
     """Build the mechanism of a law for the question of a request; call a function with its budget."""
     if callable(law):
-        epsilon = None if request.epsilon is None else float(request.epsilon)
-        value = law(epsilon, float(getattr(request, "delta", None) or 0))
+        epsilon = None if request.claim.epsilon is None else float(request.claim.epsilon)
+        value = law(epsilon, float(request.claim.delta or 0))
         if isinstance(value, (str, Path)) or callable(value):
             must("baseline", "a PMF, a matrix or a mechanism from a function", repr(value)[:80])
         law = _parse_law(value, "baseline")

@@ -93,12 +93,12 @@ def solve_by_tangents(
     """
     from models.tangent_program import TangentProgram  # slow to import
 
-    options, solver = request.options, request.solver
+    options, solver = request.how.options, request.how.solver
     deadline = Deadline(PATIENCE if options.time_limit is None else options.time_limit)
     with translated_errors():
         if not base.is_mip and not backend(solver).capabilities().duals:
-            must("solver", f"one that gives dual values under {request.notion}", solver)
-        stated = ClaimedBounds(request.claim, label)
+            must("solver", f"one that gives dual values under {request.claim.notion.name}", solver)
+        stated = ClaimedBounds(request.audited_claim, label)
         plain = replace(options, time_limit=None)
         live = TangentProgram(base, compared, stated.bounds, solver, levels=stated.levels, options=plain)
         try:

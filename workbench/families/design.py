@@ -54,7 +54,7 @@ class Reports(ABC):
 
     def status(self, design: Design) -> str:
         """How the search stopped; of many runs nothing better was found."""
-        if design.request.runs > 1:
+        if design.request.aim.runs > 1:
             return "found"
         if design.solution is None:
             return "stopped" if design.details.get("stopped") else "optimal"
@@ -183,7 +183,7 @@ class Design(Shown):
     @property
     def claimed(self) -> float:
         """What the solver claims to have reached, recomputed from its point."""
-        searched = self.request.minimise == "epsilon"  # by many solves, none of which claims an ε
+        searched = self.request.aim.minimise == "epsilon"  # by many solves, none of which claims an ε
         if self.solution is None or searched:
             return self.objective
         assert self.solution.objective is not None
@@ -203,7 +203,7 @@ class Design(Shown):
     def gap(self) -> float | None:
         """|objective - bound|, relative to the objective minus the loss without privacy; of a δ or ε that is minimised,
         to max(1, |objective|)."""
-        scale = self.scale if self.request.minimise == "loss" else NO_LOSS
+        scale = self.scale if self.request.aim.minimise == "loss" else NO_LOSS
         return scale.gap(self.objective, self.bound)
 
     @property
@@ -260,7 +260,7 @@ class Design(Shown):
                 return "not certified, and not audited"
             return "not certified; the audit is exact" if self.private else "not certified: MISSES the request"
         words = f"certified ({self.route})" if self.route else "certified"
-        if self.solution is None or self.request.minimise == "epsilon":
+        if self.solution is None or self.request.aim.minimise == "epsilon":
             return words
         more = "" if self.above_bound is None else f", {self.above_bound:+.2g} to the proven bound"
         return f"{words}, {self.above_claimed:+.2g} to the solver's claim{more}"
@@ -268,8 +268,8 @@ class Design(Shown):
     @property
     def bound_words(self) -> str:
         """The bound in words; one that is no more than 0 says nothing of a loss above it."""
-        if self.bound is None and self.request.runs > 1:
-            return f"none: not proven optimal among all designs for {self.request.runs} runs"
+        if self.bound is None and self.request.aim.runs > 1:
+            return f"none: not proven optimal among all designs for {self.request.aim.runs} runs"
         known = self.bound is not None and (self.bound > 0 or self.objective <= 0)
         return f"{self.bound:.9g}" if known else "unknown"
 
@@ -347,7 +347,7 @@ class Design(Shown):
         """JSON-ready: the keys of `workbench design ... --json`. Infinite values are the string "inf"."""
         claims = () if self.solution is None else ("claimed", "above_claimed", "above_bound")
         exact = {name: jsonable(value) for name, value in self.exact.items()}
-        if self.request.runs > 1:
+        if self.request.aim.runs > 1:
             exact["composed"] = self.details["composed"]
         return {
             "objective": jsonable(self.objective), "bound": self.bound, "gap": self.gap, "status": self.status,

@@ -91,10 +91,10 @@ def formula(
 
 def formula_around(request: Any) -> Formula:
     """The piece of a request's formula that holds at its ε, at its δ. Raises as `formula`; NotProven."""
-    formulas = formula_of(Question(request.family, request.at, dict, getattr(request, "notion", None)), request.epsilon)
+    formulas = formula_of(Question(request.family, request.at, dict, request.claim.notion.name), request.claim.epsilon)
     if formulas.at is None:
         return formulas
-    delta = float(request.delta)  # of patterns, whose pieces lie side by side in δ
+    delta = float(request.claim.delta)  # of patterns, whose pieces lie side by side in δ
     for piece in formulas.pieces:
         low, high = piece.delta_at(formulas.at)
         if low <= delta <= high:

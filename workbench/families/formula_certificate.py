@@ -81,7 +81,7 @@ class Question:
         """The budgets of differences at ε = 1, as their option spells them; "" where there is one for all."""
         if self.unit == 1:
             return ""
-        budgets = self.request({"epsilon": self.unit}).epsilon
+        budgets = self.request({"epsilon": self.unit}).claim.epsilon
         keys = [key if isinstance(key, tuple) else (key,) for key in budgets]
         parts = [f"{','.join(map(str, key))}={spelled(v)}" for key, v in zip(keys, budgets.values(), strict=True)]
         return (";" if len(keys[0]) > 1 else ",").join(parts)
@@ -90,7 +90,7 @@ class Question:
         """The program, and the interval of δ: that of the request where none is given. Raises InvalidRequest."""
         point = {"delta": (deltas[0] + deltas[1]) / 2} if deltas is not None and deltas[1] else {}
         given = self.request({"epsilon": self.unit} | point)
-        own = getattr(given, "delta", None) or ZERO
+        own = given.claim.delta or ZERO
         stated, budgets = given.stated(), self.budgets
         words = f"{stated.what}, budgets {budgets} times ε" if budgets else stated.what
         return replace(stated, what=words), (own, own) if deltas is None else deltas

@@ -30,9 +30,9 @@ from workbench.io.result import Row as Row
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.families.base import Request
     from workbench.families.design import Design
     from workbench.families.published import Published
+    from workbench.families.request import Request
 
 COLUMNS = (
     "curve",
@@ -112,7 +112,7 @@ def later(module: str, name: str) -> Callable[..., Any]:
 def compared(points: Points, **fixed: Any) -> Points:
     """Of some points those that baselines are compared at: a loss minimised. fixed: values of options."""
     return lambda question, values: [
-        (row, request) for row, request in points(question, {**values, **fixed}) if request.minimise == "loss"
+        (row, request) for row, request in points(question, {**values, **fixed}) if request.aim.minimise == "loss"
     ]
 
 
@@ -125,7 +125,7 @@ def design_row(solve: Callable[[], Design], more: Callable[[Design], Row] = lamb
 
 def design_task(row: Row, request: Request, mechanism: str, more: Callable[[Design], Row] = lambda design: {}) -> Task:
     """The task of one point: its design as a row, of a mechanism, or of the least ε where that is asked for."""
-    least = request.minimise == "epsilon"
+    least = request.aim.minimise == "epsilon"
     known = {"curve": "level", "mechanism": LEAST_EPSILON} if least else {"curve": "point", "mechanism": mechanism}
 
     def compute() -> list[Row]:

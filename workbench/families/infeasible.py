@@ -24,7 +24,6 @@ from solvers.search import Deadline
 from solvers.solution import Solution, Termination
 from workbench.errors import Infeasible, NotProven
 from workbench.exact.objects import Values
-from workbench.privacy.notions import notion
 
 SECONDS = 10.0  # for one part of an explanation
 _UP = Context(prec=6, rounding=ROUND_CEILING)
@@ -138,8 +137,8 @@ def what_would_do(request: Any, ask: Ask, largest: float, most: int) -> str:
         solution = ask({"epsilon": epsilon})
         if solution.x is None:
             return False if solution.termination is Termination.INFEASIBLE else None
-        limited = request.minimise == "delta" and request.delta is not None
-        return not limited or (solution.objective or 0.0) <= float(request.delta or 0) * (1 + 1e-9)
+        limited = request.aim.minimise == "delta" and request.claim.delta is not None
+        return not limited or (solution.objective or 0.0) <= float(request.claim.delta or 0) * (1 + 1e-9)
 
     def reached(name: str, **point: Any) -> str:
         """The least of a parameter, minimised at other values, in words."""
@@ -147,7 +146,7 @@ def what_would_do(request: Any, ask: Ask, largest: float, most: int) -> str:
         value = math.inf if solution.termination is Termination.INFEASIBLE else solution.objective
         return least_words(name, value, "No budget would do" if name == "max_loss" else f"No {name} would do")
 
-    epsilon = request.epsilon
+    epsilon = request.claim.epsilon
     each = epsilon if isinstance(epsilon, Mapping) else {}
     if each:
         factor, name, others = most / float(max(each.values())), "factor for every epsilon", "epsilons"
@@ -156,10 +155,10 @@ def what_would_do(request: Any, ask: Ask, largest: float, most: int) -> str:
         name, others = "epsilon", "epsilon"
         value = least(lambda e: feasible(Fraction(e)), float(epsilon), most)
     words = least_words(name, value, f"No {others} up to {most} would do")
-    if notion(request.notion).has_delta:
-        most_loss = Fraction(largest) if request.max_loss is None else request.max_loss
+    if request.claim.notion.has_delta:
+        most_loss = Fraction(largest) if request.aim.max_loss is None else request.aim.max_loss
         words += reached("delta", minimise="delta", delta=None, max_loss=most_loss)
-    if request.max_loss is not None:
-        delta = Fraction(1) if request.delta is None else request.delta
+    if request.aim.max_loss is not None:
+        delta = Fraction(1) if request.claim.delta is None else request.claim.delta
         words += reached("max_loss", minimise="loss", max_loss=None, delta=delta)
     return words

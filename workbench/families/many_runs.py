@@ -27,11 +27,14 @@ from solvers.arrays import Vector
 from solvers.search import Deadline
 from workbench.errors import NotCertified, NotProven
 from workbench.exact.numbers import ONE, ZERO, RationalPair, round_up
-from workbench.families.base import Request, Session, Values
+from workbench.families.base import Session, Values
 from workbench.families.design import Design, OracleVerdict
+from workbench.families.request import Request
 from workbench.families.requirements import LARGEST
 from workbench.privacy.certificate import Certificate
+from workbench.privacy.claim import Claim
 from workbench.privacy.composition import ComposedClaim, composed_delta
+from workbench.privacy.notions import notion
 
 _SHARES = (ZERO, Fraction(1, 4), Fraction(3, 4))  # s
 _MOST = Fraction(16)  # s at ε/T, from 1 on
@@ -42,7 +45,7 @@ _LESS_DELTA = Fraction(1, 10**12)
 _HALVINGS, _CLOSE = 10, 5e-4  # of a path; of its loss, where it is as good as ended
 _ON_CURVE, _LIGHT = 16, 1e-8  # points, and the mass of the last loss on it
 Curve = Sequence[RationalPair]
-WithinCurve = Callable[[Any, Curve], Design]
+WithinCurve = Callable[[Any, Claim], Design]
 
 
 class ManyRuns(Session):
@@ -58,44 +61,48 @@ class ManyRuns(Session):
 
 
 def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
-    share = request.epsilon / request.runs
+    share = request.claim.epsilon / request.aim.runs
     search = _Search(request)
-    run: Request = request.at({"runs": 1, "epsilon": share, "delta": ZERO})
+    run: Request = request.with_values(runs=1, epsilon=share, delta=ZERO)
     with request.family.open(run) as session:
 
         def split(epsilon: Fraction, part: Fraction) -> Design:
-            design: Design = session.design({"epsilon": epsilon, "delta": part * request.delta / request.runs})
+            design: Design = session.design(
+                {"epsilon": epsilon, "delta": part * request.claim.delta / request.aim.runs}
+            )
             return design
 
         search.holds(split(share, ZERO))
-        if request.delta:
+        if request.claim.delta:
             # every run takes an equal part of the budget, a little less so that the composition's grid proves it
             equal = _designed(lambda part: split(share * (1 - _LESS_EPSILON), part), 1 - _LESS_DELTA)
             if equal is not None:
                 search.holds(equal)
             for part in _SHARES:
-                search.along(partial(split, part=part), share, request.epsilon)
-            search.along(lambda part: split(share, part), ONE, min(_MOST, request.runs / request.delta))
+                search.along(partial(split, part=part), share, request.claim.epsilon)
+            search.along(lambda part: split(share, part), ONE, min(_MOST, request.aim.runs / request.claim.delta))
             if within_curve is not None and share >= _NARROW:
-                losses = best_losses(request.runs, float(request.epsilon), float(request.delta), np.square, rounds=0)
-                search.along(lambda factor: within_curve(run, _curve(losses * float(factor))), *_STRETCH)
+                losses = best_losses(
+                    request.aim.runs, float(request.claim.epsilon), float(request.claim.delta), np.square, rounds=0
+                )
+                search.along(lambda factor: within_curve(run, _curve_claim(_curve(losses * float(factor)))), *_STRETCH)
         best = search.best
         if best is None:
             raise NotCertified("No design of one run was proven to compose to the budget.")
-    return _made(request, best, None if request.delta else best.bound, search)
+    return _made(request, best, None if request.claim.delta else best.bound, search)
 
 
 class _Search:
     """best: the cheapest design within the budget; reached: its δ of all runs."""
 
     def __init__(self, request: Any) -> None:
-        self.request, self.deadline = request, Deadline(request.options.time_limit)
+        self.request, self.deadline = request, Deadline(request.how.options.time_limit)
         self.best: Design | None = None
         self.reached, self.stopped, self.count = ONE, False, 0
 
     def holds(self, design: Design) -> bool:
         """Whether T runs are proven to be within the budget; the cheapest design is kept."""
-        runs, epsilon, delta = self.request.runs, self.request.epsilon, self.request.delta
+        runs, epsilon, delta = self.request.aim.runs, self.request.claim.epsilon, self.request.claim.delta
         claim = design.claim
         if claim.in_epsilon_delta and not claim.delta and claim.epsilon * runs <= epsilon and design.private:
             reached = ZERO  # the largest losses add up
@@ -131,7 +138,8 @@ class _Search:
                 low, high = (point, high) if within else (low, point)
 
     def _tell(self, design: Design | None, within: bool) -> None:
-        tell, self.count = getattr(self.request, "progress", None), self.count + 1
+        tell = self.request.how.progress
+        self.count += 1
         if tell is None or self.best is None:
             return
         result = "no design"
@@ -166,10 +174,16 @@ def unproven(runs: int) -> str:
     return f"It is the best design found. No bound is proven over all designs for {runs} runs."
 
 
+def _curve_claim(curve: Curve) -> Claim:
+    """Return the claim of being (ε, δ)-private at every point of a curve."""
+    measure = notion("curve")
+    return Claim(measure, **measure.budget({"curve": curve}))
+
+
 def _made(request: Any, best: Design, bound: float | None, search: _Search) -> Design:
     """The design of one run as that of the request, with its composition."""
-    delta, runs = float(request.delta), request.runs
-    composed = {"runs": runs, "epsilon": float(request.epsilon), "delta": round_up(search.reached)}
+    delta, runs = float(request.claim.delta), request.aim.runs
+    composed = {"runs": runs, "epsilon": float(request.claim.epsilon), "delta": round_up(search.reached)}
     certificate = None
     if best.certificate is not None:
         old = best.certificate
@@ -181,21 +195,20 @@ def _made(request: Any, best: Design, bound: float | None, search: _Search) -> D
             bias=old.bias,
             record={**old.record, "bound": bound},
             audited=old.privacy,
-            composed=ComposedClaim.of(mechanism, runs, request.epsilon, request.delta),
+            composed=ComposedClaim.of(mechanism, runs, request.claim.epsilon, request.claim.delta),
         )
     budget = ", ".join(f"{name} = {float(value):g}" for name, value in best.claim.values.items() if name != "curve")
     words = [
         f"Certified are one run, {best.claim.notion.name} at {budget or 'several (epsilon, delta)'}, and that {runs} "
-        f"runs are ({float(request.epsilon):g}, {delta:g})-private together, by convolution in integers."
+        f"runs are ({float(request.claim.epsilon):g}, {delta:g})-private together, by convolution in integers."
     ]
-    if request.delta:
+    if request.claim.delta:
         words.append(unproven(runs))
     if search.stopped:
         words.append("The search stopped at its time limit; this is the best it had.")
     reason, answered = "no closed form is known for many runs", request
     if best.question != request.question:  # outputs were chosen
-        whole = {"notion": request.notion, "epsilon": request.epsilon, "delta": request.delta}
-        answered = best.request.at({"runs": runs, **whole})
+        answered = best.request.with_values(runs=runs, claim=request.claim)
     return replace(
         best,
         request=answered,

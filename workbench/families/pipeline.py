@@ -25,7 +25,7 @@ from solvers.solution import Start, Termination
 from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven, WorkbenchError
 from workbench.exact.numbers import ONE, ZERO, round_down
 from workbench.exact.time_limit import OutOfTime
-from workbench.families.base import Request, Session, Values
+from workbench.families.base import Session, Values
 from workbench.families.convex_notion import meets
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.infeasible import SECONDS, least_words
@@ -36,6 +36,7 @@ from workbench.families.problem import (
     Programs,
     ProgramTooLarge,
 )
+from workbench.families.request import Request
 from workbench.privacy.claim import Claim
 
 _TINY_DELTA = Fraction(1, 10**8)  # Up to this δ the optimum at δ = 0 is always tried beside the program's.
@@ -111,14 +112,16 @@ def _known_private(problem: Problem, reached: Design | None, failure: WorkbenchE
             if candidate.objective < below:
                 best = replace(candidate, bound=None if best is None else best.bound)
                 below = candidate.objective
-    delta = getattr(problem.request, "delta", None)
+    delta = problem.request.claim.delta
     if not delta or (failure is None and delta > _TINY_DELTA):
         return best
     pure = problem.without_delta()
     if pure is None:
         return best
     try:
-        optimum = _solved(pure, None if pure.closed_form() is not None else Programs(problem.request.solver), "cold")
+        optimum = _solved(
+            pure, None if pure.closed_form() is not None else Programs(problem.request.how.solver), "cold"
+        )
     except NotProven as error:
         optimum = error.design
     except (InvalidRequest, Infeasible, NotCertified):
@@ -131,7 +134,7 @@ def _known_private(problem: Problem, reached: Design | None, failure: WorkbenchE
         bounds.append(best.bound)
     return replace(
         optimum,
-        request=replace(optimum.request, delta=problem.outer.delta),
+        request=optimum.request.with_values(delta=problem.outer.claim.delta),
         claim=problem.claim,
         bound=max(bounds, default=None),
         oracle=OracleVerdict.none("it is of delta = 0."),
@@ -155,7 +158,7 @@ def _solved(problem: Problem, programs: Programs | None, start: str) -> Design:
             error.design = error.design.stopped()
         raise
     if interrupted:  # though proven: whoever asks for many designs must stop here
-        words = f"{problem.request.solver} was interrupted: incumbent {reached.objective:.9g}, bound"
+        words = f"{problem.request.how.solver} was interrupted: incumbent {reached.objective:.9g}, bound"
         raise NotProven(f"{words} {reached.bound_words}.", design=reached.stopped(), interrupted=True)
     return reached
 
@@ -171,14 +174,14 @@ def _designed(problem: Problem, answer: Answer) -> Design:
     claim, loss = problem.claim_of(privacy), problem.loss(mechanism)
     minimised = certificate is None or answer.proxy
     objective = answer.claimed if minimised and answer.claimed is not None else loss
-    if request.minimise == "delta":
+    if request.aim.minimise == "delta":
         objective = problem.least_delta(answer, privacy) if certificate is None else certificate.delta or ZERO
         claim = Claim(claim.notion, claim.epsilon, objective)
     if certificate is None and not meets(privacy, claim):
         words.append(privacy.words(claim, problem.SUBJECT))
     if answer.bound is None and answer.solution is not None and problem.BEST:
-        words.append(f"{request.solver} gives no bound: that nothing is better rests on its word.")
-    named = problem.outer.solver
+        words.append(f"{request.how.solver} gives no bound: that nothing is better rests on its word.")
+    named = problem.outer.how.solver
     answered_by = answer.details.get("solver") if answer.solution is None else answer.solution.solver
     if named != "highs" and answered_by is None:  # a request for the default names no solver
         words.append(
@@ -218,7 +221,7 @@ class ProblemSession(Session):
     def __init__(self, request: Request, problem: Callable[[Any], Problem], least: Fraction = ZERO) -> None:
         super().__init__(request)
         self._problem, self._tried = problem, least
-        self._programs = Programs(request.solver)
+        self._programs = Programs(request.how.solver)
 
     def close(self) -> None:
         """Give the solvers' resources back."""
@@ -228,7 +231,7 @@ class ProblemSession(Session):
         """The design at a point, or the least ε there."""
         InvalidRequest.unless_among([*Start], "start", start)
         request = self.request if point is None else self.request.at(point)
-        least = request.minimise
+        least = request.aim.minimise
         if least == "epsilon":
             return self._least(request, "epsilon", self._tried)
         try:
@@ -241,17 +244,17 @@ class ProblemSession(Session):
     def _enough(self, request: Any, names: Sequence[str]) -> str:
         """The least ε, δ or loss that would do, each with the rest as it was asked, and the largest δ that was
         allowed."""
-        words, delta = "", ONE if request.delta is None else request.delta
-        options = replace(request.options, time_limit=min(request.options.time_limit or SECONDS, SECONDS))
+        words, delta = "", ONE if request.claim.delta is None else request.claim.delta
+        options = replace(request.how.options, time_limit=min(request.how.options.time_limit or SECONDS, SECONDS))
         sides: dict[str, Values] = {
             "epsilon": {"epsilon": Fraction(_LARGEST)}, "delta": {"delta": ONE}, "loss": {"max_loss": None}
         }  # fmt: skip
         for name in names:
             other = copy(self)
-            other._programs = Programs(request.solver)
+            other._programs = Programs(request.how.solver)
             with _unless_interrupted(), closing(other):
                 changed = {"delta": delta, "minimise": name, "options": options, **sides[name]}
-                other.request = replace(request, **changed)
+                other.request = request.with_values(**changed)
                 best = other.design()
                 if best.bound is not None and best.objective - best.bound <= _KNOWN * best.objective:
                     words += least_words(name, best.objective, "")
@@ -265,7 +268,7 @@ class ProblemSession(Session):
         request.check_max_loss()
 
         def at(value: Fraction) -> Design:
-            tried = replace(request, minimise="loss", max_loss=None, **{name: value})
+            tried = request.with_values(minimise="loss", max_loss=None, **{name: value})
             try:
                 return design(self._problem(tried), self._programs, "hot")
             except NotProven as error:
@@ -278,14 +281,15 @@ class ProblemSession(Session):
             optimum = _least_epsilon(at, request, least, name)
         except NotProven as error:
             if error.design is not None:
-                known = {name: getattr(error.design.request, name)}
-                error.design = replace(error.design, request=replace(request, **known))
+                known = {name: error.design.request.claim.values[name]}
+                error.design = replace(error.design, request=request.with_values(**known))
             raise
         except Infeasible as refused:
             names = ("epsilon", "loss") if name == "delta" else ("epsilon", "delta")
-            tried = name == "epsilon" and getattr(request, name) >= _LARGEST  # this was asked for here
+            tried = name == "epsilon" and request.claim.values[name] >= _LARGEST  # this was asked for here
             raise Infeasible(f"{refused}{'' if tried else self._enough(request, names)}") from None
-        return replace(optimum, request=replace(request, **{name: getattr(optimum.request, name)}))
+        least_value = {name: optimum.request.claim.values[name]}
+        return replace(optimum, request=request.with_values(**least_value))
 
 
 def _least_epsilon(at: Callable[[Fraction], Design], request: Any, least: Fraction, name: str) -> Design:
@@ -295,7 +299,7 @@ def _least_epsilon(at: Callable[[Fraction], Design], request: Any, least: Fracti
     of the design is that of its ε, which the caller replaces.
     Raises Infeasible where the limit of ε is not enough, NotProven.
     """
-    budget, limit, loss = request.max_loss, getattr(request, name), f"Loss {request.loss_name}"
+    budget, limit, loss = request.aim.max_loss, request.claim.values[name], f"Loss {request.loss_name}"
     try:
         best = at(limit)
     except (NotProven, OutOfTime) as error:

@@ -107,7 +107,7 @@ class Problem(ABC):
     @property
     def claim(self) -> Claim:
         """What a mechanism is audited for."""
-        claim: Claim = self.request.claim
+        claim: Claim = self.request.audited_claim
         return claim
 
     def closed_form(self) -> Answer | None:
@@ -147,7 +147,7 @@ class Problem(ABC):
         assert programs is not None
         with translated_errors():
             program, values = self.program()
-            with programs.backend.open(program, self.request.options) as session:
+            with programs.backend.open(program, self.request.how.options) as session:
                 solution = session.solve(values, start=Start.COLD)
         if solution.x is None:
             no_point(solution, "mechanism meets the request", "")

@@ -94,7 +94,7 @@ class Reference:
 
     def explain_shortfall(self, request: Any) -> str:
         """Say by how much the mechanism misses the budget of a request."""
-        claim = request.claim
+        claim = request.audited_claim
         if claim.in_epsilon_delta:
             return audit(self.mechanism, claim.values["epsilon"]).words(claim.on(self.mechanism))
         return f"The mechanism misses the request: {claim.notion.name}, {claim.budget_words()}"
@@ -109,8 +109,8 @@ class Reference:
         if self.mechanism is None:
             return {**row, **self.more}
         audited: Row = {}
-        if request.claim.in_epsilon_delta:
-            privacy = audit_extremes(self.mechanism, request.epsilon)
+        if request.audited_claim.in_epsilon_delta:
+            privacy = audit_extremes(self.mechanism, request.claim.epsilon)
             audited = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
             # A law that is clamped later has another PDP delta.
             if not self.symbol and not on_real_inputs(self.mechanism):
@@ -151,7 +151,7 @@ class Published:
 
     def is_listed_for(self, request: Any) -> bool:
         """Whether frontiers and reports list it for a request."""
-        has_usual_budget = request.runs == 1 and request.notion in ratio_notions()
+        has_usual_budget = request.aim.runs == 1 and request.claim.notion.name in ratio_notions()
         return self.serves(request) and (self.any_budget or has_usual_budget)
 
     def row(self, request: Any) -> Row:
@@ -193,7 +193,7 @@ class Baseline:
             self.name,
             package,
             partial(_audit_baseline, family, self, package),
-            lambda request: request.runs == 1,  # The audit is of one run.
+            lambda request: request.aim.runs == 1,  # The audit is of one run.
             any_budget=True,
             fixed={"package": package},
             package=package,
@@ -263,9 +263,9 @@ def _audit_baseline(family: ComparedFamily, baseline: Baseline, package: str, re
     with refuse_foreign_errors(package):
         mechanism = baseline.build(request)
         related = family.related(request, mechanism)
-        if holds(related, request.claim.on(related)):
+        if holds(related, request.audited_claim.on(related)):
             return Reference(family.loss(request, mechanism), True, related)
-        repaired = _repair_rounding(related, request.claim)
+        repaired = _repair_rounding(related, request.audited_claim)
         if repaired is None:
             return Reference(family.loss(request, mechanism), False, related)
         note = (

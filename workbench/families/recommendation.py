@@ -23,15 +23,15 @@ from workbench.exact.objects import Record, Values, Words
 from workbench.exact.time_limit import OutOfTime
 from workbench.families.base import Family
 from workbench.families.design import Design
-from workbench.families.loss_tables import LossTable, OwnLoss, loss_table, picklable
+from workbench.families.loss_tables import LossTable, loss_table, picklable
 from workbench.families.published import Published
 from workbench.families.registry import families
+from workbench.families.request import Aim
 from workbench.io.files import spelled
 from workbench.mechanisms.answer_grid import AnswerGrid, answer_grid
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.range_query import RangeQuery
-from workbench.privacy.claim import Claim
-from workbench.privacy.notions import notion
+from workbench.privacy.claim import Claim, in_words
 
 
 class Value(NamedTuple):
@@ -151,28 +151,25 @@ class Candidate:
 class Query:
     """A query with its budget.
 
-    question: of finitely many answers, or a RangeQuery (`range`) of real ones. words: option, where given -> its text
-    on a command line (None: it has none); parameters: the budget of a notion without ε and δ; max_loss: for which the
-    least ε is sought, instead of the least loss; runs: that the budget is for. own: baselines of the user, as
-    `workbench.families.baseline` reads them; named: published ones whose distance from the optimum is asked for.
+    question: of finitely many answers, or a RangeQuery (`range`) of real ones. claim: the notion with its budget; where
+    the least ε for a largest loss is sought, its upper limit or None. words: option, where given -> its text on a
+    command line (None: it has none). own: baselines of the user, as `workbench.families.baseline` reads them; named:
+    published ones whose distance from the optimum is asked for.
     """
 
     question: FiniteQuery
-    loss: OwnLoss = "squared"
-    epsilon: Fraction = None  # type: ignore[assignment]  # of a notion that has none
-    delta: Fraction = Fraction(0)
-    notion: str = "dp"
+    claim: Claim
+    aim: Aim = field(default_factory=lambda: Aim(loss="squared"))
     time: TimeShares | None = None
     words: Mapping[str, str | None] | None = None
-    parameters: Values = field(default_factory=dict)
-    max_loss: Fraction | None = None
-    runs: int = 1
     own: tuple[tuple[str, Any], ...] = ()
     named: Words = ()
 
     def __getstate__(self) -> Record:
         """What is pickled: the matrix of a loss that is a function."""
-        return self.__dict__ if self.real else {**self.__dict__, "loss": picklable(self.loss, self.losses)}
+        if self.real:
+            return self.__dict__
+        return {**self.__dict__, "aim": replace(self.aim, loss=picklable(self.aim.loss, self.losses))}
 
     @property
     def real(self) -> bool:
@@ -188,17 +185,15 @@ class Query:
     @property
     def one_budget(self) -> Record:
         """The budget of one run, as designs take it."""
-        known = notion(self.notion).parameters
-        given = {"epsilon": self.epsilon, **({} if self.parameters else {"delta": self.delta}), **self.parameters}
-        return {"notion": self.notion} | {
-            name: value for name, value in given.items() if value is not None and (name in known or not self.parameters)
-        }
+        given = {name: value for name, value in self.claim.values.items() if value is not None}
+        return {"notion": self.claim.notion.name, **given}
 
     @property
     def budget(self) -> Record:
         """What designs take of it: the budget, what is minimised where that is not the loss, the runs."""
-        least = {} if self.max_loss is None else {"minimise": "epsilon", "max_loss": self.max_loss}
-        return self.one_budget | least | ({"runs": self.runs} if self.runs > 1 else {})
+        aim = self.aim
+        least = {} if aim.max_loss is None else {"minimise": aim.minimise, "max_loss": aim.max_loss}
+        return self.one_budget | least | ({"runs": aim.runs} if aim.runs > 1 else {})
 
     def command(self, name: str, **more: object) -> str | None:
         """The command line that makes one class alone, with more options; None where the query is no text."""
@@ -216,13 +211,15 @@ class Query:
         }
         for name, value in self.budget.items():
             if name != "notion" and (value or name != "delta"):
-                shown[name] = spelled(value) if isinstance(value, Fraction) else str(value)
-        return None if None in shown.values() else _command_line(f"design {family}", {**shown, "notion": self.notion})
+                shown[name] = spelled(value) if isinstance(value, Fraction) else in_words(value)
+        if None in shown.values():
+            return None
+        return _command_line(f"design {family}", {**shown, "notion": self.claim.notion.name})
 
     @cached_property
     def losses(self) -> LossTable:
         """What every output costs every input. Raises InvalidRequest."""
-        return loss_table(self.question, self.loss)
+        return loss_table(self.question, self.aim.loss)
 
     @cached_property
     def grid(self) -> AnswerGrid | None:
@@ -232,15 +229,15 @@ class Query:
     @property
     def per_distance(self) -> bool:
         """Whether ε is per unit of distance."""
-        return notion(self.notion).per_distance
+        return self.claim.notion.per_distance
 
     @property
-    def claim(self) -> Claim:
-        """What a mechanism is audited for."""
-        values = notion(self.notion).budget({name: v for name, v in self.one_budget.items() if name != "notion"})
-        if self.per_distance:
-            values["epsilon"] = {pair: self.epsilon * d for pair, d in zip(*self.question.metric_pairs(), strict=True)}
-        return Claim(self.notion, **values)
+    def audited_claim(self) -> Claim:
+        """The claim that a mechanism is audited for, with a budget for every pair where ε is per unit of distance."""
+        if not self.per_distance:
+            return self.claim
+        pairs = zip(*self.question.metric_pairs(), strict=True)
+        return self.claim.with_values(epsilon={pair: self.claim.epsilon * d for pair, d in pairs})
 
 
 def in_bits(outputs: int) -> str:
@@ -256,12 +253,14 @@ def all_candidates(query: Query) -> Iterator[Candidate]:
     """Those of every family, those of other packages last; a family serves real queries where its module has
     `real_candidates(query)`. Of T runs each has (ε/T, δ/T), which adds up to the budget, and is the best of it where
     δ = 0; with δ classes that take budgets of several runs do better."""
-    if query.runs == 1:
+    if query.aim.runs == 1:
         yield from _candidates(query)
         return
-    shares = {name: getattr(query, name) / query.runs for name in ("epsilon", "delta")}
-    several = {each.name: each for each in _candidates(query) if each.several} if query.delta else {}
-    for candidate in _candidates(replace(query, runs=1, **shares)):
+    shares = {name: query.claim.values[name] / query.aim.runs for name in ("epsilon", "delta")}
+    several = {each.name: each for each in _candidates(query) if each.several} if query.claim.delta else {}
+    for candidate in _candidates(
+        replace(query, claim=query.claim.with_values(**shares), aim=replace(query.aim, runs=1))
+    ):
         yield several.get(candidate.name) or _shared(query, candidate)
 
 
@@ -273,9 +272,9 @@ def _shared(query: Query, candidate: Candidate) -> Candidate:
 
     def value() -> Value:
         once = solve()
-        return once._replace(bound=None) if query.delta else once
+        return once._replace(bound=None) if query.claim.delta else once
 
-    each = f"each of {query.runs} runs has an equal share of the budget"
+    each = f"each of {query.aim.runs} runs has an equal share of the budget"
     return replace(candidate, solve=value, needs=f"{candidate.needs}; {each}")
 
 
@@ -293,8 +292,8 @@ def least_epsilon(query: Query, name: str) -> Value:
 
     Raises NotApplicable, also where no ε up to 20 is enough, and NotProven where the time is up before any is.
     """
-    assert query.max_loss is not None
-    most, deadline = float(query.max_loss), Deadline(None if query.time is None else query.time.share)
+    assert query.aim.max_loss is not None
+    most, deadline = float(query.aim.max_loss), Deadline(None if query.time is None else query.time.share)
     chords, values, excluded = Chords(_SHARE), dict[Fraction, Value](), [0.0]  # values: of each ε that is enough
 
     def enough(log: float) -> bool:
@@ -302,7 +301,8 @@ def least_epsilon(query: Query, name: str) -> Value:
             raise NotProven("The search stopped at its time limit.", bound=max(excluded))
         epsilon, left = Fraction(f"{math.exp(log):.9g}"), deadline.left
         time = None if left is None else TimeShares(left)
-        plain = replace(query, max_loss=None, epsilon=epsilon, time=time)
+        aim = replace(query.aim, minimise="loss", max_loss=None)
+        plain = replace(query, claim=query.claim.with_values(epsilon=epsilon), aim=aim, time=time)
         candidate = next(each for each in all_candidates(plain) if each.name == name)
         if candidate.solve is None:
             raise NotApplicable(candidate.reason or "it does not apply")
@@ -316,7 +316,7 @@ def least_epsilon(query: Query, name: str) -> Value:
         return within
 
     stopped, factor = False, math.log(_FACTOR)
-    top, low = math.log(query.epsilon or _MOST), math.log(_LEAST)
+    top, low = math.log(query.claim.epsilon or _MOST), math.log(_LEAST)
     try:
         high = min(0.0, top)
         while high < top and not enough(high):

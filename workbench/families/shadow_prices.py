@@ -144,8 +144,8 @@ def _constraints(design: Any) -> dict[str, Decides]:
 def only_optimum(design: Any) -> bool | None:
     """See `Design.unique`."""
     request, solution = design.request, design.solution
-    plain = request.runs == 1 and request.minimise == "loss" and design.bound is not None
-    if solution is None or not plain or request.notion not in linear_notions():
+    plain = request.aim.runs == 1 and request.aim.minimise == "loss" and design.bound is not None
+    if solution is None or not plain or request.claim.notion.name not in linear_notions():
         return None
     return unique(solution, solution.program.variables[0].name)
 
@@ -166,11 +166,11 @@ def _less(claim: Claim) -> Claim | None:
 
 def _prices(request: Any) -> tuple[Sides, Sides | None]:
     """(dV/dε, dV/dδ) of the formula at a request. Raises WorkbenchError."""
-    if (named := getattr(request, "notion", None)) is not None:
-        refuse_notion(str(named))
+    named = request.claim.notion.name
+    refuse_notion(named)
     question = Question(request.family, request.at, dict, named)
-    at, delta = request.epsilon, getattr(request, "delta", None)
-    if not isinstance(at, Fraction) or request.minimise != "loss":
+    at, delta = request.claim.epsilon, request.claim.delta
+    if not isinstance(at, Fraction) or request.aim.minimise != "loss":
         raise WorkbenchError("Prices are of designs that minimise the loss at one epsilon")
     share = delta or ZERO
 

@@ -77,10 +77,10 @@ def refuse_curved(request: Any, *, patterns: bool = False) -> None:
     """Raise InvalidRequest for what has no formula: another objective than the loss of one run, a notion whose programs
     are not linear in masses with polynomials of e^ε. patterns: whether those are given that a notion with binaries
     breaks."""
-    if request.minimise != "loss" or request.runs > 1:
+    if request.aim.minimise != "loss" or request.aim.runs > 1:
         raise InvalidRequest("A formula is that of the least loss of one run: leave minimise and runs out.")
     if not patterns:
-        refuse_notion(request.notion)
+        refuse_notion(request.claim.notion.name)
 
 
 def refuse_notion(notion: str) -> None:

@@ -55,14 +55,22 @@ class Claim:
 
     @property
     def epsilon(self) -> Any:
-        """ε, or ε of each label; None of a notion without one."""
+        """ε, or ε of each label; None of a notion without one, or where it is minimised without an upper limit."""
         return self.values.get("epsilon")
 
     @property
-    def delta(self) -> Fraction:
-        """δ; 0 of a notion without one."""
-        delta: Fraction = self.values.get("delta", Fraction(0))
-        return delta
+    def delta(self) -> Any:
+        """δ; 0 of a notion without one; None where it is minimised without an upper limit."""
+        return self.values.get("delta", Fraction(0))
+
+    def with_values(self, **values: Any) -> Claim:
+        """Return the same notion at other values of some parameters, which are exact already.
+
+        A value may be None: it is minimised, without an upper limit.
+        """
+        changed = Claim.__new__(Claim)
+        changed.__dict__.update(notion=self.notion, values={**self.values, **values})
+        return changed
 
     @property
     def in_epsilon_delta(self) -> bool:
@@ -108,7 +116,7 @@ class Claim:
         value = self.values[first]
         if isinstance(value, Mapping) and len(different := set(value.values())) == 1:
             (value,) = different
-        text = f"each shift's own {first}" if isinstance(value, Mapping) else f"{first} = {_in_words(value)}"
+        text = f"each shift's own {first}" if isinstance(value, Mapping) else f"{first} = {in_words(value)}"
         return f"{text} for one-sided neighbours" if one_sided else text
 
     def to_dict(self) -> Record:
@@ -135,7 +143,7 @@ def _written(value: Any) -> Any:
     return [_written(part) for part in value] if isinstance(value, tuple) else spelled(value)
 
 
-def _in_words(value: Any) -> str:
+def in_words(value: Any) -> str:
     """A number; points as they are given, "0.5:0.1,1:0.01"."""
     if isinstance(value, tuple):
         return ",".join(":".join(map(decimal, point)) for point in value)

@@ -24,7 +24,7 @@ class Halved(DP):
 
 def _half_uniform(request):
     """δ on zero, the rest uniform: (0, δ)-DP, for PDP too."""
-    order, delta = request.question.order, request.delta
+    order, delta = request.question.order, request.claim.delta
     rest = (1 - delta) / order
     return wb.AdditiveNoise(request.question, [rest + delta, *[rest] * (order - 1)])
 

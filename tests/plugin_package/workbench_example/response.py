@@ -6,21 +6,20 @@ Pr[y | y] = e^ε / (e^ε + k - 1),  Pr[o | y] = 1 / (e^ε + k - 1)        (Kairo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass
 
 import numpy as np
 
 import workbench as wb
 from models.channel import ChannelModel
-from solvers.backend import Options
 from workbench.exact.numbers import positive
-from workbench.families.base import Family, Request
+from workbench.families.base import Family
 from workbench.families.design import OracleVerdict
 from workbench.families.frontier_plan import EPSILON, Frontier, Plan, design_row
 from workbench.families.option import CERTIFY, OPTIONS, SOLVER, Option, check_option, count
 from workbench.families.pipeline import ProblemSession
 from workbench.families.problem import Problem
+from workbench.families.request import Request
 from workbench.mechanisms.channel import Channel
 from workbench.privacy.claim import Claim
 
@@ -44,24 +43,11 @@ class Symbols:
     k: int
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ResponseRequest(Request):
-    question: Symbols
-    epsilon: Fraction
-    solver: str = "highs"
-    options: Options = field(default_factory=Options)
-    notion = "pure"
-
-    @property
-    def claim(self):
-        return Claim("pure", self.epsilon)
-
-
 class ResponseProblem(Problem):
     def program(self):
         values = np.arange(self.request.question.k, dtype=float)
         model = ChannelModel(values, values, np.full(values.size, 1 / values.size), 1 - np.eye(values.size))
-        return model.program, model.values([float(self.request.epsilon)])
+        return model.program, model.values([float(self.request.claim.epsilon)])
 
     def mechanism(self, solution):
         return Answers.from_rows(np.maximum(solution["M"], 0.0))
@@ -70,7 +56,7 @@ class ResponseProblem(Problem):
         return mechanism.error_rate
 
     def oracle(self, answer):
-        k, odds = self.request.question.k, math.exp(float(self.request.epsilon))
+        k, odds = self.request.question.k, math.exp(float(self.request.claim.epsilon))
         law = (k - 1) / (odds + k - 1)
         return OracleVerdict.judge(answer.claimed, "randomized response", law, "optimum", "Kairouz et al. 2016.")
 
@@ -90,7 +76,7 @@ class Response(Family):
         return Symbols(values["k"])
 
     def checked(self, question, values):
-        return ResponseRequest(question=question, **values)
+        return Request.of(question, Claim("pure", values.pop("epsilon")), values)
 
     def open(self, request):
         return ProblemSession(request, ResponseProblem)

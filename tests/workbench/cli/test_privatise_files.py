@@ -277,7 +277,7 @@ def test_a_design_on_the_spot_has_a_time_limit(folder: Path, capsys, monkeypatch
     limits = []
 
     def designed(request):
-        limits.append(request.options.time_limit)
+        limits.append(request.how.options.time_limit)
         raise wb.NotProven("The time limit ended it.")
 
     Path("p.csv").write_text("pay\n7\n")

@@ -16,7 +16,9 @@ from workbench.cli import main
 from workbench.comparison.recommend import COLUMNS
 from workbench.comparison.recommend_words import of_reals
 from workbench.families.recommendation import Query
+from workbench.families.request import Aim
 from workbench.mechanisms.range_query import RangeQuery
+from workbench.privacy.claim import Claim
 
 
 def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
@@ -84,7 +86,9 @@ def test_what_costs_less_than_the_class_to_use_and_is_not_certified_is_named():
             "notes": notes,
         }
 
-    query = Query(question=RangeQuery("0..100", sensitivity=1), epsilon=Fraction(1), loss="absolute")
+    query = Query(
+        question=RangeQuery("0..100", sensitivity=1), claim=Claim("dp", Fraction(1)), aim=Aim(loss="absolute")
+    )
     closed, channel = row("staircase (pure)", 0.9, False, "unbiased; published"), row("channel on a grid", 5.5, True)
     words = [*of_reals(query, [closed, channel | {"bound": 0.0}], [], {})]
     assert words[0] == "Use the channel on a grid for one answer alone (biased): 5.5. Others may cost less."
@@ -140,7 +144,7 @@ def test_real_answers_have_noise_clamped_noise_and_quantizers(capsys, tmp_path: 
 def test_a_large_count_has_rows_of_every_class():
     from workbench.families.channel.frontier import candidates
 
-    query = Query(question=wb.FiniteQuery("0..1000", max_shift=1), epsilon=Fraction(1), delta=Fraction(1, 10**5))
+    query = Query(question=wb.FiniteQuery("0..1000", max_shift=1), claim=Claim("dp", Fraction(1), Fraction(1, 10**5)))
     rows = {one.name: one for one in candidates(query)}
     assert rows["best channel"].reason is None
     value = rows["clamped geometric"].solve()

@@ -62,7 +62,7 @@ def test_budgets_that_several_runs_do_not_share_are_refused(budget, words: str, 
 def test_a_channel_of_a_range_for_two_pure_runs():
     two, one = (wb.design(RangeQuery("0..1"), epsilon=e, runs=runs) for e, runs in ((1, 2), ("0.5", 1)))
     assert two.objective == one.objective
-    assert (two.request.notion, two.request.runs, two.certificate is not None) == ("dp", 2, True)
+    assert (two.request.claim.notion.name, two.request.aim.runs, two.certificate is not None) == ("dp", 2, True)
 
 
 def test_every_class_that_was_stopped_has_a_command_that_goes_on(monkeypatch, capsys, tmp_path: Path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,12 @@ from workbench.families import recommendation
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.pipeline import _least_epsilon
 from workbench.families.recommendation import Candidate, Query, Value, least_epsilon
+from workbench.families.request import Aim, How, Request
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.nearest_outputs import NearestOutputs
 from workbench.mechanisms.range_query import RangeQuery
 from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
+from workbench.privacy.claim import Claim
 from workbench.privacy.exposure import exposure
 from workbench.privacy.repair import inverse_exponential, staircase
 
@@ -41,7 +42,8 @@ def test_the_bound_of_a_loss_is_none_on_epsilon(stop: Exception):
     def at(epsilon: Fraction) -> Design:
         raise stop
 
-    request = SimpleNamespace(max_loss=Fraction(1), epsilon=Fraction(20), loss_name="squared")
+    aim = Aim(loss="squared", minimise="epsilon", max_loss=Fraction(1))
+    request = Request(question=None, claim=Claim("dp", Fraction(20)), aim=aim, how=How())
     with pytest.raises(type(stop)) as raised:
         _least_epsilon(at, request, Fraction(0), "epsilon")
     assert raised.value.bound is None
@@ -56,9 +58,8 @@ def test_a_search_that_is_stopped_keeps_the_best_that_it_had():
             raise OutOfTime
         return made
 
-    request = SimpleNamespace(
-        max_loss=Fraction(made.objective) * 2, epsilon=Fraction(2), loss_name="squared", minimise="epsilon"
-    )
+    aim = Aim(loss="squared", minimise="epsilon", max_loss=Fraction(made.objective) * 2)
+    request = Request(question=question, claim=Claim("dp", Fraction(2)), aim=aim, how=How())
     with pytest.raises(NotProven) as raised:
         _least_epsilon(at, request, Fraction(0), "epsilon")
     assert raised.value.design.objective == 2
@@ -69,7 +70,7 @@ def test_a_bisection_that_is_stopped_gives_back_the_largest_epsilon_that_is_excl
     asked: list[Fraction] = []
 
     def solve(query: Query) -> Value:
-        asked.append(query.epsilon)
+        asked.append(query.claim.epsilon)
         if len(asked) > 1:
             raise NotProven("stopped", bound=97.1)
         return Value(50.0, 40.0, True)
@@ -77,7 +78,11 @@ def test_a_bisection_that_is_stopped_gives_back_the_largest_epsilon_that_is_excl
     monkeypatch.setattr(
         recommendation, "all_candidates", lambda query: [Candidate("quantizer", solve=lambda: solve(query))]
     )
-    query = Query(question=RangeQuery("0..10"), epsilon=None, max_loss=Fraction(3))  # type: ignore[arg-type]
+    query = Query(
+        question=RangeQuery("0..10"),
+        claim=Claim("dp", Fraction(1)).with_values(epsilon=None),
+        aim=Aim(loss="squared", minimise="epsilon", max_loss=Fraction(3)),
+    )
     with pytest.raises(NotProven) as raised:
         least_epsilon(query, "quantizer")
     assert raised.value.bound == asked[0] == 1
@@ -159,7 +164,7 @@ def test_where_many_answers_are_averaged_the_least_variance_counts():
 
 
 def test_a_biased_class_is_never_recommended_for_averages():
-    query = Query(question=RangeQuery("0..10"), epsilon=Fraction(1), loss="absolute")
+    query = Query(question=RangeQuery("0..10"), claim=Claim("dp", Fraction(1)), aim=Aim(loss="absolute"))
     biased = {"class": "channel on a grid", "objective": 1.0, "bound": None, "certified": True, "notes": "biased"}
     words = [*of_reals(query, [biased | {"bias": 2.5, "rmse": 0.1}], [Candidate("channel on a grid")], {})]
     assert not [sentence for sentence in words if "averaged" in sentence]
@@ -221,9 +226,7 @@ def test_classes_that_were_stopped_are_named_and_so_is_a_constant_that_costs_les
 
 
 def test_a_class_that_borrows_an_answer_is_named_as_stopped():
-    query = Query(
-        question=RangeQuery("0..10"), epsilon=Fraction(1), time=recommendation.TimeShares(3.0), loss="squared"
-    )
+    query = Query(question=RangeQuery("0..10"), claim=Claim("dp", Fraction(1)), time=recommendation.TimeShares(3.0))
     row = {"class": "real noise", "objective": 4.0, "bound": None, "certified": True, "bias": 0.0, "rmse": 2.0}
     notes = f"unbiased; {STOPPED}; {BORROWED} staircase (pure)"
     words = [*of_reals(query, [row | {"notes": notes}], [Candidate("real noise")], {})]

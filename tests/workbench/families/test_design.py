@@ -131,8 +131,8 @@ def test_a_repair_that_the_audit_refuses_is_refused(monkeypatch):
 
 def test_decimals_are_meant():
     d = wb.design(paper(), notion="pdp", epsilon=0.1, delta="0.3")
-    assert d.request.epsilon == Fraction(1, 10)
-    assert d.request.delta == Fraction(3, 10)
+    assert d.request.claim.epsilon == Fraction(1, 10)
+    assert d.request.claim.delta == Fraction(3, 10)
 
 
 def test_minimum_delta_with_a_limit():

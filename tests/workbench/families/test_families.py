@@ -139,9 +139,9 @@ def test_what_no_mechanism_meets_within_the_bits_is_an_answer():
 def test_a_request_is_typed_exact_and_frozen():
     request = family("modulo").request(wb.ModuloNoise(n=6, shifts=[1, 2]), epsilon={1: "0.1", 2: 1}, time_limit="2.5")
     assert request.budgets == {(1,): Fraction(1, 10), (2,): 1, (5,): 1, (6,): Fraction(1, 10)}
-    assert (request.delta, request.options.time_limit, request.check) == (0, 2.5, "certify")
+    assert (request.claim.delta, request.how.options.time_limit, request.how.check) == (0, 2.5, "certify")
     with pytest.raises(AttributeError):
-        request.notion = "dp"
+        request.claim = None
     moved = request.at({"epsilon": Fraction(2)})
     assert set(moved.budgets.values()) == {2}
     assert request.budgets[1,] == Fraction(1, 10)

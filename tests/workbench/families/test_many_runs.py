@@ -27,7 +27,7 @@ def test_it_beats_geometric_noise_within_a_proven_budget(design: wb.Design):
     assert (design.bound, design.gap) == (None, None)
     assert "none: not proven optimal among all designs for 2 runs" in str(design)
     assert design.details["composed"]["delta"] <= 1e-5
-    assert composed_delta(design.mechanism, 2, design.request.epsilon) <= design.request.delta
+    assert composed_delta(design.mechanism, 2, design.request.claim.epsilon) <= design.request.claim.delta
     found = wb.compose(design, 2, epsilon=1)
     assert found.delta_low <= found.delta <= design.details["composed"]["delta"]  # it confirms what was proven
     assert wb.compose(design, 2, delta="1e-5").epsilon <= 1
@@ -35,7 +35,7 @@ def test_it_beats_geometric_noise_within_a_proven_budget(design: wb.Design):
     assert design.certificate.holds()
     claim = design.certificate.composed
     assert claim is not None
-    assert (claim.runs, claim.epsilon, claim.delta) == (2, 1, design.request.delta)
+    assert (claim.runs, claim.epsilon, claim.delta) == (2, 1, design.request.claim.delta)
     assert (design.status, design.private) == ("found", True)
     assert "for 2 runs in all" in str(design)
 
@@ -106,7 +106,7 @@ def test_a_design_within_a_curve_is_one_of_the_budget_that_was_asked() -> None:
     """The best law found meets a curve of one run; the design is of (epsilon, delta) and 16 runs."""
     found = wb.design("modulo", n=10, max_shift=1, loss="circular-squared", epsilon=4, delta="1e-5", runs=16)
     assert found.claim.notion.name == "curve"
-    assert (found.request.notion, found.request.runs, found.request.epsilon) == ("dp", 16, 4)
+    assert (found.request.claim.notion.name, found.request.aim.runs, found.request.claim.epsilon) == ("dp", 16, 4)
     assert found.details["composed"]["delta"] <= 1e-5
     assert found.bound is None
 

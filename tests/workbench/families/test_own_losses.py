@@ -26,10 +26,10 @@ def test_noise_under_a_function_an_array_and_a_file(notion, delta, tmp_path: Pat
     for loss in (lambda eta: eta * (9 - eta), loss_vector("squared", (9,)), file, str(file)):
         made = wb.design(NOISE, loss=loss, **request)
         assert made.objective == named.objective
-        assert made.request.loss.startswith("own-")
+        assert made.request.aim.loss.startswith("own-")
     made.save(tmp_path / "own.json")
     assert verdicts(tmp_path / "own.json") == ("proven", "proven")
-    assert f"by numbers that this file states, under the name '{made.request.loss}'" in str(
+    assert f"by numbers that this file states, under the name '{made.request.aim.loss}'" in str(
         wb.check(tmp_path / "own.json")
     )
 
@@ -38,7 +38,7 @@ def test_vectors_and_other_losses_have_other_names():
     vector = wb.ModuloNoise(sizes=(3, 3), shifts=[(0, 1), (1, 0)])
     made = wb.design(vector, epsilon=1, loss=lambda eta: min(eta[0], 3 - eta[0]) + min(eta[1], 3 - eta[1]))
     assert made.request.losses.tolist() == [0, 1, 1, 1, 2, 2, 1, 2, 2]
-    one, other = (wb.design(NOISE, epsilon=1, loss=[0] + [c] * 8).request.loss for c in (1, 2))
+    one, other = (wb.design(NOISE, epsilon=1, loss=[0] + [c] * 8).request.aim.loss for c in (1, 2))
     assert one != other
     copied = pickle.loads(pickle.dumps(one))
     assert isinstance(copied, OwnLosses)
@@ -90,7 +90,7 @@ def test_labels_under_a_function_a_matrix_and_a_file(tmp_path: Path):
             wb.design(labels, epsilon=1, loss=loss, method="lp")
     with pytest.raises(wb.InvalidRequest, match="loss must be a name where method is bins"):
         wb.design(labels, epsilon=1, loss=table, method="bins")
-    assert wb.design(labels, epsilon=1, loss=table).request.method == "lp"
+    assert wb.design(labels, epsilon=1, loss=table).request.how.method == "lp"
 
 
 @pytest.mark.parametrize(

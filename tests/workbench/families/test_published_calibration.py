@@ -22,7 +22,9 @@ from workbench.families.channel.family import FAMILY as CHANNEL
 from workbench.families.published import index_by_name
 from workbench.families.recommendation import Query
 from workbench.families.registry import family, our_families
+from workbench.families.request import Aim
 from workbench.mechanisms.range_query import RangeQuery
+from workbench.privacy.claim import Claim
 
 COMPARED: dict[str, set[str]] = {}  # family -> names of the published that a test here compares
 
@@ -97,7 +99,7 @@ def test_selections_have_the_least_private_parameter(name: str, delta: str):
         rate = largest(is_private, 0.0, 90.0)
         expected = float((np.exp(SELECTED[name](gaps, rate)) * gaps**2).sum() / (n + 1))
         question = wb.FiniteQuery(range(n + 1), max_shift=reach)
-        query = Query(question=question, epsilon=Fraction(epsilon), delta=Fraction(delta))
+        query = Query(question=question, claim=Claim("dp", Fraction(epsilon), Fraction(delta)))
         assert objective("channel", name, query) == pytest.approx(expected, rel=1e-8), (n, reach, epsilon)
 
 
@@ -225,7 +227,8 @@ def test_clamped_noise_has_the_least_private_parameter(name: str):
         published_values = np.clip(answers[:, None] + window, 0, n)
         expected = float(((published_values - answers[:, None]) ** 2 @ masses).mean())
         query = Query(
-            question=wb.FiniteQuery(range(n + 1), max_shift=reach), epsilon=Fraction(epsilon), delta=Fraction(delta)
+            question=wb.FiniteQuery(range(n + 1), max_shift=reach),
+            claim=Claim("dp", Fraction(epsilon), Fraction(delta)),
         )
         assert objective("channel", name, query) == pytest.approx(expected, rel=1e-6), (n, reach, epsilon, delta)
 
@@ -238,7 +241,7 @@ def test_a_clamped_staircase_has_the_best_inner_step():
         for inner in range(1, reach + 1):
             masses = np.exp(-epsilon * np.maximum(np.ceil((np.abs(window) - inner + 1) / reach), 0))
             losses.append(float((square @ (masses / masses.sum())).mean()))
-        query = Query(question=wb.FiniteQuery(range(n + 1), max_shift=reach), epsilon=Fraction(epsilon))
+        query = Query(question=wb.FiniteQuery(range(n + 1), max_shift=reach), claim=Claim("dp", Fraction(epsilon)))
         assert objective("channel", "clamped staircase", query) == pytest.approx(min(losses), rel=1e-8)
 
 
@@ -248,7 +251,11 @@ def test_randomized_response_keeps_the_most(name: str):
         odds, share = math.exp(float(epsilon)), float(delta)
         expected = (1 - share) * (k - 1) / (odds + k - 1)
         question = wb.FiniteQuery(range(k), neighbours="all")
-        query = Query(question=question, epsilon=Fraction(epsilon), delta=Fraction(delta), loss="error-rate")
+        query = Query(
+            question=question,
+            claim=Claim("dp", Fraction(epsilon), Fraction(delta)),
+            aim=Aim(loss="error-rate"),
+        )
         assert objective("channel", name, query) == pytest.approx(expected, rel=1e-12), (k, epsilon, delta)
 
 

@@ -57,7 +57,7 @@ def test_families_packages_and_users_have_entries_of_one_type(monkeypatch: pytes
     noise = family("noise")
 
     def geometric(request: Any) -> Any:
-        return wb.design(request.question, epsilon=request.epsilon, notion="pure", loss="squared").mechanism
+        return wb.design(request.question, epsilon=request.claim.epsilon, notion="pure", loss="squared").mechanism
 
     plugin = Plugin(Baseline("installed", "noise", geometric), "somebody 1.0")
     elsewhere = Plugin(Baseline("elsewhere", "modulo", geometric), "somebody 1.0")

@@ -233,10 +233,10 @@ def test_a_program_whose_solve_stops_early_says_so(tmp_path, monkeypatch):
 def test_options_of_the_solver_are_given_by_name_or_together(given):
     query = wb.FiniteQuery("0..3", max_shift=1)
     design = wb.design(query, epsilon=1, method="program", time_limit=9, **given)
-    assert design.request.options == Options(threads=2, presolve=False, time_limit=9.0)
+    assert design.request.how.options == Options(threads=2, presolve=False, time_limit=9.0)
     assert design.solution.threads == 2
     spelled = wb.design("channel", answers="0..3", max_shift=1, epsilon=1, method="program", time_limit=9, **given)
-    assert spelled.request.options == design.request.options
+    assert spelled.request.how.options == design.request.how.options
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_a_table_is_the_whole_mechanism(tmp_path: Path, question: str) -> None:
     for line in [[row[1] for row in rows]] if len(heads) == 2 else [row[1:] for row in rows]:
         assert sum(map(Fraction, line)) == 1  # nothing is left out, nothing is rounded
     found = read(written(tmp_path / "law.csv", table)).related()
-    epsilon = design.request.epsilon
+    epsilon = design.request.claim.epsilon
     own, theirs = wb.audit(design.mechanism, epsilon), wb.audit(found, epsilon)
     assert theirs.pure_ratio == own.pure_ratio
     assert theirs.dp_delta == own.dp_delta

@@ -47,19 +47,19 @@ def solved(request: ChannelRequest, support: Flags | None = None) -> Outcome:
     blocks = Blocks(scaled.table.floats, request.weights, *ends, ratios, float(delta), support)
     if extra is not None:
         blocks = replace(blocks, extra=extra.A, limit=extra.limit, equal=extra.equal)
-    gap = _GAP if request.options.gap is None else float(request.options.gap)
+    gap = _GAP if request.how.options.gap is None else float(request.how.options.gap)
     return _outcome(request, _point(request, blocks, gap), edges, delta)
 
 
 def by_sticks(request: ChannelRequest) -> bool:
     """Whether hockey sticks on a grid nearly amount to its claim, between neighbours in both orders."""
-    known = request.cut and request.solver == "highs" and not request.question.directed
-    return known and bool(request.claim.notion.dense(request.claim.values))
+    known = request.cut and request.how.solver == "highs" and not request.question.directed
+    return known and bool(request.audited_claim.notion.dense(request.audited_claim.values))
 
 
 def sticks_of(request: ChannelRequest) -> list[tuple[Pair, HockeyStick, HockeyStick]]:
     """Every ordered pair with each of its hockey sticks, implied and tighter."""
-    claim, ordered = request.claim, request.question.ordered
+    claim, ordered = request.audited_claim, request.question.ordered
     return [(pair, *each) for pair in ordered for each in claim.notion.dense(claim.at(pair))]
 
 
@@ -84,8 +84,8 @@ def _rows_of(edges: Edges) -> tuple[tuple[Positions | None, Positions | None], V
 
 
 def _point(request: ChannelRequest, blocks: Blocks, gap: float) -> BlockPoint:
-    limit = request.options.time_limit
-    report = None if request.progress is None else _report(request.progress, gap)
+    limit = request.how.options.time_limit
+    report = None if request.how.progress is None else _report(request.how.progress, gap)
     scaled, deadline = request.scaled, Deadline(None if limit is None else float(limit))
     return Interior(blocks, report).solve(gap, deadline, float(scaled.at_unit(scaled.scale.floor)))
 

@@ -37,14 +37,14 @@ def exact_certificate(
 
     Raises NotCertified.
     """
-    claim, q = request.claim, request.question
-    if request.minimise == "delta":
+    claim, q = request.audited_claim, request.question
+    if request.aim.minimise == "delta":
         reached = audit(channel, claim.epsilon).dp_delta
         high = reached.ends(160)[1] if reached.b else reached.a
         delta = max(ZERO, Fraction(math.ceil(high * 10**_DIGITS), 10**_DIGITS))
         claim = Claim(claim.notion, claim.epsilon, delta)
     private = partial(proves, claim=claim.on(channel))
-    kept = q.numbers if "unbiased" in request.constraints else None
+    kept = q.numbers if "unbiased" in request.aim.constraints else None
     if request.cut or kept is not None:
         channel, _ = repair_rows(channel, private, kept and (kept[1], kept[0]), allow_bias=True)
     elif not private(channel):
@@ -53,7 +53,7 @@ def exact_certificate(
         **request.RECORD,
         "workbench": __version__,
         "loss": request.losses.name,
-        "minimise": request.minimise,
+        "minimise": request.aim.minimise,
         "route": route,
         "inputs": [*map(shown, q.inputs)],
         "outputs": [*map(shown, q.outputs)],

@@ -223,9 +223,9 @@ class _Channels(Family):
         return {**named, "neighbours": neighbours, **directed, "prior": prior}
 
     def checked(self, question: Any, values: Record) -> ChannelRequest:
-        from workbench.families.budget import completed
         from workbench.families.channel.request import LARGEST, ChannelRequest
         from workbench.families.loss_tables import loss_table
+        from workbench.families.request import read_claim
         from workbench.families.user_constraints import checked_constraints
 
         *names, last = values["constraints"] or (None,)
@@ -236,15 +236,15 @@ class _Channels(Family):
             _check_range(values)
         if values["unit"] is not None and not question.planar and not notion(values["notion"]).per_distance:
             must("unit", "left out unless places are given, or an epsilon per unit", repr(values["unit"]))
-        losses = loss_table(question, values["loss"])
-        return ChannelRequest(question=question, losses=losses, **completed(values, LARGEST))
+        values["losses"] = loss_table(question, values["loss"])
+        return ChannelRequest.of(question, read_claim(values, max_epsilon=Fraction(LARGEST)), values)
 
     def open(self, request: Any) -> Session:
         from workbench.families.channel.problem import ChannelProblem
         from workbench.families.channel.request import LEAST
         from workbench.families.pipeline import ProblemSession
 
-        if request.runs > 1:  # many runs are found by programs in CVXPY, slow to import
+        if request.aim.runs > 1:  # many runs are found by programs in CVXPY, slow to import
             from workbench.families.many_runs import ManyRuns
 
             return ManyRuns(request)
@@ -309,7 +309,7 @@ class _Channels(Family):
 
         r = design.request
         under = "for the worst input" if r.question.prior is None else "expected"
-        best = "best of all channels on these outputs" if r.runs == 1 else f"best found for {r.runs} runs"
+        best = "best of all channels on these outputs" if r.aim.runs == 1 else f"best found for {r.aim.runs} runs"
         if r.question.free:
             best = "best of all channels with real outputs"
         is_chosen = r.question.free or "rounded" in design.details
@@ -319,8 +319,8 @@ class _Channels(Family):
             best = f"of {name}"
         value = f"{design.objective:.9g} ({best}, {under})"
         used = self.columns(design)["outputs_used"]
-        if r.unit is not None and r.losses.name in ("euclidean", "manhattan"):
-            value += f", in {r.unit}"
+        if r.aim.unit is not None and r.losses.name in ("euclidean", "manhattan"):
+            value += f", in {r.aim.unit}"
         return [
             (r.minimised if name else f"least {r.minimised}", value),
             ("bound", design.bound_words + ("" if design.gap is None else f" (gap {design.gap:.2g})")),

@@ -75,16 +75,16 @@ class FreeOutputsProblem(ChannelProblem):
         self._ends = min(self._inputs), max(self._inputs)
         width = self._ends[1] - self._ends[0]
         self._scale = request.scaled.scale
-        self._work, self._deadline = 0, Deadline(request.options.time_limit)
+        self._work, self._deadline = 0, Deadline(request.how.options.time_limit)
         self._interrupted = False  # whether Ctrl-C ended a program of the search
         self._digits, self._apart = _DIGITS - math.ceil(math.log10(width)), width * _APART
 
     def without_delta(self) -> Problem | None:
         """The same question with free outputs."""
         request = self._asked
-        if request.per_distance or request.minimise != "loss":
+        if request.per_distance or request.aim.minimise != "loss":
             return None
-        return FreeOutputsProblem(replace(request, delta=Fraction(0)))
+        return FreeOutputsProblem(request.with_values(delta=Fraction(0)))
 
     def bound_at_delta(self, bound: Fraction | float) -> Fraction | None:
         """Over all outputs, not those that were chosen: no loss is above the largest between the ends."""
@@ -104,7 +104,7 @@ class FreeOutputsProblem(ChannelProblem):
     @property
     def loss_scale(self) -> LossScale:
         """That of the losses on the answers, which are the outputs without privacy."""
-        return self._scale if self.request.minimise == "loss" else LossScale()
+        return self._scale if self.request.aim.minimise == "loss" else LossScale()
 
     def answered(self, programs: Programs | None, start: str) -> Answer:
         """The answer on the chosen outputs, with the bound over all real ones. Raises as `ChannelProblem`."""
@@ -122,7 +122,7 @@ class FreeOutputsProblem(ChannelProblem):
     def words(self) -> list[str]:
         """How a table is read between its outputs."""
         sentence = "The loss is taken as linear between the outputs of its table; beyond them there are none."
-        return super().words() + [sentence] * isinstance(self.request.loss, tuple)
+        return super().words() + [sentence] * isinstance(self.request.aim.loss, tuple)
 
     def proven(self, reached: Design) -> Design:
         """The design, with what is proven of it. Raises NotProven, with the design."""
@@ -172,7 +172,7 @@ class FreeOutputsProblem(ChannelProblem):
         return best, bound
 
     def _tell(self, round_: int, best: _Candidate, bound: Fraction | None) -> None:
-        if (tell := self.request.progress) is not None:
+        if (tell := self.request.how.progress) is not None:
             tell(f"outputs, round {round_}: loss {best.value:.9g}, bound {float(bound or 0):.9g}")
 
     def _enough(self, value: float, bound: Fraction | None) -> bool:
@@ -193,16 +193,20 @@ class FreeOutputsProblem(ChannelProblem):
         """The channel at the tangents, and by how much its losses are above them. Raises ChannelTooLarge."""
         low = lower(self._inputs, anchors, self._named)
         placed = self.request.placed(low.knots, low.losses)
-        if placed.solver == "highs" and placed.options.algorithm is None:  # one that is near enough, not the better one
+        if (
+            placed.how.solver == "highs" and placed.how.options.algorithm is None
+        ):  # one that is near enough, not the better one
             algorithm = "interior-point" if placed.compared >= LARGE else "simplex"
             with suppress(NotProven):  # where one algorithm's digits do not suffice both are asked
-                return self._lower(replace(placed, options=replace(placed.options, algorithm=algorithm)), low.shift)
+                return self._lower(
+                    placed.with_values(options=replace(placed.how.options, algorithm=algorithm)), low.shift
+                )
         return self._lower(placed, low.shift)
 
     def _lower(self, placed: ChannelRequest, shift: Fraction) -> tuple[_Candidate, Fraction]:
-        if placed.max_loss is None:
+        if placed.aim.max_loss is None:
             return self._candidate(placed), shift
-        return self._candidate(replace(placed, max_loss=placed.max_loss + shift)), Fraction(0)
+        return self._candidate(placed.with_values(max_loss=placed.aim.max_loss + shift)), Fraction(0)
 
     def _beside(self, anchors: Sequence[Fraction], below: _Candidate) -> list[Fraction]:
         """Where the worst input counts: anchors beside the knots in use, as no one weight of inputs says what costs
@@ -225,19 +229,22 @@ class FreeOutputsProblem(ChannelProblem):
         return best
 
     def _at(self, outputs: Iterable[Fraction]) -> _Candidate:
-        kept = [*outputs, *(self._inputs if self.request.max_loss is not None else ())]  # at which any loss is in reach
+        kept = [
+            *outputs,
+            *(self._inputs if self.request.aim.max_loss is not None else ()),
+        ]  # at which any loss is in reach
         question = self.request.question.placed(tuple(self._spread((), kept)))
         losses = loss_table(question, self._named.name)
         return self._candidate(self.request.placed([o for o in question.outputs if isinstance(o, Fraction)], losses))
 
     def _candidate(self, request: ChannelRequest) -> _Candidate:
-        self._work += request.compared * (_SLACKS if request.delta else 1)
+        self._work += request.compared * (_SLACKS if request.claim.delta else 1)
         left = self._deadline.left
-        options = request.options if left is None else replace(request.options, time_limit=max(_LEAST, left))
-        answer = _answer(replace(request, options=options))
+        options = request.how.options if left is None else replace(request.how.options, time_limit=max(_LEAST, left))
+        answer = _answer(request.with_values(options=options))
         if answer.solution is not None and answer.solution.termination is Termination.INTERRUPTED:
             self._interrupted = True
-        lossy = request.max_loss is None
+        lossy = request.aim.max_loss is None
         value = float(ChannelProblem(request).loss(answer.mechanism)) if lossy else answer.claimed or 0.0
         matrix = answer.mechanism.matrix
         weights = _weights(request, answer)[:, None] * matrix
@@ -270,13 +277,13 @@ class FreeOutputsSession(ProblemSession):
         """The least ε, on the outputs chosen there."""
         reached = super()._least(request, name, least)
         outputs = reached.mechanism.labelled[1]
-        losses = loss_table(request.question.placed(outputs), request.loss)
-        return replace(reached, request=replace(reached.request.placed(outputs, losses)))
+        losses = loss_table(request.question.placed(outputs), request.aim.loss)
+        return replace(reached, request=reached.request.placed(outputs, losses))
 
 
 def _answer(request: ChannelRequest) -> Answer:
     """Of a request with its outputs."""
-    problem, programs = ChannelProblem(request), Programs(request.solver)
+    problem, programs = ChannelProblem(request), Programs(request.how.solver)
     try:
         return problem.closed_form() or problem.answered(programs, "cold")
     finally:

@@ -70,7 +70,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
     prior = "the worst input" if query.question.prior is None else "the prior"
     listed = _why_listed(query)
     question = query.question.freed() if listed is None else query.question
-    options = {"loss": query.loss, **query.budget}
+    options = {"loss": query.aim.loss, **query.budget}
     try:
         FAMILY.request(question, **options)
         chosen = {"parameter": _freed} if question.free else {}
@@ -100,7 +100,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
 def real_candidates(query: Query) -> Iterable[Candidate]:
     """The best channel on cells of the range."""
     words = f"biased; made for {query.range.prior_words} on the range; publishes values of its own"
-    options = {"loss": query.loss, **query.budget}
+    options = {"loss": query.aim.loss, **query.budget}
     best = partial(designed, FAMILY, query.question, query.time, lambda design: design.words[0], **options)
     yield Candidate(RANGE_CHANNEL, words, best, programs=True, several=True)
 
@@ -112,14 +112,18 @@ def _why_listed(query: Query) -> str | None:
     given = "outputs" in (query.words or {}) or query.question.outputs != query.question.inputs
     if given or query.question.numbers is None or (named is not None and named.kind == "error-rate"):
         return ""
-    if query.delta and query.notion in ratio_notions() and ratio_kind(query.notion) == MASS_ABOVE_RATIO:
-        return f" (randomising between two others may break {query.notion})"
-    if isinstance(query.loss, tuple) or (named is not None and named.kind in CONVEX):
-        if query.notion in ratio_notions():
+    if (
+        query.claim.delta
+        and query.claim.notion.name in ratio_notions()
+        and ratio_kind(query.claim.notion) == MASS_ABOVE_RATIO
+    ):
+        return f" (randomising between two others may break {query.claim.notion.name})"
+    if isinstance(query.aim.loss, tuple) or (named is not None and named.kind in CONVEX):
+        if query.claim.notion.name in ratio_notions():
             return None
         if named is None or named.kind in LINEAR:  # No output between those that are listed has a smaller loss.
             return ""
-        return f" (under {query.notion} outputs are listed; values between them may have a smaller loss)"
+        return f" (under {query.claim.notion.name} outputs are listed; values between them may have a smaller loss)"
     half = float(max(b - a for a, b in pairwise(sorted(query.question.numbers[1])))) / 2
     return f" (if the loss changes by at most s a unit, others between them cost at most {half:g} s less)"
 

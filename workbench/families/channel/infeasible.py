@@ -16,8 +16,8 @@ from workbench.families.infeasible import SECONDS, Ask, conflict_words, no_point
 def refuse(request: ChannelRequest, solution: Solution, model: ChannelModel, ask: Ask) -> NoReturn:
     """Raise what an answer without a point means: Infeasible or NotProven. ask: what a solver says to other ones."""
     what = "channel meets the constraints on these outputs" if request.extended else None
-    if request.max_loss is not None:
-        what = f"channel meets max_loss {float(request.max_loss):g}"
+    if request.aim.max_loss is not None:
+        what = f"channel meets max_loss {float(request.aim.max_loss):g}"
     no_point(solution, what, "a channel that ignores its input is private", lambda: _explanation(request, model, ask))
 
 
@@ -25,17 +25,22 @@ def _explanation(request: ChannelRequest, model: ChannelModel, ask: Ask) -> str:
     """Sentences that follow "No channel meets ..."; empty where nothing could be found in time."""
     if request.bounds.mass:
         return ""
-    solver, options = request.solver, replace(request.options, time_limit=request.options.time_limit or SECONDS)
-    epsilon, delta, program = float(request.epsilon), float(request.bounds.delta), model.program
-    limit, free = float(request.max_loss or 0), request.minimise == "delta"
+    solver, options = (
+        request.how.solver,
+        replace(request.how.options, time_limit=request.how.options.time_limit or SECONDS),
+    )
+    epsilon, delta, program = float(request.claim.epsilon), float(request.bounds.delta), model.program
+    limit, free = float(request.aim.max_loss or 0), request.aim.minimise == "delta"
     levels = [float(level) for level in request.levels()[1]]
-    privacy = f"{request.notion} at epsilon = {epsilon:g}" + (f" and delta = {delta:g}" if delta and not free else "")
+    privacy = f"{request.claim.notion.name} at epsilon = {epsilon:g}" + (
+        f" and delta = {delta:g}" if delta and not free else ""
+    )
     # the first block says that rows are distributions; constraints by name and the user's own are called by their label
     wishes = {block.name: block.name if block.wished else privacy for block in program.rows[1:]}
     if free:
         wishes["losses"] = f"a loss of at most {limit:g}"
     try:
-        most = 0.0 if request.max_loss is None else float(request.scaled.at_unit(request.max_loss))
+        most = 0.0 if request.aim.max_loss is None else float(request.scaled.at_unit(request.aim.max_loss))
         data = program.data(model.values(levels, delta, most))
         named = rows_named(program, wishes)
         _, words = conflict_words(data, named, solver, options, program.scale, " on these outputs")

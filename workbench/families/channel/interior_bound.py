@@ -56,20 +56,20 @@ def least_smooth_loss(
 
 def _stated(request: ChannelRequest) -> tuple[list[Bound], Levels | None]:
     """The bounds of every comparison, and those of levels."""
-    claimed = ClaimedBounds(request.claim, request.question.ordered[0])
+    claimed = ClaimedBounds(request.audited_claim, request.question.ordered[0])
     levels = claimed.levels
     return [b for b in claimed.bounds if levels is None or b.kind == RELATIVE_ENTROPY], levels
 
 
 def by_interior(request: ChannelRequest) -> bool:
     """Whether all its bounds are smooth."""
-    smooth = request.cut and request.solver == "highs"
+    smooth = request.cut and request.how.solver == "highs"
     return smooth and all(each.kind != HOCKEY_STICK and allowance(each) > 0 for each in _stated(request)[0])
 
 
 def solved_by_interior(request: ChannelRequest) -> tuple[Vector, Fraction] | None:
     """Return (masses, a bound); None where even laws are not within the bounds."""
-    model, q, limit = request.model(), request.question, request.options.time_limit
+    model, q, limit = request.model(), request.question, request.how.options.time_limit
     data, block = model.program.template, model.program.block("M")
     where, even = slice(block.start, block.start + block.size), data.upper.copy()
     even[where] = 1 / q.m

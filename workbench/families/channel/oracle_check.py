@@ -41,10 +41,10 @@ def verdict(request: ChannelRequest, objective: float) -> OracleVerdict:
 
 def _law(request: ChannelRequest) -> _Law | str:
     q, prior = request.question, request.weights
-    if request.minimise != "loss":
-        return f"no closed form is known for the least {request.minimise}."
+    if request.aim.minimise != "loss":
+        return f"no closed form is known for the least {request.aim.minimise}."
     if request.per_distance:
-        return f"no closed form is known for {request.notion} privacy."
+        return f"no closed form is known for {request.claim.notion.name} privacy."
     along = _line_law(request)
     if along is not None:
         return along
@@ -52,7 +52,7 @@ def _law(request: ChannelRequest) -> _Law | str:
         return "no closed form is known for this relation."
     if prior is None:
         return "no closed form is known for the worst input when all are neighbours."
-    if request.delta:
+    if request.claim.delta:
         return "no closed form is known for delta > 0 when all are neighbours."
     return _law_of_all(request, prior) or "no closed form is known for so many inputs with this loss."
 
@@ -104,7 +104,7 @@ def _loss(scaled: ScaledLosses, at_unit: float) -> float:
 
 
 def _budget(request: ChannelRequest) -> tuple[float, float]:
-    return float(request.epsilon or 0), float(request.delta or 0)
+    return float(request.claim.epsilon or 0), float(request.claim.delta or 0)
 
 
 def _why(kind: str, delta: float) -> str:

@@ -29,7 +29,6 @@ from solvers.solution import PointStatus, Solution, Termination
 from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Values
-from workbench.families.budget import PARAMETERS
 from workbench.families.channel import blocks
 from workbench.families.channel.certify import exact_certificate
 from workbench.families.channel.infeasible import refuse
@@ -47,6 +46,7 @@ from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.neighbour_parts import separation_words
 from workbench.mechanisms.points import shown
+from workbench.privacy.claim import Claim
 
 _SLOW_SIMPLEX = 8_000  # Compared masses from which the simplex takes minutes where the interior point takes seconds.
 _PROVEN_LARGE = 1e-8  # Relative gap of an interior point that is accepted for so many masses.
@@ -86,8 +86,8 @@ class ChannelProblem(Problem):
         request = self.request
         if (constant := self._constant()) is not None:
             return constant
-        plain = request.minimise == "loss" and not request.extended and request.losses.forbidden is None
-        if plain and request.delta == 1 and request.runs == 1:
+        plain = request.aim.minimise == "loss" and not request.extended and request.losses.forbidden is None
+        if plain and request.claim.delta == 1 and request.aim.runs == 1:
             return self._without_privacy()
         least = _DIRECT if request.certified else _STATED
         if not request.by_post_processing or request.losses.values.size <= least:
@@ -95,9 +95,9 @@ class ChannelProblem(Problem):
         assert request.weights is not None
         assert request.question.prior is not None
         scaled = request.scaled
-        geometric = post_processed(scaled.table.floats, request.weights, float(request.epsilon))
+        geometric = post_processed(scaled.table.floats, request.weights, float(request.claim.epsilon))
         K = to_integers(geometric.channel)
-        bound = line_bound(scaled.table, request.question.prior, request.epsilon, geometric.share)
+        bound = line_bound(scaled.table, request.question.prior, request.claim.epsilon, geometric.share)
         proven = geometric.value - float(bound) <= _PROVEN * geometric.value
         if not proven and request.compared <= request.MOST:
             return None
@@ -113,7 +113,7 @@ class ChannelProblem(Problem):
     def _constant(self) -> Answer | None:
         """The channel that ignores its input, with the loss without privacy as its bound; None where it costs more."""
         request, scaled = self.request, self.request.scaled
-        if not scaled.constant_is_best or request.minimise != "loss" or request.extended:
+        if not scaled.constant_is_best or request.aim.minimise != "loss" or request.extended:
             return None
         K = np.zeros((request.question.k, request.question.m), dtype=object)
         K[np.arange(len(K)), scaled.constant] = 1
@@ -124,14 +124,14 @@ class ChannelProblem(Problem):
     def without_delta(self) -> Problem | None:
         """See `Problem.without_delta`."""
         request = self.outer
-        if request.cut or self.request.per_distance or request.minimise != "loss" or request.runs > 1:
+        if request.cut or self.request.per_distance or request.aim.minimise != "loss" or request.aim.runs > 1:
             return None
-        return type(self)(replace(request, delta=Fraction(0), options=self._simple_options))
+        return type(self)(request.with_values(delta=Fraction(0), options=self._simple_options))
 
     @property
     def _simple_options(self) -> Options:
         """The solver's options for a simple candidate, which has a little time where the request has none left."""
-        options = self.request.options
+        options = self.request.how.options
         return replace(options, time_limit=options.time_limit and max(options.time_limit, _SIMPLE_SECONDS))
 
     def bound_at_delta(self, bound: Fraction | float) -> Fraction | None:
@@ -139,7 +139,7 @@ class ChannelProblem(Problem):
         request, losses = self.request, self.request.losses
         if request.extended or request.question.directed or losses.forbidden is not None:
             return None
-        gain = gain_of_delta(request.epsilon, Fraction(request.delta or 0), request.question.k)
+        gain = gain_of_delta(request.claim.epsilon, Fraction(request.claim.delta or 0), request.question.k)
         spread = Fraction(int(losses.values.max() - losses.values.min()), losses.unit)  # They may be negative.
         return Fraction(bound) - gain * spread
 
@@ -154,12 +154,10 @@ class ChannelProblem(Problem):
             words = ("It is Gaussian noise published as the nearest output, which is within the budget.",)
             yield Answer(request.channel(gaussian), None, None, "Gaussian noise", words=words)
         try:
-            epsilon = Fraction(pure_within(request.claim)).limit_denominator(10**9)
-            pure: dict[str, Any] = dict.fromkeys(PARAMETERS)
-            pure |= {"notion": "pure", "epsilon": epsilon, "delta": Fraction(0), "runs": 1}
-            pure["options"] = self._simple_options
-            problem = ChannelProblem(replace(request, **pure))
-            answer = problem.closed_form() or problem.answered(Programs(request.solver), "cold")
+            epsilon = Fraction(pure_within(request.audited_claim)).limit_denominator(10**9)
+            claim = Claim("pure", epsilon)
+            problem = ChannelProblem(request.with_values(claim=claim, runs=1, options=self._simple_options))
+            answer = problem.closed_form() or problem.answered(Programs(request.how.solver), "cold")
             mechanism, _, _ = problem.repaired(answer)
         except (InvalidRequest, Infeasible, NotCertified, NotProven):
             return
@@ -169,7 +167,7 @@ class ChannelProblem(Problem):
     def _gaussian(self) -> Vector | None:
         """The masses of Gaussian noise within the budget, published as the nearest output, in floats; None where
         answers and outputs are no numbers, or the notion states no Gaussian. Shape (k, m)."""
-        q, claim = self.request.question, self.request.claim
+        q, claim = self.request.question, self.request.audited_claim
         mu, variance = claim.notion.gaussian_mu(claim.values), claim.notion.gaussian_variance(claim.values)
         spread = 1 / float(mu) if mu else math.sqrt(float(variance)) if variance else None
         if spread is None or q.numbers is None or len(q.ordered) * q.m > _GAUSSIAN_MASSES:
@@ -190,7 +188,7 @@ class ChannelProblem(Problem):
     def constant(self, below: float) -> Answer | None:
         """The output that costs least for all inputs; none where there are constraints, which it may miss."""
         request, q = self.request, self.request.question
-        if request.extended or request.minimise != "loss" or request.losses.forbidden is not None:
+        if request.extended or request.aim.minimise != "loss" or request.losses.forbidden is not None:
             return None
         output = cheapest(request.losses, q.prior)
         column = request.losses.floats[:, output]
@@ -209,7 +207,7 @@ class ChannelProblem(Problem):
         request = self.request
         if request.cut:
             request.check_cut_size()
-            limit = request.options.time_limit
+            limit = request.how.options.time_limit
             deadline = Deadline(2 * PATIENCE if limit is None else limit)
             model = request.model()
             ordered = request.question.ordered
@@ -228,7 +226,7 @@ class ChannelProblem(Problem):
                 more = known.bound or 0
                 return answer if least is not None and least >= more else replace(answer, bound=more)
             return answer
-        if request.delta:
+        if request.claim.delta:
             request.check_size()
         if request.by_blocks and (by_blocks := self._by_blocks()) is not None:
             return by_blocks
@@ -246,8 +244,8 @@ class ChannelProblem(Problem):
         time or memory for it."""
         if deadline.passed:
             return None
-        limited = replace(self.request.options, time_limit=deadline.left)
-        request, solution = replace(self.request, options=limited), None
+        limited = replace(self.request.how.options, time_limit=deadline.left)
+        request, solution = self.request.with_values(options=limited), None
         if blocks.by_sticks(request):
             if len(blocks.sticks_of(request)) > _MOST_STICKS:
                 return None
@@ -272,7 +270,12 @@ class ChannelProblem(Problem):
                 break
         if request.extended and solution.point is PointStatus.INFEASIBLE and solution.termination not in _LAST:
             return None  # the program says which constraints conflict
-        if open_ and request.method == "auto" and solution.termination not in _LAST and request.compared <= _STATABLE:
+        if (
+            open_
+            and request.how.method == "auto"
+            and solution.termination not in _LAST
+            and request.compared <= _STATABLE
+        ):
             return None
         law = to_integers(masses), None
         return Answer(request.channel(masses), bound, solution, "exact repair, output by output", law, value)
@@ -282,12 +285,12 @@ class ChannelProblem(Problem):
         with larger costs, where the optimum is far below the width of the losses."""
         request = self.request
         large = request.compared >= LARGE and not request.bounds.mass
-        given = request.options.algorithm is not None or programs.backend.name != "highs" or request.bounds.mass
+        given = request.how.options.algorithm is not None or programs.backend.name != "highs" or request.bounds.mass
         names = [None] if given else ["interior-point", "simplex"] if large else ["simplex", "interior-point"]
         order = [(name, False, False) for name in names]
         if self.request.support is not None:
             order.insert(0, (names[0], True, False))
-        if request.minimise == "loss" and not request.bounds.mass:
+        if request.aim.minimise == "loss" and not request.bounds.mass:
             order.append((None if given else "simplex", False, True))
         best = None
         for algorithm, truncated, dearer in order:
@@ -330,7 +333,7 @@ class ChannelProblem(Problem):
         support = request.support if truncated else None
         shape = (
             bool(bounds.delta),
-            request.minimise,
+            request.aim.minimise,
             groups,
             None if support is None else support.tobytes(),
         )
@@ -338,7 +341,7 @@ class ChannelProblem(Problem):
         with translated_errors():
             if key not in live:
                 model = next((compiled for (same, *_), (compiled, _) in live.items() if same == shape), None)
-                model, options = model or request.model(support=support), request.options
+                model, options = model or request.model(support=support), request.how.options
                 if algorithm is not None:
                     options = replace(options, algorithm=algorithm)
                 if bounds.mass and request.certified:
@@ -349,25 +352,25 @@ class ChannelProblem(Problem):
                 live[key] = model, programs.backend.open(replace(program, cost=cost * program.cost), options)
             model, session = live[key]
             delta = bounds.delta * (1 - _LOST) if bounds.mass else bounds.delta
-            most = 0.0 if request.max_loss is None else float(request.scaled.at_unit(request.max_loss))
+            most = 0.0 if request.aim.max_loss is None else float(request.scaled.at_unit(request.aim.max_loss))
             values = model.values([float(e) for e in epsilons], float(delta), most)
             return model, session.solve(values, start=start)
 
     def _elsewhere(self, programs: Programs, point: Values) -> Solution:
         """What the solver says to the request at other values."""
-        moved = ChannelProblem(replace(self.request, check="none", **point))
+        moved = ChannelProblem(self.request.with_values(check="none", **point))
         return moved._solved(programs, "cold", None, truncated=False, cost=1.0)[1]
 
     def lower_bound(self, model: ChannelModel, solution: Solution) -> Fraction | None:
         """Exact from the multipliers, whatever they are worth; the solver's own (recomputed) where binaries or extra
         constraints have a part in it."""
         request = self.request
-        if request.constraints or request.more or request.bounds.mass or solution.row_dual is None:
+        if request.aim.constraints or request.aim.more or request.bounds.mass or solution.row_dual is None:
             return None if solution.bound is None else Fraction(solution.bound)
         multipliers, prior, scaled = model.multipliers(solution.row_dual), request.question.prior, request.scaled
-        if request.minimise == "delta":
-            assert request.max_loss is not None
-            most = scaled.at_unit(request.max_loss)
+        if request.aim.minimise == "delta":
+            assert request.aim.max_loss is not None
+            most = scaled.at_unit(request.aim.max_loss)
             return least_delta_bound(scaled.table, prior, request.edges, most, multipliers)
         return scaled.loss(least_loss_bound(scaled.table, prior, request.edges, request.bounds.delta, multipliers))
 
@@ -375,7 +378,7 @@ class ChannelProblem(Problem):
         """Whether a bound proves a loss optimal. With pure ratios and a prior the optimum is above the floor, unless a
         constant is best."""
         request, proves = self.request, self.loss_scale.proves
-        above = request.question.prior is not None and not request.bounds.delta and request.minimise == "loss"
+        above = request.question.prior is not None and not request.bounds.delta and request.aim.minimise == "loss"
         return (
             proves(loss, bound)
             if above and not request.scaled.constant_is_best
@@ -391,17 +394,17 @@ class ChannelProblem(Problem):
         prior, losses = request.question.prior, request.losses
         if not request.cut:
             K, free = answer.law
-            if request.max_loss is not None:
-                K = within_budget(K, losses, prior, request.max_loss)
+            if request.aim.max_loss is not None:
+                K = within_budget(K, losses, prior, request.aim.max_loss)
             else:
                 K = repaired(K, request.edges, request.bounds.delta, cheapest(losses, prior), free)
             channel = request.channel(_rows(K))
         certificate, words = exact_certificate(request, channel, answer.solution, answer.route)
         reached = certificate.delta or Fraction(0)
-        if request.minimise == "delta" and request.delta is not None and reached > request.delta:
+        if request.aim.minimise == "delta" and request.claim.delta is not None and reached > request.claim.delta:
             raise Infeasible(
-                f"Loss {losses.name} at most {float(request.max_loss or 0):g} needs delta >= "
-                f"{float(answer.bound or 0):.9g} at this epsilon. Got delta = {float(request.delta):g}."
+                f"Loss {losses.name} at most {float(request.aim.max_loss or 0):g} needs delta >= "
+                f"{float(answer.bound or 0):.9g} at this epsilon. Got delta = {float(request.claim.delta):g}."
             )
         return certificate.mechanism, certificate, words
 
@@ -412,7 +415,7 @@ class ChannelProblem(Problem):
     @property
     def loss_scale(self) -> LossScale:
         """That of the losses, None of a δ that is minimised."""
-        return self.request.scaled.scale if self.request.minimise == "loss" else LossScale()
+        return self.request.scaled.scale if self.request.aim.minimise == "loss" else LossScale()
 
     def oracle(self, answer: Answer) -> OracleVerdict:
         """What is known in closed form about the least loss."""
@@ -441,7 +444,7 @@ class ChannelProblem(Problem):
         if self.request.cut:
             return super().proven(reached)
         solution, bound, loss = reached.solution, reached.details["bound"], reached.objective
-        exact = reached.details["loss"] if self.request.minimise == "loss" and reached.certificate else loss
+        exact = reached.details["loss"] if self.request.aim.minimise == "loss" and reached.certificate else loss
         if solution is None:
             if self.loss_scale.proves(exact, bound, _PROVEN):
                 return reached

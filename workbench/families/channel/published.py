@@ -55,7 +55,7 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.plane import Plane
 from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import MassAboveRatio, Requirement, notion
+from workbench.privacy.notions import MassAboveRatio, Requirement
 from workbench.privacy.repair import threshold
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ BudgetedQuery: TypeAlias = "ChannelRequest | Query"  # A finite query with its l
 
 def _list_budgets(query: BudgetedQuery) -> tuple[Any, Any]:
     """List the ordered pairs of neighbouring positions, directed pairs in their order alone, and their budgets."""
-    q, epsilon = query.question, query.epsilon
-    if epsilon is None or not notion(query.notion).per_distance:
+    q, epsilon = query.question, query.claim.epsilon
+    if epsilon is None or not query.claim.notion.per_distance:
         return [*q.ordered], epsilon
     pairs, distances = q.metric_pairs()
     both = [*pairs, *((j, i) for i, j in pairs)]
@@ -87,19 +87,19 @@ def _list_budgets(query: BudgetedQuery) -> tuple[Any, Any]:
 
 def _read_epsilon_delta(query: BudgetedQuery) -> RationalPair:
     """Return ε and δ. Raises NotApplicable for a notion with other parameters."""
-    if query.epsilon is None or {*notion(query.notion).parameters} - {"epsilon", "delta"}:
-        raise NotApplicable(f"its parameter is not known for the notion {query.notion}")
-    return query.epsilon, query.delta or ZERO
+    if query.claim.epsilon is None or {*query.claim.notion.parameters} - {"epsilon", "delta"}:
+        raise NotApplicable(f"its parameter is not known for the notion {query.claim.notion.name}")
+    return query.claim.epsilon, query.claim.delta or ZERO
 
 
 def _find_ratio_bound(query: BudgetedQuery) -> Requirement:
     """Return the one bound on a ratio that a notion of (ε, δ) puts on neighbours. Raises NotApplicable."""
-    measured = notion(query.notion)
+    measured = query.claim.notion
     if {*measured.parameters} == {"epsilon", "delta"} and not measured.per_distance:
         bounds = Claim(measured, *_read_epsilon_delta(query)).requirements(())
         if len(bounds) == 1:
             return bounds[0]
-    raise NotApplicable(f"its parameter is not known for the notion {query.notion}")
+    raise NotApplicable(f"its parameter is not known for the notion {query.claim.notion.name}")
 
 
 def _compute_loss(query: BudgetedQuery, rows: Iterable[Integers]) -> float:
@@ -122,7 +122,7 @@ def _find_grid(query: BudgetedQuery) -> AnswerGrid:
     """Return the places of the answers on their grid. Raises NotApplicable."""
     if query.question.numbers is None:
         raise NotApplicable("it is for answers that are numbers")
-    if notion(query.notion).per_distance:
+    if query.claim.notion.per_distance:
         raise NotApplicable("its parameter is not known for budgets that differ between pairs")
     grid = answer_grid(query.question)
     if grid is None:
@@ -144,7 +144,7 @@ def _make_clamped(name: str) -> Callable[[BudgetedQuery], Reference]:
             prior = query.question.prior
             return max(each) if prior is None else float(np.dot([float(p) for p in prior], each))
 
-        best = best_law(name, grid.reach, _read_epsilon_delta(query), query.notion, roughly)
+        best = best_law(name, grid.reach, _read_epsilon_delta(query), query.claim.notion.name, roughly)
         loss = _compute_loss(query, rows(best.law, ball))
         return Reference(loss, best.holds(), best.mechanism, best.symbol, best.value, more=best.exact)
 
@@ -220,7 +220,7 @@ def _make_selection(
         for slack in (1e-12, 1e-9, 1e-7, 1e-5, 1e-3):
             rate = low * (1 - slack)
             mechanism = Channel.of(exact(gap.tolist(), rate), pairs, directed=True)
-            if holds(mechanism, Claim.of(query.notion, mechanism, {"epsilon": epsilon, "delta": delta})):
+            if holds(mechanism, Claim.of(query.claim.notion, mechanism, {"epsilon": epsilon, "delta": delta})):
                 loss = _compute_loss(query, (row.array for row in mechanism.rows))
                 return Reference(loss, True, mechanism, "r", value(rate))
         raise NotApplicable("no parameter of it was proven to meet the budget")
@@ -299,7 +299,7 @@ def _cost_randomized_response(query: BudgetedQuery) -> Reference:
     rest = (1 - chance) / (q.m - 1)
     two = [[chance, rest, (q.m - 2) * rest], [rest, chance, (q.m - 2) * rest]]
     pair = Channel.of(two if q.m > 2 else [row[:2] for row in two], [(0, 1), (1, 0)])
-    claim = Claim.of(query.notion, pair, {"epsilon": epsilon, "delta": delta})
+    claim = Claim.of(query.claim.notion, pair, {"epsilon": epsilon, "delta": delta})
     (kept, other), _ = over_common([chance, rest])
     rows = np.full((q.k, q.m), other, dtype=object)
     rows[np.arange(q.k), own] = kept

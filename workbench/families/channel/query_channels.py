@@ -46,21 +46,32 @@ def design_of(query: Query, name: str, mechanism: Any) -> Design:
     """The certified design that a mechanism is for a query. name: of its class. Raises InvalidRequest, NotCertified."""
     rows, outputs = _laws(query, mechanism, Fraction)
     question = query.question if outputs == query.question.outputs else query.question.placed(outputs)
-    losses = query.losses if question is query.question else loss_table(question, query.loss)
-    request: Any = FAMILY.request(question, loss=query.loss, **query.one_budget)
+    losses = query.losses if question is query.question else loss_table(question, query.aim.loss)
+    request: Any = FAMILY.request(question, loss=query.aim.loss, **query.one_budget)
     channel = request.channel([row.integers if isinstance(row, Distribution) else row.tolist() for row in rows])
     record = {"inputs": question.inputs, "outputs": outputs} if question.numbers is None else {}
     named = None if losses.named is None else losses.named.name
-    certificate = stated_certificate(channel, request.claim, named, question.numbers, question.prior, record)
+    claim = request.audited_claim
+    certificate = stated_certificate(channel, claim, named, question.numbers, question.prior, record)
     from workbench.families.channel.repair import channel_loss
 
     loss = channel_loss(channel, losses, question.prior)
     none = OracleVerdict.none("it is a published mechanism, not an optimum.")
-    privacy = audit(channel, request.claim.values.get("epsilon", 0))
-    if not privacy.holds(request.claim):
-        raise NotCertified(privacy.words(request.claim, f"The {name} mechanism"))
-    return Design(request, channel, float(loss), None, request.claim, none, privacy=privacy, certificate=certificate,
-                  route=name, details={"loss": loss, "bound": None, "name": name})  # fmt: skip
+    privacy = audit(channel, claim.values.get("epsilon", 0))
+    if not privacy.holds(claim):
+        raise NotCertified(privacy.words(claim, f"The {name} mechanism"))
+    return Design(
+        request,
+        channel,
+        float(loss),
+        None,
+        claim,
+        none,
+        privacy=privacy,
+        certificate=certificate,
+        route=name,
+        details={"loss": loss, "bound": None, "name": name},
+    )
 
 
 def _laws(query: Query, mechanism: Any, number: Number) -> Laws:

@@ -70,6 +70,7 @@ from workbench.mechanisms.label_randomizers.randomized_response import odds_belo
 from workbench.mechanisms.nearest_outputs import NearestOutputs
 from workbench.mechanisms.range_query import MOST_CELLS, RangeQuery
 from workbench.privacy.certificate import Certificate
+from workbench.privacy.claim import Claim
 
 _CLOSE = Fraction(1, 100)  # The search ends at this relative gap between loss and bound.
 _BIN_POINTS = (1 << 15, 1 << 18)  # Points of which bins are made, the larger number where the smaller is not close.
@@ -93,9 +94,11 @@ class RangeSession(Session):
         """Return the best channel of all grids that were tried, with the best bound on all channels of the range."""
         request = self.request if point is None else self.request.at(point)
         assert isinstance(request, ChannelRequest)
-        if request.delta and request.delta >= 1:
-            must("delta", "less than 1 for a range: there the answer itself may be published", float(request.delta))
-        if request.minimise == "epsilon":
+        if request.claim.delta and request.claim.delta >= 1:
+            must(
+                "delta", "less than 1 for a range: there the answer itself may be published", float(request.claim.delta)
+            )
+        if request.aim.minimise == "epsilon":
             return least(request)
         search = _Search(request)
         search.run()
@@ -120,9 +123,9 @@ class _Search:
         self.question = request.question
         self.best: tuple[Fraction, RangeQuery, Design] | None = None
         self.bound = ZERO
-        self._loss = loss_named(str(request.loss))
+        self._loss = loss_named(str(request.aim.loss))
         self._power = 2 if self._loss.name == "squared" else 1
-        self._deadline = Deadline(request.options.time_limit)
+        self._deadline = Deadline(request.how.options.time_limit)
         self._is_stopped = False  # whether the time limit ended a program
 
     @property
@@ -133,13 +136,13 @@ class _Search:
     def run(self) -> None:
         """Try bins, then finer and finer grids, until loss and bound are close. Raises WorkbenchError."""
         request, question = self.request, self.question
-        has_sticks = is_hockey_stick(request.notion)
+        has_sticks = is_hockey_stick(request.claim.notion)
         has_bins = has_sticks and question.local and question.weights is not None and not question.given
         if has_bins:
             self.try_bins()
-        elif has_sticks and request.delta and request.delta <= _SMALL_DELTA:
-            self._refine(replace(request, notion="pure", delta=ZERO))
-        if not self.is_close and (request.delta or not has_bins):
+        elif has_sticks and request.claim.delta and request.claim.delta <= _SMALL_DELTA:
+            self._refine(request.with_values(claim=Claim("pure", request.claim.epsilon)))
+        if not self.is_close and (request.claim.delta or not has_bins):
             self._refine(request)
         self._try_constant()
 
@@ -147,15 +150,15 @@ class _Search:
 
     def try_bins(self) -> None:
         """Take the best bins at δ = 0, whose loss on a grid of points is a bound as well."""
-        delta = self.request.delta or ZERO
-        request = replace(self.request, notion="pure", delta=ZERO)
+        delta = self.request.claim.delta or ZERO
+        request = self.request.with_values(claim=Claim("pure", self.request.claim.epsilon))
         for count in _BIN_POINTS:
             points = -(-count // self.question.parts) * self.question.parts
             values = self._bound_by_bins(points)
             outputs = [self.question.low + self._width * Fraction(f"{value:.12g}") for value in values]
             if len(outputs) == 1:
                 outputs *= 2
-            self._take_nearest(request, tuple(outputs), odds_below(Fraction(request.epsilon))[0])
+            self._take_nearest(request, tuple(outputs), odds_below(Fraction(request.claim.epsilon))[0])
             if self.is_close or delta:
                 break
         points = _MIN_CELLS * self.question.parts
@@ -166,7 +169,7 @@ class _Search:
     def _bound_by_bins(self, points: int) -> Any:
         """Raise the bound to that of the best bins of so many points, and return their outputs in [0, 1]."""
         prior = np.repeat(np.array([float(w) for w in self.question.weights or ()]), points // self.question.parts)
-        bins = optimal_bins((np.arange(points) + 0.5) / points, prior, float(self.request.epsilon), self._loss)
+        bins = optimal_bins((np.arange(points) + 0.5) / points, prior, float(self.request.claim.epsilon), self._loss)
         self._raise_bound(Fraction(max(bins.bound, 0.0)) * self._width**self._power, points, ZERO)
         return bins.values
 
@@ -194,10 +197,10 @@ class _Search:
                 break
             least_loss = loss if least_loss is None else min(least_loss, loss)
             bound = max(bound, below)
-            self._raise_bound(bound, len(cells.points), request.delta or ZERO)
-            if self.request.progress is not None and self.best is not None:
+            self._raise_bound(bound, len(cells.points), request.claim.delta or ZERO)
+            if self.request.how.progress is not None and self.best is not None:
                 words = f"loss {float(self.best[0]):.9g}, bound {float(self.bound):.9g}"
-                self.request.progress(f"{count} cells: {words}")
+                self.request.how.progress(f"{count} cells: {words}")
             if self.is_close or least_loss - bound <= _CLOSE * least_loss:
                 break
 
@@ -210,7 +213,7 @@ class _Search:
         if lower is None:
             return loss, ZERO
         if (lower.inputs, lower.pairs) != (upper.inputs, upper.pairs):
-            reached = self._solve(replace(request, check="none"), lower)
+            reached = self._solve(request.with_values(check="none"), lower)
         extra = ZERO
         if self._power == 2:
             extra = max(b - a for a, b in pairwise(outputs)) ** 2 / 4
@@ -228,17 +231,18 @@ class _Search:
     def _solve(self, request: ChannelRequest, question: FiniteQuery) -> Design:
         """Return the best channel of a finite question, proven or not. Raises WorkbenchError."""
         left = self._deadline.left
-        options = request.options
+        options = request.how.options
         if left is not None:
             options = replace(options, time_limit=max(_MIN_SECONDS, left))
-        method = request.method
+        method = request.how.method
         if _has_blocks(request):
             method = NAME
             options = replace(options, gap=_BLOCK_GAP if options.gap is None else options.gap)
-        losses = loss_table(question, request.loss)
-        inner = replace(request, question=question, losses=losses, method=method, options=options)
+        losses = loss_table(question, request.aim.loss)
+        inner = request.with_values(question=question, losses=losses, method=method, options=options)
         try:
-            return inner.family.designed(inner)
+            reached: Design = inner.family.designed(inner)
+            return reached
         except NotProven as error:
             if error.design is None or error.interrupted:
                 raise
@@ -260,8 +264,8 @@ class _Search:
             points: number of points.
             delta: at which the bound holds: that of the request, or 0.
         """
-        if delta != (self.request.delta or ZERO):
-            gain = gain_of_delta(self.request.epsilon, self.request.delta or ZERO, points)
+        if delta != (self.request.claim.delta or ZERO):
+            gain = gain_of_delta(self.request.claim.epsilon, self.request.claim.delta or ZERO, points)
             bound -= gain * self._width**self._power
         self.bound = max(self.bound, bound)
 
@@ -311,15 +315,26 @@ class _Search:
                 )
         words = f"{how}. The loss includes the rounding. {self._proven_words()}"
         words = " ".join((words, *getattr(mechanism, "column_cautions", ())))
-        if reached.request.delta != self.request.delta:
+        if reached.request.claim.delta != self.request.claim.delta:
             words += " It is private at delta = 0."
-        chosen = replace(self.request, question=cells.placed(outputs), losses=reached.request.losses)
+        chosen = self.request.with_values(question=cells.placed(outputs), losses=reached.request.losses)
         none = OracleVerdict.none("no closed form is known for a range.")
         details = {**reached.details, "loss": loss, "rounded": rounded, "solver": reached.solver}
         scale = LossScale(width=float(self.question.constant(self._loss.name)[1]))
-        reported = replace(reached, request=chosen, mechanism=mechanism, certificate=certificate,
-                           claim=self.request.claim, objective=float(loss), bound=bound, oracle=none, solution=None,
-                           words=(words,), details=details, scale=scale)  # fmt: skip
+        reported = replace(
+            reached,
+            request=chosen,
+            mechanism=mechanism,
+            certificate=certificate,
+            claim=self.request.audited_claim,
+            objective=float(loss),
+            bound=bound,
+            oracle=none,
+            solution=None,
+            words=(words,),
+            details=details,
+            scale=scale,
+        )
         if self._is_stopped or (self._deadline.passed and not self.is_close):
             stopped = f"The search stopped at its time limit: incumbent {reported.objective:.9g}, bound {bound:.9g}."
             raise NotProven(stopped, incumbent=reported.objective, bound=bound, design=reported)
@@ -357,17 +372,17 @@ def _multiples(step: int, fewest: int, most: int) -> list[int]:
 
 def _has_blocks(request: ChannelRequest) -> bool:
     """Whether grids are solved by blocks, as no solver or other method was asked for."""
-    is_free = request.method == "auto" and request.solver == "highs" and request.options.algorithm is None
-    return is_free and not request.cut and request.epsilon >= _MIN_BLOCK_EPSILON
+    is_free = request.how.method == "auto" and request.how.solver == "highs" and request.how.options.algorithm is None
+    return is_free and not request.cut and request.claim.epsilon >= _MIN_BLOCK_EPSILON
 
 
 def _is_quick(request: ChannelRequest, cells: RangeQuery, outputs: Rationals) -> bool:
     """Whether the program of a grid is estimated to end in a minute or two, and fits into memory."""
     question = cells.finite(cells.far, outputs)
-    is_compact = question.pairs is None and not request.delta and not request.cut
-    if request.method == NAME or _has_blocks(request):
+    is_compact = question.pairs is None and not request.claim.delta and not request.cut
+    if request.how.method == NAME or _has_blocks(request):
         pairs = None if is_compact else question.listed
-        size = BlocksSize(question.k, question.m, pairs, question.k if request.delta else None)
+        size = BlocksSize(question.k, question.m, pairs, question.k if request.claim.delta else None)
         return seconds(size) <= _MAX_PROGRAM_SECONDS and too_large(size) is None
     compared = question.k if is_compact else len(question.listed)
     return program_seconds(2 * compared * question.m) <= _MAX_PROGRAM_SECONDS

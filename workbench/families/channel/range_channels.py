@@ -23,7 +23,7 @@ class GivenMechanism(Problem):
         super().__init__(request)
         self._mechanism = mechanism
         weights = cast(RangeQuery, request.question).weights
-        mean, worst, _ = mechanism.errors(str(request.loss), weights or (Fraction(1),))
+        mean, worst, _ = mechanism.errors(str(request.aim.loss), weights or (Fraction(1),))
         self._loss = worst if weights is None else mean
 
     def closed_form(self) -> Answer | None:
@@ -45,7 +45,7 @@ class GivenMechanism(Problem):
 
 def loss_of_cells(reached: Design, cells: RangeQuery) -> Fraction:
     """Return the exact loss of a channel of cells, rounding included: the expected one, or that of the worst answer."""
-    loss, outputs, rows = str(reached.request.loss), reached.question.outputs, reached.mechanism.rows
+    loss, outputs, rows = str(reached.request.aim.loss), reached.question.outputs, reached.mechanism.rows
     if cells.weights is None:
         worst = expected_error(cells.published(reached.mechanism), loss).worst
         assert worst is not None  # The loss is made of finitely many pieces.

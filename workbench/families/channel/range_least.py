@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 
 from workbench.errors import Infeasible, NotApplicable, NotProven
 from workbench.families.channel.request import ChannelRequest
 from workbench.families.design import Design
 from workbench.families.recommendation import RANGE_CHANNEL, Query, TimeShares, least_epsilon
+from workbench.families.request import Aim
 from workbench.mechanisms.range_query import RangeQuery
 
 
 def least(request: ChannelRequest) -> Design:
     """The channel at the least ε found for the largest loss, as `recommend` seeks it. Raises Infeasible."""
-    question, seconds = request.question, request.options.time_limit
+    question, seconds = request.question, request.how.options.time_limit
     assert isinstance(question, RangeQuery)
     request.check_max_loss()
-    query = Query(question=question, loss=str(request.loss), delta=request.delta or Fraction(0),
-                  time=None if seconds is None else TimeShares(seconds),
-                  **{name: getattr(request, name) for name in ("epsilon", "notion", "max_loss")})  # fmt: skip
+    aim = Aim(loss=str(request.aim.loss), minimise="epsilon", max_loss=request.aim.max_loss)
+    time = None if seconds is None else TimeShares(seconds)
+    query = Query(question=question, claim=request.claim, aim=aim, time=time)
     try:
         value = least_epsilon(query, RANGE_CHANNEL)
     except NotApplicable as error:
-        raise Infeasible(f"Loss {request.loss_name} at most {float(query.max_loss or 0):g}: {error}.") from None
+        raise Infeasible(f"Loss {request.loss_name} at most {float(query.aim.max_loss or 0):g}: {error}.") from None
     assert value.design is not None  # certified
     reached = value.design()
-    chosen = replace(reached.request, minimise="epsilon", max_loss=request.max_loss, options=request.options)
+    chosen = reached.request.with_values(minimise="epsilon", max_loss=request.aim.max_loss, options=request.how.options)
     reported = replace(reached, request=chosen, objective=value.objective, bound=value.bound)
     if value.stopped:
         words = f"The search stopped at its time limit: least epsilon {value.objective:.9g} so far."

@@ -18,8 +18,8 @@ from models.modulo import MASS_SCALE
 from solvers.arrays import Flags, Ints
 from solvers.program import Program
 from workbench.errors import InvalidRequest, must
-from workbench.exact.objects import Pair, Progress, Record, Words
-from workbench.families.budget import BudgetRequest
+from workbench.exact.numbers import ZERO
+from workbench.exact.objects import Pair, Record, Words
 from workbench.families.channel.block_work import FEW, NAME, BlocksSize, less, too_large
 from workbench.families.channel.extra_rows import ExtraRows, extra_program
 from workbench.families.channel.output_cells import CONVEX, LINEAR, LOWER
@@ -28,6 +28,7 @@ from workbench.families.channel.scaled import ScaledLosses
 from workbench.families.loss_tables import LossTable, OwnLoss, picklable
 from workbench.families.option import within
 from workbench.families.problem import ProgramTooLarge
+from workbench.families.request import Aim, Request
 from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
 from workbench.families.stated import Stated, check_size, places, refuse_curved, stated
 from workbench.io.files import spelled
@@ -35,7 +36,6 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.range_query import RangeQuery
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import notion
 
 LARGEST, LEAST = 20, Fraction(1, 10**9)  # ε: e^ε is a coefficient of the program
 MOST, _MOST_CUT = 1_000_000, 25_000  # masses that a program compares, that of several bounds; a minute or two
@@ -51,23 +51,39 @@ class ChannelTooLarge(ProgramTooLarge):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ChannelRequest(BudgetRequest):
-    """The least-loss channel within the budget of a notion, or the least δ or ε within max_loss.
+class ChannelAim(Aim):
+    """What is asked of a channel.
 
-    loss: a name, a matrix (k, m), or a function (output, answer) -> number; losses: its table. epsilon: with notion
-    "metric" per unit of distance. constraints: names of `models.channel.CONSTRAINTS`; more: a function of the CVXPY
-    variable. method: of `block_work.METHODS`. unit: of coordinates. progress: told a line now and then.
+    Attributes:
+        loss: a name, a matrix (k, m), or a function (output, answer) -> number.
+        losses: the table of the loss.
+        constraints: names of `models.channel.CONSTRAINTS`.
+        more: a function of the CVXPY variable that returns further constraints.
+        unit: the unit of coordinates.
     """
 
-    question: FiniteQuery
     losses: LossTable = field(repr=False)
-    epsilon: Fraction = None  # type: ignore[assignment]  # of a notion that has none
     loss: OwnLoss = "squared"
     constraints: Words = ()
     more: UserRows | None = None
-    method: str = "auto"
     unit: str | None = None
-    progress: Progress | None = None
+
+    def __getstate__(self) -> Record:
+        """What is pickled: the matrix of a loss that is a function."""
+        return {**self.__dict__, "loss": picklable(self.loss, self.losses)}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ChannelRequest(Request):
+    """The least-loss channel within the budget of a notion, or the least δ or ε within max_loss.
+
+    With notion "metric" the ε of the claim is per unit of distance.
+    """
+
+    AIM = ChannelAim
+
+    question: FiniteQuery
+    aim: ChannelAim
 
     LARGEST: ClassVar[int] = LARGEST
     LEAST: ClassVar[Fraction] = LEAST
@@ -83,7 +99,7 @@ class ChannelRequest(BudgetRequest):
         if self.cut:
             self._check_cut()
             return
-        self._check_budget()
+        self._check_ratio_aim()
         epsilons = self.bounds.epsilons.values()
         for epsilon in (max(epsilons), min(epsilons)):
             within(epsilon, self.LEAST, self.LARGEST, " for every pair of neighbours")
@@ -102,7 +118,7 @@ class ChannelRequest(BudgetRequest):
             step = (high - low) / (2 * len(numbers[0]) - 2)
             example = f"{spelled(low)}..{spelled(high)}:{spelled(step)}"
             raise InvalidRequest(
-                f"outputs must be a list where notion is {self.notion}. Got {free}. "
+                f"outputs must be a list where notion is {self.claim.notion.name}. Got {free}. "
                 f"List them, for example --outputs {example}."
             )
         if not self.linear and (named is None or named.kind not in CONVEX) and self.losses.name != LOWER:
@@ -110,27 +126,23 @@ class ChannelRequest(BudgetRequest):
             must("outputs", words, f"{free} with {self.losses.name}")
         if self.extended:
             must("outputs", "a list where there are extra constraints", free)
-        if self.delta and ratio_kind(self.notion) == MASS_ABOVE_RATIO:
+        if self.claim.delta and ratio_kind(self.claim.notion) == MASS_ABOVE_RATIO:
             must("outputs", "a list where notion is pdp with delta > 0", free)
 
     @property
     def linear(self) -> bool:
         """Whether its loss is linear between the outputs, or taken so, as a table of one's own is."""
-        return isinstance(self.loss, tuple) or (self.losses.named is not None and self.losses.named.kind in LINEAR)
-
-    def __getstate__(self) -> Record:
-        """What is pickled: the matrix of a loss that is a function."""
-        return {**self.__dict__, "loss": picklable(self.loss, self.losses)}
+        return isinstance(self.aim.loss, tuple) or (self.losses.named is not None and self.losses.named.kind in LINEAR)
 
     def placed(self, outputs: Sequence[Fraction], losses: LossTable) -> ChannelRequest:
         """The same request on these outputs, at these losses. Raises ChannelTooLarge."""
-        return replace(self, question=self.question.placed(tuple(outputs)), losses=losses)
+        return self.with_values(question=self.question.placed(tuple(outputs)), losses=losses)
 
     def _check_cut(self) -> None:
-        self.check_several_bounds()
+        self.check_aim()
         _ = self.by_blocks
         if self.question.distances is not None:
-            must("neighbours", f"without distances when notion is {self.notion}", "distances")
+            must("neighbours", f"without distances when notion is {self.claim.notion.name}", "distances")
         size = len(self.question.ordered) * self.question.m
         if size > _LARGEST_CUT or (size > _MOST_CUT and (self.extended or isinstance(self.question, RangeQuery))):
             raise ChannelTooLarge(f"The program must be of at most {_MOST_CUT} compared masses. Got {size}.")
@@ -141,12 +153,12 @@ class ChannelRequest(BudgetRequest):
         if size > _MOST_CUT:
             raise ChannelTooLarge(f"The program must have at most {_MOST_CUT} compared masses. Got {size}.")
 
-    def _check_budget(self) -> None:
-        self.check_one_bound()
-        if self.minimise == "delta" and ratio_kind(self.notion) == MASS_ABOVE_RATIO:
-            must("notion", "dp where delta is minimised", repr(self.notion))
-        if self.max_loss is not None and self.max_loss < 0:
-            must("max_loss", "a number >= 0", spelled(self.max_loss))
+    def _check_ratio_aim(self) -> None:
+        self.check_aim()
+        if self.aim.minimise == "delta" and ratio_kind(self.claim.notion) == MASS_ABOVE_RATIO:
+            must("notion", "dp where delta is minimised", repr(self.claim.notion.name))
+        if self.aim.max_loss is not None and self.aim.max_loss < 0:
+            must("max_loss", "a number >= 0", spelled(self.aim.max_loss))
 
     def check_max_loss(self) -> None:
         """Refuse a largest loss that needs no ε at all. Raises InvalidRequest."""
@@ -156,27 +168,27 @@ class ChannelRequest(BudgetRequest):
             rows = np.zeros((self.question.k, self.question.m), dtype=object)
             rows[:, cheapest(self.losses, self.question.prior)] = 1
             constant = loss_of(rows, self.losses, self.question.prior)
-        if self.max_loss is not None and constant <= self.max_loss:
+        if self.aim.max_loss is not None and constant <= self.aim.max_loss:
             need = f"less than {float(constant):.9g}, what one output for every input costs (any epsilon is enough)"
-            must("max_loss", need, f"{float(self.max_loss):g}")
+            must("max_loss", need, f"{float(self.aim.max_loss):g}")
 
     def _check_constraints(self) -> None:
         numbers = self.question.numbers
         ordered = numbers is not None and all(sorted(values) == [*values] for values in numbers)
-        for name in self.constraints:
+        for name in self.aim.constraints:
             if name != "symmetric" and not ordered:
                 must("constraints", "left out for inputs or outputs that are no increasing numbers", name)
 
     @cached_property
     def _answered_without_delta(self) -> bool:
         """Whether its own program is too large, but not the one at δ = 0, whose optimum is private at δ as well."""
-        if not self.delta or self.per_distance or self.minimise != "loss":
+        if not self.claim.delta or self.per_distance or self.aim.minimise != "loss":
             return False
         try:
             self.check_size()
         except ChannelTooLarge:
             with suppress(InvalidRequest):
-                replace(self, delta=Fraction(0))
+                self.with_values(delta=ZERO)
                 return True
         return False
 
@@ -220,6 +232,11 @@ class ChannelRequest(BudgetRequest):
         return f"Channel of {self.question}"
 
     @property
+    def losses(self) -> LossTable:
+        """The table of the loss."""
+        return self.aim.losses
+
+    @property
     def loss_name(self) -> str:
         """The name of the loss."""
         return self.losses.name
@@ -232,7 +249,7 @@ class ChannelRequest(BudgetRequest):
     @property
     def per_distance(self) -> bool:
         """Whether ε is per unit of distance."""
-        return notion(self.notion).per_distance
+        return self.claim.notion.per_distance
 
     @property
     def pairs(self) -> Pairs | None:
@@ -254,7 +271,7 @@ class ChannelRequest(BudgetRequest):
         """The masses (k, m) worth stating where δ > 0 cuts long tails off: outputs that are the cheapest of an input
         so near that e^(-ε hops) is not far below δ. A guess that decides speed only; None where it saves little."""
         delta, q = float(self.bounds.delta), self.question
-        if not delta or self.bounds.mass or self.minimise != "loss" or q.k * q.m < _TRUNCATED or self.extended:
+        if not delta or self.bounds.mass or self.aim.minimise != "loss" or q.k * q.m < _TRUNCATED or self.extended:
             return None
         from scipy.sparse.csgraph import dijkstra  # slow to import
 
@@ -270,7 +287,7 @@ class ChannelRequest(BudgetRequest):
     @property
     def extended(self) -> bool:
         """Whether there are extra constraints."""
-        return bool(self.constraints) or self.more is not None
+        return bool(self.aim.constraints) or self.aim.more is not None
 
     @cached_property
     def extra_program(self) -> Program | None:
@@ -287,12 +304,12 @@ class ChannelRequest(BudgetRequest):
     @cached_property
     def by_blocks(self) -> bool:
         """Whether it is answered output by output. Raises InvalidRequest where that was asked for and cannot be."""
-        if self.method == NAME:
-            if self.solver != "highs":
-                must("solver", f"left out with method {NAME}, which runs none", self.solver)
+        if self.how.method == NAME:
+            if self.how.solver != "highs":
+                must("solver", f"left out with method {NAME}, which runs none", self.how.solver)
             wanted = f"one that method {NAME} takes: {self._blocks_refused} (method program takes others)"
             return self._blocks_refused is None or must("the request", wanted, self.budget_words)
-        free = self.method == "auto" and self.solver == "highs" and self.options.algorithm is None
+        free = self.how.method == "auto" and self.how.solver == "highs" and self.how.options.algorithm is None
         if self.cut or not free or self.compared < FEW or not less(self.blocks_size, self.compared):
             return False
         return self._blocks_refused is None
@@ -309,12 +326,12 @@ class ChannelRequest(BudgetRequest):
     def _blocks_refused(self) -> str | None:
         """What a request must be that outputs do not tie; None where it is."""
         if self.cut:
-            return f"a notion of one bound on ratios, not {self.notion}"
-        if self.minimise == "delta":
+            return f"a notion of one bound on ratios, not {self.claim.notion.name}"
+        if self.aim.minimise == "delta":
             return "a given delta, not the least"
         if self.bounds.mass:
-            return f"delta = 0 for {self.notion}, whose delta has binaries"
-        if self.question.free or self.runs > 1:
+            return f"delta = 0 for {self.claim.notion.name}, whose delta has binaries"
+        if self.question.free or self.aim.runs > 1:
             return "outputs that are listed, and one run"
         if self.question.directed and not self.bounds.delta:  # only ratios both ways keep masses >= 0
             return "neighbours in both orders where delta = 0"
@@ -330,8 +347,8 @@ class ChannelRequest(BudgetRequest):
         line, under a prior."""
         return (
             not self.cut
-            and self.method == "auto"
-            and self.minimise == "loss"
+            and self.how.method == "auto"
+            and self.aim.minimise == "loss"
             and not self.bounds.delta
             and self.question.line
             and not self.per_distance
@@ -342,14 +359,14 @@ class ChannelRequest(BudgetRequest):
     @cached_property
     def bounds(self) -> Bounds:
         """What the notion requires of every ordered pair; δ = 1 where it is minimised."""
-        delta = self.delta if self.minimise != "delta" else None
+        delta = self.claim.delta if self.aim.minimise != "delta" else None
         if not self.per_distance:
-            return ratio_bounds(self.notion, {(): self.epsilon}, delta)
-        return ratio_bounds(self.notion, self._metric_budgets(), delta)
+            return ratio_bounds(self.claim.notion, {(): self.claim.epsilon}, delta)
+        return ratio_bounds(self.claim.notion, self._metric_budgets(), delta)
 
     def _metric_budgets(self) -> dict[Pair, Fraction]:
         pairs, distances = self.question.metric_pairs()
-        return {pair: self.epsilon * distance for pair, distance in zip(pairs, distances, strict=True)}
+        return {pair: self.claim.epsilon * distance for pair, distance in zip(pairs, distances, strict=True)}
 
     @property
     def edges(self) -> Edges:
@@ -362,12 +379,10 @@ class ChannelRequest(BudgetRequest):
         return groups if self.per_distance else (0,) * len(self.pairs or ()), epsilons
 
     @cached_property
-    def claim(self) -> Claim:
-        """What a mechanism is audited for."""
-        if self.cut:
-            return self.convex_claim
-        epsilon = self._metric_budgets() if self.per_distance else self.epsilon
-        return Claim(self.notion, epsilon, self.delta or Fraction(0))
+    def audited_claim(self) -> Claim:
+        """See `Request.audited_claim`; with a budget for every pair where ε is per unit of distance."""
+        claim = super().audited_claim
+        return claim.with_values(epsilon=self._metric_budgets()) if self.per_distance else claim
 
     def channel(self, rows: Any) -> Channel:
         """Rows as a mechanism under the neighbour relation."""
@@ -385,7 +400,7 @@ class ChannelRequest(BudgetRequest):
         """The linear program, in units of 2^-20 of probability; without pairs where the notion states several bounds.
         support: masses (k, m) that are stated; in_scale: whether losses are stated in their scale (`scaled`), or only
         in its unit. Raises ValueError."""
-        q, scaled, least = self.question, self.scaled, self.minimise == "delta"
+        q, scaled, least = self.question, self.scaled, self.aim.minimise == "delta"
         table = scaled.table if in_scale else self.losses.over(scaled.unit)
         inputs, outputs = q.places
         stated = ChannelModel(
@@ -395,8 +410,8 @@ class ChannelRequest(BudgetRequest):
             table.floats,
             self.pairs,
             directed=q.directed,
-            constraints=self.constraints,
-            more=self.more,
+            constraints=self.aim.constraints,
+            more=self.aim.more,
             scale=MASS_SCALE,
             unit=scaled.unit,
             shift=float(scaled.shift) if in_scale else 0.0,

@@ -175,6 +175,7 @@ class _LabelFamily(Family):
     def checked(self, question: Any, values: Record) -> LabelRequest:
         from models.losses import Loss
         from workbench.families.labels.request import LabelRequest
+        from workbench.families.request import read_claim
 
         if values["notion"] == "dp" and not values["delta"] and values["runs"] == 1:
             values["notion"] = "pure"  # the same, decided output by output
@@ -190,21 +191,22 @@ class _LabelFamily(Family):
             values["method"] = "bins" if isinstance(values["loss"], (str, Loss)) and not any(more) else "lp"
         if values["method"] == "unbiased" and values["solver"] == "highs":  # the default, which knows no cones
             values["solver"] = "cvxpy:clarabel"
-        return LabelRequest(question=question, **values, may_use_bins=is_open)
+        values["may_use_bins"] = is_open
+        return LabelRequest.of(question, read_claim(values), values)
 
     def open(self, request: Any) -> Session:
         from workbench.families.labels.problem import BinsProblem, ChannelOfLabels, within_curve
         from workbench.families.pipeline import ProblemSession
 
-        if request.runs > 1:  # slow to import, as the unbiased ones are
+        if request.aim.runs > 1:  # slow to import, as the unbiased ones are
             from workbench.families.many_runs import ManyRuns
 
             return ManyRuns(request, within_curve)
-        if request.method == "unbiased":
+        if request.how.method == "unbiased":
             from workbench.families.labels.unbiased import UnbiasedProblem
 
             return ProblemSession(request, UnbiasedProblem)
-        return ProblemSession(request, ChannelOfLabels if request.method == "lp" else BinsProblem)
+        return ProblemSession(request, ChannelOfLabels if request.how.method == "lp" else BinsProblem)
 
     def backend(self, values: Values) -> str | None:
         """Bins are found without a solver."""
@@ -243,21 +245,21 @@ class _LabelFamily(Family):
         request, mechanism = design.request, design.mechanism
         budget, of_bounds = design.claim.to_dict(), not design.claim.in_epsilon_delta
         if not of_bounds:
-            budget = {"epsilon": float(request.epsilon), "delta": float(request.delta)}
+            budget = {"epsilon": float(request.claim.epsilon), "delta": float(request.claim.delta)}
         exact = {name: jsonable(value) for name, value in design.exact.items()}
         exact["epsilon"] = exact["pure_epsilon"]
         if of_bounds or design.claim.notion.has_delta:
             exact["delta"] = exact["dp_delta"]
-        if request.runs > 1:
-            budget |= {"runs": request.runs}
+        if request.aim.runs > 1:
+            budget |= {"runs": request.aim.runs}
             exact["composed"] = design.details["composed"]
         shown = {
-            "method": "bins" if request.method == "lp" and _bins(mechanism) is not None else request.method,
+            "method": "bins" if request.how.method == "lp" and _bins(mechanism) is not None else request.how.method,
             "loss": request.loss_name,
             **budget,
-            "notion": request.notion,
+            "notion": request.claim.notion.name,
             "labels": request.question.k,
-            "neighbours": request.neighbours if isinstance(request.neighbours, str) else "listed",
+            "neighbours": request.aim.neighbours if isinstance(request.aim.neighbours, str) else "listed",
             "d": outputs_in_use(mechanism),
             "bins": _bins(mechanism),
             "exact": exact,

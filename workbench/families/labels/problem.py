@@ -29,7 +29,7 @@ from solvers.rational_refinement import solve_rational
 from solvers.solution import Solution
 from workbench.errors import InvalidRequest, NotCertified, must
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import ZERO, RationalPair, Real, nearest_float, positive, round_down
+from workbench.exact.numbers import ZERO, Real, nearest_float, positive, round_down
 from workbench.families.channel.problem import ChannelProblem
 from workbench.families.design import Design, OracleVerdict
 from workbench.families.labels.request import MASSES, ROWS, LabelRequest, check_size
@@ -42,6 +42,7 @@ from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, on_bins
 from workbench.privacy.audit import holds
+from workbench.privacy.claim import Claim
 
 _JUDGED = 128  # labels up to which the printed algorithm judges the fast one
 _FULL = 100_000  # masses up to which RR-on-Bins has a row for every label, not only for every bin
@@ -74,16 +75,20 @@ class RandomizerProblem(Problem):
         """There is nothing to repair. Raises InvalidRequest, NotCertified."""
         request, mechanism, labels = self.request, answer.mechanism, self.request.question
         channel, rows = self.certified_rows(mechanism)
-        if not holds(channel, request.claim):
+        if not holds(channel, request.audited_claim):
             raise NotCertified("The exact audit refuses the randomizer.")
         values, prior, outputs = (
             tuple(map(Fraction, array.tolist())) for array in (labels.values, labels.prior, mechanism.outputs)
         )
-        record = {"method": request.method, "loss": request.named_loss.name}
+        record = {"method": request.how.method, "loss": request.named_loss.name}
         if rows is not None:
             record |= {"rows": "one for every bin", "bins": mechanism.bins()}
         loss = request.named_loss.name if labels.k * len(outputs) <= self.STATED else None
-        return mechanism, stated_certificate(channel, request.claim, loss, (values, outputs), prior, record, rows), []
+        return (
+            mechanism,
+            stated_certificate(channel, request.audited_claim, loss, (values, outputs), prior, record, rows),
+            [],
+        )
 
     @property
     def loss_scale(self) -> LossScale:
@@ -109,8 +114,10 @@ class BinsProblem(RandomizerProblem):
         """The optimum over all real outputs."""
         request, question = self.request, self.request.question
         with translated_errors():
-            bins = optimal_bins(question.values, question.prior, float(request.claim.epsilon), request.named_loss)
-        mechanism = on_bins(question, bins.starts, bins.values, request.claim.epsilon)
+            bins = optimal_bins(
+                question.values, question.prior, float(request.audited_claim.epsilon), request.named_loss
+            )
+        mechanism = on_bins(question, bins.starts, bins.values, request.audited_claim.epsilon)
         return Answer(mechanism, bins.bound, route="exact as constructed", claimed=bins.objective)
 
     def certified_rows(self, mechanism: RandomizedResponse) -> _Rows:
@@ -122,7 +129,7 @@ class BinsProblem(RandomizerProblem):
         question = self.request.question
         if question.k > _JUDGED:
             return OracleVerdict.none(f"the printed algorithm judges up to {_JUDGED} labels only.")
-        epsilon, loss = float(self.request.claim.epsilon), self.request.named_loss
+        epsilon, loss = float(self.request.audited_claim.epsilon), self.request.named_loss
         other = printed_bins(question.values, question.prior, epsilon, loss).objective
         proof = "Algorithm 2 as printed: every partition into intervals, by dynamic programming; Theorem 5."
         return OracleVerdict.judge(answer.claimed, "Algorithm 2", other, "optimum", proof)
@@ -160,13 +167,13 @@ class ChannelOfLabels(ChannelProblem):
         """With the means to be kept, in rationals where a repair of the solver's last digits costs."""
         answer = super().answered(programs, start)
         request, solution = self.request, answer.solution
-        kept = "unbiased" in request.constraints and request.losses.values.size <= _REFINED
+        kept = "unbiased" in request.aim.constraints and request.losses.values.size <= _REFINED
         if not kept or request.cut or not request.certified or solution is None:
             return answer
         loss = float(self.loss(self.repaired(answer)[0]))
         if answer.bound is not None and loss - float(answer.bound) <= _LOST * loss:
             return answer
-        refined = _refined(solution, min(_PATIENCE, request.options.time_limit or _PATIENCE))
+        refined = _refined(solution, min(_PATIENCE, request.how.options.time_limit or _PATIENCE))
         if refined is None:
             return answer
         rows, bound = refined
@@ -180,22 +187,22 @@ class ChannelOfLabels(ChannelProblem):
         Bins with a smaller loss are the answer where the user left the method open; else a note gives their loss.
         """
         reached, request = super().proven(reached), self.outer
-        is_plain = request.outputs is None and request.neighbours == "all" and not request.constraints
-        has_named_loss = isinstance(request.loss, (str, Loss))
+        is_plain = request.aim.outputs is None and request.aim.neighbours == "all" and not request.aim.constraints
+        has_named_loss = isinstance(request.aim.loss, (str, Loss))
         has_one_bound = not request.cut and not request.per_distance
-        if not (is_plain and has_named_loss and has_one_bound and request.delta and request.runs == 1):
+        if not (is_plain and has_named_loss and has_one_bound and request.claim.delta and request.aim.runs == 1):
             return reached
-        if request.minimise != "loss":
+        if request.aim.minimise != "loss":
             return reached
         try:
-            bins = best_bins(request.question, request.epsilon, request.named_loss)
+            bins = best_bins(request.question, request.claim.epsilon, request.named_loss)
         except InvalidRequest:  # Theorem 5 does not cover every loss, such as the error rate.
             return reached
         prior = request.question.prior
         loss = float(prior[prior > 0] @ bins.losses(request.named_loss)[prior > 0])
         if loss >= reached.objective:
             return reached
-        if request.may_use_bins and request.certified:
+        if request.how.may_use_bins and request.certified:
             return self._bins_without_delta(reached)
         words = (
             f"With real outputs less is possible: method bins at delta = 0, which is private at every delta, costs "
@@ -206,7 +213,7 @@ class ChannelOfLabels(ChannelProblem):
     def _bins_without_delta(self, reached: Design) -> Design:
         """The best bins at δ = 0 as the answer of a request with δ; its bound holds for all real outputs at δ."""
         request = self.outer
-        pure = replace(request, notion="pure", delta=ZERO, method="bins", may_use_bins=False)
+        pure = request.with_values(claim=Claim("pure", request.claim.epsilon), method="bins", may_use_bins=False)
         optimum = design(BinsProblem(pure))
         below = None if optimum.bound is None else self.bound_at_delta(optimum.bound)
         bound = None if below is None else round_down(below)
@@ -226,9 +233,9 @@ class ChannelOfLabels(ChannelProblem):
         )
 
 
-def within_curve(request: LabelRequest, curve: Sequence[RationalPair]) -> Design:
-    """The least-loss channel of one run that is (ε, δ)-private for all points of a curve. Raises as its session."""
-    return design(ChannelOfLabels(replace(request, notion="curve", curve=curve, epsilon=None, delta=ZERO)))
+def within_curve(request: LabelRequest, curve: Claim) -> Design:
+    """The least-loss channel of one run within a claim of several (ε, δ). Raises as its session."""
+    return design(ChannelOfLabels(request.with_values(claim=curve)))
 
 
 def _integers(channel: Channel) -> Integers:

@@ -58,11 +58,11 @@ class _Case:
         return self.request.model()
 
     def build(self) -> Built:
-        values = self.model.values([float(self.request.epsilon)], float(self.delta))
+        values = self.model.values([float(self.request.claim.epsilon)], float(self.delta))
         return replace(self.model.program, scale=1.0), values
 
     def judge(self, x: Vector, objective: float) -> Judged:
-        model, epsilon, notion = self.model, self.request.epsilon, self.request.notion
+        model, epsilon, notion = self.model, self.request.claim.epsilon, self.request.claim.notion.name
         channel = Channel.of(np.maximum(model.program.block("M").read(x), 0.0), self.request.question.listed)
         privacy = audit(channel, epsilon)
         means: Record = {}

@@ -16,17 +16,17 @@ NOISES = {"laplace": "clipped Laplace", "staircase": "clipped staircase", "expon
 
 
 def _make_reference(request: Any, loss: float) -> Reference:
-    return Reference(loss, more={"pure_epsilon": float(request.epsilon)})
+    return Reference(loss, more={"pure_epsilon": float(request.claim.epsilon)})
 
 
 def _cost_noise(name: str, request: Any) -> Reference:
     labels, kind = request.question, request.named_loss.kind
     low, high = float(labels.values[0]), float(labels.values[-1])
-    return _make_reference(request, LabelNoise(name, low, high, request.epsilon, loss=kind).loss(labels, kind))
+    return _make_reference(request, LabelNoise(name, low, high, request.claim.epsilon, loss=kind).loss(labels, kind))
 
 
 def _cost_response(build: Callable[[Labels, Fraction], RandomizedResponse], request: Any) -> Reference:
-    return _make_reference(request, float(build(request.question, request.epsilon).loss(request.named_loss)))
+    return _make_reference(request, float(build(request.question, request.claim.epsilon).loss(request.named_loss)))
 
 
 def _make_entry(name: str, source: str, cost: Callable[[Any], Reference], *losses: str) -> Published:

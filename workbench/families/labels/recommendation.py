@@ -52,15 +52,15 @@ def candidates(query: Query) -> Iterable[Candidate]:
     if q.pairs is not None or q.numbers is None or q.prior is None or query.per_distance:
         yield Candidate(_NAME, reason="it is for numbers of which every two are neighbours, under a prior")
         return
-    if named is None or named.kind not in BIN_LOSSES or not is_hockey_stick(query.notion):
+    if named is None or named.kind not in BIN_LOSSES or not is_hockey_stick(query.claim.notion):
         yield Candidate(_NAME, reason="it is for the losses squared, absolute, pinball, poisson, under dp or pure")
         return
     given = not q.free and ({*q.inputs} != {*q.outputs} or "outputs" in (query.words or {}))
     words = "made for the prior; publishes " + ("only the outputs" if given else "real numbers of its own")
-    if query.delta:
+    if query.claim.delta:
         words += "; with probability δ the best output for the answer itself"
         words += "" if q.k == 2 else "; the best of all (ε, δ) mechanisms is the best channel"
-    if query.delta or given:
+    if query.claim.delta or given:
         yield Candidate(_NAME, words, partial(_with_delta, query, given))
     else:
         yield _pure(query, words)
@@ -72,11 +72,11 @@ def _pure(query: Query, words: str) -> Candidate:
     assert named
     _, inputs, prior = _ordered(q)
     labels = Labels([float(x) for x in inputs], [float(p) for p in prior])
-    best = partial(designed, FAMILY, labels, query.time, epsilon=query.epsilon, loss=named)
+    best = partial(designed, FAMILY, labels, query.time, epsilon=query.claim.epsilon, loss=named)
     low, command = inputs[0], None
     plain = inputs == [low + i for i in range(q.k)] and low.denominator == 1 and len({*prior}) == 1
-    if plain and query.max_loss is None:
-        options = f"--labels {low}..{inputs[-1]} --loss {named.name} --epsilon {float(query.epsilon)!r}"
+    if plain and query.aim.max_loss is None:
+        options = f"--labels {low}..{inputs[-1]} --loss {named.name} --epsilon {float(query.claim.epsilon)!r}"
         command = f"workbench design labels {options}"
     return Candidate(_NAME, words, best, programs=True, command=command)
 
@@ -96,31 +96,31 @@ def _with_delta(query: Query, given: bool) -> Value:
     labels, prior = (np.array(side, dtype=float) for side in ordered)
     if not given:
         with translated_errors():
-            own = optimal_bins(labels, prior, float(query.epsilon), query.losses.named or "squared").values
+            own = optimal_bins(labels, prior, float(query.claim.epsilon), query.losses.named or "squared").values
         outputs = [*q.inputs, *({Fraction(float(value)) for value in own} - {*q.inputs})]
         query = replace(query, question=FiniteQuery(q.inputs, outputs, neighbours="all", prior=[*(q.prior or ())]))
     table, k, m = query.losses.floats, query.question.k, query.question.m
     if k * k * m > _MASSES:
         raise NotCertified(f"its audit compares {k * k * m} masses, more than {_MASSES}.")
-    bins = listed_bins(table[order], prior, float(query.epsilon))
+    bins = listed_bins(table[order], prior, float(query.claim.epsilon))
     channel = _channel(query, [output for _, output in sorted(zip(order, bins, strict=True))], table)
     loss = float(channel_loss(channel, query.losses, query.question.prior))
     bound = loss * (1 - 1e-12) if k == 2 and not given else None
     mechanism = replace(channel, labelled=(query.question.inputs, query.question.outputs))
     design = partial(design_of, query, _NAME, mechanism)
-    return Value(loss, bound, holds(channel, query.claim), "", False, mechanism, design)
+    return Value(loss, bound, holds(channel, query.audited_claim), "", False, mechanism, design)
 
 
 def _channel(query: Query, own: Sequence[int], table: Vector) -> Channel:
     """Randomized response on the outputs of bins, after what is published with probability δ."""
-    odds, used = Fraction(threshold(query.epsilon), 1 << _BITS), {*own}
+    odds, used = Fraction(threshold(query.claim.epsilon), 1 << _BITS), {*own}
     total = odds + len(used) - 1
     rows = []
     for output, losses in zip(own, table, strict=True):
         row = [Fraction(0)] * losses.size
         for other in used:
-            row[other] = (1 - query.delta) * (odds if other == output else 1) / total
-        row[int(np.argmin(losses))] += query.delta
+            row[other] = (1 - query.claim.delta) * (odds if other == output else 1) / total
+        row[int(np.argmin(losses))] += query.claim.delta
         rows.append(row)
     return Channel.of(rows, list(query.question.listed))
 

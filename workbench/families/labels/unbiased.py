@@ -32,16 +32,16 @@ def _is_within(gap: float, loss: float, bound: float) -> bool:
 class UnbiasedProblem(RandomizerProblem):
     """The optimum over all real outputs, to a relative gap of 1e-7 as a rule and of .2 % always.
 
-    request.progress is told a line for every program.
+    request.how.progress is told a line for every program.
     """
 
     STATED = _CERTIFIED
 
     def __init__(self, request: LabelRequest) -> None:
         super().__init__(request)
-        self.odds, _ = odds_below(request.claim.epsilon)
-        self.report = request.progress or (lambda line: None)
-        self.deadline = Deadline(request.options.time_limit)
+        self.odds, _ = odds_below(request.audited_claim.epsilon)
+        self.report = request.how.progress or (lambda line: None)
+        self.deadline = Deadline(request.how.options.time_limit)
 
     def answered(self, programs: Programs | None, start: str) -> Answer:
         """By cones. Raises InvalidRequest, NotProven."""
@@ -84,7 +84,7 @@ class UnbiasedProblem(RandomizerProblem):
         request, question, bound = self.request, self.request.question, 0.0
         try:
             with translated_errors():
-                search = Search(float(self.odds - 1), request.solver, request.options, progress=self.report)
+                search = Search(float(self.odds - 1), request.how.solver, request.how.options, progress=self.report)
                 point = optimum(search, question.values, question.prior)
             if not (self.deadline.passed and request.certified and question.k * point.t.size > _CERTIFIED):
                 return point

@@ -9,15 +9,16 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import exact, positive
 from workbench.exact.objects import Record, Values
-from workbench.families.base import Family, Request
+from workbench.families.base import Family
 from workbench.families.design import Design
 from workbench.families.frontier_plan import Point
 from workbench.families.option import Option, one_of, spell
+from workbench.families.request import Aim, Request
 from workbench.io.shown import Facts
 from workbench.mechanisms.dyadic_laplace.elias import Code
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw
@@ -27,18 +28,34 @@ _USELESS = 100  # times ε, from where a decoder learns nearly everything
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LaplaceRequest(Request):
-    """The smallest ℓ whose exact mean length is at most `bits`; question: the law of one scalar.
+class LaplaceAim(Aim):
+    """What is asked of the Laplace mechanism.
 
-    epsilon: of the database, per unit of |x - x'|; code: of the integers, "gamma" or "delta".
+    Attributes:
+        bits: the largest mean number of bits of a scalar.
+        code: the code of the integers, "gamma" or "delta".
     """
 
-    question: DataLaw
-    epsilon: Fraction
     bits: Fraction
     code: Code = "gamma"
-    notion: ClassVar[str] = "metric"  # ε per unit of |x - x'|
-    minimised = "epsilon towards the decoder"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LaplaceRequest(Request):
+    """The smallest ℓ whose exact mean length is at most `bits`; the question is the law of one scalar.
+
+    The claim is metric privacy of the database, its ε per unit of |x - x'|.
+    """
+
+    AIM = LaplaceAim
+
+    question: DataLaw
+    aim: LaplaceAim
+
+    @property
+    def minimised(self) -> str:
+        """See `Request.minimised`."""
+        return "epsilon towards the decoder"
 
     @property
     def heading(self) -> str:
@@ -48,19 +65,14 @@ class LaplaceRequest(Request):
     @property
     def budget_words(self) -> str:
         """The budget, in words."""
-        most = f"at most {float(self.bits):g} bits of Elias {self.code}"
-        return f"epsilon = {float(self.epsilon):g} a unit of |x - x'|, {most}"
-
-    @property
-    def claim(self) -> Claim:
-        """What a mechanism is audited for."""
-        return Claim(self.notion, self.epsilon)
+        most = f"at most {float(self.aim.bits):g} bits of Elias {self.aim.code}"
+        return f"epsilon = {float(self.claim.epsilon):g} a unit of |x - x'|, {most}"
 
     def __post_init__(self) -> None:
         from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
 
-        positive_float(self.epsilon, "epsilon")
-        positive_float(self.bits, "bits")
+        positive_float(self.claim.epsilon, "epsilon")
+        positive_float(self.aim.bits, "bits")
 
 
 class _Laplace(Family):
@@ -109,7 +121,7 @@ class _Laplace(Family):
         return self.question.uniform(*ends)
 
     def checked(self, question: Any, values: Record) -> LaplaceRequest:
-        return LaplaceRequest(question=question, **values)
+        return LaplaceRequest.of(question, Claim("metric", values.pop("epsilon")), values)
 
     def backend(self, values: Values) -> str | None:
         """There is none."""
@@ -127,7 +139,7 @@ class _Laplace(Family):
         from workbench.families.laplace.least_ell import least_ell, verdict_on
         from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
 
-        code, epsilon, bits = request.code, float(request.epsilon), float(request.bits)
+        code, epsilon, bits = request.aim.code, float(request.claim.epsilon), float(request.aim.bits)
         least = least_ell(epsilon, bits, code, request.question)
         reachable, mechanism, words = least.ell is not None, None, []
         if least.ell is not None:
@@ -153,7 +165,9 @@ class _Laplace(Family):
             "least_bits": least.least_bits,
         }
         verdict = verdict_on(reached, epsilon, bits, code, request.question)
-        return Design(request, mechanism, reached, None, request.claim, verdict, words=tuple(words), details=details)
+        return Design(
+            request, mechanism, reached, None, request.audited_claim, verdict, words=tuple(words), details=details
+        )
 
     # Mechanisms from elsewhere.
 
@@ -162,8 +176,8 @@ class _Laplace(Family):
         from workbench.mechanisms.mechanism import on_real_inputs
         from workbench.privacy.expected_error import expected_error
 
-        if not on_real_inputs(mechanism) or len(mechanism.outputs) > 2**request.bits:
-            most = f"a mechanism on real inputs with at most 2^{float(request.bits):g} outputs"
+        if not on_real_inputs(mechanism) or len(mechanism.outputs) > 2**request.aim.bits:
+            most = f"a mechanism on real inputs with at most 2^{float(request.aim.bits):g} outputs"
             must("baseline", most, repr(mechanism))
         error, low, high = expected_error(mechanism, "squared"), request.question.lows[0], request.question.highs[-1]
         if error.data != f"uniform on [{low:g}, {high:g}]":

@@ -60,8 +60,8 @@ def _known(curve: str, epsilon: Fraction, **more: object) -> Row:
 
 def _point(point: Row, request: LaplaceRequest, code: Code) -> list[Row]:
     clock = Deadline()
-    least = least_ell(float(request.epsilon), float(request.bits), code)
-    row = _known("point", request.epsilon) | point
+    least = least_ell(float(request.claim.epsilon), float(request.aim.bits), code)
+    row = _known("point", request.claim.epsilon) | point
     row |= {name: getattr(least, name) for name in ("ell", "decoder_epsilon", "mean_bits")}
     row |= {"status": "optimal", "seconds": clock.elapsed}
     if least.ell is None:

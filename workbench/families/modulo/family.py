@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from workbench.families.modulo.request import ModuloRequest
     from workbench.families.stated import Interval
     from workbench.mechanisms.modulo import ModuloNoise
+    from workbench.privacy.claim import Claim
 
 
 METHODS = ("fast", "literal")
@@ -109,10 +110,9 @@ def _equal(value: Any, name: str) -> tuple[Ints, ...]:
     return tuple(listed(integers, "=")(group, name) for group in groups)
 
 
-def _within_curve(request: Any, curve: Any) -> Design:
-    """The least-loss noise of one run that is (ε, δ)-private for all points of a curve."""
-    moved = request.at({"notion": "curve", "curve": curve, "epsilon": None, "delta": None, "method": "fast"})
-    return FAMILY.designed(moved)
+def _within_curve(request: Any, curve: Claim) -> Design:
+    """The least-loss noise of one run within a claim of several (ε, δ)."""
+    return FAMILY.designed(request.with_values(claim=curve, method="fast"))
 
 
 class _Modulo(Family):
@@ -210,13 +210,13 @@ class _Modulo(Family):
         from models.modulo_frontier import delta_frontier
         from workbench.families.outcome import translated_errors
 
-        if not isinstance(request.epsilon, Fraction):
+        if not isinstance(request.claim.epsilon, Fraction):
             must("epsilon", "one number for all differences under pdp", "several")
         low, high = deltas
         if low == high:
             wanted = "an interval such as 0..0.2 under pdp, where the frontier is of many pieces"
             must("delta", wanted, low)
-        InvalidRequest.unless_among(_PATTERN_LOSSES, "loss", request.loss)
+        InvalidRequest.unless_among(_PATTERN_LOSSES, "loss", request.aim.loss)
         report = now_and_then(progress or str)
 
         def report_pieces(share: float, pieces: int) -> None:
@@ -226,7 +226,7 @@ class _Modulo(Family):
             return delta_frontier(
                 request.question.sizes,
                 tuple(request.budgets),
-                float(request.epsilon),
+                float(request.claim.epsilon),
                 request.losses,
                 high=float(high),
                 seconds=time_limit,
@@ -239,7 +239,7 @@ class _Modulo(Family):
         return request(question, values)
 
     def open(self, request: Any) -> Session:
-        if request.runs == 1:
+        if request.aim.runs == 1:
             from workbench.families.modulo.problem import ModuloSession
 
             return ModuloSession(request)
@@ -258,9 +258,9 @@ class _Modulo(Family):
         related = self.related(request, mechanism)
         if isinstance(related, AdditiveNoise):
             return float(exact_loss(related, request.losses))
-        if request.loss not in ("error-rate", "squared"):
-            must("loss", "error-rate or squared for a channel", repr(request.loss))
-        return float(related.error_rate if request.loss == "error-rate" else related.mse)
+        if request.aim.loss not in ("error-rate", "squared"):
+            must("loss", "error-rate or squared for a channel", repr(request.aim.loss))
+        return float(related.error_rate if request.aim.loss == "error-rate" else related.mse)
 
     def related(self, request: Any, mechanism: Any) -> Any:
         """Noise under the question's differences; of a channel the answers that differ by one, without wrapping."""
@@ -297,15 +297,15 @@ class _Modulo(Family):
         from workbench.families.budget import budget_json
 
         question = design.question
-        entries = {"pmf": design.mechanism.pmf.tolist(), "loss": design.request.loss, **budget_json(design)}
+        entries = {"pmf": design.mechanism.pmf.tolist(), "loss": design.request.aim.loss, **budget_json(design)}
         return entries | {"question": question.to_dict(), "directed": question.directed}
 
     def facts(self, design: Design) -> Facts:
         from workbench.families.budget import budget_facts
 
-        what = design.request.loss if design.request.minimise == "loss" else design.request.minimise
+        what = design.request.aim.loss if design.request.aim.minimise == "loss" else design.request.aim.minimise
         order = "x".join(map(str, design.question.sizes))
-        runs = design.request.runs
+        runs = design.request.aim.runs
         best = f"best noise modulo {order}" if runs == 1 else f"best found modulo {order} for {runs} runs"
         return [
             (f"least {what}", f"{design.objective:.9g} ({best})"),
@@ -342,4 +342,6 @@ def points(question: Any, values: Values) -> Iterable[Point]:
             must("delta", f"0 when notion is {name}", ",".join(map(spell, values["delta"])))
     every = notion_requests(FAMILY, question, values)
     notions = values["notion"]
-    return sorted(every, key=lambda p: (p[1].minimise != "loss", notions.index(p[0]["notion"]), p[0].get("epsilon", 0)))
+    return sorted(
+        every, key=lambda p: (p[1].aim.minimise != "loss", notions.index(p[0]["notion"]), p[0].get("epsilon", 0))
+    )

@@ -74,14 +74,18 @@ def plan(question: Any, values: Values) -> Plan:
     curves; None chooses LEVELS of them from the points, an empty list draws none. Raises InvalidRequest.
     """
     every = [*points(question, values)]
-    optima = [(row, request) for row, request in every if request.minimise == "loss"]
-    plain = [(row, request) for row, request in optima if request.notion in ratio_notions() and request.runs == 1]
+    optima = [(row, request) for row, request in every if request.aim.minimise == "loss"]
+    plain = [
+        (row, request)
+        for row, request in optima
+        if request.claim.notion.name in ratio_notions() and request.aim.runs == 1
+    ]
     query, epsilons, loss = question or FAMILY.spelled_question(values), values["epsilon"] or [], values["loss"]
     tasks = [design_task(row, request, "optimal") for row, request in optima]
-    for notion in dict.fromkeys(request.notion for _, request in plain):
+    for notion in dict.fromkeys(request.claim.notion.name for _, request in plain):
         traced = _traced(query, notion, epsilons, loss)
         tasks += [partial(_pieces, query, notion, epsilon, values) for epsilon in traced]
-    tasks += [design_task(row, request, "optimal") for row, request in every if request.minimise == "epsilon"]
+    tasks += [design_task(row, request, "optimal") for row, request in every if request.aim.minimise == "epsilon"]
     tasks += _level_tasks(query, [request for _, request in plain], values)
     title = f"{query}, {loss}"
     remark = "\n(published mechanisms protect both sides of a pair)" if query.directed else ""
@@ -97,12 +101,12 @@ def _level_tasks(query: ModuloNoise, plain: Sequence[Any], values: Values) -> li
             must("level", "errors >= 0", f"{float(level):g}")
     if values["level"] == []:
         return []
-    budgets = [(request.epsilon, request.delta or 0) for request in plain]
+    budgets = [(request.claim.epsilon, request.claim.delta or 0) for request in plain]
     ends = min(budgets, default=None), max(budgets, default=None)
     corners = tuple(request for request, budget in zip(plain, budgets, strict=True) if budget in ends)
     return [
         partial(_levels, query, notion, epsilon, values, corners)
-        for notion in dict.fromkeys(request.notion for request in plain)
+        for notion in dict.fromkeys(request.claim.notion.name for request in plain)
         if named(notion).has_delta
         for epsilon in values["epsilon"] or ()
     ]

@@ -22,7 +22,7 @@ def explanation(problem: Callable[[ModuloRequest], Any], request: ModuloRequest,
     """Sentences that follow "No noise meets the request ..."; empty where nothing could be found in time."""
 
     def ask(point: Values) -> Solution:
-        solution: Solution = problem(request.at({"check": "none", **point})).solved(programs)
+        solution: Solution = problem(request.with_values(check="none", **point)).solved(programs)
         return solution
 
     try:
@@ -34,14 +34,16 @@ def explanation(problem: Callable[[ModuloRequest], Any], request: ModuloRequest,
 def _conflict(request: ModuloRequest) -> str:
     model = request.model()
     program, data = model.program, model.program.data(request.parameters())
-    limited = request.minimise == "delta" and request.delta is not None
+    limited = request.aim.minimise == "delta" and request.claim.delta is not None
     if limited:  # the limit is no row of the program
         at = program.block("delta").start
-        data = replace(data, upper=np.where(np.arange(data.upper.size) == at, float(request.delta or 0), data.upper))
+        data = replace(
+            data, upper=np.where(np.arange(data.upper.size) == at, float(request.claim.delta or 0), data.upper)
+        )
     wishes = rows_named(program, _wishes(request, model))
-    options = replace(request.options, time_limit=request.options.time_limit or SECONDS)
-    limits = f" with delta <= {float(request.delta or 0):g}" if limited else ""
-    return conflict_words(data, wishes, request.solver, options, program.scale, limits)[1]
+    options = replace(request.how.options, time_limit=request.how.options.time_limit or SECONDS)
+    limits = f" with delta <= {float(request.claim.delta or 0):g}" if limited else ""
+    return conflict_words(data, wishes, request.how.solver, options, program.scale, limits)[1]
 
 
 def _wishes(request: ModuloRequest, model: ModuloModel) -> dict[str, str]:
@@ -52,8 +54,9 @@ def _wishes(request: ModuloRequest, model: ModuloModel) -> dict[str, str]:
     for k, shift in enumerate(model.shifts):
         pair = shift if question.directed else min(shift, question.negative(shift))
         sign, epsilon = "" if question.directed else "±", float(request.budgets[shift])
-        wish = f"{request.notion} at epsilon = {epsilon:g} for answers that differ by {sign}{question.show(pair)}"
+        notion = request.claim.notion.name
+        wish = f"{notion} at epsilon = {epsilon:g} for answers that differ by {sign}{question.show(pair)}"
         words |= dict.fromkeys((f"constraint[{row}]" for row in range(1 + k * each, 1 + (k + 1) * each)), wish)
-    if request.minimise == "delta":
-        words[blocks[-1].name] = f"{request.loss} <= {float(request.max_loss or 0):g}"
+    if request.aim.minimise == "delta":
+        words[blocks[-1].name] = f"{request.aim.loss} <= {float(request.aim.max_loss or 0):g}"
     return words

@@ -28,9 +28,9 @@ def strongest_law(request: ModuloRequest, delta: float, nodes: int = NODES) -> o
 
 
 def _proven(request: ModuloRequest, delta: float, nodes: int = NODES) -> oracles.Bounds:
-    bounds = ratio_bounds(request.notion, request.budgets, Fraction(delta))
+    bounds = ratio_bounds(request.claim.notion, request.budgets, Fraction(delta))
     levels = tuple((shift, float(value)) for shift, value in bounds.epsilons.items())
-    return _bounds(request.question, levels, float(bounds.delta), bounds.kind, request.loss, nodes)
+    return _bounds(request.question, levels, float(bounds.delta), bounds.kind, request.aim.loss, nodes)
 
 
 @lru_cache(maxsize=16)
@@ -48,9 +48,9 @@ def known_bound(request: ModuloRequest) -> tuple[float, str] | None:
 
     It is lowered by what its evaluation may be off.
     """
-    if request.minimise != "loss":
+    if request.aim.minimise != "loss":
         return None
-    law = _proven(request, round_up(request.delta or Fraction(0))).lower  # which falls with delta
+    law = _proven(request, round_up(request.claim.delta or Fraction(0))).lower  # which falls with delta
     if law is None:
         return None
     return law.value * (1 - ROUNDING), f"The bound is the closed form's: {law.name}. {law.proof}"
@@ -58,14 +58,16 @@ def known_bound(request: ModuloRequest) -> tuple[float, str] | None:
 
 def oracle_verdict(request: ModuloRequest, solution: Solution, proven: bool) -> OracleVerdict:
     """Of the least error or δ that a solver claims, and proves or not."""
-    if request.minimise == "delta":
+    if request.aim.minimise == "delta":
         return _of_least_delta(request, solution, float(request.loss_limit or 0))
     # level functions do not judge what they found
-    law = strongest_law(request, float(request.delta or 0), 0 if solution.solver == LEVELS else NODES)
+    law = strongest_law(request, float(request.claim.delta or 0), 0 if solution.solver == LEVELS else NODES)
     if law is None:
-        return OracleVerdict.none(f"no closed form is known for {request.notion} with loss {request.loss} here.")
+        return OracleVerdict.none(
+            f"no closed form is known for {request.claim.notion.name} with loss {request.aim.loss} here."
+        )
     kind, proof = str(law.kind), law.proof
-    if request.constraints is not None:
+    if request.aim.constraints is not None:
         if kind == "upper bound":
             return OracleVerdict.none("the extra constraints leave no closed form.")
         kind, proof = "lower bound", f"{proof} The extra constraints can only raise the error above it."
@@ -76,8 +78,8 @@ def oracle_verdict(request: ModuloRequest, solution: Solution, proven: bool) -> 
 def _of_least_delta(request: ModuloRequest, solution: Solution, budget: float) -> OracleVerdict:
     """Of the least delta whose least error is within the budget: the law, which falls with delta, inverted."""
     ends = [strongest_law(request, 0.0), strongest_law(request, 1.0)]
-    if request.constraints is not None or ends[0] is None or ends[1] is None:
-        return OracleVerdict.none(f"no closed form is known for the least delta in {request.notion} here.")
+    if request.aim.constraints is not None or ends[0] is None or ends[1] is None:
+        return OracleVerdict.none(f"no closed form is known for the least delta in {request.claim.notion.name} here.")
 
     def within(delta: float) -> bool:
         law = strongest_law(request, delta)

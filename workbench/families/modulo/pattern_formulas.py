@@ -60,7 +60,7 @@ def pattern_formula(
 ) -> Formula:
     """The pieces for δ in an interval at the request's ε. Raises InvalidRequest, NotProven where nothing is proven."""
     traced = request.family.trace_patterns(request, deltas, time_limit, progress)
-    epsilon, low = request.epsilon, deltas[0]
+    epsilon, low = request.claim.epsilon, deltas[0]
     assert isinstance(epsilon, Fraction)
     known: list[_Found] = []
     left = []
@@ -102,9 +102,9 @@ def _found(request: ModuloRequest, piece: Traced, low: float) -> _Found | None:
     """The formula of a traced piece, None where none fits it."""
     delta = Fraction((low + piece.delta_high) / 2).limit_denominator(int(64 / (piece.delta_high - low)) + 1)
     for check in ("audit", "certify"):  # a repaired mechanism where a solver's point says too little
-        given = request.at({"delta": delta, "check": check})
+        given = request.with_values(delta=delta, check=check)
         broken = pattern_of(given.family.designed(given).mechanism, given.budgets)
-        stated = given.at({"epsilon": ONE}).stated(broken)
+        stated = given.with_values(epsilon=ONE).stated(broken)
         try:
             vertex = _vertex(stated, given, delta)
         finally:
@@ -130,8 +130,8 @@ def _in_words(broken: Pattern) -> str:
 
 def _ends(request: ModuloRequest) -> Interval:
     """Rationals around e^ε."""
-    assert isinstance(request.epsilon, Fraction)
-    return exp_interval(request.epsilon, 64)
+    assert isinstance(request.claim.epsilon, Fraction)
+    return exp_interval(request.claim.epsilon, 64)
 
 
 def _vertex(stated: Stated, request: ModuloRequest, delta: Fraction) -> Vertex | None:

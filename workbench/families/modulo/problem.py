@@ -71,7 +71,7 @@ class ModuloProblem(Problem):
         super().__init__(request.in_scale())
         self.outer = request
         self._explains = explains
-        self._deadline = Deadline(request.options.time_limit).times(_CERTIFIED_BY)
+        self._deadline = Deadline(request.how.options.time_limit).times(_CERTIFIED_BY)
         self._proof: Certified | None = None  # of what is repaired
 
     # Answers.
@@ -89,13 +89,13 @@ class ModuloProblem(Problem):
         if solution.x is None:
             self._refuse(solution, why)
         least, outer = solution.objective, self.outer
-        if request.minimise != "delta":
+        if request.aim.minimise != "delta":
             return Answer(self._noise(solution), solution.bound, solution)
         assert least is not None
-        if request.delta is not None and Fraction(least) > request.delta * (1 + Fraction(1, 10**9)):
+        if request.claim.delta is not None and Fraction(least) > request.claim.delta * (1 + Fraction(1, 10**9)):
             raise Infeasible(
-                f"Loss {outer.loss} at most {float(outer.max_loss or 0):g} needs delta >= {least:.9g} at this "
-                f"epsilon. Got delta = {float(request.delta):g}.{why()}"
+                f"Loss {outer.aim.loss} at most {float(outer.aim.max_loss or 0):g} needs delta >= {least:.9g} at this "
+                f"epsilon. Got delta = {float(request.claim.delta):g}.{why()}"
             )
         return Answer(self._noise(solution), solution.bound, solution, claimed=least)
 
@@ -105,11 +105,11 @@ class ModuloProblem(Problem):
 
     def _refuse(self, solution: Solution, why: Any) -> NoReturn:
         """Raise what an answer without a point means."""
-        request, answer = self.request, f"{self.request.solver} says {solution.raw_status!r}"
+        request, answer = self.request, f"{self.request.how.solver} says {solution.raw_status!r}"
         if solution.termination is Termination.INFEASIBLE:
-            most = self.outer.max_loss
+            most = self.outer.aim.max_loss
             wish = "the extra constraints" if most is None else f"max_loss {float(most):g} and the constraints"
-            what = None if request.constraints is None and most is None else f"noise meets the request with {wish}"
+            what = None if request.aim.constraints is None and most is None else f"noise meets the request with {wish}"
             refuse_infeasible(solution, answer, what, "uniform noise is private", why)
         law = known_bound(request)
         known = max((bound for bound in (solution.bound, law and law[0]) if bound is not None), default=None)
@@ -126,7 +126,7 @@ class ModuloProblem(Problem):
 
         At the user's own tolerances where the exacting ones of a certified design defeat the solver.
         """
-        request, options = self.request, self.request.options
+        request, options = self.request, self.request.how.options
         deadline = Deadline(options.time_limit)
         exacting = programs.exacting(options) if request.certified else options
         session, values = self._live(programs), request.parameters()
@@ -140,12 +140,12 @@ class ModuloProblem(Problem):
     def _live(self, programs: Programs) -> SolverSession | FastSession:
         """The model's live solver."""
         request, live = self.request, programs.live
-        key = (request.minimise, bool(request.bounds.delta), request.bounds.levels[0], request.certified)
+        key = (request.aim.minimise, bool(request.bounds.delta), request.bounds.levels[0], request.certified)
         with translated_errors():
             if key not in live:
                 model = request.model()
-                options = programs.exacting(request.options) if request.certified else request.options
-                if request.method == "fast" and model.by_patterns:
+                options = programs.exacting(request.how.options) if request.certified else request.how.options
+                if request.how.method == "fast" and model.by_patterns:
                     from models.modulo_fast import FastSession  # slow to import
 
                     live[key] = model, FastSession(model, programs.backend, options)
@@ -162,14 +162,16 @@ class ModuloProblem(Problem):
         assert solution is not None
         if request.cut:
             mechanism = cheapest_repair(request, answer.mechanism, answer.bound)
-            certificate = self._certificate(mechanism, answer, exact_loss(mechanism, request.losses), request.claim)
-            return mechanism, certificate, [] if request.constraints is None else [TOLERATED]
-        least = request.minimise == "delta"
-        law = (lambda: None) if least else partial(strongest_law, request, float(request.delta or 0))
+            certificate = self._certificate(
+                mechanism, answer, exact_loss(mechanism, request.losses), request.audited_claim
+            )
+            return mechanism, certificate, [] if request.aim.constraints is None else [TOLERATED]
+        least = request.aim.minimise == "delta"
+        law = (lambda: None) if least else partial(strongest_law, request, float(request.claim.delta or 0))
         try:
             proof = certify_noise(request, solution, law, self._deadline)
-            if least and request.delta is not None and proof.delta > request.delta:
-                excess, limit = float(proof.delta - request.delta), float(request.delta)
+            if least and request.claim.delta is not None and proof.delta > request.claim.delta:
+                excess, limit = float(proof.delta - request.claim.delta), float(request.claim.delta)
                 raise NotCertified(
                     f"The least delta that could be certified exceeds the limit {limit:g} by {excess:.3g}."
                 )
@@ -183,9 +185,9 @@ class ModuloProblem(Problem):
             bound = max(round_down(proof.optimum), -np.inf if bound is None else float(bound))
         delta = min(ONE, Fraction(math.ceil(proof.delta * 10**_DIGITS), 10**_DIGITS)) if least else proof.delta
         different = {*request.budgets.values()}
-        epsilon = request.claim.epsilon if len(different) > 1 else different.pop()
+        epsilon = request.audited_claim.epsilon if len(different) > 1 else different.pop()
         repaired = replace(answer, bound=bound, route=proof.route)
-        claim = Claim(request.notion, epsilon, delta)
+        claim = Claim(request.claim.notion, epsilon, delta)
         certificate = self._certificate(proof.mechanism, repaired, proof.objective, claim, proof.privacy)
         return proof.mechanism, certificate, missed_words(request, proof, solution)
 
@@ -201,9 +203,9 @@ class ModuloProblem(Problem):
         request, solution, limit = self.outer, answer.solution, self.outer.loss_limit
         assert solution is not None
         stated = None
-        if request.minimise == "loss" and request.losses.ndim == 1:  # it can be recomputed from the file
-            losses = None if request.loss == "error-rate" else tuple(map(Fraction, request.losses.tolist()))
-            stated = Objective(request.loss, rounded_value(loss), losses)
+        if request.aim.minimise == "loss" and request.losses.ndim == 1:  # it can be recomputed from the file
+            losses = None if request.aim.loss == "error-rate" else tuple(map(Fraction, request.losses.tolist()))
+            stated = Objective(request.aim.loss, rounded_value(loss), losses)
         record = {
             "workbench": __version__,
             "solver": solution.solver,
@@ -211,8 +213,8 @@ class ModuloProblem(Problem):
             "status": str(solution.termination),
             "claimed": solution.objective,
             "route": answer.route,
-            "minimise": request.minimise,
-            "loss": request.loss,
+            "minimise": request.aim.minimise,
+            "loss": request.aim.loss,
             "max_loss": None if limit is None else float(limit),
             "bound": answer.bound,
         }
@@ -242,7 +244,7 @@ class ModuloProblem(Problem):
                 "Directed differences protect one side of each pair of neighbours only, as the paper does; "
                 "leave out directed for the symmetric relation."
             )
-        elif request.loss == "eta-squared":
+        elif request.aim.loss == "eta-squared":
             words.append(
                 "eta-squared counts a step down by 1 as a step up by n; with symmetric differences that cost is "
                 "misleading, and squared is the honest one."
@@ -279,7 +281,7 @@ class ModuloProblem(Problem):
         if solution.termination is Termination.OPTIMAL and is_closed(design):
             return design
         raise NotProven(
-            f"{self.request.solver} {unproven}: incumbent {design.objective:.9g}, bound {design.bound_words}.",
+            f"{self.request.how.solver} {unproven}: incumbent {design.objective:.9g}, bound {design.bound_words}.",
             design=design,
             interrupted=_stopped(solution),
         )
@@ -289,7 +291,7 @@ class ModuloProblem(Problem):
         request, objective, bound = self.request, solution.objective, solution.bound
         assert objective is not None
         words = []
-        if request.loss == "squared" and request.minimise == "loss" and request.question.scalar:
+        if request.aim.loss == "squared" and request.aim.minimise == "loss" and request.question.scalar:
             words += _wrapping(reached.mechanism, reached.objective)
         if solution.termination is Termination.GAP_LIMIT:
             words.append(f"Stopped within the allowed gap: the optimum lies between {bound:.9g} and {objective:.9g}.")
@@ -321,7 +323,7 @@ class ModuloSession(ProblemSession):
         be many."""
         request = self.request.at(point)
         self._problem = partial(ModuloProblem, explains=False)
-        if request.check in ("audit", "certify") or request.minimise == "epsilon" or request.cut:
+        if request.how.check in ("audit", "certify") or request.aim.minimise == "epsilon" or request.cut:
             return super().row(point, start=start)
         solution = self._problem(request).answered(self._programs, start).solution
         assert solution is not None
@@ -335,7 +337,7 @@ class ModuloSession(ProblemSession):
             "start": str(solution.start),
             "audited": False,
         }
-        if request.check == "none" and solution.termination is Termination.OPTIMAL:
+        if request.how.check == "none" and solution.termination is Termination.OPTIMAL:
             return row
         proven = is_proven(solution, request.scale)
         assert solution.residuals is not None

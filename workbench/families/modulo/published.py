@@ -34,6 +34,7 @@ from workbench.exact.objects import Pair
 from workbench.families.channel.published import PUBLISHED as CHANNEL_PUBLISHED
 from workbench.families.published import Published, Reference, index_by_name
 from workbench.families.recommendation import Query
+from workbench.families.request import Aim
 from workbench.families.requirements import HOCKEY_STICK, ratio_bounds, ratio_notions
 from workbench.mechanisms.baselines.count_queries import FAMILIES
 from workbench.mechanisms.channel import Channel
@@ -184,38 +185,38 @@ def list_laws(request: Any) -> dict[str, tuple[Any, Vector]]:
 
     They are the law of data-independent noise, and of the others what they add to an answer in the middle.
     """
-    question, epsilon, delta = request.question, request.epsilon, request.delta or ZERO
-    if not isinstance(epsilon, Fraction) or request.notion not in ratio_notions() or request.runs > 1:
+    question, epsilon, delta = request.question, request.claim.epsilon, request.claim.delta or ZERO
+    if not isinstance(epsilon, Fraction) or request.claim.notion.name not in ratio_notions() or request.aim.runs > 1:
         return {}
-    if not question.scalar or question.order > _MAX_SCANNED_ANSWERS or request.minimise != "loss":
+    if not question.scalar or question.order > _MAX_SCANNED_ANSWERS or request.aim.minimise != "loss":
         return {}
     order, middle = question.order, question.order // 2
-    rho = float(data_independent_error(order, epsilon, delta, request.notion))
+    rho = float(data_independent_error(order, epsilon, delta, request.claim.notion.name))
     laws = {"data-independent": np.append(1 - rho, np.full(order - 1, rho / (order - 1)))}
     for name in _SCANNED_FAMILIES:
-        if (best := get_scan(name, question).find_private(epsilon, delta, request.notion)) is not None:
+        if (best := get_scan(name, question).find_private(epsilon, delta, request.claim.notion.name)) is not None:
             laws[f"{name}, of the answer {middle}"] = np.roll(best[1].matrix[middle], -middle)
     return {name: (np.arange(order), law) for name, law in laws.items()}
 
 
 def _cost_data_independent(request: Any) -> Reference:
-    if request.loss == "worst-squared":
+    if request.aim.loss == "worst-squared":
         raise NotApplicable("its loss is a mean, not that of the worst noise")
-    delta = request.delta or ZERO
-    rho = float(data_independent_error(request.question.order, request.epsilon, delta, request.notion))
+    delta = request.claim.delta or ZERO
+    rho = float(data_independent_error(request.question.order, request.claim.epsilon, delta, request.claim.notion.name))
     return Reference(rho * float(request.losses[1:].mean()), value=rho)
 
 
 def _cost_clamped(name: str, request: Any) -> Reference:
     """Scan for a law of one parameter; for more answers take the law of channels, proven on the line."""
-    question, notion, loss = request.question, request.notion, request.loss
+    question, notion, loss = request.question, request.claim.notion.name, request.aim.loss
     if not question.scalar:
         raise NotApplicable("it publishes one number, and the answers are tuples")
     if loss not in ("error-rate", "squared"):
         raise NotApplicable("its loss is the error rate or the square, of which alone clamping is worked out")
-    epsilon, delta = request.epsilon, request.delta or ZERO
+    epsilon, delta = request.claim.epsilon, request.claim.delta or ZERO
     if question.order > _MAX_SCANNED_ANSWERS:
-        query = Query(question=_make_finite_query(question), epsilon=epsilon, delta=delta, notion=notion, loss=loss)
+        query = Query(question=_make_finite_query(question), claim=Claim(notion, epsilon, delta), aim=Aim(loss=loss))
         return _FOR_ANSWERS[_WIDE_NAMES[name]].cost(query)
     best = get_scan(name, question).find_private(epsilon, delta, notion)
     if best is None:

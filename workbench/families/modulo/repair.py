@@ -39,7 +39,7 @@ from workbench.families.user_constraints import TOLERATED, residual
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import delta_notion, notion
+from workbench.privacy.notions import delta_notion
 from workbench.privacy.repair import Pattern, exact_loss, pattern_of, raised, repair_noise
 
 TAU = Fraction(1, 1 << 64)  # what the exact program gives away so that rounding cannot break it
@@ -134,7 +134,7 @@ def certify_noise(
     if short and affordable and request.bounds.mass:  # without violations there always is one
         nothing = {shift: np.zeros(request.question.order, dtype=bool) for shift in request.budgets}
         candidates.attempt(lambda: exactly(nothing, "exact optimum without violations"))
-    law = closed_form() if short and request.constraints is None else None
+    law = closed_form() if short and request.aim.constraints is None else None
     if law is not None and law.pmf is not None and (not mechanisms or law.value < candidates.best.objective):
         noise = AdditiveNoise.from_pmf(request.question, law.pmf)
         candidates.attempt(lambda: _judged(request, noise.exact_pmf, None, "closed form"))
@@ -297,7 +297,7 @@ def _exactly(
     program = request.model(pattern).program
     point, f = _solve_exactly(request, program, solution, deadline.left), program.block("f")
     masses = slice(f.start, f.start + f.size)
-    if request.constraints is not None:
+    if request.aim.constraints is not None:
         try:
             with translated_errors():
                 vertex = point.vertex()[masses]
@@ -317,10 +317,10 @@ def _judged(
     raw: bool = False,
 ) -> Certified:
     """The mechanism these masses repair to, with what it costs. raw: keep the masses as they are."""
-    q, limit, least = request.question, request.loss_limit, request.minimise == "delta"
+    q, limit, least = request.question, request.loss_limit, request.aim.minimise == "delta"
     # a least delta is whatever these masses reach; the audit says which
-    delta = Fraction(1) if least or request.delta is None else request.delta
-    claim = Claim(request.notion, request.claim.epsilon, delta)
+    delta = Fraction(1) if least or request.claim.delta is None else request.claim.delta
+    claim = Claim(request.claim.notion, request.audited_claim.epsilon, delta)
     privacy = audit(AdditiveNoise(q, values), claim.epsilon) if raw else repair_noise(q, values, claim, pattern)
     mechanism = privacy.mechanism
     assert isinstance(mechanism, AdditiveNoise)
@@ -329,8 +329,8 @@ def _judged(
         assert limit is not None
         if residual is not None:
             residual = max(objective - limit, residual)
-        reached = privacy.worst(notion(request.notion)).measured
-        delta = delta_notion(notion(request.notion)).upper(reached)
+        reached = privacy.worst(request.claim.notion).measured
+        delta = delta_notion(request.claim.notion).upper(reached)
         objective = delta = delta if reached.b == 0 else Fraction(math.ceil(delta * (1 << 200)), 1 << 200)
         claim = Claim(claim.notion, claim.epsilon, delta)
     if not privacy.holds(claim):
@@ -340,10 +340,10 @@ def _judged(
 
 def _residual(request: ModuloRequest, mechanism: AdditiveNoise) -> Fraction | None:
     """The largest violation of the request's extra constraints, exact; None where they are not linear in f alone."""
-    if request.constraints is None:
+    if request.aim.constraints is None:
         return Fraction(0)
     with translated_errors():
-        program = constraint_program(request.constraints, request.question.order)
+        program = constraint_program(request.aim.constraints, request.question.order)
     return residual(program, mechanism.exact_pmf)
 
 
@@ -363,7 +363,7 @@ def cheapest_repair(request: ModuloRequest, raw: AdditiveNoise, bound: Fraction 
         if share is not None:
             most = Fraction(float(steepest) * share).limit_denominator(1 << 20)
             values = [*map(Fraction, raised(question, weights, dict.fromkeys(question.differences, most), None))]
-        if candidates.attempt(partial(repair_noise, question, values, request.claim)) and bound is not None:
+        if candidates.attempt(partial(repair_noise, question, values, request.audited_claim)) and bound is not None:
             loss = float(candidates.order(candidates.mechanisms[-1]))
             if request.scale.proves(loss, bound, _NEAR):
                 break
@@ -377,7 +377,7 @@ def missed_words(request: ModuloRequest, proof: Certified, solution: Solution) -
     if proof.residual is None:
         words.append(TOLERATED)
     elif proof.residual:
-        what = "its max_loss" if request.constraints is None else "the extra constraints or its max_loss"
+        what = "its max_loss" if request.aim.constraints is None else "the extra constraints or its max_loss"
         words.append(f"The certified mechanism misses {what} by {round_up(proof.residual):.3g}, exactly.")
     if claimed is not None and not request.scale.proves(objective, claimed, 1e-9):
         words.append(f"The solver claims {claimed:.12g}, which rests on its tolerances; certified is {objective:.12g}.")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +20,10 @@ from workbench.data.labels import LabelledTuple, aligned
 from workbench.errors import Infeasible, InvalidRequest, must
 from workbench.exact.numbers import ZERO, Rationals, Real, exact, nearest_float
 from workbench.exact.objects import Record, Values
-from workbench.families.budget import BudgetRequest, completed
 from workbench.families.loss_scale import LossScale
 from workbench.families.option import within
 from workbench.families.outcome import translated_errors
+from workbench.families.request import Aim, How, Request, read_claim, refuse
 from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds
 from workbench.families.stated import Stated, check_size, places, refuse_curved, stated
 from workbench.families.user_constraints import checked_constraints
@@ -43,100 +43,115 @@ Budgets = Mapping[Shift, Fraction]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ModuloRequest(BudgetRequest):
-    """The least-loss noise within the budget of a notion, or the least δ or ε within max_loss.
+class ModuloAim(Aim):
+    """What is asked of noise.
 
-    epsilon: one number, or one for each shift; budgets: the same for every difference. losses: (N,) or (answers, N),
-    what each noise value costs. constraints: more linear ones on f (N,).
+    Attributes:
+        loss: a name, or losses of the user under a name.
+        prior: the probabilities of the answers, with the loss prior-squared.
+        constraints: further linear constraints on f (N,).
     """
 
-    question: ModuloNoise
     loss: str = "error-rate"
     prior: Rationals | None = None
     constraints: UserConstraints | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModuloHow(How):
+    """How noise is found. method: "fast" or "literal"."""
+
     method: str = "fast"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ModuloRequest(Request):
+    """The least-loss noise within the budget of a notion, or the least δ or ε within max_loss.
+
+    The ε of the claim is one number, or one for each shift; `budgets` has one for every difference. `losses` are those
+    of the noise values, (N,) or (answers, N).
+    """
+
+    AIM = ModuloAim
+    HOW = ModuloHow
+
+    question: ModuloNoise
+    aim: ModuloAim
+    how: ModuloHow
 
     def __post_init__(self) -> None:
         _ = self.losses
+        self.check_aim()
         if self.cut:
-            self.check_several_bounds(method="fast")
+            if self.how.method != "fast":
+                refuse("method", self.claim.notion.name, repr(self.how.method))
             return
-        self.check_one_bound()
-        if self.minimise == "epsilon" and isinstance(self.epsilon, Mapping):
+        if self.aim.minimise == "epsilon" and isinstance(self.claim.epsilon, Mapping):
             raise InvalidRequest("epsilon must be one number, an upper limit, where it is minimised.")
         _ = self.budgets
         self.check_runs()
-
-    def at(self, point: Values) -> Self:
-        """The same request at other values. Raises InvalidRequest."""
-        return replace(self, **completed({"minimise": self.minimise, **point}, MOST_EPSILON))
 
     @cached_property
     def losses(self) -> Vector:
         """What each noise value costs, (N,), or (answers, N) for the worst answer. Raises InvalidRequest."""
         with translated_errors():
-            return _losses(self.loss, self.question.sizes, self.prior)
+            return _losses(self.aim.loss, self.question.sizes, self.aim.prior)
 
     @cached_property
     def scale(self) -> LossScale:
         """That of the losses, None of a δ that is minimised."""
-        return _scale(self.losses) if self.minimise == "loss" else LossScale()
-
-    @property
-    def loss_name(self) -> str:
-        """The name of the loss."""
-        return str(self.loss)
+        return _scale(self.losses) if self.aim.minimise == "loss" else LossScale()
 
     @cached_property
     def budgets(self) -> Budgets:
         """ε of every difference. Raises InvalidRequest."""
-        assert self.epsilon is not None
-        return budgets_of(self.question, self.epsilon)
+        return budgets_of(self.question, self.claim.epsilon)
 
     @cached_property
-    def claim(self) -> Claim:
-        """What a mechanism is audited for."""
-        if self.cut:
-            return self.convex_claim
-        return Claim(self.notion, self.budgets if isinstance(self.epsilon, Mapping) else self.epsilon, self.delta)
+    def audited_claim(self) -> Claim:
+        """See `Request.audited_claim`; with a budget for every difference where shifts have their own."""
+        claim = super().audited_claim
+        return claim.with_values(epsilon=self.budgets) if isinstance(claim.epsilon, Mapping) else claim
 
     @cached_property
     def bounds(self) -> Bounds:
         """What the notion requires of every difference; δ = 1 where it is minimised."""
-        delta = None if self.minimise == "delta" else self.delta or ZERO
-        return ratio_bounds(self.notion, self.budgets, delta)
+        delta = None if self.aim.minimise == "delta" else self.claim.delta or ZERO
+        return ratio_bounds(self.claim.notion, self.budgets, delta)
 
     @property
     def loss_limit(self) -> Fraction | None:
         """max_loss, at most what any noise costs. Raises Infeasible below what every noise costs."""
-        if self.max_loss is None:
+        if self.aim.max_loss is None:
             return None
         least = Fraction(float(self.losses.min())) if self.losses.ndim == 1 else ZERO
-        if self.max_loss < least:
+        if self.aim.max_loss < least:
             raise Infeasible(
-                f"No noise has loss {self.loss} below {float(least):g}. Got max_loss = {float(self.max_loss):g}."
+                f"No noise has loss {self.aim.loss} below {float(least):g}. "
+                f"Got max_loss = {float(self.aim.max_loss):g}."
             )
-        return min(self.max_loss, Fraction(float(self.losses.max())))
+        return min(self.aim.max_loss, Fraction(float(self.losses.max())))
 
     def check_max_loss(self) -> None:
         """Refuse a largest loss that needs no ε at all. Raises InvalidRequest, Infeasible."""
         uniform = exact_loss(AdditiveNoise(self.question, [1] * self.question.order), self.losses)
         most = self.loss_limit
-        if most is not None and uniform <= most and self.constraints is None:
+        if most is not None and uniform <= most and self.aim.constraints is None:
             need = f"less than {float(uniform):.9g}, what uniform noise costs (any epsilon is enough)"
             must("max_loss", need, f"{float(most):g}")
 
     def in_scale(self) -> ModuloRequest:
         """The same request for the least δ with losses of one's own, and their limit, in their unit."""
-        if self.minimise != "delta" or not isinstance(self.loss, OwnLosses):
+        if self.aim.minimise != "delta" or not isinstance(self.aim.loss, OwnLosses):
             return self
         unit, shift = _unit_and_shift(self.losses)
         if unit == 1 and not shift:
             return self
         values = (self.losses - shift) / unit
-        losses = OwnLosses.of(f"{self.loss} in its unit", [*map(Fraction, values.tolist())], values)
-        assert self.max_loss is not None
-        return replace(self, loss=losses, max_loss=(self.max_loss - Fraction(shift)) / Fraction(unit))
+        losses = OwnLosses.of(f"{self.aim.loss} in its unit", [*map(Fraction, values.tolist())], values)
+        assert self.aim.max_loss is not None
+        limit = (self.aim.max_loss - Fraction(shift)) / Fraction(unit)
+        return self.with_values(loss=losses, max_loss=limit)
 
     # The model.
 
@@ -146,18 +161,18 @@ class ModuloRequest(BudgetRequest):
         check_size(self.question.order)
         program = self.model(broken).program
         first, order = program.block("f").start, self.question.order
-        if self.prior is None:
-            values = self.loss.exact if isinstance(self.loss, OwnLosses) else self.losses.ravel().tolist()
+        if self.aim.prior is None:
+            values = self.aim.loss.exact if isinstance(self.aim.loss, OwnLosses) else self.losses.ravel().tolist()
             costs = [exact(value, "loss") for value in values]
         else:
             squares = np.array(loss_vector("worst-squared", self.question.sizes), dtype=int).T.tolist()
-            costs = [sum(map(operator.mul, self.prior, row), ZERO) for row in squares]
+            costs = [sum(map(operator.mul, self.aim.prior, row), ZERO) for row in squares]
         entries = program.template.A.data.tolist()
         known = {"A": places(entries, {float(v): v for v in costs})}
         if self.losses.ndim == 1:
             known["c"] = {first + k: cost for k, cost in enumerate(costs)}
         names = {f"f({k})": (first + k,) for k in range(order)}
-        what = f"best noise modulo {'x'.join(map(str, self.question.sizes))}, {self.loss} loss"
+        what = f"best noise modulo {'x'.join(map(str, self.question.sizes))}, {self.aim.loss} loss"
         return stated(program, self.bounds.levels[1], names, what, known)
 
     def parameters(self) -> Values:
@@ -169,17 +184,17 @@ class ModuloRequest(BudgetRequest):
         """The model, without differences where the notion states several bounds. broken: the pairs that may be broken,
         where they are known. Raises ValueError."""
         if self.cut:
-            loss = self.loss, self.prior
-            return _model(self.question.sizes, (), HOCKEY_STICK, loss, "loss", False, (), self.constraints)
+            loss = self.aim.loss, self.aim.prior
+            return _model(self.question.sizes, (), HOCKEY_STICK, loss, "loss", False, (), self.aim.constraints)
         model = _model(
             self.question.sizes,
             tuple(self.budgets),
             self.bounds.kind,
-            (self.loss, self.prior),
-            self.minimise,
+            (self.aim.loss, self.aim.prior),
+            self.aim.minimise,
             bool(self.bounds.delta),
             self.bounds.levels[0],
-            self.constraints,
+            self.aim.constraints,
         )
         return model if broken is None else replace(model, broken=np.stack([broken[shift] for shift in self.budgets]))
 
@@ -230,8 +245,9 @@ def request(question: ModuloNoise, values: Record) -> ModuloRequest:
     values["loss"] = own_losses(values["loss"], question)
     if values.get("prior") is not None:
         values["prior"] = tuple(aligned(values["prior"], values["prior"], lambda: question.elements, "prior"))
-    values = completed(values, MOST_EPSILON)
-    return ModuloRequest(question=question, constraints=constraints_of(question, values), **values)
+    values["constraints"] = constraints_of(question, values)
+    claim = read_claim(values, max_epsilon=Fraction(MOST_EPSILON))
+    return ModuloRequest.of(question, claim, values)
 
 
 def constraints_of(question: ModuloNoise, values: Record) -> UserConstraints | None:

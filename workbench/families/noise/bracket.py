@@ -161,7 +161,7 @@ def bracket(
     if known is not None:
         search.known = float(loss(known) / request.question.sensitivity**search.power)
     try:
-        search.run(request.steps)
+        search.run(request.how.steps)
     except LicenceExceeded:
         if search.best is None:
             raise
@@ -175,13 +175,13 @@ def coarse_bound(request: NoiseRequest, deadline: Deadline) -> Fraction:
     rounded to the two nearest steps at random, its mean kept, it is integer noise for them, as the module docstring
     says of the reals. The step is such that m ε is about a quarter. Raises SolverError.
     """
-    epsilon, power = request.epsilon, line_noise.POWERS[request.loss_name]
+    epsilon, power = request.claim.epsilon, line_noise.POWERS[request.loss_name]
     group = max(1, math.floor(_COARSE / epsilon))
     grown = math.expm1(float(group * epsilon)) / math.expm1(float(epsilon)) * (1 + 1e-12)
-    delta = request.delta * Fraction(grown)
+    delta = request.claim.delta * Fraction(grown)
     if delta >= 1:
         return ZERO
-    within = Within(Claim(request.notion, group * epsilon, delta))
+    within = Within(Claim(request.claim.notion, group * epsilon, delta))
     size = within.window(1, reals=True)
     if not within.fits(1, size):
         return ZERO
@@ -201,7 +201,7 @@ class LinePrograms:
 
     def answer(self, line: LineProgram) -> Answer:
         """The answer of a program without a guess."""
-        return self._counted(line.solve(precision=1e-12, deadline=self.deadline, solver=self.request.solver))
+        return self._counted(line.solve(precision=1e-12, deadline=self.deadline, solver=self.request.how.solver))
 
     def unit(self, within: Within, d: int) -> Fraction:
         """The unit of the losses in programs of integer noise, near the mean loss of geometric noise of a budget."""
@@ -229,14 +229,14 @@ class LinePrograms:
             more=self.within.more,
             precision=precision if self.within.ends else 1e-9,
             deadline=self.deadline,
-            solver=self.request.solver,
+            solver=self.request.how.solver,
         )
         return self._counted(answer)
 
     @property
     def work(self) -> Record:
         """In words."""
-        return {"solver": self.request.solver, "version": self.version, "rounds": self.rounds}
+        return {"solver": self.request.how.solver, "version": self.version, "rounds": self.rounds}
 
 
 def _integers(
@@ -350,7 +350,7 @@ class _Reals(LinePrograms):
                 break
             self.within.check(k, reals=True)
             self._both(k, k)
-        if steps or self.request.solver != "highs":
+        if steps or self.request.how.solver != "highs":
             return
         for k in range(_GRIDS[-2] + 1, _GRIDS[-1]):
             if self.closed or not self._fits(k):
@@ -370,7 +370,7 @@ class _Reals(LinePrograms):
 
     def _fits(self, k: int) -> bool:
         before = self.within.window(k // 2, reals=True)
-        if k > _FINEST or (self.request.solver != "highs" and k // 2 * (2 * before + 1) > _PIECE):
+        if k > _FINEST or (self.request.how.solver != "highs" and k // 2 * (2 * before + 1) > _PIECE):
             return False
         return self.within.fits(k, self.within.window(k, reals=True))
 

@@ -34,7 +34,6 @@ from workbench.families.requirements import convex_notions, hockey_stick_notions
 from workbench.io.files import names_file
 from workbench.io.shown import Facts
 from workbench.mechanisms.quantization import read_range, spelled_range
-from workbench.privacy.notions import notion
 
 if TYPE_CHECKING:
     from workbench.families.design import Design, Laws, Tables
@@ -182,23 +181,23 @@ class _NoiseFamily(Family):
 
     def checked(self, question: Any, values: Record) -> NoiseRequest:
         from workbench.families.noise.request import MOST_DELTA, MOST_EPSILON, NoiseRequest
+        from workbench.families.request import read_claim
 
-        if values["minimise"] == "epsilon":
-            values["epsilon"] = values["epsilon"] or Fraction(MOST_EPSILON)
-        if values["minimise"] == "delta" and notion(values["notion"]).has_delta:
-            values["delta"] = values["delta"] or MOST_DELTA
         if callable(values["loss"]):
             values["loss"] = _of_differences(values["loss"], question)
         if isinstance(values["prior"], tuple):
             values["prior"] = _aligned_prior(values["prior"], question)
-        return NoiseRequest(question=question, **values)
+        if values["minimise"] == "delta":
+            values["delta"] = values["delta"] or None  # At its default of 0 there is no limit.
+        claim = read_claim(values, max_epsilon=Fraction(MOST_EPSILON), max_delta=MOST_DELTA)
+        return NoiseRequest.of(question, claim, values)
 
     def open(self, request: Any) -> Session:
         from workbench.families.noise.problem import ClampedSession, NoiseProblem, NoiseSession
 
         if request.reals and request.question.clamp is not None:
             return ClampedSession(request)
-        if request.runs > 1:  # slow to import
+        if request.aim.runs > 1:  # slow to import
             from workbench.families.noise.runs import RunsProblem
 
             return NoiseSession(request, RunsProblem)
@@ -231,7 +230,7 @@ class _NoiseFamily(Family):
     def status(self, design: Design) -> str:
         from workbench.families.noise.problem import is_open
 
-        if design.request.runs > 1:
+        if design.request.aim.runs > 1:
             return "found"
         return "stopped" if design.details.get("stopped") else "gap_limit" if is_open(design) else "optimal"
 
@@ -244,8 +243,8 @@ class _NoiseFamily(Family):
 
         request, mechanism = design.request, design.mechanism
         entries = {
-            "class": self.class_words(design), "question": request.question.to_dict(), "notion": request.notion,
-            "loss": request.loss_name, **_budget(design),
+            "class": self.class_words(design), "question": request.question.to_dict(),
+            "notion": request.claim.notion.name, "loss": request.loss_name, **_budget(design),
             "beside": dict(list_losses(request)), **{
                 name: jsonable(value) for name, value in design.details.items() if name not in ("loss", "bound")
             },
@@ -272,8 +271,8 @@ class _NoiseFamily(Family):
             if question.clamp is None
             else f", private before it is clamped to {question.clamp[0]}..{question.clamp[1]}"
         )
-        if design.request.runs > 1:
-            return f"best found on all integers for {design.request.runs} runs"
+        if design.request.aim.runs > 1:
+            return f"best found on all integers for {design.request.aim.runs} runs"
         worst = ", for the worst answer" if design.request.worst else ""
         return f"best noise on all integers{clamped}{worst}"
 
@@ -281,11 +280,11 @@ class _NoiseFamily(Family):
         from workbench.families.budget import audited_at
 
         request, exact_ = design.request, exact_words(design)
-        least = "costs less" if request.minimise == "loss" else "does with less"
+        least = "costs less" if request.aim.minimise == "loss" else "does with less"
         bound = "none: what is published is the noise clamped"
         if design.bound is not None:
             bound = f"{design.bound_words}: no such noise {least}"
-        elif request.runs > 1:
+        elif request.aim.runs > 1:
             bound = design.bound_words
         rows = [
             (f"least {request.minimised}", f"{design.objective:.9g} ({self.class_words(design)})"),
@@ -314,7 +313,7 @@ class _NoiseFamily(Family):
         others = list_losses(design.request)
         if others:
             rows = [["this design", self.loss(design.request, mechanism)], *map(list, others)]
-            exact = not isinstance(mechanism, AdditiveRealNoise) and design.request.runs == 1
+            exact = not isinstance(mechanism, AdditiveRealNoise) and design.request.aim.runs == 1
             heads = ["noise", f"{design.request.loss_name} loss"]
             tables.append(("Beside it" + ("" if exact else ", in floating point"), heads, rows))
         if not isinstance(mechanism, AdditiveRealNoise):
@@ -339,8 +338,8 @@ def _budget(design: Design) -> Record:
     """Of JSON: ε and δ, or the parameters of another notion."""
     request = design.request
     if request.cut:
-        return {name: value for name, value in request.claim.to_dict().items() if name != "notion"}
-    return {"epsilon": float(request.epsilon), "delta": float(request.delta)}
+        return {name: value for name, value in request.audited_claim.to_dict().items() if name != "notion"}
+    return {"epsilon": float(request.claim.epsilon), "delta": float(request.claim.delta)}
 
 
 def _tail(law: Any) -> Record:

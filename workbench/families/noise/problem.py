@@ -52,7 +52,7 @@ def is_open(design: Design) -> bool:
     """Whether the gap that was asked for is not reached."""
     if design.bound is None:  # of clamped real noise
         return False
-    if design.request.minimise != "loss":
+    if design.request.aim.minimise != "loss":
         return bool(design.objective - design.bound > 1e-6 * design.objective)
     return not design.scale.settles(design.objective, design.bound, max(design.request.target, 1e-8))
 
@@ -75,8 +75,8 @@ def clamped_design(design: Design, request: NoiseRequest) -> Design:
     if certificate is not None:
         certificate = Certificate(mechanism, certificate.claim, record={**certificate.record, "bound": None})
     answers = "of the worst answer" if request.worst else "answers uniform on the range"
-    if not request.worst and request.prior is not None:
-        answers = f"answers uniform on each of {len(request.prior)} equal parts of the range"
+    if not request.worst and request.aim.prior is not None:
+        answers = f"answers uniform on each of {len(request.aim.prior)} equal parts of the range"
     best = "the best found" if design.details.get("stopped") else "the best"
     words = (
         f"The noise is {best} before it is clamped ({design.objective:.9g}); the loss is that of what is published, "
@@ -93,7 +93,7 @@ def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
     if isinstance(mechanism, AdditiveRealNoise):
         if mechanism.question.clamp is None:
             return mechanism.loss(request.loss_name)
-        weights = request.prior or (ONE,)
+        weights = request.aim.prior or (ONE,)
         return mechanism.clamped_loss(request.loss_name, None if isinstance(weights, str) else weights)
     if request.worst:
         return max(_each_answer(mechanism, request))
@@ -119,10 +119,10 @@ def stated_loss(mechanism: LineNoise, request: NoiseRequest) -> ExpectedLoss | A
     """The loss as a certificate states it; None for one's own losses of clamped answers."""
     loss, name, clamp = exact_loss(mechanism, request), request.loss_name, request.clamp
     if clamp is not None and isinstance(mechanism, AdditiveIntegerNoise):
-        if not isinstance(request.loss, str):
+        if not isinstance(request.aim.loss, str):
             return None  # certificates name the loss of what is published
-        answers = tuple(request.unit * answer for answer in range(clamp[0], clamp[1] + 1))
-        prior = request.prior or (ONE,) * len(answers)
+        answers = tuple(request.aim.unit * answer for answer in range(clamp[0], clamp[1] + 1))
+        prior = request.aim.prior or (ONE,) * len(answers)
         if isinstance(prior, str):  # the prior of the worst answer, on which the loss is `loss`
             each = _each_answer(mechanism, request)
             prior = tuple(Fraction(int(k == each.index(loss))) for k in range(len(each)))
@@ -146,7 +146,7 @@ class NoiseProblem(Problem):
 
     def __init__(self, request: NoiseRequest) -> None:
         super().__init__(request)
-        limit = request.options.time_limit
+        limit = request.how.options.time_limit
         if limit is None and request.reals and request.cut:  # whose programs may take hours
             limit = PATIENCE
         self.deadline = Deadline(limit)
@@ -156,13 +156,13 @@ class NoiseProblem(Problem):
         """The staircase for δ = 0 and losses that rise alike on both sides (Geng and Viswanath 2014); its ratio is
         shorter where a clamped law takes many powers of it."""
         request, name = self.request, self.request.loss_name
-        if request.cut or request.delta or request.worst:
+        if request.cut or request.claim.delta or request.worst:
             return None
         if not all(each.even and (each.power or each.rising) for each in request.line_losses):
             return None
-        question, epsilon = request.question, request.epsilon
+        question, epsilon = request.question, request.claim.epsilon
         if isinstance(question, RealNoise):
-            mechanism = pure_cells(question, epsilon, name, request.steps)
+            mechanism = pure_cells(question, epsilon, name, request.how.steps)
             value = line_noise.staircase_reals(float(epsilon), float(question.sensitivity), name)
             words = "the closed form of Geng and Viswanath (2014), in floating point"
             details = {"optimum": "staircase", "bound_words": words, **self._timing()}
@@ -194,7 +194,7 @@ class NoiseProblem(Problem):
                 if stopped and not self.deadline.passed:
                     raise
                 if self._private is not None:
-                    best = Found(self._private, self._coarse_bound(), {"solver": self.request.solver})
+                    best = Found(self._private, self._coarse_bound(), {"solver": self.request.how.solver})
                 elif stopped:
                     words = "The search stopped at its time limit, before it had a mechanism."
                     raise NotProven(words) from None
@@ -211,27 +211,27 @@ class NoiseProblem(Problem):
         """
         request = self.request
         programs = LinePrograms(request, within, self.deadline)
-        if not request.cut and not request.reals and not request.delta:
+        if not request.cut and not request.reals and not request.claim.delta:
             return pure_bracket(programs, self.loss)
         if request.cut and request.reals and not within.ends and isinstance(request.question, RealNoise):
-            self._private = pure_cells(request.question, Fraction(within.epsilon), request.loss_name, request.steps)
-        if request.cut or not request.delta or request.delta >= 1:
+            self._private = pure_cells(request.question, Fraction(within.epsilon), request.loss_name, request.how.steps)
+        if request.cut or not request.claim.delta or request.claim.delta >= 1:
             return bracket(request, within, self.loss, self.deadline)
         if not self._programmed():
             self._private = pure = self._without_delta(programs)
-            can_end = request.reals and request.delta <= _TINY_DELTA
+            can_end = request.reals and request.claim.delta <= _TINY_DELTA
             known = pure if can_end else None
             return bracket(request, within, self.loss, self.deadline, known)
         loss = request.line_losses
         pure = pure_bracket(programs, self.loss).mechanism
         least = min(range(-loss[0].span, loss[0].span + 1), key=lambda eta: max(each.at(eta) for each in loss))
-        self._private = known = told_at_times(pure, request.delta, least)
+        self._private = known = told_at_times(pure, request.claim.delta, least)
         return bracket(request, within, self.loss, self.deadline, known)
 
     def _without_delta(self, programs: LinePrograms) -> LineNoise | None:
         """The best noise at δ = 0; None where its own program is too large or has no answer."""
         try:
-            closed = NoiseProblem(replace(self.request, delta=ZERO)).closed_form()
+            closed = NoiseProblem(self.request.with_values(delta=ZERO)).closed_form()
             pure: LineNoise = pure_bracket(programs, self.loss).mechanism if closed is None else closed.mechanism
         except (InvalidRequest, SolverError):
             return None
@@ -334,10 +334,10 @@ class NoiseProblem(Problem):
                 f"{bound:.9g}. Without certify=False it is made private first.",
                 bound=bound,
             )
-        if not is_open(reached) or request.steps is not None:
+        if not is_open(reached) or request.how.steps is not None:
             return reached
         reached = reached.stopped()
-        if not self.deadline.passed and request.gap is None:
+        if not self.deadline.passed and request.how.gap is None:
             why = "The solver's digits were used up" if request.cut else "The largest grid was reached"
             words = f"{why}: the optimum lies between {bound:.9g} and {loss:.9g}."
             return replace(reached, words=(*reached.words, words))
@@ -360,17 +360,17 @@ class NoiseProblem(Problem):
             return OracleVerdict.none("no closed form is known for this loss.")
         if request.cut:
             return OracleVerdict.none("no closed form is known for this notion.")
-        epsilon, delta = float(request.epsilon), float(request.delta)
+        epsilon, delta = float(request.claim.epsilon), float(request.claim.delta)
         pure = "Pure noise is (epsilon, delta)-private for every delta." if delta else "Geng and Viswanath (2014)."
         kind = "upper bound" if delta else "optimum"
         spread, slack = float(question.sensitivity), max(2e-4, request.target)
         if not request.reals:
-            ratio = inverse_exponential(request.epsilon)
+            ratio = inverse_exponential(request.claim.epsilon)
             value = float(line_noise.staircase_integers(ratio, question.sensitivity, name)[0])
             return judge(objective, "staircase on the integers", value, kind, pure)
         if not delta:
             value = line_noise.staircase_reals(epsilon, spread, name)
-            kind = kind if request.steps is None else "lower bound"  # the optimum is over all cells
+            kind = kind if request.how.steps is None else "lower bound"  # the optimum is over all cells
             return judge(objective, "staircase", value, kind, pure, slack)
         value = line_noise.truncated_laplace(epsilon, delta, spread, name)
         words = "It is private (Geng et al. 2020)."
@@ -416,13 +416,13 @@ class NoiseSession(ProblemSession):
         """The design at a point, or the least ε or δ there."""
         request = self.request.at(point or {})
         assert isinstance(request, NoiseRequest)
-        if request.minimise != "delta":
+        if request.aim.minimise != "delta":
             return super().design(point, start=start)
         try:
-            pure = design(NoiseProblem(replace(request, minimise="loss", max_loss=None, delta=ZERO)))
+            pure = design(NoiseProblem(request.with_values(minimise="loss", max_loss=None, delta=ZERO)))
         except InvalidRequest:  # there is no closed form without δ
             pure = None
-        if pure is None or pure.details["loss"] > (request.max_loss or 0):
+        if pure is None or pure.details["loss"] > (request.aim.max_loss or 0):
             return self._least(request, "delta", LEAST_DELTA)
         none = OracleVerdict.none("δ = 0 is the least there is.")
         return replace(pure, request=request.at({"delta": ZERO}), objective=0.0, bound=0.0, oracle=none)
@@ -433,7 +433,7 @@ class ClampedSession(Session):
 
     def __init__(self, request: Any) -> None:
         super().__init__(request)
-        plain = replace(request, question=replace(request.question, clamp=None), prior=None)
+        plain = request.with_values(question=replace(request.question, clamp=None), prior=None)
         self._plain = NoiseSession(plain, NoiseProblem)
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
@@ -441,7 +441,7 @@ class ClampedSession(Session):
         request: Any = self.request.at(point or {})
         try:
             reached = clamped_design(self._plain.design(point, start=start), request)
-            if request.cut or not ZERO < request.delta <= _TINY_DELTA:
+            if request.cut or not ZERO < request.claim.delta <= _TINY_DELTA:
                 return reached
             pure = clamped_design(self._plain.design({**(point or {}), "delta": ZERO}, start=start), request)
             return min(reached, pure, key=lambda design: design.objective)

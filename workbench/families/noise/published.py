@@ -70,28 +70,28 @@ def _cost_on_reals(law: Callable[[Fraction, Fraction, str], _Fitted], request: N
     """Scale a law for Δ = 1, (ε, δ, loss) -> `_Fitted`, to the sensitivity of a request."""
     spread, name = float(request.question.sensitivity), request.loss_name
     if request.cut:
-        sigma = _find_deviation(request.claim) if law is _fit_gaussian else None
+        sigma = _find_deviation(request.audited_claim) if law is _fit_gaussian else None
         if sigma is None:
-            raise NotApplicable(f"its parameter is not known for the notion {request.notion}")
+            raise NotApplicable(f"its parameter is not known for the notion {request.claim.notion.name}")
         (loss, symbol, value), proven = _describe_normal(sigma, name), False
     else:
-        if request.delta == 1:
+        if request.claim.delta == 1:
             raise NotApplicable("at delta = 1 the answer itself may be published")
-        loss, symbol, value, proven = law(request.epsilon or ZERO, request.delta, name)
-        proven = proven and (is_hockey_stick(request.notion) or not request.delta)
+        loss, symbol, value, proven = law(request.claim.epsilon or ZERO, request.claim.delta, name)
+        proven = proven and (is_hockey_stick(request.claim.notion) or not request.claim.delta)
     return Reference(loss * spread ** line_noise.POWERS[name], proven, None, symbol, value * spread)
 
 
 def _cost_staircase(request: NoiseRequest) -> Reference:
     """Audit the staircase as it is designed at δ = 0, and compute its loss."""
-    if request.cut or not request.epsilon:
+    if request.cut or not request.claim.epsilon:
         raise NotApplicable("it needs epsilon > 0, and a notion of one ratio")
     assert isinstance(request.question, RealNoise)
     spread, name = float(request.question.sensitivity), request.loss_name
-    if best_gamma(float(request.epsilon), name) * MAX_STEPS < 0.5:  # narrower than any cell of a design
-        return Reference(line_noise.staircase_reals(float(request.epsilon), spread, name))
-    noise = pure_cells(request.question, request.epsilon, name)
-    private, most = holds(noise, Claim("pure", request.epsilon)), noise.cells.last - noise.steps + Fraction(1, 2)
+    if best_gamma(float(request.claim.epsilon), name) * MAX_STEPS < 0.5:  # narrower than any cell of a design
+        return Reference(line_noise.staircase_reals(float(request.claim.epsilon), spread, name))
+    noise = pure_cells(request.question, request.claim.epsilon, name)
+    private, most = holds(noise, Claim("pure", request.claim.epsilon)), noise.cells.last - noise.steps + Fraction(1, 2)
     return Reference(float(exact_loss(noise, request)), private, noise, "γ Δ", float(most * noise.width))
 
 
@@ -157,7 +157,11 @@ def list_curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
         return {}
     if isinstance(request.question, IntegerNoise):
         return _list_integer_laws(request) if request.question.clamp is None else {}
-    epsilon, delta, spread = float(request.epsilon or 0), float(request.delta), float(request.question.sensitivity)
+    epsilon, delta, spread = (
+        float(request.claim.epsilon or 0),
+        float(request.claim.delta),
+        float(request.question.sensitivity),
+    )
     fine = np.linspace(edges[0], edges[-1], 1201)
     middle = np.abs(fine[1:] + fine[:-1]) / 2
     share, b = best_gamma(epsilon, request.loss_name), math.exp(-epsilon)
@@ -174,7 +178,7 @@ def list_curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
 
 
 def _list_integer_laws(request: NoiseRequest) -> dict[str, Pair]:
-    if request.runs > 1:
+    if request.aim.runs > 1:
         return {name: _compute_run_law(name, request) for name in SHAPED}
     laws = {}
     for name in NAMES:
@@ -188,8 +192,8 @@ def _compute_run_law(name: str, request: NoiseRequest) -> Pair:
     """Compute (values, masses) of the noise of one of several runs."""
     from models.repeated_wide_noise import RepeatedWideNoise, published_shapes  # slow to import
 
-    epsilon, delta, d = float(request.epsilon or 0), float(request.delta), int(request.question.sensitivity)
-    return RepeatedWideNoise(request.runs, epsilon, delta, d, published_shapes(d)[name]).law()
+    epsilon, delta, d = float(request.claim.epsilon or 0), float(request.claim.delta), int(request.question.sensitivity)
+    return RepeatedWideNoise(request.aim.runs, epsilon, delta, d, published_shapes(d)[name]).law()
 
 
 def _fit_law(name: str, request: NoiseRequest) -> tuple[FittedLaw, float]:
@@ -200,7 +204,9 @@ def _fit_law(name: str, request: NoiseRequest) -> tuple[FittedLaw, float]:
     def loss(fit: FittedLaw) -> float:
         return float(exact_loss(AdditiveIntegerNoise(question, fit.law), request))
 
-    best = best_law(name, question.sensitivity, (request.epsilon, request.delta), request.notion, loss)
+    best = best_law(
+        name, question.sensitivity, (request.claim.epsilon, request.claim.delta), request.claim.notion.name, loss
+    )
     return best, loss(best)
 
 
@@ -210,7 +216,7 @@ def _cost_on_integers(name: str, request: NoiseRequest) -> Reference:
         assert value is not None
         scale, mean = (d * d * value, discrete_gaussian) if name in NAMES else (value / d, rounded_gaussian)
         return Reference(mean(scale, lambda eta: float(request.line_losses[0].at(eta))))
-    if request.runs > 1:
+    if request.aim.runs > 1:
         x, law = _compute_run_law(name, request)
         return Reference(float((law * np.abs(x) ** line_noise.POWERS[request.loss_name]).sum()))
     fit, loss = _fit_law(name, request)
@@ -219,9 +225,9 @@ def _cost_on_integers(name: str, request: NoiseRequest) -> Reference:
 
 def _find_gaussian_parameter(name: str, request: NoiseRequest) -> float | None:
     """Find σ²/D² or μ of the Gaussian noise that meets a notion of several bounds exactly; None if there is none."""
-    measured = request.claim.notion
+    measured = request.audited_claim.notion
     known = {"discrete Gaussian": measured.gaussian_variance, "rounded Gaussian": measured.gaussian_mu}
-    value = known[name](request.claim.values) if name in known else None
+    value = known[name](request.audited_claim.values) if name in known else None
     return None if value is None else float(value)
 
 
@@ -232,7 +238,7 @@ def _is_listed_on_integers(name: str, request: NoiseRequest) -> bool:
         return False
     if request.cut:
         return request.line_losses[0].even and _find_gaussian_parameter(name, request) is not None
-    return name in NAMES and not request.worst and (request.runs == 1 or name in SHAPED)
+    return name in NAMES and not request.worst and (request.aim.runs == 1 or name in SHAPED)
 
 
 def _find_reach(law: IntegerLaw) -> int:

@@ -42,9 +42,9 @@ def pure_bracket(programs: LinePrograms, loss: Loss) -> Found:
     """The best pure noise found for the ε of a request, and a bound on all pure noise. Raises InvalidRequest,
     SolverError."""
     request = programs.request
-    question, losses, epsilon = request.question, request.line_losses, request.epsilon
+    question, losses, epsilon = request.question, request.line_losses, request.claim.epsilon
     assert isinstance(question, IntegerNoise)
-    d, within = question.sensitivity, Within(Claim(request.notion, epsilon, ZERO))
+    d, within = question.sensitivity, Within(Claim(request.claim.notion, epsilon, ZERO))
     less = exp_interval(-epsilon, _BITS)[0]
     folded, gap, proves = all(each.even for each in losses), request.target / 10, request.scale.proves
     unit = programs.unit(within, d)

@@ -31,7 +31,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
     """The best noise on the integers, private before it is clamped, where the answers are numbers: in steps of the grid
     that they lie on, published as the nearest output."""
     grid = query.grid
-    if grid is None or not (query.parameters or is_hockey_stick(query.notion)):
+    if grid is None or not (not query.claim.in_epsilon_delta or is_hockey_stick(query.claim.notion)):
         yield Candidate(_NAME, reason="it is for answers that are numbers, under a notion that survives clamping")
         return
     words = "the same noise for every answer; private before it is clamped"
@@ -48,7 +48,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
     named = query.losses.named
     plain = named is not None and named.kind in NAMED and grid.whole
     best = partial(_best, query, grid, named.name if plain and named else None)
-    contains = () if query.parameters else CLAMPED
+    contains = () if not query.claim.in_epsilon_delta else CLAMPED
     told = plain and named and not query.question.directed
     command = _command(query, grid, named.name) if told and named else None
     yield Candidate(_NAME, words, best, contains=contains, programs=True, minimises=True, command=command)
@@ -96,7 +96,7 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
 
     @cache
     def solved(**budget: Any) -> tuple[Design, bool]:
-        return best_design(FAMILY, question, query.time, loss=query.loss, **budget)
+        return best_design(FAMILY, question, query.time, loss=query.aim.loss, **budget)
 
     def plain() -> Value:
         return Value.of(*solved(**query.budget))
@@ -104,10 +104,10 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
     def clamped() -> Value:
         design, stopped = solved(**query.budget)
         prior = {} if real.uniform else {"prior": "worst" if weights is None else weights}
-        request = replace(design.request, question=replace(question, clamp=ends), **prior)
+        request = design.request.with_values(question=replace(question, clamp=ends), **prior)
         return Value.of(clamped_design(design, request), stopped)
 
-    plainly = FAMILY.request(question, loss=query.loss, epsilon=1)
+    plainly = FAMILY.request(question, loss=query.aim.loss, epsilon=1)
     listed = published_for(plainly)
     words = "unbiased; the same for every answer; publishes outside the range"
     inside = tuple(entry.name for entry in listed)
@@ -116,9 +116,9 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
     yield Candidate("real noise, clamped", words, clamped, programs=True)
 
     def closed_form(entry: Published) -> Value:
-        request = FAMILY.request(question, loss=query.loss, **query.budget)
+        request = FAMILY.request(question, loss=query.aim.loss, **query.budget)
         value = published_value(entry, request, partial(_staircase, question, query))
-        if value.mechanism is not None or query.loss == "squared":
+        if value.mechanism is not None or query.aim.loss == "squared":
             return value
         squared = entry.cost(FAMILY.request(question, loss="squared", **query.budget))
         absolute = entry.cost(FAMILY.request(question, loss="absolute", **query.budget))
@@ -128,7 +128,11 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
             return value._replace(square=absolute.objective * absolute.value * 2 / 3)
         return value
 
-    proven = "a closed form in floating point" if query.parameters else "private at its exact parameter, rounded here"
+    proven = (
+        "a closed form in floating point"
+        if not query.claim.in_epsilon_delta
+        else "private at its exact parameter, rounded here"
+    )
     for entry in listed:
         words = f"unbiased; published ({entry.source}); {proven}"
         yield Candidate(entry.name, words, partial(closed_form, entry))
@@ -136,4 +140,6 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
 
 def _staircase(question: RealNoise, query: Query, name: str, noise: Any) -> Design:
     """The design that the staircase on the reals is, which has no parameter but ε."""
-    return FAMILY.designed(FAMILY.request(question, loss=query.loss, notion=query.notion, epsilon=query.epsilon))
+    return FAMILY.designed(
+        FAMILY.request(question, loss=query.aim.loss, notion=query.claim.notion.name, epsilon=query.claim.epsilon)
+    )

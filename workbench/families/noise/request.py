@@ -17,10 +17,10 @@ from solvers.arrays import Ints
 from solvers.backend import backend
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ONE, ZERO, Rationals
-from workbench.families.budget import BudgetRequest
 from workbench.families.loss_scale import LossScale
 from workbench.families.option import spell, within
 from workbench.families.outcome import translated_errors
+from workbench.families.request import Aim, How, Request
 from workbench.mechanisms.integer_noise import IntegerNoise, UnboundedNoise
 from workbench.mechanisms.real_noise import RealNoise
 from workbench.privacy.objective import integer_loss
@@ -59,77 +59,100 @@ def difference_loss(name: str) -> Callable[[Fraction], Fraction]:
     return at
 
 
-@dataclass(frozen=True, kw_only=True)
-class NoiseRequest(BudgetRequest):
-    """The least mean loss of noise that is private whatever the answers are: (ε, δ), or the budget of another notion.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoiseAim(Aim):
+    """What is asked of noise.
 
-    loss: absolute, squared, pinball:τ, huber:h (clamped also error-rate: losses of the published answer), or the losses
-    of |η| = 0, 1, ... (clamped: of published minus true answer), the last one beyond, or of every answer published for
-    every other; unit: what a step of clamped answers is worth to a named loss; prior: of clamped answers, uniform by
-    default, or "worst": the largest mean loss of any answer; gap: relative, between loss and bound; steps: of a
-    sensitivity, of the reals; found by refining where None; runs: that the budget is for in all; max_loss: the largest
-    loss allowed, where ε or δ is minimised, up to the one that is given.
+    Attributes:
+        loss: absolute, squared, pinball:τ or huber:h (clamped also error-rate: losses of the published answer); or the
+            losses of |η| = 0, 1, ... (clamped: of published minus true answer), the last one beyond; or those of every
+            answer published for every other.
+        unit: what a step of clamped answers is worth to a named loss.
+        prior: the probabilities of clamped answers, or "worst": the largest mean loss of any answer. Default: uniform.
     """
 
-    question: UnboundedNoise
-    epsilon: Fraction = None  # type: ignore[assignment]  # of a notion that has none
-    delta: Fraction = ZERO
     loss: str | Rationals | AnswerLoss = "squared"
     unit: Fraction = ONE
     prior: Rationals | str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoiseHow(How):
+    """How noise is found.
+
+    Attributes:
+        gap: the relative gap between loss and bound at which the search may stop.
+        steps: the number of cells of a sensitivity, on the reals. Default: cells are refined.
+    """
+
     gap: Fraction | None = None
     steps: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NoiseRequest(Request):
+    """The least mean loss of noise that is private whatever the answers are, or the least δ or ε within max_loss."""
+
+    AIM = NoiseAim
+    HOW = NoiseHow
+
+    question: UnboundedNoise
+    aim: NoiseAim
+    how: NoiseHow
 
     def __post_init__(self) -> None:
         self._check_notion()
         self._check_loss()
-        if self.delta and not backend(self.solver).capabilities().duals:
-            must("solver", "one that gives dual values, from which the bound is computed", self.solver)
-        if self.runs > 1:
+        if self.claim.delta and not backend(self.how.solver).capabilities().duals:
+            must("solver", "one that gives dual values, from which the bound is computed", self.how.solver)
+        if self.aim.runs > 1:
             self._check_runs()
-        if self.steps is not None and not self.reals:
+        if self.how.steps is not None and not self.reals:
             raise InvalidRequest("steps must be left out for noise on the integers.")
 
     def _check_notion(self) -> None:
         """That the budget is one of the notion."""
-        if self.max_loss is not None and self.max_loss <= 0 and isinstance(self.loss, str):
-            must("max_loss", f"> 0 for the {self.loss} loss", spell(self.max_loss))
-        if self.minimise != "loss" and (self.cut or self.runs > 1):
-            must("minimise", "loss but for one run under the notions dp and pure", repr(self.minimise))
-        if self.cut:
-            self.check_several_bounds()
-        else:
-            self.check_one_bound()
+        if self.aim.max_loss is not None and self.aim.max_loss <= 0 and isinstance(self.aim.loss, str):
+            must("max_loss", f"> 0 for the {self.aim.loss} loss", spell(self.aim.max_loss))
+        if self.aim.minimise != "loss" and (self.cut or self.aim.runs > 1):
+            must("minimise", "loss but for one run under the notions dp and pure", repr(self.aim.minimise))
+        self.check_aim()
         for stick in self.claim.requirements(()):
             if stick.epsilon and (stick.delta or not self.cut):
                 within(stick.epsilon, SMALLEST, LARGEST)
 
     def _check_loss(self) -> None:
         """That the loss and the prior are of the question."""
-        if self.reals and self.question.clamp is not None and self.minimise != "loss":
+        if self.reals and self.question.clamp is not None and self.aim.minimise != "loss":
             raise InvalidRequest("clamp must be left out where epsilon or delta of noise on the reals is minimised.")
         clamp, clamped = self.clamp, self.question.clamp
-        if self.reals and self.loss not in ("absolute", "squared"):
+        if self.reals and self.aim.loss not in ("absolute", "squared"):
             words = (
                 "absolute or squared for noise on the reals; others are designed in steps, on the integers, with the "
             )
-            must("loss", f"{words}sensitivity counted in them", self.loss if isinstance(self.loss, str) else "a list")
-        if self.unit != 1 and (clamp is None or not isinstance(self.loss, str)):
+            must(
+                "loss",
+                f"{words}sensitivity counted in them",
+                self.aim.loss if isinstance(self.aim.loss, str) else "a list",
+            )
+        if self.aim.unit != 1 and (clamp is None or not isinstance(self.aim.loss, str)):
             raise InvalidRequest("unit must be left out but for a named loss of clamped answers.")
-        if isinstance(self.loss, AnswerLoss) and (clamp is None or len(self.loss.values) != clamp[1] - clamp[0] + 1):
+        if isinstance(self.aim.loss, AnswerLoss) and (
+            clamp is None or len(self.aim.loss.values) != clamp[1] - clamp[0] + 1
+        ):
             must("loss", "of answers that are clamped", "others")
-        if self.loss == "error-rate" and clamp is None:
+        if self.aim.loss == "error-rate" and clamp is None:
             must("loss", "absolute or squared, or a list of losses, for noise that is not clamped", "error-rate")
-        if self.prior is not None and clamped is None:
-            got = "'worst'" if self.worst else f"{len(self.prior)} weights"
+        if self.aim.prior is not None and clamped is None:
+            got = "'worst'" if self.worst else f"{len(self.aim.prior)} weights"
             must("prior", "left out for noise that is not clamped", got)
         if self.worst and self.cut and self.tailed:
-            must("prior", f"uniform or probabilities when notion is {self.notion}", "'worst'")
-        if self.prior is not None and not self.worst:
-            answers = len(self.prior) if clamp is None else clamp[1] - clamp[0] + 1
-            if len(self.prior) != answers:
-                must("prior", f"{answers} weights, one for each clamped answer", len(self.prior))
-            if not any(self.prior):
+            must("prior", f"uniform or probabilities when notion is {self.claim.notion.name}", "'worst'")
+        if self.aim.prior is not None and not self.worst:
+            answers = len(self.aim.prior) if clamp is None else clamp[1] - clamp[0] + 1
+            if len(self.aim.prior) != answers:
+                must("prior", f"{answers} weights, one for each clamped answer", len(self.aim.prior))
+            if not any(self.aim.prior):
                 must("prior", "weights >= 0, not all 0", 0)
         assert self.reals or self.line_losses
 
@@ -155,42 +178,42 @@ class NoiseRequest(BudgetRequest):
     def _check_runs(self) -> None:
         question = self.question
         if not isinstance(question, IntegerNoise) or question.clamp is not None:
-            must("runs", "1 but for noise on all integers", self.runs)
+            must("runs", "1 but for noise on all integers", self.aim.runs)
         if question.sensitivity > MOST_REACH:
             must("sensitivity", f"at most {MOST_REACH} for more than 1 run", question.sensitivity)
-        if not self.delta or self.loss not in ("absolute", "squared"):
-            must("runs", "1 where delta is 0, or the loss neither absolute nor squared", self.runs)
-        if not LEAST_DELTA <= self.delta <= Fraction(1, 2) or self.epsilon > 10 * self.runs:
+        if not self.claim.delta or self.aim.loss not in ("absolute", "squared"):
+            must("runs", "1 where delta is 0, or the loss neither absolute nor squared", self.aim.runs)
+        if not LEAST_DELTA <= self.claim.delta <= Fraction(1, 2) or self.claim.epsilon > 10 * self.aim.runs:
             within = f"1 unless delta is between {float(LEAST_DELTA):g} and 0.5 and epsilon at most 10 for each run"
-            must("runs", f"{within} (the search is in floating point)", self.runs)
-        if self.gap is not None:
+            must("runs", f"{within} (the search is in floating point)", self.aim.runs)
+        if self.how.gap is not None:
             raise InvalidRequest("gap must be left out for more than 1 run: the search ends where it finds no better.")
 
     @property
     def target(self) -> float:
         """The relative gap between loss and bound that is asked for."""
-        if self.gap is not None:
-            return float(self.gap)
+        if self.how.gap is not None:
+            return float(self.how.gap)
         if not self.reals:
             return 1e-5 if self.cut and self.tailed else 1e-8
-        return 2e-4 if self.epsilon is None or self.epsilon <= 2 else 2e-3
+        return 2e-4 if self.claim.epsilon is None or self.claim.epsilon <= 2 else 2e-3
 
     @property
     def worst(self) -> bool:
         """Whether the loss is that of the worst of the clamped answers."""
-        return isinstance(self.prior, str)
+        return isinstance(self.aim.prior, str)
 
     @property
     def loss_at(self) -> Callable[[int, int], Fraction]:
         """Of answer q and published answer o, by position, of clamped noise; its own losses are of |o - q|."""
-        losses = self.loss
+        losses = self.aim.loss
         if isinstance(losses, AnswerLoss):
             table = losses.values
             return lambda q, o: table[q][o]
         if isinstance(losses, str):
             span = 0 if self.clamp is None else self.clamp[1] - self.clamp[0]
             at = difference_loss(losses)
-            known = {r: at(self.unit * r) for r in range(-span, span + 1)}
+            known = {r: at(self.aim.unit * r) for r in range(-span, span + 1)}
             return lambda q, o: known[o - q]
         return lambda q, o: losses[min(abs(o - q), len(losses) - 1)]
 
@@ -198,7 +221,7 @@ class NoiseRequest(BudgetRequest):
     def counted(self) -> Sequence[int]:
         """The positions of clamped answers of which the worst is taken."""
         assert self.clamp is not None
-        given = self.loss.counted if isinstance(self.loss, AnswerLoss) else None
+        given = self.aim.loss.counted if isinstance(self.aim.loss, AnswerLoss) else None
         return range(self.clamp[1] - self.clamp[0] + 1) if given is None else given
 
     @cached_property
@@ -210,9 +233,13 @@ class NoiseRequest(BudgetRequest):
         with translated_errors():
             if self.clamp is None:
                 return (self._unclamped(),)
-            answers, at, alike = self.clamp[1] - self.clamp[0] + 1, self.loss_at, not isinstance(self.loss, AnswerLoss)
-            if not isinstance(self.prior, str):
-                return (LineLoss.published(self.loss_name, answers, at, self.prior, by_difference=alike),)
+            answers, at, alike = (
+                self.clamp[1] - self.clamp[0] + 1,
+                self.loss_at,
+                not isinstance(self.aim.loss, AnswerLoss),
+            )
+            if not isinstance(self.aim.prior, str):
+                return (LineLoss.published(self.loss_name, answers, at, self.aim.prior, by_difference=alike),)
             n = answers - 1
             each = [tuple(at(q, min(n, max(0, q + eta))) for eta in range(-n, n + 1)) for q in self.counted]
             half = (len(each) + 1) // 2
@@ -239,7 +266,7 @@ class NoiseRequest(BudgetRequest):
 
     def _unclamped(self) -> LineLoss:
         """Of noise that is not clamped."""
-        losses = self.loss
+        losses = self.aim.loss
         if not isinstance(losses, str):
             assert isinstance(losses, tuple)
             return LineLoss.own(losses)
@@ -254,6 +281,6 @@ class NoiseRequest(BudgetRequest):
     @property
     def loss_name(self) -> str:
         """In tables and certificates."""
-        if isinstance(self.loss, AnswerLoss):
-            return self.loss.name
-        return self.loss if isinstance(self.loss, str) else "own"
+        if isinstance(self.aim.loss, AnswerLoss):
+            return self.aim.loss.name
+        return self.aim.loss if isinstance(self.aim.loss, str) else "own"

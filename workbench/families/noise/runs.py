@@ -71,10 +71,10 @@ class RunsProblem(NoiseProblem):
     def answered(self, programs: Programs | None, start: str) -> Answer:
         """The cheapest candidate whose runs are proven to be within the budget. Raises NotCertified."""
         request, deadline = self.request, self.deadline
-        epsilon, delta, power = float(request.epsilon), float(request.delta), POWERS[request.loss_name]
+        epsilon, delta, power = float(request.claim.epsilon), float(request.claim.delta), POWERS[request.loss_name]
         reach = self.question.sensitivity
         part = deadline if reach == 1 else deadline.times(0.5)  # the rest is for noise for D
-        losses = best_losses(request.runs, epsilon, delta, lambda k: k**power, stop=lambda: self._late(part.passed))
+        losses = best_losses(request.aim.runs, epsilon, delta, lambda k: k**power, stop=lambda: self._late(part.passed))
         tried = (self._within(*each) for each in self._candidates(losses))
         best = next((pair for pair in tried if pair is not None), None)
         proven = ([] if best is None else [best]) + ([] if reach == 1 else self._staircases()) + self._shared_equally()
@@ -82,19 +82,21 @@ class RunsProblem(NoiseProblem):
             raise NotCertified("The losses could not be shrunk until the composition is within delta.")
         mechanism, reached = min(proven, key=lambda pair: self.loss(pair[0]))
         pure = audit(mechanism, 0).pure_epsilon
-        share = Fraction(1, request.runs)
-        self.one_run = Claim("dp", share * request.epsilon, share * request.delta)
+        share = Fraction(1, request.aim.runs)
+        self.one_run = Claim("dp", share * request.claim.epsilon, share * request.claim.delta)
         if math.isfinite(pure):
             self.one_run = Claim("pure", Fraction(pure))
-        one_run = "the pure epsilon of one run" if math.isfinite(pure) else f"one run at 1/{request.runs} of the budget"
-        composed = {"runs": request.runs, "epsilon": epsilon, "delta": round_up(reached)}
+        one_run = (
+            "the pure epsilon of one run" if math.isfinite(pure) else f"one run at 1/{request.aim.runs} of the budget"
+        )
+        composed = {"runs": request.aim.runs, "epsilon": epsilon, "delta": round_up(reached)}
         words = [
-            f"Certified are {one_run}, and that {request.runs} runs are ({epsilon:g}, {delta:g})-"
+            f"Certified are {one_run}, and that {request.aim.runs} runs are ({epsilon:g}, {delta:g})-"
             "private together, by convolution in integers.",
-            unproven(request.runs),
+            unproven(request.aim.runs),
         ]
         if self.stopped:
-            limit = request.options.time_limit
+            limit = request.how.options.time_limit
             words.append(f"The search stopped at its time limit of {limit:g} s; this is the best it had.")
         return Answer(mechanism, None, words=words, details={"composed": composed, **self._timing()})
 
@@ -105,7 +107,7 @@ class RunsProblem(NoiseProblem):
     def repaired(self, answer: Answer) -> Repaired:
         """The mechanism as it is: it was proven when it was found."""
         request, mechanism = self.request, answer.mechanism
-        composed = ComposedClaim.of(mechanism, request.runs, request.epsilon, request.delta)
+        composed = ComposedClaim.of(mechanism, request.aim.runs, request.claim.epsilon, request.claim.delta)
         loss = stated_loss(mechanism, request)
         certificate = Certificate(mechanism, self.claim, objective=loss, composed=composed)
         return mechanism, certificate, []
@@ -123,7 +125,7 @@ class RunsProblem(NoiseProblem):
         request = self.request
         reach = self.question.sensitivity
         if reach == 1:
-            floats = ComposedDelta(request.runs, float(request.epsilon), float(request.epsilon) + 12)
+            floats = ComposedDelta(request.aim.runs, float(request.claim.epsilon), float(request.claim.epsilon) + 12)
             yield (
                 lambda share: (masses(losses * share)[0][: losses.size], float(losses[-1] * share)),
                 slope(lambda factor: floats(losses * factor)),
@@ -136,7 +138,7 @@ class RunsProblem(NoiseProblem):
             return np.asarray(np.interp(eta / reach, np.arange(sums.size), sums) + beyond)
 
         noises = [
-            RepeatedWideNoise(request.runs, float(request.epsilon), float(request.delta), reach, shape)
+            RepeatedWideNoise(request.aim.runs, float(request.claim.epsilon), float(request.claim.delta), reach, shape)
             for shape in (drawn_out, *published_shapes(reach).values())
         ]
         power = POWERS[request.loss_name]
@@ -151,20 +153,22 @@ class RunsProblem(NoiseProblem):
     def _staircases(self) -> list[Proven]:
         """Pure noise at ε/T: the largest losses add up."""
         question = self.question
-        ratio, reach = inverse_exponential(self.request.epsilon / self.request.runs), question.sensitivity
+        ratio, reach = inverse_exponential(self.request.claim.epsilon / self.request.aim.runs), question.sensitivity
         laws = (staircase(ratio, reach, inner) for inner in range(1, reach + 1))
         return [(AdditiveIntegerNoise(question, law), ZERO) for law in laws]
 
     def _shared_equally(self) -> list[Proven]:
         """The best noise of one run at (ε/T, δ/T), a little less so that the grid of the composition proves it."""
         request = self.request
-        epsilon = request.epsilon / request.runs * (1 - _LESS_EPSILON)
-        delta = request.delta / request.runs * (1 - _LESS_DELTA)
+        epsilon = request.claim.epsilon / request.aim.runs * (1 - _LESS_EPSILON)
+        delta = request.claim.delta / request.aim.runs * (1 - _LESS_DELTA)
         left = self.deadline.left
-        options = request.options if left is None else replace(request.options, time_limit=max(0.1, left))
+        options = request.how.options if left is None else replace(request.how.options, time_limit=max(0.1, left))
         try:
             single = design(
-                NoiseProblem(replace(request, runs=1, epsilon=epsilon, delta=delta, options=options, check="certify"))
+                NoiseProblem(
+                    request.with_values(runs=1, epsilon=epsilon, delta=delta, options=options, check="certify")
+                )
             )
         except NotProven as error:
             if error.design is None or error.interrupted:
@@ -172,8 +176,8 @@ class RunsProblem(NoiseProblem):
             single = error.design
         except (InvalidRequest, NotCertified):
             return []
-        reached = composed_delta(single.mechanism, request.runs, request.epsilon, request.delta)
-        return [(single.mechanism, reached)] if reached <= request.delta else []
+        reached = composed_delta(single.mechanism, request.aim.runs, request.claim.epsilon, request.claim.delta)
+        return [(single.mechanism, reached)] if reached <= request.claim.delta else []
 
     def _within(self, law: Callable[[float], tuple[Vector, float]], falls: float) -> Proven | None:
         """The first law of falling steepness, from 1 on, whose composition is proven to be within δ, and its δ_T.
@@ -185,10 +189,10 @@ class RunsProblem(NoiseProblem):
             if self.question.sensitivity > 1 and self._late(self.deadline.passed):
                 break
             noise = self._tailed(*law(steepness))
-            reached = composed_delta(noise, request.runs, request.epsilon, request.delta)
-            if reached <= request.delta:
+            reached = composed_delta(noise, request.aim.runs, request.claim.epsilon, request.claim.delta)
+            if reached <= request.claim.delta:
                 return noise, reached
-            excess = math.log(reached / request.delta)
+            excess = math.log(reached / request.claim.delta)
             steepness *= 1 - min(0.05, (1.02 + turn) * excess / max(1.0, falls) + 1e-9)
         return None
 

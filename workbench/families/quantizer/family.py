@@ -13,6 +13,7 @@ from workbench.families.frontier_plan import Point
 from workbench.families.option import PROGRESS, SOLVING, Option, count, listed, one_of, parameter, spell, text
 from workbench.io.shown import Facts
 from workbench.mechanisms.quantization import Quantization, read_range, spelled_range
+from workbench.privacy.claim import Claim
 
 if TYPE_CHECKING:
     from workbench.families.design import Design, Tables
@@ -110,8 +111,9 @@ class _Quantizer(Family):
 
         if values["loss"] is None:
             values["loss"] = "squared" if values["method"] == "mvu" else "absolute"
-        del values["notion"]
-        return QuantizerRequest(question=question, **values)
+        del values["notion"]  # It only has one value.
+        claim = Claim("pure" if values["metric"] is None else "metric", values.pop("epsilon"))
+        return QuantizerRequest.of(question, claim, values)
 
     def question_options(self, question: Any) -> Record:
         """See `Family.question_options`."""
@@ -136,7 +138,7 @@ class _Quantizer(Family):
         if not fits or mechanism.m > question.levels or mechanism.bias > _UNBIASED:
             wanted = f"an unbiased quantizer of the same inputs with at most {question.levels} outputs"
             must("baseline", wanted, repr(mechanism))
-        return float(mechanism.expected(request.loss, question.density))
+        return float(mechanism.expected(request.aim.loss, question.density))
 
     # What a design shows.
 
@@ -144,14 +146,14 @@ class _Quantizer(Family):
         """The least ε of its law, by the metric of its request."""
         from workbench.families.quantizer.certify import least_epsilon
 
-        return least_epsilon(design.privacy, design.request.metric, design.request.epsilon)
+        return least_epsilon(design.privacy, design.request.aim.metric, design.request.claim.epsilon)
 
     def unit(self, request: QuantizerRequest) -> float:
         return request.law[1]
 
     def exact(self, design: Design) -> Record:
         known = 0.0 if design.private else None  # within the budget every δ at it is 0; beyond it none is computed
-        epsilon = design.privacy.pure_epsilon if design.request.metric is None else None
+        epsilon = design.privacy.pure_epsilon if design.request.aim.metric is None else None
         return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": epsilon, "bias": float(design.mechanism.bias)}
 
     def columns(self, design: Design) -> Record:
@@ -161,12 +163,12 @@ class _Quantizer(Family):
     def json(self, design: Design) -> Record:
         request, mechanism, density = design.request, design.mechanism, design.question.density
         return {
-            "method": request.method,
+            "method": request.how.method,
             "bins": mechanism.outputs.tolist(),
-            "epsilon": float(request.epsilon),
-            "metric": request.metric,
+            "epsilon": float(request.claim.epsilon),
+            "metric": request.aim.metric,
             "density": density.name,
-            "loss": spell(request.loss),
+            "loss": spell(request.aim.loss),
             "knots": request.extra_knots,
             "mae": mechanism.mae(density),
             "mae_51": mechanism.mae_51,

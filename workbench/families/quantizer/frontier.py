@@ -37,28 +37,30 @@ SERIES = {
 
 def plan(question: Any, values: Values) -> Plan:
     """The plan of a quantizer frontier on inputs in [-1, 1]. Raises InvalidRequest."""
-    tasks = [design_task(row, request, request.method, _of_the_mechanism) for row, request in points(question, values)]
+    tasks = [
+        design_task(row, request, request.how.method, _of_the_mechanism) for row, request in points(question, values)
+    ]
     plain = list(points(question, {**values, "method": ("exact",)}))
     first = [(row, request) for row, request in plain if request.question == plain[0][1].question]
     unlimited = [({**row, "levels": None}, request) for row, request in first]
     request = plain[0][1]
-    if request.loss == "absolute" and request.question.density.shape is None:
+    if request.aim.loss == "absolute" and request.question.density.shape is None:
         tasks += [baseline_task("any outputs", row, partial(_limit, request), "limit") for row, request in unlimited]
     title = f"Unbiased quantizers of x in [-1, 1], {request.question.density.name} inputs"
-    return Plan(title, tasks, lambda table: _draw(table, title, str(request.loss)))
+    return Plan(title, tasks, lambda table: _draw(table, title, str(request.aim.loss)))
 
 
 def _of_the_mechanism(design: Design) -> Row:
     """The error of the mechanism itself, whatever its method minimised."""
     request, quantizer = design.request, design.mechanism
-    error = quantizer.expected(request.loss, request.question.density)
-    bound = design.bound if request.method == "exact" else None
+    error = quantizer.expected(request.aim.loss, request.question.density)
+    bound = design.bound if request.how.method == "exact" else None
     return {"objective": error, "reach": float(quantizer.outputs[-1]), "bound": bound}
 
 
 def _limit(request: QuantizerRequest) -> Row:
     with translated_errors():
-        limit = mae_limit(float(request.epsilon))
+        limit = mae_limit(float(request.claim.epsilon))
     return {"objective": limit.upper, "bound": limit.lower, "status": "bounds"}
 
 

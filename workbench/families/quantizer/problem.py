@@ -49,9 +49,9 @@ class QuantizerProblem(Problem):
         question, self.levels = request.question, request.question.levels
         self.law, self.scale = request.law
         self.bins = question.centred
-        self.reach = math.inf if request.method == "mvu" else usual_reach(self.law.budget)
-        if request.reach is not None:
-            self.reach = float(request.reach / question.c)
+        self.reach = math.inf if request.how.method == "mvu" else usual_reach(self.law.budget)
+        if request.aim.reach is not None:
+            self.reach = float(request.aim.reach / question.c)
 
     @property
     def loss_scale(self) -> LossScale:
@@ -61,7 +61,7 @@ class QuantizerProblem(Problem):
     def answered(self, programs: Programs | None, start: str) -> Answer:
         """By its method. Raises Infeasible (with the smallest feasible ε), SolverUnavailable, LicenceLimit,
         NotProven."""
-        method, question, bound = self.request.method, self.request.question, None
+        method, question, bound = self.request.how.method, self.request.question, None
         least = self._least()
         try:
             with translated_errors():
@@ -90,7 +90,7 @@ class QuantizerProblem(Problem):
         if self.bins is not None:
             best = exact_quantizer(self.bins, law, knots=knots)
         else:
-            best = optimised_bins(levels, law, reach=self.reach, knots=knots, starts=request.starts)
+            best = optimised_bins(levels, law, reach=self.reach, knots=knots, starts=request.how.starts)
         if best is None:
             raise Infeasible
         if self.bins is not None:
@@ -101,7 +101,9 @@ class QuantizerProblem(Problem):
     def _mvu(self) -> QuantizerAnswer:
         """MVU's LP in P at given outputs, or over all within the reach. Raises Infeasible."""
         outputs = self.levels if self.bins is None else self.bins
-        answer = mvu(self.law, outputs, inputs=self.request.inputs, reach=self.reach, starts=self.request.starts)
+        answer = mvu(
+            self.law, outputs, inputs=self.request.how.inputs, reach=self.reach, starts=self.request.how.starts
+        )
         note = "MVU's objective is the mean error over its input grid; mae and mse include dithering."
         return replace(answer, words=(note,))
 
@@ -109,7 +111,7 @@ class QuantizerProblem(Problem):
         """The outputs that are given, or found by a search over the method's own."""
         if self.bins is not None:
             return self.bins
-        return searched_bins(self.levels, self.law, self.request.method, reach=self.reach)
+        return searched_bins(self.levels, self.law, self.request.how.method, reach=self.reach)
 
     def _optm(self) -> QuantizerAnswer:
         """OPTM's best selection. Raises NotProven."""
@@ -129,7 +131,7 @@ class QuantizerProblem(Problem):
 
     def _least(self) -> float | None:
         """The smallest feasible ε for given bins (None: bins are free). Raises Infeasible below it."""
-        question, metric = self.request.question, self.request.metric
+        question, metric = self.request.question, self.request.aim.metric
         if question.bins is None or metric == "squared":
             return None
         given = [float(b) for b in (question.bins[0], question.bins[-1], *question.ends)]
@@ -143,25 +145,25 @@ class QuantizerProblem(Problem):
                 f"bins must reach beyond [{given[2]:g}, {given[3]:g}] on both sides: with an outermost output at an "
                 f"end its input would have to be published as it is. Got {given[0]:g} to {given[1]:g}."
             )
-        if float(self.request.epsilon) < least * (1 - 1e-12):
+        if float(self.request.claim.epsilon) < least * (1 - 1e-12):
             raise Infeasible(
                 f"epsilon must be at least {least:.9g} for outputs in [{given[0]:g}, {given[1]:g}] (the smallest at "
                 f"which an unbiased private quantizer on [{given[2]:g}, {given[3]:g}] exists). "
-                f"Got {float(self.request.epsilon):g}."
+                f"Got {float(self.request.claim.epsilon):g}."
             )
         return least
 
     def _why_none(self) -> str:
         """Why there is nothing; by squared distance, with the smallest ε of a law on the given outputs."""
         request, bins, c = self.request, self.request.question.bins, self.request.question.c
-        relation = "private" if request.metric is None else f"{request.metric}-metric private"
+        relation = "private" if request.aim.metric is None else f"{request.aim.metric}-metric private"
         outputs = "outputs within the reach" if bins is None else "these outputs"
-        budget = float(request.epsilon)
+        budget = float(request.claim.epsilon)
         sentence = f"No unbiased {relation} quantizer with {outputs} and knots exists at epsilon = {budget:g}."
-        if request.metric != "squared" or self.bins is None or self.bins[0] == -1 or self.bins[-1] == 1:
+        if request.aim.metric != "squared" or self.bins is None or self.bins[0] == -1 or self.bins[-1] == 1:
             return sentence
-        points = request.inputs or len(self.bins)
-        cuts = knots_of((), points) if request.method == "mvu" else knots_of(self.bins, request.extra_knots)
+        points = request.how.inputs or len(self.bins)
+        cuts = knots_of((), points) if request.how.method == "mvu" else knots_of(self.bins, request.extra_knots)
         # Σ_i (B_i - low) p_i(x) = x - low grows from one point to the next by a ratio at most, and so from above
         low, high = self.bins[0], self.bins[-1]
         least = max(
@@ -184,21 +186,23 @@ class QuantizerProblem(Problem):
 
     def repaired(self, answer: Answer) -> Repaired:
         """The one place where what a solver's rounding left is repaired. Raises NotCertified."""
-        mechanism, certificate, share = certified_quantizer(answer.mechanism, self.request.epsilon, self.request.metric)
+        mechanism, certificate, share = certified_quantizer(
+            answer.mechanism, self.request.claim.epsilon, self.request.aim.metric
+        )
         changed = f"The proof took {float(share):.2g} of another law mixed into the solver's; errors are those of both."
         return mechanism, certificate, [changed] if share > SMALL else []
 
     def loss(self, mechanism: Quantizer) -> float:
         """The exact error."""
-        return mechanism.expected(self.request.loss, self.request.question.density)
+        return mechanism.expected(self.request.aim.loss, self.request.question.density)
 
     def audited(self, mechanism: Quantizer) -> Privacy:
         """The audit of what decides the claim, linear in the end laws."""
-        return audited(mechanism, self.request.epsilon, self.request.metric)[0]
+        return audited(mechanism, self.request.claim.epsilon, self.request.aim.metric)[0]
 
     def claim_of(self, privacy: Privacy) -> Claim:
         """By |x - x'|², with a budget for every two knots."""
-        return Claim("metric", privacy.budgets) if self.request.metric == "squared" else self.claim
+        return Claim("metric", privacy.budgets) if self.request.aim.metric == "squared" else self.claim
 
     def proven(self, reached: Design) -> Design:
         """The design with what is known of the repaired law: every bound is proven, but need not be attained."""
@@ -209,7 +213,7 @@ class QuantizerProblem(Problem):
             route = f"{share:.2g} of a strictly private law mixed in" if share else "as the solver returned it"
         elif quantizer.bias:
             words.append(f"Its exact bias is {float(quantizer.bias):.2g} (rounding of the solver's answer), not 0.")
-        if self.request.metric == "squared":
+        if self.request.aim.metric == "squared":
             words.append(
                 f"By |x - x'|² the guarantee is between the {len(quantizer.knots)} points that inputs are "
                 "dithered to; between all real inputs it would force a constant law."
@@ -220,16 +224,16 @@ class QuantizerProblem(Problem):
     def _judged(self, error: float, bound: float | None) -> OracleVerdict:
         """The closed forms: of two outputs, given ±B or the best of all, which are at the least reach; the limit."""
         request, question = self.request, self.request.question
-        metric, bins, exact = request.metric, self.bins, request.method == "exact"
+        metric, bins, exact = request.aim.metric, self.bins, request.how.method == "exact"
         if question.levels == 2 and (metric != "squared" if bins is None else bins[0] == -bins[1]):
             x, w = question.density.grid([0.0])
             proof = "Two outputs ±B leave one unbiased law, Pr[B] = (B + x)/(2B); its absolute error is (B² - x²)/B"
             if bins is None:
-                reach = smallest_reach(float(request.epsilon), float(question.c), metric)
+                reach = smallest_reach(float(request.claim.epsilon), float(question.c), metric)
                 kind, proof = "optimum" if exact else "lower bound", f"{proof}, least where B is the least reach."
             else:
                 reach, kind, proof = float(bins[1] * question.c), "optimum", f"{proof}."
-            value = two_outputs(reach, request.loss, float(w @ x**2))
+            value = two_outputs(reach, request.aim.loss, float(w @ x**2))
             return OracleVerdict.judge(error, "two outputs", value, kind, proof)
         if bound is not None and bins is None and exact:
             proof = "A bound for all outputs within the same reach, proven by duality."

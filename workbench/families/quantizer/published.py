@@ -69,29 +69,29 @@ def _optimal_losses(epsilon: float) -> Losses:
 def _scale_to_range(losses: Callable[[float], Losses], query: Any) -> Reference:
     """Scale the losses at ε, a function for values in [-1, 1], to the range of a query."""
     half = float(query.question.high - query.question.low) / 2
-    power = 1 if query.loss == "absolute" else 2
-    return Reference(losses(float(query.epsilon))[power - 1] * half**power)
+    power = 1 if query.aim.loss == "absolute" else 2
+    return Reference(losses(float(query.claim.epsilon))[power - 1] * half**power)
 
 
 # Of quantizers with so many outputs, x in [-1, 1].
 
 
 def _cost_rqm(request: QuantizerRequest) -> Reference:
-    best = best_rqm(request.question.levels, request.epsilon, request.loss, request.question.density)
+    best = best_rqm(request.question.levels, request.claim.epsilon, request.aim.loss, request.question.density)
     if best is None:
         raise NotApplicable("no parameter of the search meets the budget", "infeasible")
     return _make_reference(request, best, audit_extremes(best, 0).pure_epsilon, "searched")
 
 
 def _cost_pbm(request: QuantizerRequest) -> Reference:
-    mechanism = poisson_binomial(request.question.levels, epsilon=request.epsilon)
+    mechanism = poisson_binomial(request.question.levels, epsilon=request.claim.epsilon)
     return _make_reference(request, mechanism, mechanism.epsilon)
 
 
 def _make_reference(
     request: QuantizerRequest, mechanism: Any, private: float, status: str = "closed form"
 ) -> Reference:
-    (a, b), density = error_function(request.loss), request.question.density
+    (a, b), density = error_function(request.aim.loss), request.question.density
     mae, mse = mechanism.mae(density), mechanism.mse(density)
     more = {"pure_epsilon": private, "mae": mae, "mse": mse, "reach": float(mechanism.outputs[-1])}
     return Reference(a * mae + b * mse, status=status, more=more)
@@ -99,8 +99,8 @@ def _make_reference(
 
 def _cost_laplace(request: QuantizerRequest) -> Reference:
     """Compute the errors of noise of scale b = 2/ε: MAE b, mean squared error 2b²."""
-    (a, b), scale = error_function(request.loss), 2 / float(request.epsilon)
-    errors = {"pure_epsilon": float(request.epsilon), "mae": scale, "mse": 2 * scale**2}
+    (a, b), scale = error_function(request.aim.loss), 2 / float(request.claim.epsilon)
+    errors = {"pure_epsilon": float(request.claim.epsilon), "mae": scale, "mse": 2 * scale**2}
     return Reference(a * scale + b * 2 * scale**2, more=errors)
 
 

@@ -32,7 +32,7 @@ def candidates(query: Query) -> Iterable[Candidate]:
 def real_candidates(query: Query) -> Iterable[Candidate]:
     """Quantizers with few optimised outputs, and what is published, where every two answers are neighbours."""
     real = query.range
-    private = real.local and is_hockey_stick(query.notion)
+    private = real.local and is_hockey_stick(query.claim.notion)
     served = private and real.uniform
     none = None if served else "it is for all of a range on which answers are uniform, under dp or pure"
     ends, weights = (real.low, real.high), real.weights
@@ -54,10 +54,10 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
 
 def _designed(query: Query, question: Quantization) -> Value:
     """The best quantizer for the prior; where the worst answer counts, what the best for uniform answers costs it."""
-    design, stopped = best_design(FAMILY, question, query.time, loss=query.loss, epsilon=query.epsilon)
+    design, stopped = best_design(FAMILY, question, query.time, loss=query.aim.loss, epsilon=query.claim.epsilon)
     if query.range.weights is not None:
         return Value.of(design, stopped)
-    loss = float(expected_error(design.mechanism, str(query.loss)).worst or 0)
+    loss = float(expected_error(design.mechanism, str(query.aim.loss)).worst or 0)
     words = f"The best for uniform answers ({design.objective:.9g}); for {query.range.prior_words} this is the loss."
     chosen = replace(design, objective=loss, bound=None, words=(*design.words, words),
                      oracle=OracleVerdict.none("no closed form is known for other answers."))  # fmt: skip

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from models.quantizer import smallest_reach
-from solvers.backend import Options
 from solvers.search import Deadline
 from workbench.errors import InvalidRequest, must
-from workbench.exact.objects import Progress
-from workbench.families.base import Request
 from workbench.families.option import spell
 from workbench.families.quantizer.laws import LawQuestion, silent
+from workbench.families.request import Aim, How, Request
 from workbench.mechanisms.quantization import Quantization
-from workbench.privacy.claim import Claim
 
 if TYPE_CHECKING:
     from workbench.families.stated import Stated
@@ -25,43 +22,54 @@ LEAST, LARGEST = Fraction(1, 10**9), 30  # ε on [-1, 1]: e^ε is a coefficient 
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class QuantizerRequest(Request):
-    """The best unbiased ε-private quantizer for a question.
+class QuantizerAim(Aim):
+    """What is asked of a quantizer.
 
-    epsilon: > 0. method: "exact" (the exact LP), "optm", "product" or "mvu". knots: extra equally spaced knots of the
-    exact LP. loss: "absolute", "squared", or λ in [0, 1] for λ|e| + (1 - λ) e²; squared is MVU's own, OPTM minimises a
-    proxy of absolute. metric: None for ε-DP; "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared":
-    e^{ε|x-x'|²} between the points inputs are dithered to. reach: the largest output allowed when outputs are
-    optimised. inputs: n_in of MVU. starts: of the searches over outputs.
+    Attributes:
+        loss: "absolute", "squared", or λ in [0, 1] for λ|e| + (1 - λ) e²; squared is MVU's own, OPTM minimises a proxy
+            of absolute.
+        metric: None for ε-DP; "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real inputs; "squared": e^{ε|x-x'|²}
+            between the points inputs are dithered to.
+        reach: the largest output allowed when outputs are optimised.
     """
 
-    question: Quantization
-    epsilon: Fraction
-    method: str = "exact"
-    knots: int | None = None
     loss: str | Fraction = "absolute"
     metric: str | None = None
     reach: Fraction | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class QuantizerHow(How):
+    """How a quantizer is found.
+
+    Attributes:
+        method: "exact" (the exact LP), "optm", "product" or "mvu".
+        knots: the number of extra equally spaced knots of the exact LP.
+        inputs: n_in of MVU.
+        starts: the number of starts of the searches over outputs.
+    """
+
+    method: str = "exact"
+    knots: int | None = None
     inputs: int | None = None
     starts: int = 4
-    solver: str = "highs"
-    options: Options = field(default_factory=Options)
-    progress: Progress | None = None
 
-    @property
-    def notion(self) -> str:
-        """Of privacy: dp with δ = 0 where no metric is given."""
-        return "dp" if self.metric is None else "metric"
 
-    @property
-    def claim(self) -> Claim:
-        """What a law is audited for."""
-        return Claim("pure" if self.metric is None else "metric", self.epsilon)
+@dataclass(frozen=True, kw_only=True, eq=False)
+class QuantizerRequest(Request):
+    """The best unbiased ε-private quantizer for a question."""
+
+    AIM = QuantizerAim
+    HOW = QuantizerHow
+
+    question: Quantization
+    aim: QuantizerAim
+    how: QuantizerHow
 
     @property
     def scale(self) -> Fraction:
         """What ε is multiplied by on [-1, 1]."""
-        return self.question.c ** {None: 0, "absolute": 1, "squared": 2}[self.metric]
+        return self.question.c ** {None: 0, "absolute": 1, "squared": 2}[self.aim.metric]
 
     @property
     def law(self) -> tuple[LawQuestion, float]:
@@ -71,65 +79,67 @@ class QuantizerRequest(Request):
         ε-private when it is on bins B; a budget by distance becomes εc (absolute) or εc² (squared), and a|e| + b e²
         becomes ac|e/c| + bc² (e/c)².
         """
-        c, loss = self.question.c, self.loss
+        c, loss = self.question.c, self.aim.loss
         share = Fraction(loss == "absolute") if isinstance(loss, str) else loss
         absolute, squared = c * share, c**2 * (1 - share)
         loss = loss if isinstance(loss, str) else absolute / (absolute + squared)
-        density, epsilon = replace(self.question.density, c=1.0), self.epsilon * self.scale
-        told = self.progress or silent
-        deadline = Deadline(self.options.time_limit)
-        law = LawQuestion(epsilon, density, loss, self.metric, self.solver, self.options, told, deadline)
+        density, epsilon = replace(self.question.density, c=1.0), self.claim.epsilon * self.scale
+        told = self.how.progress or silent
+        deadline = Deadline(self.how.options.time_limit)
+        law = LawQuestion(epsilon, density, loss, self.aim.metric, self.how.solver, self.how.options, told, deadline)
         return law, float(absolute + squared)
 
     @property
     def heading(self) -> str:
         """See `Request.heading`."""
-        return f"{self.question}, method {self.method}"
+        return f"{self.question}, method {self.how.method}"
 
     @property
     def budget_words(self) -> str:
         """The budget, in words."""
-        return f"epsilon = {float(self.epsilon):g}" + ("" if self.metric is None else f" ({self.metric} metric)")
+        return f"epsilon = {float(self.claim.epsilon):g}" + (
+            "" if self.aim.metric is None else f" ({self.aim.metric} metric)"
+        )
 
     def stated(self) -> Stated:
         """See `Request.stated`."""
         from workbench.families.quantizer.stated import stated
 
-        if self.method != "exact" or self.question.bins is None:
-            got = f"method {self.method}" + (" with levels" if self.question.bins is None else "")
+        if self.how.method != "exact" or self.question.bins is None:
+            got = f"method {self.how.method}" + (" with levels" if self.question.bins is None else "")
             why = "other methods, and searches over outputs, are no linear program in the law"
             raise InvalidRequest(f"A formula needs method exact with given bins: {why}. Got {got}.")
-        if self.metric is not None:
-            must("metric", "left out, as a formula has powers of e^epsilon alone", self.metric)
-        return stated(self.question, self.loss, self.extra_knots)
+        if self.aim.metric is not None:
+            must("metric", "left out, as a formula has powers of e^epsilon alone", self.aim.metric)
+        return stated(self.question, self.aim.loss, self.extra_knots)
 
     @property
     def extra_knots(self) -> int:
         """How many knots are added: 0 with given bins, 41 when bins are optimised; of other methods 0."""
-        if self.knots is not None or self.method != "exact":
-            return self.knots or 0
+        if self.how.knots is not None or self.how.method != "exact":
+            return self.how.knots or 0
         return OPTIMISED_KNOTS if self.question.bins is None else 0
 
     def __post_init__(self) -> None:
-        method, loss, metric = self.method, self.loss, self.metric
-        if self.knots == 1:
-            must("knots", "0, or at least 2: they are equally spaced from -c to c", self.knots)
+        method, loss, metric = self.how.method, self.aim.loss, self.aim.metric
+        if self.how.knots == 1:
+            must("knots", "0, or at least 2: they are equally spaced from -c to c", self.how.knots)
         if method == "optm" and loss != "absolute":
             raise InvalidRequest(f"loss must be absolute with method optm, whose LP bounds it. Got {loss}.")
-        for name, fits, unless in (
-            ("knots", method == "exact", f"unless method is exact, not {method}"),
-            ("metric", method in ("exact", "mvu"), f"with method {method}, whose laws jump at bins"),
-            ("inputs", method == "mvu", f"unless method is mvu, not {method}"),
-            ("reach", self.question.bins is None, "with bins, which say it"),
+        for name, value, fits, unless in (
+            ("knots", self.how.knots, method == "exact", f"unless method is exact, not {method}"),
+            ("metric", metric, method in ("exact", "mvu"), f"with method {method}, whose laws jump at bins"),
+            ("inputs", self.how.inputs, method == "mvu", f"unless method is mvu, not {method}"),
+            ("reach", self.aim.reach, self.question.bins is None, "with bins, which say it"),
         ):
-            if getattr(self, name) is not None and not fits:
-                raise InvalidRequest(f"{name} must be left out {unless}. Got {spell(getattr(self, name))}.")
-        if self.epsilon * self.scale < LEAST:
-            must("epsilon", f"at least {float(LEAST / self.scale):g}", self.epsilon)
-        if self.epsilon * self.scale > LARGEST:
+            if value is not None and not fits:
+                raise InvalidRequest(f"{name} must be left out {unless}. Got {spell(value)}.")
+        if self.claim.epsilon * self.scale < LEAST:
+            must("epsilon", f"at least {float(LEAST / self.scale):g}", self.claim.epsilon)
+        if self.claim.epsilon * self.scale > LARGEST:
             most = f"at most {LARGEST / float(self.scale):g} (a program has e^epsilon)"
-            must("epsilon", most, self.epsilon)
-        if self.reach is not None and metric != "squared":
-            need = smallest_reach(float(self.epsilon), float(self.question.c), metric)
-            if self.reach < need * (1 + 1e-9):
-                must("reach", f"above {need:.6g}, the least at this epsilon", float(self.reach))
+            must("epsilon", most, self.claim.epsilon)
+        if self.aim.reach is not None and metric != "squared":
+            need = smallest_reach(float(self.claim.epsilon), float(self.question.c), metric)
+            if self.aim.reach < need * (1 + 1e-9):
+                must("reach", f"above {need:.6g}, the least at this epsilon", float(self.aim.reach))

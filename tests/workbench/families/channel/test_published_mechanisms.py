@@ -18,6 +18,8 @@ from workbench.families.channel.published import PUBLISHED
 from workbench.families.integer_laws import NAMES, clamped_rows, fitted_laws, masses
 from workbench.families.published import index_by_name, published_for
 from workbench.families.recommendation import Query
+from workbench.families.request import Aim
+from workbench.privacy.claim import Claim
 
 ENTRIES = index_by_name(PUBLISHED)
 PLANAR = {"planar Laplace, remapped", "planar exponential"}
@@ -26,7 +28,7 @@ PLANAR = {"planar Laplace, remapped", "planar exponential"}
 def query(answers: str, epsilon: str, delta: str = "0", **more) -> Query:
     notion, loss = more.pop("notion", "dp"), more.pop("loss", "squared")
     question = wb.FiniteQuery(answers, **more)
-    return Query(question=question, epsilon=Fraction(epsilon), delta=Fraction(delta), notion=notion, loss=loss)
+    return Query(question=question, claim=Claim(notion, Fraction(epsilon), Fraction(delta)), aim=Aim(loss=loss))
 
 
 def hockey_stick(f: np.ndarray, epsilon: float, reach: int) -> float:

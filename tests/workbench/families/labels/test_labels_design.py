@@ -330,9 +330,9 @@ def test_labels_and_their_weights_are_given_apart(tmp_path: Path, capsys):
 def test_the_method_follows_what_is_asked():
     """RR-on-Bins where it is the optimum, the program where outputs, δ or a loss of one's own ask for it."""
     labels = wb.Labels.uniform(0, 5)
-    assert wb.design(labels, epsilon=1).request.method == "bins"
+    assert wb.design(labels, epsilon=1).request.how.method == "bins"
     ours = wb.design(labels, epsilon=1, loss=lambda output, label: abs(output - label) ** 1.5)
-    assert (ours.request.method, ours.bound) == ("lp", pytest.approx(ours.objective, rel=1e-9))
-    assert wb.design(labels, epsilon=1, delta="0.05").request.method == "lp"
+    assert (ours.request.how.method, ours.bound) == ("lp", pytest.approx(ours.objective, rel=1e-9))
+    assert wb.design(labels, epsilon=1, delta="0.05").request.how.method == "lp"
     with pytest.raises(wb.InvalidRequest, match="a name where method is bins"):
         wb.design(labels, epsilon=1, method="bins", loss=lambda output, label: abs(output - label) ** 1.5)

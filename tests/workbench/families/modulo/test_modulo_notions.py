@@ -121,7 +121,7 @@ def test_raw_answers_are_audited_and_claim_nothing():
         (("--notion", "zcdp", "--rho", "0"), "rho must be a finite number > 0"),
         (("--notion", "renyi", "--alpha", "1", "--epsilon", "1"), "alpha must be a finite number > 1"),
         (("--notion", "renyi", "--alpha", "2"), "epsilon must be given"),
-        (("--notion", "gdp", "--mu", "1", "--epsilon", "1"), "The parameters of the notion gdp must be mu"),
+        (("--notion", "gdp", "--mu", "1", "--epsilon", "1"), "epsilon must be left out when notion is gdp"),
         (("--notion", "curve", "--curve", "x"), "curve must be a list of pairs"),
         (("--notion", "curve", "--curve", "1e300:0.1"), "epsilon must be at most 34"),
         (("--notion", "gdp", "--mu", "1e9"), "mu must be at most 20"),

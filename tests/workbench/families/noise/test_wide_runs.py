@@ -23,7 +23,7 @@ def test_it_is_proven_and_no_worse_than_the_split_budget(wide: wb.Design):
     assert composed_delta(wide.mechanism, 4, Fraction(3)) <= Fraction(1, 1000)
     assert wide.details["composed"]["delta"] <= 1e-3
     assert wide.certificate is not None
-    assert wide.certificate.composed.delta == wide.request.delta
+    assert wide.certificate.composed.delta == wide.request.claim.delta
     pure = staircase_integers(inverse_exponential(Fraction(3, 4)), 3, "squared")[0]
     assert wide.objective <= float(pure)
     assert wide.bound is None

@@ -92,7 +92,7 @@ def test_the_bound_for_two_optimised_outputs_is_their_optimum(question: dict[str
     assert made.bound <= made.objective
     assert made.bound == pytest.approx(made.objective, rel=5e-6)
     assert made.oracle.agrees
-    assert made.oracle.kind == ("optimum" if made.request.method == "exact" else "lower bound")
+    assert made.oracle.kind == ("optimum" if made.request.how.method == "exact" else "lower bound")
     wide = wb.design(wb.Quantization(levels=2, **question), epsilon=options["epsilon"], method="product")
     assert wide.oracle.kind == "lower bound"  # its outputs are of a grid
     assert wide.oracle.agrees
