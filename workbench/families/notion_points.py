@@ -12,6 +12,7 @@ any with an ε alone   budget, delta                  budget: the least ε of an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,8 @@ from workbench.exact.numbers import ZERO
 from workbench.exact.objects import Record, Values
 from workbench.families.base import Family
 from workbench.families.frontier_plan import LEAST_EPSILON, Plan, Plots, Point, Row, Task, design_task
-from workbench.families.option import NOTION_PARAMETERS, Option, count
+from workbench.families.option import MAX_LOSS, NOTION_PARAMETERS, Option, count
+from workbench.families.option import RUNS as ONE_RUN
 from workbench.io.parameter_grid import grid
 from workbench.privacy.notions import notion
 from workbench.privacy.notions.curve import HockeySticks
@@ -32,14 +34,21 @@ if TYPE_CHECKING:
     from workbench.families.frontier_plots import AllSeries
 
 _FIGURES = 4  # against runs
-BUDGET = Option("max_loss", grid, help="Grid of errors: the least ε of each, of notions with ε and δ.")
+BUDGET = replace(MAX_LOSS, read=grid, help="Grid of errors: the least ε of each, of notions with ε and δ.", hot=False)
+_GRIDS_OF_PARAMETERS = {
+    "alpha": "Grid of orders > 1, with the notion renyi.",
+    "rho": "Grid of ρ, with the notion zcdp.",
+    "mu": "Grid of μ, with the notion gdp.",
+}
 OPTIONS = (
     Option("epsilon", grid, help='Grid: "0.1:4:40" (equal steps), "0.1:4:40:log", "0.5,1,2"; of notions with an ε.'),
     Option("delta", grid, "0", "Grid of δ in [0, 1], as --epsilon."),
-    Option("alpha", grid, help="Grid of orders > 1, with the notion renyi."),
-    Option("rho", grid, help="Grid of ρ, with the notion zcdp."),
-    Option("mu", grid, help="Grid of μ, with the notion gdp."),
-    *NOTION_PARAMETERS[3:],
+    *(
+        replace(option, read=grid, help=_GRIDS_OF_PARAMETERS[option.name])
+        if option.name in _GRIDS_OF_PARAMETERS
+        else option
+        for option in NOTION_PARAMETERS
+    ),
     Option("scale", grid, "1", "Grid: ε of the curve times it; the weight, in (0, 1], of a trade-off function."),
     BUDGET,
 )  # fmt: skip
@@ -51,7 +60,9 @@ def _runs(value: Any, name: str) -> tuple[int, ...]:
     return tuple(read_count(int(n) if n.denominator == 1 else float(n), name) for n in grid(value, name))
 
 
-RUNS = Option("runs", _runs, help="Grid of how many runs share the budget; one by default.")
+RUNS = replace(
+    ONE_RUN, read=_runs, default=None, help="Grid of how many runs share the budget; one by default.", kind=str
+)
 
 
 def _given(values: Values, name: str, named: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from workbench.families.channel.family import FAMILY, FINITE
@@ -9,7 +10,7 @@ from workbench.families.frontier_plan import Frontier, compared, later, several
 from workbench.families.notion_points import OPTIONS as GRIDS
 from workbench.families.notion_points import RUNS as SHARED
 from workbench.families.notion_points import notion_requests
-from workbench.families.option import CERTIFY, SOLVER, Option
+from workbench.families.option import CERTIFY, SOLVER
 from workbench.families.requirements import convex_or_ratio_notion
 
 FRONTIER = Frontier(
@@ -17,9 +18,7 @@ FRONTIER = Frontier(
     (
         *FINITE,
         *GRIDS,
-        Option(
-            "notion", several(convex_or_ratio_notion), "dp", "dp, pure, pdp, metric, renyi, zcdp, gdp, curve, tradeoff."
-        ),
+        replace(FAMILY.option("notion"), read=several(convex_or_ratio_notion)),
         FAMILY.option("loss"),
         SHARED,
         SOLVER,

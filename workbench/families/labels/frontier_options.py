@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from workbench.families.frontier_plan import EPSILON, Frontier, compared, later, several
 from workbench.families.labels.family import FAMILY, METHODS, points
-from workbench.families.option import SOLVER, Option, one_of, text
+from workbench.families.option import SOLVER, one_of, text
 from workbench.io.parameter_grid import grid
 
 FRONTIER = Frontier(
@@ -12,9 +14,22 @@ FRONTIER = Frontier(
     (
         FAMILY.option("labels"),
         EPSILON,
-        Option("delta", grid, "0", "Grid of δ in [0, 1]; δ > 0 concerns the channel LP."),
-        Option("loss", text, "squared", "squared, absolute, poisson, error-rate, ...: see design labels."),
-        Option("method", several(one_of(*METHODS)), "bins,lp", "bins, lp, unbiased; several separated by commas."),
+        replace(
+            FAMILY.option("delta"),
+            read=grid,
+            default="0",
+            help="Grid of δ in [0, 1]; δ > 0 concerns the channel LP.",
+            hot=False,
+        ),
+        replace(
+            FAMILY.option("loss"), read=text, help="squared, absolute, poisson, error-rate, ...: see design labels."
+        ),
+        replace(
+            FAMILY.option("method"),
+            read=several(one_of(*METHODS)),
+            default="bins,lp",
+            help="bins, lp, unbiased; several separated by commas.",
+        ),
         SOLVER,
     ),
     later("workbench.families.labels.frontier", "plan"),

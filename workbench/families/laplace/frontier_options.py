@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from workbench.families.frontier_plan import EPSILON, Frontier, later
-from workbench.families.laplace.family import points
-from workbench.families.option import Option, one_of
+from workbench.families.laplace.family import FAMILY, points
+from workbench.families.option import Option
 from workbench.io.parameter_grid import grid
-from workbench.mechanisms.dyadic_laplace.elias import CODES
 
 FRONTIER = Frontier(
     "Privacy, error and bits of the dyadic quantized Laplace mechanism (ε per unit of |x - x'|).",
     (
         EPSILON,
-        Option("bits", grid, "3,4,5,6,8", "Mean bits a scalar, a grid."),
-        Option("code", one_of(*CODES), "gamma", "Signed Elias code of the integers: gamma or delta."),
+        replace(
+            FAMILY.option("bits"),
+            read=grid,
+            default="3,4,5,6,8",
+            help="Mean bits a scalar, a grid.",
+            required=False,
+            hot=False,
+        ),
+        FAMILY.option("code"),
         Option("ell", grid, "1.05,1.2,1.5,2,4", "Decoder relaxations of the level curves, a grid."),
     ),
     later("workbench.families.laplace.frontier", "plan"),

@@ -25,8 +25,12 @@ FRONTIER = Frontier(
     (
         *(option for option in FAMILY.options if option.question),
         *GRIDS,
-        Option("notion", several(convex_or_ratio_notion), "dp", "dp, pdp, pure, renyi, zcdp, gdp, curve, tradeoff."),
-        Option("loss", text, "error-rate", "error-rate, squared, eta-squared, circular-squared or worst-squared."),
+        replace(FAMILY.option("notion"), read=several(convex_or_ratio_notion)),
+        replace(
+            FAMILY.option("loss"),
+            read=text,
+            help="error-rate, squared, eta-squared, circular-squared or worst-squared.",
+        ),
         SHARED,
         Option(
             "level", _levels, "auto", "Errors for the level curves δ(ε), a grid; auto chooses four, none draws none."

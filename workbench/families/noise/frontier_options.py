@@ -8,14 +8,14 @@ from functools import partial
 from workbench.families.frontier_plan import Frontier, compared, later, several
 from workbench.families.noise.family import FAMILY
 from workbench.families.notion_points import OPTIONS, RUNS, notion_requests
-from workbench.families.option import CERTIFY, SOLVER, TIME_LIMIT, Option
+from workbench.families.option import CERTIFY, SOLVER, TIME_LIMIT
 
 FRONTIER = Frontier(
     "Least loss of noise on all integers or reals against ε and δ, ρ, μ or Rényi's ε, with bounds; least ε of losses.",
     (
         *(option for option in FAMILY.options if option.question),
         *OPTIONS,
-        Option("notion", several(FAMILY.option("notion").read), "dp", "dp, pure, renyi, zcdp, gdp, curve, tradeoff."),
+        replace(FAMILY.option("notion"), read=several(FAMILY.option("notion").read)),
         FAMILY.option("loss"),
         replace(RUNS, default="1", help="Grid of how many runs share the budget, of integer noise."),
         SOLVER,
