@@ -229,7 +229,8 @@ class ProblemSession(Session):
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """The design at a point, or the least ε there."""
-        InvalidRequest.unless_among([*Start], "start", start)
+        if start not in Start.__members__.values():
+            InvalidRequest.unless_among([*Start], "start", start)
         request = self.request if point is None else self.request.at(point)
         least = request.aim.minimise
         if least == "epsilon":

@@ -31,7 +31,7 @@ from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotApplicable, NotCertified, WorkbenchError
 from workbench.exact.numbers import ONE, round_up
 from workbench.exact.objects import Values
-from workbench.families.requirements import ratio_notions
+from workbench.families.requirements import bounds_one_ratio
 from workbench.io.plugins import plugins
 from workbench.io.result import Row
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
@@ -151,7 +151,7 @@ class Published:
 
     def is_listed_for(self, request: Any) -> bool:
         """Whether frontiers and reports list it for a request."""
-        has_usual_budget = request.aim.runs == 1 and request.claim.notion.name in ratio_notions()
+        has_usual_budget = request.aim.runs == 1 and bounds_one_ratio(request.claim.notion)
         return self.serves(request) and (self.any_budget or has_usual_budget)
 
     def row(self, request: Any) -> Row:

@@ -30,7 +30,7 @@ from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ZERO, jsonable
 from workbench.exact.objects import Progress, Record, Values
 from workbench.families.option import NOTION_PARAMETERS, spell
-from workbench.families.requirements import ratio_notions
+from workbench.families.requirements import bounds_one_ratio
 from workbench.families.stated import Stated
 from workbench.io.files import spelled
 from workbench.privacy.claim import Claim
@@ -169,7 +169,7 @@ class Request:
     @cached_property
     def cut(self) -> bool:
         """Whether the notion states several convex bounds, or more than can be listed, and not one on a ratio."""
-        return self.claim.notion.name not in ratio_notions()
+        return not bounds_one_ratio(self.claim.notion)
 
     # Checks that families share.
 

@@ -92,14 +92,15 @@ def ratio_kind(named: str | Notion) -> RatioBound:
 
 def ratio_notions() -> Iterator[str]:
     """The notions with budgets (ε, δ) that require one bound on ratios: what linear models can be asked for."""
-    return filter(_bounds_ratio, known())
+    return filter(bounds_one_ratio, known())
 
 
-def _bounds_ratio(name: str) -> bool:
-    if set(notion(name).parameters) != {"epsilon", "delta"}:
+def bounds_one_ratio(named: str | Notion) -> bool:
+    """Whether a notion has a budget (ε, δ) and requires one bound on the ratio P/Q."""
+    if set(notion(named).parameters) != {"epsilon", "delta"}:
         return False
     try:
-        ratio_kind(name)
+        ratio_kind(named)
     except InvalidRequest:
         return False
     return True
@@ -126,7 +127,7 @@ def hockey_stick_notions() -> tuple[str, ...]:
 def convex_notions() -> Iterator[str]:
     """The notions whose requirements are all hockey sticks or power cones, however many: what convex models can be
     asked for beyond `ratio_notions`."""
-    others = ((name, type(notion(name))) for name in known() if not _bounds_ratio(name))
+    others = ((name, type(notion(name))) for name in known() if not bounds_one_ratio(name))
     return (name for name, kind in others if kind.relaxed is not Notion.relaxed or kind.requires is not Notion.requires)
 
 

@@ -33,7 +33,7 @@ from workbench.families.recommendation import (
     in_bits,
     published_value,
 )
-from workbench.families.requirements import MASS_ABOVE_RATIO, ratio_kind, ratio_notions
+from workbench.families.requirements import MASS_ABOVE_RATIO, bounds_one_ratio, ratio_kind, ratio_notions
 from workbench.mechanisms.finite_query import FREE
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _why_listed(query: Query) -> str | None:
         return ""
     if (
         query.claim.delta
-        and query.claim.notion.name in ratio_notions()
+        and bounds_one_ratio(query.claim.notion)
         and ratio_kind(query.claim.notion) == MASS_ABOVE_RATIO
     ):
         return f" (randomising between two others may break {query.claim.notion.name})"

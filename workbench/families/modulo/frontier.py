@@ -32,7 +32,7 @@ from workbench.families.modulo.family import FAMILY, points
 from workbench.families.notion_points import drawn
 from workbench.families.outcome import translated_errors
 from workbench.families.recommendation import Candidate, Query, Value, designed
-from workbench.families.requirements import HOCKEY_STICK, ratio_kind, ratio_notions
+from workbench.families.requirements import HOCKEY_STICK, bounds_one_ratio, ratio_kind, ratio_notions
 from workbench.mechanisms.answer_grid import AnswerGrid
 from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.notions import notion as named
@@ -76,9 +76,7 @@ def plan(question: Any, values: Values) -> Plan:
     every = [*points(question, values)]
     optima = [(row, request) for row, request in every if request.aim.minimise == "loss"]
     plain = [
-        (row, request)
-        for row, request in optima
-        if request.claim.notion.name in ratio_notions() and request.aim.runs == 1
+        (row, request) for row, request in optima if bounds_one_ratio(request.claim.notion) and request.aim.runs == 1
     ]
     query, epsilons, loss = question or FAMILY.spelled_question(values), values["epsilon"] or [], values["loss"]
     tasks = [design_task(row, request, "optimal") for row, request in optima]

@@ -35,7 +35,7 @@ from workbench.families.channel.published import PUBLISHED as CHANNEL_PUBLISHED
 from workbench.families.published import Published, Reference, index_by_name
 from workbench.families.recommendation import Query
 from workbench.families.request import Aim
-from workbench.families.requirements import HOCKEY_STICK, ratio_bounds, ratio_notions
+from workbench.families.requirements import HOCKEY_STICK, bounds_one_ratio, ratio_bounds
 from workbench.mechanisms.baselines.count_queries import FAMILIES
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.finite_query import FiniteQuery
@@ -186,7 +186,7 @@ def list_laws(request: Any) -> dict[str, tuple[Any, Vector]]:
     They are the law of data-independent noise, and of the others what they add to an answer in the middle.
     """
     question, epsilon, delta = request.question, request.claim.epsilon, request.claim.delta or ZERO
-    if not isinstance(epsilon, Fraction) or request.claim.notion.name not in ratio_notions() or request.aim.runs > 1:
+    if not isinstance(epsilon, Fraction) or not bounds_one_ratio(request.claim.notion) or request.aim.runs > 1:
         return {}
     if not question.scalar or question.order > _MAX_SCANNED_ANSWERS or request.aim.minimise != "loss":
         return {}
