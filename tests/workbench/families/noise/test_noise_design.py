@@ -347,4 +347,5 @@ def test_many_runs_at_a_large_epsilon_warn_of_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         design = wb.design(question, epsilon=400, delta="1e-6", runs=64)
-    assert 0 <= design.bound <= design.objective <= 0.004
+    assert 0 <= design.objective <= 0.004
+    assert design.bound is None  # No bound is proven over designs for several runs.
