@@ -16,16 +16,16 @@ from typing import Any
 
 import pandas as pd
 
-from solvers.backend import Options, backend
 from workbench.errors import NotCertified, WorkbenchError
 from workbench.families.modulo.family import FAMILY
 from workbench.families.modulo.problem import ModuloProblem
 from workbench.families.modulo.repair import certify_noise
 from workbench.families.modulo.request import ModuloRequest
-from workbench.families.problem import Programs
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.modulo import ModuloNoise
+from workbench.pipeline.problem import Programs
 from workbench.privacy.audit import audit
+from workbench.questions.modulo_noise import ModuloNoise
+from workbench.solvers.backend import Options, backend
 
 TITLE = "400 random noise designs, certified"
 KINDS = ("one shift", "all up to a bound", "a few shifts", "two axes")

@@ -16,9 +16,9 @@ import pandas as pd
 
 import workbench as wb
 from bench import beside, turns_of
-from models.modulo import ModuloModel, loss_vector
-from solvers.backend import backend
-from workbench.families.requirements import ratio_kind
+from workbench.models.modulo.program import ModuloModel, loss_vector
+from workbench.pipeline.requirements import ratio_kind
+from workbench.solvers.backend import backend
 
 __all__ = ["TITLE", "measure", "run"]
 

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from models.modulo import ModuloModel, loss_vector
-from models.modulo_fast import FastSession
-from models.requirements import MASS_ABOVE_RATIO as PDP
-from solvers.backend import Options, backend, solve
-from solvers.program import Program
-from solvers.solution import Solution, Termination
+from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
+from workbench.models.modulo.fast import FastSession
+from workbench.models.modulo.program import ModuloModel, loss_vector
+from workbench.solvers.backend import Options, backend, solve
+from workbench.solvers.program import Program
+from workbench.solvers.solution import Solution, Termination
 
 TITLE = "Fast exact MILP against the literal model (HiGHS, one thread, gap 1e-9, limit 120 s)"
 LIMIT = 120.0

@@ -12,9 +12,9 @@ import pandas as pd
 
 import workbench as wb
 from bench import beside, turns_of
-from models.modulo import ModuloModel, loss_vector
-from solvers.backend import backend
-from workbench.families.requirements import HOCKEY_STICK
+from workbench.models.modulo.program import ModuloModel, loss_vector
+from workbench.pipeline.requirements import HOCKEY_STICK
+from workbench.solvers.backend import backend
 
 TITLE = "Certified rows a second of a frontier (n = 20, dp, CPU seconds)"
 TURNS = 5

@@ -22,8 +22,8 @@ import pandas as pd
 
 import workbench as wb
 from bench import in_turns
-from solvers.backend import Options
-from workbench.families.registry import family
+from workbench.pipeline.registry import family
+from workbench.solvers.backend import Options
 
 TITLE = "Large channels: output by output, and what else answers them (CPU seconds)"
 SIZES = {"line": (50, 100, 200, 400), "line, delta": (100, 200, 400), "all pairs": (50, 100, 200, 400, 1000),

@@ -23,17 +23,17 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, minimize
 
 from bench import in_turns, seconds_of
-from models.quantizer import LawModel, smallest_reach
-from solvers.backend import solve
-from solvers.canonical import compile
-from solvers.program import stating
 from workbench.families.quantizer.laws import LawProblem, LawQuestion, exact_problem, grid_problem
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.optm import Live, optm, shape_of
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.outputs import LocalOptimum, best_outputs
-from workbench.mechanisms.density import uniform
 from workbench.mechanisms.quantization_error import ErrorIntegrals
+from workbench.models.quantizer.program import LawModel, smallest_reach
+from workbench.questions.density import uniform
+from workbench.solvers.backend import solve
+from workbench.solvers.canonical import compile
+from workbench.solvers.program import stating
 
 TITLE = "Quantizers: exact LP, the paper's search, optimised bins, MVU's alphabet"
 Vector = NDArray[np.float64]

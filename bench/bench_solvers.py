@@ -17,9 +17,9 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from solvers.backend import backend, names
-from solvers.errors import BackendUnavailable
-from solvers.program import Block, Data, Move, Program
+from workbench.solvers.backend import backend, names
+from workbench.solvers.errors import BackendUnavailable
+from workbench.solvers.program import Block, Data, Move, Program
 
 TITLE = "Re-solve through a session against the bare solver"
 

@@ -3,7 +3,7 @@
     python -m bench.bench_startup
 
 Programs of noise, channels, quantizers and labels are stated without loading a modelling language
-(`models.statement`), so that a whole cold design, certificate included, takes less than `import cvxpy` would.
+(`workbench.models.statement`), so that a whole cold design, certificate included, takes less than `import cvxpy` would.
 """
 
 from __future__ import annotations

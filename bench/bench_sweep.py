@@ -120,8 +120,8 @@ def _program(chunk: Chunk) -> Any:
 
 def _model(fixed: Mapping[str, Any]) -> Any:
     """The compiled model, once for each process: both sides share CVXPY's work."""
-    from models.modulo import ModuloModel, loss_vector
-    from workbench.mechanisms.modulo import ModuloNoise
+    from workbench.models.modulo.program import ModuloModel, loss_vector
+    from workbench.questions.modulo_noise import ModuloNoise
 
     question = ModuloNoise(n=fixed["n"], max_shift=fixed["max_shift"])
     if repr(question) not in _models:

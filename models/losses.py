@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from solvers.arrays import Vector
+from workbench.solvers.arrays import Vector
 
 LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "error-rate", "pinball:τ", "huber:h")
 _PLAIN = ("squared", "absolute", "poisson", "poisson-deviance", "error-rate")

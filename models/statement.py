@@ -22,9 +22,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from solvers.arrays import Ints, Positions, Vector
-from solvers.canonical import compile
-from solvers.program import Block, Data, Move, Program
+from workbench.solvers.arrays import Ints, Positions, Vector
+from workbench.solvers.canonical import compile
+from workbench.solvers.program import Block, Data, Move, Program
 
 
 def program_of(stated: Callable[[Any], Any], name: str, scale: float = 1.0, *, plain: bool) -> Program:
@@ -142,7 +142,7 @@ class Variable(Affine):
 
 @dataclass
 class Row:
-    """expression <= 0, or = 0. label: of its block; wished: as of `solvers.program.Block`."""
+    """expression <= 0, or = 0. label: of its block; wished: as of `workbench.solvers.program.Block`."""
 
     expression: Affine
     equal: bool

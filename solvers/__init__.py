@@ -1,7 +1,4 @@
-"""Who solves: programs in sparse standard form, and interchangeable backends that answer them.
+"""Programs in sparse standard form, and interchangeable solvers that answer them.
 
-Nothing here knows about privacy, and nothing here imports the other rooms.
+Nothing here knows about privacy, and nothing here imports the models or another part of the workbench.
 """
-
-# Lets the workbench tell this package from a stranger's `solvers` folder on the same path.
-__workbench_package__ = True

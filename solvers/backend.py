@@ -5,7 +5,7 @@
     second = session.solve({"delta": 0.2})         # moves the entries that changed and runs hot
     again = session.solve({"delta": 0.2}, start="cold")
 
-To add a backend, write one file with a `solvers.contract.Backend`, its line in CLASSES and its table in
+To add a backend, write one file with a `workbench.solvers.contract.Backend`, its line in CLASSES and its table in
 `backends.toml`. Those of other packages come from the function given to `extend`, which is asked at the first unknown
 name and for every listing.
 """
@@ -18,20 +18,20 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from .contract import TABLES, Backend
-from .errors import BackendUnavailable
-from .program import Program
-from .session import Options as Options
-from .session import Session as Session
-from .solution import Solution, Start, Termination
+from workbench.solvers.contract import TABLES, Backend
+from workbench.solvers.errors import BackendUnavailable
+from workbench.solvers.program import Program
+from workbench.solvers.session import Options as Options
+from workbench.solvers.session import Session as Session
+from workbench.solvers.solution import Solution, Start, Termination
 
 # Name -> where its class is; a module is imported when its backend is first asked for.
 CLASSES = {
-    "highs": "solvers.highs:Highs",
-    "gurobi": "solvers.gurobi:Gurobi",
-    "ortools": "solvers.ortools:OrTools",
-    "cvxpy": "solvers.cvxpy:Cvxpy",
-    "scip": "solvers.scip:Scip",
+    "highs": "workbench.solvers.backends.highs:Highs",
+    "gurobi": "workbench.solvers.backends.gurobi:Gurobi",
+    "ortools": "workbench.solvers.backends.ortools:OrTools",
+    "cvxpy": "workbench.solvers.backends.cvxpy:Cvxpy",
+    "scip": "workbench.solvers.backends.scip:Scip",
 }
 
 

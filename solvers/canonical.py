@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from .arrays import Flags, Positions
-from .data import Data
-from .errors import BackendUnavailable, InvalidProgram
-from .program import Block, Move, Program, stating
+from workbench.solvers.arrays import Flags, Positions
+from workbench.solvers.data import Data
+from workbench.solvers.errors import BackendUnavailable, InvalidProgram
+from workbench.solvers.program import Block, Move, Program, stating
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -35,7 +35,7 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -
     Args:
         problem: a DPP problem whose canonical form is a (mixed-integer) linear program.
         name: of the model.
-        scale: see `solvers.program`; a power of two keeps the scaled data exact.
+        scale: see `workbench.solvers.program`; a power of two keeps the scaled data exact.
 
     Raises:
         InvalidProgram: when the problem is not DPP, not linear, or two variables or parameters share a name.

@@ -13,12 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from .arrays import Positions
-from .backend import Options, backend
-from .data import Data
-from .program import Program
-from .search import Deadline
-from .solution import Start, Termination
+from workbench.solvers.arrays import Positions
+from workbench.solvers.backend import Options, backend
+from workbench.solvers.data import Data
+from workbench.solvers.program import Program
+from workbench.solvers.search import Deadline
+from workbench.solvers.solution import Start, Termination
 
 
 def conflict(

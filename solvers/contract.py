@@ -1,8 +1,8 @@
 """The contract of a backend: what each solver says of itself, checks and opens.
 
 A backend is one file. It says what it can do without importing its native library or touching a licence, and opens
-sessions: a live solver object for one Program, re-solved hot as the parameters move. `solvers.backend` finds backends
-by their names.
+sessions: a live solver object for one Program, re-solved hot as the parameters move. `workbench.solvers.backend` finds
+backends by their names.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from .errors import BackendUnavailable, UnsupportedOption
-from .program import Program
-from .session import Options, Session
-from .solution import Termination
+from workbench.solvers.errors import BackendUnavailable, UnsupportedOption
+from workbench.solvers.program import Program
+from workbench.solvers.session import Options, Session
+from workbench.solvers.solution import Termination
 
 # Name of a backend -> what it is, can do and calls our options.
-TABLES: Mapping[str, Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("backends.toml").read_text("utf-8"))
+TABLES: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+    (Path(__file__).parent / "backends" / "backends.toml").read_text("utf-8")
+)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from .arrays import Flags, Pair, Positions, Vector
-from .errors import InvalidProgram
+from workbench.solvers.arrays import Flags, Pair, Positions, Vector
+from workbench.solvers.errors import InvalidProgram
 
 _LARGEST = 1e15  # solvers treat larger numbers as infinite or refuse them by a status
 _LEAST_ROW = 2.0**-20  # Rows whose coefficients are all smaller are multiplied by a power of two.
@@ -84,7 +84,8 @@ class Data:
         return replace(self, A=with_entries(self.A, entries), row_lower=lower, row_upper=upper)
 
     def scaled(self, scale: float, cost: float = 1.0) -> Data:
-        """The same program in q = scale * x for the continuous columns, at larger costs (see `solvers.program`)."""
+        """The same program in q = scale * x for the continuous columns, at larger costs (see
+        `workbench.solvers.program`)."""
         if scale == cost == 1.0:
             return self
         column, A = np.where(self.integrality, scale, 1.0), self.A
@@ -105,7 +106,7 @@ class Data:
 
 def row_factors(data: Data, scale: float = 1.0) -> Vector | None:
     """Powers of two (rows,) by which rows are multiplied whose numbers are out of a solver's range: limits in very
-    small or large units. None where there are none. scale: of the columns (`solvers.program`)."""
+    small or large units. None where there are none. scale: of the columns (`workbench.solvers.program`)."""
     entries, sides = np.abs(data.A.data), np.abs([data.row_lower, data.row_upper])
     far = (np.where(np.isfinite(sides), sides, 0.0) * scale > _FARTHEST_SIDE).any(axis=0)
     if not far.any() and entries.min(initial=1.0) >= _LEAST_ROW:

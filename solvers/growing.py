@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from .arrays import Positions, Vector
-from .backend import Options, solve
-from .data import row_factors
-from .errors import SolverError
-from .highs import create_silent_highs
-from .program import Data, Program
-from .search import Deadline
-from .solution import PointStatus, Rest, Solution, Termination
+from workbench.solvers.arrays import Positions, Vector
+from workbench.solvers.backend import Options, solve
+from workbench.solvers.backends.highs import create_silent_highs
+from workbench.solvers.data import row_factors
+from workbench.solvers.errors import SolverError
+from workbench.solvers.program import Data, Program
+from workbench.solvers.search import Deadline
+from workbench.solvers.solution import PointStatus, Rest, Solution, Termination
 
 _ITERATIONS = 100_000  # of one solve: more are a cycle
 _CHOSEN, _DEVEX = -1, 1  # by HiGHS itself; of its simplex_dual_edge_weight_strategy
@@ -29,8 +29,8 @@ _COARSER = (1e-9, 1e-8)  # tolerances at which HiGHS may answer what it calls un
 
 @dataclass(frozen=True)
 class Point:
-    """An optimum. x: (columns,); duals: (rows,) as `solvers.solution` has them: <= 0 where r'x <= h presses; value: of
-    the objective, without the program's shift."""
+    """An optimum. x: (columns,); duals: (rows,) as `workbench.solvers.solution` has them: <= 0 where r'x <= h presses;
+    value: of the objective, without the program's shift."""
 
     x: Vector
     duals: Vector

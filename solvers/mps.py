@@ -30,9 +30,9 @@ from itertools import groupby
 import numpy as np
 import scipy.sparse as sp
 
-from .data import Data
-from .errors import InvalidProgram
-from .program import Block
+from workbench.solvers.data import Data
+from workbench.solvers.errors import InvalidProgram
+from workbench.solvers.program import Block
 
 INF = float("inf")
 _INFINITE = 1e20  # Bounds and sides of this size and beyond are infinite, as in HiGHS.

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .backend import solve
-from .data import Data
-from .program import Program
-from .solution import PointStatus, Solution
+from workbench.solvers.backend import solve
+from workbench.solvers.data import Data
+from workbench.solvers.program import Program
+from workbench.solvers.solution import PointStatus, Solution
 
 _ZERO = 1e-9  # of a multiplier or reduced cost, as a share of the largest cost
 _ONE, _SEVERAL = 1e-8, 1e-5  # widths up to which there is one, from which there are several

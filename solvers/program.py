@@ -1,7 +1,7 @@
 """A linear program stated once in CVXPY, compiled once, and moved in place ever after.
 
-CVXPY's canonical data are affine in a problem's parameters (its DPP rules guarantee it). `solvers.canonical.compile`
-keeps that affine map for the entries that move,
+CVXPY's canonical data are affine in a problem's parameters (its DPP rules guarantee it).
+`workbench.solvers.canonical.compile` keeps that affine map for the entries that move,
 
     entries(p) = base + M p,
 
@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arrays import Flags, Ints, Positions, Vector
-from .data import Data as Data
-from .data import with_entries
-from .errors import InvalidProgram
+from workbench.solvers.arrays import Flags, Ints, Positions, Vector
+from workbench.solvers.data import Data as Data
+from workbench.solvers.data import with_entries
+from workbench.solvers.errors import InvalidProgram
 
 
 @dataclass(frozen=True)

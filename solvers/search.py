@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from solvers.arrays import Flags, Pair, Vector
+from workbench.solvers.arrays import Flags, Pair, Vector
 
 Number = TypeVar("Number", float, Fraction)
 Node = TypeVar("Node")

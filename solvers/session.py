@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arrays import Vector
-from .data import Change, Data, row_factors
-from .errors import InvalidProgram, SolverError, UnsupportedOption, one_line
-from .program import Program
-from .search import Deadline
-from .solution import (
+from workbench.solvers.arrays import Vector
+from workbench.solvers.data import Change, Data, row_factors
+from workbench.solvers.errors import InvalidProgram, SolverError, UnsupportedOption, one_line
+from workbench.solvers.program import Program
+from workbench.solvers.search import Deadline
+from workbench.solvers.solution import (
     PointStatus,
     Rest,
     Solution,

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .arrays import Vector
-from .program import Data, Program
+from workbench.solvers.arrays import Vector
+from workbench.solvers.program import Data, Program
 
 _UNIT = 2.0**-53  # relative rounding error of one operation
 _PROVING = 1e-7  # of zero, in a certificate of size one

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -35,6 +36,16 @@ def _checker() -> ModuleType:
     module = importlib.util.module_from_spec(where)
     where.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(autouse=True, scope="session")
+def refuse_second_copies() -> Iterator[None]:
+    """Fail if a test imported `models` or `solvers` by the names of the top-level folders.
+
+    The modules are `workbench.models` and `workbench.solvers`; under another name they would be loaded twice.
+    """
+    yield
+    assert not {"models", "solvers"} & sys.modules.keys(), "import workbench.models, workbench.solvers"
 
 
 @pytest.fixture(autouse=True, scope="session")

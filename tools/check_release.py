@@ -3,7 +3,8 @@
     make check-release          (minutes; downloads what the workbench depends on)
 
 1. sdist from a clean copy, wheel from the sdist; both hold every file they should.
-2. The wheel, installed without extras into an empty environment, does its work from an empty folder.
+2. The wheel, installed without extras into an empty environment, does its work from a folder whose own `models` and
+   `solvers` raise when they are imported.
    The same on a newer Python (3.13 or 3.12) where one is found, in short.
 3. The wheel without its dependencies, with numpy and python-flint: the core without a solver; once more with a cvxpy
    newer than the tested one beside it.
@@ -15,6 +16,7 @@ Exit code 1 with the failing step. Standard library only.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -26,7 +28,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PINS = ROOT / "workbench" / "io" / "tested_versions.txt"
-PACKAGES = ("solvers", "models", "workbench")
+FOLDERS = ("solvers", "models", "workbench")  # workbench/models and workbench/solvers link to the first two
+HOSTILE = ("models", "solvers", "models.py", "solvers.py")  # what research projects have beside their scripts
 BESIDE = ("tests", "tools", "bench", "examples", "docs")  # folders of the sdist, with these files
 FILES = (
     "CHANGELOG.md",
@@ -38,7 +41,7 @@ FILES = (
     "Dockerfile",
 )
 TESTS = (
-    "tests/workbench/test_floors.py",
+    "tests/workbench/test_layers.py",
     "tests/workbench/privacy/test_audit.py",
     "tests/tools/test_check_certificate.py",
 )
@@ -113,25 +116,36 @@ def environment(folder: Path, *packages: object, python: str = sys.executable) -
     return programs
 
 
+def make_hostile_folder(folder: Path) -> None:
+    """Make a folder with a user's own `models` and `solvers`, as modules and as packages, that must not be imported."""
+    folder.mkdir()
+    for name in HOSTILE:
+        path = folder / name if name.endswith(".py") else folder / name / "__init__.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("raise RuntimeError('a file of the user was imported')\n", "utf-8")
+
+
 def built(work: Path) -> tuple[Path, Path]:
     """The sdist and the wheel made from it, out of a copy without what a working folder gathers."""
     source = work / "source"
     waste = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info", ".*", "*.sqlite*", "build", "dist", "_build")
-    for name in (*PACKAGES, *BESIDE):
-        shutil.copytree(ROOT / name, source / name, ignore=waste)
+    for name in (*FOLDERS, *BESIDE):
+        shutil.copytree(ROOT / name, source / name, ignore=waste, symlinks=True)
     for name in (*FILES, "pyproject.toml", "MANIFEST.in"):
         shutil.copy(ROOT / name, source)
     programs = environment(work / "builder", "build")
     run(programs / "python", "-m", "build", "--outdir", work / "dist", source, cwd=work)
     (sdist,), (wheel,) = (work / "dist").glob("*.tar.gz"), (work / "dist").glob("*.whl")
-    expected = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
+    expected = set()
+    for folder, _, names in os.walk(source, followlinks=True):
+        expected |= {(Path(folder) / name).relative_to(source).as_posix() for name in names}
     expected = {name for name in expected if ".egg-info/" not in name and not name.startswith("build/")}
     with tarfile.open(sdist) as archive:
         inside = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
     if missing := sorted(expected - inside):
         sys.exit(f"the sdist lacks {', '.join(missing)}")
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    if packed != (ours := {name for name in expected if name.startswith(tuple(f"{p}/" for p in PACKAGES))}):
+    if packed != (ours := {name for name in expected if name.startswith("workbench/")}):
         sys.exit(f"the wheel and the packages differ in {', '.join(sorted(packed ^ ours))}")
     return sdist, wheel
 
@@ -144,10 +158,10 @@ def main() -> None:
         sdist, wheel = built(work)
         print(f"  {sdist.name}: {sdist.stat().st_size / 1e3:.0f} kB, {wheel.name}: {wheel.stat().st_size / 1e3:.0f} kB")
 
-        print("2. the wheel without extras, from an empty folder")
+        print("2. the wheel without extras, from a folder with hostile models and solvers")
         programs = environment(work / "user", "--constraint", PINS, wheel)
         empty = work / "empty"
-        empty.mkdir()
+        make_hostile_folder(empty)
         where = run(programs / "python", "-c", "import workbench; print(workbench.__file__)", cwd=empty)
         if str(work / "user") not in where:
             sys.exit(f"the workbench was imported from {where}")
@@ -164,7 +178,7 @@ def main() -> None:
         else:
             programs_newer = environment(work / "newer", "--constraint", PINS, wheel, python=newer)
             beside = work / "beside"
-            beside.mkdir()
+            make_hostile_folder(beside)
             for command, code, says in SHORT_COMMANDS:
                 run(programs_newer / "workbench", *command.split(), cwd=beside, code=code, says=says)
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import workbench
-from workbench.families.base import Family
-from workbench.families.option import spell
-from workbench.families.registry import our_families
+from workbench.pipeline.family import Family
+from workbench.pipeline.option import spell
+from workbench.pipeline.registry import our_families
 
 STUB = Path(workbench.__file__).with_suffix(".pyi")
 

@@ -16,8 +16,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from workbench.families.option import spell
-from workbench.families.registry import family
+from workbench.pipeline.option import spell
+from workbench.pipeline.registry import family
 
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from operator import attrgetter
 
-from models.oracles import bounded_difference, cuts, hops, level_search, single_distance
-from models.oracles.question import ClosedForm, Kind, OutsideDomain, Question, Shift, ask, close
-from models.requirements import RatioBound
+from workbench.models.convex.requirements import RatioBound
+from workbench.models.oracles import bounded_difference, cuts, hops, level_search, single_distance
+from workbench.models.oracles.question import ClosedForm, Kind, OutsideDomain, Question, Shift, ask, close
 
 __all__ = ["ORACLES", "Bounds", "ClosedForm", "Kind", "OutsideDomain", "Question", "Shift", "bounds"]
 

@@ -39,8 +39,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from models.losses import Loss, loss_named
-from solvers.arrays import Integers, Pair, Vector
+from workbench.models.losses import Loss, loss_named
+from workbench.solvers.arrays import Integers, Pair, Vector
 
 BIN_LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "pinball")
 _ROUNDED = 1e-12  # relative, what sums over a million labels lose in floats at most
@@ -77,7 +77,7 @@ def _total(terms: Vector) -> float:
     """The sum of terms, correct to about an ulp."""
     if terms.size < 10_000:
         return math.fsum(terms)
-    from models.oracles.monge import prefix_pairs
+    from workbench.models.oracles.monge import prefix_pairs
 
     return float(prefix_pairs(terms)[0][-1])
 
@@ -148,7 +148,7 @@ def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
     labels: (k,) strictly increasing; prior: (k,) weights >= 0 or None for uniform; epsilon: in (0, 30].
     Raises ValueError.
     """
-    from models.oracles.monge import least_partition
+    from workbench.models.oracles.monge import least_partition
 
     loss = _bin_loss(loss)
     y, p = _shares(labels, prior)
@@ -174,7 +174,7 @@ def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
 
 def _table(y: Vector, p: Vector, q: float, loss: Loss) -> tuple[int, Vector, Vector, tuple[float, ...]]:
     """The problem of `least_partition`: kind, table, below, (q, mean, spread, tau, scale)."""
-    from models.oracles.monge import POISSON, QUANTILE, SQUARED, prefix_pairs
+    from workbench.models.oracles.monge import POISSON, QUANTILE, SQUARED, prefix_pairs
 
     mean = _total(p * y)
     spread, tau, scale = 0.0, 0.5, 1.0

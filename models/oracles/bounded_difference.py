@@ -18,13 +18,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from models.oracles.column_cut import best_column_cut
-from models.oracles.cut_vectors import Grid
-from models.oracles.cuts import cut_pmf
-from models.oracles.hops import multiples, order
-from models.oracles.question import ClosedForm, OutsideDomain, Question, Shift, close
-from models.requirements import MASS_ABOVE_RATIO
-from solvers.arrays import Ints
+from workbench.models.convex.requirements import MASS_ABOVE_RATIO
+from workbench.models.oracles.column_cut import best_column_cut
+from workbench.models.oracles.cut_vectors import Grid
+from workbench.models.oracles.cuts import cut_pmf
+from workbench.models.oracles.hops import multiples, order
+from workbench.models.oracles.question import ClosedForm, OutsideDomain, Question, Shift, close
+from workbench.solvers.arrays import Ints
 
 STARTS = 256
 """How many shifts are tried as the unit u of a relation {u, 2u, ..., μ̄u}."""

@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
 
-from solvers.search import bisect
+from workbench.solvers.search import bisect
 
 _END, _MOST = 1e-18, 1_000_000
 

@@ -40,10 +40,10 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from models.oracles.cut_vectors import Cuts, Grid, evaluate, grouped_cuts
-from models.oracles.cuts import best_cut, cut_values
-from models.oracles.question import OutsideDomain
-from solvers.arrays import Integers, Vector
+from workbench.models.oracles.cut_vectors import Cuts, Grid, evaluate, grouped_cuts
+from workbench.models.oracles.cuts import best_cut, cut_values
+from workbench.models.oracles.question import OutsideDomain
+from workbench.solvers.arrays import Integers, Vector
 
 QUERIES = 100
 """How many splits the search visits at most; where the law is proven the first few decide."""

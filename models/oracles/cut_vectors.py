@@ -1,4 +1,5 @@
-"""Cut vectors of the bounded-difference (BD) relation 𝓜 = {1..μ̄} on Z_{n+1}: their totals T, losses S and chain losses.
+"""Cut vectors of the bounded-difference (BD) relation 𝓜 = {1..μ̄} on Z_{n+1}: their totals T, losses S and chain
+losses.
 
 Write η = (i - 1) μ̄ + j, row i >= 1, column j in 1..μ̄; row(0) = 0 and w(η) = a^row. The first r columns are tall
 (b + 1 rows), the others short (b rows). A cut vector c makes the rows >= c_j >= 2 of column j holes; c_j = height + 1
@@ -10,8 +11,9 @@ leaves column j whole. The mechanism and its δ are those of `cuts`, with
     Σ_{j cut} a^{c_j - 1} = the part of S_c that μ = μ̄ alone counts: the chain loss.
 
 Only grouped vectors are enumerated: non-increasing on the tall columns and non-increasing on the short ones. Any cut
-vector gives a feasible mechanism, so no proof rests on this choice. They are all one needs where μ̄ | n and ε >= ln 2 or
-n <= 2μ̄; tests find no better vector for n <= 13, but some exist: n = 59, μ̄ = 7, ε = .8772, δ = .0506 by 6e-5 of f(0).
+vector gives a feasible mechanism, so no proof rests on this choice. They are all one needs where μ̄ | n and ε >= ln 2
+or n <= 2μ̄; tests find no better vector for n <= 13, but some exist: n = 59, μ̄ = 7, ε = .8772, δ = .0506 by 6e-5 of
+f(0).
 
 | paper    | here                                   |
 |----------|----------------------------------------|
@@ -28,8 +30,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.oracles.cuts import geometric_sum
-from solvers.arrays import Flags, Integers, Vector
+from workbench.models.oracles.cuts import geometric_sum
+from workbench.solvers.arrays import Flags, Integers, Vector
 
 LOOKUPS = 30_000_000
 """Grouped cut vectors are listed when that takes at most this many table look-ups (about a second) ..."""

@@ -28,10 +28,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.oracles.hops import UNREACHABLE, hop_distances, remembered, values_ahead
-from models.oracles.question import ClosedForm, Question, Shift
-from models.requirements import MASS_ABOVE_RATIO
-from solvers.arrays import Flags, Integers, Ints, Vector
+from workbench.models.convex.requirements import MASS_ABOVE_RATIO
+from workbench.models.oracles.hops import UNREACHABLE, hop_distances, remembered, values_ahead
+from workbench.models.oracles.question import ClosedForm, Question, Shift
+from workbench.solvers.arrays import Flags, Integers, Ints, Vector
 
 
 def geometric_sum(epsilon: float, terms: int | Integers) -> Vector:

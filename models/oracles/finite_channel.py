@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from solvers.arrays import Positions, Vector
+from workbench.solvers.arrays import Positions, Vector
 
 MOST_INPUTS = 10  # of `extremal_value`
 

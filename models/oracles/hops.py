@@ -41,9 +41,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from models.oracles.question import ClosedForm, Question, Shift
-from models.requirements import HOCKEY_STICK
-from solvers.arrays import Integers, Ints, Vector
+from workbench.models.convex.requirements import HOCKEY_STICK
+from workbench.models.oracles.question import ClosedForm, Question, Shift
+from workbench.solvers.arrays import Integers, Ints, Vector
 
 Answer = TypeVar("Answer")
 

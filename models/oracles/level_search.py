@@ -11,8 +11,8 @@ only fall, and ℓ is now at least the hop distance, so a^ℓ <= w, the hop weig
 max(a^ℓ, θw) breaks only constraints that S counts, at elements of mass a^ℓ; as θ runs from 0 to 1 its total runs from
 T to T₀, so f(0) = min(1/T, δ/S) is reached whenever it is at least 1/T₀. ∎
 
-The search over all ℓ is that of `models.modulo_levels`: no solver takes part. Designs that were found by it are not
-judged by it; of all others, found by linear or mixed-integer programs, it is an independent judge.
+The search over all ℓ is that of `workbench.models.modulo.levels`: no solver takes part. Designs that were found by it
+are not judged by it; of all others, found by linear or mixed-integer programs, it is an independent judge.
 
 | paper      | here                                                           |
 |------------|----------------------------------------------------------------|
@@ -24,9 +24,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from models.modulo import loss_vector
-from models.oracles.question import ClosedForm, OutsideDomain, Question, close
-from models.requirements import MASS_ABOVE_RATIO
+from workbench.models.convex.requirements import MASS_ABOVE_RATIO
+from workbench.models.modulo.program import loss_vector
+from workbench.models.oracles.question import ClosedForm, OutsideDomain, Question, close
 
 NODES = 100_000
 """Default number of decisions before the search gives up: about a second."""
@@ -43,9 +43,9 @@ def improve(question: Question, known: ClosedForm, nodes: int = NODES) -> Closed
     question: bounds a mass above a ratio, with one ε, as all do that have such an answer. Raises OutsideDomain unless ε
     is not tiny and the group is small enough.
     """
-    from models.modulo_level_frontier import LEAST_EPSILON, level_optimum  # slow to import
-    from models.modulo_level_noise import attained, weights
-    from models.modulo_patterns import Noise
+    from workbench.models.modulo.level_frontier import LEAST_EPSILON, level_optimum  # slow to import
+    from workbench.models.modulo.level_noise import attained, weights
+    from workbench.models.modulo.patterns import Noise
 
     epsilon = question.epsilon
     assert question.requires == MASS_ABOVE_RATIO

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvers.arrays import Integers, Pair, Vector
+from workbench.solvers.arrays import Integers, Pair, Vector
 
 SQUARED, POISSON, QUANTILE = 0, 1, 2
 Problem = tuple[int, Vector, Vector, tuple[float, ...]]  # kind, table, below, (q, mean, spread, τ, scale)

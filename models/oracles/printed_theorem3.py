@@ -27,9 +27,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.oracles.cut_vectors import Grid
-from models.oracles.cuts import geometric_sum
-from solvers.arrays import Ints, Vector
+from workbench.models.oracles.cut_vectors import Grid
+from workbench.models.oracles.cuts import geometric_sum
+from workbench.solvers.arrays import Ints, Vector
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ proven optimal, "lower bound" is an error rate below which no feasible mechanism
 | μ         | a shift, one int per size                                              |
 | 𝓜 and ε   | `budgets`: shift -> ε                                                  |
 | δ         | `delta`                                                                |
-| PDP, DP   | `requires`: "mass-above-ratio", "hockey-stick" (`models.requirements`) |
+| PDP, DP   | `requires`: "mass-above-ratio", "hockey-stick" (`workbench.models.convex.requirements`) |
 | ρ, f      | `ClosedForm.value`, `ClosedForm.pmf` (row-major over sizes)            |
 """
 
@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from models.requirements import RatioBound
-from solvers.arrays import Ints, Vector
+from workbench.models.convex.requirements import RatioBound
+from workbench.solvers.arrays import Ints, Vector
 
 Kind: TypeAlias = Literal["optimum", "lower bound", "upper bound"]
 Shift: TypeAlias = Ints

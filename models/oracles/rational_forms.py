@@ -24,10 +24,10 @@ from math import lcm
 
 from flint import fmpz_poly
 
-from models.oracles.hops import hop_distances
-from models.oracles.question import Shift
-from solvers.arrays import Ints
-from solvers.polynomials import ONE, ZERO, Affine, Poly, value_at
+from workbench.models.oracles.hops import hop_distances
+from workbench.models.oracles.question import Shift
+from workbench.solvers.arrays import Ints
+from workbench.solvers.exact.polynomials import ONE, ZERO, Affine, Poly, value_at
 
 Table = Sequence[Sequence[Fraction]]  # (answers, outputs)
 

@@ -22,12 +22,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from models.oracles.cuts import best_level_cut, least_delta, level_cuts
-from models.oracles.hops import multiples
-from models.oracles.hops import order as shift_order
-from models.oracles.question import ClosedForm, Question, Shift, opposite
-from models.requirements import MASS_ABOVE_RATIO
-from solvers.arrays import Ints
+from workbench.models.convex.requirements import MASS_ABOVE_RATIO
+from workbench.models.oracles.cuts import best_level_cut, least_delta, level_cuts
+from workbench.models.oracles.hops import multiples
+from workbench.models.oracles.hops import order as shift_order
+from workbench.models.oracles.question import ClosedForm, Question, Shift, opposite
+from workbench.solvers.arrays import Ints
 
 _ONE_WAY = (
     "One directed shift, every ε and δ: the first broken constraint on the cycle of the shift bounds f(0), and cutting "

@@ -2,7 +2,7 @@
 
 A test file of a package that adds a backend subclasses `BackendContract`; pytest and unittest run its methods:
 
-    from solvers.conformance import BackendContract
+    from workbench.solvers.conformance import BackendContract
     from my_package import Linprog
 
 
@@ -34,12 +34,12 @@ This package imports neither pytest nor any native solver.
 
 from __future__ import annotations
 
-from . import instances as instances
-from .answers import AnswerClauses, IntegerClauses
-from .clauses import ContractBroken as ContractBroken
-from .interrupts import InterruptClauses
-from .limits import LimitClauses
-from .sessions import SessionClauses
+from workbench.solvers.conformance import instances as instances
+from workbench.solvers.conformance.answers import AnswerClauses, IntegerClauses
+from workbench.solvers.conformance.clauses import ContractBroken as ContractBroken
+from workbench.solvers.conformance.interrupts import InterruptClauses
+from workbench.solvers.conformance.limits import LimitClauses
+from workbench.solvers.conformance.sessions import SessionClauses
 
 
 class BackendContract(AnswerClauses, IntegerClauses, SessionClauses, LimitClauses, InterruptClauses):

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvers.errors import BackendUnavailable
-from solvers.program import Program
-from solvers.solution import PointStatus, Solution, Start, Termination, infeasible_by, unbounded_along
-
-from . import instances
-from .clauses import (
+from workbench.solvers.conformance import instances
+from workbench.solvers.conformance.clauses import (
     Contract,
     clause,
     require,
@@ -19,6 +15,9 @@ from .clauses import (
     require_optimal,
     require_refusal,
 )
+from workbench.solvers.errors import BackendUnavailable
+from workbench.solvers.program import Program
+from workbench.solvers.solution import PointStatus, Solution, Start, Termination, infeasible_by, unbounded_along
 
 INF = np.inf
 _RANDOM_SEEDS = range(3)

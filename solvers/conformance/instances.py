@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike
 
-from solvers.arrays import Vector
-from solvers.program import Block, Data, Move, Program
+from workbench.solvers.arrays import Vector
+from workbench.solvers.program import Block, Data, Move, Program
 
 INF = np.inf
 
@@ -112,7 +112,7 @@ def moving(scale: float = 1.0, *, integer: bool = False) -> Program:
     """Compile a maximisation in which every kind of number moves with a parameter of `MOVING_BASE`."""
     import cvxpy as cp  # It is slow to import, and a session of another solver does without it.
 
-    from solvers.canonical import compile
+    from workbench.solvers.canonical import compile
 
     p = {name: cp.Parameter(name=name) for name in MOVING_BASE}
     x = cp.Variable(6, name="x", bounds=[0, 3], integer=integer)

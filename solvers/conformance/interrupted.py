@@ -1,7 +1,7 @@
 """A child process of `interrupts`: announces a long solve on stdout, then says how it ended, twice.
 
-Usage: python -m solvers.conformance.interrupted TASK, a JSON object with module, file, class and variant of the
-backend, whether it has an Interruption, kind and size of the program, and native options.
+Usage: python -m workbench.solvers.conformance.interrupted TASK, a JSON object with module, file, class and variant of
+the backend, whether it has an Interruption, kind and size of the program, and native options.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from collections.abc import Mapping
 from typing import Any
 from unittest import mock
 
-from solvers.backend import Options
-from solvers.contract import Backend
-from solvers.interrupt import Interruption
-from solvers.session import Session
-
-from . import instances
+from workbench.solvers.backend import Options
+from workbench.solvers.conformance import instances
+from workbench.solvers.contract import Backend
+from workbench.solvers.interrupt import Interruption
+from workbench.solvers.session import Session
 
 _TOO_FAST_SECONDS = 60.0  # A solve that ends before Ctrl-C waits at most so long for it.
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from .clauses import Contract, clause, require, require_equal
+from workbench.solvers.conformance.clauses import Contract, clause, require, require_equal
 
 _WAIT_SECONDS = 0.4  # Ctrl-C is pressed so long after the solver has begun.
 _HANG_SECONDS = 120.0  # Only a solver that ignores Ctrl-C takes longer to answer.

@@ -7,13 +7,20 @@ import time
 from typing import Any
 from unittest import mock
 
-from solvers.backend import Options
-from solvers.data import Data
-from solvers.errors import UnsupportedOption
-from solvers.solution import PointStatus, Solution, Termination
-
-from . import instances
-from .clauses import Contract, clause, require, require_close, require_equal, require_optimal, require_refusal
+from workbench.solvers.backend import Options
+from workbench.solvers.conformance import instances
+from workbench.solvers.conformance.clauses import (
+    Contract,
+    clause,
+    require,
+    require_close,
+    require_equal,
+    require_optimal,
+    require_refusal,
+)
+from workbench.solvers.data import Data
+from workbench.solvers.errors import UnsupportedOption
+from workbench.solvers.solution import PointStatus, Solution, Termination
 
 # An acceptable value of every named option.
 OPTION_VALUES: dict[str, Any] = {

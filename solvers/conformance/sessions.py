@@ -15,16 +15,23 @@ from unittest import mock
 import numpy as np
 import scipy.sparse as sp
 
-from solvers.backend import backend
-from solvers.data import Data
-from solvers.errors import InvalidProgram, LicenceExceeded, SolverError
-from solvers.program import Program
-from solvers.session import Session
-from solvers.solution import Solution, Start, Termination
-
-from . import instances
-from .clauses import Contract, clause, require, require_close, require_equal, require_optimal, require_refusal
-from .instances import MOVING_BASE, MOVING_CHANGES
+from workbench.solvers.backend import backend
+from workbench.solvers.conformance import instances
+from workbench.solvers.conformance.clauses import (
+    Contract,
+    clause,
+    require,
+    require_close,
+    require_equal,
+    require_optimal,
+    require_refusal,
+)
+from workbench.solvers.conformance.instances import MOVING_BASE, MOVING_CHANGES
+from workbench.solvers.data import Data
+from workbench.solvers.errors import InvalidProgram, LicenceExceeded, SolverError
+from workbench.solvers.program import Program
+from workbench.solvers.session import Session
+from workbench.solvers.solution import Solution, Start, Termination
 
 INF = np.inf
 _UNUSABLE_NUMBERS = (np.nan, INF, -INF, 2e15, -1e16)
@@ -129,7 +136,7 @@ class SessionClauses(Contract):
         """Report objective and bound of the model that maximises, and duals of minimising its negative."""
         import cvxpy as cp
 
-        from solvers.canonical import compile
+        from workbench.solvers.canonical import compile
 
         x = cp.Variable(2, name="x", nonneg=True)
         limit = cp.Parameter(name="limit")

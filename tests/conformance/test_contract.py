@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from solvers.backend import backend, names
-from solvers.conformance import BackendContract
-from solvers.solution import Termination
+from workbench.solvers.backend import backend, names
+from workbench.solvers.conformance import BackendContract
+from workbench.solvers.solution import Termination
 
 # label -> attributes of its contract
 DIFFERENCES: dict[str, dict[str, object]] = {
@@ -72,7 +72,7 @@ def test_differences_are_of_solvers_that_exist():
 
 @pytest.mark.skipif(not backend("ortools:cp-sat").installed(), reason="ortools is not installed")
 def test_cp_sat_says_how_far_it_looks():
-    from solvers.conformance import instances
+    from workbench.solvers.conformance import instances
 
     far = instances.program([-1.0, 1e-9], [[1.0, 1.0]], -instances.INF, 5e7, upper=4e7, integer=True)
     with backend("ortools:cp-sat").open(far) as session:

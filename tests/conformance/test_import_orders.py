@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from solvers.backend import backend, names
+from workbench.solvers.backend import backend, names
 
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGES = ("cvxpy", "highspy", "ortools.math_opt.core.python.solver", "gurobipy")
@@ -23,9 +23,9 @@ ORDERS = [
 ]
 
 SOLVE = """
-from solvers.conformance import instances
-from solvers.backend import backend
-from solvers.errors import BackendUnavailable
+from workbench.solvers.conformance import instances
+from workbench.solvers.backend import backend
+from workbench.solvers.errors import BackendUnavailable
 for label in ("highs", "gurobi", "ortools:glop", "ortools:gscip", "cvxpy:clarabel", "scip"):
     try:
         if backend(label).installed():
@@ -67,7 +67,7 @@ def test_listing_imports_no_solver():
     """What is installed is known without importing a native library or taking a licence."""
     said = child(
         "import sys\n"
-        "from solvers.backend import listing\n"
+        "from workbench.solvers.backend import listing\n"
         "rows = listing()\n"
         "loaded = {name.partition('.')[0] for name in sys.modules}\n"
         "print(sorted(loaded & {'highspy', 'gurobipy', 'ortools', 'cvxpy', 'clarabel', 'scs', 'pyscipopt'}))\n"
@@ -79,8 +79,8 @@ def test_listing_imports_no_solver():
 def test_opening_a_session_imports_its_own_solver_only():
     said = child(
         "import sys\n"
-        "from solvers.conformance import instances\n"
-        "from solvers.backend import backend\n"
+        "from workbench.solvers.conformance import instances\n"
+        "from workbench.solvers.backend import backend\n"
         "backend('highs').open(instances.triangle()).solve()\n"
         "loaded = {name.partition('.')[0] for name in sys.modules}\n"
         "print(sorted(loaded & {'highspy', 'gurobipy', 'ortools', 'cvxpy', 'clarabel', 'scs', 'pyscipopt'}))\n"
@@ -91,7 +91,7 @@ def test_opening_a_session_imports_its_own_solver_only():
 def test_the_contract_needs_no_solver_and_no_test_runner():
     said = child(
         "import sys\n"
-        "import solvers.conformance\n"
+        "import workbench.solvers.conformance\n"
         "loaded = {name.partition('.')[0] for name in sys.modules}\n"
         "natives = {'highspy', 'gurobipy', 'ortools', 'cvxpy', 'clarabel', 'scs', 'pyscipopt'}\n"
         "print(sorted(loaded & (natives | {'pytest', '_pytest'})))\n"

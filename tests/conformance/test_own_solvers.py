@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from solvers.backend import Options, backend
-from solvers.conformance import instances
-from solvers.conformance.instances import MOVING_BASE, MOVING_CHANGES, moving
-from solvers.conformance.sessions import require_same
-from solvers.errors import UnsupportedOption
-from solvers.solution import Start, Termination
+from workbench.solvers.backend import Options, backend
+from workbench.solvers.conformance import instances
+from workbench.solvers.conformance.instances import MOVING_BASE, MOVING_CHANGES, moving
+from workbench.solvers.conformance.sessions import require_same
+from workbench.solvers.errors import UnsupportedOption
+from workbench.solvers.solution import Start, Termination
 
 
 def easy(label):
@@ -80,7 +80,7 @@ def test_a_solve_can_have_less_time_than_the_session(label):
 @pytest.mark.parametrize("scale", [1.0, 2.0**20])
 def test_an_lp_passed_again_keeps_its_basis_and_its_answers(scale, monkeypatch):
     """HiGHS takes many new coefficients by one pass of the LP: the same answers, from the same basis."""
-    from solvers import highs
+    from workbench.solvers.backends import highs
 
     monkeypatch.setattr(highs, "_CALLS", -1000)
     program, now = moving(scale), dict(MOVING_BASE)

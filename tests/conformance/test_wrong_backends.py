@@ -9,10 +9,10 @@ from unittest import SkipTest
 import numpy as np
 import pytest
 
-from solvers.conformance import BackendContract, ContractBroken
-from solvers.contract import Capabilities, Licence
-from solvers.highs import Highs
-from solvers.solution import PointStatus, Termination
+from workbench.solvers.backends.highs import Highs
+from workbench.solvers.conformance import BackendContract, ContractBroken
+from workbench.solvers.contract import Capabilities, Licence
+from workbench.solvers.solution import PointStatus, Termination
 
 SLOW_AREAS = ("limits", "interrupts")
 TESTS = [name for name in dir(BackendContract) if name.startswith("test_")]

@@ -12,7 +12,7 @@ import pytest
 
 import workbench
 from workbench.cli.options import entries
-from workbench.families.registry import OURS
+from workbench.pipeline.registry import OURS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from pages import ROOT, blocks, pages, run_page

@@ -29,12 +29,12 @@ import workbench as wb
 from workbench.errors import CorruptFile, NotCertified, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ball_ends
+from workbench.notions.gdp import TradeOff
+from workbench.notions.laws import Laws
+from workbench.notions.renyi import Loss
+from workbench.notions.zcdp import Concentrated
 from workbench.privacy import audit_work
 from workbench.privacy.certificate_file import mechanism_of
-from workbench.privacy.notions.gdp import TradeOff
-from workbench.privacy.notions.laws import Laws
-from workbench.privacy.notions.renyi import Loss
-from workbench.privacy.notions.zcdp import Concentrated
 
 __all__ = ["GENERATORS", "checker", "compare", "verdicts"]
 

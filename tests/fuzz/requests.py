@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 import workbench as wb
-from workbench.io.csv_column import read_column
+from workbench.data.csv_column import read_column
 from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, SharedStream
 from workbench.mechanisms.dyadic_laplace.stream import load_bytes, read_stream, write_stream
-from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.privacy.certificate_file import check
 from workbench.privacy.loading import read
+from workbench.questions.labels import Labels
 from workbench.sweeps.specification import read_spec
 
 __all__ = ["CALLS", "COMMANDS", "KEY", "READERS", "WORDS", "WRONG", "fill"]

@@ -12,19 +12,19 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from models.channel import CONSTRAINTS, ChannelModel, consecutive
-from models.modulo import MASS_SCALE, ModuloModel, loss_vector
-from models.modulo_constraints import (
+from workbench.families.modulo.family import FAMILY
+from workbench.models.channel.program import CONSTRAINTS, ChannelModel, consecutive
+from workbench.models.convex.requirements import RATIO_BOUNDS
+from workbench.models.modulo.constraints import (
     StatedEquations,
     constraint_program,
     is_plain,
 )
-from models.requirements import RATIO_BOUNDS
-from solvers.canonical import compile
-from solvers.program import Program
-from solvers.rational_lp import RationalLP
-from workbench.families.modulo.family import FAMILY
-from workbench.mechanisms.modulo import ModuloNoise
+from workbench.models.modulo.program import MASS_SCALE, ModuloModel, loss_vector
+from workbench.questions.modulo_noise import ModuloNoise
+from workbench.solvers.canonical import compile
+from workbench.solvers.exact.rational_lp import RationalLP
+from workbench.solvers.program import Program
 
 
 def names(blocks) -> list[tuple]:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-ALLOWED = {"numpy", "flint", "workbench", "models", "solvers"}
+ALLOWED = {"numpy", "flint", "workbench"}
 
 
 class _Blocked(importlib.abc.MetaPathFinder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -17,22 +18,23 @@ import workbench
 from workbench.io import installation
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("solvers", "models", "workbench")
+FOLDERS = ("solvers", "models", "tools", "workbench")  # The last one has links into the others.
 
 
-def _files() -> set[str]:
-    return {
-        path.relative_to(ROOT).as_posix()
-        for package in PACKAGES
-        for path in (ROOT / package).rglob("*")
-        if path.is_file() and path.suffix != ".pyc"
-    }
+def list_package_files() -> set[str]:
+    """List the files of the package, those of linked folders by the names that imports use."""
+    files = set()
+    for folder, _, names in os.walk(ROOT / "workbench", followlinks=True):
+        for name in names:
+            if not name.endswith(".pyc"):
+                files.add((Path(folder) / name).relative_to(ROOT).as_posix())
+    return files
 
 
 def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(tmp_path: Path) -> None:
     source = tmp_path / "source"
-    for name in PACKAGES:
-        shutil.copytree(ROOT / name, source / name)  # a build leaves files in its folder
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, source / name, symlinks=True)  # A build leaves files in its folder.
     for name in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
         shutil.copy(ROOT / name, source)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(source)]
@@ -40,7 +42,8 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(tmp_path: P
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("*.whl")
     inside = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert inside == _files()
+    assert inside == list_package_files()
+    assert "workbench/models/modulo/program.py" in inside
     assert f"-{workbench.__version__}-" in wheel.name
 
 
@@ -175,7 +178,7 @@ def test_a_specifier_of_another_form_is_refused(specifier: str) -> None:
 
 
 def test_no_text_says_that_the_package_is_in_a_registry() -> None:
-    files = [path for folder in (*PACKAGES, "docs", "tools") for path in (ROOT / folder).rglob("*")]
+    files = [path for folder in (*FOLDERS, "docs") for path in (ROOT / folder).rglob("*")]
     texts = {path: path.read_text("utf-8") for path in files if path.suffix in (".py", ".md", ".toml", ".html", ".js")}
     texts[ROOT / "README.md"] = (ROOT / "README.md").read_text("utf-8")
     named = [path.name for path, text in texts.items() if re.search(r"pip install\W+(--\S+ )*'?dp-workbench", text)]

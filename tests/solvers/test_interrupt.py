@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from solvers.interrupt import Interruption
+from workbench.solvers.interrupt import Interruption
 
 
 def press():

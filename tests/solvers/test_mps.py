@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from solvers.backend import solve
-from solvers.data import Data
-from solvers.errors import InvalidProgram
-from solvers.mps import mps_text, read_mps
-from solvers.program import Block, Program
-from solvers.rational_lp import exact_bound, exact_objective, exact_violation
+from workbench.solvers.backend import solve
+from workbench.solvers.data import Data
+from workbench.solvers.errors import InvalidProgram
+from workbench.solvers.exact.rational_lp import exact_bound, exact_objective, exact_violation
+from workbench.solvers.mps import mps_text, read_mps
+from workbench.solvers.program import Block, Program
 
 INF = np.inf
 

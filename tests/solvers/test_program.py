@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from solvers.backend import solve
-from solvers.canonical import compile
-from solvers.errors import InvalidProgram
-from solvers.solution import residuals
+from workbench.solvers.backend import solve
+from workbench.solvers.canonical import compile
+from workbench.solvers.errors import InvalidProgram
+from workbench.solvers.solution import residuals
 
 NUMBERS = st.floats(-100, 100, allow_subnormal=False).map(lambda value: round(value, 6))
 

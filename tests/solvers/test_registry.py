@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from solvers import contract
-from solvers.backend import CLASSES, Options, backend, listing, names, solve
-from solvers.canonical import compile
-from solvers.contract import Capabilities, Licence
-from solvers.errors import BackendUnavailable, LicenceExceeded, SolverError, UnsupportedOption
-from solvers.program import Block, Data, Program
+from workbench.solvers import contract
+from workbench.solvers.backend import CLASSES, Options, backend, listing, names, solve
+from workbench.solvers.canonical import compile
+from workbench.solvers.contract import Capabilities, Licence
+from workbench.solvers.errors import BackendUnavailable, LicenceExceeded, SolverError, UnsupportedOption
+from workbench.solvers.program import Block, Data, Program
 
 
 def line(integer=False):
@@ -77,7 +77,7 @@ def test_no_licence(monkeypatch):
     gurobi = backend("gurobi")
     if not gurobi.installed():
         pytest.skip("gurobi is not installed")
-    from solvers import gurobi as room
+    from workbench.solvers.backends import gurobi as room
 
     def refuse(process):
         raise BackendUnavailable("gurobi has no usable licence: expired")

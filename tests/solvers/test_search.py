@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from solvers.search import Chords, Deadline, OpenNodes, bisect
+from workbench.solvers.search import Chords, Deadline, OpenNodes, bisect
 
 
 def test_bisection_ends_at_neighbouring_floats_or_at_the_tolerance():

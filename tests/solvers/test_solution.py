@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from solvers.backend import Options, backend, solve
-from solvers.program import Block, Data, Move, Program
-from solvers.session import Raw, Session
-from solvers.solution import (
+from workbench.solvers.backend import Options, backend, solve
+from workbench.solvers.program import Block, Data, Move, Program
+from workbench.solvers.session import Raw, Session
+from workbench.solvers.solution import (
     PointStatus,
     Rest,
     Solution,

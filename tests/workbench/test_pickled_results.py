@@ -127,7 +127,7 @@ def test_a_question_is_recommended_for_as_its_options_are(question: Any, options
 
 
 def test_a_range_as_a_question_is_recommended_for_as_its_options_are():
-    from workbench.mechanisms.range_query import RangeQuery
+    from workbench.questions.range_query import RangeQuery
 
     name = "staircase (pure)"
     (of_object,) = wb.recommend(RangeQuery("0..10", sensitivity=2), epsilon=1, only=name)

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from solvers.backend import Options
 from workbench.families.modulo.family import FAMILY
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.solvers.backend import Options
 
 
 def five(value):  # no constraint; but a loss, the same for every noise value
@@ -91,7 +91,7 @@ def test_the_raw_objective_is_the_loss_of_the_mechanism_returned(question):
 
 
 def test_without_a_bound_the_words_say_so(question, monkeypatch):
-    from solvers.solution import Solution
+    from workbench.solvers.solution import Solution
 
     monkeypatch.setattr(Solution, "bound", property(lambda self: None))
     d = wb.design(question, epsilon=1, notion="pdp", delta=0.1, loss="squared")

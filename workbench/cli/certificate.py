@@ -11,11 +11,11 @@ from rich.text import Text
 
 from workbench.cli.console import Report, emit_json, facts, table
 from workbench.cli.output_paths import Outputs, check_outputs, write_output
+from workbench.data.parameter_grid import integers
 from workbench.errors import CorruptFile, NotCertified, must
 from workbench.exact.numbers import jsonable, positive
 from workbench.exact.objects import Record
 from workbench.exact.time_limit import OutOfTime, cpu_limit
-from workbench.io.parameter_grid import integers
 
 if TYPE_CHECKING:
     from workbench.mechanisms.mechanism import Mechanism
@@ -130,10 +130,10 @@ def _write_checker(file: Path | None, target: Path, kind: str | None) -> Report:
 
 def _check(file: Path) -> Report:
     """Prove a file again within a limit of CPU time."""
+    from workbench.notions.notion import limited
     from workbench.privacy.audit_work import LIMIT
     from workbench.privacy.certificate import Certificate
     from workbench.privacy.certificate_file import check as prove
-    from workbench.privacy.notions.notion import limited
 
     try:
         with cpu_limit(_CHECK_SECONDS), limited(LIMIT):
@@ -169,7 +169,7 @@ def sample(file: Path, *, count: int, answer: str | None, insecure_seed: int | N
         must("count", "an integer in 0..100000000", count)
     if json and count > 1_000_000:
         must("count", "at most 1000000 with --json", count)
-    from workbench.io.csv_column import whole_as_integers
+    from workbench.data.csv_column import whole_as_integers
     from workbench.mechanisms.mechanism import sample as draw
     from workbench.privacy.loading import read
 

@@ -55,7 +55,7 @@ class _Group(Plainly, TyperGroup):
             if path != "options" and f"{before} ".lstrip() == self._path and name in (None, last):
                 _mount(group, path, last, entry)
         if makes := entries().get(self._path.rstrip(), {}).get("families"):
-            from workbench.families.registry import families
+            from workbench.pipeline.registry import families
 
             for kind in families(name):
                 _loads_later(*(f"numpy.{part}" for part in ("ctypeslib", "f2py", "ma", "polynomial", "testing")))
@@ -291,7 +291,7 @@ def _no_such_option(error: Any) -> str:
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if option is None or context is None:
         return ""
-    from workbench.families.option import nearest
+    from workbench.pipeline.option import nearest
 
     near = nearest(option, [name for each in context.command.params for name in each.opts])
     of = [] if any(name.startswith(option) for name in near) else _commands_with(option, context)

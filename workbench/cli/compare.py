@@ -19,8 +19,8 @@ from workbench.exact.objects import Values
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.families.base import Family
     from workbench.io.result import Result
+    from workbench.pipeline.family import Family
 
 
 _MORE = (" --solvers highs,gurobi,scip", " --solvers all --json")
@@ -64,7 +64,7 @@ def compare(
         return None
 
     from workbench.comparison.compare import compare_programs
-    from workbench.families.programs import chosen
+    from workbench.pipeline.programs import chosen
 
     taken = (
         [] if suite is None else chosen(suite, given["instances"])
@@ -215,7 +215,7 @@ def _rows(result: Result) -> Iterator[Any]:
 
 
 def _cell(name: str, value: Any) -> Any:
-    from workbench.families.design import upward
+    from workbench.pipeline.design import upward
 
     if name in _ROUNDED_UP and value is not None:
         return upward(value)

@@ -22,8 +22,8 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from workbench.data.tables import is_number
 from workbench.exact.objects import Values
-from workbench.io.files import is_number
 from workbench.io.result import Progress, now_and_then
 
 R = TypeVar("R")

@@ -16,8 +16,8 @@ from workbench.exact.objects import Record
 from workbench.io.result import now_and_then
 
 if TYPE_CHECKING:
-    from workbench.families.base import Family
-    from workbench.families.design import Design
+    from workbench.pipeline.design import Design
+    from workbench.pipeline.family import Family
 
 
 _NOTHING = 1e-9  # A bias below this share of the root mean square error, or of the worst loss, is shown as 0.
@@ -42,7 +42,7 @@ def design_command(kind: Family) -> Examples:
         request = kind.request_of(kind.read(present(given), "command") | fixed)
         optimum = None
         if formula:
-            from workbench.families.formula import formula_around
+            from workbench.formulas.formula import formula_around
 
             optimum = formula_around(request)
         design = _kept(kind, request, outputs["saved file"])
@@ -100,8 +100,8 @@ _LAWS = {"class": "class", "RMSE": "rmse", "worst answer": "worst", "largest bia
 
 def recommend(**given: Any) -> Report:
     """Which class of mechanisms for a query: some, each at its best, with proven numbers, the least loss first."""
-    from workbench.comparison.recommend import recommend as recommended
-    from workbench.comparison.recommend_words import BORROWED, STOPPED
+    from workbench.recommendation.recommend import recommend as recommended
+    from workbench.recommendation.wording import BORROWED, STOPPED
 
     files = {name: given[name] for name in ("answers", "places", "neighbours", "outputs", "prior", "loss")}
     files |= {f"baseline {k}": path for k, path in enumerate(given["baseline"] or [])}

@@ -26,10 +26,8 @@ def _solvers() -> tuple[list[Record], str | None]:
     """The solvers with their licence states; or why they cannot be listed."""
     try:
         with says_what_is_missing("Solving"):
-            from workbench.families import check_packages
-
-            check_packages()
-            from solvers.backend import listing
+            import workbench.pipeline  # noqa: F401  (makes the solvers of plug-ins known)
+            from workbench.solvers.backend import listing
 
             return listing(probe=True), None
     except WorkbenchError as error:

@@ -35,7 +35,7 @@ def explore(
 ) -> None:
     """Explore designs and their trade-offs in a browser: on this machine alone, until Ctrl-C."""
     from workbench.explorer.given import first, from_words, named_files, state
-    from workbench.families.registry import family as named
+    from workbench.pipeline.registry import family as named
 
     if family is None:
         if context.args or export is not None:

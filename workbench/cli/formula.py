@@ -17,9 +17,9 @@ from workbench.exact.objects import Values
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.families.base import Family
-    from workbench.families.formula_object import Formula
-    from workbench.families.formula_series import FormulaSeries
+    from workbench.formulas.formula_object import Formula
+    from workbench.formulas.series import FormulaSeries
+    from workbench.pipeline.family import Family
 
 
 _HEADS = {
@@ -53,8 +53,8 @@ def formula_command(kind: Family) -> Examples:
         pattern: bool,
         **given: Any,
     ) -> Report:
-        from workbench.families.formula import formula
-        from workbench.families.formula_series import several
+        from workbench.formulas.formula import formula
+        from workbench.formulas.series import several
 
         outputs = Outputs(files_of(options, given), given)
         texts = present(given)

@@ -16,8 +16,8 @@ from workbench.io.result import FILES
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.families.base import Family
     from workbench.io.result import Result
+    from workbench.pipeline.family import Family
 
 
 _REASONS = 3  # why rows have no value: so many reasons are shown, the most frequent first
@@ -30,8 +30,8 @@ def frontier_command(kind: Family) -> Examples | None:
     """The command that draws the trade-offs of a family; None of one that has no frontier."""
     if kind.frontier is None:
         return None
-    from workbench.families.option import read
     from workbench.frontiers import run as frontiers
+    from workbench.pipeline.option import read
 
     offered = frontiers.frontier_of(kind)
     options = [option for option in offered.options if "command" in option.places]

@@ -34,7 +34,7 @@ def encode(
     Each run uses a new nonce, so one key serves many files; every file costs its own privacy. The file is not
     encrypted: whoever reads it, with or without the key, learns at most what the decoder does (ell * epsilon).
     """
-    from workbench.io.csv_column import read_column
+    from workbench.data.csv_column import read_column
     from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
     from workbench.mechanisms.dyadic_laplace.elias import check_code
     from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
@@ -72,7 +72,7 @@ def decode(
 
     With --json and no NOISY.csv the numbers are the list "x_hat" of the object.
     """
-    from workbench.io.csv_column import column_text
+    from workbench.data.csv_column import column_text
     from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
     from workbench.mechanisms.dyadic_laplace.stream import load_bytes, read_stream
 

@@ -22,7 +22,7 @@ from workbench.cli.console import Report
 from workbench.exact.objects import Record, Values
 
 if TYPE_CHECKING:
-    from workbench.families.option import Option
+    from workbench.pipeline.option import Option
 
 
 _DIGITS = {int: re.compile(r"-?\d{1,15}"), float: re.compile(r"-?\d{1,15}(\.\d{1,15})?")}
@@ -182,7 +182,7 @@ def _stated(name: str, about: str | Values) -> inspect.Parameter:
 
 def _of_option(option: Option) -> inspect.Parameter:
     """The parameter that an option of a family is."""
-    from workbench.families.option import spell  # a command without a family works where these refuse to load
+    from workbench.pipeline.option import spell  # a command without a family works where these refuse to load
 
     several = option.kind is list
     default = spell(option.default) if option.kind is str else option.default

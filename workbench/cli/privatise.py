@@ -25,8 +25,8 @@ from workbench.io.shown import Facts
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from workbench.data.csv_column import CsvColumn, CsvTable
     from workbench.exact.random_source import Source
-    from workbench.io.csv_column import CsvColumn, CsvTable
     from workbench.privacy.column_release import Account, ColumnMechanism
     from workbench.privacy.release_ledger import LedgerTerms
     from workbench.privacy.row_cost import RowCost
@@ -109,7 +109,7 @@ class Publication:
 
     def read(self, columns: Sequence[str]) -> Columns:
         """The columns to publish, by name or number, and the others that the options name. Raises InvalidRequest."""
-        from workbench.io.csv_column import CsvTable
+        from workbench.data.csv_column import CsvTable
 
         options = [(name, column) for name, column in (("id", self.id), ("person", self.person)) if column is not None]
         names = [*columns, *(column for _, column in options)]
@@ -140,7 +140,7 @@ class Publication:
         row; report: what is safe to publish, with its first words; own: what the owner of the data alone is told, and
         no part of the report beside the output. Raises InvalidRequest.
         """
-        from workbench.io.csv_column import csv_bytes
+        from workbench.data.csv_column import csv_bytes
         from workbench.privacy.column_release import Account, rows_of_one_person
 
         if cost.is_local and not self.local_neighbours:
@@ -280,7 +280,7 @@ def _saved_or_best(
     if missing := [name for name in needed if name not in given]:
         *first, last = needed
         raise InvalidRequest(f"A mechanism must be given, or {', '.join(first)} and {last}. Got no {missing[0]}.")
-    from workbench.families.registry import family
+    from workbench.pipeline.registry import family
 
     best = family(kind)
     request = best.spelled(**given, time_limit=time_limit)

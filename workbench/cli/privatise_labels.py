@@ -12,7 +12,7 @@ from workbench.errors import InvalidRequest, must
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from workbench.io.csv_column import CsvColumn
+    from workbench.data.csv_column import CsvColumn
 
 _LABEL_METHODS = {"bins": "RR-on-Bins", "unbiased": "the unbiased randomizer"}
 _UNKNOWN = (
@@ -52,9 +52,9 @@ def privatise_labels(
     columns = run.read([column])
     given = columns.private[0].numbers()
     known, values = _labels(columns.private[0], given, labels, snap)
-    from workbench.families.api import design
     from workbench.families.labels.problem import best_bins
     from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer
+    from workbench.pipeline.api import design
 
     def best(prior: Any, second: Fraction) -> Any:
         if method == "bins":
@@ -102,7 +102,7 @@ def _labels(
     import numpy as np
 
     from workbench.data.tolerance import nearest_positions
-    from workbench.mechanisms.label_randomizers.labels import Labels
+    from workbench.questions.labels import Labels
 
     if labels is None:
         return np.unique(given), given

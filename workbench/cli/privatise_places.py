@@ -18,10 +18,10 @@ from workbench.cli.privatise import Publication
 from workbench.errors import must
 
 if TYPE_CHECKING:
-    from solvers.arrays import Integers, Vector
     from workbench.privacy.certificate import Certificate
     from workbench.privacy.privacy_budget import PrivacyBudget
     from workbench.privacy.row_cost import RowCost
+    from workbench.solvers.arrays import Integers, Vector
 
 _PATH_SLACK = 1e-9  # By how much a budget that follows from a path of others may be rounded.
 
@@ -34,9 +34,9 @@ def privatise_places(*, columns: str, mechanism: Path, clip: bool, **files: Any)
     """
     import numpy as np
 
+    from workbench.data.csv_column import two_names
     from workbench.exact.numbers import jsonable
     from workbench.exact.sampler import Sampler
-    from workbench.io.csv_column import two_names
 
     run = Publication({"mechanism": mechanism}, **files, protected="Only the positions are protected")
     names = two_names(columns, run.source)
@@ -72,8 +72,8 @@ def _channel(path: Path) -> tuple[Certificate, Vector, Vector]:
     """The certificate, places and outputs as floats. Raises InvalidRequest for any other file."""
     import numpy as np
 
-    from workbench.mechanisms.plane import Plane, planar
     from workbench.privacy.loading import read
+    from workbench.questions.places import Plane, planar
 
     certificate = read(path).certificate
     labelled = None if certificate is None else getattr(certificate.mechanism, "labelled", None)
@@ -135,7 +135,7 @@ def _holds_everywhere(certificate: Certificate, budget: PrivacyBudget, norm: str
     """Whether log-ratios of any two places are within ε times their distance, but for roundings."""
     import numpy as np
 
-    from workbench.mechanisms.plane import Plane
+    from workbench.questions.places import Plane
 
     channel: Any = certificate.mechanism
     plane = Plane(channel.labelled[0], channel.labelled[0], norm)
@@ -155,8 +155,8 @@ def _holds_everywhere(certificate: Certificate, budget: PrivacyBudget, norm: str
 
 def _budget(certificate: Certificate) -> tuple[PrivacyBudget | None, str]:
     """The budget, per unit of distance where neighbours have their own, and the norm of that distance."""
-    from workbench.mechanisms.plane import Plane
     from workbench.privacy.privacy_budget import PrivacyBudget, budget_of
+    from workbench.questions.places import Plane
 
     norm = str(certificate.record.get("norm", "L2"))
     if not certificate.claim.notion.per_distance or isinstance(certificate.claim.values.get("epsilon"), Fraction):

@@ -8,25 +8,25 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from solvers.backend import backend
-from solvers.search import Deadline
-from solvers.solution import relative_gap
 from workbench.comparison.report import preferred
 from workbench.comparison.run import GOOD, installed, run_suite
 from workbench.errors import must
-from workbench.families.option import count
-from workbench.families.outcome import COLUMNS, attempt, translated_errors
-from workbench.families.programs import SUITES, chosen
-from workbench.families.registry import family, family_of, names
-from workbench.families.request import Request
 from workbench.io.figures import COLOURS, SCREEN, panels, styled
 from workbench.io.result import Plots, Progress, Result, Row, check_progress, gathered, silent
+from workbench.pipeline.option import count
+from workbench.pipeline.outcome import COLUMNS, attempt, translated_errors
+from workbench.pipeline.programs import SUITES, chosen
+from workbench.pipeline.registry import family, family_of, names
+from workbench.pipeline.request import Request
+from workbench.solvers.backend import backend
+from workbench.solvers.search import Deadline
+from workbench.solvers.solution import relative_gap
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from workbench.families.design import Design
+    from workbench.pipeline.design import Design
 
 
 _TOLERANCES = ("feasibility_tolerance", "dual_feasibility_tolerance", "integrality_tolerance")
@@ -66,7 +66,7 @@ def compare(
             threads and tolerance. See `compare_programs`.
 
     Returns:
-        Of a question one row per solver: the columns of `workbench.families.outcome`, of the mechanism as returned
+        Of a question one row per solver: the columns of `workbench.pipeline.outcome`, of the mechanism as returned
         (without repair), but for certified: whether a second solve led to a certificate; certified_objective, what that
         one costs; and solver, version, seconds. Of a suite one row per instance and solver, each run in a
         process of its own (`workbench.comparison.report.COLUMNS`). `sentences` say which solver to use and why. After

@@ -33,22 +33,22 @@ from sys import float_info
 from typing import Any
 
 import workbench
-from solvers.backend import Options, backend, solve
-from solvers.data import Data
-from solvers.errors import InvalidProgram
-from solvers.mps import mps_text, read_mps
-from solvers.program import Program
-from solvers.rational_lp import exact_bound, exact_objective, exact_violation
-from solvers.solution import Solution, Termination
 from workbench.comparison.run import size
 from workbench.errors import CorruptFile, InvalidRequest, must
 from workbench.exact.numbers import round_down
 from workbench.exact.objects import Values
-from workbench.families.design_program import SCALE
-from workbench.families.outcome import translated_errors
-from workbench.families.programs import Instance, chosen, matches
 from workbench.io.files import named, parse_json, read_bytes, write_whole
 from workbench.io.result import Progress, Row, silent
+from workbench.pipeline.design_program import SCALE
+from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.programs import Instance, chosen, matches
+from workbench.solvers.backend import Options, backend, solve
+from workbench.solvers.data import Data
+from workbench.solvers.errors import InvalidProgram
+from workbench.solvers.exact.rational_lp import exact_bound, exact_objective, exact_violation
+from workbench.solvers.mps import mps_text, read_mps
+from workbench.solvers.program import Program
+from workbench.solvers.solution import Solution, Termination
 
 FORMAT = "dp-workbench-program-1"
 _OPTIMA = Path(__file__).with_name("optima.json")  # tools/optima.py writes it from an export

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from solvers.backend import names
 from workbench.exact.objects import Values
 from workbench.io.drawing import Drawing, draw, stated
 from workbench.io.figures import COLOURS, DASHES, MARKERS
 from workbench.io.result import records
+from workbench.solvers.backend import names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -21,17 +21,17 @@ from typing import Any
 
 import numpy as np
 
-from solvers.backend import backend, names
-from solvers.contract import Backend
-from solvers.program import Program
-from solvers.search import Deadline
-from solvers.solution import relative_gap
 from workbench.comparison.report import COLUMNS, EXACT, plots, recommendations, summary
 from workbench.errors import WorkbenchError
 from workbench.exact.objects import Values
-from workbench.families.programs import Instance
 from workbench.io.processes import ONE_THREAD
 from workbench.io.result import Progress, Result, Row, gathered, silent
+from workbench.pipeline.programs import Instance
+from workbench.solvers.backend import backend, names
+from workbench.solvers.contract import Backend
+from workbench.solvers.program import Program
+from workbench.solvers.search import Deadline
+from workbench.solvers.solution import relative_gap
 
 GRACE = 20.0  # seconds beyond the time limit, for starting, reading in and giving up
 GOOD = 1e-6  # an answer solves an instance with a gap and residuals up to here, relative to max(1, |objective|)

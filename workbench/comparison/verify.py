@@ -7,17 +7,17 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from solvers.backend import backend
 from workbench.comparison.compare import Solvers, solver_names
 from workbench.comparison.report import FIGURES
+from workbench.data.plain import plain_list
 from workbench.errors import SolverUnavailable, must
 from workbench.exact.objects import Values
-from workbench.exact.plain import plain_list
-from workbench.families.base import Family
-from workbench.families.outcome import attempt, translated_errors
-from workbench.families.registry import families
-from workbench.families.verification import requests, verified
 from workbench.io.result import Progress, Result, Row, check_progress, gathered, silent
+from workbench.pipeline.family import Family
+from workbench.pipeline.outcome import attempt, translated_errors
+from workbench.pipeline.registry import families
+from workbench.pipeline.verification import requests, verified
+from workbench.solvers.backend import backend
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -24,9 +24,9 @@ from workbench.io.processes import end_with_parent
 
 def answer(program: Any, solver: str, given: Values, hot: bool) -> Record:
     """Solve once, cold; what came back, or the error in words. hot: whether a linear program is solved again so."""
-    from solvers.backend import Options, backend, extend
-    from solvers.errors import LicenceExceeded, SolverError
-    from solvers.solution import Start
+    from workbench.solvers.backend import Options, backend, extend
+    from workbench.solvers.errors import LicenceExceeded, SolverError
+    from workbench.solvers.solution import Start
 
     extend(partial(added, "backends"))
     chosen, options = backend(solver), Options(**given)
@@ -71,7 +71,7 @@ def _hot_seconds(program: Any, chosen: Any, options: Any) -> float | None:
     """Seconds of a second solve, hot, with every loss moved by up to 1 %; None where a backend has no hot start."""
     import numpy as np
 
-    from solvers.solution import Start, Termination
+    from workbench.solvers.solution import Start, Termination
 
     if program.is_mip or not chosen.capabilities().hot_start:
         return None

@@ -127,7 +127,7 @@ class PointIndex:
         """Find the position of a point.
 
         Args:
-            value: a point, as `workbench.mechanisms.points.point` reads it.
+            value: a point, as `workbench.data.points.point` reads it.
             entry: what it was read from, whose type (float32) may have fewer digits.
 
         Returns:

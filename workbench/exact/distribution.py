@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from workbench.data.plain import is_whole, plain_array, plain_list, plain_numbers
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Positions, Vector
-from workbench.exact.plain import is_whole, plain_array, plain_list, plain_numbers
 from workbench.exact.time_limit import go_on
 
 NEAR = 1e-6  # in log2: far beyond the rounding of the logarithm of a number of a million bits

@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from workbench.data.plain import FARTHEST, whole_number
 from workbench.errors import must
 from workbench.exact.arrays import Integers, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ZERO, Rationals, number_where
 from workbench.exact.objects import Pair
-from workbench.exact.plain import FARTHEST, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.exact.time_limit import go_on

@@ -16,8 +16,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.data.plain import whole_number
 from workbench.exact.arrays import Flags, Integers, Words
-from workbench.exact.plain import whole_number
 
 _WORD = 1 << 64
 Word = TypeVar("Word", np.uint64, np.uint16, np.uint8)

@@ -24,11 +24,11 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.data.plain import whole_number
 from workbench.errors import must
 from workbench.exact.alias_table import MOST, AliasTable
 from workbench.exact.arrays import Integers, Words
 from workbench.exact.distribution import Distribution
-from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 
 _WORD, _DEPTH = 16, 48

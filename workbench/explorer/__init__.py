@@ -9,5 +9,3 @@
 
 Nothing here knows a family by name: all is read from the registry, the options and what every `Design` has.
 """
-
-import workbench.families  # noqa: F401  (refuses foreign packages that are named models or solvers)

@@ -10,14 +10,14 @@ from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Values
 from workbench.explorer.given import View
 from workbench.explorer.page_request import PageRequest, Tell
-from workbench.families.option import read
 from workbench.frontiers.run import frontier_of, plan_of, run
 from workbench.io.files import no_files
+from workbench.pipeline.option import read
 
 
 def recommend(request: Values, tell: Tell) -> View:
     """Classes of mechanisms for a query, whose options are texts (`workbench.recommend`)."""
-    from workbench.comparison.recommend import recommend as compared
+    from workbench.recommendation.recommend import recommend as compared
 
     query = request.get("query") or {}
     if not isinstance(query, Mapping) or not all(isinstance(text, str) for text in query.values()):

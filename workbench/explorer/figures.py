@@ -27,7 +27,7 @@ from workbench.mechanisms.mechanism import as_mechanism
 from workbench.privacy.law_table import law_table, number
 
 if TYPE_CHECKING:
-    from workbench.families.design import Design
+    from workbench.pipeline.design import Design
     from workbench.privacy.claim import Claim
 
 
@@ -115,8 +115,8 @@ def profile_figures(mechanism: Any, claim: Claim | None) -> list[Figure]:
     Raises:
         WorkbenchError: where the mechanism has no exact laws, or too many comparisons to draw while one waits.
     """
+    from workbench.notions import delta_notion
     from workbench.privacy.curve import curves_figure, profiles
-    from workbench.privacy.notions import delta_notion
 
     subject = as_mechanism(mechanism)
     most = _MASSES // max(1, len(subject.outputs))
@@ -227,7 +227,7 @@ def _divergence_figure(mechanism: Any, claim: Claim | None) -> Figure | None:
     return lines(title, "order α", "largest divergence", drawn, log=True, note=note)
 
 
-# Rows of designs, and of a frontier at one budget (`workbench.families.frontier_plan`).
+# Rows of designs, and of a frontier at one budget (`workbench.pipeline.frontier_plan`).
 
 
 def _solved(rows: Iterable[Values]) -> list[Values]:

@@ -17,11 +17,11 @@ from workbench.exact.numbers import ONE, ZERO
 from workbench.exact.objects import Record
 from workbench.explorer.given import View
 from workbench.explorer.page_request import PageRequest, parameters
-from workbench.families.formula import formula_of
-from workbench.families.formula_certificate import Question
-from workbench.families.formula_pieces import Piece
-from workbench.families.formula_plot import numbered, sampled, shown
-from workbench.families.stated import refuse_notion
+from workbench.formulas.certificate import Question
+from workbench.formulas.formula import formula_of
+from workbench.formulas.pieces import Piece
+from workbench.formulas.plot import numbered, sampled, shown
+from workbench.pipeline.stated import refuse_notion
 
 _LIMITS = Fraction(1, 100), Fraction(4)  # of ε
 _SECONDS = 6.0

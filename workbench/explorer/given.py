@@ -17,10 +17,10 @@ from urllib.parse import urlencode
 
 from workbench.errors import InvalidRequest, WorkbenchError, must
 from workbench.exact.objects import Record, Values
-from workbench.families.base import Family
-from workbench.families.option import Option, spell
-from workbench.families.registry import families
 from workbench.io.files import no_files
+from workbench.pipeline.family import Family
+from workbench.pipeline.option import Option, spell
+from workbench.pipeline.registry import families
 
 Given = Values  # option -> text, bool, or list of texts
 View = dict[str, Any]  # what a page shows

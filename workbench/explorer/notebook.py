@@ -11,10 +11,10 @@ from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Values
 from workbench.explorer.given import Files, exact_values, first, named_files, texts_of
 from workbench.explorer.page import export_page, write_page
-from workbench.families.design import Design
-from workbench.families.registry import families
-from workbench.families.registry import family as find_family
 from workbench.io.files import file_path
+from workbench.pipeline.design import Design
+from workbench.pipeline.registry import families
+from workbench.pipeline.registry import family as find_family
 
 _FRAME_HEIGHT_PIXELS = 720  # A notebook shows this much of the page; the frame scrolls.
 

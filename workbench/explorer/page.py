@@ -30,8 +30,8 @@ from workbench.io.files import write_whole
 from workbench.io.shown import Facts, picture
 
 if TYPE_CHECKING:
-    from workbench.families.design import Design
     from workbench.io.result import Result, Row
+    from workbench.pipeline.design import Design
     from workbench.privacy.claim import Claim
 
 

@@ -16,12 +16,12 @@ from typing import Any
 from workbench.errors import WorkbenchError, must
 from workbench.exact.objects import Values
 from workbench.explorer.given import EMPTY, Given, View, exact_values, known, option_range, words_of
-from workbench.families.base import Family
-from workbench.families.option import Option
-from workbench.families.request import Request
 from workbench.io.files import no_files
-from workbench.privacy.notions import known as known_notions
-from workbench.privacy.notions import notion as notion_named
+from workbench.notions import known as known_notions
+from workbench.notions import notion as notion_named
+from workbench.pipeline.family import Family
+from workbench.pipeline.option import Option
+from workbench.pipeline.request import Request
 
 Tell = Callable[..., None]  # (parts done, parts, and what has come out of the last one)
 _DIGITS = 4  # of what is found or drawn along an option

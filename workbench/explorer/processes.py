@@ -16,16 +16,20 @@ from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any
 
-from solvers.search import Deadline
 from workbench.errors import WorkbenchError
 from workbench.exact.objects import Values
 from workbench.explorer.given import Files
 from workbench.io.processes import begin_worker, safe_start
+from workbench.solvers.search import Deadline
 
 LIMITS = {"live": 20.0, "slow": 120.0}  # seconds of one task
 LANE = dict.fromkeys(("suggestions", "fields", "adapt", "design", "certify"), "live")  # of a task; the others are slow
 _LEAST_MEMORY = 4 << 30  # A worker may always use so many bytes of address space.
-_PRELOADED = ["workbench.explorer.tasks", "models.modulo", "solvers.highs"]  # what nearly every design needs
+_PRELOADED = [
+    "workbench.explorer.tasks",
+    "workbench.models.modulo.program",
+    "workbench.solvers.backends.highs",
+]  # what nearly every design needs
 _IDLE = 15.0  # seconds after which the slow worker gives its memory back
 _WAITING = 60.0  # seconds until a busy lane is given up
 _TICK = 0.25

@@ -28,7 +28,6 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError, must
 from workbench.exact.numbers import jsonable
 from workbench.exact.objects import Values
@@ -36,10 +35,11 @@ from workbench.explorer import alone, figures, views
 from workbench.explorer.formula_map import formula_map
 from workbench.explorer.given import EMPTY, Files, View, exact_values, known, listing, suggestions, texts_given
 from workbench.explorer.page_request import PageRequest, Tell, adapted, fields, silent
-from workbench.families.design import Design
-from workbench.families.frontier_plots import jumps
-from workbench.families.outcome import attempt
-from workbench.families.registry import family
+from workbench.pipeline.design import Design
+from workbench.pipeline.frontier_plots import jumps
+from workbench.pipeline.outcome import attempt
+from workbench.pipeline.registry import family
+from workbench.solvers.search import Deadline
 
 _MOMENT = Fraction(1, 20)  # seconds of a preliminary solve
 _WHILE, _LONG = Fraction(6), Fraction(60)  # of one beside a slider, and of others: lanes have limits, too

@@ -11,7 +11,7 @@ from workbench.explorer.page_request import PageRequest
 from workbench.mechanisms.mechanism import as_mechanism
 
 if TYPE_CHECKING:
-    from workbench.families.design import Design
+    from workbench.pipeline.design import Design
 
 _CALLED = {"mae": "mean absolute error", "mse": "mean squared error", "ell": "least noise parameter ℓ",
            "decoder_epsilon": "ε towards the decoder"}  # fmt: skip

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from solvers.search import Deadline
+from workbench.data.parameter_grid import Grid
 from workbench.errors import WorkbenchError, must
 from workbench.exact.objects import Values
-from workbench.families.base import Family
-from workbench.families.baseline import make_baselines, read_baselines
-from workbench.families.frontier_plan import COLUMNS, Frontier, Plan, Task, failed_row, published_tasks
-from workbench.families.option import Option, count, flag, read
-from workbench.families.published import index_by_name, list_entries
-from workbench.families.registry import families, family_of
-from workbench.io.parameter_grid import Grid
 from workbench.io.result import Progress, Result, Row, check_progress, silent
+from workbench.pipeline.family import Family
+from workbench.pipeline.frontier_plan import COLUMNS, Frontier, Plan, Task, failed_row, published_tasks
+from workbench.pipeline.option import Option, count, flag, read
+from workbench.pipeline.published import index_by_name, list_entries
+from workbench.pipeline.registry import families, family_of
+from workbench.pipeline.user_baselines import make_baselines, read_baselines
+from workbench.solvers.search import Deadline
 
 COMPARED = (
     Option("baselines", flag, True, "What is published, by other packages too, at the same budgets.", kind=bool),
@@ -58,7 +58,7 @@ def frontier(
             OPTIONS
 
     Returns:
-        One row for every point, with the columns of `workbench.families.frontier_plan`; a request that fails is a row
+        One row for every point, with the columns of `workbench.pipeline.frontier_plan`; a request that fails is a row
         with its `failure`. Ctrl-C ends it with the rows of the tasks finished so far (`interrupted`).
 
     Raises:

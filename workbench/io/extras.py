@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from workbench.errors import NotInstalled
 
@@ -17,7 +18,6 @@ EXTRAS = {
     "parquet": "pyarrow",
     "scip": "pyscipopt",
 }
-_OURS = ("workbench", "models", "solvers")
 
 
 def install_command(*extras: str) -> str:
@@ -40,14 +40,29 @@ def need(extra: str, what: str) -> None:
         raise NotInstalled(f"{what} needs the extra {extra!r}: {install_command(extra)}.")
 
 
+def missing_links() -> list[str]:
+    """List the linked folders of this package that a clone without symbolic links holds as plain files."""
+    package = Path(__file__).resolve().parents[1]
+    return [f"workbench/{name}" for name in ("models", "solvers") if (package / name).is_file()]
+
+
 @contextmanager
 def says_what_is_missing(what: str) -> Iterator[None]:
-    """Turn the missing import of somebody else's package into NotInstalled; of one of ours, it is a bug and stays."""
+    """Turn the missing import of another package into NotInstalled.
+
+    A missing module of the workbench is a bug and stays an ImportError, unless the clone was made without symbolic
+    links, so that `workbench/models` and `workbench/solvers` are files that hold a path.
+    """
     try:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if not package or package in _OURS:
+        if package == "workbench" and (missing := missing_links()):
+            raise NotInstalled(
+                f"This clone has no symbolic links: {' and '.join(missing)} must be links to the folders beside "
+                f"workbench. See docs/installing.md, section Windows."
+            ) from error
+        if package in ("", "workbench"):
             raise
         raise NotInstalled(
             f"{what} needs {package}, which is not installed. {install_command()} brings all it needs. (With "

@@ -19,11 +19,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from workbench.errors import CorruptFile, InvalidRequest, must
-from workbench.io.csv_rows import CsvRows, split_rows
 
 PICTURES = ("png", "svg", "pdf")  # files of a figure
 LIMIT = 16 << 20  # bytes; a mechanism of 10^5 masses is a tenth of that
-CSV_LIMIT = 1 << 28  # some 10^7 numbers, which take ten times that in memory
 _DIGITS = 400  # of a JSON number
 _ZEROS = 30  # at either end of a decimal, beyond which it has an exponent
 _NUMERAL = 1 << 16  # characters of a number in a string
@@ -226,53 +224,6 @@ def read_text(path: Path | str, limit: int = LIMIT, name: str = "file") -> str:
     except UnicodeDecodeError as error:
         other = ", but UTF-16: save it as UTF-8" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
         raise CorruptFile(f"{Path(path).name} is not UTF-8 text (byte {error.start}){other}.") from None
-
-
-def read_rows(path: Path | str, name: str = "input", *, multiline: bool = False) -> CsvRows:
-    """The rows of a CSV file in UTF-8, with or without a byte order mark, but for empty lines at its end.
-
-    multiline: accept line breaks inside quoted cells. Raises InvalidRequest, CorruptFile.
-    """
-    text = read_text(path, CSV_LIMIT, name).removeprefix("\ufeff")
-    return split_rows(text, Path(path).name, multiline=multiline)
-
-
-class Cell(str):
-    """A cell of a table, without spaces around it; place: what a message calls it."""
-
-    place: str
-
-
-def read_table(path: Path | str, name: str = "input", *, header: bool = False) -> list[list[Cell]]:
-    """The rows of a small CSV file that hold something, as `Cell`s: a message names a bad one by line and column.
-
-    header: keep a first row of names, one that spells no number in a column of numbers. Raises InvalidRequest,
-    CorruptFile.
-    """
-    table = []
-    for row, line in zip(*read_rows(path, name, multiline=True), strict=True):
-        cells = [Cell(cell.strip()) for cell in row]
-        for column, cell in enumerate(cells, 1):
-            cell.place = f"line {line}, column {column} of {Path(path).name}"
-        table += [cells] if any(cells) else []
-    numbers = [[is_number(cell) for cell in row] for row in table]
-    named = len(table) > 1 and not any(numbers[0]) and any(all(column) for column in zip(*numbers[1:], strict=False))
-    return table[1:] if named and not header else table
-
-
-def is_number(cell: Any) -> bool:
-    """Whether a cell is a number or spells one."""
-    try:
-        float(cell)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def is_name(cell: str) -> bool:
-    """Whether a cell is a column's name: it begins with a letter, and is none of nan, inf and infinity."""
-    name = cell.strip().strip("\"'")
-    return (name[:1].isalpha() or name[:1] == "_") and not is_number(name)
 
 
 def spreadsheet_text(cell: Any) -> Any:

@@ -24,7 +24,6 @@ from workbench.io.providers import load_provided, places_of
 
 GROUPS = ("families", "notions", "backends", "baselines", "mechanisms")
 _SINGLE = ("families", "notions")  # groups whose things are instances; a class is called for its only one
-_OWN = ("workbench", "models", "solvers")
 FILES = "WORKBENCH_PLUGINS"  # environment variable: files that the processes of a sweep or a comparison load as well
 
 
@@ -117,7 +116,7 @@ def origin(thing: Any) -> str | None:
     """The package whose code a mechanism or a notion is, with its version where it is known; None for ours."""
     kind = _class(thing)
     module = kind.__module__.partition(".")[0]
-    if module in _OWN:
+    if module == "workbench":
         return None
     every = (plugin for group in ("mechanisms", "notions") for plugin in plugins(group).values())
     return next((plugin.package for plugin in every if _class(plugin.thing) is kind), module)

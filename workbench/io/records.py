@@ -19,15 +19,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from workbench.data.plain import FARTHEST
 from workbench.errors import CorruptFile
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Rationals
 from workbench.exact.objects import Record, Values
-from workbench.exact.plain import FARTHEST
 from workbench.io.files import ratio, spelled, whole
 
-FORMULA = "dp-workbench formula"  # the format of a file of `workbench.families.formula_certificate`
+FORMULA = "dp-workbench formula"  # the format of a file of `workbench.formulas.certificate`
 _CELLS = 4_000_000  # of a table that a short file may stand for
 _LAW = ("total", "weights")
 

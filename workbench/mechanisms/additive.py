@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.data.labels import aligned_array
+from workbench.data.plain import finite_table, plain_array, whole_column
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Rationals
 from workbench.exact.objects import Record
-from workbench.exact.plain import finite_table, plain_array, whole_column
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.plain_figures import NOISE, Figure, bars, heat
@@ -39,8 +39,8 @@ from workbench.mechanisms.mechanism import (
     Comparison,
     Distances,
 )
-from workbench.mechanisms.modulo import ModuloNoise
 from workbench.mechanisms.shown_mechanism import ShownMechanism
+from workbench.questions.modulo_noise import ModuloNoise
 
 PART_LOSSES: dict[str, Callable[[int, int], int]] = {
     "squared": lambda part, size: part * (size - part),

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.data.plain import exact_number
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.plain import exact_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 

@@ -17,13 +17,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from workbench.data.plain import finite_table, is_whole, kept_numbers, plain_list, whole_number
+from workbench.data.points import Point, point, rationals_of, shown
 from workbench.data.tolerance import PointIndex
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.numbers import Rationals, exp_bounds
 from workbench.exact.objects import Pair, Pairs, Record
-from workbench.exact.plain import finite_table, is_whole, kept_numbers, plain_list, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.records import column_records, law_record, listed, read_columns, read_law, refuse, take
@@ -39,9 +40,8 @@ from workbench.mechanisms.mechanism import (
     extreme_pairs,
     label_budgets,
 )
-from workbench.mechanisms.neighbour_parts import part_of_each
-from workbench.mechanisms.points import Point, point, rationals_of, shown
 from workbench.mechanisms.shown_mechanism import ShownMechanism
+from workbench.questions.neighbour_parts import part_of_each
 
 _USED = 1e-9
 _UNITS = 256  # bits of masses of others

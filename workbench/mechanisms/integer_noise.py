@@ -20,18 +20,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.data.plain import whole_column, whole_number
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Integers
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ONE, ZERO, Rationals, bits_of
-from workbench.exact.objects import Pair, Pairs, Record
-from workbench.exact.plain import FARTHEST, is_whole, plain_list, spelled_integer, whole_column, whole_number
+from workbench.exact.objects import Pairs, Record
 from workbench.exact.random_source import Source
 from workbench.io.files import spelled
 from workbench.io.plain_figures import MAX_TAIL_BARS, NOISE, SEEN, Figure, bars
 from workbench.io.records import AS_IS, RATIO, WHOLE, WHOLES, Entry, RecordForm, law_record, optional
-from workbench.io.shown import OneLine
 from workbench.mechanisms.additive import PART_LOSSES
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import (
@@ -43,54 +42,10 @@ from workbench.mechanisms.mechanism import (
     label_budgets,
 )
 from workbench.mechanisms.shown_mechanism import ShownMechanism
+from workbench.questions.unbounded_noise import IntegerNoise
 
-MAX_SENSITIVITY = 10_000
-MAX_ANSWERS = 10_001
 _FARTHEST = (1 << 62) - 1  # of an answer
 OWN_LOSSES = "losses must have a name of their own, and be left out for absolute, squared and noise on the reals."
-
-
-class UnboundedNoise(OneLine):
-    """A query whose answers have no largest one: IntegerNoise or RealNoise."""
-
-    sensitivity: Any
-    clamp: Any
-
-    def __str__(self) -> str:
-        ends = "" if self.clamp is None else ", clamped into " + "..".join(f"{float(end):g}" for end in self.clamp)
-        return f"Noise on the {type(self).__name__[:-5].lower()}s, sensitivity {float(self.sensitivity):g}{ends}"
-
-
-@dataclass(frozen=True)
-class IntegerNoise(UnboundedNoise):
-    """A query with integer answers, and its neighbours: answers that differ by at most `sensitivity`.
-
-    clamp: (low, high), or "low..high", where only these answers exist and what is published is clamped into them;
-    None: all integers.
-    Raises InvalidRequest.
-    """
-
-    sensitivity: int = 1
-    clamp: Pair | None = None
-
-    def __post_init__(self) -> None:
-        self.__dict__["sensitivity"] = whole_number(self.sensitivity, "sensitivity", 1, MAX_SENSITIVITY)
-        if self.clamp is None:
-            return
-        given: Any = self.clamp
-        given = given.split("..") if isinstance(given, str) else given
-        ends = tuple(map(spelled_integer, plain_list(given, "clamp", "two integers low < high")))
-        if len(ends) != 2 or not all(is_whole(end) for end in ends) or not 0 < ends[1] - ends[0] < MAX_ANSWERS:
-            must("clamp", f"two integers low < high, at most {MAX_ANSWERS} answers", self.clamp)
-        self.__dict__["clamp"] = ends = (int(ends[0]), int(ends[1]))
-        if max(map(abs, ends)) > FARTHEST:  # a sum that overflows would be clamped to the other end
-            must("clamp", f"within {-FARTHEST}..{FARTHEST}", self.clamp)
-        if self.sensitivity > ends[1] - ends[0]:
-            must("sensitivity", f"at most {ends[1] - ends[0]}, as answers are clamped", self.sensitivity)
-
-    def to_dict(self) -> Record:
-        """JSON-ready."""
-        return {"sensitivity": self.sensitivity, "clamp": None if self.clamp is None else [*self.clamp]}
 
 
 class LineNoise(ShownMechanism):

@@ -48,13 +48,13 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.data.plain import FARTHEST, whole_number
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Positions
 from workbench.exact.distribution import NEAR, Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import Rationals, Real, positive
 from workbench.exact.objects import Pair, Record
-from workbench.exact.plain import FARTHEST, whole_number
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 

@@ -35,12 +35,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.data.plain import exact_number
 from workbench.errors import must
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ONE, ZERO, Rationals, exact, nearest_float
 from workbench.exact.objects import Record
-from workbench.exact.plain import exact_number
 from workbench.exact.random_source import Source
 from workbench.io.records import RATIO, RATIOS, WHOLE, RecordForm
 from workbench.mechanisms.mechanism import (

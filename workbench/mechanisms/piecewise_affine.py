@@ -27,19 +27,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from workbench.data.intervals import rationals, read_bins, read_inputs, real_input
+from workbench.data.plain import kept_numbers, plain_list
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Rationals, exact, nearest_float, positive, round_down, round_up
 from workbench.exact.objects import Record
-from workbench.exact.plain import kept_numbers, plain_list
 from workbench.exact.random_source import Source
 from workbench.io.plain_figures import Figure
 from workbench.io.records import LAWS, RATIOS, RecordForm
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.density import Density
-from workbench.mechanisms.density import spelled as density_of
 from workbench.mechanisms.mechanism import (
     AuditSize,
     Bias,
@@ -51,9 +50,10 @@ from workbench.mechanisms.mechanism import (
     compare_pairs,
     extreme_pairs,
 )
-from workbench.mechanisms.quantization import rationals, read_bins, read_inputs, real_input
 from workbench.mechanisms.quantization_error import ErrorIntegrals, RealErrors, places
 from workbench.mechanisms.shown_mechanism import ShownMechanism, affine_figure
+from workbench.questions.density import Density
+from workbench.questions.density import spelled as density_of
 
 _FORM = RecordForm("The quantizer", {"kind": "quantizer"}, knots=RATIOS, outputs=RATIOS, ends=LAWS)
 

@@ -14,11 +14,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from workbench.data.plain import plain_numbers
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.numbers import Rationals, nearest_float, number_where, round_down, round_up
-from workbench.exact.plain import plain_numbers
-from workbench.mechanisms.density import Density, piece_of
 from workbench.mechanisms.mechanism import Distances
+from workbench.questions.density import Density, piece_of
 
 
 def error_function(loss: Any) -> tuple[float, float]:

@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.data.points import rationals_of
 from workbench.errors import must
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
@@ -48,7 +49,6 @@ from workbench.io.records import AS_IS, FLAG, RATIO, RATIOS, RecordForm
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
-from workbench.mechanisms.points import rationals_of
 from workbench.mechanisms.range_publisher import RangePublisher
 
 _FORM = RecordForm(

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from workbench.data.plain import kept_numbers
 from workbench.errors import must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Rationals
-from workbench.exact.plain import kept_numbers
 from workbench.exact.random_source import Source
 from workbench.mechanisms.mechanism import ColumnInputs
 

@@ -25,21 +25,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.data.intervals import spelled_range
+from workbench.data.plain import exact_number, kept_numbers, whole_number
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ONE, ZERO, exact, positive, round_up
 from workbench.exact.objects import Record
-from workbench.exact.plain import exact_number, kept_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.io.files import spelled
 from workbench.io.plain_figures import ROUNDING, SEEN, Figure, drawn_words, lines, series
 from workbench.io.records import RATIO, RATIOS, WHOLE
 from workbench.io.shown import Facts
 from workbench.mechanisms.cut_noise import CutNoise
-from workbench.mechanisms.integer_noise import LineNoise, UnboundedNoise
+from workbench.mechanisms.integer_noise import LineNoise
 from workbench.mechanisms.mechanism import ColumnInputs
-from workbench.mechanisms.quantization import read_range, spelled_range
+from workbench.questions.unbounded_noise import RealNoise
 
 MAX_STEPS = 1 << 14
 _DRAWN = 500  # cells of a density in a picture
@@ -56,33 +57,6 @@ def best_gamma(epsilon: float, loss: str) -> float:
     fall = -math.expm1(-epsilon)  # 1 - c, without cancellation
     # c - 2c² + 2c⁴ - c⁵ = c (1-c)³ (1+c)
     return -c / fall + math.pow(c * (1 + c) / 2, 1 / 3) / fall
-
-
-@dataclass(frozen=True)
-class RealNoise(UnboundedNoise):
-    """A query with real answers, and its neighbours: answers that differ by at most `sensitivity`.
-
-    sensitivity: Δ > 0, exact; grid: > 0, what is published is rounded to its multiples, a power of two near Δ/2^20
-    unless given; clamp: (low, high) into which what is published is clamped. Raises InvalidRequest.
-    """
-
-    sensitivity: Any = 1
-    grid: Any = None
-    clamp: Any = None
-
-    def __post_init__(self) -> None:
-        delta = positive(self.sensitivity, "sensitivity")
-        if not Fraction(1, 10**100) < delta < 10**100:
-            must("sensitivity", "a number between 1e-100 and 1e100", self.sensitivity)
-        power = math.frexp(float(delta))[1] - 21
-        grid = Fraction(2) ** power if self.grid is None else positive(self.grid, "grid")
-        ends = None if self.clamp is None else read_range(self.clamp, "clamp")
-        self.__dict__.update(sensitivity=delta, grid=grid, clamp=ends)
-
-    def to_dict(self) -> Record:
-        """JSON-ready."""
-        ends = {} if self.clamp is None else {"clamp": [*map(spelled, self.clamp)]}
-        return {"sensitivity": spelled(self.sensitivity), "grid": spelled(self.grid), **ends}
 
 
 @dataclass(frozen=True, repr=False)

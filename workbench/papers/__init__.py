@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-import workbench.families  # noqa: F401  (refuses foreign packages that are named models or solvers)
 from workbench.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -15,10 +14,10 @@ if TYPE_CHECKING:
 # paper -> module with `PAPER`, or module:NAME; one line per paper
 PAPERS = {
     "modulo-noise": "workbench.papers.modulo_noise",
-    "dql": "workbench.papers.dql",
+    "dql": "workbench.papers.dql.artifacts",
     "optm": "workbench.papers.optm",
     "label-dp": "workbench.papers.label_dp",
-    "dro": "workbench.papers.dro",
+    "dro": "workbench.papers.dro.artifacts",
     "formulas": "workbench.papers.formulas",
     "frontier": "workbench.papers.frontier",
     "published": "workbench.papers.published",

@@ -8,7 +8,7 @@
     quantizer            4 outputs and 5 to 9 knots beside Theorem 5 of Cai et al.
     map                  the (ε, δ) plane of a count: a region for each formula
 
-Closed forms: `models.oracles.rational_forms`. A verdict is a comparison of polynomials, never of values.
+Closed forms: `workbench.models.oracles.rational_forms`. A verdict is a comparison of polynomials, never of values.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from models.oracles import rational_forms
-from models.oracles.hops import order
-from models.oracles.printed_theorem3 import staircases
-from solvers.polynomials import Affine
 from workbench.errors import Infeasible, InvalidRequest
-from workbench.families.api import design
-from workbench.families.formula import formula
-from workbench.families.formula_text import written
-from workbench.families.modulo.pattern_formulas import pattern_value
+from workbench.formulas.formula import formula
+from workbench.formulas.pattern_formulas import pattern_value
+from workbench.formulas.text import written
 from workbench.io.result import Row
-from workbench.mechanisms.finite_query import FiniteQuery
-from workbench.mechanisms.label_randomizers.labels import Labels
-from workbench.mechanisms.modulo import ModuloNoise
-from workbench.mechanisms.quantization import Quantization
+from workbench.models.oracles import rational_forms
+from workbench.models.oracles.hops import order
+from workbench.models.oracles.printed_theorem3 import staircases
 from workbench.papers.artifact import Artifact, artifact, declared, paper_stated
+from workbench.pipeline.api import design
+from workbench.questions.finite_query import FiniteQuery
+from workbench.questions.labels import Labels
+from workbench.questions.modulo_noise import ModuloNoise
+from workbench.questions.quantization import Quantization
+from workbench.solvers.exact.polynomials import Affine
 
 if TYPE_CHECKING:
-    from workbench.families.formula_object import Formula
+    from workbench.formulas.formula_object import Formula
 
 
 def _verdict(ours: Sequence[Affine | None], theirs: Sequence[Affine]) -> str:

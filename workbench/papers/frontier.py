@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from workbench.comparison.recommend import recommend
 from workbench.errors import WorkbenchError
 from workbench.exact.objects import Record, Values
-from workbench.families.api import design
 from workbench.frontiers.run import frontier
 from workbench.io.figures import place_plot
 from workbench.io.result import Result
 from workbench.papers.artifact import DIGITS, Artifact, artifact, declared, given, paper_stated, rounded
+from workbench.pipeline.api import design
+from workbench.recommendation.recommend import recommend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

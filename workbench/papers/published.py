@@ -1,4 +1,4 @@
-"""The published, measured against the optimum: results/published, from `workbench.comparison.published`.
+"""The published, measured against the optimum: results/published, from `workbench.recommendation.published`.
 
 declared/published.toml states the grid of budgets, and what of the field is missing with the reason. The table
 `published` sums up what the heat maps of each setting show.
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from workbench.comparison.published import SETTINGS, compared, summary
+from workbench.data.parameter_grid import grid
 from workbench.io.figures import panels, percent_bar, percent_map, styled
-from workbench.io.parameter_grid import grid
 from workbench.io.result import Row
 from workbench.papers.artifact import Artifact, artifact, declared, given, paper_stated
+from workbench.recommendation.published import SETTINGS, compared, summary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,9 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from solvers.search import Deadline
 from workbench.errors import InvalidRequest, must
-from workbench.families.option import count
 from workbench.io.drawing import Drawing, draw
 from workbench.io.extras import EXTRAS, install_command, need, present
 from workbench.io.result import Progress, Result, silent
@@ -22,6 +20,8 @@ from workbench.papers import PAPERS, load
 from workbench.papers.artifact import FORMATS, Paper, declared
 from workbench.papers.gallery import agreement, gallery
 from workbench.papers.steps import COMPARED, ERRATA, Reproduction
+from workbench.pipeline.option import count
+from workbench.solvers.search import Deadline
 from workbench.sweeps.workers import cores
 
 if TYPE_CHECKING:

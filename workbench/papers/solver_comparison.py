@@ -14,9 +14,9 @@ from workbench.comparison.compare import compare_programs
 from workbench.comparison.library import export
 from workbench.comparison.report import COLUMNS, draw_profile, draw_scatter, summary
 from workbench.comparison.run import installed, run_suite
-from workbench.families.programs import SUITES, chosen
 from workbench.io.result import Result
 from workbench.papers.artifact import Artifact, Paper, artifact, declared
+from workbench.pipeline.programs import SUITES, chosen
 
 TIME_LIMITS = {"suite": 20.0, "library": 10.0}  # seconds of a run
 _MOST = 2000  # non-zeros of a program of the library, without --full

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from solvers.search import Deadline
 from workbench.errors import WorkbenchError
 from workbench.io.files import write_whole
 from workbench.io.result import Progress, Row
 from workbench.papers import load
 from workbench.papers.artifact import Paper, json_bytes
+from workbench.solvers.search import Deadline
 
 ERRATA = "errata"
 COMPARED = ("what", "place", "printed", "ours", "difference", "tolerance", "verdict", "surprising", "remark", "apart")

@@ -7,7 +7,7 @@ Every comparison is measured once, by every notion that an audit at a budget ε 
     ratio       max f(η) / f(η+μ)                        e^ε of pure and metric privacy
 
 and by any other when it is asked for. Whether a claim holds, and the sentence that says so, are the notion's
-(`workbench.privacy.notions`). Nothing is compared in floating point alone, and the floats given for reports are
+(`workbench.notions`). Nothing is compared in floating point alone, and the floats given for reports are
 rounded so that they never understate a δ or an ε.
 """
 
@@ -36,10 +36,10 @@ from workbench.mechanisms.mechanism import (
     as_mechanism,
     on_real_inputs,
 )
+from workbench.notions import Notion, notion
+from workbench.notions.laws import Laws
+from workbench.notions.notion import Label, Result
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import Notion, notion
-from workbench.privacy.notions.laws import Laws
-from workbench.privacy.notions.notion import Label, Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -27,7 +27,7 @@ With   C  ordered comparisons: the differences of noise, the pairs of a channel,
 units of about 10^-7 s; the limit is 10^8. Squares, since integers of b bits are multiplied, divided and reduced to
 lowest terms; ln of a ratio near 1, and a comparison with e^ε that is nearly equal, take about 2b bits and are the 8.
 How many bits and pieces a claim of the notions with series needs is seen when it is decided: every enclosure is counted
-before it is computed, and a file may take what one limit allows (`workbench.privacy.notions.notion`).
+before it is computed, and a file may take what one limit allows (`workbench.notions.notion`).
 `tools/check_certificate.py` counts by the same rule: what one of them refuses as too large, the other does too.
 """
 
@@ -41,7 +41,7 @@ from workbench.errors import CorruptFile
 from workbench.exact.numbers import ZERO, bits_of
 from workbench.exact.objects import Values
 from workbench.mechanisms.mechanism import AuditSize, Mechanism
-from workbench.privacy.notions import Notion
+from workbench.notions import Notion
 
 LIMIT = 100_000_000
 

@@ -23,21 +23,21 @@ from pathlib import Path
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any
 
+from workbench.data.plain import plain_list
+from workbench.data.points import points
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified, must
 from workbench.exact.numbers import round_up
 from workbench.exact.objects import Record, Values
-from workbench.exact.plain import plain_list
 from workbench.io.files import LIMIT, write_whole
 from workbench.io.plugins import origin
 from workbench.io.records import AS_IS, OBJECT, RATIO, RATIOS, RecordForm, held, optional
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import Bias, Mechanism, for_reals
-from workbench.mechanisms.points import points
+from workbench.notions import Notion
 from workbench.privacy.audit import Privacy, audit, audit_for
 from workbench.privacy.audit_work import affordable, work
 from workbench.privacy.claim import Claim
 from workbench.privacy.composition import ComposedClaim
-from workbench.privacy.notions import Notion
 from workbench.privacy.objective import ExpectedLoss, Objective, read_objective, rounds
 
 if TYPE_CHECKING:

@@ -41,9 +41,9 @@ from workbench.io.providers import load_provided, places_of
 from workbench.io.records import refuse
 from workbench.mechanisms.mechanism import as_mechanism
 from workbench.mechanisms.shown_mechanism import ShownMechanism
+from workbench.notions.notion import limited
 from workbench.privacy.audit_work import LIMIT, affordable, work
 from workbench.privacy.certificate import FORM, Certificate, check_work
-from workbench.privacy.notions.notion import limited
 
 # kind of a record -> its class; these are what a certificate can hold
 KINDS = {

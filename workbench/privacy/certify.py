@@ -6,7 +6,7 @@
 Additive noise is repaired in its group (`workbench.privacy.repair`); anything else by its rows, the laws it is rebuilt
 from (`with_rows`), exactly unbiased where that is asked for (`workbench.privacy.repair_channel`). No solver is needed.
 Repair changes a mechanism as little as an exact mixture can; what a solver's answer can be brought to without loss is
-found by `solvers.rational_refinement` at the level of designs.
+found by `workbench.solvers.exact.rational_refinement` at the level of designs.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any
 
+from workbench.data.intervals import rationals
+from workbench.data.plain import truth
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import Rationals, Real
 from workbench.exact.objects import Values
-from workbench.exact.plain import truth
 from workbench.mechanisms.mechanism import Bias, Budget, as_mechanism
-from workbench.mechanisms.quantization import rationals
+from workbench.notions import Notion
 from workbench.privacy.audit import audit_for, holds
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import Notion
 from workbench.privacy.objective import ExpectedLoss
 from workbench.privacy.repair import repair_line, repair_noise
 from workbench.privacy.repair_channel import repair_rows

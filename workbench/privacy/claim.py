@@ -15,8 +15,8 @@ from workbench.exact.objects import Record
 from workbench.io.files import ratio, spelled
 from workbench.io.records import short_text, take
 from workbench.mechanisms.mechanism import for_reals
-from workbench.privacy.notions import HockeyStick, MassAboveRatio, Notion, notion
-from workbench.privacy.notions.notion import Label, Result, Values, decimal
+from workbench.notions import HockeyStick, MassAboveRatio, Notion, notion
+from workbench.notions.notion import Label, Result, Values, decimal
 
 _MOST = 10**6  # of a budget in a file
 

@@ -21,15 +21,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.data.csv_column import CsvColumn
+from workbench.data.intervals import read_range
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Interval, jsonable, rational, round_up
 from workbench.exact.objects import Record
-from workbench.io.csv_column import CsvColumn
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import ColumnInputs, ColumnPublisher, for_reals
-from workbench.mechanisms.quantization import read_range
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from workbench.data.parameter_grid import integers
+from workbench.data.plain import whole_number
 from workbench.errors import InvalidRequest, NotCertified, NotProven, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import (
@@ -37,18 +39,16 @@ from workbench.exact.numbers import (
     round_up,
 )
 from workbench.exact.objects import Record
-from workbench.exact.plain import whole_number
 from workbench.io.files import write_json
-from workbench.io.parameter_grid import integers
 from workbench.io.plain_figures import chart, lines, series
 from workbench.io.records import RATIO, WHOLE, RecordForm, refuse
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import ONE_SIDED, as_mechanism
+from workbench.notions.laws import Laws
+from workbench.notions.notion import decimal
 from workbench.privacy.audit_work import LIMIT
 from workbench.privacy.dominating_pair import compared_laws, dominating_pair
 from workbench.privacy.loss_law import LossLaw
-from workbench.privacy.notions.laws import Laws
-from workbench.privacy.notions.notion import decimal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -30,10 +30,10 @@ from workbench.io.plain_figures import Figure, chart, lines, series
 from workbench.io.result import Result
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import ONE_SIDED, as_mechanism, on_real_inputs
-from workbench.privacy.notions import delta_notion, known
-from workbench.privacy.notions import notion as named
-from workbench.privacy.notions.dp import DeltaNotion
-from workbench.privacy.notions.laws import Laws
+from workbench.notions import delta_notion, known
+from workbench.notions import notion as named
+from workbench.notions.dp import DeltaNotion
+from workbench.notions.laws import Laws
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn

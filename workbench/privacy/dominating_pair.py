@@ -18,7 +18,7 @@ import numpy as np
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.mechanisms.mechanism import as_mechanism
-from workbench.privacy.notions.laws import Laws
+from workbench.notions.laws import Laws
 
 Number = TypeVar("Number", Fraction, float)
 

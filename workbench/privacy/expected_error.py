@@ -22,22 +22,22 @@ from typing import Any
 
 import numpy as np
 
+from workbench.data.csv_column import read_column
+from workbench.data.intervals import rationals, real_input, spelled_range
 from workbench.data.labels import row_labels
+from workbench.data.plain import plain_numbers
+from workbench.data.points import point, shown
 from workbench.data.tolerance import PointIndex
 from workbench.errors import must
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ONE, ZERO, RationalPair, Rationals, nearest_float, positive, round_up
 from workbench.exact.objects import Record
-from workbench.exact.plain import plain_numbers
-from workbench.io.csv_column import read_column
 from workbench.io.shown import Facts
-from workbench.mechanisms.density import Density
-from workbench.mechanisms.density import spelled as density_named
-from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, for_reals
-from workbench.mechanisms.points import point, shown
-from workbench.mechanisms.quantization import rationals, real_input, spelled_range
 from workbench.privacy.objective import expected_losses
+from workbench.questions.density import Density
+from workbench.questions.density import spelled as density_named
+from workbench.questions.labels import Labels
 
 _REAL = ("absolute", "squared")
 _CELLS = 4_000_000  # one loss each, in integers: some seconds

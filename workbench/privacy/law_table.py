@@ -24,6 +24,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+from workbench.data.intervals import read_range, spelled_range
+from workbench.data.points import Point, point, rationals_of
 from workbench.errors import CorruptFile
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
@@ -32,14 +34,13 @@ from workbench.exact.objects import Words
 from workbench.io.files import spelled
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.mechanism import Mechanism
-from workbench.mechanisms.modulo import ModuloNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
-from workbench.mechanisms.points import Point, point, rationals_of
-from workbench.mechanisms.quantization import read_range, spelled_range
 from workbench.mechanisms.range_mechanism import RangeMechanism
-from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
+from workbench.mechanisms.real_noise import AdditiveRealNoise
+from workbench.questions.modulo_noise import ModuloNoise
+from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 
 Table = tuple[list[str], list[list[str]]]  # heads, rows
 

@@ -25,22 +25,24 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from workbench.data.points import Point, point
+from workbench.data.tables import is_name
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, rational, round_up
-from workbench.io.files import is_name, named, parse_json, read_text
+from workbench.io.files import named, parse_json, read_text
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel, within
-from workbench.mechanisms.finite_query import FiniteQuery
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.mechanism import Mechanism
-from workbench.mechanisms.modulo import ModuloNoise
-from workbench.mechanisms.points import Point, point
 from workbench.mechanisms.shown_mechanism import FILE, MECHANISM
 from workbench.privacy.certificate import FORMAT, Certificate
 from workbench.privacy.certificate_file import from_dict, mechanism_of
 from workbench.privacy.law_table import MAX_SUM_ERROR, integer_law, is_law_table, read_law_table
+from workbench.questions.finite_query import FiniteQuery
+from workbench.questions.modulo_noise import ModuloNoise
+from workbench.questions.unbounded_noise import IntegerNoise
 
 Labelled = tuple[tuple[Point, ...], tuple[Point, ...]]
 

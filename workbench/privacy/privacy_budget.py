@@ -18,8 +18,8 @@ from fractions import Fraction
 
 from workbench.exact.numbers import ONE, ZERO, round_up
 from workbench.exact.objects import Record
+from workbench.notions.notion import decimal
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions.notion import decimal
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ONE, ZERO, sign_exp
 from workbench.io.files import file_path, named, parse_json, ratio, read_text, spelled
 from workbench.io.records import FLAG, RATIO, TEXT, RecordForm, many, optional, refuse
-from workbench.privacy.notions.notion import decimal
+from workbench.notions.notion import decimal
 from workbench.privacy.privacy_budget import PrivacyBudget, together
 
 APPLICATION = 0x64707265  # "dpre", in the file's header: a sweep's ledger has another number.

@@ -35,9 +35,9 @@ from workbench.exact.integer_law import IntegerLaw, closed_upwards, raised_law
 from workbench.exact.numbers import ONE, ZERO, exp_bounds
 from workbench.exact.objects import Pair
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.modulo import ModuloNoise, Shift
 from workbench.privacy.audit import Privacy, audit_for, proves
 from workbench.privacy.claim import Claim
+from workbench.questions.modulo_noise import ModuloNoise, Shift
 
 if TYPE_CHECKING:
     from workbench.mechanisms.integer_noise import AdditiveIntegerNoise

@@ -37,12 +37,12 @@ from workbench.io.files import write_json
 from workbench.io.plain_figures import draw_lines, lines, series
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import ONE_SIDED, Mechanism, as_mechanism
+from workbench.notions.gdp import TradeOff
+from workbench.notions.laws import Laws
+from workbench.notions.renyi import Loss
+from workbench.notions.zcdp import Concentrated
 from workbench.privacy.claim import Claim
 from workbench.privacy.dominating_pair import dominating_pair
-from workbench.privacy.notions.gdp import TradeOff
-from workbench.privacy.notions.laws import Laws
-from workbench.privacy.notions.renyi import Loss
-from workbench.privacy.notions.zcdp import Concentrated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

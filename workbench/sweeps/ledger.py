@@ -218,7 +218,7 @@ class Ledger:
 
     def _write_ahead(self) -> Any:
         """Turn the log on; SQLite does not wait for others that do so at the same moment."""
-        from solvers.search import Deadline  # which needs NumPy, slow to import
+        from workbench.solvers.search import Deadline  # which needs NumPy, slow to import
 
         deadline = Deadline(self.patience)
         while True:

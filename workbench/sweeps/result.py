@@ -110,8 +110,8 @@ def _plots(table: pd.DataFrame) -> Plots:
 
 def _objective(table: pd.DataFrame) -> Figure | None:
     """The objective over the number that takes most values, one line for each value of everything else that differs."""
-    from workbench.families.frontier_plots import Quantity, by_name
-    from workbench.families.registry import family
+    from workbench.pipeline.frontier_plots import Quantity, by_name
+    from workbench.pipeline.registry import family
 
     hot = {name for model in table["model"].unique() for name in family(model).hot} if len(table) else set()
     numbers = [name for name in table.columns if name in hot and table[name].nunique() > 1]

@@ -17,11 +17,11 @@ import contextlib
 from collections.abc import Callable, Generator
 from pathlib import Path
 
-from solvers.search import Deadline
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.objects import Values
-from workbench.families.option import count
 from workbench.io.extras import need
+from workbench.pipeline.option import count
+from workbench.solvers.search import Deadline
 from workbench.sweeps.ledger import DEFAULT, Ledger, Row
 from workbench.sweeps.result import Outcome, SweepResult
 from workbench.sweeps.specification import Chunk, Spec, read_spec

@@ -5,7 +5,7 @@
     model = "modulo"                      # the name of a family
     n = 8                                # every other key is an option of the family:
     max_shift = [1, 2, 3]                # a list is an axis of the grid,
-    epsilon = "0.1:4:40"                 # and a text with FIRST:LAST:COUNT the grid of `workbench.io.parameter_grid`
+    epsilon = "0.1:4:40"                 # and a text with FIRST:LAST:COUNT the grid of `workbench.data.parameter_grid`
 
 The grid is the product of its axes. Parameters that a live solver can follow (ε, δ) make up a path, walked to and fro
 so that each step is a small one; a piece of a path is a task (`Chunk`). Whatever is wrong is refused with its line.
@@ -23,13 +23,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from workbench.data.parameter_grid import has_range, in_order
 from workbench.errors import InvalidRequest, WorkbenchError, must
 from workbench.exact.objects import Values
-from workbench.families.base import Family
-from workbench.families.option import spell
-from workbench.families.registry import family, names
 from workbench.io.files import file_path, read_text, spelled
-from workbench.io.parameter_grid import has_range, in_order
+from workbench.pipeline.family import Family
+from workbench.pipeline.option import spell
+from workbench.pipeline.registry import family, names
 from workbench.sweeps.ledger import canonical, digest
 from workbench.sweeps.toml_lines import Lines, lines_of
 from workbench.sweeps.workers import Task, versions
@@ -232,7 +232,7 @@ def _check_options(label: str | None, options: Iterable[str]) -> None:
     """Refuse options that a solver has no word for."""
     if label is None:
         return
-    from solvers.backend import backend
+    from workbench.solvers.backend import backend
 
     for option in options:
         if option not in backend(label).supported_options:

@@ -24,11 +24,11 @@ from math import isfinite
 from typing import Any
 
 import workbench
-from solvers.search import Deadline
 from workbench.errors import SolverUnavailable, WorkbenchError
 from workbench.exact.objects import Record, Values
 from workbench.io.extras import need
 from workbench.io.processes import ONE_THREAD, SAFE, begin_worker, safe_start
+from workbench.solvers.search import Deadline
 from workbench.sweeps.ledger import canonical
 
 Answers = list[tuple[str, str, float]]  # of each point: status, canonical JSON of its answer, seconds it took
@@ -62,7 +62,7 @@ def versions(label: str | None) -> dict[str, str | None]:
     """
     known: dict[str, str | None] = {"workbench": workbench.__version__}
     if label is not None:
-        from solvers.backend import backend
+        from workbench.solvers.backend import backend
 
         answering = backend(label)
         known[answering.distribution] = answering.version()
@@ -74,7 +74,7 @@ def work(task: Task) -> Answers:
 
     Raises SolverUnavailable when this process has other versions than the task is filed under.
     """
-    from workbench.families.registry import family
+    from workbench.pipeline.registry import family
 
     if (mine := versions(task.backend)) != task.versions:
         raise SolverUnavailable(f"A worker has other versions, {mine}, than this process, {dict(task.versions)}.")
@@ -100,7 +100,7 @@ def _walk(session: Any, task: Task) -> list[tuple[Record, float]]:
 
 
 def _answer(session: Any, point: Values, *, cold: bool) -> tuple[Record, float]:
-    from workbench.families.outcome import failure
+    from workbench.pipeline.outcome import failure
 
     clock = Deadline()
     try:

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.optimize import LinearConstraint, linprog, milp
 from scipy.sparse import lil_matrix
 
-from models.oracles import bounds, cuts, hops
-from models.oracles.question import ask
-from models.requirements import MASS_ABOVE_RATIO
+from workbench.models.convex.requirements import MASS_ABOVE_RATIO
+from workbench.models.oracles import bounds, cuts, hops
+from workbench.models.oracles.question import ask
 
 Shifts = Sequence[tuple[int, ...]]
 

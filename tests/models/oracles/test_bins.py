@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.losses import loss_named
-from models.oracles import bins, monge
+from workbench.models.losses import loss_named
+from workbench.models.oracles import bins, monge
 
 LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "pinball:0.8")
 
@@ -163,7 +163,7 @@ def test_plain_python_and_compiled_code_agree_to_the_last_bit(monkeypatch):
 def test_small_problems_load_no_compiler():
     asked = """
 import sys
-from models.oracles import bins, monge
+from workbench.models.oracles import bins, monge
 assert bins.optimal_bins(range(monge._SMALL), None, 1.0).d and "numba" not in sys.modules
 assert bins.optimal_bins(range(1, 9), None, 1.0, "poisson").d and "numba" in sys.modules
 """

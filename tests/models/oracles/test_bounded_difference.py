@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle_truth import ahead, hop_law, judge, pdp_delta, pdp_error, run
 
-from models.oracles import OutsideDomain, column_cut
-from models.oracles.bounded_difference import chain_bound, column_cut_law
-from models.oracles.column_cut import DigitSums, _search, best_column_cut, truncations
-from models.oracles.cut_vectors import Grid, evaluate
-from models.oracles.cuts import best_cut, cut_values
-from models.requirements import MASS_ABOVE_RATIO as PDP
+from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
+from workbench.models.oracles import OutsideDomain, column_cut
+from workbench.models.oracles.bounded_difference import chain_bound, column_cut_law
+from workbench.models.oracles.column_cut import DigitSums, _search, best_column_cut, truncations
+from workbench.models.oracles.cut_vectors import Grid, evaluate
+from workbench.models.oracles.cuts import best_cut, cut_values
 
 LN2 = math.log(2.0)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from models.oracles.finite_channel import (
+from workbench.models.oracles.finite_channel import (
     extremal_value,
     geometric,
     grows,

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle_truth import both_ways, dp_delta, dp_error, dp_law, hop_law, judge, run
 
-from models.requirements import HOCKEY_STICK as DP
-from models.requirements import MASS_ABOVE_RATIO as PDP
+from workbench.models.convex.requirements import HOCKEY_STICK as DP
+from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -8,9 +8,9 @@ from oracle_truth import ahead, both_ways, dp_error, hop_distances, hop_law, que
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
-from models.oracles.bounded_difference import column_cut_law
-from models.oracles.hops import hop_weights, multiples, order
-from models.oracles.single_distance import single_distance_law
+from workbench.models.oracles.bounded_difference import column_cut_law
+from workbench.models.oracles.hops import hop_weights, multiples, order
+from workbench.models.oracles.single_distance import single_distance_law
 
 
 @st.composite

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from oracle_truth import both_ways, hop_law, judge, pdp_delta, pdp_error, run
 
-from models.oracles import (
+from workbench.models.convex.requirements import HOCKEY_STICK as DP
+from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
+from workbench.models.oracles import (
     ORACLES,
     OutsideDomain,
     bounded_difference,
@@ -14,10 +16,8 @@ from models.oracles import (
     hops,
     level_search,
 )
-from models.oracles.cut_vectors import Grid, evaluate
-from models.oracles.question import ask
-from models.requirements import HOCKEY_STICK as DP
-from models.requirements import MASS_ABOVE_RATIO as PDP
+from workbench.models.oracles.cut_vectors import Grid, evaluate
+from workbench.models.oracles.question import ask
 
 
 def test_each_question_finds_its_oracle():

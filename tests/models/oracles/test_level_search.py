@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle_truth import both_ways, judge, level_cut_law, pdp_delta, pdp_error, run
 
-from models.oracles import OutsideDomain, bounds
-from models.oracles.bounded_difference import column_cut_law
-from models.oracles.level_search import NODES, improve
-from models.oracles.question import ClosedForm, ask
-from models.oracles.single_distance import single_distance_law
-from models.requirements import HOCKEY_STICK as DP
-from models.requirements import MASS_ABOVE_RATIO as PDP
+from workbench.models.convex.requirements import HOCKEY_STICK as DP
+from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
+from workbench.models.oracles import OutsideDomain, bounds
+from workbench.models.oracles.bounded_difference import column_cut_law
+from workbench.models.oracles.level_search import NODES, improve
+from workbench.models.oracles.question import ClosedForm, ask
+from workbench.models.oracles.single_distance import single_distance_law
 
 
 def level_search(sizes, shifts, epsilon: float, delta: float, nodes: int = NODES) -> ClosedForm:

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from oracle_truth import hop_law, pdp_delta, run
 
-from models.oracles.bounded_difference import column_cut_law
-from models.oracles.printed_theorem3 import (
+from workbench.models.oracles.bounded_difference import column_cut_law
+from workbench.models.oracles.printed_theorem3 import (
     phi_35_36,
     printed_level_curve,
     printed_pmf,

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from models.oracles import finite_channel, rational_forms
-from models.oracles.bounded_difference import column_cut_law
-from models.oracles.hops import dp_law
-from models.oracles.question import ask
-from models.oracles.single_distance import single_distance_law
-from models.requirements import HOCKEY_STICK
-from solvers.polynomials import ZERO, Affine
+from workbench.models.convex.requirements import HOCKEY_STICK
+from workbench.models.oracles import finite_channel, rational_forms
+from workbench.models.oracles.bounded_difference import column_cut_law
+from workbench.models.oracles.hops import dp_law
+from workbench.models.oracles.question import ask
+from workbench.models.oracles.single_distance import single_distance_law
 from workbench.papers.formulas import bins, bounded_difference, counts, responses, single_distance
+from workbench.solvers.exact.polynomials import ZERO, Affine
 
 GROUPS: list[tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]] = [
     ((9,), ((1,), (2,), (3,))),

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle_truth import hop_law, level_cut_law, pdp_delta, pdp_error
 
-from models.oracles.rational_forms import theorem2
-from models.oracles.single_distance import level_curve, single_distance_law
+from workbench.models.oracles.rational_forms import theorem2
+from workbench.models.oracles.single_distance import level_curve, single_distance_law
 
 FIG_9 = [0.528945, 0.055750, 0.005876, 0.249856, 0.026335, 0.002776, 0.118023, 0.012440]
 

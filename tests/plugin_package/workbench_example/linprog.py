@@ -6,10 +6,10 @@ import numpy as np
 import scipy.sparse
 from scipy.optimize import linprog
 
-from solvers.contract import Backend, Capabilities
-from solvers.errors import UnsupportedOption
-from solvers.session import Raw, Session
-from solvers.solution import PointStatus, Rest, Termination
+from workbench.solvers.contract import Backend, Capabilities
+from workbench.solvers.errors import UnsupportedOption
+from workbench.solvers.session import Raw, Session
+from workbench.solvers.solution import PointStatus, Rest, Termination
 
 
 class Linprog(Backend):

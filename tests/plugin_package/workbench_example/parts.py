@@ -5,9 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 import workbench as wb
-from workbench.families.published import Baseline
-from workbench.privacy.notions import HockeyStick
-from workbench.privacy.notions.dp import DP
+from workbench.notions import HockeyStick
+from workbench.notions.dp import DP
+from workbench.pipeline.published import Baseline
 
 
 class Halved(DP):

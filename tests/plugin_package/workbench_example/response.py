@@ -11,16 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 import workbench as wb
-from models.channel import ChannelModel
 from workbench.exact.numbers import positive
-from workbench.families.base import Family
-from workbench.families.design import OracleVerdict
-from workbench.families.frontier_plan import EPSILON, Frontier, Plan, design_row
-from workbench.families.option import CERTIFY, OPTIONS, SOLVER, Option, check_option, count
-from workbench.families.pipeline import ProblemSession
-from workbench.families.problem import Problem
-from workbench.families.request import Request
 from workbench.mechanisms.channel import Channel
+from workbench.models.channel.program import ChannelModel
+from workbench.pipeline.design import OracleVerdict
+from workbench.pipeline.family import Family
+from workbench.pipeline.frontier_plan import EPSILON, Frontier, Plan, design_row
+from workbench.pipeline.option import CERTIFY, OPTIONS, SOLVER, Option, check_option, count
+from workbench.pipeline.problem import Problem
+from workbench.pipeline.request import Request
+from workbench.pipeline.solve import ProblemSession
 from workbench.privacy.claim import Claim
 
 

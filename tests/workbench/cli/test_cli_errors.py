@@ -13,8 +13,8 @@ import pytest
 import workbench as wb
 from workbench.cli import main
 from workbench.errors import InvalidRequest
-from workbench.mechanisms.density import normal
 from workbench.mechanisms.dyadic_laplace.randomness import SharedStream
+from workbench.questions.density import normal
 
 WORKBENCH = [sys.executable, "-P", "-m", "workbench"]
 
@@ -191,9 +191,8 @@ def test_a_closed_stdout_never_becomes_a_file(tmp_path: Path):
     assert (tmp_path / "key").stat().st_size == 32
 
 
-@pytest.mark.parametrize("text", ["raise RuntimeError('theirs')", "import nothing_there", "x ="])
-def test_a_foreign_package_that_raises_is_named(tmp_path: Path, text: str):
-    (tmp_path / "models.py").write_text(text)
+def test_the_command_beside_a_file_called_models_designs(tmp_path: Path):
+    (tmp_path / "models.py").write_text("raise RuntimeError('a file of the user was imported')")
     done = subprocess.run(
         [*WORKBENCH, "design", "modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"],
         cwd=tmp_path,
@@ -202,9 +201,7 @@ def test_a_foreign_package_that_raises_is_named(tmp_path: Path, text: str):
         check=False,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
-    assert done.returncode == 2
-    assert done.stderr.startswith("WorkbenchError: Designing needs the workbench's own package 'models'")
-    assert done.stderr.count("\n") == 1
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # Wrong types from Python (tests/fuzz looks for more).

@@ -16,8 +16,9 @@ from workbench.cli import main
 from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
-from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
+from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.privacy.release_ledger import ReleaseLedger
+from workbench.questions.unbounded_noise import RealNoise
 
 PLACES = "x,y\n0.5,0.5\n9000.5,0.5\n0.5,9000.5\n"
 NEAR = ["design", "channel", "--places", "near.csv", "--neighbours", "within 1 L1", "--loss", "euclidean", "--notion",
@@ -272,7 +273,7 @@ def test_real_noise_is_added_to_the_decimal_of_the_file(folder: Path, capsys):
 
 
 def test_a_design_on_the_spot_has_a_time_limit(folder: Path, capsys, monkeypatch):
-    from workbench.families.registry import family
+    from workbench.pipeline.registry import family
 
     limits = []
 

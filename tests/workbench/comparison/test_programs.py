@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
-from solvers.backend import backend, names
 from workbench.cli.commands import app, main
 from workbench.comparison import library
 from workbench.comparison.compare import compare_programs
@@ -17,8 +16,9 @@ from workbench.comparison.library import export, folder_instances, known_range, 
 from workbench.comparison.run import supported
 from workbench.comparison.worker import answer
 from workbench.errors import CorruptFile
-from workbench.families.programs import chosen
 from workbench.papers.solver_comparison import artifacts
+from workbench.pipeline.programs import chosen
+from workbench.solvers.backend import backend, names
 
 SOLVERS = [name for name in names() if backend(name).installed()]
 LOOSE = {"ortools:pdlp", "cvxpy:scs"}  # first-order methods, which stop at about 1e-6

@@ -15,16 +15,16 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from solvers.backend import Options, solve
-from solvers.contract import Backend
-from solvers.program import Program
 from workbench.cli import main
 from workbench.comparison.compare import compare_programs
 from workbench.comparison.report import COLUMNS, SHIFT, profile, recommendations, shifted_mean, summary
 from workbench.comparison.run import installed, run_one, run_suite, verdict_rows
 from workbench.errors import InvalidRequest, SolverUnavailable
-from workbench.families.programs import SUITES, chosen
 from workbench.io.result import Result
+from workbench.pipeline.programs import SUITES, chosen
+from workbench.solvers.backend import Options, solve
+from workbench.solvers.contract import Backend
+from workbench.solvers.program import Program
 
 
 def test_instances_are_named_once_and_cover_every_model() -> None:

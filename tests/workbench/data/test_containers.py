@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from workbench.exact.plain import plain_list, plain_numbers
-from workbench.families.loss_tables import loss_table, read_loss
+from workbench.data.plain import plain_list, plain_numbers
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
+from workbench.pipeline.loss_tables import loss_table, read_loss
 
 pa = pytest.importorskip("pyarrow")
 

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from workbench.families.loss_tables import loss_table, read_loss
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
+from workbench.pipeline.loss_tables import loss_table, read_loss
 from workbench.privacy.loading import read
 
 DATA = pd.Series([3] * 6 + [0] + [1] * 2 + [2])

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from workbench.families.base import Family
-from workbench.families.registry import families
+from workbench.pipeline.family import Family
+from workbench.pipeline.registry import families
 
 SAME: list[tuple[Any, Any]] = [
     (lambda: wb.ModuloNoise(sizes="5x5", shifts="0,1;"), lambda: wb.ModuloNoise(None, [(0, 1)], sizes=(5, 5))),

@@ -15,7 +15,7 @@ import pytest
 import workbench as wb
 from workbench.data.tolerance import PointIndex, nearest_positions
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.neighbour_parts import part_of_each
+from workbench.questions.neighbour_parts import part_of_each
 
 ROOT = Path(__file__).parents[3]
 TENTHS = np.linspace(0, 1, 11)

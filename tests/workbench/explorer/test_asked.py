@@ -12,7 +12,7 @@ from workbench.explorer.given import first
 from workbench.explorer.page_request import adapted
 from workbench.explorer.processes import _answer, most_memory
 from workbench.explorer.tasks import Tasks
-from workbench.families.registry import family
+from workbench.pipeline.registry import family
 
 QUESTION = {"n": "6", "max_shift": "1", "epsilon": "1", "notion": "dp", "delta": "0.01"}
 PROFILE, TRADE, RENYI = "Privacy profile", "Trade-off curve", "Rényi divergence"

@@ -15,11 +15,11 @@ import pytest
 
 from bench.chromium import Chromium, Page
 from workbench.cli.explore import _forward
-from workbench.comparison.recommend import recommend
 from workbench.explorer.given import exact_values, listing
 from workbench.explorer.server import Server
-from workbench.families.design import Design
-from workbench.families.registry import families, family
+from workbench.pipeline.design import Design
+from workbench.pipeline.registry import families, family
+from workbench.recommendation.recommend import recommend
 
 SETTLED = "document.querySelector('main')?.dataset.settled"
 FAMILIES = [kind.name for kind in families()]

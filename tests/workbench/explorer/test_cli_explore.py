@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from models.modulo_frontier import delta_frontier
 from workbench.cli import main
 from workbench.explorer.given import command_line, exact_values, from_words, python_call, suggestions
 from workbench.explorer.page import page
-from workbench.families.registry import families, family
+from workbench.models.modulo.frontier import delta_frontier
+from workbench.pipeline.registry import families, family
 
 EXPLORE = [sys.executable, "-P", "-m", "workbench", "explore"]
 

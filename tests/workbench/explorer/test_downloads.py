@@ -20,7 +20,7 @@ from workbench.explorer.given import first
 from workbench.explorer.page import audit_page, design_page
 from workbench.explorer.server import Server
 from workbench.explorer.tasks import Tasks
-from workbench.families.registry import families
+from workbench.pipeline.registry import families
 from workbench.privacy.loading import read
 
 CUT = {"sensitivity": "1", "clamp": "0..50", "epsilon": "0.5", "delta": "1e-6"}  # a picture leaves 18 of 55 out

@@ -12,7 +12,7 @@ import pytest
 import workbench as wb
 from bench.chromium import Chromium
 from workbench.cli import main
-from workbench.families.registry import families
+from workbench.pipeline.registry import families
 
 NOISE = {"n": 8, "max_shift": 3, "epsilon": "1.5"}
 

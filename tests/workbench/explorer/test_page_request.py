@@ -7,7 +7,7 @@ import pytest
 from workbench.explorer.given import exact_values, first, option_range, suggestions
 from workbench.explorer.page_request import adapted, fields, movable, refusal
 from workbench.explorer.tasks import Tasks
-from workbench.families.registry import families, family
+from workbench.pipeline.registry import families, family
 
 NOISE = {"n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"}
 

@@ -13,9 +13,9 @@ from workbench.errors import InvalidRequest, NotProven
 from workbench.explorer import figures, tasks
 from workbench.explorer.given import listing
 from workbench.explorer.tasks import Tasks
-from workbench.families.base import Session
 from workbench.families.modulo.problem import ModuloSession
-from workbench.families.registry import family
+from workbench.pipeline.family import Session
+from workbench.pipeline.registry import family
 
 NOISE = {"n": "16", "max_shift": "3", "delta": "0.05", "notion": "pdp"}
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from workbench.families.base import Family
-from workbench.families.registry import family, our_families
-from workbench.families.request import BUDGETS, Request, read_claim
-from workbench.privacy.notions import OURS, notion
+from workbench.notions import OURS, notion
+from workbench.pipeline.family import Family
+from workbench.pipeline.registry import family, our_families
+from workbench.pipeline.request import BUDGETS, Request, read_claim
 
 QUESTION = wb.FiniteQuery("0..3", max_shift=1)
 BUDGET_VALUES: dict[str, Any] = {

@@ -19,22 +19,22 @@ from matplotlib.figure import Figure
 
 import workbench as wb
 from workbench.cli import main
+from workbench.data.parameter_grid import grid, has_range, in_order, whole_grid
 from workbench.errors import InvalidRequest
-from workbench.families.frontier_plan import Plan
-from workbench.families.frontier_plots import proven_band
 from workbench.families.modulo.frontier import round_levels
 from workbench.families.modulo.published import Scan, data_independent_error
-from workbench.families.option import read
-from workbench.families.registry import family, our_families
 from workbench.frontiers.run import frontier_of, plan_of, run
 from workbench.io.drawing import Drawing, draw
-from workbench.io.parameter_grid import grid, has_range, in_order, whole_grid
 from workbench.io.result import Result
 from workbench.mechanisms.baselines.count_queries import data_independent
 from workbench.mechanisms.channel import Channel
+from workbench.notions.dp import DP
+from workbench.notions.notion import HockeyStick
+from workbench.pipeline.frontier_plan import Plan
+from workbench.pipeline.frontier_plots import proven_band
+from workbench.pipeline.option import read
+from workbench.pipeline.registry import family, our_families
 from workbench.privacy.audit import audit
-from workbench.privacy.notions.dp import DP
-from workbench.privacy.notions.notion import HockeyStick
 
 
 def test_grids_are_exact() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 
 import workbench as wb
-from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel
 from workbench.families.noise.frontier import SERIES
 from workbench.io.figures import COLOURS, MARKERS
+from workbench.pipeline.frontier_plots import Quantity, Series, all_series, by_panel
 
 
 def test_baselines_beyond_the_colours_begin_again():

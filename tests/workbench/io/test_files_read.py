@@ -14,12 +14,12 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
+from workbench.data.csv_column import read_column
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.io.csv_column import read_column
 from workbench.io.files import read_bytes, read_text, write_new, write_whole
 from workbench.mechanisms.dyadic_laplace.stream import load_bytes
-from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.privacy.certificate_file import check
+from workbench.questions.labels import Labels
 from workbench.sweeps.specification import read_spec
 
 READERS: dict[str, Callable[[Path], Any]] = {

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.data.intervals import rationals, read_bins
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.additive import AdditiveNoise
@@ -21,7 +22,6 @@ from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomi
 from workbench.mechanisms.label_randomizers.randomized_response import k_ary
 from workbench.mechanisms.mechanism import sample
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
-from workbench.mechanisms.quantization import rationals, read_bins
 from workbench.mechanisms.real_noise import AdditiveRealNoise
 
 QUESTION = wb.ModuloNoise(n=1, max_shift=1)

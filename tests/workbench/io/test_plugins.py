@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import pytest
 
 import workbench as wb
-from solvers.conformance import BackendContract
 from workbench.cli import main
-from workbench.families.registry import family
 from workbench.io import plugins
+from workbench.pipeline.registry import family
+from workbench.solvers.conformance import BackendContract
 
 PACKAGE = Path(__file__).parents[2] / "plugin_package"
 
@@ -186,7 +186,8 @@ def test_what_fails_is_one_line_and_a_duplicate_is_refused(tmp_path: Path) -> No
         tmp_path / "b",
         "taking",
         "[workbench.backends]\nhighs = taking:H\nlinprog = taking:L\n",
-        "from solvers.highs import Highs\nclass H(Highs): pass\nclass L(Highs):\n    name = 'linprog'\n",
+        "from workbench.solvers.backends.highs import Highs\n"
+        "class H(Highs): pass\nclass L(Highs):\n    name = 'linprog'\n",
     )
     done = process("-m", "workbench", "doctor", "--json", folder=tmp_path, path=(PACKAGE, broken, taking))
     assert done.returncode == 0
@@ -202,7 +203,7 @@ def test_what_fails_is_one_line_and_a_duplicate_is_refused(tmp_path: Path) -> No
 
 def test_a_single_file_joins_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
-        "import workbench as wb\nfrom workbench.privacy.notions.dp import DP\n"
+        "import workbench as wb\nfrom workbench.notions.dp import DP\n"
         "@wb.register\nclass Mine(DP):\n    name, title = 'mine', 'my DP'\n"
     )
     (tmp_path / "spec.toml").write_text(
@@ -306,7 +307,7 @@ def test_the_contract_names_what_a_wrong_backend_breaks_without_pytest(tmp_path:
 def test_what_others_print_or_end_is_no_answer_of_ours(tmp_path: Path) -> None:
     """Prints go to stderr under --json; sys.exit is a failure, not the end; names are no markup."""
     (tmp_path / "noisy.py").write_text(
-        "import sys\nimport workbench as wb\nfrom workbench.families.published import Baseline\n"
+        "import sys\nimport workbench as wb\nfrom workbench.pipeline.published import Baseline\n"
         "def prints(request):\n    print('said meanwhile')\n"
         "def leaves(request): sys.exit(0)\n"
         "wb.register(Baseline('b[red]x', 'modulo', prints))\nwb.register(Baseline('[/nope]', 'modulo', leaves))\n"
@@ -314,7 +315,7 @@ def test_what_others_print_or_end_is_no_answer_of_ours(tmp_path: Path) -> None:
     )
     (tmp_path / "leaves.py").write_text("import sys\nsys.exit(0)\n")
     (tmp_path / "family.py").write_text(
-        "import sys\nimport workbench as wb\nfrom workbench.privacy.notions.dp import DP\n"
+        "import sys\nimport workbench as wb\nfrom workbench.notions.dp import DP\n"
         "@wb.register\nclass Mine(DP):\n    name, title = 'mine', 'my DP'\n"
         "    def measure(self, laws, values):\n        sys.exit(0)\n"
     )
@@ -345,8 +346,8 @@ def test_register_refuses_what_is_nothing_of_ours() -> None:
 
 def test_baselines_stand_beside_quantized_laplace_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quantizer whose law is affine from -1 to 1 in the given bits; its error under the data is an exact integral."""
-    from workbench.families import published
     from workbench.io.plugins import Plugin
+    from workbench.pipeline import published
 
     def randomized(request: object, steepest: str = "0.5") -> wb.PiecewiseAffine:
         share = Fraction(1, 2) - Fraction(steepest) / 8  # the largest slope of ln p is (1/2 - share)/share

@@ -18,10 +18,10 @@ import sys
 import workbench as wb
 
 design = wb.design(wb.FiniteQuery("0..2", max_shift=1), loss="absolute", epsilon=1)
-assert "workbench.families.formula" not in sys.modules
+assert "workbench.formulas.formula" not in sys.modules
 assert design.shadow_prices.epsilon is not None
 assert design.unique is not None
-assert "workbench.families.formula" in sys.modules
+assert "workbench.formulas.formula" in sys.modules
 """
 CHECK = """
 import sys

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.modulo import ModuloNoise
+from workbench.questions.modulo_noise import ModuloNoise
 
 
 @st.composite

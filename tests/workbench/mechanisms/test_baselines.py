@@ -23,9 +23,9 @@ from workbench.mechanisms.baselines.count_queries import (
     geometric_alpha,
 )
 from workbench.mechanisms.channel import Channel, within
-from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.curve import profile
+from workbench.questions.modulo_noise import ModuloNoise
 
 FAR = np.arange(-400, 401)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import workbench as wb
+from workbench.data.plain import FARTHEST
 from workbench.errors import InvalidRequest
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.plain import FARTHEST
 
 
 @pytest.mark.parametrize("first", [FARTHEST + 1, -FARTHEST - 1, 2**62, 2**63 - 5, 10**30])

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize
 
-from models.losses import loss_named
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers import label_noise
 from workbench.mechanisms.label_randomizers.label_noise import NOISES, LabelNoise
-from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.real_noise import best_gamma
+from workbench.models.losses import loss_named
 from workbench.papers.label_dp.curves import lattice
 from workbench.papers.label_dp.lattice import lattice_noise
 from workbench.privacy.audit import audit
+from workbench.questions.labels import Labels
 
 SQUARED = loss_named("squared")
 

@@ -20,8 +20,8 @@ from workbench.mechanisms.label_randomizers.label_randomizer import (
     project,
     split_budget,
 )
-from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import on_bins
+from workbench.questions.labels import Labels
 
 # Algorithm 3.
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from workbench.data.intervals import read_bins
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
 from workbench.mechanisms.baselines.two_bin import (
@@ -21,11 +22,10 @@ from workbench.mechanisms.baselines.two_bin import (
     rqm_selection,
     two_bin,
 )
-from workbench.mechanisms.density import Density, from_function, normal, spelled, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization import read_bins
 from workbench.mechanisms.quantization_error import ErrorIntegrals, error_function
 from workbench.privacy.audit import audit_extremes
+from workbench.questions.density import Density, from_function, normal, spelled, uniform
 
 
 def algorithm1(bins: list[float], left: list[list[float]], right: list[list[float]], x: float) -> np.ndarray:

@@ -15,9 +15,9 @@ import pytest
 import workbench as wb
 from tests.tools.test_check_certificate import verdict
 from workbench.cli import main
+from workbench.data.csv_column import CsvColumn
 from workbench.exact.distribution import Distribution
 from workbench.families.channel.family import FAMILY
-from workbench.io.csv_column import CsvColumn
 from workbench.mechanisms.range_mechanism import RangeMechanism
 from workbench.privacy.certificate_file import from_dict
 from workbench.privacy.column_release import Rows, designed_for_column

@@ -12,7 +12,8 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.range_mechanism import RangeMechanism
-from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
+from workbench.mechanisms.real_noise import AdditiveRealNoise
+from workbench.questions.unbounded_noise import RealNoise
 
 LARGE = 2**53 + 1  # as a float it is 2^53
 # no noise but the atom: what is published is the answer on the grid

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
-from workbench.papers import dro
+from workbench.papers.dro import artifacts as dro
 from workbench.papers.reproduce import _chosen
 
 

@@ -11,12 +11,12 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from models.oracles import bounds
-from models.oracles.bounded_difference import column_cut_law
-from models.oracles.single_distance import level_curve, single_distance_law
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.baselines.count_queries import FAMILIES
 from workbench.mechanisms.channel import Channel, within
+from workbench.models.oracles import bounds
+from workbench.models.oracles.bounded_difference import column_cut_law
+from workbench.models.oracles.single_distance import level_curve, single_distance_law
 from workbench.papers import artifact as artifacts
 from workbench.papers import gallery as pages
 from workbench.papers import reproduce as gallery

@@ -13,7 +13,6 @@ import pytest
 from workbench.errors import CorruptFile, WorkbenchError
 from workbench.families.quantizer.search import largest_q
 from workbench.mechanisms.baselines.two_bin import rqm
-from workbench.mechanisms.density import normal
 from workbench.papers.artifact import Artifact
 from workbench.papers.optm import PAPER, tables
 from workbench.papers.optm.common import designed, parameters, published
@@ -21,6 +20,7 @@ from workbench.papers.optm.sgd import Training, mnist, train
 from workbench.papers.optm.tables import standard_error
 from workbench.papers.optm.vectors import ball, ball_coordinate, metric_floor
 from workbench.privacy.audit import audit_extremes
+from workbench.questions.density import normal
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from workbench.papers import PAPERS
 from workbench.papers.artifact import Artifact, declared
-from workbench.papers.dql import PAPER
+from workbench.papers.dql.artifacts import PAPER
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def artifacts() -> dict[str, Artifact]:
 
 
 def test_paper_is_registered() -> None:
-    assert PAPERS["dql"] == "workbench.papers.dql"
+    assert PAPERS["dql"] == "workbench.papers.dql.artifacts"
     assert list(PAPER.artifacts) == ["fig2", "fig3", "theorem8", "bits"]
 
 

@@ -9,7 +9,7 @@ from itertools import product
 from hypothesis import strategies as st
 
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.modulo import ModuloNoise
+from workbench.questions.modulo_noise import ModuloNoise
 
 __all__ = ["DIGITS", "Slow", "decimal", "mechanisms", "slow_audit"]
 

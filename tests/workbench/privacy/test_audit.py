@@ -20,8 +20,8 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import exp_bounds, sign_exp
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.modulo import ModuloNoise
 from workbench.privacy.audit import audit
+from workbench.questions.modulo_noise import ModuloNoise
 
 
 def check(noise: AdditiveNoise, epsilon: Any) -> None:

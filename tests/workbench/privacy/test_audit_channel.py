@@ -16,10 +16,10 @@ import workbench as wb
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
 from workbench.mechanisms.channel import Channel, within
+from workbench.notions.dp import DP
 from workbench.privacy.audit import audit, audit_extremes
 from workbench.privacy.claim import Claim
 from workbench.privacy.curve import profile
-from workbench.privacy.notions.dp import DP
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from certificate_samples import ALL, changed, quantizer
 from certificate_samples import noise as sample
 
 import workbench as wb
+from workbench.notions import notion
 from workbench.privacy.audit_work import LIMIT, work
 from workbench.privacy.certificate_file import from_dict
-from workbench.privacy.notions import notion
 
 
 def noise(n: int, digits: int, shifts: int = 1, epsilon: str = "1", *, near: bool = False) -> dict:

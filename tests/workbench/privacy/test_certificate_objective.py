@@ -10,9 +10,9 @@ import pytest
 from certificate_samples import certify_channel, changed, metric, noise
 
 import workbench as wb
-from models.losses import Loss, loss_named
-from models.modulo import LOSSES, loss_vector
 from workbench.mechanisms.additive import known_losses
+from workbench.models.losses import Loss, loss_named
+from workbench.models.modulo.program import LOSSES, loss_vector
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.certificate_file import from_dict
 from workbench.privacy.objective import ExpectedLoss, Objective, is_exact_loss

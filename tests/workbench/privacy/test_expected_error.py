@@ -12,11 +12,11 @@ import pytest
 import workbench as wb
 from tests.workbench.privacy.test_verbs import CASES, Design
 from workbench.mechanisms.baselines.two_bin import rqm
-from workbench.mechanisms.density import normal
 from workbench.mechanisms.label_randomizers.randomized_response import k_ary
 from workbench.mechanisms.mechanism import for_reals
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.privacy.expected_error import expected_error
+from workbench.questions.density import normal
 
 FINITE = [name for name, case in CASES.items() if case.mechanism.inputs is not None and not for_reals(case.mechanism)]
 LOSS = {"absolute": abs, "squared": lambda r: r * r, "error-rate": lambda r: int(r != 0)}

@@ -20,9 +20,9 @@ import pytest
 import workbench as wb
 from workbench.cli import main
 from workbench.errors import InvalidRequest, WorkbenchError
-from workbench.families.base import Session
-from workbench.families.registry import names
-from workbench.mechanisms.modulo import ModuloNoise
+from workbench.pipeline.family import Session
+from workbench.pipeline.registry import names
+from workbench.questions.modulo_noise import ModuloNoise
 from workbench.sweeps import workers as sweep_workers
 from workbench.sweeps.export import flat
 from workbench.sweeps.ledger import Ledger
@@ -100,7 +100,7 @@ def test_a_limit_on_the_least_delta_holds_whatever_is_checked(tmp_path: Path):
 
 def test_a_solver_that_calls_a_wrong_point_optimal_is_believed_by_nobody(tmp_path: Path, monkeypatch):
     """The bound decides: a point a percent away from the optimum is "not_proven", from hot and from cold starts."""
-    from solvers.solution import Solution
+    from workbench.solvers.solution import Solution
 
     true = Solution.objective.func  # type: ignore[attr-defined]
     monkeypatch.setattr(Solution, "objective", property(lambda self: true(self) * 1.01))

@@ -11,7 +11,7 @@ import pytest
 
 from workbench.cli import main
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.families.option import spell
+from workbench.pipeline.option import spell
 from workbench.sweeps.ledger import digest
 from workbench.sweeps.specification import read_spec
 

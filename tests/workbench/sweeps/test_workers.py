@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from workbench.comparison import run as comparison
-from workbench.families.programs import chosen
+from workbench.pipeline.programs import chosen
 
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 

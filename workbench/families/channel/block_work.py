@@ -1,4 +1,5 @@
-"""What `models.block_interior` takes, in seconds of one core and bytes, beside the program of `models.channel`.
+"""What `workbench.models.channel.block_interior` takes, in seconds of one core and bytes, beside the program of
+`workbench.models.channel.program`.
 
 Of the method the steps of its eliminations and products are counted; the program is as measured of HiGHS, 1e-6 c^1.45
 seconds for c compared masses.

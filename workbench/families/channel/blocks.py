@@ -1,4 +1,4 @@
-"""A channel request by `models.block_interior`: its answer as a solution, with an exact bound."""
+"""A channel request by `workbench.models.channel.block_interior`: its answer as a solution, with an exact bound."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from models.block_interior import BlockPoint, Interior
-from models.block_parts import Blocks
-from solvers.arrays import Flags, Positions, Vector
-from solvers.program import Block, Data, Program
-from solvers.search import Deadline
-from solvers.solution import PointStatus, Solution, Termination
 from workbench.exact.objects import Pair, Progress
 from workbench.families.channel.block_work import NAME
 from workbench.families.channel.lower_bound import least_loss_bound
 from workbench.families.channel.repair import Edges
 from workbench.families.channel.request import ChannelRequest
 from workbench.io.result import now_and_then
-from workbench.privacy.notions import HockeyStick
+from workbench.models.channel.block_interior import BlockPoint, Interior
+from workbench.models.channel.block_parts import Blocks
+from workbench.notions import HockeyStick
+from workbench.solvers.arrays import Flags, Positions, Vector
+from workbench.solvers.program import Block, Data, Program
+from workbench.solvers.search import Deadline
+from workbench.solvers.solution import PointStatus, Solution, Termination
 
 _GAP = 1e-10  # relative, that ends it
 _NEAR = 1e-5  # as _GAP, under hockey sticks on a grid

@@ -10,21 +10,21 @@ import math
 from fractions import Fraction
 from functools import partial
 
-from solvers.solution import Solution
 from workbench import __version__
+from workbench.data.points import shown
 from workbench.errors import NotCertified
 from workbench.exact.numbers import ZERO, round_up
 from workbench.exact.objects import Record
 from workbench.families.channel.repair import channel_loss
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.problem import stated_certificate
-from workbench.families.user_constraints import TOLERATED, residual
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.points import shown
+from workbench.pipeline.problem import stated_certificate
+from workbench.pipeline.user_constraints import TOLERATED, residual
 from workbench.privacy.audit import audit, proves
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair_channel import repair_rows
+from workbench.solvers.solution import Solution
 
 _DIGITS = 30  # of a least δ
 

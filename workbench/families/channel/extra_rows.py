@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from models.channel import ChannelModel
-from models.statement import program_of
-from solvers.arrays import Flags, Vector
-from solvers.program import Program
-from solvers.rational_refinement import scaled
-from workbench.families.loss_tables import Integers
-from workbench.families.outcome import translated_errors
+from workbench.models.channel.program import ChannelModel
+from workbench.models.statement import program_of
+from workbench.pipeline.loss_tables import Integers
+from workbench.pipeline.outcome import translated_errors
+from workbench.solvers.arrays import Flags, Vector
+from workbench.solvers.exact.rational_refinement import scaled
+from workbench.solvers.program import Program
 
 
 def extra_program(model: ChannelModel) -> Program | None:

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.data.intervals import read_range
+from workbench.data.plain import plain_list
+from workbench.data.points import shown
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ONE, ZERO, exact, jsonable, positive, probability, round_up
 from workbench.exact.objects import Record, Values
-from workbench.exact.plain import plain_list
-from workbench.families.base import Family, Session
-from workbench.families.frontier_plan import later
-from workbench.families.option import (
+from workbench.io.shown import Facts
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.nearest_outputs import NearestOutputs
+from workbench.notions import notion
+from workbench.pipeline.family import Family, Session
+from workbench.pipeline.frontier_plan import later
+from workbench.pipeline.option import (
     MAX_LOSS,
     MINIMISE,
     NOTION_PARAMETERS,
@@ -30,22 +36,16 @@ from workbench.families.option import (
     one_of,
     spell,
 )
-from workbench.families.requirements import MASS_ABOVE_RATIO, convex_or_ratio_notion, ratio_kind, ratio_notions
-from workbench.io.shown import Facts
-from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.finite_query import FiniteQuery
-from workbench.mechanisms.nearest_outputs import NearestOutputs
-from workbench.mechanisms.points import shown
-from workbench.mechanisms.quantization import read_range
-from workbench.mechanisms.range_query import MOST_CELLS, RangeQuery
+from workbench.pipeline.requirements import MASS_ABOVE_RATIO, convex_or_ratio_notion, ratio_kind, ratio_notions
 from workbench.privacy.exposure import exposure
-from workbench.privacy.notions import notion
+from workbench.questions.finite_query import FiniteQuery
+from workbench.questions.range_query import MOST_CELLS, RangeQuery
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from workbench.families.channel.request import ChannelRequest
-    from workbench.families.design import Design, Tables
+    from workbench.pipeline.design import Design, Tables
 
 
 _SHOWN = 7  # inputs and outputs up to which a report has the whole channel
@@ -139,7 +139,7 @@ class _Channels(Family):
             "prior", anything, "uniform", "uniform, worst, weights 1,2,1, or a CSV of them.", question=True,
         ),
         Option(
-            "loss", later("workbench.families.loss_tables", "read_loss"), "squared",
+            "loss", later("workbench.pipeline.loss_tables", "read_loss"), "squared",
             "squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: or a function of an "
             "output and an answer); "
             "of places euclidean, manhattan, squared or error-rate.",
@@ -224,9 +224,9 @@ class _Channels(Family):
 
     def checked(self, question: Any, values: Record) -> ChannelRequest:
         from workbench.families.channel.request import LARGEST, ChannelRequest
-        from workbench.families.loss_tables import loss_table
-        from workbench.families.request import read_claim
-        from workbench.families.user_constraints import checked_constraints
+        from workbench.pipeline.loss_tables import loss_table
+        from workbench.pipeline.request import read_claim
+        from workbench.pipeline.user_constraints import checked_constraints
 
         *names, last = values["constraints"] or (None,)
         if callable(last):
@@ -242,10 +242,10 @@ class _Channels(Family):
     def open(self, request: Any) -> Session:
         from workbench.families.channel.problem import ChannelProblem
         from workbench.families.channel.request import LEAST
-        from workbench.families.pipeline import ProblemSession
+        from workbench.pipeline.solve import ProblemSession
 
         if request.aim.runs > 1:  # many runs are found by programs in CVXPY, slow to import
-            from workbench.families.many_runs import ManyRuns
+            from workbench.pipeline.many_runs import ManyRuns
 
             return ManyRuns(request)
         if isinstance(request.question, RangeQuery):
@@ -292,7 +292,7 @@ class _Channels(Family):
         return {"outputs_used": len(design.mechanism.used)}
 
     def json(self, design: Design) -> Record:
-        from workbench.families.budget import budget_json
+        from workbench.pipeline.budget import budget_json
 
         mechanism = design.mechanism
         return {
@@ -305,7 +305,7 @@ class _Channels(Family):
         }
 
     def facts(self, design: Design) -> Facts:
-        from workbench.families.budget import budget_facts
+        from workbench.pipeline.budget import budget_facts
 
         r = design.request
         under = "for the worst input" if r.question.prior is None else "expected"

@@ -22,19 +22,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.losses import Loss
-from solvers.arrays import Vector
-from solvers.search import Deadline
-from solvers.solution import Termination
 from workbench.errors import NotProven
 from workbench.families.channel.output_cells import lower, posterior_points
 from workbench.families.channel.problem import CONSTANT, LARGE, ChannelProblem
 from workbench.families.channel.request import LEAST, ChannelRequest, ChannelTooLarge
-from workbench.families.design import Design
-from workbench.families.loss_scale import LossScale
-from workbench.families.loss_tables import loss_table
-from workbench.families.pipeline import ProblemSession
-from workbench.families.problem import Answer, Problem, Programs
+from workbench.models.losses import Loss
+from workbench.pipeline.design import Design
+from workbench.pipeline.loss_scale import LossScale
+from workbench.pipeline.loss_tables import loss_table
+from workbench.pipeline.problem import Answer, Problem, Programs
+from workbench.pipeline.solve import ProblemSession
+from workbench.solvers.arrays import Vector
+from workbench.solvers.search import Deadline
+from workbench.solvers.solution import Termination
 
 _PARTS = (4, 2, 1)  # of the interval between two answers, at first
 _COMPARED = 15_000  # masses of the first lower question; fewer parts where there would be more

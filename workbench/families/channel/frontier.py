@@ -16,16 +16,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from workbench.exact.objects import Values
-from workbench.families.baseline import make_baselines
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.output_cells import CONVEX, LINEAR
 from workbench.families.channel.query_channels import design_of
 from workbench.families.channel.request import ChannelTooLarge
-from workbench.families.frontier_plan import Plan
-from workbench.families.frontier_plots import Series
-from workbench.families.notion_points import notion_plan, notion_requests
-from workbench.families.published import list_entries
-from workbench.families.recommendation import (
+from workbench.pipeline.frontier_plan import Plan
+from workbench.pipeline.frontier_plots import Series
+from workbench.pipeline.notion_points import notion_plan, notion_requests
+from workbench.pipeline.published import list_entries
+from workbench.pipeline.recommendation import (
     RANGE_CHANNEL,
     Candidate,
     Query,
@@ -33,11 +32,12 @@ from workbench.families.recommendation import (
     in_bits,
     published_value,
 )
-from workbench.families.requirements import MASS_ABOVE_RATIO, bounds_one_ratio, ratio_kind, ratio_notions
-from workbench.mechanisms.finite_query import FREE
+from workbench.pipeline.requirements import MASS_ABOVE_RATIO, bounds_one_ratio, ratio_kind, ratio_notions
+from workbench.pipeline.user_baselines import make_baselines
+from workbench.questions.finite_query import FREE
 
 if TYPE_CHECKING:
-    from workbench.families.design import Design
+    from workbench.pipeline.design import Design
 
 
 SERIES = {

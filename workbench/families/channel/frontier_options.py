@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import partial
 
 from workbench.families.channel.family import FAMILY, FINITE
-from workbench.families.frontier_plan import Frontier, compared, later, several
-from workbench.families.notion_points import OPTIONS as GRIDS
-from workbench.families.notion_points import RUNS as SHARED
-from workbench.families.notion_points import notion_requests
-from workbench.families.option import CERTIFY, SOLVER
-from workbench.families.requirements import convex_or_ratio_notion
+from workbench.pipeline.frontier_plan import Frontier, compared, later, several
+from workbench.pipeline.notion_points import OPTIONS as GRIDS
+from workbench.pipeline.notion_points import RUNS as SHARED
+from workbench.pipeline.notion_points import notion_requests
+from workbench.pipeline.option import CERTIFY, SOLVER
+from workbench.pipeline.requirements import convex_or_ratio_notion
 
 FRONTIER = Frontier(
     "Least loss of any finite channel against ε and δ: certified points beside what is usual.",

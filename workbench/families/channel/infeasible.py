@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NoReturn
 
-from models.channel import ChannelModel
-from solvers.errors import SolverError
-from solvers.solution import Solution
 from workbench.errors import WorkbenchError
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.infeasible import SECONDS, Ask, conflict_words, no_point, rows_named, what_would_do
+from workbench.models.channel.program import ChannelModel
+from workbench.pipeline.infeasible import SECONDS, Ask, conflict_words, no_point, rows_named, what_would_do
+from workbench.solvers.errors import SolverError
+from workbench.solvers.solution import Solution
 
 
 def refuse(request: ChannelRequest, solution: Solution, model: ChannelModel, ask: Ask) -> NoReturn:

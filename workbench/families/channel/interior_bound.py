@@ -1,4 +1,5 @@
-"""A channel under smooth convex bounds by `models.convex_interior`, proven by the multipliers that it ends with.
+"""A channel under smooth convex bounds by `workbench.models.convex.interior`, proven by the multipliers that it ends
+with.
 
 Of every ordered pair c = (y, y') and bound Σ_o φ_c(M[y,o], M[y',o]) <= L_c let a M[y,o] + b M[y',o] <= φ_c be tangents,
 one for each output. Every λ >= 0 proves, for channels within the bounds (Lagrangian duality),
@@ -18,18 +19,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from models.convex_interior import Levels, interior_point
-from models.output_pricing import cheapest_columns
-from models.requirements import HOCKEY_STICK, RELATIVE_ENTROPY, Bound
-from models.tangents import allowance, term_tangents
-from solvers.arrays import Vector
-from solvers.rational_refinement import scaled
-from solvers.search import Deadline
 from workbench.families.channel.lower_bound import BITS, rows_of, shares_of
 from workbench.families.channel.repair import Prior
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.convex_notion import ClaimedBounds
-from workbench.families.loss_tables import LossTable
+from workbench.models.channel.output_pricing import cheapest_columns
+from workbench.models.convex.interior import Levels, interior_point
+from workbench.models.convex.requirements import HOCKEY_STICK, RELATIVE_ENTROPY, Bound
+from workbench.models.convex.tangents import allowance, term_tangents
+from workbench.pipeline.convex_notion import ClaimedBounds
+from workbench.pipeline.loss_tables import LossTable
+from workbench.solvers.arrays import Vector
+from workbench.solvers.exact.rational_refinement import scaled
+from workbench.solvers.search import Deadline
 
 _GAP, _BARRIER = 1e-5, 1e-9  # relative to the loss, and to costs
 _LEAST = 1e-300  # mass

@@ -23,12 +23,12 @@ from operator import mul
 
 import numpy as np
 
-from solvers.arrays import Vector
-from solvers.rational_refinement import scaled
 from workbench.exact.numbers import ZERO, exp_bounds
 from workbench.families.channel.extra_rows import ExtraRows
 from workbench.families.channel.repair import Edges, Prior
-from workbench.families.loss_tables import Integers, LossTable
+from workbench.pipeline.loss_tables import Integers, LossTable
+from workbench.solvers.arrays import Vector
+from workbench.solvers.exact.rational_refinement import scaled
 
 BITS = 96  # of a multiplier
 _EXP = 112  # of E
@@ -80,7 +80,8 @@ def least_loss_bound(
     """A number that the (expected, or with prior None the largest) loss of no private channel is below.
 
     delta: of every ordered pair of the edges, which may be there under several ε, or one for all. multipliers: as
-    `models.channel.ChannelModel.multipliers` has them, and "extra" of such rows; any are right, bad ones prove little.
+    `workbench.models.channel.program.ChannelModel.multipliers` has them, and "extra" of such rows; any are right, bad
+    ones prove little.
     """
     weights = multipliers["losses"] if prior is None else np.zeros(0)
     rows, added = rows_of(losses, shares_of(prior, weights)), 0

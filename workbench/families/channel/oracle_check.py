@@ -6,8 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from models.oracles.bins import BIN_LOSSES, optimal_bins
-from models.oracles.finite_channel import (
+from workbench.families.channel.request import ChannelRequest
+from workbench.families.channel.scaled import ScaledLosses
+from workbench.models.oracles.bins import BIN_LOSSES, optimal_bins
+from workbench.models.oracles.finite_channel import (
     MOST_INPUTS,
     extremal_value,
     grows,
@@ -15,10 +17,8 @@ from models.oracles.finite_channel import (
     post_processed,
     right_most_often,
 )
-from solvers.arrays import Vector
-from workbench.families.channel.request import ChannelRequest
-from workbench.families.channel.scaled import ScaledLosses
-from workbench.families.oracle import OracleVerdict
+from workbench.pipeline.oracle import OracleVerdict
+from workbench.solvers.arrays import Vector
 
 _Law = tuple[str, float, str, str]  # name, value, kind, proof
 

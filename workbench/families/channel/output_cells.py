@@ -31,11 +31,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.losses import Loss
-from solvers.arrays import Flags, Vector
-from solvers.search import bisect_each
 from workbench.exact.numbers import Rationals, exact
-from workbench.families.loss_tables import Integers, LossTable
+from workbench.models.losses import Loss
+from workbench.pipeline.loss_tables import Integers, LossTable
+from workbench.solvers.arrays import Flags, Vector
+from workbench.solvers.search import bisect_each
 
 LINEAR = ("absolute", "pinball", "error-rate")  # between answers, or nowhere better than at them
 CONVEX = ("squared", "huber", *LINEAR)

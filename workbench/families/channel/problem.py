@@ -1,8 +1,8 @@
 """One channel request as a problem: its programs, its repair in integers, its bound, its oracle.
 
 route                              where the masses come from
-"exact repair, output by output"   the interior point of `models.block_interior`
-"exact repair"                     the linear program of `models.channel`
+"exact repair, output by output"   the interior point of `workbench.models.channel.block_interior`
+"exact repair"                     the linear program of `workbench.models.channel.program`
 "repair"                           several convex bounds, by tangents as they are needed
 "geometric, post-processed"        the closed form along a line, where the program would be large or is not needed
 """
@@ -20,12 +20,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from models.channel import ChannelModel
-from models.oracles.finite_channel import post_processed
-from solvers.arrays import Vector
-from solvers.backend import Options
-from solvers.search import Deadline
-from solvers.solution import PointStatus, Solution, Termination
+from workbench.data.points import shown
 from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Values
@@ -37,16 +32,21 @@ from workbench.families.channel.lower_bound import gain_of_delta, least_delta_bo
 from workbench.families.channel.oracle_check import verdict
 from workbench.families.channel.repair import channel_loss, cheapest, loss_of, repaired, to_integers, within_budget
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.convex_notion import PATIENCE, pure_within, solve_by_tangents
-from workbench.families.design import Design, OracleVerdict
-from workbench.families.loss_scale import LossScale
-from workbench.families.loss_tables import Integers
-from workbench.families.outcome import translated_errors
-from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.neighbour_parts import separation_words
-from workbench.mechanisms.points import shown
+from workbench.models.channel.program import ChannelModel
+from workbench.models.oracles.finite_channel import post_processed
+from workbench.pipeline.convex_notion import PATIENCE, pure_within, solve_by_tangents
+from workbench.pipeline.design import Design, OracleVerdict
+from workbench.pipeline.loss_scale import LossScale
+from workbench.pipeline.loss_tables import Integers
+from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.problem import Answer, Problem, Programs, Repaired
 from workbench.privacy.claim import Claim
+from workbench.questions.neighbour_parts import separation_words
+from workbench.solvers.arrays import Vector
+from workbench.solvers.backend import Options
+from workbench.solvers.search import Deadline
+from workbench.solvers.solution import PointStatus, Solution, Termination
 
 _SLOW_SIMPLEX = 8_000  # Compared masses from which the simplex takes minutes where the interior point takes seconds.
 _PROVEN_LARGE = 1e-8  # Relative gap of an interior point that is accepted for so many masses.
@@ -327,7 +327,7 @@ class ChannelProblem(Problem):
         self, programs: Programs, start: str, algorithm: str | None, *, truncated: bool, cost: float
     ) -> tuple[ChannelModel, Solution]:
         """The model and what the solver says, a point or none. algorithm: where the request names none; truncated:
-        whether the masses that δ makes needless are left out; cost: of the program (`solvers.program`)."""
+        whether the masses that δ makes needless are left out; cost: of the program (`workbench.solvers.program`)."""
         request, live = self.request, programs.live
         bounds, (groups, epsilons) = request.bounds, request.levels()
         support = request.support if truncated else None

@@ -2,7 +2,7 @@
 
     geometric, truncated geometric,    noise on the answers by value, in steps of the grid that they lie on, clamped to
     discrete Gaussian, staircase       them and published as the nearest output; proven private on the line
-                                       (`workbench.families.integer_laws`): D is how far neighbours are apart at most
+                                       (`workbench.pipeline.integer_laws`): D is how far neighbours are apart at most
     exponential                        Pr[j|i] ∝ r^|x_i - x_j|, the least r that the exact audit of its rows proves
     permute-and-flip                   answers in random order, each published with probability r^|x_i - x_j|
     randomized response                the own answer with probability p, e^ε times that of any other (or as δ allows)
@@ -39,28 +39,28 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.arrays import Vector
-from solvers.search import bisect
 from workbench.errors import NotApplicable
 from workbench.exact.distribution import over_common
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, RationalPair, ball, ball_ends, exp_bounds, nearest_float
 from workbench.exact.objects import Pair
 from workbench.exact.time_limit import go_on
-from workbench.families.integer_laws import SOURCES, FittedLaw, Number, best_law, clamped_rows
-from workbench.families.loss_tables import Integers
-from workbench.families.published import Published, Reference
-from workbench.mechanisms.answer_grid import MOST_PLACES, AnswerGrid, answer_grid
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.plane import Plane
+from workbench.notions import MassAboveRatio, Requirement
+from workbench.pipeline.integer_laws import SOURCES, FittedLaw, Number, best_law, clamped_rows
+from workbench.pipeline.loss_tables import Integers
+from workbench.pipeline.published import Published, Reference
 from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import MassAboveRatio, Requirement
 from workbench.privacy.repair import threshold
+from workbench.questions.answer_grid import MOST_PLACES, AnswerGrid, answer_grid
+from workbench.questions.places import Plane
+from workbench.solvers.arrays import Vector
+from workbench.solvers.search import bisect
 
 if TYPE_CHECKING:
     from workbench.families.channel.request import ChannelRequest
-    from workbench.families.recommendation import Query
+    from workbench.pipeline.recommendation import Query
 
 _THRESHOLD_BITS = 112  # Precision of `threshold`.
 _LOSS_BITS = 256  # Masses and losses are enclosed at this precision.

@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from workbench.data.points import Point
 from workbench.errors import NotCertified
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import nearest_float
 from workbench.families.channel.family import FAMILY
-from workbench.families.design import Design, OracleVerdict
-from workbench.families.integer_laws import Number, clamped_rows
-from workbench.families.loss_tables import loss_table
-from workbench.families.problem import stated_certificate
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
-from workbench.mechanisms.points import Point
+from workbench.pipeline.design import Design, OracleVerdict
+from workbench.pipeline.integer_laws import Number, clamped_rows
+from workbench.pipeline.loss_tables import loss_table
+from workbench.pipeline.problem import stated_certificate
 from workbench.privacy.audit import audit
+from workbench.questions.finite_query import FiniteQuery
 
 if TYPE_CHECKING:
-    from workbench.families.recommendation import Query
+    from workbench.pipeline.recommendation import Query
 
 Laws = tuple[list[Any], tuple[Point, ...]]  # a row for every answer, and what its columns publish
 

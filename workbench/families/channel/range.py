@@ -49,28 +49,28 @@ from typing import Any
 
 import numpy as np
 
-from models.losses import loss_named
-from models.oracles.bins import optimal_bins
-from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotProven, must
 from workbench.exact.numbers import ONE, ZERO, Rationals
-from workbench.families.base import Session, Values
 from workbench.families.channel.block_work import NAME, BlocksSize, program_seconds, seconds, too_large
 from workbench.families.channel.lower_bound import gain_of_delta
 from workbench.families.channel.range_channels import GivenMechanism, loss_of_cells
 from workbench.families.channel.range_least import least
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
-from workbench.families.design import Design, OracleVerdict
-from workbench.families.loss_scale import LossScale
-from workbench.families.loss_tables import loss_table
-from workbench.families.pipeline import design
-from workbench.families.requirements import is_hockey_stick
-from workbench.mechanisms.finite_query import FiniteQuery
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
 from workbench.mechanisms.nearest_outputs import NearestOutputs
-from workbench.mechanisms.range_query import MOST_CELLS, RangeQuery
+from workbench.models.losses import loss_named
+from workbench.models.oracles.bins import optimal_bins
+from workbench.pipeline.design import Design, OracleVerdict
+from workbench.pipeline.family import Session, Values
+from workbench.pipeline.loss_scale import LossScale
+from workbench.pipeline.loss_tables import loss_table
+from workbench.pipeline.requirements import is_hockey_stick
+from workbench.pipeline.solve import design
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
+from workbench.questions.finite_query import FiniteQuery
+from workbench.questions.range_query import MOST_CELLS, RangeQuery
+from workbench.solvers.search import Deadline
 
 _CLOSE = Fraction(1, 100)  # The search ends at this relative gap between loss and bound.
 _BIN_POINTS = (1 << 15, 1 << 18)  # Points of which bins are made, the larger number where the smaller is not close.

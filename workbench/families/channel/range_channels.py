@@ -7,11 +7,11 @@ from typing import cast
 
 from workbench.exact.numbers import ZERO
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.design import Design, OracleVerdict
-from workbench.families.problem import Answer, Problem
 from workbench.mechanisms.nearest_outputs import NearestOutputs
-from workbench.mechanisms.range_query import RangeQuery, cell_loss
+from workbench.pipeline.design import Design, OracleVerdict
+from workbench.pipeline.problem import Answer, Problem
 from workbench.privacy.expected_error import expected_error
+from workbench.questions.range_query import RangeQuery, cell_loss
 
 
 class GivenMechanism(Problem):

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from workbench.errors import Infeasible, NotApplicable, NotProven
 from workbench.families.channel.request import ChannelRequest
-from workbench.families.design import Design
-from workbench.families.recommendation import RANGE_CHANNEL, Query, TimeShares, least_epsilon
-from workbench.families.request import Aim
-from workbench.mechanisms.range_query import RangeQuery
+from workbench.pipeline.design import Design
+from workbench.pipeline.recommendation import RANGE_CHANNEL, Query, TimeShares, least_epsilon
+from workbench.pipeline.request import Aim
+from workbench.questions.range_query import RangeQuery
 
 
 def least(request: ChannelRequest) -> Design:

@@ -19,13 +19,13 @@ from functools import cached_property
 
 import numpy as np
 
-from solvers.arrays import Flags, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Pair
 from workbench.exact.time_limit import go_on
-from workbench.families.loss_tables import Integers, LossTable
 from workbench.mechanisms.channel import Channel
+from workbench.pipeline.loss_tables import Integers, LossTable
 from workbench.privacy.repair import threshold
+from workbench.solvers.arrays import Flags, Vector
 
 Prior = Sequence[Fraction] | None  # of the inputs; None for the worst one
 
@@ -45,8 +45,8 @@ class Edges:
     def of(
         cls, pairs: Sequence[Pair] | None, groups: Sequence[int], epsilons: Sequence[Fraction], directed: bool = False
     ) -> Edges:
-        """Both orders of pairs, unless directed, group by group, as `models.channel` states them. groups: of the pairs,
-        which of the epsilons each takes."""
+        """Both orders of pairs, unless directed, group by group, as `workbench.models.channel.program` states them.
+        groups: of the pairs, which of the epsilons each takes."""
         if pairs is None:
             return cls(None, epsilons)
         each: list[Pair] = []

@@ -13,10 +13,6 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from models.channel import ChannelModel, Pairs, UserRows
-from models.modulo import MASS_SCALE
-from solvers.arrays import Flags, Ints
-from solvers.program import Program
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ZERO
 from workbench.exact.objects import Pair, Record, Words
@@ -25,17 +21,21 @@ from workbench.families.channel.extra_rows import ExtraRows, extra_program
 from workbench.families.channel.output_cells import CONVEX, LINEAR, LOWER
 from workbench.families.channel.repair import Edges, cheapest, loss_of
 from workbench.families.channel.scaled import ScaledLosses
-from workbench.families.loss_tables import LossTable, OwnLoss, picklable
-from workbench.families.option import within
-from workbench.families.problem import ProgramTooLarge
-from workbench.families.request import Aim, Request
-from workbench.families.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
-from workbench.families.stated import Stated, check_size, places, refuse_curved, stated
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.finite_query import FiniteQuery
-from workbench.mechanisms.range_query import RangeQuery
+from workbench.models.channel.program import ChannelModel, Pairs, UserRows
+from workbench.models.modulo.program import MASS_SCALE
+from workbench.pipeline.loss_tables import LossTable, OwnLoss, picklable
+from workbench.pipeline.option import within
+from workbench.pipeline.problem import ProgramTooLarge
+from workbench.pipeline.request import Aim, Request
+from workbench.pipeline.requirements import MASS_ABOVE_RATIO, Bounds, ratio_bounds, ratio_kind
+from workbench.pipeline.stated import Stated, check_size, places, refuse_curved, stated
 from workbench.privacy.claim import Claim
+from workbench.questions.finite_query import FiniteQuery
+from workbench.questions.range_query import RangeQuery
+from workbench.solvers.arrays import Flags, Ints
+from workbench.solvers.program import Program
 
 LARGEST, LEAST = 20, Fraction(1, 10**9)  # ε: e^ε is a coefficient of the program
 MOST, _MOST_CUT = 1_000_000, 25_000  # masses that a program compares, that of several bounds; a minute or two
@@ -57,7 +57,7 @@ class ChannelAim(Aim):
     Attributes:
         loss: a name, a matrix (k, m), or a function (output, answer) -> number.
         losses: the table of the loss.
-        constraints: names of `models.channel.CONSTRAINTS`.
+        constraints: names of `workbench.models.channel.program.CONSTRAINTS`.
         more: a function of the CVXPY variable that returns further constraints.
         unit: the unit of coordinates.
     """

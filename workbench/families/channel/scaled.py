@@ -1,4 +1,4 @@
-"""The losses of a channel in the scale of its request (`workbench.families.loss_scale`).
+"""The losses of a channel in the scale of its request (`workbench.pipeline.loss_scale`).
 
     loss of a channel = unit * (loss at `table`) + shift
 
@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from workbench.exact.numbers import ZERO
-from workbench.families.loss_scale import LossScale
-from workbench.families.loss_tables import LossTable
-from workbench.mechanisms.finite_query import FiniteQuery
+from workbench.pipeline.loss_scale import LossScale
+from workbench.pipeline.loss_tables import LossTable
+from workbench.questions.finite_query import FiniteQuery
 
 
 @dataclass(frozen=True, eq=False)

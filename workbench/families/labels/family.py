@@ -15,9 +15,11 @@ from workbench.data.labels import LabelledTuple, row_labels
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ZERO, Rationals, exact, jsonable, nearest_float, probability
 from workbench.exact.objects import Record, Values
-from workbench.families.base import Family, Session
-from workbench.families.frontier_plan import Point
-from workbench.families.option import (
+from workbench.io.shown import Facts
+from workbench.notions import OURS
+from workbench.pipeline.family import Family, Session
+from workbench.pipeline.frontier_plan import Point
+from workbench.pipeline.option import (
     NOTION_PARAMETERS,
     PROGRESS,
     RUNS,
@@ -29,15 +31,13 @@ from workbench.families.option import (
     parameter,
     text,
 )
-from workbench.families.requirements import convex_notions
-from workbench.families.stated import linear_notions
-from workbench.io.shown import Facts
-from workbench.privacy.notions import OURS
+from workbench.pipeline.requirements import convex_notions
+from workbench.pipeline.stated import linear_notions
 
 if TYPE_CHECKING:
-    from workbench.families.design import Design, Tables
     from workbench.families.labels.request import LabelRequest
-    from workbench.mechanisms.label_randomizers.labels import Labels
+    from workbench.pipeline.design import Design, Tables
+    from workbench.questions.labels import Labels
 
 
 METHODS = ("bins", "lp", "unbiased")
@@ -52,14 +52,14 @@ def _notions() -> Iterable[str]:
 
 def _labels(value: Any, name: str) -> Labels:
     """ "0..20", or a CSV of labels and weights: their content, since files change."""
-    from workbench.mechanisms.label_randomizers.labels import Labels
+    from workbench.questions.labels import Labels
 
     return value if isinstance(value, Labels) else Labels.parse(text(value, name))
 
 
 def _prior(value: Any, name: str) -> Rationals | str:
     """The word uniform, or weights: a list, "1,2,1" or a CSV file of them."""
-    from workbench.mechanisms.points import labelled_cells
+    from workbench.data.points import labelled_cells
 
     if isinstance(value, str) and value.strip() == "uniform":
         return "uniform"
@@ -69,7 +69,7 @@ def _prior(value: Any, name: str) -> Rationals | str:
 
 def _outputs(value: Any, name: str) -> tuple[float, ...]:
     """ "0..20", a CSV, or the values."""
-    from workbench.mechanisms.label_randomizers.labels import Labels
+    from workbench.questions.labels import Labels
 
     try:
         outputs = Labels.parse(text(value, name)) if isinstance(value, str) else Labels(value)
@@ -93,8 +93,8 @@ def _neighbours(value: Any, name: str) -> Any:
 
 def _loss(value: Any, name: str) -> Any:
     """The canonical name of a loss, a Loss, a matrix as a tuple of rows, or a function (output, label) -> number."""
-    from models.losses import Loss
-    from workbench.families.loss_tables import read_loss
+    from workbench.models.losses import Loss
+    from workbench.pipeline.loss_tables import read_loss
 
     return value if isinstance(value, Loss) else read_loss(value, name)
 
@@ -150,7 +150,7 @@ class _LabelFamily(Family):
 
     @property
     def question(self) -> type[Labels]:
-        from workbench.mechanisms.label_randomizers.labels import Labels
+        from workbench.questions.labels import Labels
 
         return Labels
 
@@ -165,7 +165,7 @@ class _LabelFamily(Family):
 
     def question_options(self, question: Any) -> Record:
         """See `Family.question_options`."""
-        from workbench.families.stated import simplest
+        from workbench.pipeline.stated import simplest
 
         shares = simplest([*map(Fraction, question.prior.tolist())])
         whole = lcm(*(share.denominator for share in shares))  # as weights, which floats hold
@@ -173,9 +173,9 @@ class _LabelFamily(Family):
         return {"labels": ",".join(map(repr, question.values.tolist())), "prior": prior}
 
     def checked(self, question: Any, values: Record) -> LabelRequest:
-        from models.losses import Loss
         from workbench.families.labels.request import LabelRequest
-        from workbench.families.request import read_claim
+        from workbench.models.losses import Loss
+        from workbench.pipeline.request import read_claim
 
         if values["notion"] == "dp" and not values["delta"] and values["runs"] == 1:
             values["notion"] = "pure"  # the same, decided output by output
@@ -196,10 +196,10 @@ class _LabelFamily(Family):
 
     def open(self, request: Any) -> Session:
         from workbench.families.labels.problem import BinsProblem, ChannelOfLabels, within_curve
-        from workbench.families.pipeline import ProblemSession
+        from workbench.pipeline.solve import ProblemSession
 
         if request.aim.runs > 1:  # slow to import, as the unbiased ones are
-            from workbench.families.many_runs import ManyRuns
+            from workbench.pipeline.many_runs import ManyRuns
 
             return ManyRuns(request, within_curve)
         if request.how.method == "unbiased":
@@ -269,7 +269,7 @@ class _LabelFamily(Family):
         return shown
 
     def facts(self, design: Design) -> Facts:
-        from workbench.families.budget import composed_facts
+        from workbench.pipeline.budget import composed_facts
 
         r = self.json(design)
         return [

@@ -13,9 +13,9 @@ from typing import Any
 
 from workbench.errors import must
 from workbench.exact.objects import Values
-from workbench.families.frontier_plan import Plan, design_task
-from workbench.families.frontier_plots import Series, budget_plots
 from workbench.families.labels.family import points
+from workbench.pipeline.frontier_plan import Plan, design_task
+from workbench.pipeline.frontier_plots import Series, budget_plots
 
 SERIES = {
     "bins": Series("RR-on-Bins", 0), "lp": Series("channel LP on the labels", 2),

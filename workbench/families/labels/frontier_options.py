@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from workbench.families.frontier_plan import EPSILON, Frontier, compared, later, several
+from workbench.data.parameter_grid import grid
 from workbench.families.labels.family import FAMILY, METHODS, points
-from workbench.families.option import SOLVER, one_of, text
-from workbench.io.parameter_grid import grid
+from workbench.pipeline.frontier_plan import EPSILON, Frontier, compared, later, several
+from workbench.pipeline.option import SOLVER, one_of, text
 
 FRONTIER = Frontier(
     "Expected loss of private label randomizers against ε (and δ for the channel LP), beside what is usual.",

@@ -1,10 +1,10 @@
 """Label randomizers as problems: the best bins, the channel of given outputs, and what certifies those of no program.
 
-| method   | what is optimised                                                    | how                            |
-|----------|----------------------------------------------------------------------|--------------------------------|
-| bins     | every ε-DP randomizer with real outputs (Theorem 5)                  | `models.oracles.bins`, exact   |
-| lp       | every channel onto given outputs; neighbours, δ, metric, constraints | `models.channel`, any solver   |
-| unbiased | every unbiased ε-DP randomizer with real outputs, squared loss       | `models.unbiased`, cones       |
+| method   | class of mechanisms                                                  | model                      |
+|----------|----------------------------------------------------------------------|----------------------------|
+| bins     | every ε-DP randomizer with real outputs (Theorem 5)                  | `oracles.bins`, exact      |
+| lp       | every channel onto given outputs; neighbours, δ, metric, constraints | `channel.program`, any solver |
+| unbiased | every unbiased ε-DP randomizer with real outputs, squared loss       | `labels.unbiased`, cones   |
 
 A certificate holds one row for every label, states max |E[o|y] - y| and the expected loss under the prior (where that
 is rational: not for Poisson losses), so its file knows labels, prior and outputs. Where so many rows cannot be compared
@@ -21,28 +21,28 @@ from typing import Any
 
 import numpy as np
 
-from models.losses import Loss
-from models.oracles.bins import optimal_bins, printed_bins
-from solvers.errors import NoRationalSolution
-from solvers.rational_lp import RationalLP
-from solvers.rational_refinement import solve_rational
-from solvers.solution import Solution
 from workbench.errors import InvalidRequest, NotCertified, must
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ZERO, Real, nearest_float, positive, round_down
 from workbench.families.channel.problem import ChannelProblem
-from workbench.families.design import Design, OracleVerdict
 from workbench.families.labels.request import MASSES, ROWS, LabelRequest, check_size
-from workbench.families.loss_scale import LossScale
-from workbench.families.loss_tables import Integers
-from workbench.families.outcome import translated_errors
-from workbench.families.pipeline import design
-from workbench.families.problem import Answer, Problem, Programs, Repaired, stated_certificate
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, on_bins
+from workbench.models.losses import Loss
+from workbench.models.oracles.bins import optimal_bins, printed_bins
+from workbench.pipeline.design import Design, OracleVerdict
+from workbench.pipeline.loss_scale import LossScale
+from workbench.pipeline.loss_tables import Integers
+from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.problem import Answer, Problem, Programs, Repaired, stated_certificate
+from workbench.pipeline.solve import design
 from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
+from workbench.questions.labels import Labels
+from workbench.solvers.errors import NoRationalSolution
+from workbench.solvers.exact.rational_lp import RationalLP
+from workbench.solvers.exact.rational_refinement import solve_rational
+from workbench.solvers.solution import Solution
 
 _JUDGED = 128  # labels up to which the printed algorithm judges the fast one
 _FULL = 100_000  # masses up to which RR-on-Bins has a row for every label, not only for every bin

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from solvers.arrays import Vector
 from workbench.exact.objects import Record
 from workbench.families.labels.family import FAMILY
-from workbench.families.programs import Built, Instance, Judged, certified_or_not
-from workbench.families.verification import product
 from workbench.mechanisms.channel import Channel
+from workbench.pipeline.programs import Built, Instance, Judged, certified_or_not
+from workbench.pipeline.verification import product
 from workbench.privacy.audit import audit
 from workbench.privacy.certify import certify
+from workbench.solvers.arrays import Vector
 
 
 @dataclass(frozen=True, eq=False)

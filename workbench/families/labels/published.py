@@ -7,10 +7,10 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from workbench.families.published import Published, Reference
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
-from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, k_ary, with_prior
+from workbench.pipeline.published import Published, Reference
+from workbench.questions.labels import Labels
 
 NOISES = {"laplace": "clipped Laplace", "staircase": "clipped staircase", "exponential": "exponential mechanism"}
 

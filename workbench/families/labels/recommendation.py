@@ -23,20 +23,20 @@ from itertools import pairwise
 
 import numpy as np
 
-from models.oracles.bins import BIN_LOSSES, best_partition, optimal_bins
-from solvers.arrays import Vector
 from workbench.errors import NotCertified
 from workbench.families.channel.query_channels import design_of
 from workbench.families.channel.repair import channel_loss
 from workbench.families.labels.family import FAMILY
-from workbench.families.outcome import translated_errors
-from workbench.families.recommendation import Candidate, Query, Value, designed
-from workbench.families.requirements import is_hockey_stick
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.finite_query import FiniteQuery
-from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.models.oracles.bins import BIN_LOSSES, best_partition, optimal_bins
+from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.recommendation import Candidate, Query, Value, designed
+from workbench.pipeline.requirements import is_hockey_stick
 from workbench.privacy.audit import holds
 from workbench.privacy.repair import threshold
+from workbench.questions.finite_query import FiniteQuery
+from workbench.questions.labels import Labels
+from workbench.solvers.arrays import Vector
 
 _NAME = "RR-on-Bins"
 _MASSES = 3_000_000  # that an audit of all pairs compares

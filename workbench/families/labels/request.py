@@ -8,19 +8,19 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-from models.losses import Loss, loss_named
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ZERO
 from workbench.exact.objects import Pair, Words
 from workbench.families.channel.request import ChannelAim, ChannelRequest
-from workbench.families.loss_tables import LossTable, loss_table, signed_table
-from workbench.families.outcome import translated_errors
-from workbench.families.request import Aim, How, Request
-from workbench.families.stated import Stated, simplest
 from workbench.io.files import spelled
-from workbench.mechanisms.finite_query import FiniteQuery
-from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.models.losses import Loss, loss_named
+from workbench.pipeline.loss_tables import LossTable, loss_table, signed_table
+from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.request import Aim, How, Request
+from workbench.pipeline.stated import Stated, simplest
 from workbench.privacy.claim import Claim
+from workbench.questions.finite_query import FiniteQuery
+from workbench.questions.labels import Labels
 
 Pairs = Sequence[Pair]
 
@@ -57,7 +57,7 @@ class LabelAim(Aim):
         loss: a name or Loss; of method lp also a matrix (labels, outputs), or a function of an output and a label.
         outputs: the increasing values that method lp may publish. Default: the labels.
         neighbours: of method lp "all" pairs, "consecutive" ones, or pairs of label positions.
-        constraints: of method lp names of `models.channel.CONSTRAINTS`.
+        constraints: of method lp names of `workbench.models.channel.program.CONSTRAINTS`.
     """
 
     loss: Any = "squared"

@@ -1,22 +1,23 @@
-"""The least-squares unbiased label randomizer: the cone program of `models.unbiased`, made exact on its intervals."""
+"""The least-squares unbiased label randomizer: the cone program of `workbench.models.labels.unbiased`, made exact on
+its intervals."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from models.unbiased_levels import NoPoint, Optimum, Search, optimum
-from solvers.search import Deadline
-from solvers.solution import Termination
 from workbench.errors import NotProven
-from workbench.families.design import Design, OracleVerdict
-from workbench.families.infeasible import no_point
 from workbench.families.labels.problem import RandomizerProblem
 from workbench.families.labels.request import LabelRequest, check_size
 from workbench.families.labels.unbiased_channel import exact_channel
-from workbench.families.outcome import translated_errors
-from workbench.families.problem import Answer, Programs
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
+from workbench.models.labels.unbiased_levels import NoPoint, Optimum, Search, optimum
+from workbench.pipeline.design import Design, OracleVerdict
+from workbench.pipeline.infeasible import no_point
+from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.problem import Answer, Programs
+from workbench.solvers.search import Deadline
+from workbench.solvers.solution import Termination
 
 _CERTIFIED = 4_000_000  # masses and stated losses of a certificate: it needs no repair, and its file is short
 _OPTIMAL_GAP = 1e-7  # Up to this relative gap the answer is called optimal.

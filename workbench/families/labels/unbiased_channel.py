@@ -28,11 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import DisjointSet
 
-from models.unbiased_levels import Optimum
-from solvers.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Pair
 from workbench.mechanisms.channel import Channel
+from workbench.models.labels.unbiased_levels import Optimum
+from workbench.solvers.arrays import Vector
 
 _DIGITS = ((18, 52), (42, 67), (60, 85))  # tried in turn: masses of so many bits less are left out; bits of masses
 _FINE = 22  # of the outputs' lattice, below the root of the loss

@@ -14,14 +14,14 @@ from typing import Any
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import exact, positive
 from workbench.exact.objects import Record, Values
-from workbench.families.base import Family
-from workbench.families.design import Design
-from workbench.families.frontier_plan import Point
-from workbench.families.option import Option, one_of, spell
-from workbench.families.request import Aim, Request
 from workbench.io.shown import Facts
 from workbench.mechanisms.dyadic_laplace.elias import Code
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw
+from workbench.pipeline.design import Design
+from workbench.pipeline.family import Family
+from workbench.pipeline.frontier_plan import Point
+from workbench.pipeline.option import Option, one_of, spell
+from workbench.pipeline.request import Aim, Request
 from workbench.privacy.claim import Claim
 
 _USELESS = 100  # times ε, from where a decoder learns nearly everything

@@ -16,17 +16,17 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from solvers.search import Deadline
 from workbench.errors import must
 from workbench.exact.numbers import round_up
 from workbench.exact.objects import Values
-from workbench.families.frontier_plan import Plan, Plots, Row
-from workbench.families.frontier_plots import Quantity, by_panel, each
 from workbench.families.laplace.family import LaplaceRequest, points
 from workbench.families.laplace.least_ell import least_ell
 from workbench.mechanisms.dyadic_laplace.dyadic_law import levels
 from workbench.mechanisms.dyadic_laplace.elias import Code
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, mean_bits
+from workbench.pipeline.frontier_plan import Plan, Plots, Row
+from workbench.pipeline.frontier_plots import Quantity, by_panel, each
+from workbench.solvers.search import Deadline
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from workbench.families.frontier_plan import EPSILON, Frontier, later
+from workbench.data.parameter_grid import grid
 from workbench.families.laplace.family import FAMILY, points
-from workbench.families.option import Option
-from workbench.io.parameter_grid import grid
+from workbench.pipeline.frontier_plan import EPSILON, Frontier, later
+from workbench.pipeline.option import Option
 
 FRONTIER = Frontier(
     "Privacy, error and bits of the dyadic quantized Laplace mechanism (ε per unit of |x - x'|).",

@@ -30,15 +30,15 @@ from typing import Final
 
 import numpy as np
 
-from solvers.arrays import Vector
-from solvers.search import bisect
 from workbench.errors import must
 from workbench.exact.numbers import round_up
-from workbench.families.oracle import OracleVerdict
 from workbench.mechanisms.dyadic_laplace.dyadic_law import delta_zero, ell_of, levels, levels_at
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw, elias_delta_bound, mean_bits, mean_bits_at
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
+from workbench.pipeline.oracle import OracleVerdict
+from workbench.solvers.arrays import Vector
+from workbench.solvers.search import bisect
 
 SCAN: Final = 64
 _LOWEST: Final = math.log2(2.0**-50)  # log2 δ₀ where ℓ - 1 is about 2^-51

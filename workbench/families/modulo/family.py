@@ -14,14 +14,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from solvers.arrays import Ints
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import positive, probability
 from workbench.exact.objects import Progress, Record, Values
-from workbench.families.base import Family, Session
-from workbench.families.frontier_plan import Point, later
-from workbench.families.notion_points import notion_requests
-from workbench.families.option import (
+from workbench.io.result import now_and_then
+from workbench.io.shown import Facts
+from workbench.notions import notion
+from workbench.pipeline.family import Family, Session
+from workbench.pipeline.frontier_plan import Point, later
+from workbench.pipeline.notion_points import notion_requests
+from workbench.pipeline.option import (
     CERTIFY,
     MAX_LOSS,
     MINIMISE,
@@ -42,23 +44,21 @@ from workbench.families.option import (
     probabilities,
     spell,
 )
-from workbench.families.requirements import (
+from workbench.pipeline.requirements import (
     HOCKEY_STICK,
     convex_or_ratio_notion,
     ratio_kind,
     ratio_notions,
 )
-from workbench.io.result import now_and_then
-from workbench.io.shown import Facts
-from workbench.privacy.notions import notion
+from workbench.solvers.arrays import Ints
 
 if TYPE_CHECKING:
-    from models.modulo_level_frontier import Piece
-    from workbench.families.design import Design, Laws, Tables
     from workbench.families.modulo.request import ModuloRequest
-    from workbench.families.stated import Interval
-    from workbench.mechanisms.modulo import ModuloNoise
+    from workbench.models.modulo.level_frontier import Piece
+    from workbench.pipeline.design import Design, Laws, Tables
+    from workbench.pipeline.stated import Interval
     from workbench.privacy.claim import Claim
+    from workbench.questions.modulo_noise import ModuloNoise
 
 
 METHODS = ("fast", "literal")
@@ -190,7 +190,7 @@ class _Modulo(Family):
 
     @property
     def question(self) -> type[ModuloNoise]:
-        from workbench.mechanisms.modulo import ModuloNoise
+        from workbench.questions.modulo_noise import ModuloNoise
 
         return ModuloNoise
 
@@ -207,8 +207,8 @@ class _Modulo(Family):
         self, request: Any, deltas: Interval, time_limit: float | None, progress: Progress | None
     ) -> Sequence[Piece]:
         """See `Family.trace_patterns`."""
-        from models.modulo_frontier import delta_frontier
-        from workbench.families.outcome import translated_errors
+        from workbench.models.modulo.frontier import delta_frontier
+        from workbench.pipeline.outcome import translated_errors
 
         if not isinstance(request.claim.epsilon, Fraction):
             must("epsilon", "one number for all differences under pdp", "several")
@@ -243,7 +243,7 @@ class _Modulo(Family):
             from workbench.families.modulo.problem import ModuloSession
 
             return ModuloSession(request)
-        from workbench.families.many_runs import ManyRuns
+        from workbench.pipeline.many_runs import ManyRuns
 
         return ManyRuns(request, _within_curve)
 
@@ -294,14 +294,14 @@ class _Modulo(Family):
     # What a design shows.
 
     def json(self, design: Design) -> Record:
-        from workbench.families.budget import budget_json
+        from workbench.pipeline.budget import budget_json
 
         question = design.question
         entries = {"pmf": design.mechanism.pmf.tolist(), "loss": design.request.aim.loss, **budget_json(design)}
         return entries | {"question": question.to_dict(), "directed": question.directed}
 
     def facts(self, design: Design) -> Facts:
-        from workbench.families.budget import budget_facts
+        from workbench.pipeline.budget import budget_facts
 
         what = design.request.aim.loss if design.request.aim.minimise == "loss" else design.request.aim.minimise
         order = "x".join(map(str, design.question.sizes))

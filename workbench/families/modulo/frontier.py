@@ -2,7 +2,7 @@
 
 curve       what a row is
 point       the certified optimum at (ε, δ), with its bound and its closed form
-piece       ρ* between two deltas at fixed ε: exact (PDP: models.modulo_frontier; DP and error rate: (1-δ)ρ₀)
+piece       ρ* between two deltas at fixed ε: exact (PDP: workbench.models.modulo.frontier; DP and error rate: (1-δ)ρ₀)
 level       the least δ at (ε, error), certified, minimum-δ form (15); `max_loss` is the error
 baseline    a published mechanism with the smallest parameter that meets (ε, δ), audited exactly
 
@@ -20,22 +20,22 @@ from typing import Any
 
 import numpy as np
 
-from models import oracles
-from models.modulo_frontier import delta_frontier
-from models.modulo_level_frontier import LEAST, LEAST_EPSILON, Piece
 from workbench.errors import must
 from workbench.exact.objects import Values
 from workbench.families.channel.query_channels import design_of
-from workbench.families.frontier_plan import Plan, Row, Task, design_row, design_task
-from workbench.families.frontier_plots import Series
 from workbench.families.modulo.family import FAMILY, points
-from workbench.families.notion_points import drawn
-from workbench.families.outcome import translated_errors
-from workbench.families.recommendation import Candidate, Query, Value, designed
-from workbench.families.requirements import HOCKEY_STICK, bounds_one_ratio, ratio_kind, ratio_notions
-from workbench.mechanisms.answer_grid import AnswerGrid
-from workbench.mechanisms.modulo import ModuloNoise
-from workbench.privacy.notions import notion as named
+from workbench.models import oracles
+from workbench.models.modulo.frontier import delta_frontier
+from workbench.models.modulo.level_frontier import LEAST, LEAST_EPSILON, Piece
+from workbench.notions import notion as named
+from workbench.pipeline.frontier_plan import Plan, Row, Task, design_row, design_task
+from workbench.pipeline.frontier_plots import Series
+from workbench.pipeline.notion_points import drawn
+from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.recommendation import Candidate, Query, Value, designed
+from workbench.pipeline.requirements import HOCKEY_STICK, bounds_one_ratio, ratio_kind, ratio_notions
+from workbench.questions.answer_grid import AnswerGrid
+from workbench.questions.modulo_noise import ModuloNoise
 
 SERIES = {
     "optimal": Series("optimal modulo noise", 0), "geometric": Series("clamped geometric", 1, "--"),

@@ -6,13 +6,13 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from workbench.families.frontier_plan import Frontier, compared, later, several
+from workbench.data.parameter_grid import grid
 from workbench.families.modulo.family import FAMILY, points
-from workbench.families.notion_points import OPTIONS as GRIDS
-from workbench.families.notion_points import RUNS as SHARED
-from workbench.families.option import CERTIFY, SOLVER, TIME_LIMIT, Option, flag, text
-from workbench.families.requirements import convex_or_ratio_notion
-from workbench.io.parameter_grid import grid
+from workbench.pipeline.frontier_plan import Frontier, compared, later, several
+from workbench.pipeline.notion_points import OPTIONS as GRIDS
+from workbench.pipeline.notion_points import RUNS as SHARED
+from workbench.pipeline.option import CERTIFY, SOLVER, TIME_LIMIT, Option, flag, text
+from workbench.pipeline.requirements import convex_or_ratio_notion
 
 
 def _levels(value: Any, name: str) -> list[Fraction] | None:

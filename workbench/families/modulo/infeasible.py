@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from models.modulo import ModuloModel
-from models.requirements import HOCKEY_STICK
-from solvers.solution import Solution
 from workbench.errors import WorkbenchError
 from workbench.exact.objects import Values
-from workbench.families.infeasible import SECONDS, conflict_words, rows_named, what_would_do
 from workbench.families.modulo.request import MOST_EPSILON, ModuloRequest
-from workbench.families.problem import Programs
+from workbench.models.convex.requirements import HOCKEY_STICK
+from workbench.models.modulo.program import ModuloModel
+from workbench.pipeline.infeasible import SECONDS, conflict_words, rows_named, what_would_do
+from workbench.pipeline.problem import Programs
+from workbench.solvers.solution import Solution
 
 
 def explanation(problem: Callable[[ModuloRequest], Any], request: ModuloRequest, programs: Programs) -> str:

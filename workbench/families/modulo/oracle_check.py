@@ -6,19 +6,19 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
-from models import oracles
-from models.modulo import LEVELS
-from models.oracles.level_search import NODES
-from models.oracles.question import ROUNDING
-from models.requirements import RatioBound
-from solvers.search import bisect
-from solvers.solution import Solution
 from workbench.exact.numbers import round_up
-from workbench.families.design import Design, OracleVerdict
 from workbench.families.modulo.request import ModuloRequest
-from workbench.families.outcome import translated_errors
-from workbench.families.requirements import ratio_bounds
-from workbench.mechanisms.modulo import ModuloNoise, Shift
+from workbench.models import oracles
+from workbench.models.convex.requirements import RatioBound
+from workbench.models.modulo.program import LEVELS
+from workbench.models.oracles.level_search import NODES
+from workbench.models.oracles.question import ROUNDING
+from workbench.pipeline.design import Design, OracleVerdict
+from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.requirements import ratio_bounds
+from workbench.questions.modulo_noise import ModuloNoise, Shift
+from workbench.solvers.search import bisect
+from workbench.solvers.solution import Solution
 
 
 def strongest_law(request: ModuloRequest, delta: float, nodes: int = NODES) -> oracles.ClosedForm | None:

@@ -15,17 +15,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from solvers.search import Deadline
-from solvers.session import Session as SolverSession
-from solvers.solution import Solution, Start, Termination
 from workbench import __version__
 from workbench.errors import Infeasible, NotCertified, NotProven
 from workbench.exact.numbers import ONE, round_down
-from workbench.families.base import Values
-from workbench.families.convex_notion import solve_by_tangents
-from workbench.families.design import Design, OracleVerdict
-from workbench.families.infeasible import refuse_infeasible
-from workbench.families.loss_scale import LossScale
 from workbench.families.modulo.infeasible import explanation
 from workbench.families.modulo.oracle_check import is_closed, known_bound, oracle_verdict, strongest_law, with_law
 from workbench.families.modulo.repair import (
@@ -41,20 +33,28 @@ from workbench.families.modulo.repair import (
     worth_refining,
 )
 from workbench.families.modulo.request import LEAST_EPSILON, ModuloRequest
-from workbench.families.outcome import translated_errors
-from workbench.families.pipeline import ProblemSession
-from workbench.families.problem import Answer, Problem, Programs, Repaired
-from workbench.families.user_constraints import TOLERATED
 from workbench.io.result import Row
 from workbench.mechanisms.additive import AdditiveNoise
+from workbench.pipeline.convex_notion import solve_by_tangents
+from workbench.pipeline.design import Design, OracleVerdict
+from workbench.pipeline.family import Values
+from workbench.pipeline.infeasible import refuse_infeasible
+from workbench.pipeline.loss_scale import LossScale
+from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.problem import Answer, Problem, Programs, Repaired
+from workbench.pipeline.solve import ProblemSession
+from workbench.pipeline.user_constraints import TOLERATED
 from workbench.privacy.audit import Privacy
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
 from workbench.privacy.objective import Objective, rounded_value
 from workbench.privacy.repair import exact_loss
+from workbench.solvers.search import Deadline
+from workbench.solvers.session import Session as SolverSession
+from workbench.solvers.solution import Solution, Start, Termination
 
 if TYPE_CHECKING:
-    from models.modulo_fast import FastSession
+    from workbench.models.modulo.fast import FastSession
 
 _CERTIFIED_BY = 1.5  # of the time limit: until then the exact program of a pattern is solved, its floats repaired after
 _SHARP = 1e-6  # gap relative to the objective itself, above which it is said
@@ -146,7 +146,7 @@ class ModuloProblem(Problem):
                 model = request.model()
                 options = programs.exacting(request.how.options) if request.certified else request.how.options
                 if request.how.method == "fast" and model.by_patterns:
-                    from models.modulo_fast import FastSession  # slow to import
+                    from workbench.models.modulo.fast import FastSession  # slow to import
 
                     live[key] = model, FastSession(model, programs.backend, options)
                 else:

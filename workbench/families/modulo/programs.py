@@ -11,21 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from models.modulo_patterns import Noise, milp
-from solvers.arrays import Vector
 from workbench.exact.objects import Values
 from workbench.families.modulo.family import FAMILY
-from workbench.families.programs import Built, Instance, Judged, certified_or_not
 from workbench.mechanisms.additive import AdditiveNoise
+from workbench.models.modulo.patterns import Noise, milp
+from workbench.pipeline.programs import Built, Instance, Judged, certified_or_not
 from workbench.privacy.audit import audit
 from workbench.privacy.certify import certify
 from workbench.privacy.repair import exact_loss
+from workbench.solvers.arrays import Vector
 
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """One request as it is spelled. patterns: states the MILP by patterns (models.modulo_patterns) instead of the
-    literal one."""
+    """One request as it is spelled. patterns: states the MILP by patterns (workbench.models.modulo.patterns) instead
+    of the literal one."""
 
     given: Values
     patterns: bool = False

@@ -25,25 +25,25 @@ from typing import Any
 
 import numpy as np
 
-from solvers.arrays import Vector
-from solvers.search import bisect
 from workbench.errors import NotApplicable
 from workbench.exact.distribution import NEAR
 from workbench.exact.numbers import ZERO, exp_interval, round_up
 from workbench.exact.objects import Pair
 from workbench.families.channel.published import PUBLISHED as CHANNEL_PUBLISHED
-from workbench.families.published import Published, Reference, index_by_name
-from workbench.families.recommendation import Query
-from workbench.families.request import Aim
-from workbench.families.requirements import HOCKEY_STICK, bounds_one_ratio, ratio_bounds
 from workbench.mechanisms.baselines.count_queries import FAMILIES
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.finite_query import FiniteQuery
-from workbench.mechanisms.modulo import ModuloNoise
+from workbench.notions import Notion
+from workbench.notions import notion as named
+from workbench.pipeline.published import Published, Reference, index_by_name
+from workbench.pipeline.recommendation import Query
+from workbench.pipeline.request import Aim
+from workbench.pipeline.requirements import HOCKEY_STICK, bounds_one_ratio, ratio_bounds
 from workbench.privacy.audit import REPORTED, Privacy, audit
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import Notion
-from workbench.privacy.notions import notion as named
+from workbench.questions.finite_query import FiniteQuery
+from workbench.questions.modulo_noise import ModuloNoise
+from workbench.solvers.arrays import Vector
+from workbench.solvers.search import bisect
 
 _TIE_TOLERANCE = 1e-11  # Two losses this close count as one.
 _MAX_SCANNED_ANSWERS = 60  # For more answers, clamped laws are proven on the line instead of scanned.

@@ -1,10 +1,11 @@
 """From a solver's noise to a certified one: its pattern re-solved exactly, repaired, judged by the exact audit.
 
-With the pattern V_μ = {η : f(η) > e^ε f(η+μ)} of the solver's answer held fixed, every model of `models.modulo` is a
-linear program, which is solved in rationals to 230 bits (`solvers.rational_refinement`). E = ⌊2^112 e^ε (1-τ)⌋/2^112
-in place of e^ε and δ(1-τ), τ = 2^-64, leave room for rounding, at a loss of about 1e-19. Where the notion asks for no
-pattern this program is the request, and bounds what anything can reach: its multipliers are read in the program that
-gives nothing away, with E = ⌈2^112 e^ε⌉/2^112 and δ rounded up.
+With the pattern V_μ = {η : f(η) > e^ε f(η+μ)} of the solver's answer held fixed, every model of
+`workbench.models.modulo.program` is a linear program, which is solved in rationals to 230 bits
+(`workbench.solvers.exact.rational_refinement`). E = ⌊2^112 e^ε (1-τ)⌋/2^112 in place of e^ε and δ(1-τ), τ = 2^-64,
+leave room for rounding, at a loss of about 1e-19. Where the notion asks for no pattern this program is the request,
+and bounds what anything can reach: its multipliers are read in the program that gives nothing away, with E = ⌈2^112
+e^ε⌉/2^112 and δ rounded up.
 
 Candidates, best first: the exact optimum of that program, the solver's own floats, the closed form's PMF; under several
 convex bounds the solver's masses, and the same with tails that fall no faster than its larger masses do. What the audit
@@ -22,25 +23,25 @@ from typing import Any
 
 import numpy as np
 
-from models.modulo_constraints import constraint_program
-from models.oracles import ClosedForm
-from solvers.arrays import Flags, Ints, Vector
-from solvers.program import Program
-from solvers.rational_lp import RationalLP, RationalPoint
-from solvers.rational_refinement import held_by, solve_rational
-from solvers.search import Deadline
-from solvers.solution import PointStatus, Rest, Solution, Termination
 from workbench.errors import NotCertified
 from workbench.exact.numbers import exp_bounds, round_down, round_up
-from workbench.families.loss_scale import LossScale
 from workbench.families.modulo.request import ModuloRequest
-from workbench.families.outcome import translated_errors
-from workbench.families.user_constraints import TOLERATED, residual
 from workbench.mechanisms.additive import AdditiveNoise
+from workbench.models.modulo.constraints import constraint_program
+from workbench.models.oracles import ClosedForm
+from workbench.notions import delta_notion
+from workbench.pipeline.loss_scale import LossScale
+from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.user_constraints import TOLERATED, residual
 from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.claim import Claim
-from workbench.privacy.notions import delta_notion
 from workbench.privacy.repair import Pattern, exact_loss, pattern_of, raised, repair_noise
+from workbench.solvers.arrays import Flags, Ints, Vector
+from workbench.solvers.exact.rational_lp import RationalLP, RationalPoint
+from workbench.solvers.exact.rational_refinement import held_by, solve_rational
+from workbench.solvers.program import Program
+from workbench.solvers.search import Deadline
+from workbench.solvers.solution import PointStatus, Rest, Solution, Termination
 
 TAU = Fraction(1, 1 << 64)  # what the exact program gives away so that rounding cannot break it
 _BITS = 112

@@ -12,27 +12,27 @@ from typing import Any
 
 import numpy as np
 
-from models.modulo import LOSSES, ModuloModel, OwnLosses, loss_vector
-from models.modulo_constraints import StatedEquations, UserConstraints
-from models.requirements import RatioBound
-from solvers.arrays import Ints, Vector
 from workbench.data.labels import LabelledTuple, aligned
+from workbench.data.points import labelled_cells
 from workbench.errors import Infeasible, InvalidRequest, must
 from workbench.exact.numbers import ZERO, Rationals, Real, exact, nearest_float
 from workbench.exact.objects import Record, Values
-from workbench.families.loss_scale import LossScale
-from workbench.families.option import within
-from workbench.families.outcome import translated_errors
-from workbench.families.request import Aim, How, Request, read_claim, refuse
-from workbench.families.requirements import HOCKEY_STICK, Bounds, ratio_bounds
-from workbench.families.stated import Stated, check_size, places, refuse_curved, stated
-from workbench.families.user_constraints import checked_constraints
 from workbench.io.files import names_file
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.modulo import ModuloNoise, Shift
-from workbench.mechanisms.points import labelled_cells
+from workbench.models.convex.requirements import RatioBound
+from workbench.models.modulo.constraints import StatedEquations, UserConstraints
+from workbench.models.modulo.program import LOSSES, ModuloModel, OwnLosses, loss_vector
+from workbench.pipeline.loss_scale import LossScale
+from workbench.pipeline.option import within
+from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.request import Aim, How, Request, read_claim, refuse
+from workbench.pipeline.requirements import HOCKEY_STICK, Bounds, ratio_bounds
+from workbench.pipeline.stated import Stated, check_size, places, refuse_curved, stated
+from workbench.pipeline.user_constraints import checked_constraints
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair import Pattern, exact_loss
+from workbench.questions.modulo_noise import ModuloNoise, Shift
+from workbench.solvers.arrays import Ints, Vector
 
 MOST_EPSILON = 20  # 2^20 e^20 is the largest coefficient of a scaled program, 5e14
 LEAST_EPSILON = Fraction(1, 10**12)
@@ -300,7 +300,7 @@ def own_losses(given: Any, question: ModuloNoise) -> Any:
     if isinstance(given, str):
         return given
     if callable(given):
-        from workbench.families.loss_tables import called
+        from workbench.pipeline.loss_tables import called
 
         own, points = given, map(question.point, range(question.order))
         given = tuple(called(own, "the noise value", point[0] if question.scalar else point) for point in points)

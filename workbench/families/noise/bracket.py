@@ -1,4 +1,5 @@
-"""The best noise on the integers or the reals, bounded from both sides by the linear program of `models.line_program`.
+"""The best noise on the integers or the reals, bounded from both sides by the linear program of
+`workbench.models.noise.program`.
 
 Integers. The open program is a relaxation for all noise, and its law, without the mass beyond, is about a mechanism:
 exactly so once the window holds all of it. Where every δ of the budget is positive the law ends; else it goes on by the
@@ -28,23 +29,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.line_losses import cell_loss
-from models.line_program import Answer, LineProgram
-from models.oracles import line_noise
-from solvers.arrays import Vector
-from solvers.errors import LicenceExceeded, SolverError
-from solvers.search import Deadline
 from workbench.errors import InvalidRequest, must
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO
 from workbench.exact.objects import FloatPair, Record
-from workbench.families.convex_notion import ClaimedBounds, pure_within
-from workbench.families.loss_scale import LossScale
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
-from workbench.mechanisms.real_noise import AdditiveRealNoise, RealNoise
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.mechanisms.real_noise import AdditiveRealNoise
+from workbench.models.noise.losses import cell_loss
+from workbench.models.noise.program import Answer, LineProgram
+from workbench.models.oracles import line_noise
+from workbench.pipeline.convex_notion import ClaimedBounds, pure_within
+from workbench.pipeline.loss_scale import LossScale
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair import inverse_exponential, staircase
+from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
+from workbench.solvers.arrays import Vector
+from workbench.solvers.errors import LicenceExceeded, SolverError
+from workbench.solvers.search import Deadline
 
 if TYPE_CHECKING:
     from workbench.families.noise.request import NoiseRequest

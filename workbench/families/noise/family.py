@@ -11,13 +11,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.data.intervals import read_range, spelled_range
 from workbench.data.labels import LabelledTuple, aligned, refuse_labels
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ONE, ZERO, Rationals, exact, jsonable, positive, probability
 from workbench.exact.objects import Record, Values
-from workbench.families.base import Family, Session
-from workbench.families.design import exact_words
-from workbench.families.option import (
+from workbench.io.files import names_file
+from workbench.io.shown import Facts
+from workbench.pipeline.design import exact_words
+from workbench.pipeline.family import Family, Session
+from workbench.pipeline.option import (
     MAX_LOSS,
     MINIMISE,
     NOTION_PARAMETERS,
@@ -30,15 +33,12 @@ from workbench.families.option import (
     or_zero,
     parameter,
 )
-from workbench.families.requirements import convex_notions, hockey_stick_notions
-from workbench.io.files import names_file
-from workbench.io.shown import Facts
-from workbench.mechanisms.quantization import read_range, spelled_range
+from workbench.pipeline.requirements import convex_notions, hockey_stick_notions
 
 if TYPE_CHECKING:
-    from workbench.families.design import Design, Laws, Tables
     from workbench.families.noise.request import AnswerLoss, NoiseRequest
-    from workbench.mechanisms.integer_noise import UnboundedNoise
+    from workbench.pipeline.design import Design, Laws, Tables
+    from workbench.questions.unbounded_noise import UnboundedNoise
 
 
 _SHOWN = 12  # noise values a report lists
@@ -53,10 +53,10 @@ _WANTED = (
 
 def _loss(value: Any, name: str) -> Any:
     """A name, a function, or the losses of |η| = 0, 1, 2, ...: a list, or a CSV file of them."""
-    from models.losses import loss_named
+    from workbench.data.points import labelled_cells
     from workbench.families.noise.request import NAMED, AnswerLoss
-    from workbench.families.outcome import translated_errors
-    from workbench.mechanisms.points import labelled_cells
+    from workbench.models.losses import loss_named
+    from workbench.pipeline.outcome import translated_errors
 
     if isinstance(value, AnswerLoss) or callable(value):
         return value
@@ -75,9 +75,9 @@ def _loss(value: Any, name: str) -> Any:
 
 def _of_differences(loss: Any, question: Any) -> AnswerLoss:
     """What a function of published minus true answer costs between clamped integers. Raises InvalidRequest."""
-    from workbench.families.loss_tables import called
     from workbench.families.noise.request import AnswerLoss
-    from workbench.mechanisms.integer_noise import IntegerNoise
+    from workbench.pipeline.loss_tables import called
+    from workbench.questions.unbounded_noise import IntegerNoise
 
     if question.clamp is None or not isinstance(question, IntegerNoise):  # nothing tells how it goes on
         where = "; a function is one of clamped integers"
@@ -92,7 +92,7 @@ def _of_differences(loss: Any, question: Any) -> AnswerLoss:
 
 def _prior(value: Any, name: str) -> Rationals | str | None:
     """Shares of the clamped answers from weights: a list, or a CSV file of them; worst, or uniform (None)."""
-    from workbench.mechanisms.points import labelled_cells
+    from workbench.data.points import labelled_cells
 
     if isinstance(value, (str, Path)) and str(value) in ("worst", "uniform") and not Path(value).is_file():
         return "worst" if str(value) == "worst" else None
@@ -106,7 +106,7 @@ def _prior(value: Any, name: str) -> Rationals | str | None:
 
 def _aligned_prior(prior: Rationals, question: Any) -> Rationals:
     """Weights in the order of the clamped answers; of the reals they belong to parts of the range, by position."""
-    from workbench.mechanisms.integer_noise import IntegerNoise
+    from workbench.questions.unbounded_noise import IntegerNoise
 
     clamp = question.clamp
     if clamp is None or not isinstance(question, IntegerNoise):
@@ -160,13 +160,12 @@ class _NoiseFamily(Family):
 
     @property
     def question(self) -> type[UnboundedNoise]:
-        from workbench.mechanisms.integer_noise import UnboundedNoise
+        from workbench.questions.unbounded_noise import UnboundedNoise
 
         return UnboundedNoise
 
     def spelled_question(self, values: Values) -> UnboundedNoise:
-        from workbench.mechanisms.integer_noise import IntegerNoise
-        from workbench.mechanisms.real_noise import RealNoise
+        from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 
         spread, clamp = values["sensitivity"], values["clamp"]
         if values["on"] == "reals":
@@ -181,7 +180,7 @@ class _NoiseFamily(Family):
 
     def checked(self, question: Any, values: Record) -> NoiseRequest:
         from workbench.families.noise.request import MOST_DELTA, MOST_EPSILON, NoiseRequest
-        from workbench.families.request import read_claim
+        from workbench.pipeline.request import read_claim
 
         if callable(values["loss"]):
             values["loss"] = _of_differences(values["loss"], question)
@@ -213,8 +212,9 @@ class _NoiseFamily(Family):
 
     def related(self, request: Any, mechanism: Any) -> Any:
         """The noise for the question's sensitivity, clamped where the question is."""
-        from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+        from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
         from workbench.mechanisms.real_noise import AdditiveRealNoise
+        from workbench.questions.unbounded_noise import IntegerNoise
 
         question = request.question
         if isinstance(question, IntegerNoise) and isinstance(mechanism, AdditiveIntegerNoise):
@@ -261,7 +261,7 @@ class _NoiseFamily(Family):
 
     def class_words(self, design: Design) -> str:
         """What the optimum is taken over."""
-        from workbench.mechanisms.integer_noise import IntegerNoise
+        from workbench.questions.unbounded_noise import IntegerNoise
 
         question = design.question
         if not isinstance(question, IntegerNoise):
@@ -277,7 +277,7 @@ class _NoiseFamily(Family):
         return f"best noise on all integers{clamped}{worst}"
 
     def facts(self, design: Design) -> Facts:
-        from workbench.families.budget import audited_at
+        from workbench.pipeline.budget import audited_at
 
         request, exact_ = design.request, exact_words(design)
         least = "costs less" if request.aim.minimise == "loss" else "does with less"

@@ -12,11 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.exact.objects import Values
-from workbench.families.frontier_plan import Plan, design_task
-from workbench.families.frontier_plots import Series
 from workbench.families.noise.family import FAMILY
-from workbench.families.notion_points import notion_plan, notion_requests
-from workbench.families.requirements import hockey_stick_notions
+from workbench.pipeline.frontier_plan import Plan, design_task
+from workbench.pipeline.frontier_plots import Series
+from workbench.pipeline.notion_points import notion_plan, notion_requests
+from workbench.pipeline.requirements import hockey_stick_notions
 
 SERIES = {
     "noise": Series("best noise", 2), "geometric": Series("geometric", 7, ":"),

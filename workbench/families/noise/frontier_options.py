@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from workbench.families.frontier_plan import Frontier, compared, later, several
 from workbench.families.noise.family import FAMILY
-from workbench.families.notion_points import OPTIONS, RUNS, notion_requests
-from workbench.families.option import CERTIFY, SOLVER, TIME_LIMIT
+from workbench.pipeline.frontier_plan import Frontier, compared, later, several
+from workbench.pipeline.notion_points import OPTIONS, RUNS, notion_requests
+from workbench.pipeline.option import CERTIFY, SOLVER, TIME_LIMIT
 
 FRONTIER = Frontier(
     "Least loss of noise on all integers or reals against ε and δ, ρ, μ or Rényi's ε, with bounds; least ε of losses.",

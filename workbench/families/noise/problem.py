@@ -13,32 +13,33 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from models.oracles import line_noise
-from models.oracles.canonical_noise import canonical_loss, discrete_gaussian, rounded_gaussian
-from solvers.errors import SolverError
-from solvers.search import Deadline
 from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.numbers import ONE, ZERO, exp_interval, round_down
 from workbench.exact.objects import Record, Values
-from workbench.families.base import Session
-from workbench.families.convex_notion import PATIENCE
-from workbench.families.design import Design, OracleVerdict
-from workbench.families.loss_scale import LossScale
 from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within, bracket, coarse_bound
 from workbench.families.noise.pure import pure_bracket, told_at_times
 from workbench.families.noise.repair import repaired
 from workbench.families.noise.request import LEAST_DELTA, NoiseRequest
-from workbench.families.outcome import translated_errors
-from workbench.families.pipeline import ProblemSession, design
-from workbench.families.problem import PRIVATE_WITHOUT_DELTA, Answer, Problem, Programs, Repaired
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
-from workbench.mechanisms.real_noise import MAX_STEPS, AdditiveRealNoise, RealNoise, best_gamma
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.mechanisms.real_noise import MAX_STEPS, AdditiveRealNoise, best_gamma
+from workbench.models.oracles import line_noise
+from workbench.models.oracles.canonical_noise import canonical_loss, discrete_gaussian, rounded_gaussian
+from workbench.pipeline.convex_notion import PATIENCE
+from workbench.pipeline.design import Design, OracleVerdict
+from workbench.pipeline.family import Session
+from workbench.pipeline.loss_scale import LossScale
+from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.problem import PRIVATE_WITHOUT_DELTA, Answer, Problem, Programs, Repaired
+from workbench.pipeline.solve import ProblemSession, design
 from workbench.privacy.audit import Privacy
 from workbench.privacy.audit_work import LIMIT, work
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
 from workbench.privacy.objective import ExpectedLoss, Objective, rounded_value
 from workbench.privacy.repair import inverse_exponential, staircase
+from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
+from workbench.solvers.errors import SolverError
+from workbench.solvers.search import Deadline
 
 _BITS = 64
 _LEAST = Fraction(1, 1000)  # ε that is tried

@@ -1,17 +1,18 @@
-"""Instances of the linear program of noise on the integers, in one piece (`models.line_program`), for the library."""
+"""Instances of the linear program of noise on the integers, in one piece (`workbench.models.noise.program`), for the
+library."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from models.line_losses import LineLoss
-from models.line_program import LineProgram
-from solvers.program import Program
 from workbench.exact.numbers import exact
 from workbench.exact.objects import Values
-from workbench.families.programs import Instance
-from workbench.families.requirements import in_numbers
-from workbench.privacy.notions import HockeyStick
+from workbench.models.noise.losses import LineLoss
+from workbench.models.noise.program import LineProgram
+from workbench.notions import HockeyStick
+from workbench.pipeline.programs import Instance
+from workbench.pipeline.requirements import in_numbers
+from workbench.solvers.program import Program
 
 
 @dataclass(frozen=True)

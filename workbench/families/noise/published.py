@@ -1,6 +1,6 @@
 """Published noise beside a design, with its least parameter at the same budget: its loss, and its law for pictures.
 
-On the integers laws are proven private (`workbench.families.integer_laws`) and their losses exact; on the reals so is
+On the integers laws are proven private (`workbench.pipeline.integer_laws`) and their losses exact; on the reals so is
 the staircase. Of the other laws on the reals the loss is a closed form in floating point, and the parameter is proven
 to be enough where the budget is (ε, δ), in balls around the condition below. For several runs the numbers are for
 comparison only.
@@ -24,23 +24,24 @@ from typing import Any
 
 import numpy as np
 
-from models.oracles import line_noise
-from models.oracles.canonical_noise import discrete_gaussian, rounded_gaussian
-from solvers.arrays import Pair, Vector
-from solvers.search import bisect
 from workbench.errors import NotApplicable
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, ball, ln_up
-from workbench.families.integer_laws import NAMES, SOURCES, FittedLaw, best_law
-from workbench.families.integer_laws import masses as masses_of
 from workbench.families.noise.problem import exact_loss, pure_cells
 from workbench.families.noise.request import NoiseRequest
-from workbench.families.published import Published, Reference, compute_costs, published_for
-from workbench.families.requirements import is_hockey_stick
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
-from workbench.mechanisms.real_noise import MAX_STEPS, RealNoise, best_gamma
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.mechanisms.real_noise import MAX_STEPS, best_gamma
+from workbench.models.oracles import line_noise
+from workbench.models.oracles.canonical_noise import discrete_gaussian, rounded_gaussian
+from workbench.pipeline.integer_laws import NAMES, SOURCES, FittedLaw, best_law
+from workbench.pipeline.integer_laws import masses as masses_of
+from workbench.pipeline.published import Published, Reference, compute_costs, published_for
+from workbench.pipeline.requirements import is_hockey_stick
 from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
+from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
+from workbench.solvers.arrays import Pair, Vector
+from workbench.solvers.search import bisect
 
 SHAPED = ("geometric", "discrete Gaussian")  # The noise that several runs have (`published_shapes`).
 _Fitted = tuple[float, str, float, bool]  # Loss, symbol, parameter, whether it is proven private.
@@ -190,7 +191,7 @@ def _list_integer_laws(request: NoiseRequest) -> dict[str, Pair]:
 
 def _compute_run_law(name: str, request: NoiseRequest) -> Pair:
     """Compute (values, masses) of the noise of one of several runs."""
-    from models.repeated_wide_noise import RepeatedWideNoise, published_shapes  # slow to import
+    from workbench.models.noise.repeated_wide_noise import RepeatedWideNoise, published_shapes  # slow to import
 
     epsilon, delta, d = float(request.claim.epsilon or 0), float(request.claim.delta), int(request.question.sensitivity)
     return RepeatedWideNoise(request.aim.runs, epsilon, delta, d, published_shapes(d)[name]).law()

@@ -3,7 +3,7 @@
     min Σ_{|η| <= L} c(η) f(η) + c₊ B₊ + c₋ B₋    s.t.    f(η) <= e^ε f(η + s),  0 < |s| <= D,  the masses beyond merged
 
 Lower side. Merging is post-processing, and Pr[η > a] <= e^ε Pr[η > a + D] makes whatever is beyond L cost at least as
-much as if it fell by e^-ε every D (`models.line_losses.LineLoss.least_beyond`): so no pure noise costs less.
+much as if it fell by e^-ε every D (`workbench.models.noise.losses.LineLoss.least_beyond`): so no pure noise costs less.
 
 Upper side. The law of the window is raised to the least law above it with f(η) <= e^ε f(η + s) everywhere: exactly
 pure, with tails of e^-ε every D. What the masses beyond weigh more than these tails is a mass far out, where the loss
@@ -18,15 +18,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from models.line_program import Answer, LineProgram
-from solvers.arrays import Vector
 from workbench.errors import must
 from workbench.exact.integer_law import IntegerLaw, raised_law
 from workbench.exact.numbers import ZERO, exp_interval
 from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Loss, Within
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.models.noise.program import Answer, LineProgram
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair import inverse_exponential
+from workbench.questions.unbounded_noise import IntegerNoise
+from workbench.solvers.arrays import Vector
 
 _BITS = 64
 _WINDOWS, _GROWN = 6, 1.5

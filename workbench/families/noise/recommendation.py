@@ -9,18 +9,17 @@ from functools import cache, partial
 from typing import Any
 
 from workbench.families.channel.query_channels import design_of
-from workbench.families.design import Design
-from workbench.families.integer_laws import NAMES
 from workbench.families.noise.family import FAMILY
 from workbench.families.noise.problem import clamped_design
 from workbench.families.noise.request import NAMED, AnswerLoss
-from workbench.families.published import Published, published_for
-from workbench.families.recommendation import Candidate, Query, Value, best_design, designed, published_value
-from workbench.families.requirements import is_hockey_stick
 from workbench.io.files import spelled
-from workbench.mechanisms.answer_grid import AnswerGrid
-from workbench.mechanisms.integer_noise import IntegerNoise
-from workbench.mechanisms.real_noise import RealNoise
+from workbench.pipeline.design import Design
+from workbench.pipeline.integer_laws import NAMES
+from workbench.pipeline.published import Published, published_for
+from workbench.pipeline.recommendation import Candidate, Query, Value, best_design, designed, published_value
+from workbench.pipeline.requirements import is_hockey_stick
+from workbench.questions.answer_grid import AnswerGrid
+from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 
 _NAME = "integer noise, clamped"
 CLAMPED = tuple(f"clamped {name}" for name in NAMES)

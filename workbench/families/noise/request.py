@@ -10,20 +10,19 @@ from functools import cached_property
 
 import numpy as np
 
-from models.line_losses import LineLoss
-from models.losses import loss_named
-from models.oracles.line_noise import POWERS
-from solvers.arrays import Ints
-from solvers.backend import backend
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ONE, ZERO, Rationals
-from workbench.families.loss_scale import LossScale
-from workbench.families.option import spell, within
-from workbench.families.outcome import translated_errors
-from workbench.families.request import Aim, How, Request
-from workbench.mechanisms.integer_noise import IntegerNoise, UnboundedNoise
-from workbench.mechanisms.real_noise import RealNoise
+from workbench.models.losses import loss_named
+from workbench.models.noise.losses import LineLoss
+from workbench.models.oracles.line_noise import POWERS
+from workbench.pipeline.loss_scale import LossScale
+from workbench.pipeline.option import spell, within
+from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.request import Aim, How, Request
 from workbench.privacy.objective import integer_loss
+from workbench.questions.unbounded_noise import IntegerNoise, RealNoise, UnboundedNoise
+from workbench.solvers.arrays import Ints
+from workbench.solvers.backend import backend
 
 MOST_EPSILON, MOST_DELTA = 20, Fraction(999, 1000)  # where they are minimised
 SMALLEST, LARGEST = Fraction(1, 10**9), 700  # ε but for 0: e^ε is a number of floating point, as are variances

@@ -1,14 +1,14 @@
 """Noise on the integers that runs many times, under one budget (ε, δ) for all runs.
 
-`models.repeated_noise` finds the losses for D = 1 in floats; rounded to rational masses they are a mechanism, whose
-T-fold composition is then bounded by convolution in integers (`workbench.privacy.composition`). Until that bound is at
-most δ the losses shrink. Certified are the pure ε of one run, and that all runs are within the budget. No bound on the
-loss over noise for T runs is proven, and the design says so.
+`workbench.models.noise.repeated_noise` finds the losses for D = 1 in floats; rounded to rational masses they are a
+mechanism, whose T-fold composition is then bounded by convolution in integers (`workbench.privacy.composition`). Until
+that bound is at most δ the losses shrink. Certified are the pure ε of one run, and that all runs are within the
+budget. No bound on the loss over noise for T runs is proven, and the design says so.
 
 Where neighbouring answers differ by up to D > 1 candidates are f(η) ~ exp(-s L(|η|)), L the log densities of the best
-noise found for D = 1, drawn out D times and linear between, or those of published noise (`models.repeated_wide_noise`),
-s as large as the composition allows; and the staircase at ε/T. Of the cheapest the composition is proven for every
-shift ±1..±D.
+noise found for D = 1, drawn out D times and linear between, or those of published noise
+(`workbench.models.noise.repeated_wide_noise`), s as large as the composition allows; and the staircase at ε/T. Of the
+cheapest the composition is proven for every shift ±1..±D.
 """
 
 from __future__ import annotations
@@ -20,25 +20,26 @@ from fractions import Fraction
 
 import numpy as np
 
-from models.oracles.line_noise import POWERS
-from models.repeated_noise import ComposedDelta, best_losses, masses, slope
-from models.repeated_wide_noise import RepeatedWideNoise, published_shapes
-from solvers.arrays import Vector
 from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, round_up
-from workbench.families.design import Design, OracleVerdict
-from workbench.families.many_runs import unproven
 from workbench.families.noise.problem import NoiseProblem, stated_loss
 from workbench.families.noise.request import NoiseRequest
-from workbench.families.pipeline import design
-from workbench.families.problem import Answer, Programs, Repaired
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.models.noise.repeated_noise import ComposedDelta, best_losses, masses, slope
+from workbench.models.noise.repeated_wide_noise import RepeatedWideNoise, published_shapes
+from workbench.models.oracles.line_noise import POWERS
+from workbench.pipeline.design import Design, OracleVerdict
+from workbench.pipeline.many_runs import unproven
+from workbench.pipeline.problem import Answer, Programs, Repaired
+from workbench.pipeline.solve import design
 from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
 from workbench.privacy.composition import ComposedClaim, composed_delta
 from workbench.privacy.repair import inverse_exponential, staircase
+from workbench.questions.unbounded_noise import IntegerNoise
+from workbench.solvers.arrays import Vector
 
 Proven = tuple[AdditiveIntegerNoise, Fraction]
 Steepened = tuple[Callable[[float], tuple[Vector, float]], float]  # share -> (masses, loss every D); slope of ln δ_T

@@ -7,7 +7,7 @@ all are mixed with an unbiased, strictly private centre, for the least share at 
 Whether it does is decided by comparisons that are linear in the end laws:
 
 pure ε           the end laws that give each output most and least          (Cai et al. 2024, eq. (6))
-metric, |x-x'|   the steepest slope of ln p (`workbench.privacy.notions.metric`); none at a jump
+metric, |x-x'|   the steepest slope of ln p (`workbench.notions.metric`); none at a jump
 metric, |x-x'|²  for inputs dithered to the knots only, between neighbouring ones (`PiecewiseAffine.from_knots` says
                  why), which decides it for all, as |x-x'|² is at least the sum of the squares between
 
@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from solvers.arrays import Ints
 from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ZERO, ln_up
@@ -33,6 +32,7 @@ from workbench.privacy.certificate import Certificate
 from workbench.privacy.certify import certify
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair_channel import repair_rows
+from workbench.solvers.arrays import Ints
 
 SMALL = Fraction(1, 10**6)  # a repair beyond this is worth another try, and a word to the reader
 _LEAST = (ZERO, Fraction(1, 10**11), Fraction(1, 10**9), Fraction(1, 10**7), Fraction(1, 10**5))

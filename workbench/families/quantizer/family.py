@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from workbench.data.intervals import read_range, spelled_range
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import exact, jsonable, positive
 from workbench.exact.objects import Record, Values
-from workbench.families.base import Family, Session
-from workbench.families.frontier_plan import Point
-from workbench.families.option import PROGRESS, SOLVING, Option, count, listed, one_of, parameter, spell, text
 from workbench.io.shown import Facts
-from workbench.mechanisms.quantization import Quantization, read_range, spelled_range
+from workbench.pipeline.family import Family, Session
+from workbench.pipeline.frontier_plan import Point
+from workbench.pipeline.option import PROGRESS, SOLVING, Option, count, listed, one_of, parameter, spell, text
 from workbench.privacy.claim import Claim
+from workbench.questions.quantization import Quantization
 
 if TYPE_CHECKING:
-    from workbench.families.design import Design, Tables
     from workbench.families.quantizer.request import QuantizerRequest
+    from workbench.pipeline.design import Design, Tables
 
 
 METHODS = ("exact", "optm", "product", "mvu")
@@ -122,8 +123,8 @@ class _Quantizer(Family):
         return {**given, **where, "density": question.density.name}
 
     def open(self, request: Any) -> Session:
-        from workbench.families.pipeline import ProblemSession
         from workbench.families.quantizer.problem import QuantizerProblem
+        from workbench.pipeline.solve import ProblemSession
 
         return ProblemSession(request, QuantizerProblem)
 

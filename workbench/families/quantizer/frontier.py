@@ -14,17 +14,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.exact.objects import Values
-from workbench.families.frontier_plan import Plan, Plots, Row, baseline_task, design_task
-from workbench.families.frontier_plots import Quantity, Series, all_series, by_panel
-from workbench.families.outcome import translated_errors
 from workbench.families.quantizer.family import points
 from workbench.families.quantizer.limit import mae_limit
+from workbench.pipeline.frontier_plan import Plan, Plots, Row, baseline_task, design_task
+from workbench.pipeline.frontier_plots import Quantity, Series, all_series, by_panel
+from workbench.pipeline.outcome import translated_errors
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.families.design import Design
     from workbench.families.quantizer.request import QuantizerRequest
+    from workbench.pipeline.design import Design
 
 
 SERIES = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from workbench.families.frontier_plan import EPSILON, Frontier, compared, later, several
-from workbench.families.option import SOLVER, count
+from workbench.data.parameter_grid import whole_grid
 from workbench.families.quantizer.family import FAMILY, points
-from workbench.io.parameter_grid import whole_grid
+from workbench.pipeline.frontier_plan import EPSILON, Frontier, compared, later, several
+from workbench.pipeline.option import SOLVER, count
 
 FRONTIER = Frontier(
     "Error of unbiased private quantizers against ε and the number of outputs, beside RQM, PBM and Laplace.",

@@ -19,19 +19,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from models.quantizer import LawModel, odds_of
-from solvers.arrays import Pair, Vector
-from solvers.backend import Options, Session, backend
-from solvers.search import Deadline
-from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
 from workbench.exact.numbers import ONE, Rationals
 from workbench.exact.objects import Progress, Values, Words
-from workbench.families.outcome import translated_errors
-from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization import symmetric_bins
 from workbench.mechanisms.quantization_error import ErrorIntegrals, error_of, slope_of
+from workbench.models.quantizer.program import LawModel, odds_of
+from workbench.pipeline.outcome import translated_errors
+from workbench.questions.density import Density, uniform
+from workbench.questions.quantization import symmetric_bins
+from workbench.solvers.arrays import Pair, Vector
+from workbench.solvers.backend import Options, Session, backend
+from workbench.solvers.search import Deadline
+from workbench.solvers.solution import Solution, Termination
 
 Losses = Callable[[Vector], Pair]  # outputs (m,) -> costs and their slopes in the outputs, both (n, m)
 Bins = Rationals

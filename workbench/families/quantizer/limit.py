@@ -43,16 +43,16 @@ from functools import partial
 
 import numpy as np
 
-from models.quantizer import odds_of, smallest_reach
-from solvers.arrays import Pair, Positions, Vector
-from solvers.search import bisect
 from workbench.errors import NotProven
 from workbench.exact.numbers import exact
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.laws import LawQuestion, between_ends, exact_problem, grid_problem
-from workbench.mechanisms.density import Density
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.mechanisms.quantization_error import error_function, error_of
+from workbench.models.quantizer.program import odds_of, smallest_reach
+from workbench.questions.density import Density
+from workbench.solvers.arrays import Pair, Positions, Vector
+from workbench.solvers.search import bisect
 
 _CELLS = 40  # of [-1, 1]
 _DOUBLE = 1e-13  # of the largest loss, times e^ε: more than the sums that price outputs err by

@@ -22,9 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from models.quantizer import smallest_reach
-from solvers.arrays import Vector
-from solvers.solution import Termination
 from workbench.errors import Infeasible, NotCertified
 from workbench.exact.numbers import Real, positive
 from workbench.families.quantizer.certify import repaired
@@ -48,6 +45,9 @@ from workbench.families.quantizer.outputs import (
     with_room,
 )
 from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.models.quantizer.program import smallest_reach
+from workbench.solvers.arrays import Vector
+from workbench.solvers.solution import Termination
 
 
 def mvu(

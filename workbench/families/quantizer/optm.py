@@ -2,7 +2,8 @@
 
 Slices. With one vector of two entries to bound (m <= 5 with the outer bins outside, any density) the bounds are
 slices [l, l + width] of its first entry. A range of slices is discarded when even its optimistic LP (a relaxation of
-every slice in it, models.two_bin) is worse than the best slice found: the result is that of the full search, tested so.
+every slice in it, workbench.models.quantizer.two_bin) is worse than the best slice found: the result is that of the
+full search, tested so.
 
 Larger m. Theorem 6's reduced LP on a grid of its three bounds gives a start; then all bounds are slices around the
 incumbent (Theorem 5), recentred while it improves and narrowed when it does not. A local search: no bound is claimed.
@@ -26,18 +27,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.entrywise_program import EntrywiseProgram
-from models.two_bin import Bounds, Key, TwoBinShape
-from solvers.arrays import Pair, Vector
-from solvers.backend import Session, backend
-from solvers.search import OpenNodes
-from solvers.solution import Solution, Termination
 from workbench.errors import NotProven
-from workbench.families.outcome import translated_errors
 from workbench.families.quantizer.laws import LawQuestion, QuantizerAnswer
 from workbench.mechanisms.baselines.two_bin import rqm_selection, two_bin
-from workbench.mechanisms.density import Density
-from workbench.mechanisms.quantization import symmetric_bins
+from workbench.models.quantizer.entrywise_program import EntrywiseProgram
+from workbench.models.quantizer.two_bin import Bounds, Key, TwoBinShape
+from workbench.pipeline.outcome import translated_errors
+from workbench.questions.density import Density
+from workbench.questions.quantization import symmetric_bins
+from workbench.solvers.arrays import Pair, Vector
+from workbench.solvers.backend import Session, backend
+from workbench.solvers.search import OpenNodes
+from workbench.solvers.solution import Solution, Termination
 
 WIDTHS = (0.01, 0.002, 0.0004)  # of slices: the paper's, then thinner where that leaves no solution
 _SMALL = 0.1  # ε below which slices of the paper's width are too thick: q is resolved relative to ε

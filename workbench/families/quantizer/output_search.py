@@ -23,8 +23,6 @@ from itertools import compress
 
 import numpy as np
 
-from models.quantizer import usual_reach
-from solvers.arrays import Vector
 from workbench.exact.numbers import Rationals
 from workbench.families.quantizer.laws import (
     LawProblem,
@@ -47,7 +45,9 @@ from workbench.families.quantizer.outputs import (
 )
 from workbench.families.quantizer.window_laws import window_outputs
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization import symmetric_bins
+from workbench.models.quantizer.program import usual_reach
+from workbench.questions.quantization import symmetric_bins
+from workbench.solvers.arrays import Vector
 
 _RUNGS = (*range(2, 17), 24, 36, 54)  # numbers of outputs that are found on the way to more
 _FEW, _RANDOM = 4, 8  # outputs up to which asymmetric random starts are made, and how many

@@ -12,8 +12,8 @@ therefore move z in r + (r - 1) e^z, and inner outputs as they are.
 
 The path of a descent is sensitive to rounding: at kinks of V, to which of several duals the solver returns. So V is
 asked at multiples of 2^-29 (of z: 2^-30) alone, in numbers that are the same on every machine
-(models.quantizer.odds_of, correctly rounded exponentials and quadrature nodes, sums in a fixed order). SLSQP's own
-steps may still differ in their last digits from machine to machine.
+(workbench.models.quantizer.program.odds_of, correctly rounded exponentials and quadrature nodes, sums in a fixed
+order). SLSQP's own steps may still differ in their last digits from machine to machine.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from models.quantizer import smallest_reach
-from solvers.arrays import Pair, Positions, Vector
 from workbench.exact.objects import FloatPair, Progress
 from workbench.families.quantizer.laws import LawProblem, silent
+from workbench.models.quantizer.program import smallest_reach
+from workbench.solvers.arrays import Pair, Positions, Vector
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult

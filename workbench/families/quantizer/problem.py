@@ -1,10 +1,12 @@
 """Quantizers as problems: the method of a request, what its law is audited for, and the words a reader needs.
 
-method    what is solved                                                        objective         bound
-exact     the exact quantizer LP (models.quantizer); with levels, bins on top    exact error       LP dual; any bins
-optm      OPTM's LPs, searched over bounds (and bins)                            proxy (8)         none
-product   the best two-bin mechanism, by branch and bound (models.two_bin)       exact error       proven
-mvu       MVU's LP in P (and its alphabet)                                       error on its grid LP dual; any bins
+method    what is solved                                                    objective          bound
+exact     the exact LP (`models.quantizer.program`); with levels, outputs   exact error        LP dual; any bins
+          are searched on top
+optm      OPTM's LPs, searched over bounds (and bins)                       proxy (8)          none
+product   the best two-bin mechanism, by branch and bound                   exact error        proven
+          (`models.quantizer.two_bin`)
+mvu       MVU's LP in P (and its alphabet)                                  error on its grid  LP dual; any bins
 """
 
 from __future__ import annotations
@@ -13,12 +15,7 @@ import itertools
 import math
 from dataclasses import replace
 
-from models.quantizer import smallest_epsilon, smallest_reach, usual_reach
 from workbench.errors import Infeasible, NotProven
-from workbench.families.design import Design, OracleVerdict
-from workbench.families.loss_scale import LossScale
-from workbench.families.outcome import translated_errors
-from workbench.families.problem import Answer, Problem, Programs, Repaired
 from workbench.families.quantizer.certify import SMALL, audited, certified_quantizer
 from workbench.families.quantizer.laws import Bins, QuantizerAnswer, exact_quantizer, knots_of
 from workbench.families.quantizer.limit import output_bound, two_outputs
@@ -29,6 +26,11 @@ from workbench.families.quantizer.product import product_optimum
 from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.quantizer.search import searched_bins
 from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.models.quantizer.program import smallest_epsilon, smallest_reach, usual_reach
+from workbench.pipeline.design import Design, OracleVerdict
+from workbench.pipeline.loss_scale import LossScale
+from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.problem import Answer, Problem, Programs, Repaired
 from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
 

@@ -1,7 +1,7 @@
 """The product optimum: branch and bound on boxes of the bounded vectors, with a proven bound.
 
-What OPTM approximates. A node is a box; its LP (models.two_bin) bounds it below, fixing the bounded vectors at the LP's
-point bounds it above, and the entry where π is farthest from a product is split there.
+What OPTM approximates. A node is a box; its LP (workbench.models.quantizer.two_bin) bounds it below, fixing the
+bounded vectors at the LP's point bounds it above, and the entry where π is farthest from a product is split there.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from models.two_bin import Key, ProductModel, TwoBinShape
-from solvers.arrays import Pair, Vector
-from solvers.search import OpenNodes
 from workbench.errors import NotProven
 from workbench.families.quantizer.laws import LawQuestion, QuantizerAnswer
 from workbench.families.quantizer.optm import Live, optm, rqm_laws, shape_of, widths_for
 from workbench.mechanisms.baselines.two_bin import two_bin
-from workbench.mechanisms.density import Density, piece_of
 from workbench.mechanisms.quantization_error import error_of
+from workbench.models.quantizer.two_bin import Key, ProductModel, TwoBinShape
+from workbench.questions.density import Density, piece_of
+from workbench.solvers.arrays import Pair, Vector
+from workbench.solvers.search import OpenNodes
 
 Box = dict[Key, Pair]
 

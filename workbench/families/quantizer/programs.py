@@ -13,15 +13,15 @@ from pathlib import Path
 
 import numpy as np
 
-from models.quantizer import smallest_reach
-from solvers.arrays import Vector
-from workbench.families.programs import Built, Instance, Judged, certified_or_not
 from workbench.families.quantizer.certify import audited, certified_quantizer, least_epsilon
 from workbench.families.quantizer.laws import LawProblem, LawQuestion, exact_problem, grid_problem
 from workbench.families.quantizer.optm import shape_of
 from workbench.mechanisms.baselines.two_bin import two_bin
-from workbench.mechanisms.density import uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.models.quantizer.program import smallest_reach
+from workbench.pipeline.programs import Built, Instance, Judged, certified_or_not
+from workbench.questions.density import uniform
+from workbench.solvers.arrays import Vector
 
 
 def _judge(

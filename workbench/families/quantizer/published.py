@@ -24,14 +24,14 @@ from functools import partial
 from typing import Any
 
 from workbench.errors import NotApplicable
-from workbench.families.published import Published, Reference
 from workbench.families.quantizer.request import QuantizerRequest
 from workbench.families.quantizer.search import best_rqm
 from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
-from workbench.mechanisms.quantization import Quantization
 from workbench.mechanisms.quantization_error import error_function
-from workbench.mechanisms.range_query import RangeQuery
+from workbench.pipeline.published import Published, Reference
 from workbench.privacy.audit import audit_extremes
+from workbench.questions.quantization import Quantization
+from workbench.questions.range_query import RangeQuery
 
 _MAX_RQM_LEVELS = 8  # The parameters of RQM are not searched for more outputs.
 

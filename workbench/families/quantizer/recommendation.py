@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from workbench.families.design import OracleVerdict
-from workbench.families.published import published_for
 from workbench.families.quantizer.family import FAMILY
-from workbench.families.recommendation import (
+from workbench.io.files import spelled
+from workbench.pipeline.design import OracleVerdict
+from workbench.pipeline.published import published_for
+from workbench.pipeline.recommendation import (
     Candidate,
     Query,
     Value,
@@ -17,11 +18,10 @@ from workbench.families.recommendation import (
     in_bits,
     published_value,
 )
-from workbench.families.requirements import is_hockey_stick
-from workbench.io.files import spelled
-from workbench.mechanisms.quantization import Quantization
-from workbench.mechanisms.range_query import RangeQuery
+from workbench.pipeline.requirements import is_hockey_stick
 from workbench.privacy.expected_error import expected_error
+from workbench.questions.quantization import Quantization
+from workbench.questions.range_query import RangeQuery
 
 
 def candidates(query: Query) -> Iterable[Candidate]:

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from models.quantizer import smallest_reach
-from solvers.search import Deadline
 from workbench.errors import InvalidRequest, must
-from workbench.families.option import spell
 from workbench.families.quantizer.laws import LawQuestion, silent
-from workbench.families.request import Aim, How, Request
-from workbench.mechanisms.quantization import Quantization
+from workbench.models.quantizer.program import smallest_reach
+from workbench.pipeline.option import spell
+from workbench.pipeline.request import Aim, How, Request
+from workbench.questions.quantization import Quantization
+from workbench.solvers.search import Deadline
 
 if TYPE_CHECKING:
-    from workbench.families.stated import Stated
+    from workbench.pipeline.stated import Stated
 
 OPTIMISED_KNOTS = 41  # of the exact LP where the outputs are optimised
 LEAST, LARGEST = Fraction(1, 10**9), 30  # ε on [-1, 1]: e^ε is a coefficient of the program

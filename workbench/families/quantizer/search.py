@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from models.quantizer import smallest_reach, usual_reach
-from solvers.search import bisect
+from workbench.data.intervals import read_bins
 from workbench.errors import NotProven
 from workbench.exact.numbers import ZERO, Real, exact, positive
 from workbench.families.quantizer.certify import is_private
@@ -26,10 +25,11 @@ from workbench.families.quantizer.laws import Bins, LawQuestion
 from workbench.families.quantizer.optm import Live, optm, widths_for
 from workbench.families.quantizer.product import product_optimum
 from workbench.mechanisms.baselines.two_bin import equal_bins, randomized_response, rqm
-from workbench.mechanisms.density import Density
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization import read_bins
+from workbench.models.quantizer.program import smallest_reach, usual_reach
 from workbench.privacy.audit import audit_extremes
+from workbench.questions.density import Density
+from workbench.solvers.search import bisect
 
 _FINEST = 10**18  # of 1/(1 - q)
 

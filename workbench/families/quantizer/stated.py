@@ -15,15 +15,15 @@ from itertools import pairwise
 
 from flint import fmpz_poly
 
-from models.quantizer import LawModel
-from solvers.parametric import Parametric
 from workbench.errors import must
 from workbench.exact.numbers import ZERO, RationalPair
-from workbench.families.loss_scale import LossScale
 from workbench.families.quantizer.laws import knots_of
-from workbench.families.stated import Stated, check_size
 from workbench.io.files import spelled
-from workbench.mechanisms.quantization import Quantization
+from workbench.models.quantizer.program import LawModel
+from workbench.pipeline.loss_scale import LossScale
+from workbench.pipeline.stated import Stated, check_size
+from workbench.questions.quantization import Quantization
+from workbench.solvers.exact.parametric import Parametric
 
 
 def stated(question: Quantization, loss: str | Fraction, extra_knots: int) -> Stated:

@@ -31,12 +31,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from models.quantizer import odds_of
-from solvers.arrays import Pair, Vector
 from workbench.exact.objects import Progress
 from workbench.families.quantizer.laws import LawQuestion, silent
 from workbench.families.quantizer.outputs import INFEASIBLE, LocalOptimum
 from workbench.mechanisms.quantization_error import error_of, slope_of
+from workbench.models.quantizer.program import odds_of
+from workbench.solvers.arrays import Pair, Vector
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult

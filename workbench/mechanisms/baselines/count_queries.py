@@ -32,15 +32,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from workbench.data.plain import whole_number
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import Real, exp_bounds, number_where, positive, probability
-from workbench.exact.plain import whole_number
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.modulo import ModuloNoise
+from workbench.questions.modulo_noise import ModuloNoise
 
 _MOST = 10_000  # answers
 _BITS = 160  # a discrete Gaussian is held to 2^-160: its tail beyond that is below any δ a float can show

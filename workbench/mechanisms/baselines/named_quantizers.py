@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
+from workbench.data.intervals import half_width, read_bins
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import Real, exact
 from workbench.exact.objects import Record
@@ -21,7 +22,6 @@ from workbench.mechanisms.baselines.two_bin import (
     rqm_selection,
 )
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization import half_width, read_bins
 
 # mechanism -> the parameters it takes besides c
 MECHANISMS = {

@@ -19,22 +19,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from workbench.data.intervals import half_width, read_inputs, real_input
+from workbench.data.plain import whole_number
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import Rationals, Real, exact, ln_up, positive
 from workbench.exact.objects import Record
-from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 from workbench.io.plain_figures import Figure
 from workbench.io.records import RATIO, WHOLE, RecordForm, refuse
 from workbench.mechanisms.affine_sampler import AffineSampler
-from workbench.mechanisms.density import Density
-from workbench.mechanisms.density import spelled as density_of
 from workbench.mechanisms.mechanism import Budget, Budgets, Comparison, compare_pairs, label_budgets
-from workbench.mechanisms.quantization import half_width, read_inputs, real_input
 from workbench.mechanisms.quantization_error import RealErrors
 from workbench.mechanisms.shown_mechanism import ShownMechanism, affine_figure
+from workbench.questions.density import Density
+from workbench.questions.density import spelled as density_of
 
 _MOST = 10_000  # outputs of a mechanism in a file
 _FORM = RecordForm("The mechanism", {"kind": "poisson-binomial"}, outputs=WHOLE, theta=RATIO, c=RATIO)

@@ -39,14 +39,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workbench.data.intervals import half_width, read_bins
+from workbench.data.plain import whole_number
 from workbench.errors import Infeasible, must
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution, over_common
 from workbench.exact.numbers import Rationals, Real, ball, ball_ends, exact, ln_up, number_where, positive, round_up
-from workbench.exact.plain import whole_number
 from workbench.mechanisms.baselines.poisson_binomial import NonAffine
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization import half_width, read_bins
 
 Selection = list[Distribution]
 Numbers = NDArray[Any]  # floats, or objects that add and multiply: rationals, balls

@@ -34,9 +34,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from workbench.data.plain import whole_number
 from workbench.errors import must
 from workbench.exact.arrays import Vector
-from workbench.exact.plain import whole_number
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecewiseLinear
 
 _DEPTH = 72  # levels below δ = 1 and below δ₀: the mass beyond is under 2^-70

@@ -22,10 +22,10 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from workbench.data.plain import whole_number
 from workbench.errors import CorruptFile, must
 from workbench.exact.arrays import Integers, Words
 from workbench.exact.objects import Pair
-from workbench.exact.plain import whole_number
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import integers
 
 Code = Literal["gamma", "delta"]

@@ -24,13 +24,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbench.data.plain import finite_numbers, plain_numbers, whole_number
 from workbench.errors import must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import exact
-from workbench.exact.plain import finite_numbers, plain_numbers, whole_number
-from workbench.mechanisms.density import Density
 from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, tail_mean
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code, class_length
+from workbench.questions.density import Density
 
 _NEGLIGIBLE = 2.0**-66  # levels lighter than this carry less than 1e-17 bits
 _BATCH = 400_000  # elements of a temporary array

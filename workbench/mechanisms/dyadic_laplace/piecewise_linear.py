@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from workbench.data.plain import plain_array, whole_number
 from workbench.errors import must
 from workbench.exact.arrays import Integers, Vector, Words
 from workbench.exact.numbers import positive
-from workbench.exact.plain import plain_array, whole_number
 from workbench.mechanisms.dyadic_laplace.randomness import (
     LocalStream,
     SharedStream,

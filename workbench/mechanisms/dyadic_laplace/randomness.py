@@ -34,9 +34,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from workbench.data.plain import whole_number
 from workbench.errors import must
 from workbench.exact.arrays import Vector, Words
-from workbench.exact.plain import whole_number
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers import CipherContext

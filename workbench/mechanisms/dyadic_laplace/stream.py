@@ -35,9 +35,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from workbench.data.plain import plain_numbers
 from workbench.errors import CorruptFile, InvalidRequest, must
 from workbench.exact.arrays import Vector
-from workbench.exact.plain import plain_numbers
 from workbench.io.files import read_bytes
 from workbench.mechanisms.dyadic_laplace import elias
 from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace

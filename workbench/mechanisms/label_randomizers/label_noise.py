@@ -34,8 +34,8 @@ from scipy.special import gammainc
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Real, positive
-from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.real_noise import best_gamma
+from workbench.questions.labels import Labels
 
 _NODE = 1 / math.sqrt(3)
 NOISES = ("laplace", "staircase", "exponential")

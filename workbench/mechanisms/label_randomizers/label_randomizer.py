@@ -27,14 +27,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
+from workbench.data.plain import finite_numbers, plain_numbers, whole_number
 from workbench.errors import InvalidRequest, NotCertified, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import RationalPair, Real, exact, positive, sign_exp
-from workbench.exact.plain import finite_numbers, plain_numbers, whole_number
 from workbench.exact.random_source import Source
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
+from workbench.questions.labels import Labels
 
 Optimise = Callable[[Labels, Fraction], RandomizedResponse | Channel]
 

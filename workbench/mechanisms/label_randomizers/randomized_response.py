@@ -24,19 +24,19 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from workbench.data.intervals import rationals
+from workbench.data.plain import whole_number
 from workbench.errors import must
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import RationalPair, Rationals, Real, exact, exp_interval, positive
 from workbench.exact.objects import Pair, Record
-from workbench.exact.plain import whole_number
 from workbench.exact.random_source import Source
 from workbench.io.records import DOUBLES, RATIO, TEXT, WHOLES, RecordForm, refuse
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.mechanism import Budget, Budgets, Comparison, Distances
-from workbench.mechanisms.quantization import rationals
 from workbench.mechanisms.shown_mechanism import ShownMechanism
+from workbench.questions.labels import Labels
 
 LossFunction: TypeAlias = Callable[[Any, Any], Vector]  # (outputs, labels) -> losses, broadcast
 

@@ -17,19 +17,19 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 
-from models.losses import loss_named
-from models.oracles.bins import Bins, optimal_bins, printed_bins
-from solvers.search import Deadline
 from workbench.exact.random_source import Source
-from workbench.families.api import design
 from workbench.families.labels.problem import best_bins
 from workbench.io.result import Row
 from workbench.mechanisms.label_randomizers.label_randomizer import private_prior, split_budget
-from workbench.mechanisms.label_randomizers.labels import Labels
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, k_ary
+from workbench.models.losses import loss_named
+from workbench.models.oracles.bins import Bins, optimal_bins, printed_bins
 from workbench.papers.label_dp.data import DATA, DataSet, criteo
 from workbench.papers.label_dp.lattice import lattice_noise
 from workbench.papers.label_dp.learning import ERRORS, RESPONSES, continuous_noise
+from workbench.pipeline.api import design
+from workbench.questions.labels import Labels
+from workbench.solvers.search import Deadline
 
 SQUARED = loss_named("squared")
 

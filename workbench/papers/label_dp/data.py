@@ -26,7 +26,7 @@ import pandas as pd
 
 from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Record
-from workbench.mechanisms.label_randomizers.labels import Labels
+from workbench.questions.labels import Labels
 
 CRITEO_FILE, CENSUS_FILE = "CriteoSearchData", "census_1940.csv"
 _CRITEO_SOURCE = "https://ailab.criteo.com/criteo-sponsored-search-conversion-log-dataset/"

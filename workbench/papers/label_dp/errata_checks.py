@@ -8,11 +8,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from models.losses import loss_named
-from models.oracles.bins import interval_losses, optimal_bins
 from workbench.exact.objects import Record
 from workbench.mechanisms.channel import Channel, within
 from workbench.mechanisms.label_randomizers.label_randomizer import project
+from workbench.models.losses import loss_named
+from workbench.models.oracles.bins import interval_losses, optimal_bins
 from workbench.papers.artifact import printed
 from workbench.papers.label_dp.figures import example, signature
 from workbench.papers.label_dp.lattice import lattice_noise

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from models.oracles.line_noise import staircase_integers
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.models.oracles.line_noise import staircase_integers
 from workbench.privacy.repair import inverse_exponential, staircase
+from workbench.questions.unbounded_noise import IntegerNoise
 
 
 def lattice_noise(kind: str, low: int, high: int, epsilon: float) -> AdditiveIntegerNoise | Channel:

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from solvers.arrays import Vector
 from workbench.errors import InvalidRequest
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
@@ -32,6 +31,7 @@ from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomi
 from workbench.mechanisms.label_randomizers.randomized_response import with_prior
 from workbench.papers.label_dp.data import census
 from workbench.papers.label_dp.lattice import lattice_noise
+from workbench.solvers.arrays import Vector
 
 Privatise = Callable[[Vector, int], Vector]
 

@@ -18,16 +18,16 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from models import oracles
-from models.oracles import ClosedForm
 from workbench.exact.numbers import ZERO, Real, exact, exp_interval
 from workbench.exact.objects import Record
-from workbench.families.api import design
-from workbench.families.requirements import ratio_kind
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.modulo import ModuloNoise
+from workbench.models import oracles
+from workbench.models.oracles import ClosedForm
 from workbench.papers.artifact import Comparison, printed
+from workbench.pipeline.api import design
+from workbench.pipeline.requirements import ratio_kind
 from workbench.privacy.audit import audit
+from workbench.questions.modulo_noise import ModuloNoise
 
 
 @cache

@@ -5,7 +5,7 @@ The PDP δ of a baseline,
     δ(ε) = max over neighbouring answers q, q' = q ± 1 of  Σ_k Pr[k|q] over {k : Pr[k|q] > e^ε Pr[k|q']}       (2), (3)
 
 is a staircase in ε whose steps are the privacy losses ln Pr[k|q]/Pr[k|q'] (`workbench.privacy.curve`). Grids are texts
-or lists (`workbench.io.parameter_grid`); questions are the keywords of `ModuloNoise`, one-sided where they do not say
+or lists (`workbench.data.parameter_grid`); questions are the keywords of `ModuloNoise`, one-sided where they do not say
 otherwise.
 
 The neighbours of Figs 5-8 are not given in the paper: ours are answers that differ by one, M = {1} as the paper's M is
@@ -29,21 +29,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from models.modulo_frontier import delta_frontier
-from models.oracles.bounded_difference import column_cut_law
-from models.oracles.printed_theorem3 import printed_pmf, staircases
-from models.oracles.rational_forms import theorem2 as exact_pieces
-from models.oracles.single_distance import level_curve
+from workbench.data.parameter_grid import Grid as Numbers
+from workbench.data.parameter_grid import in_order
 from workbench.errors import WorkbenchError
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exact
 from workbench.exact.objects import Values
-from workbench.families.api import design
-from workbench.families.integer_laws import masses
 from workbench.families.modulo.family import FAMILY
-from workbench.families.published import index_by_name
-from workbench.io.parameter_grid import Grid as Numbers
-from workbench.io.parameter_grid import in_order
 from workbench.mechanisms.baselines.count_queries import (
     FAMILIES,
     data_independent,
@@ -52,10 +44,19 @@ from workbench.mechanisms.baselines.count_queries import (
     geometric_alpha,
 )
 from workbench.mechanisms.channel import Channel, within
-from workbench.mechanisms.integer_noise import AdditiveIntegerNoise, IntegerNoise
-from workbench.mechanisms.modulo import ModuloNoise
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.models.modulo.frontier import delta_frontier
+from workbench.models.oracles.bounded_difference import column_cut_law
+from workbench.models.oracles.printed_theorem3 import printed_pmf, staircases
+from workbench.models.oracles.rational_forms import theorem2 as exact_pieces
+from workbench.models.oracles.single_distance import level_curve
 from workbench.papers.modulo_noise.common import law, needed, question_of, snap, solve_each
+from workbench.pipeline.api import design
+from workbench.pipeline.integer_laws import masses
+from workbench.pipeline.published import index_by_name
 from workbench.privacy.curve import profile
+from workbench.questions.modulo_noise import ModuloNoise
+from workbench.questions.unbounded_noise import IntegerNoise
 
 _MOST = 3.0  # the largest ε shown of a staircase
 _SAME = 1e-12  # between the ends of pieces that meet
@@ -154,7 +155,7 @@ def theorem3(n: int, max_shift: int, epsilon: float, delta: float) -> pd.DataFra
 
 
 def exact_curve(epsilon: float, **question: Any) -> pd.DataFrame:
-    """That of the optimum, every piece proven (`models.modulo_frontier`)."""
+    """That of the optimum, every piece proven (`workbench.models.modulo.frontier`)."""
     relation = question_of(**question)
     pieces = delta_frontier(relation.sizes, relation.differences, epsilon)
     if not all(piece.proven for piece in pieces):

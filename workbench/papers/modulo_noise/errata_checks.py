@@ -8,21 +8,21 @@ from fractions import Fraction
 
 import numpy as np
 
-from models.oracles.bounded_difference import column_cut_law
-from models.oracles.printed_theorem3 import phi_35_36, printed_level_curve, printed_pmf, staircases
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import exact
 from workbench.exact.objects import Record
-from workbench.families.api import design
 from workbench.mechanisms.baselines.count_queries import (
     clamped_geometric,
     discrete_gaussian,
 )
-from workbench.mechanisms.modulo import ModuloNoise
+from workbench.models.oracles.bounded_difference import column_cut_law
+from workbench.models.oracles.printed_theorem3 import phi_35_36, printed_level_curve, printed_pmf, staircases
 from workbench.papers.modulo_noise.common import law, needed, numbers, question_of, solve_each, staircase
 from workbench.papers.modulo_noise.curves import clamped
 from workbench.papers.modulo_noise.figures import levels, table1_staircases
+from workbench.pipeline.api import design
 from workbench.privacy.curve import profile
+from workbench.questions.modulo_noise import ModuloNoise
 
 
 def _listed(values: Iterable[float], between: str = ", ") -> str:

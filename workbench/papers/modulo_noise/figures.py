@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from models.oracles.bounded_difference import column_cut_law
-from models.oracles.printed_theorem3 import Staircase, staircases
 from workbench.exact.objects import Record
 from workbench.mechanisms.additive import AdditiveNoise
+from workbench.models.oracles.bounded_difference import column_cut_law
+from workbench.models.oracles.printed_theorem3 import Staircase, staircases
 from workbench.papers.artifact import Artifact, artifact
 from workbench.papers.modulo_noise.common import compare, needed, numbers, question_of, snap, solve_each, staircase
 from workbench.papers.modulo_noise.curves import exact_curve, printed_curve

@@ -1,7 +1,7 @@
 """OPTM as the authors' public code computes it (osu-srml/DP_Linprog): its programs, slices and choices of bins.
 
-Its linear programs for m = 4 gave the paper's Tables 1 and 2, and are not Theorem 5's (models.two_bin). B_2 < B_3 are
-inside (-c, c), every q is 1e-5 at least.
+Its linear programs for m = 4 gave the paper's Tables 1 and 2, and are not Theorem 5's
+(workbench.models.quantizer.two_bin). B_2 < B_3 are inside (-c, c), every q is 1e-5 at least.
 
 * symmetric (optm.py): on a slice l <= q_2(1) <= u, p(B_2, 2) = q_2(2) is left as it is; of q_2(2) q_2(1) at B_3 the
   factor q_2(1) is bounded; p(B_3, 2) from the right is left out;
@@ -24,15 +24,15 @@ from functools import lru_cache
 
 import numpy as np
 
-from models.entrywise_program import EntrywiseProgram
-from models.quantizer import smallest_reach
-from models.two_bin import Entries, Key, TwoBinShape
 from workbench.exact.numbers import ONE
 from workbench.families.quantizer.laws import LawQuestion
 from workbench.families.quantizer.optm import Live, shape_of
 from workbench.mechanisms.baselines.two_bin import two_bin
-from workbench.mechanisms.density import normal, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.models.quantizer.entrywise_program import EntrywiseProgram
+from workbench.models.quantizer.program import smallest_reach
+from workbench.models.quantizer.two_bin import Entries, Key, TwoBinShape
+from workbench.questions.density import normal, uniform
 
 Bins = tuple[Fraction, ...]
 _LEAST = 1e-5  # of every q

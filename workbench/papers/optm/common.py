@@ -10,21 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from models.quantizer import usual_reach
-from solvers.arrays import Vector
+from workbench.data.intervals import read_bins
 from workbench.exact.numbers import exact
 from workbench.exact.objects import Record
-from workbench.families.api import design
 from workbench.families.quantizer.certify import repaired
 from workbench.families.quantizer.laws import LawQuestion
 from workbench.families.quantizer.limit import Limit, mae_limit
 from workbench.families.quantizer.search import largest_q
 from workbench.mechanisms.baselines.two_bin import erm, rqm
-from workbench.mechanisms.density import Density, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization import Quantization, read_bins
+from workbench.models.quantizer.program import usual_reach
 from workbench.papers.artifact import printed
 from workbench.papers.optm.authors import authors_optm
+from workbench.pipeline.api import design
+from workbench.questions.density import Density, uniform
+from workbench.questions.quantization import Quantization
+from workbench.solvers.arrays import Vector
 
 EPSILONS = ("0.5", "1", "1.5")
 NAMES = ("OPTM", "MVU", "RQM", "ERM")

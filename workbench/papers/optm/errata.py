@@ -8,18 +8,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from solvers.search import bisect
+from workbench.data.intervals import read_bins
 from workbench.exact.numbers import ONE
 from workbench.exact.objects import Record
 from workbench.families.quantizer.laws import LawQuestion, exact_quantizer
 from workbench.families.quantizer.optm import Live, shape_of
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
-from workbench.mechanisms.density import uniform
-from workbench.mechanisms.quantization import read_bins
 from workbench.papers.optm.common import EPSILONS, authors_optm_at, listed, mvu_at, parameters, published
 from workbench.papers.optm.tables import authors_at, gaussian, no_erm, no_rqm, standard_error
 from workbench.papers.optm.vectors import metric_floor
 from workbench.privacy.audit import audit_extremes
+from workbench.questions.density import uniform
+from workbench.solvers.search import bisect
 
 
 def ends() -> Record:

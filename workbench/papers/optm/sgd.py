@@ -24,13 +24,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from solvers.arrays import Vector
 from workbench.errors import CorruptFile, WorkbenchError
 from workbench.exact.arrays import Positions
 from workbench.io.extras import need
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.papers.artifact import Artifact, artifact
 from workbench.papers.optm.common import designed, parameters, published, simulated
+from workbench.solvers.arrays import Vector
 
 Data = tuple[Vector, NDArray[np.intp]]
 

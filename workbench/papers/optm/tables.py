@@ -10,15 +10,14 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 
+from workbench.data.intervals import read_bins
 from workbench.exact.numbers import ONE, exact
 from workbench.exact.objects import Record
 from workbench.families.quantizer.product import product_optimum
 from workbench.families.quantizer.search import largest_q
 from workbench.io.result import Row
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm
-from workbench.mechanisms.density import Density, normal, uniform
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization import read_bins
 from workbench.papers.artifact import Comparison, declared
 from workbench.papers.optm.authors import authors_optm_gaussian
 from workbench.papers.optm.common import (
@@ -35,6 +34,7 @@ from workbench.papers.optm.common import (
     published,
 )
 from workbench.privacy.audit import audit_extremes
+from workbench.questions.density import Density, normal, uniform
 
 MOST = 16  # outputs of the optimised quantizers beside the limit
 

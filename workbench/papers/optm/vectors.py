@@ -7,13 +7,13 @@ import math
 import numpy as np
 import pandas as pd
 
-from models.quantizer import smallest_epsilon
-from solvers.arrays import Vector
 from workbench.exact.objects import Record
 from workbench.families.quantizer.laws import between_ends
 from workbench.families.quantizer.limit import unlimited
-from workbench.mechanisms.density import Density, from_function, uniform
+from workbench.models.quantizer.program import smallest_epsilon
 from workbench.papers.optm.common import designed, published, simulated
+from workbench.questions.density import Density, from_function, uniform
+from workbench.solvers.arrays import Vector
 
 _COUNT, _CUBE, _BALL = 10_000, 10, 100  # vectors, and their dimensions
 

@@ -11,12 +11,12 @@ import pytest
 import scipy.sparse as sp
 
 import workbench as wb
-from solvers.data import Data
-from solvers.program import Program
-from solvers.solution import PointStatus
 from workbench.families.channel import block_work, blocks
 from workbench.families.channel.extra_rows import ExtraRows
 from workbench.families.channel.family import FAMILY
+from workbench.solvers.data import Data
+from workbench.solvers.program import Program
+from workbench.solvers.solution import PointStatus
 
 FORMS = ("all", "line", "graph", "metric", "parts", "rectangle")
 

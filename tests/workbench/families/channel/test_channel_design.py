@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from scipy.sparse import lil_array
 
 import workbench as wb
-from workbench.families.registry import family
+from workbench.pipeline.registry import family
 
 Q = wb.FiniteQuery
 

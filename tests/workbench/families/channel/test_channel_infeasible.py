@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from solvers.errors import SolverError
-from solvers.growing import GrowingProgram
-from solvers.session import Session
-from solvers.solution import Rest, Termination
+from workbench.solvers.errors import SolverError
+from workbench.solvers.growing import GrowingProgram
+from workbench.solvers.session import Session
+from workbench.solvers.solution import Rest, Termination
 
 
 def why(**given: object) -> str:

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from models.channel import ChannelModel, consecutive
-from models.oracles.finite_channel import post_processed
 from workbench.families.channel.lower_bound import least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.repair import Edges, loss_of, repaired, to_integers, within_budget
-from workbench.families.loss_tables import loss_table
 from workbench.mechanisms.channel import Channel
+from workbench.models.channel.program import ChannelModel, consecutive
+from workbench.models.oracles.finite_channel import post_processed
+from workbench.pipeline.loss_tables import loss_table
 
 LINE = wb.FiniteQuery("0..5", max_shift=1)
 LOSSES = loss_table(LINE, "squared")
@@ -97,7 +97,7 @@ def test_along_a_line_the_shares_of_post_processed_noise_prove_it():
 def test_the_models_multipliers_prove_its_optimum():
     values = np.arange(6.0)
     prior = np.full(6, 1 / 6)
-    from solvers.backend import solve
+    from workbench.solvers.backend import solve
 
     for pairs, losses in ((consecutive(6), LOSSES), (None, ALL)):
         groups = (0,) * len(pairs or ())

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from models.losses import loss_named
-from models.oracles.bins import optimal_bins
 from tests.fuzz.queries import least_loss
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.lower_bound import gain_of_delta
 from workbench.families.channel.range import _Search
-from workbench.mechanisms.range_query import RangeQuery
+from workbench.models.losses import loss_named
+from workbench.models.oracles.bins import optimal_bins
+from workbench.questions.range_query import RangeQuery
 
 
 def best(low, high, sensitivity=None, cells=None, loss="squared", epsilon=1, delta="0"):

@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from scipy.optimize import linprog
 
 import workbench as wb
-from models.losses import loss_named
 from workbench.cli import main
 from workbench.families.channel.output_cells import lower, posterior_points
+from workbench.models.losses import loss_named
 
 
 def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:

@@ -13,13 +13,13 @@ import pytest
 from scipy.optimize import linprog
 
 import workbench as wb
-from models.requirements import POWER_CONE, RELATIVE_ENTROPY, Bound
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.interior_bound import least_smooth_loss, solved_by_interior
 from workbench.families.channel.lower_bound import least_loss_bound
 from workbench.families.channel.repair import Edges
-from workbench.families.loss_tables import LossTable
-from workbench.privacy.notions.gdp import GDP
+from workbench.models.convex.requirements import POWER_CONE, RELATIVE_ENTROPY, Bound
+from workbench.notions.gdp import GDP
+from workbench.pipeline.loss_tables import LossTable
 
 LINE = [(0, 1), (1, 0), (1, 2), (2, 1)]
 

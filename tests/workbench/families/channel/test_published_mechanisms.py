@@ -15,10 +15,10 @@ from workbench.errors import NotApplicable
 from workbench.exact.integer_law import IntegerLaw
 from workbench.families.channel.family import FAMILY as CHANNEL
 from workbench.families.channel.published import PUBLISHED
-from workbench.families.integer_laws import NAMES, clamped_rows, fitted_laws, masses
-from workbench.families.published import index_by_name, published_for
-from workbench.families.recommendation import Query
-from workbench.families.request import Aim
+from workbench.pipeline.integer_laws import NAMES, clamped_rows, fitted_laws, masses
+from workbench.pipeline.published import index_by_name, published_for
+from workbench.pipeline.recommendation import Query
+from workbench.pipeline.request import Aim
 from workbench.privacy.claim import Claim
 
 ENTRIES = index_by_name(PUBLISHED)

@@ -11,7 +11,7 @@ import pytest
 
 import workbench as wb
 from tests.fuzz.queries import least_loss
-from workbench.mechanisms.range_query import RangeQuery
+from workbench.questions.range_query import RangeQuery
 
 ANSWERS = 16  # of a cell
 

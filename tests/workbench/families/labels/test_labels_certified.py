@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from models.unbiased_levels import optimum
 from workbench.cli import main
 from workbench.families.labels.problem import best_bins
 from workbench.mechanisms.channel import Channel
+from workbench.models.labels.unbiased_levels import optimum
 from workbench.privacy.audit import audit, audit_extremes
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.certificate_file import from_dict

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from solvers import rational_refinement
 from workbench.families.modulo import repair
+from workbench.solvers.exact import rational_refinement
 
 
 def _design(**question: object) -> wb.Design:

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from models.line_losses import LineLoss
-from models.line_program import LineProgram
-from models.oracles.canonical_noise import canonical_loss, discrete_gaussian, rounded_gaussian
-from models.requirements import HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY, Bound
 from workbench.cli import main
 from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.models.convex.requirements import HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY, Bound
+from workbench.models.noise.losses import LineLoss
+from workbench.models.noise.program import LineProgram
+from workbench.models.oracles.canonical_noise import canonical_loss, discrete_gaussian, rounded_gaussian
 from workbench.privacy.audit import audit
 
 BUDGETS = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from models.oracles.line_noise import staircase_integers
+from workbench.models.oracles.line_noise import staircase_integers
 from workbench.privacy.composition import composed_delta
 from workbench.privacy.repair import inverse_exponential
 

@@ -15,10 +15,10 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
-from workbench.families.registry import families
 from workbench.mechanisms.baselines.named_quantizers import built
-from workbench.mechanisms.density import spelled
+from workbench.pipeline.registry import families
 from workbench.privacy.certificate_file import check
+from workbench.questions.density import spelled
 
 KEYS = {"mae", "mae_51", "mse", "exact", "bins", "method", "objective", "bound", "status"}
 

@@ -12,7 +12,7 @@ from workbench.families.quantizer.laws import LawQuestion, grid_problem
 from workbench.families.quantizer.limit import alphabet_bound
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.outputs import alphabets
-from workbench.mechanisms.density import uniform
+from workbench.questions.density import uniform
 
 # at most: the best of other programs at ε = 0.5 and 1.5, of the input grid's own points at 10 and 30
 LEAST = [("0.5", 15.98813), ("1.5", 1.619785), ("10", 2.28e-4), ("30", 6.7e-5)]

@@ -12,16 +12,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from models.quantizer import odds_of, smallest_reach, usual_reach
-from solvers.search import Deadline
 from workbench.families.quantizer.laws import LawQuestion, exact_problem, exact_quantizer
 from workbench.families.quantizer.limit import output_bound
 from workbench.families.quantizer.mvu import mvu
 from workbench.families.quantizer.output_search import optimised_bins
 from workbench.families.quantizer.search import best_rqm, searched_bins
 from workbench.families.quantizer.window_laws import farthest_mean, window_error
-from workbench.mechanisms.density import Density, normal, uniform
+from workbench.models.quantizer.program import odds_of, smallest_reach, usual_reach
 from workbench.privacy.audit import audit_extremes
+from workbench.questions.density import Density, normal, uniform
+from workbench.solvers.search import Deadline
 
 ONE = Fraction(1)
 LAW = LawQuestion(ONE)
@@ -123,7 +123,7 @@ def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, loss: 
 def test_the_same_outputs_without_the_processor_s_vector_units():
     """To a unit or two of their five decimals, where the error is flat: SLSQP ends in digits of the machine."""
     program = (
-        "from fractions import Fraction as F; from workbench.mechanisms.density import normal;"
+        "from fractions import Fraction as F; from workbench.questions.density import normal;"
         "from workbench.families.quantizer.laws import LawQuestion as Q;"
         "from workbench.families.quantizer.output_search import optimised_bins as o;"
         "print(*map(float, o(4, Q(F(2), normal(0, .5)), starts=1, knots=11).quantizer.bins))"

@@ -11,10 +11,10 @@ import pytest
 import workbench as wb
 from workbench.families.noise.family import FAMILY as NOISE
 from workbench.families.noise.published import gaussian_sigma
-from workbench.families.published import compute_costs, index_by_name
 from workbench.families.quantizer.published import PUBLISHED
-from workbench.families.recommendation import Query
-from workbench.mechanisms.range_query import RangeQuery
+from workbench.pipeline.published import compute_costs, index_by_name
+from workbench.pipeline.recommendation import Query
+from workbench.questions.range_query import RangeQuery
 
 ENTRIES = index_by_name(PUBLISHED)
 X = (np.arange(2000) + 0.5) / 1000 - 1  # of [-1, 1]

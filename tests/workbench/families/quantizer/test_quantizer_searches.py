@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bench.bench_quantizer import every_slice
-from models.quantizer import smallest_reach
+from workbench.data.intervals import read_bins
 from workbench.families.quantizer.laws import LawQuestion, exact_problem, exact_quantizer, grid_problem
 from workbench.families.quantizer.limit import least_error, mae_limit, unlimited
 from workbench.families.quantizer.mvu import mvu, mvu_curve
@@ -20,9 +20,9 @@ from workbench.families.quantizer.outputs import best_outputs, merged, spread_st
 from workbench.families.quantizer.product import product_optimum
 from workbench.families.quantizer.search import largest_q
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
-from workbench.mechanisms.density import normal, uniform
-from workbench.mechanisms.quantization import read_bins
+from workbench.models.quantizer.program import smallest_reach
 from workbench.privacy.audit import audit_extremes
+from workbench.questions.density import normal, uniform
 
 ONE = Fraction(1)
 LAW = LawQuestion(ONE)

@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 
 import workbench as wb
-from models.quantizer import smallest_reach
 from workbench.families.quantizer.laws import LawQuestion
 from workbench.families.quantizer.optm import optm_thinner
 from workbench.mechanisms.piecewise_affine import Quantizer
+from workbench.models.quantizer.program import smallest_reach
 
 
 def unbiased_and_private(quantizer: Quantizer, epsilon: Fraction) -> bool:

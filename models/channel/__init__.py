@@ -1,0 +1,1 @@
+"""Models of channels on finite inputs: programs, blocks and their interior method."""

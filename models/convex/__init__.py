@@ -1,0 +1,1 @@
+"""Models for smooth notions of privacy: tangents and the interior method."""

@@ -1,0 +1,1 @@
+"""Models of additive noise modulo n: the program, fast searches and frontiers."""

@@ -1,0 +1,1 @@
+"""Models of additive noise on the integers."""

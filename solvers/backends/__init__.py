@@ -1,0 +1,1 @@
+"""Solver wrappers: one file for each solver."""

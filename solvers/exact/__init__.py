@@ -1,0 +1,1 @@
+"""Exact arithmetic for linear programs, polynomials and parametric programs."""

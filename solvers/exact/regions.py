@@ -1,0 +1,360 @@
+"""The regions of the formulas of a parametric program: which x, and which δ, each of them is the optimum at.
+
+    δ given    intervals of x, each with the basis that is optimal in it
+    δ free     intervals of x, and in each the formulas F_1, F_2, ... of δ in their order, which meet at
+
+                   δ_k(x):  F_k(x, δ_k) = F_k+1(x, δ_k)
+
+For given x the optimum V is convex in δ. F_k <= V wherever the multipliers of its basis have the right signs, whatever
+δ is; V <= F_k at δ_k-1 and δ_k where the points of the bases are feasible there, hence between them, as F_k is a chord
+there: V = F_k for δ between, and the chord of the two points attains it. All of it is signs of polynomials in x around
+a sample (`workbench.solvers.exact.polynomials`), and holds outside of poles, which are finitely many. The feasible
+sets of the programs here only grow with x, so V falls, and at a pole, as at the end of a region, it is the limit that
+both sides share. (Poles and ends are algebraic, and e^ε is not where ε is a rational but 0: no such ε is at one.)
+
+The widest interval that is not yet covered is sampled inside, until nothing is left: regions are closed, and meet in
+algebraic numbers that are compared exactly. A time limit leaves the regions that were found, and intervals that are
+open; so does a sample for which no basis is proven.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cmp_to_key
+
+from workbench.solvers.arrays import Ints
+from workbench.solvers.errors import NoRationalSolution
+from workbench.solvers.exact.parametric import Basis, Parametric, Vertex
+from workbench.solvers.exact.polynomials import ZERO, Affine, Interval, Poly, Root, interval_around, sign_at
+from workbench.solvers.search import Deadline
+
+_TRIES = 16  # samples of one gap: the conditions of a basis may be just 0 at some
+_REFINE = 4  # after so many
+
+_DYADIC = 1 << 60
+
+Ends = tuple[Root, Root | None]  # of an interval of x; None: it has no upper end
+
+
+@dataclass(frozen=True)
+class Formula:
+    """One formula: the optimum for δ between the two functions of x (numbers, where δ is given or has an end).
+
+    value: None where the program is infeasible; then the vertex is that of the least violation. start, vertex: their
+    points are feasible at the lower and at the upper end of δ.
+    """
+
+    value: Affine | None
+    low: Affine
+    high: Affine
+    start: Vertex
+    vertex: Vertex
+
+    def point(self, column: int) -> Affine:
+        """A column of a solution that is optimal for every δ between the ends: the chord of those at the ends."""
+        own, low, high = self.vertex.point[column], self.low, self.high
+        first = self.start.point[column].where(low.constant, low.over)
+        if low == high or own.where(low.constant, low.over) == first:
+            return own.where(low.constant, low.over) if low == high else own
+        rise, run = own.where(high.constant, high.over) - first, high - low
+        slope = rise.times(run.over, run.constant)
+        constant = first - slope.times(low.constant, low.over)
+        return Affine.reduced(
+            constant.constant * slope.over, slope.constant * constant.over, constant.over * slope.over
+        )
+
+
+@dataclass(frozen=True)
+class Region:
+    """An interval of x, a rational within it, and its formulas, in the order of δ."""
+
+    low: Root
+    high: Root | None
+    formulas: tuple[Formula, ...]
+    sample: Fraction
+
+    @property
+    def ends(self) -> Ends:
+        """The interval."""
+        return self.low, self.high
+
+
+Proposed = Callable[[Parametric, Fraction, Fraction], Vertex | None]  # at x and δ
+
+
+class NoPoint(NoRationalSolution):
+    """Within an interval of δ there is a part, around this δ at this x, where the program is infeasible."""
+
+    def __init__(self, x: Fraction, delta: Fraction) -> None:
+        super().__init__(f"The program is infeasible at x = {float(x):g}, delta = {float(delta):g}.")
+        self.x, self.delta = x, delta
+
+
+class _Touching(Exception):
+    """A condition is just 0 at the sample, and not everywhere, or it does not hold there."""
+
+
+def regions(
+    program: Parametric,
+    low: Fraction,
+    high: Fraction | None,
+    deltas: Interval,
+    deadline: Deadline | None = None,
+    progress: Callable[[Region], None] | None = None,
+) -> tuple[list[Region], list[Ends]]:
+    """The regions of an interval of x, by rising x, and what is open: after a time limit or Ctrl-C, or where no basis
+    that a solver proposes is optimal in exact arithmetic.
+
+    deltas: the interval of δ. Ctrl-C before the first region is a KeyboardInterrupt. Raises NoPoint; NoRationalSolution
+    where there is no region at all.
+    """
+    done: list[Region] = []
+    gaps = [(Root.rational(low), None if high is None else Root.rational(high))]
+    left: list[Ends] = []
+    try:
+        while gaps and not (deadline and deadline.passed):
+            gap = max(gaps, key=_width)
+            others = [other for other in gaps if other is not gap]
+            try:
+                region = _sampled(program, gap, deltas)
+            except NoRationalSolution as error:
+                if isinstance(error, NoPoint) or not (done or others):
+                    raise
+                left, gaps = [*left, gap], others
+                continue
+            done, gaps = [*done, region], others + _without(gap, region)
+            if progress is not None:
+                progress(region)
+    except KeyboardInterrupt:
+        if not done:
+            raise
+    return sorted(done, key=lambda region: _order(region.low)), sorted(left + gaps, key=lambda gap: _order(gap[0]))
+
+
+def _width(gap: Ends) -> float:
+    """Of an interval of x, as one of ε."""
+    return math.inf if gap[1] is None else math.log(gap[1].high / gap[0].low)
+
+
+_order = cmp_to_key(Root.against)
+
+
+def region_around(program: Parametric, x: Fraction, deltas: Interval) -> Region:
+    """The whole region of x > 1 around a rational. Raises NoRationalSolution."""
+    return _region(
+        program, [x + Fraction(k, 1 << 60) for k in range(_TRIES)], (Root.rational(Fraction(1)), None), deltas
+    )
+
+
+def given_region(
+    program: Parametric,
+    bases: Sequence[Basis],
+    x: Fraction,
+    ends: Ends,
+    deltas: Interval,
+    *,
+    feasible: bool = True,
+) -> Region:
+    """The region of given bases around a sample, within ends: the first is that of the least δ, the others one for
+    every formula; without feasible ones those of the relaxed program. Raises NoRationalSolution where the conditions do
+    not hold at the sample."""
+    first, *others = map(program.vertex, bases)
+    if not feasible:
+        if not first.value.at(deltas[0]).constant:
+            raise NoRationalSolution("The least violation is 0.")
+        formulas, conditions = without_any(first, deltas[0])
+    else:
+        formulas, conditions = chained([first, *others] if deltas[0] < deltas[1] else others, deltas)
+        if len(formulas) != len(others):
+            raise NoRationalSolution("The bases have other formulas than one each.")
+    try:
+        signs = _signs(conditions, x)
+    except _Touching:
+        raise NoRationalSolution(f"A condition of a basis does not hold at x = {float(x):g}.") from None
+    return Region(*interval_around(signs, x, *ends), formulas, x)
+
+
+def _without(gap: Ends, region: Region) -> list[Ends]:
+    """What of a gap a region leaves."""
+    left: list[Ends] = []
+    if region.low.against(gap[0]) > 0:
+        left.append((gap[0], region.low))
+    if region.high is not None and (gap[1] is None or region.high.against(gap[1]) < 0):
+        left.append((region.high, gap[1]))
+    return left
+
+
+def _sampled(program: Parametric, gap: Ends, deltas: Interval) -> Region:
+    """The region around a rational within a gap, cut to the gap."""
+    return _region(program, _between(*gap, max(1, program.degree)), gap, deltas)
+
+
+def _region(program: Parametric, samples: Iterable[Fraction], gap: Ends, deltas: Interval) -> Region:
+    """The region around the first sample that is on no border."""
+    for k, sample in enumerate(samples):
+        proposed = _proposed if k < _REFINE else _refined
+        x = sample if k < _REFINE else Fraction(round(sample * _DYADIC), _DYADIC)
+        if not gap[0].below(x) or (gap[1] is not None and not gap[1].above(x)):
+            continue
+        try:
+            formulas, conditions = _walked(program, x, deltas, proposed)
+            signs = _signs(conditions, x)
+        except _Touching:
+            continue
+        return Region(*interval_around(signs, x, *gap), formulas, x)
+    raise NoRationalSolution(f"No basis that the solver proposes is exactly optimal near x = {float(gap[0]):g}.")
+
+
+def _between(low: Root, high: Root | None, degree: int) -> Iterator[Fraction]:
+    """Rationals inside an interval, of few digits; its harmonic middle first, as large x have small masses. degree: of
+    x, whose powers are small numbers where it is near 1."""
+    if high is None:
+        low = low.within(Fraction(1, degree))
+        yield from (low.high + (low.high + Fraction(k, 7)) / degree for k in range(1, _TRIES))
+        return
+    while low.high >= high.low:
+        low, high = low.refined(), high.refined()
+    width = high.low - low.high
+    for k in range(_TRIES):
+        part = Fraction((2 * k + 1) % 17 or 8, 17) if k else low.high / (low.high + high.low)
+        yield (low.high + part * width).limit_denominator(int(64 / width) + 1)
+
+
+def _signs(conditions: Sequence[Affine], x: Fraction) -> list[Poly]:
+    """The different polynomials that must keep their sign. Raises _Touching."""
+    signs: dict[Ints, Poly] = {}
+    for condition in conditions:
+        polynomial = condition.sign_of
+        if not polynomial:
+            continue
+        if sign_at(polynomial, x) <= 0:
+            raise _Touching
+        if polynomial.degree() > 0:
+            signs.setdefault(tuple(map(int, polynomial.coeffs())), polynomial)
+    return list(signs.values())
+
+
+def _walked(
+    program: Parametric, x: Fraction, deltas: Interval, proposed: Proposed
+) -> tuple[tuple[Formula, ...], list[Affine]]:
+    """The formulas for δ in an interval at a sample, and what must keep its sign around it."""
+    first, last = deltas
+    if first < last:
+        return chained(_vertices(program, x, deltas, proposed), deltas)
+    vertex = proposed(program, x, first)
+    if vertex is not None:
+        return chained([vertex], deltas)
+    violated = proposed(program.relaxed, x, first)
+    if violated is None or violated.value(x, first) <= 0:
+        raise _Touching  # the solver calls it infeasible, which it is not
+    return without_any(violated, first)
+
+
+def chained(vertices: Sequence[Vertex], deltas: Interval) -> tuple[tuple[Formula, ...], list[Affine]]:
+    """The formulas of vertices that are optimal one after the other for rising δ, and the conditions of that.
+
+    Of the vertices of one formula the first must be optimal at its lower end only, and the last at its upper end.
+    """
+    low, last = (Affine.number(delta) for delta in deltas)
+    if deltas[0] == deltas[1]:
+        vertex = vertices[0]
+        return (Formula(vertex.value.at(deltas[0]), low, low, vertex, vertex),), _conditions(vertex, deltas[0])
+    runs = _by_formula(vertices)
+    start, formulas = runs[0][0], []
+    conditions = [condition.at(deltas[0]) for condition in start.primal]
+    for k, run in enumerate(runs):
+        vertex = run[-1]
+        high = meeting(vertex.value, runs[k + 1][0].value) if k + 1 < len(runs) else last
+        conditions += vertex.dual
+        conditions += [condition.where(high.constant, high.over) for condition in vertex.primal]
+        conditions.append(high - low)
+        formulas.append(Formula(vertex.value, low, high, start, vertex))
+        start, low = vertex, high
+    return tuple(formulas), conditions
+
+
+def without_any(violated: Vertex, delta: Fraction) -> tuple[tuple[Formula, ...], list[Affine]]:
+    """No formula, where the program is infeasible, and the conditions of that. violated: of the relaxed program."""
+    end = Affine.number(delta)
+    return (Formula(None, end, end, violated, violated),), [violated.value.at(delta), *_conditions(violated, delta)]
+
+
+def _conditions(vertex: Vertex, delta: Fraction) -> list[Affine]:
+    """What makes a basis optimal at a given δ."""
+    return [*vertex.dual, *(condition.at(delta) for condition in vertex.primal)]
+
+
+def meeting(first: Affine, second: Affine) -> Affine:
+    """The δ at which two formulas agree, a rational function of x."""
+    constant = first.constant * second.over - second.constant * first.over
+    return Affine.reduced(constant, ZERO, second.slope * first.over - first.slope * second.over)
+
+
+def _by_formula(vertices: Sequence[Vertex]) -> list[list[Vertex]]:
+    """Runs of one formula."""
+    runs: list[list[Vertex]] = []
+    for vertex in vertices:
+        if runs and runs[-1][-1].value == vertex.value:
+            runs[-1].append(vertex)
+        else:
+            runs.append([vertex])
+    return runs
+
+
+def _vertices(program: Parametric, x: Fraction, deltas: Interval, proposed: Proposed) -> list[Vertex]:
+    """The bases for δ in an interval at a sample, by rising δ; those that are known are tried before a solver is."""
+    known = program.known_at(x, *deltas)
+    chain = []
+    gaps = [deltas]
+    while gaps:
+        low, high = gaps.pop()
+        inside = [(max(least, low), min(most, high), vertex) for least, most, vertex in known]
+        least, most, vertex = next((part for part in inside if part[0] < part[1]), None) or _optimal(
+            program, x, (low, high), proposed
+        )
+        chain.append((least, vertex))
+        gaps += [(a, b) for a, b in ((low, least), (most, high)) if a < b]
+    return [vertex for _, vertex in sorted(chain, key=lambda item: item[0])]
+
+
+def _optimal(
+    program: Parametric, x: Fraction, deltas: Interval, proposed: Proposed
+) -> tuple[Fraction, Fraction, Vertex]:
+    """A vertex that is feasible at x for a part of an interval of δ, with that part. Raises NoRationalSolution."""
+    low, high = deltas
+    for part in range(1, _TRIES):
+        delta = low + (high - low) * Fraction((5 * part) % 16 or 1, 16)
+        vertex = proposed(program, x, delta)
+        if vertex is None:
+            raise NoPoint(x, delta)
+        least, most = vertex.deltas_at(x, low, high)
+        if least < most:
+            return least, most, vertex
+    raise _Touching
+
+
+def _proposed(program: Parametric, x: Fraction, delta: Fraction) -> Vertex | None:
+    """That of the basis a solver proposes; None where the program is infeasible. Raises _Touching for no basis."""
+    try:
+        basis = program.basis_at(x, delta)
+        return None if basis is None else program.vertex(basis)
+    except NoRationalSolution:
+        raise _Touching from None
+
+
+def _refined(program: Parametric, x: Fraction, delta: Fraction) -> Vertex | None:
+    """The same, of rational refinement."""
+    if _feasible(program, x, delta):
+        return program.vertex(program.refined_basis_at(x, delta))
+    return None
+
+
+def _feasible(program: Parametric, x: Fraction, delta: Fraction) -> bool:
+    """Whether a solver does not say otherwise."""
+    try:
+        return program.basis_at(x, delta) is not None
+    except NoRationalSolution:
+        return True

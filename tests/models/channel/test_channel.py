@@ -1,0 +1,136 @@
+"""The channel LP against closed forms, the compact rows against the full ones, and every constraint."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+
+from workbench.models.channel.program import CONSTRAINTS, ChannelModel, consecutive
+from workbench.models.labels.unbiased_levels import Search, optimum
+from workbench.models.losses import LOSSES, loss_named
+from workbench.models.oracles.bins import optimal_bins, printed_bins
+from workbench.solvers.backend import Options, solve
+
+Y = np.arange(8.0)
+UNIFORM = np.full(8, 1 / 8)
+
+
+def model(loss: str = "absolute", outputs: np.ndarray = Y, prior: np.ndarray = UNIFORM, **more) -> ChannelModel:
+    return ChannelModel(Y, outputs, prior, loss_named(loss).matrix(outputs, Y), **more)
+
+
+def least(made: ChannelModel, epsilon: float = 1.0, delta: float = 0.0) -> float:
+    solution = solve(made.program, made.values([epsilon], delta))
+    assert solution.optimal
+    assert solution.bound == pytest.approx(solution.objective, abs=1e-7)
+    return solution.objective
+
+
+def test_the_count_mechanism():
+    assert least(model(pairs=consecutive(8))) == pytest.approx(0.682707993, abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "error-rate", "pinball:0.3", "huber:1.5", "poisson-deviance"])
+def test_compact_rows_have_the_optimum_of_all_pairs(loss):
+    prior = 0.7**Y / sum(0.7**Y)
+    outputs = Y + 0.5
+    full = model(loss, outputs, prior, pairs=tuple(combinations(range(8), 2)))
+    assert least(model(loss, outputs, prior), 1.3) == pytest.approx(least(full, 1.3), rel=1e-8)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_absolute_loss_on_the_labels_is_rr_on_bins(epsilon):
+    prior = np.array([3.0, 1, 0, 4, 1, 5, 9, 2]) / 25
+    value = optimal_bins(Y, prior, epsilon, "absolute").objective
+    assert least(model("absolute", prior=prior), epsilon) == pytest.approx(value, rel=1e-8)
+
+
+@pytest.mark.parametrize("loss", ["squared", "poisson-deviance"])
+def test_a_grid_through_the_best_values_reaches_rr_on_bins(loss):
+    best = optimal_bins(Y, UNIFORM, 2.0, loss)
+    grid = np.union1d(Y + 0.01, best.values)
+    assert least(model(loss, grid), 2.0) == pytest.approx(best.objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("loss", ["squared", "absolute", "poisson-deviance", "pinball:0.2"])
+def test_the_lp_equals_both_algorithms_on_random_priors(loss, seed):
+    rng = np.random.default_rng(seed)
+    labels = np.sort(rng.choice(np.arange(1.0, 60), 9, replace=False))
+    prior = rng.dirichlet(np.full(9, 0.3 + seed))
+    epsilon = float(np.exp(rng.uniform(np.log(0.01), np.log(12))))
+    fast, printed = (find(labels, prior, epsilon, loss) for find in (optimal_bins, printed_bins))
+    outputs = np.union1d(labels, fast.values)
+    made = ChannelModel(labels, outputs, prior, loss_named(loss).matrix(outputs, labels))
+    assert fast.objective == pytest.approx(printed.objective, rel=1e-10)
+    assert least(made, epsilon) == pytest.approx(fast.objective, rel=1e-6, abs=1e-9)
+
+
+def test_delta_only_helps_and_is_kept():
+    pairs = tuple(combinations(range(8), 2))
+    path = [least(model(pairs=pairs, approximate=True), 1.0, delta) for delta in (0.0, 0.05, 0.3, 1.0)]
+    assert path[0] == pytest.approx(least(model()), rel=1e-7)
+    assert all(a > b for a, b in pairwise(path))
+    assert path[-1] == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", [c for c in CONSTRAINTS if c != "unbiased"])
+def test_constraints_hold_and_cost(name):
+    rng = np.random.default_rng(4)
+    prior = rng.dirichlet(np.ones(8))
+    made = model("squared", prior=prior, constraints=(name,))
+    solution = solve(made.program, made.values([1.0]))
+    M = solution["M"]
+    assert solution.objective >= least(model("squared", prior=prior)) - 1e-9
+    near = np.abs(np.arange(8)[None, :] - np.arange(8)[:, None])
+    if name == "honest":
+        assert (np.diag(M)[:, None] + 1e-8 >= M).all()
+    if name == "symmetric":
+        assert np.allclose(M, M[::-1, ::-1], atol=1e-8)
+    for axis_name, table in (("row-monotone", M), ("column-monotone", M.T)):
+        if name == axis_name:
+            for y in range(8):
+                for o in range(7):
+                    closer, further = (o, o + 1) if o >= y else (o + 1, o)
+                    assert near[y, closer] < near[y, further]
+                    assert table[y, closer] >= table[y, further] - 1e-8
+
+
+def test_unbiased_grid_is_unbiased_and_bounded_by_the_gridless_optimum():
+    grid = np.arange(-40.0, 48)
+    made = model("squared", grid, constraints=("unbiased",))
+    solution = solve(made.program, made.values([1.0]))
+    assert np.allclose(solution["M"] @ grid, Y, atol=1e-6)
+    best = optimum(Search(math.expm1(1.0), "cvxpy:clarabel", Options()), Y, UNIFORM)
+    assert best.bound - 1e-4 <= solution.objective <= best.objective * 1.01  # integer outputs
+
+
+def test_infinite_losses_are_forbidden_outputs():
+    made = model("poisson", Y)
+    solution = solve(made.program, made.values([1.0]))
+    assert solution["M"][:, 0].max() < 1e-9
+    assert np.isfinite(solution.objective)
+
+
+def test_every_named_loss_has_a_law_and_bad_names_do_not():
+    for name in LOSSES:
+        loss = loss_named(name.replace("τ", "0.4").replace(":h", ":2"))
+        own = loss(3.0, 3.0)
+        assert (loss(np.array([1.0, 8.0]), 3.0) > own - 1e-12).all() or loss.kind == "poisson"
+    assert loss_named("pinball:0.5")(1.0, 4.0) * 2 == loss_named("absolute")(1.0, 4.0)
+    assert loss_named("huber:1")(0.0, 5.0) == 4.5
+    for bad in ("l2", "pinball", "pinball:1", "huber:0", "huber:nan", "squared:1"):
+        with pytest.raises(ValueError, match="loss must be one of"):
+            loss_named(bad)
+
+
+def test_bad_models():
+    with pytest.raises(ValueError, match="constraints must be among"):
+        model(constraints=("fair",))
+    with pytest.raises(ValueError, match="pairs must be listed"):
+        model(approximate=True)
+    with pytest.raises(ValueError, match="every label among the outputs"):
+        _ = model(outputs=Y + 0.5, constraints=("honest",)).program

@@ -1,0 +1,76 @@
+"""Smooth bounds on channels by the interior method: within every order, and as cheap as cones say."""
+
+from __future__ import annotations
+
+import math
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.models.channel.program import ChannelModel
+from workbench.models.convex.interior import Levels, Reached, interior_point
+from workbench.models.convex.requirements import POWER_CONE, RELATIVE_ENTROPY, Bound
+
+_RHO = 0.2
+
+
+def _order(level: float) -> Bound:
+    alpha = 1 + math.exp(level)
+    return Bound(POWER_CONE, alpha, math.exp(_RHO * alpha * (alpha - 1)))
+
+
+def _posed() -> tuple[np.ndarray, Reached]:
+    """(losses, the answer) of a channel on 0..3 under orders from 1.016 to 50."""
+    at = np.arange(4.0)
+    model = ChannelModel(at, at, np.full(4, 1 / 4), np.subtract.outer(at, at) ** 2, pairs=())
+    compared = model.compared(((0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)))
+    even = np.full(model.program.shape[1], 1 / 4)
+    levels = Levels(math.log(2**-6), math.log(49), _order)
+    entropy = [Bound(RELATIVE_ENTROPY, 1.0, _RHO)]
+    met = interior_point(
+        model.program.template, (compared.entries, compared.first, compared.second), entropy, levels, even
+    )
+    assert met is not None
+    return model.program.template.c, met
+
+
+def test_the_interior_point_is_within_every_order_and_no_dearer_than_cones():
+    costs, (x, pressing, _) = _posed()
+    M = x.reshape(4, 4, order="F")
+    assert np.abs(M.sum(axis=1) - 1).max() < 1e-10
+    alphas = 1 + np.exp(np.linspace(math.log(2**-6), math.log(49), 4001))
+    for p, q in [(M[i], M[j]) for i, j in ((0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2))]:
+        moments = np.log((p[:, None] ** alphas * q[:, None] ** (1 - alphas)).sum(axis=0))
+        assert (moments <= _RHO * alphas * (alphas - 1) + 1e-12).all()
+    pressed = sorted({round(bound.level, 2) for bound, *_ in pressing if bound.kind == POWER_CONE})
+    least = _by_cones(costs, [*pressed, 1.1, 1.5, 2.0, 3.0, 5.0, 8.0])
+    assert least * (1 - 1e-7) <= costs @ x <= least * (1 + 1e-4)  # orders are rounded there
+
+
+def _by_cones(costs: np.ndarray, alphas: list[float]) -> float:
+    """The least loss under relative entropy and some of the orders, by Clarabel."""
+    M = cp.Variable((4, 4), nonneg=True)
+    rows = [cp.sum(M, axis=1) == 1]
+    for i, j in ((0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)):
+        t = cp.Variable(4)
+        rows += [cp.sum(t) <= _RHO, cp.ExpCone(-t, M[i, :], M[j, :])]
+        for alpha in alphas:
+            t = cp.Variable(4)
+            power = cp.PowCone3D(t, M[j, :], M[i, :], np.full(4, 1 / alpha))
+            rows += [cp.sum(t) <= math.exp(_RHO * alpha * (alpha - 1)), power]
+    problem = cp.Problem(cp.Minimize(costs @ cp.vec(M, order="F")), rows)
+    problem.solve(solver="CLARABEL")
+    return float(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("answers", "notion"),
+    [("0..10", {"notion": "zcdp", "rho": ".1"}), ("0..10", {"notion": "renyi", "alpha": 2, "epsilon": ".5"})],
+    ids=["zcdp", "renyi"],
+)
+def test_ten_answers_are_proven_to_seven_digits(answers: str, notion: dict[str, object]):
+    made = wb.design(wb.FiniteQuery(answers, max_shift=1), loss="squared", **notion)
+    assert made.private
+    assert 0 <= made.objective - made.bound <= 1e-7 * made.objective

@@ -1,0 +1,98 @@
+"""Tangents of convex bounds: implied by the bound, tight where they touch, and enough to end a design."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.models.convex.requirements import HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY, Bound
+from workbench.models.convex.tangents import allowance, term_tangents, terms
+
+
+def divergence(bound: Bound, p: np.ndarray, q: np.ndarray) -> float:
+    if bound.kind == HOCKEY_STICK:
+        return float(np.maximum(0, p - bound.level * q).sum())
+    if bound.kind == POWER_CONE:
+        return float((p**bound.level * q ** (1 - bound.level)).sum())
+    return float((p * np.log(p / q)).sum())
+
+
+@pytest.mark.parametrize(
+    ("kind", "level"), [(HOCKEY_STICK, 1.7), (POWER_CONE, 3.0), (POWER_CONE, 24.0), (RELATIVE_ENTROPY, 1.0)]
+)
+def test_a_bound_implies_its_tangents_which_touch_it(kind, level):
+    source, near = np.random.default_rng(1), 0
+    for _ in range(300):
+        p, q, r, s = source.dirichlet(np.full(6, source.choice([0.2, 1.0, 5.0])), size=4) + 1e-9
+        p, q, r, s = (law / law.sum() for law in (p, q, r, s))
+        if source.random() < 0.5:
+            r, s = p * source.uniform(0.95, 1.05, 6), q * source.uniform(0.95, 1.05, 6)
+        bound = Bound(kind, level, divergence(Bound(kind, level, 1.0), p, q))
+        a, b = term_tangents(bound, r, s)
+        terms = np.maximum(a * p + b * q, 0.0).sum()
+        assert terms <= allowance(bound) + 1e-12 * bound.limit
+        near += terms > 0.5 * allowance(bound)
+        if bound.limit < 1e4 and (p / q).max() < 50 and (q / p).max() < 50:
+            a, b = term_tangents(bound, p, q)
+            assert np.maximum(a * p + b * q, 0.0).sum() == pytest.approx(allowance(bound), rel=1e-6, abs=1e-9)
+    assert near > 3
+
+
+@pytest.mark.parametrize(
+    ("question", "request_"),
+    [
+        (wb.Labels([0, 1, 2]), {"method": "lp", "notion": "zcdp", "rho": "0.1"}),  # the conic solver ends inaccurate
+        (wb.Labels([0, 1, 2, 4]), {"method": "lp", "notion": "zcdp", "rho": "0.1"}),  # and here 2 % from its bound
+        (wb.Labels([0, 1, 2, 4]), {"method": "lp", "notion": "renyi", "alpha": "32", "epsilon": "2"}),
+        (wb.ModuloNoise(n=6, max_shift=2), {"loss": "squared", "notion": "renyi", "alpha": "200", "epsilon": "3"}),
+    ],
+    ids=["inaccurate", "far", "renyi-32", "renyi-200"],
+)
+def test_designs_that_a_conic_solver_alone_does_not_end(question, request_):
+    design = wb.design(question, **request_)
+    assert design.certificate is not None
+    assert 0 <= design.objective - design.bound <= 2e-6 * design.objective
+
+
+@pytest.mark.parametrize(
+    ("question", "request_", "least"),
+    [
+        # the worst prior: a largest loss stands beside the masses, and the laws in the middle must pay it too
+        (
+            wb.FiniteQuery(range(5), [6, 8], neighbours="consecutive", prior="worst"),
+            {"loss": [[0, 7], [1.5, 2.2], [10, 8], [0.8, 5.5], [2.4, 2]], "notion": "renyi", "alpha": 8, "epsilon": 2},
+            8.0,  # every input may publish 8
+        ),
+        (
+            wb.FiniteQuery(range(3), [-3, 4, 5, 8], neighbours="all", prior="worst"),
+            {"loss": "absolute", "notion": "zcdp", "rho": 1},
+            None,
+        ),
+        # outputs of no use: masses of 1e-7 there are the solver's tolerance, at ratios beyond every coefficient
+        (
+            wb.FiniteQuery(range(3), range(5), neighbours="all", prior=[3, 7, 2]),
+            {"loss": "pinball:0.3", "notion": "zcdp", "rho": "0.1"},
+            None,
+        ),
+        (
+            wb.FiniteQuery(range(4), [-2, -1, 1, 2], neighbours="all"),
+            {"loss": "error-rate", "notion": "gdp", "mu": 2},
+            None,
+        ),
+    ],
+    ids=["epigraph-renyi", "epigraph-zcdp", "useless-outputs", "four-inputs-gdp"],
+)
+def test_channels_whose_linear_programs_end_at_a_vertex(question, request_, least):
+    design = wb.design(question, **request_)
+    assert design.certificate is not None
+    assert -1e-12 <= design.objective - design.bound <= 1e-5 * design.objective
+    if least is not None:
+        assert design.objective == pytest.approx(least, rel=1e-9)
+
+
+def test_a_mass_at_a_ratio_beyond_every_tangent_breaks_its_bound():
+    p, q = np.array([1 - 1e-5, 1e-5]), np.array([1 - 1e-14, 1e-14])
+    bound = Bound(POWER_CONE, 2.3, 5.0)
+    assert terms(bound, p, q).sum() == pytest.approx(divergence(Bound(POWER_CONE, 2.3, 1.0), p, q) - 1)
+    assert terms(Bound(RELATIVE_ENTROPY, 1.0, 1e-5), p, q).sum() > 2e-5

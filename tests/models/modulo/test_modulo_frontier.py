@@ -1,0 +1,168 @@
+"""The frontier over patterns against the closed forms, the fast method at random deltas, and its own proofs; that of
+level functions, which answers most of these questions, has test_modulo_levels.py."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from workbench.models.convex.requirements import MASS_ABOVE_RATIO
+from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
+from workbench.models.modulo import frontier as modulo_frontier
+from workbench.models.modulo.fast import FastSession
+from workbench.models.modulo.frontier import delta_frontier
+from workbench.models.modulo.program import ModuloModel, loss_vector
+from workbench.models.oracles import bounds
+from workbench.models.oracles.rational_forms import theorem2
+from workbench.models.oracles.single_distance import single_distance_law
+from workbench.solvers.backend import backend
+
+BD3 = ((1,), (2,), (3,))
+
+
+@pytest.fixture
+def over_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(modulo_frontier, "has_levels", lambda noise: False)
+
+
+def piece_at(pieces, delta):
+    """The piece that holds a δ."""
+    return next(piece for piece in pieces[::-1] if piece.delta_low <= delta)
+
+
+def bound(piece, delta):
+    """What is proven at a δ of a piece."""
+    return np.interp(delta, (piece.delta_low, piece.delta_high), (piece.bound_low, piece.bound_high))
+
+
+def at(pieces, delta):
+    return piece_at(pieces, delta).value(delta)
+
+
+@pytest.mark.usefixtures("over_patterns")
+@pytest.mark.parametrize(
+    ("sizes", "shifts", "epsilon", "loss"),
+    [
+        ((9,), BD3, 1.5, "error-rate"),
+        ((8,), ((1,), (2,)), 0.5, "squared"),
+        ((7,), ((1,), (6,)), 1.0, "circular-squared"),
+        ((3, 3), ((0, 1), (1, 0)), 1.0, "error-rate"),
+    ],
+)
+def test_equals_the_milp_at_random_deltas(sizes, shifts, epsilon, loss):
+    pieces = delta_frontier(sizes, shifts, epsilon, loss)
+    assert all(piece.proven for piece in pieces)
+    assert pieces[0].delta_low == 0.0
+    assert pieces[-1].delta_high == 1.0
+    for before, after in itertools.pairwise(pieces):
+        assert before.delta_high == after.delta_low
+        assert after.value_low <= before.value_high + 1e-9
+        assert after.value_high <= after.value_low + 1e-9
+    model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
+    rng = np.random.default_rng(5)
+    with FastSession(model, backend("highs")) as session:
+        for delta in (*rng.uniform(0, 1, 4), *10 ** rng.uniform(-4, -0.5, 6)):
+            answer = session.solve(model.values([epsilon], float(delta)))
+            assert at(pieces, delta) == pytest.approx(answer.objective, abs=1e-8 * max(1, answer.objective))
+
+
+@pytest.mark.usefixtures("over_patterns")
+def test_one_difference_has_the_breakpoints_of_theorem_2():
+    pieces = delta_frontier((9,), ((1,),), 0.7)
+    wanted = sorted({0.0, 1.0, *(float(end(Fraction(math.exp(0.7)))) for end, _ in theorem2(9))})
+    found = np.array([piece.delta_low for piece in pieces] + [1.0])
+    assert found == pytest.approx(wanted, abs=1e-8)
+    for delta in np.linspace(0, 1, 41):
+        assert at(pieces, delta) == pytest.approx(single_distance_law((9,), (1,), 0.7, delta).value, abs=1e-9)
+
+
+@pytest.mark.usefixtures("over_patterns")
+def test_corrected_table_1_lies_on_it():
+    pieces = delta_frontier((9,), BD3, 1.5, high=0.2)
+    assert pieces[-1].delta_high == 0.2
+    for delta, zero in ((0.0, 0.543191999), (0.1212, 0.549827669), (0.1238, 0.554833107), (0.1522, 0.558290369)):
+        assert 1.0 - at(pieces, delta) == pytest.approx(zero, abs=1e-9)
+
+
+def single_shift(seed: int) -> tuple[tuple[int, ...], tuple[tuple[int], ...], float]:
+    """One difference, one-sided or not, on a random group: cases in which patterns were once given up."""
+    rng = np.random.default_rng(seed)
+    size, epsilon = int(rng.integers(4, 32)), round(float(rng.uniform(0.1, 4)), 2)
+    shift = 1 if seed % 3 else int(rng.integers(1, max(2, size // 2)))
+    return (size,), ((shift,), (size - shift,)) if rng.integers(2) and 2 * shift != size else ((shift,),), epsilon
+
+
+@pytest.mark.parametrize(
+    "case",
+    [((8,), ((1,), (7,)), 1.2), ((30,), ((1,),), 0.72), ((8,), ((1,), (7,)), 2.91), *map(single_shift, range(12))],
+    ids=str,
+)
+def test_no_piece_is_given_up(case):
+    sizes, shifts, epsilon = case
+    pieces = delta_frontier(sizes, shifts, epsilon)
+    assert all(piece.proven for piece in pieces)
+    for delta in np.random.default_rng(1).uniform(0, 1, 5):
+        law = bounds(sizes, shifts, len(shifts) == 1, epsilon, float(delta), MASS_ABOVE_RATIO).strongest
+        if law.kind == "optimum":
+            assert at(pieces, delta) == pytest.approx(law.value, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shifts", "epsilon"),
+    [((11,), ((3,), (8,)), 1.44), ((16,), ((1,), (15,)), 0.91), ((10,), ((4,),), 1.22)],
+)
+def test_patterns_that_begin_steeply_are_traced_from_where_they_begin(sizes, shifts, epsilon):
+    """The loss of some falls by .3 while delta rises by 3e-8: searches alone would take 1e-8 at a time."""
+    pieces = delta_frontier(sizes, shifts, epsilon, "squared")
+    assert all(piece.proven for piece in pieces)
+
+
+@pytest.mark.usefixtures("over_patterns")
+def test_what_is_not_proven_in_time_says_so_and_bounds_from_above():
+    late = delta_frontier((9,), BD3, 1.5, seconds=1e-9)
+    whole = delta_frontier((9,), BD3, 1.5)
+    assert not any(piece.proven for piece in late)
+    for delta in (0.0, 0.05, 0.3, 0.9):
+        assert at(late, delta) >= at(whole, delta) - 1e-9
+        assert bound(piece_at(late, delta), delta) <= at(whole, delta) + 1e-9
+    assert max(piece.bound_low for piece in late) > 0.4  # a program with nothing decided bounds what had no time
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"high": 0.0}, "high must be"),
+        ({"high": 1.5}, "high must be"),
+        ({"epsilon": 0.0}, "epsilon > 0"),
+        ({"epsilon": float("nan")}, "epsilon > 0"),
+        ({"shifts": ()}, "needs shifts"),
+        ({"loss": "worst-squared"}, "one number per noise value"),
+        ({"loss": "mse"}, "loss must be one of"),
+        ({"solver": "scip"}, "solver must give duals"),
+    ],
+)
+def test_bad_requests(change, message):
+    request = {"sizes": (5,), "shifts": ((1,),), "epsilon": 1.0, "loss": "error-rate"} | change
+    with pytest.raises(ValueError, match=message):
+        delta_frontier(**request)
+
+
+@pytest.mark.usefixtures("over_patterns")
+def test_ctrl_c_inside_a_solve_is_not_swallowed(monkeypatch: pytest.MonkeyPatch):
+    import workbench.models.modulo.frontier as module
+    from workbench.solvers.solution import Termination
+
+    real = module.PatternSearch.run
+
+    def stopped(search, cutoff):
+        found = real(search, cutoff)
+        found.termination = Termination.INTERRUPTED
+        return found
+
+    monkeypatch.setattr(module.PatternSearch, "run", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        module.delta_frontier((9,), ((1,), (8,)), 1.0)

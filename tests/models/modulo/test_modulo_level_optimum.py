@@ -1,0 +1,186 @@
+"""The least error rate from level functions against the literal MILP, the search over patterns and its own claims."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
+from workbench.models.modulo import fast as modulo_fast
+from workbench.models.modulo import level_frontier as modulo_level_frontier
+from workbench.models.modulo.fast import FastSession
+from workbench.models.modulo.level_frontier import MARGIN, WORK, LevelOptimum, level_optimum, searchable
+from workbench.models.modulo.level_noise import simplest, weights
+from workbench.models.modulo.patterns import Noise
+from workbench.models.modulo.program import ModuloModel, loss_vector
+from workbench.solvers.backend import Options, backend, solve
+
+BD3 = ((1,), (2,), (3,))
+GRID = ((0, 1), (1, 0), (1, 1))
+SHIFTS_25 = ((1,), (2,), (3,), (24,), (23,), (22,))
+
+
+def question(sizes, shifts, epsilon: float, delta: float) -> Noise:
+    return Noise(sizes, shifts, np.full(len(shifts), math.exp(epsilon)), loss_vector("error-rate", sizes), delta)
+
+
+def optimum(noise: Noise, **more) -> LevelOptimum:
+    w = weights(noise)
+    return level_optimum(noise, w, simplest(noise, w), **more)
+
+
+def check_pmf(noise: Noise, answer: LevelOptimum) -> None:
+    """f is a PMF of the value, breaks the pairs it names and no others, and no more than delta of them."""
+    f, broken = answer.best.pmf, answer.best.broken
+    assert f.sum() == pytest.approx(1.0, abs=1e-12)
+    assert f.min() >= 0.0
+    assert 1.0 - f[0] == pytest.approx(answer.best.value, abs=1e-12)
+    for e, target, pairs in zip(noise.exp_epsilon, noise.targets(), broken, strict=True):
+        assert (pairs == (f > e * f[target] * (1.0 + 1e-9))).all()
+        assert f[pairs].sum() <= noise.delta * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shifts"),
+    [
+        ((9,), BD3),
+        ((9,), (*BD3, (8,), (7,), (6,))),
+        ((4, 3), ((0, 1), (1, 0))),
+        ((8,), ((1,), (4,), (5,))),
+        ((10,), ((2,), (5,), (0,))),
+        ((7,), ((1,), (2,), (6,))),
+    ],
+)
+def test_equals_the_literal_milp(monkeypatch, sizes, shifts):
+    monkeypatch.setattr(modulo_level_frontier, "LEAST", 0)
+    model = ModuloModel(sizes, shifts, PDP, loss_vector("error-rate", sizes))
+    for epsilon, delta in ((0.3, 0.12), (0.5, 0.2), (1.5, 0.1212), (1.5, 0.02), (4.0, 0.6)):
+        noise = question(sizes, shifts, epsilon, delta)
+        assert searchable(noise)
+        answer = optimum(noise)
+        assert answer.proven
+        literal = solve(model.program, model.values([epsilon], delta), options=Options(gap=1e-9))
+        assert answer.best.value == pytest.approx(literal.objective, abs=1e-8)
+        check_pmf(noise, answer)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shifts", "epsilon", "delta"),
+    [
+        ((5, 5), GRID, 1.0, 0.1),
+        ((5, 5), GRID, 0.5, 0.1),
+        ((25,), SHIFTS_25, 1.0, 0.1),
+        ((33,), ((4,), (10,), (25,), (31,)), 1.5, 0.1),
+        ((40,), BD3, 0.5, 0.02),
+        ((40,), BD3, 1.5, 0.1),
+    ],
+)
+def test_equals_the_search_over_patterns(monkeypatch, sizes, shifts, epsilon, delta):
+    noise = question(sizes, shifts, epsilon, delta)
+    answer = optimum(noise)
+    assert answer.proven
+    assert answer.best.value < simplest(noise, weights(noise)).value - 1e-6
+    check_pmf(noise, answer)
+    model = ModuloModel(sizes, shifts, PDP, loss_vector("error-rate", sizes))
+    with FastSession(model, backend("highs")) as session:
+        by_levels = session.solve(model.values([epsilon], delta))
+        monkeypatch.setattr(modulo_fast, "searchable", lambda noise: False)
+        by_patterns = session.solve(model.values([epsilon], delta))
+    assert by_levels.notes[0].startswith("proven over level functions")
+    assert by_patterns.notes[0].startswith("proven over violation patterns")
+    assert (by_levels.solver, by_patterns.solver) == ("level functions", "highs")
+    assert by_levels.objective == pytest.approx(by_patterns.objective, abs=1e-12)
+    assert by_levels.objective - by_levels.bound == pytest.approx(MARGIN, rel=1e-3)
+    assert by_levels.bound <= by_patterns.objective
+    assert by_levels.residuals.worst <= 1e-9  # of (13), in its own variables
+    assert by_levels.optimal
+
+
+def test_a_search_that_stops_claims_nothing_and_patterns_go_on(monkeypatch):
+    noise = question((25,), SHIFTS_25, 1.0, 0.1)
+    known = simplest(noise, weights(noise)).value
+    for work in (0, 1000):
+        answer = optimum(noise, work=work)
+        assert not answer.proven
+        assert answer.best.value <= known
+        check_pmf(noise, answer)
+    monkeypatch.setattr(modulo_fast, "level_optimum", lambda *known: level_optimum(*known[:3], work=200))
+    model = ModuloModel((25,), noise.shifts, PDP, noise.loss)
+    with FastSession(model, backend("highs")) as session:
+        found = session.solve(model.values([1.0], 0.1))
+    assert found.notes[0].startswith("proven over violation patterns")
+    assert found.objective == pytest.approx(optimum(noise).best.value, abs=1e-12)
+
+
+def test_a_level_function_that_does_not_have_its_value_proves_nothing(monkeypatch):
+    """The PMF is judged by its own sums, not by those of the search."""
+    noise = question((5, 5), GRID, 1.0, 0.1)
+    w = weights(noise)
+    real = modulo_level_frontier._Search.levels
+
+    def forget_the_last_level(self, trace, dropped):
+        level = real(self, trace, dropped)
+        level[level == level[np.isfinite(level)].max()] = np.inf
+        return level
+
+    monkeypatch.setattr(modulo_level_frontier._Search, "levels", forget_the_last_level)
+    answer = level_optimum(noise, w, simplest(noise, w))
+    assert not answer.proven
+    check_pmf(noise, answer)
+
+
+def test_which_questions_it_takes():
+    assert searchable(question((25,), BD3, 1.0, 0.1))
+    assert not searchable(question((24,), BD3, 1.0, 0.1))  # a small group, which any solver confirms
+    assert not searchable(question((100_001,), BD3, 1.0, 0.1))
+    assert not searchable(question((25,), BD3, 1e-3, 0.1))
+    assert not searchable(question((25,), BD3, 1.0, 1.0))
+    two = Noise((25,), BD3, np.exp([1.0, 1.0, 2.0]), loss_vector("error-rate", (25,)), 0.1)
+    assert not searchable(two)
+    other = Noise((25,), BD3, np.exp([1.0, 1.0, 1.0]), loss_vector("squared", (25,)), 0.1)
+    assert not searchable(other)
+    least = Noise((25,), BD3, np.exp([1.0, 1.0, 1.0]), loss_vector("error-rate", (25,)), None, max_loss=0.5)
+    assert not searchable(least)
+
+
+def test_limits_of_the_user():
+    model = ModuloModel((25,), SHIFTS_25, PDP, loss_vector("error-rate", (25,)))
+    for options in (Options(gap=1e-12), Options(node_limit=3)):
+        with FastSession(model, backend("highs"), options) as session:
+            answer = session.solve(model.values([1.5], 0.1))
+        assert answer.nodes > 0
+    with FastSession(model, backend("highs"), Options(time_limit=1e-9)) as session:
+        answer = session.solve(model.values([1.5], 0.1))
+    assert not answer.optimal
+    assert answer["f"].sum() == pytest.approx(1.0)
+
+
+def test_most_of_a_time_limit_is_left_to_patterns(monkeypatch):
+    """Level functions have no bound when they are stopped; patterns have."""
+    calls = []
+
+    def recorded(noise, w, best, deadline, work):
+        calls.append((deadline.seconds, work))
+        return level_optimum(noise, w, best, deadline, 0)
+
+    monkeypatch.setattr(modulo_fast, "level_optimum", recorded)
+    model = ModuloModel((25,), SHIFTS_25, PDP, loss_vector("error-rate", (25,)))
+    for limit in (None, 1.0, 600.0):
+        with FastSession(model, backend("highs"), Options(time_limit=limit)) as session:
+            answer = session.solve(model.values([1.5], 0.1))
+        assert answer.bound is not None
+        seconds, work = calls[-1]
+        assert seconds == (None if limit is None else 0.5 * limit)
+        assert work == (WORK if limit != 1.0 else 50_000)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [("18", "0.5"), ("20", "0.9999999999")])
+def test_a_proof_in_absolute_terms_is_said_where_the_error_is_tiny(epsilon, delta):
+    design = wb.design(wb.ModuloNoise(n=30, max_shift=3), epsilon=epsilon, delta=delta, notion="pdp", loss="error-rate")
+    assert 0 <= design.bound <= design.objective
+    assert design.gap <= 2e-6 or any("Proven in absolute terms" in sentence for sentence in design.words)
+    large = wb.design(wb.ModuloNoise(n=30, max_shift=3), epsilon=1, delta="0.1", notion="pdp", loss="error-rate")
+    assert not any("Proven in absolute terms" in sentence for sentence in large.words)

@@ -1,0 +1,242 @@
+"""Noise on the integers and the reals: both sides of the optimum against known values, closed forms and another LP."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import workbench as wb
+from workbench.models.convex.requirements import HOCKEY_STICK, Bound
+from workbench.models.noise.losses import LineLoss
+from workbench.models.noise.program import LineProgram, _proven
+from workbench.models.oracles import line_noise
+from workbench.solvers.backend import backend
+
+
+def stick(epsilon: float, delta: float) -> Bound:
+    return Bound(HOCKEY_STICK, math.nextafter(math.exp(epsilon), math.inf), delta)
+
+
+def reals(epsilon: str, delta: str, loss: str, gap: str) -> wb.Design:
+    return wb.design(wb.RealNoise(1), epsilon=epsilon, delta=delta, loss=loss, gap=gap)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "value"),
+    [("1", "1e-3", 1.7739), ("0.5", "1e-3", 7.2816), ("0.25", "1e-3", 27.9509), ("1", "1e-5", 1.8396)],
+)
+def test_integers_from_both_sides(epsilon: str, delta: str, value: float):
+    found = wb.design(wb.IntegerNoise(1), epsilon=epsilon, delta=delta)
+    assert found.objective == pytest.approx(value, abs=5e-5)
+    assert found.bound <= found.objective <= found.bound * (1 + 1e-9)
+
+
+def test_many_differences_at_a_small_delta_are_answered_within_digits():
+    design = wb.design(wb.IntegerNoise(32), epsilon="1", delta="1e-5")
+    assert design.bound <= design.objective <= design.bound * (1 + 1e-8)
+    assert design.objective == pytest.approx(1962.284931, abs=1e-5)
+    assert wb.audit(design, 1).dp_delta <= Fraction(1, 100_000)
+
+
+def test_a_law_that_is_about_the_optimum_saves_rounds():
+    line = LineProgram(5, 30, [abs], [stick(0.7, 0.05)], open=False)
+    first = line.solve()
+    assert line.solve(first.x).rounds < first.rounds
+    finer = LineProgram(10, 60, [abs], [stick(0.7, 0.05)], open=False)
+    assert finer.solve(finer.columns(first.masses, 2.0)).rounds < finer.solve().rounds
+
+
+def test_several_losses_below_the_digits_of_a_solver_have_a_bound():
+    """Two answers at ε = 20: both losses are 2e-9, and a solver may give their rows no multiplier at all."""
+    losses = [lambda j: Fraction(j > 0), lambda j: Fraction(j < 0)]
+    line = LineProgram(1, 2, losses, [stick(20.0, 0.0)], folded=False)
+    answer = line.solve(precision=1e-12)
+    for weights in ([0.0, 0.0], [1.0, 0.0]):
+        assert _proven(line, [], weights) == 0 <= answer.value
+    table = wb.recommend(answers="-1,-2", loss="error-rate", max_shift=1, prior="worst", epsilon=20, delta="1e-5")
+    assert table[0]["objective"] == pytest.approx(2.0611330066540216e-09, rel=1e-6)
+
+
+def test_tangents_that_are_stated_as_they_are_needed_find_the_optimum_of_all():
+    random = np.random.default_rng(22)
+    for _ in range(12):
+        d, delta, epsilon = int(random.integers(1, 8)), random.uniform(0.01, 0.3), random.uniform(0.8, 4)
+        size = 6 * d + int(random.integers(0, 9))
+        atom = Fraction(0) if random.random() < 0.3 else None
+        rising = [Fraction(c) for c in np.cumsum(random.integers(0, 5, size + d + 2)).tolist()]
+        ended = bool(random.random() < 0.7)
+        line = LineProgram(d, size, [lambda j, c=rising: c[abs(j)]], [stick(epsilon, delta)], open=not ended, atom=atom)
+        whole = backend("highs").open(line.program).solve()
+        few = line.solve(precision=1e-12)
+        assert few.value == pytest.approx(whole.objective, rel=1e-8, abs=1e-9)
+        assert float(few.bound) <= few.value * (1 + 1e-9) + 1e-12
+        assert float(few.bound) == pytest.approx(few.value, rel=1e-7, abs=1e-9)
+        assert few.excess <= 1e-8
+
+
+def test_another_statement_and_solver_agree():
+    """All y spelled out, both signs of s, no symmetry, scipy's own interface."""
+    d, size, e, delta = 2, 12, math.exp(0.8), 0.05
+    eta = np.arange(-size, size + 1)
+    n, shifts = eta.size, [-2, -1, 1, 2]
+    columns = n * (1 + len(shifts))
+    rows, right = [], []
+    for k, s in enumerate(shifts):
+        total = np.zeros(columns)
+        for i in range(n):
+            row = np.zeros(columns)
+            row[i] = 1
+            if 0 <= i + s < n:
+                row[i + s] = -e
+            row[n * (k + 1) + i] = -1
+            rows.append(row)
+            right.append(0.0)
+            total[n * (k + 1) + i] = 1
+        rows.append(total)
+        right.append(delta)
+    one = np.concatenate([np.ones(n), np.zeros(columns - n)])
+    loss = np.concatenate([np.abs(eta), np.zeros(columns - n)])
+    answer = linprog(loss, np.array(rows), right, one[None], [1.0])
+    line = LineProgram(d, size, [abs], [stick(0.8, delta)], open=False)
+    assert line.solve().value == pytest.approx(answer.fun, rel=1e-8)
+    plain = LineProgram(d, size, [abs], [stick(0.8, delta)], folded=False, open=False)
+    assert plain.solve().value == pytest.approx(answer.fun, rel=1e-7)
+
+
+def test_clamped_losses():
+    question = wb.IntegerNoise(4, clamp=(0, 4))
+    found = wb.design(question, epsilon=1, delta="0.1")
+    assert found.objective == pytest.approx(3.0569, abs=1e-4)
+    assert found.objective <= found.bound * (1 + 1e-8)
+    uneven = LineLoss.published("absolute", 3, lambda q, o: Fraction(abs(o - q)), [Fraction(q == 0) for q in range(3)])
+    assert not uneven.even
+    one = wb.design(wb.IntegerNoise(1, clamp=(0, 2)), epsilon=1, delta="0.1", loss="absolute", prior=[1, 0, 0])
+    assert one.objective == pytest.approx(one.bound)
+    with pytest.raises(ValueError, match="not fall"):
+        LineLoss.own([Fraction(0), Fraction(2), Fraction(1)])
+
+
+@pytest.mark.parametrize("by_difference", [True, False])
+def test_the_loss_of_clamped_answers_is_its_mean_over_the_prior(by_difference):
+    n, prior = 5, [Fraction(k * k + (k == 0), 7) for k in range(6)]
+
+    def loss(q: int, o: int) -> Fraction:
+        return Fraction(3 * abs(o - q) + (o > q) + (0 if by_difference else q * o), 2)
+
+    table = LineLoss.published("own", n + 1, loss, prior, by_difference).table
+    for eta, mean in zip(range(-n, n + 1), table, strict=True):
+        costs = [p * loss(q, min(n, max(0, q + eta))) for q, p in enumerate(prior)]
+        assert mean == sum(costs) / sum(prior)
+
+
+def test_a_program_that_is_too_large_leaves_the_optimum_without_delta_and_an_interval():
+    found = wb.design(wb.IntegerNoise(5000), epsilon=1, delta="1e-5", loss="absolute")
+    pure = wb.design(wb.IntegerNoise(5000), epsilon=1, loss="absolute")
+    assert found.certificate is not None
+    assert found.objective == pytest.approx(pure.objective, rel=1e-12)
+    assert 0 < found.bound < found.objective
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "low", "high", "gap"),
+    [
+        ("1", "0.2", 0.558576, 0.558765, "1e-4"),
+        ("0.2", "0.05", 2.354075, 2.354225, "3e-4"),
+        ("2", "0.3", 0.0, 1.0, "2e-3"),
+    ],
+)
+def test_reals_from_both_sides(epsilon: str, delta: str, low: float, high: float, gap: str):
+    found = reals(epsilon, delta, "absolute", gap)
+    assert found.bound <= found.objective <= found.bound * (1 + 1.01 * float(gap))
+    assert found.objective >= low
+    assert found.bound <= high
+    assert found.objective <= line_noise.truncated_laplace(float(epsilon), float(delta), 1, "absolute")
+
+
+def test_large_delta_needs_the_atom():
+    found = reals("1", "0.75", "absolute", "2e-3")
+    assert float(found.mechanism.atom / found.mechanism.total) == pytest.approx(0.6, abs=0.02)
+    assert found.objective == pytest.approx(0.1661, abs=5e-4)
+
+
+def test_small_budgets_come_near_the_uniform_bernoulli_product():
+    """Optimal at ε = 0 (Geng et al. 2019): 0 with probability 1 - p, else uniform on [-w, w], 1 - p + p/(2w) = δ."""
+    found = reals("0.005", "0.25", "absolute", "1e-3")
+    product = 1 / (2 * 0.25) / 2  # p = 1
+    assert found.objective < product < 1.01 * found.objective
+    squared, p = reals("0.01", "0.75", "squared", "1e-2"), 3 * 0.25
+    product = p * (p / (2 * (0.75 - 1 + p))) ** 2 / 3
+    assert squared.bound < product < 1.05 * squared.objective
+
+
+@pytest.mark.parametrize("loss", ["absolute", "squared"])
+def test_staircases(loss: str):
+    power = line_noise.POWERS[loss]
+    for d in (1, 3, 6):
+        b = Fraction(2, 5)
+        value, r = line_noise.staircase_integers(b, d, loss)
+        eta = np.arange(-400, 401)
+        law = float(b) ** np.maximum(0, np.ceil((abs(eta) - r + 1) / d))
+        assert float(value) == pytest.approx((law * abs(eta) ** power).sum() / law.sum(), rel=1e-10)
+        size = 14 * d  # a relaxation of all pure noise: pairs at most d apart, nothing stated beyond
+        columns, rows = np.arange(size + d + 1), []
+        for i in range(size + 1):
+            for j in range(max(0, i - d), i + d + 1):
+                if i != j:
+                    row = np.zeros(columns.size)
+                    row[i], row[j] = 1, -1 / float(b)
+                    rows.append(row)
+        weights = np.where(columns == 0, 1.0, 2.0)
+        if d > 3:
+            continue
+        answer = linprog(weights * columns**power, np.array(rows), np.zeros(len(rows)), weights[None], [1.0])
+        assert answer.fun == pytest.approx(float(value), rel=1e-3)
+    fine = line_noise.staircase_integers(Fraction(math.exp(-1)), 400, loss)[0] / 400**power
+    assert float(fine) == pytest.approx(line_noise.staircase_reals(1.0, 1.0, loss), rel=1e-3)
+
+
+def test_what_is_printed_as_a_lower_bound_is_not_one_everywhere():
+    assert line_noise.geng_formula(1.0, 0.2, 1) == pytest.approx(0.2867, abs=5e-5)
+    found = reals("0.05", "0.05", "absolute", "1e-3")
+    assert line_noise.geng_formula(0.05, 0.05, 1, 1) < found.bound
+    assert found.objective < line_noise.geng_formula(0.05, 0.05, 1) - 0.05
+
+
+def _by_scipy(sensitivity: int, epsilon: float, delta: float, losses: list[float]) -> float:
+    """The best noise of finite support by a statement of its own: costs of η = -reach..reach."""
+    from scipy import sparse
+
+    size, shifts = len(losses), [s for d in range(1, sensitivity + 1) for s in (d, -d)]
+    eye = sparse.identity(size)
+    rows = [
+        sparse.hstack(
+            [
+                eye - math.exp(epsilon) * sparse.eye(size, k=s),
+                *(-eye if other == s else sparse.csr_matrix((size, size)) for other in shifts),
+            ]
+        )
+        for s in shifts
+    ]
+    sums = sparse.hstack(
+        [sparse.csr_matrix((len(shifts), size)), sparse.kron(sparse.identity(len(shifts)), np.ones(size))]
+    )
+    limits = np.r_[np.zeros(size * len(shifts)), np.full(len(shifts), delta)]
+    total = np.r_[np.ones(size), np.zeros(size * len(shifts))][None, :]
+    objective = np.r_[losses, np.zeros(size * len(shifts))]
+    fine = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+    matrix = sparse.vstack([*rows, sums])
+    return float(linprog(objective, matrix, limits, total, [1.0], method="highs", options=fine).fun)
+
+
+def test_losses_that_end_early_are_proven_although_duals_have_few_digits():
+    """Seven clamped answers: the loss is flat beyond 6 and the best noise long; wider supports do not mend duals."""
+    loss = LineLoss.published("squared", 7, lambda q, o: Fraction((o - q) ** 2))
+    known = wb.design(wb.IntegerNoise(3, clamp=(0, 6)), epsilon="0.5", delta="0.05")
+    assert known.objective <= known.bound * (1 + 1e-9)
+    reach = 130
+    own = _by_scipy(3, 0.5, 0.05, [float(loss.at(eta)) for eta in range(-reach, reach + 1)])
+    assert known.objective == pytest.approx(own, rel=1e-8)

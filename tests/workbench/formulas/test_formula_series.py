@@ -1,0 +1,105 @@
+"""Formulas for many n: one table, and conjectures that are right on cases they were not fitted on."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flint import fmpz_poly
+from typer.testing import CliRunner
+
+import workbench as wb
+from workbench.cli.commands import app
+from workbench.formulas import series as formula_series
+
+
+def test_a_table_of_formulas_is_that_of_each() -> None:
+    table = wb.formula("modulo", n=range(3, 6), max_shift=1, notion="pure")
+    assert table.to_dict() == wb.formula("modulo", n="3..5", max_shift=1, notion="pure").to_dict()
+    alone = wb.formula(wb.ModuloNoise(n=4, max_shift=1), notion="pure")
+    assert str(table[4]) == str(alone)
+    frame = table.to_frame()
+    assert frame["n"].tolist() == [3, 4, 5]
+    assert frame["formula"].tolist()[1] == alone.pieces[0].text()
+
+
+def test_a_pattern_states_how_many_cases_it_is_verified_on() -> None:
+    (conjecture,) = wb.formula("modulo", n=range(3, 21), max_shift=1, notion="pure").pattern()
+    assert str(conjecture).startswith(
+        "conjecture for the last piece, holds exactly for n = 3..20 (fitted on 8 of them, verified on the 10 others)"
+    )
+    assert "proven" not in str(conjecture)
+    assert conjecture.cases == tuple(range(3, 21))
+    even = "n = 0 mod 2: (Σ_(j=0..n/2 - 1) 2 e^(jε)) / (Σ_(j=0..n/2) c_j e^(jε), c_j = 2, but 1 at j = n/2)"
+    assert conjecture.words[0] == even
+
+
+def test_the_words_of_a_conjecture_are_its_formula() -> None:
+    """Read back: counts with squared loss, n even."""
+    table = wb.formula("channel", answers="0..2..0..14", max_shift=1, loss="squared")
+    words = table.pattern()[0].words[0]
+    top, over = re.findall(r"Σ_\(j=(.*?)\.\.(.*?)\) \((.*?)\) e\^\(jε\)", words)
+    for n in (2, 8, 14):
+        value = table[n].pieces[-1].value
+        assert value is not None
+        for (low, high, inner), polynomial in ((top, value.constant), (over, value.over)):
+            ends = [int(_read(text, n)) for text in (low, high)]
+            coefficients = [int(_read(inner, n, j)) for j in range(ends[0], ends[1] + 1)]
+            assert fmpz_poly([0] * ends[0] + coefficients) == polynomial
+
+
+def _read(text: str, n: int, j: int = 0) -> Fraction:
+    """The value of a polynomial in n and j as it is written."""
+    source = re.sub(r"(\d|n)(?=[nj])", r"\1*", text).replace("^", "**")
+    value: Any = eval(source, {"n": Fraction(n), "j": Fraction(j)})
+    return Fraction(value)
+
+
+def test_what_is_no_polynomial_in_n_has_no_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = wb.formula("modulo", n=range(3, 12), max_shift=1, notion="pure")
+    assert not table.pattern()  # 8 of 9 are fitted: too few others
+    odd = {n: 2**n for n in range(3, 20)}
+    assert formula_series._fit(odd) is None
+    assert formula_series._fit({n: n**2 - 3 for n in range(3, 20)}) == (-3, 0, 1)
+    wrong = {n: n**2 - 3 + (n == 19) for n in range(3, 20)}
+    assert formula_series._fit(wrong) is None
+
+
+def test_the_command_prints_one_table_and_the_conjecture(tmp_path: Path) -> None:
+    line = f"formula modulo --n 3..20 --max-shift 1 --notion pure --pattern --save {tmp_path / 't.csv'}"
+    done = CliRunner().invoke(app, line.split())
+    assert done.exit_code == 0
+    assert "holds exactly for n = 3..20" in done.stdout
+    assert (tmp_path / "t.csv").read_text().count("\n") == 19
+    line = "formula channel --answers 0..2..0..4 --max-shift 1 --loss absolute --json"
+    values = json.loads(CliRunner().invoke(app, line.split()).stdout)
+    assert [*values["formulas"]] == ["2", "3", "4"]
+    with pytest.raises(wb.InvalidRequest, match="n must be a range that rises"):
+        wb.formula("modulo", n=range(6, 3), max_shift=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ("--n 8 --pattern", "pattern must be given with a range"),
+        ("--n 6..3", "n must be a range that rises"),
+        ("--n 3..6 --plot a.png", "plot must be left out"),
+        ("--n x", "n must be an integer"),
+    ],
+)
+def test_what_it_refuses(arguments: str, sentence: str) -> None:
+    done = CliRunner().invoke(app, f"formula modulo --max-shift 1 {arguments}".split())
+    assert done.exit_code
+    assert sentence in str(done.exception)
+
+
+def test_a_range_is_one_table_for_a_paper(tmp_path: Path) -> None:
+    line = f"formula modulo --n 3..5 --max-shift 1 --save {tmp_path / 'table.tex'}"
+    assert CliRunner().invoke(app, line.split()).exit_code == 0
+    text = (tmp_path / "table.tex").read_text()
+    assert text.count(r"\\") == 4
+    assert r"\toprule" in text

@@ -1,0 +1,74 @@
+"""The program of one's own question as an MPS file: any solver finds the same optimum in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench.cli.commands import main
+from workbench.solvers.backend import Options, solve
+from workbench.solvers.mps import read_mps
+from workbench.solvers.program import Program
+
+REQUESTS: dict[str, dict[str, Any]] = {
+    "channel": {"answers": "0..5", "max_shift": 1, "loss": "absolute", "epsilon": 1, "delta": "0.01"},
+    "modulo": {"n": 6, "max_shift": 2, "epsilon": 1, "delta": "0.1", "notion": "pdp"},
+    "labels": {"labels": "0..4", "epsilon": 1, "method": "lp"},
+}
+
+
+@pytest.mark.parametrize("family", REQUESTS)
+def test_the_program_of_a_design_has_its_optimum(family: str, tmp_path: Path) -> None:
+    design = wb.design(family, **REQUESTS[family])
+    design.program.save(tmp_path / "mine.mps")
+    read = read_mps((tmp_path / "mine.mps").read_text())
+    again = solve(Program("again", read.data), {}, "highs", Options())
+    assert design.solution is not None
+    assert again.objective == pytest.approx(design.solution.objective, abs=1e-7)
+    assert str(design.program) in read.comments
+    assert f"{read.data.A.shape[1]} columns" in str(design.program)
+
+
+def test_a_closed_form_has_no_program(tmp_path: Path) -> None:
+    design = wb.design(wb.RealNoise(1), epsilon=1)
+    with pytest.raises(wb.InvalidRequest, match="has no program"):
+        design.program.save(tmp_path / "no.mps")
+    other = wb.design("channel", answers="0..3", max_shift=1, loss="absolute", epsilon=1)
+    with pytest.raises(wb.InvalidRequest, match=r"program file must be named \.mps\. Got no\.lp"):
+        other.program.save(tmp_path / "no.lp")
+
+
+def test_the_command_writes_it_and_compares_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for line in (
+        "design channel --answers 0..3 --max-shift 1 --loss absolute --epsilon 1 --mps mine.mps",
+        "compare --programs mine.mps --solvers highs",
+    ):
+        with pytest.raises(SystemExit) as end:
+            main(line.split())
+        assert end.value.code == 0, capsys.readouterr().err
+    with pytest.raises(SystemExit) as end:
+        main(["design", "channel", "--answers", "0..3", "--max-shift", "1", "--epsilon", "1", "--mps", "mine.txt"])
+    assert end.value.code == 2
+    assert "program file must be named .mps" in capsys.readouterr().err
+
+
+def test_what_ctrl_c_leaves_is_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    design = wb.design("channel", answers="0..3", max_shift=1, loss="absolute", epsilon=1)
+
+    def stopped(kind: Any, request: Any) -> Any:
+        raise wb.NotProven("Interrupted: the optimum is at most 1.", design=design, interrupted=True)
+
+    monkeypatch.setattr("workbench.pipeline.family.Family.designed", stopped)
+    with pytest.raises(SystemExit) as end:
+        main(f"design channel --answers 0..3 --max-shift 1 --epsilon 1 --save {tmp_path / 'c.json'}".split())
+    assert end.value.code != 0
+    assert "certified mechanism so far is in" in capsys.readouterr().err.replace("\n", " ")
+    assert wb.check(tmp_path / "c.json").mechanism == design.mechanism

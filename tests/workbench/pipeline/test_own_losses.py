@@ -1,0 +1,160 @@
+"""Costs of one's own: a function, an array or a file says what a name says, and what is none is refused."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import workbench as wb
+from tests.tools.test_check_certificate import verdicts
+from workbench.models.modulo.program import OwnLosses, loss_vector
+from workbench.sweeps.specification import read_spec
+
+NOISE = wb.ModuloNoise(n=8, max_shift=2)
+
+
+@pytest.mark.parametrize(("notion", "delta"), [("dp", "0.05"), ("pdp", "0.05"), ("pure", 0)])
+def test_noise_under_a_function_an_array_and_a_file(notion, delta, tmp_path: Path):
+    file = tmp_path / "loss.csv"
+    file.write_text("\n".join(str(eta * (9 - eta)) for eta in range(9)))
+    request = {"epsilon": 1, "delta": delta, "notion": notion}
+    named = wb.design(NOISE, loss="squared", **request)
+    for loss in (lambda eta: eta * (9 - eta), loss_vector("squared", (9,)), file, str(file)):
+        made = wb.design(NOISE, loss=loss, **request)
+        assert made.objective == named.objective
+        assert made.request.aim.loss.startswith("own-")
+    made.save(tmp_path / "own.json")
+    assert verdicts(tmp_path / "own.json") == ("proven", "proven")
+    assert f"by numbers that this file states, under the name '{made.request.aim.loss}'" in str(
+        wb.check(tmp_path / "own.json")
+    )
+
+
+def test_vectors_and_other_losses_have_other_names():
+    vector = wb.ModuloNoise(sizes=(3, 3), shifts=[(0, 1), (1, 0)])
+    made = wb.design(vector, epsilon=1, loss=lambda eta: min(eta[0], 3 - eta[0]) + min(eta[1], 3 - eta[1]))
+    assert made.request.losses.tolist() == [0, 1, 1, 1, 2, 2, 1, 2, 2]
+    one, other = (wb.design(NOISE, epsilon=1, loss=[0] + [c] * 8).request.aim.loss for c in (1, 2))
+    assert one != other
+    copied = pickle.loads(pickle.dumps(one))
+    assert isinstance(copied, OwnLosses)
+    assert copied.values.tolist() == one.values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("loss", "sentence"),
+    [
+        ([1, 2], "loss must be 9 numbers, one for every noise value. Got 2."),
+        ([np.inf] * 9, "every loss must be a finite number >= 0"),
+        ([-1] * 9, "every loss must be a finite number >= 0"),
+        ([[1] * 9], "every loss must be a finite number >= 0"),
+        (lambda eta: -1, r"loss\(0\) must be a finite number >= 0. Got -1."),
+        (lambda eta: "x", r"loss\(0\) must be a finite number >= 0. Got x."),
+        (lambda eta: 1 / eta, "loss must be a function of the noise value. Got ZeroDivisionError"),
+        (7, "loss must be a name, a function of the noise value, or losses"),
+        ("near", "loss must be one of error-rate, .* or a CSV file of losses. Got 'near'."),
+    ],
+)
+def test_what_is_no_loss_is_one_sentence(loss, sentence: str):
+    with pytest.raises(wb.InvalidRequest, match=sentence):
+        wb.design(NOISE, epsilon=1, loss=loss)
+
+
+def test_a_function_cannot_be_filed_by_a_sweep():
+    with pytest.raises(wb.InvalidRequest, match="a value that is filed must be a name, numbers"):
+        read_spec({"grid": {"model": "modulo", "n": 3, "max_shift": 1, "epsilon": 1, "loss": len}})
+
+
+def test_labels_under_a_function_a_matrix_and_a_file(tmp_path: Path):
+    labels, table = wb.Labels([0, 1, 3], [1, 2, 1]), [[abs(o - y) for o in (0, 1, 3)] for y in (0, 1, 3)]
+    file = tmp_path / "loss.csv"
+    file.write_text("\n".join(",".join(map(str, row)) for row in table))
+    named = wb.design(labels, epsilon=1, loss="absolute", method="lp")
+    for loss in (lambda o, y: abs(o - y), table, file):
+        made = wb.design(labels, epsilon=1, loss=loss, method="lp")
+        assert made.objective == pytest.approx(named.objective, rel=1e-12)
+        assert made.to_dict()["loss"].startswith("own")
+        assert made.certificate is not None
+    wide = wb.design(labels, epsilon=1, loss=[[0, 1], [1, 0], [1, 0]], outputs=[0, 5], method="lp")
+    assert wide.private
+    for loss, sentence in (
+        (table[:2], "loss must be a matrix of 3 rows and 3 columns"),
+        (lambda o, y: -1, r"loss\(0, 0\) must be a finite number >= 0"),
+        (lambda o, y: 1 / 0, "loss must be a function of an output and an answer"),
+    ):
+        with pytest.raises(wb.InvalidRequest, match=sentence):
+            wb.design(labels, epsilon=1, loss=loss, method="lp")
+    with pytest.raises(wb.InvalidRequest, match="loss must be a name where method is bins"):
+        wb.design(labels, epsilon=1, loss=table, method="bins")
+    assert wb.design(labels, epsilon=1, loss=table).request.how.method == "lp"
+
+
+@pytest.mark.parametrize(
+    ("notion", "max_loss"),
+    [
+        ("curve", {"curve": "0.5:0.1,1:0.01"}),
+        ("renyi", {"alpha": 3, "epsilon": "0.5"}),
+        ("zcdp", {"rho": "0.1"}),
+        ("gdp", {"mu": 1}),
+    ],
+)
+def test_every_notion_takes_own_losses(notion, max_loss):
+    question, losses = wb.ModuloNoise(n=6, max_shift=1), [min(eta, 7 - eta) ** 2 for eta in range(7)]
+    named = wb.design(question, notion=notion, loss="circular-squared", **max_loss)
+    for own in (losses, lambda eta: losses[eta]):
+        made = wb.design(question, notion=notion, loss=own, **max_loss)
+        assert made.objective == pytest.approx(named.objective, rel=1e-9)
+        assert made.certificate.objective.losses == tuple(losses)
+    with pytest.raises(wb.InvalidRequest, match="7 numbers"):
+        wb.design(question, notion=notion, loss=losses[:3], **max_loss)
+
+
+def test_losses_and_priors_of_noise_are_lists_frames_and_files_with_a_header(tmp_path: Path):
+    (tmp_path / "losses.csv").write_text("loss\n0\n1\n4\n\n")
+    (tmp_path / "prior.csv").write_text("share\n0.5\n0.25\n0.25\n")
+    frame = pd.DataFrame({"loss": [0, 1, 4]})
+    group = wb.ModuloNoise(n=2, max_shift=1)
+    mine = [wb.design(group, epsilon=1, loss=loss).objective for loss in ([0, 1, 4], frame, tmp_path / "losses.csv")]
+    assert mine == [mine[0]] * 3
+    weights = [[0.5, 0.25, 0.25], pd.DataFrame({"share": [0.5, 0.25, 0.25]}), tmp_path / "prior.csv"]
+    prior = [wb.design(group, epsilon=1, loss="prior-squared", prior=given).objective for given in weights]
+    assert prior == [prior[0]] * 3
+    (tmp_path / "losses.csv").write_text("0\nx\n4\n")
+    with pytest.raises(wb.InvalidRequest, match=r"^line 2, column 1 of losses.csv must be a finite number"):
+        wb.design(group, epsilon=1, loss=tmp_path / "losses.csv")
+
+
+@pytest.mark.parametrize("question", [wb.IntegerNoise(1, clamp=(0, 3)), wb.ModuloNoise(n=3, max_shift=1)])
+def test_a_table_of_noise_values_and_losses_is_aligned_by_the_values(question: object, tmp_path: Path):
+    """The rows of a table are not read as a list of losses, one after the other."""
+    for text in ("0,1,4,9\n", "0\n1\n4\n9\n", "loss\n0\n1\n4\n9\n", "0,0\n1,1\n2,4\n3,9\n", "3,9\n1,1\n0,0\n2,4\n"):
+        (tmp_path / "loss.csv").write_text(text)
+        made = wb.design(question, epsilon=1, loss=str(tmp_path / "loss.csv"))
+        assert made.objective == wb.design(question, epsilon=1, loss=[0, 1, 4, 9]).objective
+
+
+def test_a_function_of_a_loss_takes_the_output_first() -> None:
+    """One order everywhere: an asymmetric loss costs the same as a function and as a matrix."""
+
+    def late(output: float, answer: float) -> float:  # three times as bad above the answer as below it
+        return 3 * (output - answer) if output > answer else answer - output
+
+    table = [[late(o, x) for o in range(5)] for x in range(5)]  # rows are answers
+    question = wb.FiniteQuery("0..4", max_shift=1, prior=[5, 1, 1, 1, 1])
+    by_table = wb.design(question, epsilon=1, loss=table).objective
+    assert wb.design(question, epsilon=1, loss=late).objective == by_table
+    assert wb.design(question, epsilon=1, loss=np.transpose(table)).objective != pytest.approx(by_table, rel=1e-3)
+    labels = wb.Labels([0, 1, 2, 3, 4], [5, 1, 1, 1, 1])
+    of_labels = {
+        wb.design(labels, epsilon=1, method="lp", loss=loss).objective for loss in (late, tuple(map(tuple, table)))
+    }
+    assert len(of_labels) == 1
+    best = wb.recommend(answers="0..4", max_shift=1, prior=[5, 1, 1, 1, 1], epsilon=1, loss=late, only="best channel")
+    with_table = wb.recommend(
+        answers="0..4", max_shift=1, prior=[5, 1, 1, 1, 1], epsilon=1, loss=table, outputs="0..4", only="best channel"
+    )
+    assert best.rows[0]["objective"] == with_table.rows[0]["objective"]

@@ -1,0 +1,377 @@
+"""Nothing depends on units: losses and answers times a number, and losses plus a constant, have the same optimum.
+
+An answer in another unit has the objective and the bound of the ordinary one, times what the unit makes of them, the
+same status and the same verdict of its closed form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.models.quantizer.entrywise_program import EntrywiseProgram
+from workbench.pipeline.design import Design
+from workbench.pipeline.loss_scale import LossScale
+from workbench.solvers.backend import solve
+
+FACTORS = [Fraction(1, 10**9), Fraction(1, 10**5), Fraction(10**5), Fraction(10**9)]
+CONSTANTS = [1, 10**6, 10**9]
+POWERS = {"squared": 2, "absolute": 1}
+TABLE = [[3, 10, 1, 6, 9], [2, 0, 4, 7, 1], [5, 5, 2, 3, 8], [9, 1, 6, 0, 2], [4, 8, 3, 7, 1]]
+OWN = [0, 1, 4, 9, 16, 25, 36, 37, 36, 25, 16, 9, 4, 1]
+
+Ask = Callable[[Fraction], Design]
+
+
+def limits(options: dict[str, Any], factor: Fraction) -> dict[str, Any]:
+    """The options with the largest loss in another unit."""
+    return options | ({"max_loss": Fraction(options["max_loss"]) * factor} if "max_loss" in options else {})
+
+
+def channel(loss: str = "squared", last: int = 8, **options: Any) -> tuple[Ask, int]:
+    def ask(s: Fraction) -> Design:
+        relation = {} if "neighbours" in options else {"max_shift": s}
+        answers = [s * i for i in range(last + 1)]
+        return wb.design("channel", answers=answers, loss=loss, **relation, **limits(options, s ** POWERS[loss]))
+
+    return ask, 0 if "max_loss" in options else POWERS[loss]
+
+
+def table(**options: Any) -> tuple[Ask, int]:
+    def ask(s: Fraction) -> Design:
+        loss = [[value * s for value in row] for row in TABLE]
+        return wb.design("channel", answers=range(5), max_shift=1, loss=loss, **limits(options, s))
+
+    return ask, 0 if "max_loss" in options else 1
+
+
+def places(**options: Any) -> tuple[Ask, int]:
+    def ask(s: Fraction) -> Design:
+        corners = [(i * s, j * s) for i in range(3) for j in range(3)]
+        near = f"within {float(s):.17g} L1"
+        return wb.design("channel", places=corners, neighbours=near, loss="euclidean", **options)
+
+    return ask, 1
+
+
+def on_range(loss: str, sensitivity: int = 10, **options: Any) -> tuple[Ask, int]:
+    def ask(s: Fraction) -> Design:
+        return wb.design("channel", range=(0, 10 * s), sensitivity=sensitivity * s, loss=loss, **options)
+
+    return ask, POWERS[loss]
+
+
+def labels(loss: str = "squared", **options: Any) -> tuple[Ask, int]:
+    def ask(s: Fraction) -> Design:
+        return wb.design(wb.Labels([float(s * i) for i in range(7)]), loss=loss, **options)
+
+    return ask, POWERS[loss]
+
+
+def clamped(loss: str = "squared", **options: Any) -> tuple[Ask, int]:
+    def ask(s: Fraction) -> Design:
+        limited = limits(options, s ** POWERS[loss])
+        return wb.design("noise", on="integers", clamp=(0, 8), unit=s, loss=loss, **limited)
+
+    return ask, 0 if "max_loss" in options else POWERS[loss]
+
+
+def own_noise(**options: Any) -> tuple[Ask, int]:
+    return lambda s: wb.design("noise", on="integers", loss=[v * s for v in (0, 1, 4, 9, 11, 12)], **options), 1
+
+
+def reals(loss: str, **options: Any) -> tuple[Ask, int]:
+    def ask(s: Fraction) -> Design:
+        clamp = {"clamp": (0, 5 * s)} if options.get("clamped") else {}
+        given = {name: value for name, value in options.items() if name != "clamped"}
+        return wb.design("noise", on="reals", sensitivity=s, loss=loss, **clamp, **given)
+
+    return ask, POWERS[loss]
+
+
+def modulo(**options: Any) -> tuple[Ask, int]:
+    def ask(s: Fraction) -> Design:
+        return wb.design("modulo", n=13, max_shift=2, loss=[v * s for v in OWN], **limits(options, s))
+
+    return ask, 0 if "max_loss" in options else 1
+
+
+def quantizer(loss: str = "absolute", **options: Any) -> tuple[Ask, int]:
+    bins = [Fraction(-3), Fraction(-1, 2), Fraction(1, 2), Fraction(3)]
+    return lambda s: wb.design("quantizer", bins=[b * s for b in bins], c=s, epsilon=1, loss=loss, **options), POWERS[
+        loss
+    ]
+
+
+CASES = {
+    "channel": channel(epsilon=1),
+    "channel, δ": channel(epsilon=1, delta="1e-5"),
+    "channel, large δ": channel(epsilon=1, delta="0.1"),
+    "channel, worst": channel("absolute", epsilon=1, delta="0.01", prior="worst"),
+    "channel, far answer": channel(epsilon=1, prior=[1] * 8 + [Fraction(1, 10**12)]),
+    "channel, blocks": channel(epsilon=1, delta="0.01", method="block"),
+    "channel, pdp": channel(last=3, epsilon=1, delta="0.05", notion="pdp"),
+    "channel, zcdp": channel(last=2, notion="zcdp", rho="0.5"),
+    "channel, curve": channel(last=5, notion="curve", curve="0.5:0.1,1:0.01"),
+    "channel, renyi": channel(last=4, notion="renyi", alpha=2, epsilon=1),
+    "channel, least δ": channel("absolute", epsilon=1, minimise="delta", max_loss="0.5"),
+    "channel, least ε": channel("absolute", epsilon=3, minimise="epsilon", delta="0.01", max_loss="0.5"),
+    "channel, constraint": channel(last=5, epsilon=1, delta="0.01", constraints=["row-monotone"]),
+    "channel, runs": channel(last=2, epsilon=4, delta="1e-3", runs=2),
+    "channel, GLOP": channel(last=4, epsilon=1, delta="0.01", solver="ortools:glop"),
+    "free": channel(last=5, epsilon=1, outputs="free"),
+    "free, δ": channel(last=5, epsilon=1, delta="0.01", outputs="free"),
+    "free, worst": channel(last=3, epsilon=1, prior="worst", outputs="free"),
+    "table": table(epsilon=1),
+    "table, δ": table(epsilon=1, delta="0.01"),
+    "table, worst": table(epsilon=1, prior="worst"),
+    "table, least ε": table(epsilon=6, minimise="epsilon", max_loss=2),
+    "places": places(epsilon="0.7", notion="pure"),
+    "range": on_range("absolute", epsilon=1),
+    "range, near": on_range("absolute", 5, epsilon=1),
+    "labels, bins": labels(epsilon=1),
+    "labels, lp": labels(epsilon=1, method="lp"),
+    "labels, lp, δ": labels(epsilon=1, method="lp", delta="0.01"),
+    "labels, unbiased": labels(epsilon=1, method="unbiased"),
+    "noise": clamped(epsilon=1),
+    "noise, δ": clamped(epsilon=1, delta="0.01"),
+    "noise, worst": clamped("absolute", epsilon=1, delta="0.01", prior="worst"),
+    "noise, least ε": clamped("absolute", epsilon=3, delta="0.01", minimise="epsilon", max_loss=1),
+    "noise, own": own_noise(epsilon=1),
+    "noise, own, δ": own_noise(epsilon=1, delta="0.01"),
+    "reals": reals("squared", epsilon=1),
+    "reals, clamped": reals("absolute", clamped=True, epsilon=1),
+    "modulo": modulo(epsilon=1),
+    "modulo, δ": modulo(epsilon=1, delta="0.01"),
+    "modulo, pdp": modulo(epsilon=1, delta="0.05", notion="pdp"),
+    "modulo, zcdp": modulo(notion="zcdp", rho="0.5"),
+    "modulo, least δ": modulo(epsilon=1, notion="pdp", minimise="delta", max_loss=3),
+    "modulo, least ε": modulo(epsilon=5, delta="0.01", minimise="epsilon", max_loss=3),
+    "quantizer": quantizer(),
+    "quantizer, squared": quantizer("squared"),
+    "quantizer, OPTM": quantizer(method="optm"),
+}
+
+
+SLOW = [
+    "channel, zcdp",
+    "channel, runs",
+    "noise, least ε",
+    "modulo, zcdp",
+    "free, worst",
+    "channel, pdp",
+    "channel, renyi",
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_answers_and_losses_in_another_unit_have_the_same_optimum(case: str) -> None:
+    ask, power = CASES[case]
+    ordinary = ask(Fraction(1))
+    assert ordinary.status in ("optimal", "found")
+    for factor in FACTORS[::3] if case in SLOW else FACTORS:
+        moved, unit = ask(factor), float(factor) ** power
+        assert moved.objective / unit == pytest.approx(ordinary.objective, rel=2e-6), float(factor)
+        if ordinary.bound is not None:
+            assert moved.bound / unit == pytest.approx(ordinary.bound, rel=2e-6), float(factor)
+        assert (moved.status, moved.oracle.agrees) == (ordinary.status, ordinary.oracle.agrees), float(factor)
+        assert moved.private == ordinary.private
+        assert (moved.gap or 0) == pytest.approx(ordinary.gap or 0, abs=2e-6)
+
+
+WITH_A_CONSTANT: dict[str, Callable[[int], Design]] = {
+    "channel": lambda c: wb.design(
+        "channel", answers=range(5), max_shift=1, epsilon=1, delta="0.01", loss=added(TABLE, c)
+    ),
+    "channel, zcdp": lambda c: wb.design(
+        "channel", answers=range(5), max_shift=1, notion="zcdp", rho="0.5", loss=added(TABLE, c)
+    ),
+    "channel, worst": lambda c: wb.design(
+        "channel", answers=range(5), max_shift=1, epsilon=1, prior="worst", loss=added(TABLE, c)
+    ),
+    "channel, blocks": lambda c: wb.design(
+        "channel", answers=range(5), max_shift=1, epsilon=1, method="block", loss=added(TABLE, c)
+    ),
+    "labels": lambda c: wb.design(
+        wb.Labels(range(5)), method="lp", neighbours="consecutive", epsilon=1, loss=added(TABLE, c)
+    ),
+    "noise": lambda c: wb.design(
+        "noise", on="integers", epsilon=1, delta="0.01", loss=[v + c for v in (0, 1, 4, 9, 11, 12)]
+    ),
+    "modulo": lambda c: wb.design("modulo", n=13, max_shift=2, epsilon=1, delta="0.01", loss=[v + c for v in OWN]),
+    "modulo, pdp": lambda c: wb.design(
+        "modulo", n=13, max_shift=2, epsilon=1, delta="0.05", notion="pdp", loss=[v + c for v in OWN]
+    ),
+}
+
+
+def added(rows: list[list[int]], constant: int) -> list[list[int]]:
+    return [[value + constant for value in row] for row in rows]
+
+
+@pytest.mark.parametrize("case", WITH_A_CONSTANT)
+def test_a_constant_added_to_the_loss_changes_no_optimum(case: str) -> None:
+    ask = WITH_A_CONSTANT[case]
+    ordinary = ask(0)
+    for constant in CONSTANTS[1:2] if "zcdp" in case else CONSTANTS:
+        moved = ask(constant)
+        assert float(moved.details["loss"] - constant) == pytest.approx(ordinary.objective, rel=2e-6)
+        assert float(Fraction(moved.details["bound"]) - constant) == pytest.approx(
+            ordinary.bound, abs=1e-6 + constant * 1e-15
+        )
+        assert moved.status == ordinary.status == "optimal"
+
+
+def test_a_far_answer_of_tiny_weight_does_not_spoil_the_scale() -> None:
+    """0..4 are neighbours; 10^9 is nobody's, and weighs 1e-12."""
+    near = wb.FiniteQuery(range(5), neighbours=[(i, i + 1) for i in range(4)], prior=[1] * 5)
+    far = wb.FiniteQuery(
+        [*range(5), 10**9], neighbours=[(i, i + 1) for i in range(4)], prior=[*[1] * 5, Fraction(5, 10**12)]
+    )
+    ordinary, moved = (wb.design(q, loss="squared", epsilon=1, delta="1e-3") for q in (near, far))
+    assert moved.objective == pytest.approx(ordinary.objective, rel=1e-9)
+    assert moved.status == "optimal"
+
+
+@pytest.mark.parametrize("options", [{}, {"delta": "0.01"}, {"notion": "zcdp", "rho": "0.1", "epsilon": None}])
+@pytest.mark.parametrize("method", ["block", "program"])
+def test_a_prior_of_one_mass_is_proven_without_a_program(options: dict[str, Any], method: str) -> None:
+    if "rho" in options and method == "block":
+        method = "auto"  # blocks take notions of one bound
+    question = wb.FiniteQuery(range(11), max_shift=1, prior=[0, 0, 1] + [0] * 8)
+    design = wb.design(question, loss="squared", method=method, **{"epsilon": 1, **options})
+    assert (design.objective, design.bound, design.status, design.gap) == (0, 0, "optimal", 0)
+    assert design.certificate is not None
+
+
+def test_parts_of_a_relation_with_one_likely_answer_each_cost_nothing() -> None:
+    """What is apart is not hidden: each part publishes its one likely answer."""
+    question = wb.FiniteQuery([0, 1, 100, 101], max_shift=1, prior=[1, 0, 0, 1])
+    design = wb.design(question, loss="absolute", epsilon=1, method="block")
+    assert (design.objective, design.bound, design.status) == (0, 0, "optimal")
+
+
+def test_an_optimum_without_loss_is_proven_where_delta_allows_it() -> None:
+    """With δ = 1/2 for each of three steps, answers 0 and 3 can be published as they are."""
+    question = wb.FiniteQuery(range(4), max_shift=1, prior=[1, 0, 0, 1])
+    for method in ("block", "program"):
+        design = wb.design(question, loss="absolute", epsilon=1, delta="0.5", method=method)
+        assert design.status == "optimal"
+        assert design.objective == pytest.approx(0, abs=1e-9)
+
+
+def test_a_status_is_judged_relative_to_the_loss() -> None:
+    """An answer that costs 1 % more than the bound is not optimal, in whatever unit."""
+    for unit in (1e-9, 1.0, 1e9):
+        scale = LossScale(Fraction(0), 2.0 * unit)
+        assert not scale.settles(1.01e-6 * unit, 1e-6 * unit)
+        assert scale.settles(1.0000001e-6 * unit, 1e-6 * unit)
+        assert scale.gap(1.01e-6 * unit, 1e-6 * unit) == pytest.approx(0.0099, rel=1e-2)
+    offset = LossScale(Fraction(10**6), 2.0)
+    assert not offset.settles(10**6 + 0.51, 10**6 + 0.5)
+    assert offset.gap(10**6 + 0.5, 10**6 + 0.25) == pytest.approx(0.5)
+
+
+FORMULAS: dict[str, Callable[[Fraction], tuple[Any, dict[str, Any]]]] = {
+    "prior": lambda s: (wb.FiniteQuery([s * i for i in range(4)], max_shift=s), {}),
+    "worst": lambda s: (wb.FiniteQuery([s * i for i in range(4)], max_shift=s, prior="worst"), {}),
+    "modulo": lambda s: (wb.ModuloNoise(5, max_shift=1), {"loss": [s**2 * loss for loss in (0, 1, 3, 4, 3, 1)]}),
+    "quantizer": lambda s: (wb.Quantization(bins=[-3 * s, -s / 2, s / 2, 3 * s], c=s), {}),
+}
+
+
+@pytest.mark.parametrize("case", FORMULAS)
+def test_formulas_and_their_prices_do_not_depend_on_units(case: str) -> None:
+    """For the worst input losses below 1e-9 were left out of the program: its formula was 0."""
+    known = []
+    for s in (Fraction(1), FACTORS[0], FACTORS[-1]):
+        question, options = FORMULAS[case](s)
+        asked = {"loss": "squared", **options}
+        formula, design = wb.formula(question, **asked), wb.design(question, epsilon=1, **asked)
+        value, price = formula(1)[0] / s**2, design.shadow_prices.epsilon[1] / float(s) ** 2
+        assert design.objective / float(s) ** 2 == pytest.approx(float(value), rel=1e-6)
+        known.append((len(formula.pieces), pytest.approx(float(value), rel=1e-12), pytest.approx(price, rel=1e-9)))
+    (pieces, value, price), *moved = known
+    for other in moved:
+        assert other == (pieces, value.expected, price.expected)
+
+
+def test_a_formula_of_the_worst_input_leaves_no_loss_out() -> None:
+    table = [[0, 1, Fraction(1, 10**12)], [1, 0, 1], [2, 1, 0]]
+    with pytest.raises(wb.InvalidRequest, match=r"^loss must be of entries whose sizes"):
+        wb.formula(wb.FiniteQuery("0..2", max_shift=1, prior="worst"), loss=table)
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_whether_other_mechanisms_are_optimal_does_not_depend_on_units(factor: Fraction) -> None:
+    for loss in ("absolute", "squared"):
+        ask, _ = channel(loss, last=5, epsilon=1)
+        assert ask(factor).unique is ask(Fraction(1)).unique is True
+
+
+def test_a_loss_that_is_the_one_without_privacy_has_no_gap_of_rounding() -> None:
+    """The last digit of a double is no gap; a bound below by more is one."""
+    scale = LossScale(Fraction(1, 10), 0.2)
+    assert scale.gap(0.1, math.nextafter(0.1, 0)) == 0
+    assert scale.gap(0.1, 0.1 - 1e-12) > 1
+    question = wb.FiniteQuery("a,b,c", neighbours="consecutive", prior="worst")
+    design = wb.design(question, loss=[[0, 1, 0.3], [0.1] * 3, [1, 0, 0.3]], epsilon=12)
+    assert design.objective == pytest.approx(0.1)
+    assert design.gap == 0
+
+
+def test_shadow_prices_of_a_constraint_are_in_the_units_of_the_loss() -> None:
+    def price(s: Fraction) -> float:
+        answers = [s * i for i in range(5)]
+        options = {"answers": answers, "max_shift": s, "loss": "squared", "epsilon": 1, "delta": "0.01"}
+        design = wb.design("channel", constraints=[lambda M: [M[0, 1] <= 0.5]], **options)
+        (name,) = design.shadow_prices.constraints
+        decides, _, value = design.shadow_prices.constraints[name]
+        assert decides == 1
+        return value / float(s) ** 2
+
+    assert price(Fraction(1, 10**5)) == pytest.approx(price(Fraction(1)), rel=1e-6)
+    assert price(Fraction(10**5)) == pytest.approx(price(Fraction(1)), rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared", "absolute", "error-rate"])
+def test_glop_solves_ordinary_counts(loss: str) -> None:
+    """In units of 2^-20 of probability it calls its answers imprecise, which it finds in units of 1."""
+    pytest.importorskip("ortools")
+    options = {"answers": "0..40", "max_shift": 1, "loss": loss, "epsilon": 1, "method": "program"}
+    glop, highs = (wb.design("channel", solver=solver, **options) for solver in ("ortools:glop", "highs"))
+    assert glop.solution.solver == "ortools:glop"
+    assert glop.objective == pytest.approx(highs.objective, rel=1e-6)
+
+
+def test_rows_in_tiny_units_are_multiplied_and_their_multipliers_converted_back() -> None:
+    """min x subject to 1e-12 x >= 3e-12: the multiplier of the row is 1e12."""
+    rows = EntrywiseProgram(1)
+    rows.c[:], rows.upper[:] = 1.0, 10.0
+    rows.row([0], [1.0], 3.0, np.inf)
+    program = rows.program("one row")
+    data = program.template
+    tiny = replace(
+        program, template=replace(data, A=data.A * 1e-12, row_lower=data.row_lower * 1e-12, row_upper=data.row_upper)
+    )
+    solution = solve(tiny)
+    assert solution.x == pytest.approx([3.0])
+    assert solution.row_dual == pytest.approx([1e12])
+
+
+def test_certificates_of_places_state_their_loss() -> None:
+    for prior, name in ((None, "expected_loss"), ("worst", "largest_loss")):
+        more = {} if prior is None else {"prior": prior}
+        corners = [(i, j) for i in range(2) for j in range(2)]
+        options = {"neighbours": "all L1", "loss": "euclidean", "epsilon": 1, "notion": "pure"}
+        design = wb.design("channel", places=corners, **options, **more)
+        assert design.certificate.record[name] == pytest.approx(design.objective, rel=1e-12)
+        assert design.certificate.record[name] >= design.details["loss"]
+        assert repr(design.certificate.record[name]) in " ".join(design.certificate.words)

@@ -1,0 +1,106 @@
+"""What a finite question reads, and what it refuses in one sentence."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from workbench.data.points import number_table
+
+Q = wb.FiniteQuery
+
+
+def test_answers_in_every_spelling(tmp_path: Path):
+    column = tmp_path / "answers.csv"
+    column.write_text("0\n0.5\n1\n")
+    for given in (
+        "0..1:0.5",
+        "0,0.5,1",
+        [0, 0.5, 1],
+        np.array([0, 0.5, 1]),
+        [Decimal(0), "1/2", 1],
+        column,
+        str(column),
+    ):
+        assert Q(given, max_shift="0.5").inputs == (0, Fraction(1, 2), 1)
+    assert Q("5..9", max_shift=1).inputs == (5, 6, 7, 8, 9)
+    assert Q("red,green", neighbours="all").inputs == ("red", "green")
+    assert Q([(0, 1), (1, "x")], neighbours="all").inputs == ((0, 1), (1, "x"))
+    assert Q("0..2", "0..9", max_shift=1).m == 10
+
+
+def test_neighbours_in_every_spelling(tmp_path: Path):
+    line = ((0, 1), (1, 2), (2, 3))
+    pairs, graph = tmp_path / "pairs.csv", tmp_path / "graph.csv"
+    pairs.write_text("from,to\n0,1\n2,1\n3,2\n")
+    graph.write_text("0,1,1\n1,2,2\n2,3,3\n")
+    for given in ("consecutive", [(0, 1), (2, 1), (3, 2), (2, 3)], {"max_distance": 1}, pairs, str(pairs)):
+        found = Q("0..3", neighbours=given)
+        assert (found.pairs, found.distances, found.line) == (line, None, True)
+    assert Q("0..3", neighbours=graph).distances == (1, 2, 3)
+    far = float("inf")
+    matrix = np.array([[0, 1, far], [1, 0, 2], [far, 2, 0]])
+    for table in (matrix, matrix.tolist()):
+        found = Q("a,b,c", neighbours=table)
+        assert (found.pairs, found.distances) == (((0, 1), (1, 2)), (1, 2))
+    assert Q("0..2", neighbours=[(0, 1, 2), (1, 2, 1), (0, 2, 1)]).distances == (2, 1, 1)  # pairs, though square
+    assert Q("0..3", max_shift=2).pairs == ((0, 1), (0, 2), (1, 2), (1, 3), (2, 3))
+    assert Q("0..3", max_shift=3).pairs is None
+    assert Q("0..3", neighbours=[(0, 1), (2, 3)]).components == [[0, 1], [2, 3]]
+    assert Q([3, 1, 2], neighbours="all").metric_pairs() == (((0, 2), (1, 2)), (1, 1))
+    assert not Q([3, 1, 2], max_shift=1).line  # neighbours are 2 of 1 and 3, which do not follow each other here
+
+
+def test_priors(tmp_path: Path):
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    one.write_text("1\n0\n3\n")
+    two.write_text("answer,weight\n2,3\n0,1\n")
+    for given in ([1, 0, 3], "1,0,3", one, two):
+        assert Q("0..2", max_shift=1, prior=given).prior == (Fraction(1, 4), 0, Fraction(3, 4))
+    assert Q("0..2", max_shift=1).prior == (Fraction(1, 3),) * 3
+    assert Q("0..2", max_shift=1, prior="worst").prior is None
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        (lambda: Q([1, 1.0], neighbours="all"), "inputs must be all different (1, 1.0 and '1' are one number). Got 1"),
+        (lambda: Q([1, True], neighbours="all"), "every one of the inputs must be a finite number, a text"),
+        (lambda: Q([1, float("nan")], neighbours="all"), "every one of the inputs must be a finite number"),
+        (lambda: Q(["1", "nan"], neighbours="all"), "every one of the inputs must be a finite number"),
+        (lambda: Q([1], neighbours="all"), "inputs must be at least two for a neighbour relation. Got 1."),
+        (lambda: Q("1..0", max_shift=1), "inputs must be LOW..HIGH"),
+        (lambda: Q("0..10000000", max_shift=1), "inputs must be 1 to 4000 of them"),
+        (lambda: Q("0..3"), "A neighbour relation must be given by exactly one of max_shift and neighbours."),
+        (lambda: Q("0..3", max_shift=0), "max_shift must be a number > 0. Got 0."),
+        (lambda: Q("0..3", max_shift=0.5), "max_shift must be at least the least distance of two inputs"),
+        (lambda: Q("a,b", max_shift=1), "max_shift must be left out for inputs that are no numbers"),
+        (lambda: Q("0..3", neighbours=[(0, 9)]), "neighbours must be pairs of inputs. Got 9, which is no input."),
+        (lambda: Q("0..3", neighbours=[(1, 1)]), "neighbours must be pairs of different inputs. Got 1 twice."),
+        (lambda: Q("0..3", neighbours=[]), "neighbours must be at least one pair of inputs. Got none."),
+        (lambda: Q("0..3", neighbours=[(0, 1, 0)]), "the distance of 0 and 1 must be a finite number > 0. Got 0."),
+        (lambda: Q("0..3", neighbours=[(0, 1, 1), (1, 0, 2)]), "neighbours must be pairs with one distance each"),
+        (lambda: Q("0..3", neighbours=[(0, 1, 1), (1, 2)]), "Distances must be given for every pair"),
+        (lambda: Q("0..1", neighbours=np.array([[0, 1], [2, 0]])), "a matrix of distances must be symmetric"),
+        (lambda: Q("0..1", neighbours=np.array([[1, 1], [1, 0]])), "a matrix of distances must be 0 on its diagonal"),
+        (lambda: Q("0..1", neighbours=np.array([[0, np.nan], [np.nan, 0]])), "a matrix of distances must be symmetric"),
+        (lambda: Q("0..3", neighbours="near"), "neighbours must be all, consecutive, or a CSV file of pairs"),
+        (lambda: Q("0..1", max_shift=1, prior=[0, 0]), "prior must be weights >= 0, not all 0"),
+        (lambda: Q("0..1", max_shift=1, prior=[1]), "prior must be uniform, worst, or 2 weights"),
+        (lambda: Q("0..1", max_shift=1, prior="even"), "prior must be uniform, worst, weights or a CSV file"),
+        (lambda: number_table([[1, 2]], "loss", (2, 2)), "loss must be a matrix of 2 rows and 2 columns"),
+        (lambda: number_table([[1, 2], [3]], "loss", (2, 2)), "loss must be a matrix of 2 rows and 2 columns"),
+        (lambda: number_table([[1, 2], [3, -1]], "loss", (2, 2)), "every entry of loss must be a finite number >= 0"),
+        (lambda: number_table([[1, 2], [3, np.inf]], "loss", (2, 2)), "every entry of loss must be a finite number"),
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence(question, sentence: str):
+    with pytest.raises(wb.InvalidRequest, match=re.escape(sentence)) as error:
+        question()
+    assert "\n" not in str(error.value)

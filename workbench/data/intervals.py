@@ -1,0 +1,104 @@
+"""Readers of intervals, bins and inputs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from workbench.data.plain import plain_list, plain_numbers
+from workbench.errors import InvalidRequest, must
+from workbench.exact.arrays import Vector
+from workbench.exact.numbers import RationalPair, Rationals, exact, positive, round_down, round_up
+from workbench.io import files
+
+LARGEST = 1e100  # of an input or output, in size: its square must stay finite
+
+
+def half_width(c: Any) -> Fraction:
+    """c, half the width of the inputs [-c, c]. Raises InvalidRequest."""
+    half = positive(c, "c")
+    if not 1 / Fraction(LARGEST) <= half <= LARGEST:
+        must("c", f"a number from {1 / LARGEST:g} to {LARGEST:g}", c)
+    return half
+
+
+def rationals(values: Any, name: str) -> Rationals:
+    """Numbers as the exact rationals they are, floats included. Raises InvalidRequest."""
+    numbers = []
+    for value in plain_list(values, name, "a list of finite numbers"):
+        plain = value.item() if isinstance(value, np.generic) else value
+        try:
+            if isinstance(plain, bool) or not isinstance(plain, (int, float, Fraction)):
+                raise ValueError
+            numbers.append(Fraction(plain))
+        except (OverflowError, ValueError):  # infinite, or NaN
+            must(name, "a list of finite numbers", value)
+    return tuple(numbers)
+
+
+def real_input(x: Any, low: Fraction, high: Fraction, knots: Iterable[Fraction] = (), name: str = "x") -> Fraction:
+    """An input of a mechanism on [low, high]: a string is the decimal it spells, a float the rational it is, or the
+    knot it is nearest to. Raises InvalidRequest."""
+    at = exact(x, name) if isinstance(x, str) else rationals([x], name)[0]
+    if isinstance(x, float):
+        at = next((knot for knot in knots if float(knot) == x), at)
+    if not low <= at <= high:
+        must(name, f"in [{round_down(low):g}, {round_up(high):g}]", x)
+    return at
+
+
+def read_range(value: Any, name: str = "range") -> RationalPair:
+    """ "LOW..HIGH", or two numbers. Raises InvalidRequest."""
+    ends = value.split("..") if isinstance(value, str) else value
+    if not isinstance(ends, (list, tuple)) or len(ends) != 2:
+        must(name, "two numbers LOW..HIGH, such as 0..200000", repr(value))
+    low, high = (exact(end, name) for end in ends)
+    return (low, high) if low < high else must(name, "LOW..HIGH with LOW < HIGH", repr(value))
+
+
+def spelled_range(ends: RationalPair) -> str:
+    """ "LOW..HIGH"."""
+    return "..".join(map(files.spelled, ends))
+
+
+def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True, middle: Any = 0) -> Rationals:
+    """The bins a request means: at least 2, finite, strictly increasing, with B_1 <= middle - c, B_m >= middle + c.
+
+    bins: numbers, or one string such as "-3,-0.5,0.5,3". Raises InvalidRequest.
+    """
+    parts = bins.split(",") if isinstance(bins, str) else plain_list(bins, "bins", "a list of numbers", column=True)
+    outputs = tuple(exact(part, "a bin") for part in parts)
+    if any(abs(b) > LARGEST for b in outputs):
+        must("bins", f"at most {LARGEST:g} in size", max(map(abs, outputs)))
+    shown = ", ".join(f"{float(b):g}" for b in outputs)
+    if len(outputs) < 2:
+        must("bins", "at least 2 numbers", shown or "none")
+    if any(a >= b for a, b in pairwise(outputs)):
+        must("bins", "strictly increasing", shown)
+    if cover and (outputs[0] > middle - c or outputs[-1] < middle + c):
+        domain = f"[{float(middle - c):g}, {float(middle + c):g}]"
+        must("bins", f"numbers that cover the inputs, {'' if middle else '[-c, c] = '}{domain}", shown)
+    return outputs
+
+
+def read_inputs(x: ArrayLike, low: float, high: float, *, clip: bool) -> Vector:
+    """Inputs as floats in [low, high]; those outside are an error, or clipped when asked. Raises InvalidRequest.
+
+    Numbers only: text, dates and times, masked entries and complex numbers are refused.
+    """
+    values = plain_numbers(x, "x", column=True)
+    infinite = ~np.isfinite(values)
+    if infinite.any():
+        must("x", "finite numbers", values[infinite].flat[0])
+    outside = (values < low) | (values > high)
+    if not outside.any():
+        return values
+    if not clip:
+        got = values[outside].flat[0] if values.ndim else values
+        raise InvalidRequest(f"x must be in [{low:g}, {high:g}] (or ask for clipping). Got {got}.")
+    return np.asarray(np.clip(values, low, high))

@@ -1,0 +1,47 @@
+"""Readers of places of the plane and of the relation between them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from workbench.data.tables import read_table
+from workbench.errors import must
+from workbench.exact.numbers import Rationals, exact, number_where
+
+NORMS = ("L1", "L2", "Linf")
+_MOST = 4_000  # places
+
+
+def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] | None] | None:
+    """(points, weights or None) of a CSV file of x, y[, weight], with or without a header; None for another table.
+
+    Raises InvalidRequest for a place twice, NaN, rows of several widths, and more places than can be taken.
+    """
+    rows = read_table(path, name)
+    if not rows or len(rows[0]) not in (2, 3):
+        return None
+    if len(rows) > _MOST:
+        must("places", f"at most {_MOST}", len(rows))
+    if len({len(row) for row in rows}) != 1:
+        must("places", "a CSV file of rows x, y[, weight]", "rows of several widths")
+    cells = [[exact(cell, f"row {at} of the places") for cell in row] for at, row in enumerate(rows, 1)]
+    return [tuple(row[:2]) for row in cells], [row[2] for row in cells] if len(rows[0]) == 3 else None
+
+
+def norm_of(words: str) -> str:
+    """The norm that a text names, L2 where it names none. Raises InvalidRequest."""
+    named = {norm.lower(): norm for norm in NORMS}.get(words.strip().lower() or "l2")
+    return named or must("the norm of neighbours", "L1, L2 or Linf", repr(words))
+
+
+def relation(words: str) -> tuple[Fraction | None, str] | None:
+    """(R, norm) of "within R NORM", (None, norm) of "all NORM"; None for another text. Raises InvalidRequest."""
+    first, _, rest = words.strip().partition(" ")
+    if first == "all" and rest:
+        return None, norm_of(rest)
+    if first != "within":
+        return None
+    radius, _, norm = rest.strip().partition(" ")
+    wanted = 'such as "within 1 L1", a radius > 0 and L1, L2 or Linf'
+    return number_where(radius, "neighbours", wanted, lambda r: r > 0), norm_of(norm)

@@ -1,0 +1,1 @@
+"""Optima as closed forms in e^epsilon, with certificates and plots."""

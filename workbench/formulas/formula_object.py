@@ -1,0 +1,256 @@
+"""A formula as an object: what it says at a point, how it is written, drawn and saved."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.errors import Infeasible, NotInstalled, NotProven, WorkbenchError, must
+from workbench.exact.numbers import ZERO, RationalPair, exact, exp_interval
+from workbench.exact.objects import FloatPair, Record, Words
+from workbench.formulas.pieces import Piece, epsilons
+from workbench.formulas.plot import figure
+from workbench.formulas.text import LATEX, PYTHON, WORDS, written
+from workbench.io.figures import Width, save_figure
+from workbench.io.files import write_whole
+from workbench.io.result import Result
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+_BITS, _WIDTH = 200, Fraction(1, 1 << 100)  # of an enclosure
+
+
+def _unwritten(error: WorkbenchError) -> Record:
+    """The proof of a formula for which no file can hold one."""
+    raise error
+
+
+@dataclass(frozen=True, repr=False)
+class Formula:
+    """The optimum of a question for an interval of ε and of δ.
+
+    what: the class of mechanisms and the loss; pieces: by rising ε, and within one interval by rising δ; open:
+    intervals of ε that are not proven, as after a time limit or Ctrl-C; seconds: it took; proof: what a certificate
+    holds beside the pieces, or a function that raises why there is none; at: the one ε at which formulas of patterns
+    (PDP) are proven; then open holds intervals of δ.
+    """
+
+    what: str
+    pieces: tuple[Piece, ...]
+    steps: int = 1
+    open: tuple[FloatPair, ...] = ()
+    seconds: float = 0.0
+    proof: Callable[[], Record] = dict
+    at: Fraction | None = None
+
+    def __getstate__(self) -> Record:
+        """What is pickled: its proof as it is written, as that of an object holds functions."""
+        try:
+            proof: Any = partial(dict, self.proof())
+        except WorkbenchError as error:
+            proof = partial(_unwritten, error)
+        return {**self.__dict__, "proof": proof}
+
+    def __call__(self, epsilon: Any, delta: Any = None) -> RationalPair:
+        """A proven enclosure of the optimum, about 1e-50 wide. delta: needed where it is free.
+
+        Raises InvalidRequest outside the intervals of the formula; Infeasible where no mechanism meets the request.
+        """
+        power, share = exact(epsilon, "epsilon"), None if delta is None else exact(delta, "delta")
+        if self.at is not None and power != self.at:
+            must("epsilon", f"{float(self.at):g}, where the patterns are proven to be optimal", epsilon)
+        for bits in (_BITS, 4 * _BITS, 16 * _BITS):
+            x = exp_interval(power / self.steps, bits)
+            piece = self._piece(x, share, epsilon)
+            if piece.value is None:
+                raise Infeasible(f"No mechanism meets the request at epsilon = {epsilon}.")
+            ends = piece.value.enclosed(*x, piece.delta[0](Fraction(2)) if share is None else share)
+            if ends is not None and ends[1] - ends[0] <= _WIDTH:
+                return ends
+        raise NotProven(f"The formula is near a pole at epsilon = {epsilon}.")
+
+    def _piece(self, x: RationalPair, delta: Fraction | None, epsilon: Any) -> Piece:
+        """The piece that holds at an ε; of two that meet there either."""
+        here = [
+            piece
+            for piece in self.pieces
+            if not piece.low.above(x[1]) and (piece.high is None or not piece.high.below(x[0]))
+        ]
+        if not here:
+            ends = ", ".join(sorted({f"{piece.epsilon[0]:.6g} < ε < {piece.epsilon[1]:.6g}" for piece in self.pieces}))
+            must("epsilon", f"where the formula holds ({ends})", epsilon)
+        if delta is None:
+            if any(piece.free for piece in here):
+                must("delta", "given, as the formula is for an interval of it", "none")
+            return here[0]
+        for piece in here:
+            low, high = (end.enclosed(*x, ZERO) or (delta, delta) for end in piece.delta)
+            if low[0] <= delta <= high[1]:
+                return piece
+        return must("delta", "where the formula holds", delta)
+
+    @property
+    def mechanism(self) -> list[Record]:
+        """The probabilities of mechanisms that attain the optimum, by name, as formulas, with where each holds."""
+        rows = []
+        for piece in self.pieces:
+            for part in piece.parts:
+                low, high = epsilons((part.low, part.high), self.steps)
+                row: Record = {"from_epsilon": low, "to_epsilon": high}
+                if piece.free:
+                    row["from_delta"], row["to_delta"] = piece.delta_text()
+                rows.append(row | {name: written(mass, WORDS, self.steps) for name, mass in part.masses.items()})
+        return rows
+
+    # Shown.
+
+    def __str__(self) -> str:
+        name = "ε" if self.at is None else "δ"
+        gaps = (f"open, not proven: {low:.9g} < {name} < {high:.9g}" for low, high in self.open)
+        return "\n".join([self.what, *(f"{self.where(piece)}: {piece.text()}" for piece in self.pieces), *gaps])
+
+    @property
+    def words(self) -> Words:
+        """What is proven, in sentences."""
+        first, *rest = str(self).splitlines()
+        count = f"{len(self.pieces)} formula{'' if len(self.pieces) == 1 else 's'}"
+        gaps = "" if self.open else "gap or "
+        return (f"{first}: {count}, without {gaps}overlap, proven without a solver.", *rest)
+
+    def where(self, piece: Piece) -> str:
+        """The interval of ε, and of δ where that is free, in words; of δ in numbers, where ε is given."""
+        if self.at is not None:
+            return "{:.6g} ≤ δ ≤ {:.6g}".format(*piece.delta_at(self.at))
+        low, high = piece.epsilon
+        above = "" if math.isinf(high) else f" < {high:.9g}"
+        words = f"{low:.9g} < ε{above}" if low or above else "0 < ε"
+        return words + (", {} ≤ δ ≤ {}".format(*piece.delta_text()) if piece.free else "")
+
+    def __repr__(self) -> str:
+        return f"Formula({self.what!r}, {len(self.pieces)} piece{'' if len(self.pieces) == 1 else 's'})"
+
+    def to_dict(self) -> Record:
+        """JSON-ready."""
+        return {
+            "what": self.what,
+            "variable": f"x = exp(epsilon{'' if self.steps == 1 else f'/{self.steps}'})",
+            "pieces": [piece.to_dict() for piece in self.pieces],
+            "open": [[low, None if math.isinf(high) else high] for low, high in self.open],
+            **({} if self.at is None else {"proven_at": {"epsilon": float(self.at)}}),
+        }
+
+    @cached_property
+    def _result(self) -> Result:
+        rows = []
+        for piece in self.pieces:
+            low, high = piece.epsilon
+            row = {"from_epsilon": low, "to_epsilon": high, "formula": piece.text()}
+            if piece.free:
+                row["from_delta"], row["to_delta"] = piece.delta_text()
+            if self.at is not None:
+                row["delta_low"], row["delta_high"] = piece.delta_at(self.at)
+                row["broken"] = piece.pattern
+            rows.append(row)
+        return Result(self.what, rows, name="formula")
+
+    @property
+    def rows(self) -> list[Record]:
+        """Those of `to_frame`."""
+        return [*self._result.rows]
+
+    def to_frame(self) -> pd.DataFrame:
+        """From ε, to ε, formula; the ends of δ where it is free."""
+        return self._result.to_frame()
+
+    def latex(self, *, table: bool = False) -> str:
+        """The cases of the optimum in LaTeX, or a table for the package booktabs."""
+        rows = []
+        for piece in self.pieces:
+            low, high = piece.epsilon
+            where = rf"{low:.6g} < \varepsilon" + ("" if math.isinf(high) else f" < {high:.6g}")
+            where = where if self.at is None else rf"\varepsilon = {low:.6g}"
+            if piece.free:
+                where += r",\ {} \le \delta \le {}".format(*piece.delta_text(LATEX))
+            rows.append((piece.text(LATEX) if piece.value is not None else r"\text{infeasible}", where))
+        if not table:
+            body = " \\\\\n".join(f"  {text} & {where}" for text, where in rows)
+            return f"\\begin{{cases}}\n{body}\n\\end{{cases}}"
+        lines = "".join(f"${where}$ & ${text}$ \\\\\n" for text, where in rows)
+        head = "\\begin{tabular}{ll}\n\\toprule\nwhere & optimum \\\\\n\\midrule\n"
+        return f"{head}{lines}\\bottomrule\n\\end{{tabular}}"
+
+    def python(self, name: str = "optimum") -> str:
+        """The source of a plain function of ε and δ, in floats."""
+        lines = [
+            "import math",
+            "",
+            "",
+            f"def {name}(epsilon, delta=0.0):",
+            f'    """{self.what}."""',
+            "    x = math.exp(epsilon)",
+        ]
+        for piece in self.pieces:
+            low, high = piece.epsilon
+            test = f"{low!r} <= epsilon" + ("" if math.isinf(high) else f" <= {high!r}")
+            if piece.free:
+                test += " and {} <= delta <= {}".format(*piece.delta_text(PYTHON))
+            value = "math.nan" if piece.value is None else piece.text(PYTHON)
+            lines += [f"    if {test}:", f"        return {value}"]
+        return "\n".join([*lines, '    raise ValueError("the formula does not hold there")', ""])
+
+    def sympy(self) -> Any:
+        """A sympy.Piecewise in the symbols epsilon and delta. Raises NotInstalled without sympy."""
+        try:
+            sympy = importlib.import_module("sympy")
+        except ModuleNotFoundError:
+            raise NotInstalled("A formula in sympy needs sympy, which is not installed: pip install sympy.") from None
+        epsilon, delta = sympy.symbols("epsilon delta", positive=True)
+        known = {"x": sympy.exp(epsilon), "delta": delta}
+        cases = []
+        for piece in self.pieces:
+            low, high = piece.epsilon
+            where = sympy.And(epsilon >= low, epsilon <= (sympy.oo if math.isinf(high) else high))
+            if piece.free:
+                first, last = (sympy.sympify(text, known) for text in piece.delta_text(PYTHON))
+                where = sympy.And(where, delta >= first, delta <= last)
+            cases.append((sympy.nan if piece.value is None else sympy.sympify(piece.text(PYTHON), known), where))
+        return sympy.Piecewise(*cases)
+
+    def save(self, path: str | Path) -> list[Path]:
+        """Write a .json (certificate), .csv, .tex (table) or .py (function) file. Raises InvalidRequest, OSError."""
+        target = Path(path)
+        texts: dict[str, Callable[[], str]] = {
+            ".json": lambda: json.dumps(self.to_dict() | self.proof(), ensure_ascii=False) + "\n",
+            ".tex": lambda: self.latex(table=True) + "\n",
+            ".py": self.python,
+        }
+        text = texts.get(target.suffix.lower())
+        if text is None:
+            return self._result.save(path)
+        write_whole(target, text().encode())
+        return [target]
+
+    def plot(self, path: str | Path | None = None, *, width: Width = None) -> Figure:
+        """The (ε, δ) plane with the region of each formula, or the optimum over ε where δ is given.
+
+        path: also write it (.png, .svg or .pdf). width: see `Result.plot`. Raises InvalidRequest, OSError.
+        """
+        drawn = figure(self.what, self.pieces, None if self.at is None else float(self.at))
+        if path is not None:
+            save_figure(drawn, Path(path), width)
+        return drawn
+
+    def _repr_html_(self) -> str:
+        return self._result._repr_html_()
+
+    def _repr_latex_(self) -> str:
+        return f"$$V(\\varepsilon) = {self.latex()}$$"

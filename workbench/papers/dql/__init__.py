@@ -1,0 +1,1 @@
+"""Communication-Efficient Laplace Mechanism via Random Quantization: figures, bounds and errata."""

@@ -1,0 +1,1 @@
+"""Additive noise by distributionally robust optimization: the tables of a fifth paper."""

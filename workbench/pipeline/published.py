@@ -1,0 +1,304 @@
+"""The registry of published mechanisms and of baselines: what designs are compared with.
+
+Every mechanism to compare with is one entry, a `Published`: its name, its source, which requests it
+serves, and its expected loss at the budget of a request. Entries come from three places:
+
+    a family     lists its own in its file `published.py`, which `published_mechanisms` returns
+    a package    registers a `Baseline`, by `workbench.register` or an entry point of the group
+                 workbench.baselines
+    the user     gives a `Baseline` by `--baseline`, which `workbench.pipeline.user_baselines` reads
+
+Frontiers and `recommend` ask for the entries of all three (`list_entries`). Reports of designs and
+`reproduce published`, whose results must not depend on installed packages, ask for the entries of the
+family (`published_for`).
+
+An entry that cannot serve a request raises NotApplicable with the reason. The exact audit decides
+whether a baseline is private at a budget. A baseline whose probabilities are rounded doubles may miss
+its budget by that rounding alone. It is then mixed with the smallest share of a private law that makes
+it private. A note says so, and the loss is the loss of the mixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from typing import Any, Protocol
+
+from workbench.errors import InvalidRequest, NotApplicable, NotCertified, WorkbenchError
+from workbench.exact.numbers import ONE, round_up
+from workbench.exact.objects import Values
+from workbench.io.plugins import plugins
+from workbench.io.result import Row
+from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
+from workbench.pipeline.requirements import bounds_one_ratio
+from workbench.privacy.audit import audit, audit_extremes, holds, proves
+from workbench.privacy.certify import certify
+from workbench.privacy.claim import Claim
+from workbench.solvers.search import Deadline
+
+USER_PACKAGE = "own"  # The package of a baseline that the user gives.
+# A law that is private at a budget larger by this share is repaired.
+_BUDGET_ROUNDING = Fraction(1, 10**12)
+# A law that is private at a δ larger by this much is repaired.
+_DELTA_ROUNDING = Fraction(1, 10**15)
+# A repair that moves more probability than this repairs more than rounding.
+_MAX_MOVED_MASS = 1e-9
+
+
+class ComparedFamily(Protocol):
+    """What the registry needs of a `Family`."""
+
+    name: str
+
+    def published_mechanisms(self) -> Sequence[Published]:
+        """See `Family.published_mechanisms`."""
+
+    def loss(self, request: Any, mechanism: Any) -> float:
+        """See `Family.loss`."""
+
+    def related(self, request: Any, mechanism: Any) -> Any:
+        """See `Family.related`."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The expected loss of a published mechanism at the budget of a request, and how it is known.
+
+    Attributes:
+        objective: Expected loss.
+        certified: Whether exact arithmetic proves the mechanism private.
+        mechanism: The audited mechanism. None for a closed form.
+        symbol: Symbol of the mechanism's parameter. Empty if it has none.
+        value: Value of that parameter.
+        status: Status of the row in a frontier if there is no mechanism to audit.
+        more: Further columns of that row.
+        note: A sentence on what was done to the mechanism.
+    """
+
+    objective: float
+    certified: bool = False
+    mechanism: Any = None
+    symbol: str = ""
+    value: float | None = None
+    status: str = "closed form"
+    more: Values = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def words(self) -> str:
+        """The parameter, or the note."""
+        return f"{self.symbol} = {self.value:.6g}" if self.symbol else self.note
+
+    def explain_shortfall(self, request: Any) -> str:
+        """Say by how much the mechanism misses the budget of a request."""
+        claim = request.audited_claim
+        if claim.in_epsilon_delta:
+            return audit(self.mechanism, claim.values["epsilon"]).words(claim.on(self.mechanism))
+        return f"The mechanism misses the request: {claim.notion.name}, {claim.budget_words()}"
+
+    def row(self, request: Any) -> Row:
+        """Return the columns of a frontier, with the exact audit of the mechanism.
+
+        Raises:
+            NotApplicable: The mechanism is not private at the budget.
+        """
+        row: Row = {"objective": self.objective, "parameter": self.value, "status": self.status}
+        if self.mechanism is None:
+            return {**row, **self.more}
+        audited: Row = {}
+        if request.audited_claim.in_epsilon_delta:
+            privacy = audit_extremes(self.mechanism, request.claim.epsilon)
+            audited = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
+            # A law that is clamped later has another PDP delta.
+            if not self.symbol and not on_real_inputs(self.mechanism):
+                audited["pdp_delta"] = round_up(privacy.pdp_delta)
+        if not self.certified:
+            columns = {**audited, "private": False}
+            raise NotApplicable(self.explain_shortfall(request), "not_certified", columns)
+        notes = {"note": self.note} if self.note else {}
+        return {**row, **audited, **self.more, "private": True, "status": "audited", "failure": None, **notes}
+
+
+@dataclass(frozen=True)
+class Published:
+    """One mechanism that designs of a family are compared with.
+
+    Attributes:
+        name: Name in tables and plots.
+        source: Authors and year; of a baseline its package.
+        cost: Function of a request of the family, or of a query with the same fields, that returns a
+            `Reference`. It raises NotApplicable.
+        serves: Whether it is for the question of a request.
+        any_budget: Whether it is also compared for several runs and under notions of several ratios.
+        with_prior: Whether it is fitted to the prior of the query.
+        is_unbiased: Whether the mean of its output is the true answer.
+        fixed: Columns of its rows that are the same at every point of a frontier.
+        package: Package that registered it, or `USER_PACKAGE`. Empty if a family lists it.
+    """
+
+    name: str
+    source: str
+    cost: Callable[[Any], Reference]
+    serves: Callable[[Any], bool] = lambda request: True
+    any_budget: bool = False
+    with_prior: bool = False
+    is_unbiased: bool = False
+    fixed: Values = field(default_factory=dict)
+    package: str = ""
+
+    def is_listed_for(self, request: Any) -> bool:
+        """Whether frontiers and reports list it for a request."""
+        has_usual_budget = request.aim.runs == 1 and bounds_one_ratio(request.claim.notion)
+        return self.serves(request) and (self.any_budget or has_usual_budget)
+
+    def row(self, request: Any) -> Row:
+        """Return the columns of a frontier at one request."""
+        clock = Deadline()
+        return self.cost(request).row(request) | {"seconds": clock.elapsed}
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A mechanism of a package or a user, which becomes a `Published` of the registry.
+
+    The mechanism is audited exactly, and the family computes its expected loss.
+
+    Attributes:
+        name: Name in tables and plots.
+        family: Name of the family.
+        mechanism: Function of a request that returns the mechanism for its budget. None if there is none.
+    """
+
+    name: str
+    family: str
+    mechanism: Callable[[Any], Mechanism | None]
+
+    def build(self, request: Any) -> Mechanism:
+        """Return the mechanism for a request.
+
+        Raises:
+            NotApplicable: There is none for its budget. The baseline's own code may raise anything else.
+        """
+        mechanism = self.mechanism(request)
+        if mechanism is None:
+            raise NotApplicable("no mechanism of it meets the budget", "infeasible")
+        return as_mechanism(mechanism)
+
+    def publish(self, family: ComparedFamily, package: str) -> Published:
+        """Return the entry of the registry for this baseline."""
+        return Published(
+            self.name,
+            package,
+            partial(_audit_baseline, family, self, package),
+            lambda request: request.aim.runs == 1,  # The audit is of one run.
+            any_budget=True,
+            fixed={"package": package},
+            package=package,
+        )
+
+
+def list_entries(family: ComparedFamily, user_baselines: Sequence[Baseline] = ()) -> list[Published]:
+    """List everything that designs of a family are compared with.
+
+    Args:
+        family: The family.
+        user_baselines: Baselines of the user for this family.
+
+    Returns:
+        The entries of the family, then those of packages, then those of the user.
+    """
+    registered = [plugin for plugin in plugins("baselines").values() if plugin.thing.family == family.name]
+    return [
+        *family.published_mechanisms(),
+        *(plugin.thing.publish(family, plugin.package) for plugin in registered),
+        *(baseline.publish(family, USER_PACKAGE) for baseline in user_baselines),
+    ]
+
+
+def published_for(request: Any, family: ComparedFamily | None = None) -> list[Published]:
+    """List the published mechanisms of a family that serve a request.
+
+    Args:
+        request: A request of the family, or a query with the same fields.
+        family: The family. Default: the family of the request.
+    """
+    listed = (request.family if family is None else family).published_mechanisms()
+    return [entry for entry in listed if entry.serves(request)]
+
+
+def index_by_name(entries: Iterable[Published]) -> dict[str, Published]:
+    """Index entries by their names."""
+    return {entry.name: entry for entry in entries}
+
+
+def compute_costs(entries: Iterable[Published], request: Any) -> dict[str, Reference]:
+    """Compute the losses, by name, of the entries that are listed for a request and apply to it."""
+    references = {}
+    for entry in entries:
+        if entry.is_listed_for(request):
+            with suppress(NotApplicable):
+                references[entry.name] = entry.cost(request)
+    return references
+
+
+# Baselines.
+
+
+@contextmanager
+def refuse_foreign_errors(package: str) -> Iterator[None]:
+    """Turn whatever the code of a package or a user raises into NotApplicable."""
+    try:
+        yield
+    except (WorkbenchError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise NotApplicable(f"{package}: {type(error).__name__}: {error}", "failed") from error
+
+
+def _audit_baseline(family: ComparedFamily, baseline: Baseline, package: str, request: Any) -> Reference:
+    """Audit a baseline under the neighbour relation of a question, and compute its expected loss."""
+    with refuse_foreign_errors(package):
+        mechanism = baseline.build(request)
+        related = family.related(request, mechanism)
+        if holds(related, request.audited_claim.on(related)):
+            return Reference(family.loss(request, mechanism), True, related)
+        repaired = _repair_rounding(related, request.audited_claim)
+        if repaired is None:
+            return Reference(family.loss(request, mechanism), False, related)
+        note = (
+            "Its probabilities are rounded and miss the budget by that: the loss is that of the mechanism repaired in "
+            "exact arithmetic, which moves less than 1e-9 of the probability."
+        )
+        return Reference(family.loss(request, repaired), True, repaired, note=note)
+
+
+def _repair_rounding(mechanism: Mechanism, claim: Claim) -> Mechanism | None:
+    """Return the nearest private mechanism to one that misses a budget only by the rounding of doubles.
+
+    None if it misses the budget by more, or if the budget has no numbers to widen.
+    """
+    wider = {name: _widen(name, value) for name, value in claim.values.items()}
+    if None in wider.values() or not proves(mechanism, Claim(claim.notion, **wider).on(mechanism)):
+        return None
+    try:
+        certificate = certify(mechanism, claim.notion, **claim.values)
+    except (InvalidRequest, NotCertified):
+        return None
+    moved = max(certificate.record.get(name, 0.0) for name in ("repair_mixed_in", "repair_moved_mass"))
+    return certificate.mechanism if moved <= _MAX_MOVED_MASS else None
+
+
+def _widen(name: str, value: Any) -> Any:
+    """Enlarge a budget's number, or numbers, by what rounding may change; None if it is no number."""
+    if name == "alpha":  # A larger order is a stricter budget.
+        return value
+    if isinstance(value, Mapping):
+        return {label: _widen(name, number) for label, number in value.items()}
+    if not isinstance(value, Fraction):
+        return None
+    if name == "delta" and value:
+        return min(ONE, value + _DELTA_ROUNDING)
+    return value * (1 + _BUDGET_ROUNDING)

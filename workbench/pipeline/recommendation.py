@@ -1,0 +1,379 @@
+"""Which classes of mechanisms can serve one finite query, and what each of them costs at its best.
+
+A family joins when its `Family.recommendation` names a module with `candidates(query) -> Iterable[Candidate]`; one that
+does not apply says why (`Candidate.reason`), so that a row is never missing in silence. All costs are the expected loss
+of published and true answer under the query's own prior.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workbench.errors import NotApplicable, NotProven
+from workbench.exact.objects import Record, Values, Words
+from workbench.exact.time_limit import OutOfTime
+from workbench.io.files import spelled
+from workbench.pipeline.design import Design
+from workbench.pipeline.family import Family
+from workbench.pipeline.loss_tables import LossTable, loss_table, picklable
+from workbench.pipeline.published import Published
+from workbench.pipeline.registry import families
+from workbench.pipeline.request import Aim
+from workbench.privacy.claim import Claim, in_words
+from workbench.questions.answer_grid import AnswerGrid, answer_grid
+from workbench.questions.finite_query import FiniteQuery
+from workbench.questions.range_query import RangeQuery
+from workbench.solvers.search import Chords, Deadline, bisect
+
+
+class Value(NamedTuple):
+    """objective: what the mechanism costs, exactly, as a float; bound: below which no mechanism of its class can cost
+    (None: its parameters are given, or nothing is proven); certified: whether exact arithmetic proves it private;
+    parameter: of a published mechanism, in words; stopped: whether the time was up before the two met; mechanism: what
+    was audited; design: the certified design, made when it is asked for; square: the mean squared error, where it is
+    neither the objective nor known from the mechanism."""
+
+    objective: float
+    bound: float | None
+    certified: bool
+    parameter: str = ""
+    stopped: bool = False
+    mechanism: Any = None
+    design: Callable[[], Design] | None = None
+    square: float | None = None
+
+    @classmethod
+    def of(cls, design: Design, stopped: bool = False, words: str = "") -> Value:
+        """That of a design."""
+        certified = design.certificate is not None
+        return cls(design.objective, design.bound, certified, words, stopped, design.mechanism, partial(_same, design))
+
+
+def _same(design: Design) -> Design:
+    """A design that is made already: a function of a module, so that a Value can be pickled."""
+    return design
+
+
+_LITTLE, _SOLVERS = 0.2, 0.8  # seconds, and of the time of a class
+_GRACE = 0.05  # of the time of all classes
+
+
+class TimeShares:
+    """So many seconds for all classes of a query. waiting: how many of them are still to come after one."""
+
+    def __init__(self, seconds: float) -> None:
+        self._deadline, self.seconds, self.waiting = Deadline(seconds), seconds, 0
+
+    @property
+    def _equal(self) -> float:
+        """Seconds for the next class: an equal share of what is left."""
+        return (self._deadline.left or 0.0) / (1 + self.waiting)
+
+    @property
+    def share(self) -> float:
+        """Of these the seconds of its solvers, at least a little; the rest is for exact work."""
+        return max(_LITTLE, _SOLVERS * self._equal)
+
+    def over(self) -> Callable[[], bool]:
+        """Whether the time of a class that begins now is used up: a part of all, where others left less, is its own."""
+        mine = Deadline(max(self._equal, _GRACE * self.seconds))
+        return lambda: mine.passed
+
+
+def best_design(kind: Family, question: Any, time: TimeShares | None = None, **options: Any) -> tuple[Design, bool]:
+    """The certified design of a family, and whether the time was up before it was proven. Raises WorkbenchError."""
+    if time is not None and any(option.name == "time_limit" for option in kind.options):
+        options["time_limit"] = Fraction(time.share).limit_denominator(1000)
+    try:
+        return kind.designed(kind.request(question, **options)), False
+    except NotProven as error:
+        if error.interrupted:
+            raise KeyboardInterrupt from None
+        if error.design is None:
+            raise
+        return error.design, True
+
+
+def designed(
+    kind: Family,
+    question: Any,
+    time: TimeShares | None = None,
+    parameter: Callable[[Design], str] = lambda design: "",
+    **options: Any,
+) -> Value:
+    """What that costs, with its bound. parameter: of the design, in words."""
+    design, stopped = best_design(kind, question, time, **options)
+    return Value.of(design, stopped, parameter(design))
+
+
+def published_value(entry: Published, request: Any, design: Callable[[str, Any], Design] | None = None) -> Value:
+    """What a published mechanism costs a request of its family. design: of its name and law. Raises NotApplicable."""
+    cost = entry.cost(request)
+    if cost.mechanism is not None and not cost.certified:
+        words = f"it costs {cost.objective:.9g}, and is not private at this budget. {cost.explain_shortfall(request)}"
+        raise NotApplicable(words)
+    certified = None if design is None or cost.mechanism is None else partial(design, entry.name, cost.mechanism)
+    return Value(cost.objective, None, cost.certified, cost.words, False, cost.mechanism, certified)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One class of mechanisms for a query.
+
+    name: of the class; needs: what it does with answers, in a few words. solve: its value, computed when asked for;
+    reason: why the class does not apply, instead; contains: the names of classes all of whose mechanisms are in this
+    one; programs: whether it goes to a solver, after those that do not; simplicity: of what costs the same the least is
+    recommended; minimises: whether `solve` itself finds the least ε for the largest loss of a query; several: whether
+    it takes budgets of several runs; command: that designs the same, where there is one.
+    """
+
+    name: str
+    needs: str = ""
+    solve: Callable[[], Value] | None = None
+    reason: str | None = None
+    contains: Words = ()
+    programs: bool = False
+    simplicity: int = 2
+    minimises: bool = False
+    several: bool = False
+    command: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """A query with its budget.
+
+    question: of finitely many answers, or a RangeQuery (`range`) of real ones. claim: the notion with its budget; where
+    the least ε for a largest loss is sought, its upper limit or None. words: option, where given -> its text on a
+    command line (None: it has none). own: baselines of the user, as `workbench.pipeline.user_baselines` reads them;
+    named:
+    published ones whose distance from the optimum is asked for.
+    """
+
+    question: FiniteQuery
+    claim: Claim
+    aim: Aim = field(default_factory=lambda: Aim(loss="squared"))
+    time: TimeShares | None = None
+    words: Mapping[str, str | None] | None = None
+    own: tuple[tuple[str, Any], ...] = ()
+    named: Words = ()
+
+    def __getstate__(self) -> Record:
+        """What is pickled: the matrix of a loss that is a function."""
+        if self.real:
+            return self.__dict__
+        return {**self.__dict__, "aim": replace(self.aim, loss=picklable(self.aim.loss, self.losses))}
+
+    @property
+    def real(self) -> bool:
+        """Whether its answers are real ones in a range."""
+        return isinstance(self.question, RangeQuery)
+
+    @property
+    def range(self) -> RangeQuery:
+        """The question with real answers."""
+        assert isinstance(self.question, RangeQuery)
+        return self.question
+
+    @property
+    def one_budget(self) -> Record:
+        """The budget of one run, as designs take it."""
+        given = {name: value for name, value in self.claim.values.items() if value is not None}
+        return {"notion": self.claim.notion.name, **given}
+
+    @property
+    def budget(self) -> Record:
+        """What designs take of it: the budget, what is minimised where that is not the loss, the runs."""
+        aim = self.aim
+        least = {} if aim.max_loss is None else {"minimise": aim.minimise, "max_loss": aim.max_loss}
+        return self.one_budget | least | ({"runs": aim.runs} if aim.runs > 1 else {})
+
+    def command(self, name: str, **more: object) -> str | None:
+        """The command line that makes one class alone, with more options; None where the query is no text."""
+        given = {known: value for known, value in (self.words or {}).items() if known not in more}
+        if not given or None in given.values():
+            return None
+        return _command_line("recommend", {**given, "only": name, **more})
+
+    def design_command(self, family: str, *names: str, **more: object) -> str | None:
+        """The command line of a family's design: options of the query as they were given, others, the budget; None
+        where one of them is no text."""
+        given = self.words or {}
+        shown = {name: given[name] for name in names if name in given} | {
+            name: _text(value) for name, value in more.items()
+        }
+        for name, value in self.budget.items():
+            if name != "notion" and (value or name != "delta"):
+                shown[name] = spelled(value) if isinstance(value, Fraction) else in_words(value)
+        if None in shown.values():
+            return None
+        return _command_line(f"design {family}", {**shown, "notion": self.claim.notion.name})
+
+    @cached_property
+    def losses(self) -> LossTable:
+        """What every output costs every input. Raises InvalidRequest."""
+        return loss_table(self.question, self.aim.loss)
+
+    @cached_property
+    def grid(self) -> AnswerGrid | None:
+        """The answers by value, in steps; None where they are no numbers."""
+        return answer_grid(self.question)
+
+    @property
+    def per_distance(self) -> bool:
+        """Whether ε is per unit of distance."""
+        return self.claim.notion.per_distance
+
+    @property
+    def audited_claim(self) -> Claim:
+        """The claim that a mechanism is audited for, with a budget for every pair where ε is per unit of distance."""
+        if not self.per_distance:
+            return self.claim
+        pairs = zip(*self.question.metric_pairs(), strict=True)
+        return self.claim.with_values(epsilon={pair: self.claim.epsilon * d for pair, d in pairs})
+
+
+def in_bits(outputs: int) -> str:
+    """How many bits tell so many outputs apart, in words."""
+    bits = max(1, (outputs - 1).bit_length())
+    return f"{bits} bit{'s' * (bits > 1)}"
+
+
+RANGE_CHANNEL = "channel on a grid"  # the class of all channels of a range
+
+
+def all_candidates(query: Query) -> Iterator[Candidate]:
+    """Those of every family, those of other packages last; a family serves real queries where its module has
+    `real_candidates(query)`. Of T runs each has (ε/T, δ/T), which adds up to the budget, and is the best of it where
+    δ = 0; with δ classes that take budgets of several runs do better."""
+    if query.aim.runs == 1:
+        yield from _candidates(query)
+        return
+    shares = {name: query.claim.values[name] / query.aim.runs for name in ("epsilon", "delta")}
+    several = {each.name: each for each in _candidates(query) if each.several} if query.claim.delta else {}
+    for candidate in _candidates(
+        replace(query, claim=query.claim.with_values(**shares), aim=replace(query.aim, runs=1))
+    ):
+        yield several.get(candidate.name) or _shared(query, candidate)
+
+
+def _shared(query: Query, candidate: Candidate) -> Candidate:
+    """A class at an equal share of the budget."""
+    solve = candidate.solve
+    if solve is None:
+        return candidate
+
+    def value() -> Value:
+        once = solve()
+        return once._replace(bound=None) if query.claim.delta else once
+
+    each = f"each of {query.aim.runs} runs has an equal share of the budget"
+    return replace(candidate, solve=value, needs=f"{candidate.needs}; {each}")
+
+
+_LEAST, _MOST = 1e-4, 20.0  # ε that are tried
+_FACTOR, _TURNS = 4.0, 40  # of ε, until a loss is on either side; of the search between them
+_NEAR = 1e-6  # relative, of the ends
+_SHARE = 1e-3  # of the way between the ends, at least
+_BELOW = (0.02, 0.06)  # relative, below the least that was found: where a bound that is less near may exclude ε
+
+
+def least_epsilon(query: Query, name: str) -> Value:
+    """A class at the least ε found at which it costs no more than the query's max_loss: by chords of its loss, in
+    logarithms. bound: the largest ε tried at which a proven bound is above max_loss, since the least loss of a class
+    falls with ε.
+
+    Raises NotApplicable, also where no ε up to 20 is enough, and NotProven where the time is up before any is.
+    """
+    assert query.aim.max_loss is not None
+    most, deadline = float(query.aim.max_loss), Deadline(None if query.time is None else query.time.share)
+    chords, values, excluded = Chords(_SHARE), dict[Fraction, Value](), [0.0]  # values: of each ε that is enough
+
+    def enough(log: float) -> bool:
+        if deadline.passed:
+            raise NotProven("The search stopped at its time limit.", bound=max(excluded))
+        epsilon, left = Fraction(f"{math.exp(log):.9g}"), deadline.left
+        time = None if left is None else TimeShares(left)
+        aim = replace(query.aim, minimise="loss", max_loss=None)
+        plain = replace(query, claim=query.claim.with_values(epsilon=epsilon), aim=aim, time=time)
+        candidate = next(each for each in all_candidates(plain) if each.name == name)
+        if candidate.solve is None:
+            raise NotApplicable(candidate.reason or "it does not apply")
+        value = candidate.solve()
+        if value.bound is not None and value.bound > most:
+            excluded.append(float(epsilon))
+        chords.values[log] = math.log(max(value.objective, 1e-300) / most)
+        within = value.objective <= most and (value.certified or value.mechanism is None)
+        if within:
+            values[epsilon] = value
+        return within
+
+    stopped, factor = False, math.log(_FACTOR)
+    top, low = math.log(query.claim.epsilon or _MOST), math.log(_LEAST)
+    try:
+        high = min(0.0, top)
+        while high < top and not enough(high):
+            high, low = min(top, high + factor), high
+        if high == top and not enough(high):
+            raise NotApplicable(f"no epsilon up to {math.exp(top):g} is enough for this loss")
+        while low < high - factor and enough(high - factor):
+            high -= factor
+        low = max(low, high - factor)
+        low, high = bisect(enough, low, high, tolerance=_NEAR, turns=_TURNS, middle=chords.between)
+        for step in _BELOW if values[min(values)].bound is not None else ():
+            if max(excluded) < math.exp(high - 1.5 * step):
+                enough(high - step)
+    except (NotProven, OutOfTime) as error:
+        if not values or getattr(error, "interrupted", False):
+            error.incumbent, error.bound = None, max(excluded) or None  # of epsilon, not of a loss at one
+            raise
+        stopped = True
+    epsilon, value = min(values.items())
+    words = "; ".join(filter(None, (value.parameter, f"loss {value.objective:.9g}")))
+    return value._replace(objective=float(epsilon), bound=max(excluded) or None, parameter=words, stopped=stopped)
+
+
+def _candidates(query: Query) -> Iterator[Candidate]:
+    for kind in families():
+        if kind.recommendation is not None:
+            module = importlib.import_module(kind.recommendation)
+            offer = getattr(module, "real_candidates" if query.real else "candidates", None)
+            if offer is not None:
+                yield from offer(query)
+            elif query.real:
+                yield Candidate(kind.title, reason="it is for finitely many answers: --answers instead of --range")
+
+
+def _command_line(words: str, options: Mapping[str, object]) -> str:
+    """A command: words, then options, flags without a value."""
+    texts = [
+        f"--{name.replace('_', '-')}" + (f" {shlex.quote(str(value))}" if value != "" else "")
+        for name, value in options.items()
+    ]
+    return " ".join(["workbench", words, *texts])
+
+
+_PLAIN = (str, int, float, Fraction, Path)
+
+
+def texts(given: Values) -> dict[str, str | None]:
+    """Options as the texts of a command line; None for what is none, "" for a flag that is set."""
+    return {name: _text(value) for name, value in given.items() if value is not None and value is not False}
+
+
+def _text(value: Any) -> str | None:
+    """A list of numbers or words is separated by commas."""
+    if value is True:
+        return ""
+    if isinstance(value, (list, tuple, range)) and all(isinstance(part, _PLAIN) for part in value):
+        parts = [str(part) for part in value]
+        return None if any("," in part for part in parts) else ",".join(parts)
+    return str(value) if isinstance(value, _PLAIN) else None

@@ -1,0 +1,316 @@
+"""Read the baselines of the user, which stand beside designs in frontiers and in `recommend`.
+
+What `--baseline` and its keyword in Python accept:
+
+    PMF        {noise value: probability}, or a CSV of two columns, noise and probability: noise on the answers'
+               positions, clamped into them; modulo a group wrapped around; on the integers as it is
+    matrix     rows of numbers, or a CSV: a row for every answer, a column for every output. Two columns of which every
+               row adds up to 1 are a matrix, unless a header says noise. Of labels the outputs are the labels
+    table      a CSV: a header of a word and the outputs, then rows of an input and its probabilities: of labels all of
+               them; of quantizers the knots from -c to c, between which the law is affine
+    mechanism  any, or a Design or Certificate of one; a .json file that holds it
+    function   (epsilon, delta) -> a PMF, a matrix or a mechanism; `baseline` of a .py file, which is run
+
+Each becomes a `Baseline`, which `workbench.pipeline.published` enters into the registry and audits.
+"""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from workbench.data.containers import is_frame
+from workbench.data.labels import Axis, align, align_table, column_labels, row_labels
+from workbench.data.plain import is_whole, plain_list
+from workbench.data.points import rationals_of
+from workbench.data.tables import read_table
+from workbench.errors import InvalidRequest, must
+from workbench.exact.distribution import Distribution
+from workbench.exact.integer_law import IntegerLaw
+from workbench.exact.numbers import ZERO, exact, nearest_float
+from workbench.io.files import is_there
+from workbench.mechanisms.additive import AdditiveNoise
+from workbench.mechanisms.channel import Channel
+from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
+from workbench.mechanisms.mechanism import Mechanism, as_mechanism
+from workbench.mechanisms.piecewise_affine import PiecewiseAffine
+from workbench.pipeline.published import USER_PACKAGE, Baseline
+from workbench.privacy.law_table import is_law_table, read_law_table
+from workbench.privacy.loading import load
+from workbench.questions.finite_query import FiniteQuery
+from workbench.questions.labels import Labels
+from workbench.questions.modulo_noise import ModuloNoise
+from workbench.questions.quantization import Quantization
+from workbench.questions.unbounded_noise import IntegerNoise
+
+_WANTED = (
+    "a PMF {noise: probability}, a matrix, a mechanism, a function of (epsilon, delta), a file of the first three, or "
+    "a mapping from names to such"
+)
+_TABLE = "a CSV with the outputs in its header (x,-2,2) and rows of a knot and its probabilities, or a quantizer"
+_MAX_NOISE = 100_000  # Noise values that are larger in size are refused.
+_TOTAL_TOLERANCE = Fraction(1, 10**6)  # Probabilities whose total is farther from 1 are refused.
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A matrix of probabilities, with labels where it names its inputs and outputs.
+
+    Attributes:
+        rows: Probabilities, k rows of m, each with the total 1.
+        inputs: Labels of the rows. None for a bare matrix.
+        outputs: Labels of the columns. None for a bare matrix.
+    """
+
+    rows: list[list[Fraction]]
+    inputs: list[Any] | None = None
+    outputs: list[Any] | None = None
+
+    def align(self, inputs: Sequence[Any], outputs: Sequence[Any], what: str) -> list[list[Fraction]]:
+        """Return the rows in the order of a question's inputs, with entries in the order of its outputs.
+
+        Args:
+            inputs: Inputs of the question.
+            outputs: Outputs of the question.
+            what: Word for the inputs in errors.
+
+        Raises:
+            InvalidRequest: The labels are not those of the question.
+        """
+        return align_table(
+            self.rows, Axis(self.inputs, inputs, what), Axis(self.outputs, outputs, "outputs"), "baseline"
+        )
+
+
+class _PublishedName(str):
+    """The name of a published mechanism, as opposed to a file."""
+
+
+NamedLaws = tuple[tuple[str, Any], ...]  # Pairs of a name and a law, a function, or None.
+Masses = dict[int, Fraction]  # Probabilities by noise value.
+Law = Masses | _Table | Mechanism
+Function = Callable[..., Any]  # A function of epsilon and delta.
+
+
+def read_baselines(value: Any, name: str) -> NamedLaws:
+    """Read the option of baselines into pairs of a name and a law or function.
+
+    Args:
+        value: What the module header lists, a list of paths, or a mapping from names to them.
+        name: Name of the option in errors.
+
+    Returns:
+        One pair for each baseline. The name of a published mechanism has None in place of a law.
+
+    Raises:
+        InvalidRequest: The value is none of these, or two baselines have one name.
+    """
+    if isinstance(value, Mapping) and value and all(isinstance(key, str) for key in value):
+        return tuple((key, _read_baseline(item, key)) for key, item in value.items())
+    several = isinstance(value, (list, tuple)) and value and all(isinstance(item, (str, Path)) for item in value)
+    items = [part for item in (value if several else [value]) for part in _split_names(item)]
+    baselines = tuple((_name_of(item), _read_baseline(item, name)) for item in items)
+    if len({key for key, _ in baselines}) < len(baselines):
+        must(name, "files of different names", ", ".join(key for key, _ in baselines))
+    return baselines
+
+
+def make_baselines(given: NamedLaws, family: str) -> list[Baseline]:
+    """Make baselines of a family from what `read_baselines` returns."""
+    return [Baseline(name, family, partial(_build_mechanism, law)) for name, law in given]
+
+
+def _split_names(value: Any) -> list[Any]:
+    """Split names that commas separate; return anything else as it is."""
+    if isinstance(value, str) and not Path(value).suffix and not is_there(value):
+        return [_PublishedName(part.strip()) for part in value.split(",")]
+    return [value]
+
+
+def _name_of(value: Any) -> str:
+    if isinstance(value, (str, Path)):
+        return str(value) if isinstance(value, _PublishedName) else Path(value).stem
+    return str(getattr(value, "__name__", USER_PACKAGE)).replace("<lambda>", USER_PACKAGE)
+
+
+def _read_baseline(value: Any, name: str) -> Any:
+    """Read one baseline: a law or a function; None for the name of a published mechanism."""
+    if isinstance(value, _PublishedName):
+        return None
+    if isinstance(value, (str, Path)):
+        path = Path(value)
+        return _READERS.get(path.suffix.lower(), _read_csv)(path, name)
+    return value if callable(value) else _parse_law(value, name)
+
+
+def _read_python(path: Path, name: str) -> Any:
+    """Run a Python file and return its function `baseline`."""
+    try:
+        function = runpy.run_path(str(path)).get("baseline")
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        must(name, f"a Python file that runs: {path.name}", f"{type(error).__name__}: {error}")
+    if not callable(function):
+        must(name, "a Python file with a function baseline(epsilon, delta)", path.name)
+    return function
+
+
+def _read_json(path: Path, name: str) -> Law:
+    held = load(path)
+    if isinstance(held, IntegerLaw):
+        return _parse_law(dict(enumerate(held.held, held.first)), name)
+    if isinstance(held, Distribution):
+        must(name, _WANTED, f"a list of masses in {path.name}, whose noise values are not given")
+    return _parse_law(held, name)
+
+
+_READERS: dict[str, Callable[[Path, str], Any]] = {".json": _read_json, ".py": _read_python}
+
+
+def _read_csv(path: Path, name: str) -> Law:
+    rows = read_table(path, name, header=True)
+    if rows and is_law_table(rows[0]):
+        return _parse_law(read_law_table(rows[0], rows[1:]), name)
+    head = [] if not rows or _is_numeric(rows[0]) else rows.pop(0)
+    if not rows:
+        must(name, f"{path.name} with numbers below its header", "none")
+    cells = [[exact(cell, f"a cell of {path.name}") for cell in row] for row in rows]
+    if len(cells) > 1 and all(sum(row) == 1 for row in cells) and head[:1] != ["noise"]:
+        return _parse_law(cells, name)
+    if len(head) > 2 and _is_numeric(head[1:]) and {*map(len, rows)} == {len(head)}:
+        outputs = [exact(cell, f"an output of {path.name}") for cell in head[1:]]
+        return _Table([_check_total(row[1:], name) for row in cells], [row[0] for row in cells], outputs)
+    return _parse_law(_read_masses(cells, path, name) or cells, name)
+
+
+def _read_masses(cells: list[list[Fraction]], path: Path, name: str) -> Masses:
+    """Read rows of a noise value and its probability; return none if they are something else."""
+    if not all(len(row) == 2 and row[0].denominator == 1 for row in cells):
+        return {}
+    masses = {int(eta): mass for eta, mass in cells}
+    if len(masses) < len(cells):
+        must(name, "a PMF with every noise value once", path.name)
+    return masses
+
+
+def _is_numeric(row: Sequence[str]) -> bool:
+    try:
+        return bool([exact(cell, "a cell") for cell in row])
+    except InvalidRequest:
+        return False
+
+
+def _parse_law(value: Any, name: str) -> Law:
+    if hasattr(getattr(value, "mechanism", value), "comparisons"):
+        return as_mechanism(value)
+    if hasattr(value, "items") and hasattr(value, "index") and not is_frame(value):
+        value = dict(value.items())  # a Series, whose index is the noise values
+    if isinstance(value, Mapping):
+        if not value or not all(is_whole(eta) and abs(int(eta)) <= _MAX_NOISE for eta in value):
+            must(name, f"a PMF of integer noise values, at most {_MAX_NOISE} in size", repr(value)[:80])
+        masses = [exact(mass, "a probability of the PMF") for mass in value.values()]
+        return dict(zip(map(int, value), _check_total(masses, name), strict=True))
+    try:
+        lists = [plain_list(row, name, _WANTED) for row in plain_list(value, name, _WANTED, column=True)]
+        rows = [[exact(cell, "an entry of the matrix") for cell in row] for row in lists]
+    except TypeError:
+        rows = []
+    if not rows or not rows[0] or len({len(row) for row in rows}) != 1:
+        must(name, _WANTED, repr(value)[:80])
+    return _Table([_check_total(row, name) for row in rows], row_labels(value), column_labels(value))
+
+
+def _check_total(masses: list[Fraction], name: str) -> list[Fraction]:
+    total = sum(masses, ZERO)
+    if min(masses) < 0 or abs(total - 1) > _TOTAL_TOLERANCE:
+        must(name, "made of probabilities >= 0 that add up to 1", f"a total of {float(total):.9g}")
+    return masses
+
+
+def _build_mechanism(law: Law | Function, request: Any) -> Mechanism:
+    """Build the mechanism of a law for the question of a request; call a function with its budget."""
+    if callable(law):
+        epsilon = None if request.claim.epsilon is None else float(request.claim.epsilon)
+        value = law(epsilon, float(request.claim.delta or 0))
+        if isinstance(value, (str, Path)) or callable(value):
+            must("baseline", "a PMF, a matrix or a mechanism from a function", repr(value)[:80])
+        law = _parse_law(value, "baseline")
+    if isinstance(law, _Table):
+        return _build_channel(law, request.question)
+    return _build_noise(law, request.question) if isinstance(law, dict) else law
+
+
+def _build_channel(law: _Table, question: Any) -> Mechanism:
+    rows, inputs, outputs = law.rows, law.inputs, law.outputs
+    if isinstance(question, Quantization):
+        if inputs is None or outputs is None or len(rows) < 2:
+            got = "one row" if inputs else "a matrix, which names neither knots nor outputs"
+            must("baseline", _TABLE, got)
+        knots, published = _parse_numbers(inputs), _parse_numbers(outputs)
+        return PiecewiseAffine.from_ends("own", published, knots, [[*ends] for ends in pairwise(rows)])
+    if isinstance(question, Labels):
+        if inputs is None and question.listed_order is not None:
+            must("labels", "in increasing order where a baseline is a matrix without labels", "another order")
+        rows = align(rows, inputs, [*map(Fraction, question.values.tolist())], "the rows of baseline", "labels")
+        if outputs is None and len(rows[0]) != question.k:
+            wanted = f"a matrix of {question.k} columns, the labels, or a table with the outputs in its header"
+            must("baseline", wanted, f"{len(rows[0])} columns")
+        if len(rows) != question.k:
+            wanted = f"a matrix with a row for each of {question.k} labels"
+            must("baseline", wanted, f"{len(rows)} rows")
+        return _label_channel(question, None if outputs is None else _parse_numbers(outputs), Channel.from_rows(rows))
+    if isinstance(question, FiniteQuery):
+        return Channel.from_rows(law.align(question.inputs, question.outputs, "answers"))
+    if inputs is None and isinstance(question, ModuloNoise):
+        return Channel.from_rows(rows)
+    wanted, got = "a PMF or a matrix for this query", "a table of inputs and outputs"
+    if inputs is None:
+        wanted, got = "a PMF where the answers have no largest one", "a matrix"
+    return must("baseline", wanted, got)
+
+
+def _label_channel(labels: Labels, outputs: Iterable[Fraction] | None, channel: Channel) -> Channel:
+    """Give a channel the labels of a question as its inputs and, by default, as its outputs."""
+    known = tuple(map(Fraction, labels.values.tolist()))
+    published = known if outputs is None else tuple(Fraction(nearest_float(output)) for output in outputs)
+    return replace(channel, labelled=(known, published))
+
+
+def _parse_numbers(labels: Iterable[Any]) -> list[Fraction]:
+    """Read the labels of a table as numbers. Raises InvalidRequest."""
+    return [exact(label, "a label of the baseline") for label in labels]
+
+
+def _build_noise(masses: Masses, question: Any) -> Mechanism:
+    first, last = min(masses), max(masses)
+    law = IntegerLaw(first, [masses.get(eta, ZERO) for eta in range(first, last + 1)])
+    if isinstance(question, IntegerNoise):
+        return AdditiveIntegerNoise(question, law)
+    if isinstance(question, FiniteQuery) and question.outputs == question.inputs:
+        x = rationals_of(question.inputs)
+        if x is None or [*x] != sorted(x):
+            must("answers", "numbers in increasing order beside a PMF of noise, which is added to positions", question)
+        return Channel(_clamp_to_positions(law, question.k))
+    if isinstance(question, Labels):
+        return _label_channel(question, None, Channel(_clamp_to_positions(law, question.k)))
+    if isinstance(question, Quantization):
+        must("baseline", _TABLE, "a PMF of noise, which is biased once it is clamped")
+    if isinstance(question, ModuloNoise) and question.scalar:
+        wrapped = [ZERO] * question.order
+        for eta, mass in masses.items():
+            wrapped[eta % question.order] += mass
+        return AdditiveNoise(question, wrapped)
+    wanted = "a mechanism of this family or its .json file, or for finitely many answers a matrix"
+    return must("baseline", wanted, "a PMF of noise")
+
+
+def _clamp_to_positions(law: IntegerLaw, count: int) -> tuple[Distribution, ...]:
+    """Return the laws of noise on the positions 0..count-1, clamped into them."""
+    return tuple(law.clamped(-q, count - 1 - q) for q in range(count))

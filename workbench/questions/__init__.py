@@ -1,0 +1,1 @@
+"""Questions: who may answer what, and who are neighbours."""

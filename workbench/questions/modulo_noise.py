@@ -1,0 +1,243 @@
+"""The question behind additive noise: which answers there are, and how far neighbouring answers lie apart.
+
+Answers live on a finite abelian group G = Z_{s1} x ... x Z_{sk} and the noise η is added modulo the group (Sec. 3 of
+Kadam et al. 2024). Neighbouring datasets move the answer by a shift μ (6); the set of all shifts is M.
+
+    paper                       code
+    n, N = n + 1                n (answers 0..n), order
+    M (one-sided in the paper)  differences
+    SD: M = {μ̂}                 shifts=[μ̂]
+    BD: M = {1..μ̄}              max_shift=μ̄
+
+Real neighbours are symmetric: if X' neighbours X then X neighbours X', so M and -M both count. That is the default;
+directed=True is the paper's one-sided M.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+
+from workbench.data.plain import is_whole, plain_list, spelled_integer, whole_number
+from workbench.errors import InvalidRequest, must
+from workbench.exact.arrays import Positions
+from workbench.exact.numbers import Real
+from workbench.exact.objects import Record
+from workbench.io.shown import OneLine
+from workbench.mechanisms.mechanism import label_budgets
+from workbench.questions.neighbour_parts import separation_words
+
+Shift = tuple[int, ...]
+
+MAX_ORDER = 50_000_000  # 400 MB a float array
+MAX_SHIFTS = 1_000_000
+MAX_FACTORS = 32
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class ModuloNoise(OneLine):
+    """A query whose answers form a finite abelian group, and its neighbour relation.
+
+    n: answers 0..n of a scalar query, or sizes: the orders of the cyclic factors of a vector query, also "5x5".
+    shifts: the differences of neighbouring answers, integers for a scalar query, else tuples, also "1,2" and
+    "0,1;1,0"; or
+    max_shift: all of 1..max_shift (scalar only). directed: keep M one-sided instead of M ∪ -M.
+
+    sizes: tuple of ints; shifts: the given ones modulo sizes, sorted, unique; differences: what the privacy
+    constraints range over, shifts and (unless directed) their negatives; order: the number of answers N.
+
+    Raises InvalidRequest.
+
+    >>> ModuloNoise(n=8, max_shift=3).differences
+    ((1,), (2,), (3,), (6,), (7,), (8,))
+    """
+
+    sizes: tuple[int, ...]
+    shifts: tuple[Shift, ...]
+    directed: bool
+
+    def __init__(
+        self,
+        n: int | str | None = None,
+        shifts: Iterable[int | Iterable[int]] | str | None = None,
+        *,
+        sizes: Iterable[int] | str | None = None,
+        max_shift: int | str | None = None,
+        directed: bool = False,
+    ) -> None:
+        if (n is None) == (sizes is None):
+            raise InvalidRequest("A query domain must be given by exactly one of n and sizes.")
+        if (shifts is None) == (max_shift is None):
+            raise InvalidRequest("A neighbour relation must be given by exactly one of shifts and max_shift.")
+        if not isinstance(directed, bool):
+            must("directed", "True or False", directed)
+        self.__dict__.update(sizes=_sizes(n, sizes), directed=directed)
+        if max_shift is not None:
+            if len(self.sizes) != 1:
+                raise InvalidRequest("max_shift is for scalar queries; give the shifts of a vector query one by one.")
+            top = min(self.sizes[0] - 1, MAX_SHIFTS)
+            shifts = range(1, whole_number(max_shift, "max_shift", 1, top) + 1)
+        words = "a list of shifts"
+        try:
+            listed = (
+                _spelled_shifts(shifts) if isinstance(shifts, str) else plain_list(shifts, "shifts", words, column=True)
+            )
+            given = {self.canonical(shift) for shift in listed}
+        except InvalidRequest:
+            if isinstance(shifts, str):
+                must("shifts", words, repr(shifts))
+            raise
+        if not 1 <= len(given) <= MAX_SHIFTS:
+            must("shifts", f"1 to {MAX_SHIFTS} different shifts", len(given))
+        self.__dict__["shifts"] = tuple(sorted(given))
+
+    @property
+    def order(self) -> int:
+        """N, the number of answers."""
+        return math.prod(self.sizes)
+
+    @property
+    def scalar(self) -> bool:
+        """Whether the answers are the numbers 0..n (one cyclic factor)."""
+        return len(self.sizes) == 1
+
+    @cached_property
+    def differences(self) -> tuple[Shift, ...]:
+        """M as the constraints see it: the shifts, closed under negation unless directed. Sorted."""
+        if self.directed:
+            return self.shifts
+        return tuple(sorted({*self.shifts, *map(self.negative, self.shifts)}))
+
+    @cached_property
+    def parts(self) -> int:
+        """How many separate parts the neighbour relation has: the index of the subgroup that the shifts generate."""
+        basis = [[size * (row == column) for column in range(len(self.sizes))] for row, size in enumerate(self.sizes)]
+        for shift in self.shifts:
+            rest = list(shift)
+            for column, row in enumerate(basis):  # Euclid's algorithm keeps the basis triangular.
+                while rest[column]:
+                    factor = row[column] // rest[column]
+                    row[:] = [a - factor * b for a, b in zip(row, rest, strict=True)]
+                    row[:], rest = rest, list(row)
+        return abs(math.prod(basis[column][column] for column in range(len(basis))))
+
+    @property
+    def separation(self) -> str | None:
+        """Say that the relation falls into parts; None where it does not."""
+        return separation_words(self.parts) if self.parts > 1 else None
+
+    def negative(self, shift: Shift) -> Shift:
+        """-shift in the group."""
+        return tuple(-part % size for part, size in zip(shift, self.sizes, strict=True))
+
+    def _element(self, given: Any, least: Callable[[int], int]) -> Shift | None:
+        """An integer or a list of them as a tuple, None unless every part is in least(size)..size-1."""
+        listed = isinstance(given, (tuple, list)) or (isinstance(given, np.ndarray) and given.ndim == 1)
+        parts = tuple(given) if listed else (given,)
+        inside = (is_whole(part) and least(size) <= part < size for part, size in zip(parts, self.sizes, strict=False))
+        return tuple(map(int, parts)) if len(parts) == len(self.sizes) and all(inside) else None
+
+    def canonical(self, shift: Any) -> Shift:
+        """A shift as the tuple of its parts modulo the sizes; every part must lie within its factor, and not all be 0.
+
+        shift: an int for a scalar query, else a sequence of ints. Raises InvalidRequest.
+        """
+        parts = self._element(shift, lambda size: 1 - size)
+        if parts is None or not any(parts):
+            wanted = f"{len(self.sizes)} integers, each below its size in {self.sizes}, not all 0"
+            must("a shift", f"an integer in 1..{self.sizes[0] - 1} or its negative" if self.scalar else wanted, shift)
+        return tuple(part % size for part, size in zip(parts, self.sizes, strict=True))
+
+    def answer(self, x: Any) -> Shift:
+        """An answer of the query, an integer or a tuple of them, as a group element. Raises InvalidRequest."""
+        parts = self._element(x, lambda size: 0)
+        if parts is None:
+            where = f"an answer of the query, in 0..{self.sizes[0] - 1}"
+            wanted = f"{len(self.sizes)} integers, each in 0..size-1 of {self.sizes}"
+            must("answer", where if self.scalar else wanted, x)
+        return parts
+
+    def index(self, shift: Any) -> Positions:
+        """Row-major positions of η + shift, for η = 0..N-1 in row-major order. Shape (N,).
+
+        With f the PMF as a flat array, f[index(μ)] is η -> f(η + μ).
+        """
+        moved = np.arange(self.order, dtype=np.intp).reshape(self.sizes)
+        for axis, (part, size) in enumerate(zip(self.canonical(shift), self.sizes, strict=True)):
+            if part:
+                moved = moved.take(np.arange(part, part + size) % size, axis=axis)
+        return moved.reshape(-1)
+
+    def point(self, position: int) -> Shift:
+        """The group element at a row-major position."""
+        return tuple(int(part) for part in np.unravel_index(position, self.sizes))
+
+    @property
+    def elements(self) -> Iterator[int | Shift]:
+        """The answers, which are the noise values too, in row-major order: integers of a scalar query, else tuples."""
+        for position in range(self.order):
+            yield position if self.scalar else self.point(position)
+
+    def budgets(self, epsilon: Real | Mapping[Any, Real], *, or_zero: bool = False) -> dict[Shift, Fraction]:
+        """The budget ε of every difference, as exact rationals.
+
+        epsilon: one number for all, or a mapping shift -> number that covers every shift (metric privacy). Unless
+        directed, -μ has the budget of μ and two different ones are refused. or_zero: also allow ε = 0 (an audit).
+        Raises InvalidRequest.
+        """
+        mirror = tuple if self.directed else self.negative
+        budgets = label_budgets(
+            self.differences, epsilon, "shift", read=self.canonical, mirror=mirror, shown=self.show, or_zero=or_zero
+        )
+        if any(budgets[mirror(shift)] != value for shift, value in budgets.items()):
+            raise InvalidRequest("epsilon has two different budgets for a shift and its negative.")
+        return budgets
+
+    def show(self, shift: Shift) -> str:
+        """A shift or group element in words: 3, or (0, 1)."""
+        return str(shift[0]) if self.scalar else str(shift)
+
+    def to_dict(self) -> Record:
+        """A JSON-ready description."""
+        return {"sizes": list(self.sizes), "shifts": [list(shift) for shift in self.shifts], "directed": self.directed}
+
+    def __repr__(self) -> str:
+        where = f"n={self.sizes[0] - 1}" if self.scalar else f"sizes={self.sizes}"
+        shifts: list[Any] = [shift[0] for shift in self.shifts] if self.scalar else [*self.shifts]
+        relation = f"max_shift={len(shifts)}" if shifts == [*range(1, len(shifts) + 1)] else f"shifts={shifts}"
+        return f"ModuloNoise({where}, {relation}{', directed=True' if self.directed else ''})"
+
+    def __str__(self) -> str:
+        shifts = shorten(", ".join(map(self.show, self.shifts[:40])), 40)
+        relation = "directed" if self.directed else "symmetric"
+        return f"Noise modulo {' x '.join(map(str, self.sizes))}, {relation} differences {shifts}"
+
+
+def _spelled_shifts(text: str) -> list[Any]:
+    """The shifts of a command line: "1,2,3", of vectors "0,1;1,0"."""
+    if ";" not in text:
+        return [*map(spelled_integer, text.split(","))]
+    return [tuple(map(spelled_integer, part.split(","))) for part in text.split(";") if part.strip()]
+
+
+def _sizes(n: object, sizes: object) -> tuple[int, ...]:
+    if n is not None:
+        return (whole_number(n, "n", 1, MAX_ORDER - 1) + 1,)
+    words = "a list of integers >= 1"
+    parts = sizes.lower().split("x") if isinstance(sizes, str) else plain_list(sizes, "sizes", words)
+    orders = tuple(map(spelled_integer, parts))
+    if not all(is_whole(size) and size >= 1 for size in orders):
+        must("sizes", words, orders)
+    factors = tuple(map(int, orders))
+    if len(factors) > MAX_FACTORS:
+        must("sizes", f"at most {MAX_FACTORS} integers", len(factors))
+    if not 2 <= math.prod(factors) <= MAX_ORDER:
+        must("sizes", f"orders with a product in 2..{MAX_ORDER}", factors)
+    return factors

@@ -1,0 +1,92 @@
+"""Questions whose answers have no largest one: all integers, or all reals, optionally clamped into an interval.
+
+Neighbours are answers that differ by at most the sensitivity.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from workbench.data.intervals import read_range
+from workbench.data.plain import FARTHEST, is_whole, plain_list, spelled_integer, whole_number
+from workbench.errors import must
+from workbench.exact.numbers import positive
+from workbench.exact.objects import Pair, Record
+from workbench.io.files import spelled
+from workbench.io.shown import OneLine
+
+MAX_SENSITIVITY = 10_000  # Larger sensitivities of integer noise are refused.
+MAX_ANSWERS = 10_001  # More answers that integers are clamped into are refused.
+
+
+class UnboundedNoise(OneLine):
+    """A query whose answers have no largest one: IntegerNoise or RealNoise."""
+
+    sensitivity: Any
+    clamp: Any
+
+    def __str__(self) -> str:
+        ends = "" if self.clamp is None else ", clamped into " + "..".join(f"{float(end):g}" for end in self.clamp)
+        return f"Noise on the {type(self).__name__[:-5].lower()}s, sensitivity {float(self.sensitivity):g}{ends}"
+
+
+@dataclass(frozen=True)
+class IntegerNoise(UnboundedNoise):
+    """A query with integer answers, and its neighbours: answers that differ by at most `sensitivity`.
+
+    clamp: (low, high), or "low..high", where only these answers exist and what is published is clamped into them;
+    None: all integers.
+    Raises InvalidRequest.
+    """
+
+    sensitivity: int = 1
+    clamp: Pair | None = None
+
+    def __post_init__(self) -> None:
+        self.__dict__["sensitivity"] = whole_number(self.sensitivity, "sensitivity", 1, MAX_SENSITIVITY)
+        if self.clamp is None:
+            return
+        given: Any = self.clamp
+        given = given.split("..") if isinstance(given, str) else given
+        ends = tuple(map(spelled_integer, plain_list(given, "clamp", "two integers low < high")))
+        if len(ends) != 2 or not all(is_whole(end) for end in ends) or not 0 < ends[1] - ends[0] < MAX_ANSWERS:
+            must("clamp", f"two integers low < high, at most {MAX_ANSWERS} answers", self.clamp)
+        self.__dict__["clamp"] = ends = (int(ends[0]), int(ends[1]))
+        if max(map(abs, ends)) > FARTHEST:  # a sum that overflows would be clamped to the other end
+            must("clamp", f"within {-FARTHEST}..{FARTHEST}", self.clamp)
+        if self.sensitivity > ends[1] - ends[0]:
+            must("sensitivity", f"at most {ends[1] - ends[0]}, as answers are clamped", self.sensitivity)
+
+    def to_dict(self) -> Record:
+        """JSON-ready."""
+        return {"sensitivity": self.sensitivity, "clamp": None if self.clamp is None else [*self.clamp]}
+
+
+@dataclass(frozen=True)
+class RealNoise(UnboundedNoise):
+    """A query with real answers, and its neighbours: answers that differ by at most `sensitivity`.
+
+    sensitivity: Δ > 0, exact; grid: > 0, what is published is rounded to its multiples, a power of two near Δ/2^20
+    unless given; clamp: (low, high) into which what is published is clamped. Raises InvalidRequest.
+    """
+
+    sensitivity: Any = 1
+    grid: Any = None
+    clamp: Any = None
+
+    def __post_init__(self) -> None:
+        delta = positive(self.sensitivity, "sensitivity")
+        if not Fraction(1, 10**100) < delta < 10**100:
+            must("sensitivity", "a number between 1e-100 and 1e100", self.sensitivity)
+        power = math.frexp(float(delta))[1] - 21
+        grid = Fraction(2) ** power if self.grid is None else positive(self.grid, "grid")
+        ends = None if self.clamp is None else read_range(self.clamp, "clamp")
+        self.__dict__.update(sensitivity=delta, grid=grid, clamp=ends)
+
+    def to_dict(self) -> Record:
+        """JSON-ready."""
+        ends = {} if self.clamp is None else {"clamp": [*map(spelled, self.clamp)]}
+        return {"sensitivity": spelled(self.sensitivity), "grid": spelled(self.grid), **ends}

@@ -1,0 +1,1 @@
+"""Recommendation: the best mechanism of every class for one query."""
