@@ -1,13 +1,15 @@
-"""Readers of places of the plane and of the relation between them."""
+"""Readers of points, places of the plane among them, and of a relation between places that a text names."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from typing import Any
 
+from workbench.data.points import entries_of
 from workbench.data.tables import read_table
 from workbench.errors import must
 from workbench.exact.numbers import Rationals, exact, number_where
+from workbench.io.files import names_file
 
 NORMS = ("L1", "L2", "Linf")
 _MOST = 4_000  # places
@@ -29,14 +31,27 @@ def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] |
     return [tuple(row[:2]) for row in cells], [row[2] for row in cells] if len(rows[0]) == 3 else None
 
 
+def read_entries(given: Any, name: str) -> tuple[list[Any], list[Fraction] | None]:
+    """List what points are read from, and the weights of places in a CSV file of x, y, weight; None without weights.
+
+    given: what `entries_of` takes, or a CSV file of places. Raises InvalidRequest.
+    """
+    read = read_places(given, name) if names_file(given) else None
+    values, weights = (given, None) if read is None else read
+    return entries_of(values, name), weights
+
+
 def norm_of(words: str) -> str:
     """The norm that a text names, L2 where it names none. Raises InvalidRequest."""
     named = {norm.lower(): norm for norm in NORMS}.get(words.strip().lower() or "l2")
     return named or must("the norm of neighbours", "L1, L2 or Linf", repr(words))
 
 
-def relation(words: str) -> tuple[Fraction | None, str] | None:
-    """(R, norm) of "within R NORM", (None, norm) of "all NORM"; None for another text. Raises InvalidRequest."""
+def read_plane_relation(words: str) -> tuple[Fraction | None, str] | None:
+    """Read "within R NORM" as (R, norm) and "all NORM" as (None, norm); None for another text.
+
+    Raises InvalidRequest.
+    """
     first, _, rest = words.strip().partition(" ")
     if first == "all" and rest:
         return None, norm_of(rest)

@@ -7,29 +7,29 @@ P                                                        prior (k,)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from workbench.data.label_lists import (
+    MAX_LABELS,
+    LabelList,
+    read_label_file,
+    read_label_text,
+    read_label_values,
+)
 from workbench.data.labels import aligned_array
 from workbench.data.plain import is_whole, plain_numbers, spelled_integer
-from workbench.data.points import steps
-from workbench.data.tables import read_table
+from workbench.data.priors import read_label_prior
 from workbench.data.tolerance import nearest_positions
 from workbench.errors import must
 from workbench.exact.arrays import Positions, Vector
-from workbench.exact.distribution import over_common
-from workbench.exact.numbers import exact, positive, rational
 from workbench.exact.objects import Record
-from workbench.io.files import names_file
 from workbench.io.shown import OneLine
 
-MAX_LABELS = 50_000_000
 LARGEST = 1e100  # in size: squares of labels must stay finite
 
 
@@ -55,10 +55,8 @@ class Labels(OneLine):
             read = Labels.parse(str(values))
             self.__dict__.update((read if prior is None else read.with_prior(prior)).__dict__)
             return
-        y = plain_numbers(values, "labels", "a list of numbers", column=True).copy()
-        prior = _weights(prior, y.shape)
-        if getattr(values, "dtype", None) in (np.float16, np.float32):
-            y = np.array([float(str(value)) for value in np.asarray(values).reshape(-1)]).reshape(y.shape)
+        y = read_label_values(values)
+        prior = read_label_prior(prior, y.shape)
         p = np.ones(y.shape)
         if prior is not None:
             p = plain_numbers(prior, "prior", "a list of numbers", column=True).copy()
@@ -99,22 +97,7 @@ class Labels(OneLine):
 
         Raises InvalidRequest, CorruptFile.
         """
-        if not isinstance(text, str) or names_file(text) or (".." not in text and "," not in text):
-            if rational(text) is not None:
-                must("labels", 'LOW..HIGH, "a,b,c" or a CSV file', repr(text))
-            return cls.read(text)
-        if ".." not in text:
-            number = "a number (names are counted: 0, 1, 2, ...)"
-            listed = [float(exact(part, "every label", number)) for part in text.split(",")]
-            return cls(sorted(listed))._listed_as(listed)
-        known = steps(text)
-        if known is not None:
-            (low, high, step), scale = over_common(known)
-            fits = high - low < MAX_LABELS * step
-            if fits and max(-low, high) < 1 << 53:  # then quotients are correctly rounded
-                return cls(np.arange(low, high + 1, step) / scale)
-        wanted = f"LOW..HIGH or LOW..HIGH:STEP with LOW <= HIGH and at most {MAX_LABELS} values"
-        return must("labels", wanted, repr(text))
+        return cls._of_list(read_label_text(text))
 
     @classmethod
     def read(cls, path: Path | str) -> Labels:
@@ -122,19 +105,7 @@ class Labels(OneLine):
 
         Raises InvalidRequest, naming line and column; CorruptFile.
         """
-        weights = {}
-        rows = read_table(path, "labels")
-        for row in rows:
-            if len(row) != len(rows[0]) or len(row) > 2:
-                must(row[0].place, "a label, or a label and a weight as in every line", ",".join(row))
-            label, weight = exact(row[0], "a label"), positive(row[1], "a weight", or_zero=True) if row[1:] else 1
-            if label in weights:
-                must("label", "one that was not given before", row[0])
-            weights[label] = Fraction(weight)
-        if not weights:
-            must(Path(path).name, "a CSV with at least one label", "none")
-        labels, shares = zip(*sorted(weights.items()), strict=True)
-        return cls([*map(float, labels)], [*map(float, shares)])._listed_as([*weights])
+        return cls._of_list(read_label_file(path))
 
     @classmethod
     def stored(cls, values: Vector, prior: Vector) -> Labels:
@@ -143,12 +114,13 @@ class Labels(OneLine):
         read.__dict__["prior"] = prior / prior.sum() if abs(prior.sum() - 1) > 1e-12 else prior
         return read
 
-    def _listed_as(self, listed: Sequence[Any]) -> Labels:
-        """Remember the order in which these labels were listed; weights given apart follow it."""
-        order = tuple(sorted(range(self.k), key=listed.__getitem__))
-        if order != tuple(range(self.k)):
-            self.__dict__["listed_order"] = order
-        return self
+    @classmethod
+    def _of_list(cls, listed: LabelList) -> Labels:
+        """Make labels that remember their order in a list, which weights given apart follow."""
+        labels = cls(listed.values, listed.weights)
+        if listed.order is not None:
+            labels.__dict__["listed_order"] = listed.order
+        return labels
 
     def with_prior(self, prior: Any) -> Labels:
         """The same labels with other weights, which follow the labels as they were listed.
@@ -158,7 +130,7 @@ class Labels(OneLine):
         order = self.listed_order
         if order is None:
             return Labels(self.values, prior)
-        weights = plain_numbers(_weights(prior, (self.k,)), "prior", "a list of numbers", column=True)
+        weights = plain_numbers(read_label_prior(prior, (self.k,)), "prior", "a list of numbers", column=True)
         if weights.shape != (self.k,):
             must("prior", f"one weight for each of the {self.k} labels", f"shape {weights.shape}")
         listed = np.empty(self.k)
@@ -190,12 +162,3 @@ class Labels(OneLine):
 
     def __str__(self) -> str:
         return f"{self.k} labels {self.values[0]:g}..{self.values[-1]:g}"
-
-
-def _weights(prior: Any, shape: tuple[int, ...]) -> Any:
-    """Read a prior that is a text: "uniform", or weights. Anything else stays as it is. Raises InvalidRequest."""
-    if not isinstance(prior, str):
-        return prior
-    if prior.strip() == "uniform":
-        return np.ones(shape)
-    return [float(exact(weight, "every weight of the prior")) for weight in prior.split(",")]

@@ -25,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data.plain import is_whole, plain_list, spelled_integer, whole_number
+from workbench.data.groups import list_shifts, read_sizes
+from workbench.data.plain import is_whole, whole_number
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Positions
 from workbench.exact.numbers import Real
@@ -36,9 +37,7 @@ from workbench.questions.neighbour_parts import separation_words
 
 Shift = tuple[int, ...]
 
-MAX_ORDER = 50_000_000  # 400 MB a float array
-MAX_SHIFTS = 1_000_000
-MAX_FACTORS = 32
+MAX_SHIFTS = 1_000_000  # More shifts are refused.
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -78,21 +77,17 @@ class ModuloNoise(OneLine):
             raise InvalidRequest("A neighbour relation must be given by exactly one of shifts and max_shift.")
         if not isinstance(directed, bool):
             must("directed", "True or False", directed)
-        self.__dict__.update(sizes=_sizes(n, sizes), directed=directed)
+        self.__dict__.update(sizes=read_sizes(n, sizes), directed=directed)
         if max_shift is not None:
             if len(self.sizes) != 1:
                 raise InvalidRequest("max_shift is for scalar queries; give the shifts of a vector query one by one.")
             top = min(self.sizes[0] - 1, MAX_SHIFTS)
             shifts = range(1, whole_number(max_shift, "max_shift", 1, top) + 1)
-        words = "a list of shifts"
         try:
-            listed = (
-                _spelled_shifts(shifts) if isinstance(shifts, str) else plain_list(shifts, "shifts", words, column=True)
-            )
-            given = {self.canonical(shift) for shift in listed}
+            given = {self.canonical(shift) for shift in list_shifts(shifts)}
         except InvalidRequest:
             if isinstance(shifts, str):
-                must("shifts", words, repr(shifts))
+                must("shifts", "a list of shifts", repr(shifts))
             raise
         if not 1 <= len(given) <= MAX_SHIFTS:
             must("shifts", f"1 to {MAX_SHIFTS} different shifts", len(given))
@@ -218,26 +213,3 @@ class ModuloNoise(OneLine):
         shifts = shorten(", ".join(map(self.show, self.shifts[:40])), 40)
         relation = "directed" if self.directed else "symmetric"
         return f"Noise modulo {' x '.join(map(str, self.sizes))}, {relation} differences {shifts}"
-
-
-def _spelled_shifts(text: str) -> list[Any]:
-    """The shifts of a command line: "1,2,3", of vectors "0,1;1,0"."""
-    if ";" not in text:
-        return [*map(spelled_integer, text.split(","))]
-    return [tuple(map(spelled_integer, part.split(","))) for part in text.split(";") if part.strip()]
-
-
-def _sizes(n: object, sizes: object) -> tuple[int, ...]:
-    if n is not None:
-        return (whole_number(n, "n", 1, MAX_ORDER - 1) + 1,)
-    words = "a list of integers >= 1"
-    parts = sizes.lower().split("x") if isinstance(sizes, str) else plain_list(sizes, "sizes", words)
-    orders = tuple(map(spelled_integer, parts))
-    if not all(is_whole(size) and size >= 1 for size in orders):
-        must("sizes", words, orders)
-    factors = tuple(map(int, orders))
-    if len(factors) > MAX_FACTORS:
-        must("sizes", f"at most {MAX_FACTORS} integers", len(factors))
-    if not 2 <= math.prod(factors) <= MAX_ORDER:
-        must("sizes", f"orders with a product in 2..{MAX_ORDER}", factors)
-    return factors

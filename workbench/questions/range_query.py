@@ -14,11 +14,11 @@ from itertools import pairwise
 from typing import Any
 
 from workbench.data.intervals import read_range, spelled_range
-from workbench.data.labels import refuse_labels
 from workbench.data.plain import whole_number
-from workbench.data.points import Point, cells_of
+from workbench.data.points import Point
+from workbench.data.priors import read_range_prior
 from workbench.errors import must
-from workbench.exact.numbers import ONE, ZERO, RationalPair, Rationals, positive
+from workbench.exact.numbers import ZERO, RationalPair, Rationals, positive
 from workbench.exact.objects import Record
 from workbench.io.files import spelled
 from workbench.mechanisms.channel import Channel
@@ -56,7 +56,7 @@ class RangeQuery(FiniteQuery):
 
     def __init__(self, range: Any, *, sensitivity: Any = None, cells: int | None = None, prior: Any = None) -> None:
         low, high = read_range(range)
-        weights = _weights(prior)
+        weights = read_range_prior(prior)
         reach = high - low if sensitivity is None else positive(sensitivity, "sensitivity")
         if reach > high - low:
             must("sensitivity", "at most the width of the range", float(reach))
@@ -201,15 +201,3 @@ def _whole(weights: Rationals) -> list[int]:
     unit = math.lcm(*(weight.denominator for weight in weights))
     shares = [int(weight * unit) for weight in weights]
     return [share // math.gcd(*shares) for share in shares]
-
-
-def _weights(prior: Any) -> Rationals | None:
-    """Shares of equal parts of a range. Raises InvalidRequest."""
-    if prior is None or (isinstance(prior, str) and prior == "uniform"):
-        return (ONE,)
-    if isinstance(prior, str) and prior == "worst":
-        return None
-    refuse_labels(prior, "prior")
-    given = cells_of(prior, "prior", "uniform, worst, or a list of weights")
-    shares = FiniteQuery([*range(len(given) + 1)], neighbours="all", prior=[*given, 0]).prior  # as weights of answers
-    return None if shares is None else shares[:-1]

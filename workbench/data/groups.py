@@ -1,0 +1,62 @@
+"""Read finite abelian groups and the shifts on them.
+
+accepted                                 read as
+n                                        sizes (n + 1,): the answers 0..n of a scalar query
+sizes: "5x5", list, array                orders of the cyclic factors
+shifts: "1,2,3", list, array, column     integers, for a scalar query
+shifts: "0,1;1,0", list of tuples        tuples of integers, for a vector query
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from workbench.data.plain import is_whole, plain_list, spelled_integer, whole_number
+from workbench.errors import must
+
+MAX_ORDER = 50_000_000  # A larger group is refused: an array of its floats has 400 MB.
+MAX_FACTORS = 32  # More cyclic factors are refused: NumPy's arrays have no more axes.
+_SIZES = "a list of integers >= 1"
+_SHIFTS = "a list of shifts"
+
+
+def read_sizes(n: Any = None, sizes: Any = None) -> tuple[int, ...]:
+    """Read the orders of the cyclic factors of a group.
+
+    Args:
+        n: The largest answer of a scalar query. None where sizes are given.
+        sizes: Orders as a text or in a container. None where n is given.
+
+    Raises:
+        InvalidRequest: They are no integers, or the group is too small or too large.
+    """
+    if n is not None:
+        return (whole_number(n, "n", 1, MAX_ORDER - 1) + 1,)
+    parts = sizes.lower().split("x") if isinstance(sizes, str) else plain_list(sizes, "sizes", _SIZES)
+    orders = tuple(map(spelled_integer, parts))
+    if not all(is_whole(size) and size >= 1 for size in orders):
+        must("sizes", _SIZES, orders)
+    factors = tuple(map(int, orders))
+    if len(factors) > MAX_FACTORS:
+        must("sizes", f"at most {MAX_FACTORS} integers", len(factors))
+    if not 2 <= math.prod(factors) <= MAX_ORDER:
+        must("sizes", f"orders with a product in 2..{MAX_ORDER}", factors)
+    return factors
+
+
+def list_shifts(given: Any) -> list[Any]:
+    """List shifts: integers, or tuples of integers; what is neither is left to the question.
+
+    Raises InvalidRequest for what is no text and no container.
+    """
+    if not isinstance(given, str):
+        return plain_list(given, "shifts", _SHIFTS, column=True)
+    if ";" not in given:
+        return _list_integers(given)
+    return [tuple(_list_integers(part)) for part in given.split(";") if part.strip()]
+
+
+def _list_integers(text: str) -> list[Any]:
+    """List the integers between the commas of a text; parts that are none stay texts."""
+    return [spelled_integer(part) for part in text.split(",")]

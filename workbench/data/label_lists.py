@@ -1,0 +1,114 @@
+"""Read labels and their weights.
+
+accepted                         read as
+"0..20", "0..200000:1000"        the numbers from LOW to HIGH, one STEP apart
+"0,1,5"                          numbers in any order
+CSV of one column                numbers in any order
+CSV of two columns               numbers in any order, and their weights
+list, array, Series, table       numbers in increasing order; float32 means the decimals that it shows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.data.plain import plain_numbers
+from workbench.data.points import steps
+from workbench.data.tables import read_table
+from workbench.errors import must
+from workbench.exact.arrays import Vector
+from workbench.exact.distribution import over_common
+from workbench.exact.numbers import exact, positive, rational
+from workbench.io.files import names_file
+
+MAX_LABELS = 50_000_000  # More labels are refused: an array of their floats has 400 MB.
+_LARGEST_INTEGER = 1 << 53  # Quotients of smaller integers are correctly rounded.
+
+
+@dataclass(frozen=True)
+class LabelList:
+    """Labels as a text or file lists them.
+
+    Attributes:
+        values: Labels in increasing order; a label may still occur twice.
+        weights: Weight of each label. None where none are given.
+        order: Where the list has each label. None where it lists them in increasing order.
+    """
+
+    values: Sequence[float] | Vector
+    weights: Sequence[float] | None = None
+    order: tuple[int, ...] | None = None
+
+
+def read_label_text(text: Any) -> LabelList:
+    """Read labels from a text or from the file that it names. Raises InvalidRequest, CorruptFile."""
+    if not isinstance(text, str) or names_file(text) or (".." not in text and "," not in text):
+        if rational(text) is not None:
+            must("labels", 'LOW..HIGH, "a,b,c" or a CSV file', repr(text))
+        return read_label_file(text)
+    if ".." in text:
+        return LabelList(_read_range(text))
+    number = "a number (names are counted: 0, 1, 2, ...)"
+    listed = [float(exact(part, "every label", number)) for part in text.split(",")]
+    return LabelList(sorted(listed), order=_order_of(listed))
+
+
+def read_label_file(path: Path | str) -> LabelList:
+    """Read a CSV file of labels, or of labels and weights, with or without a header.
+
+    Raises:
+        InvalidRequest: A cell is no number, a weight is negative, or a label occurs twice; it names line and column.
+        CorruptFile: The file is no table.
+    """
+    weights: dict[Fraction, Fraction] = {}
+    rows = read_table(path, "labels")
+    for row in rows:
+        if len(row) != len(rows[0]) or len(row) > 2:
+            wanted = "a label, or a label and a weight as in every line"
+            must(row[0].place, wanted, ",".join(row))
+        label = exact(row[0], "a label")
+        weight = positive(row[1], "a weight", or_zero=True) if row[1:] else Fraction(1)
+        if label in weights:
+            must("label", "one that was not given before", row[0])
+        weights[label] = weight
+    if not weights:
+        must(Path(path).name, "a CSV with at least one label", "none")
+    labels = sorted(weights)
+    shares = [float(weights[label]) for label in labels]
+    return LabelList([*map(float, labels)], shares, _order_of([*weights]))
+
+
+def read_label_values(values: Any) -> Vector:
+    """Read labels from a container as floats, in its shape; their order is left to the question.
+
+    Raises InvalidRequest.
+    """
+    numbers = plain_numbers(values, "labels", "a list of numbers", column=True).copy()
+    if getattr(values, "dtype", None) in (np.float16, np.float32):
+        shown = [float(str(value)) for value in np.asarray(values).reshape(-1)]
+        return np.array(shown).reshape(numbers.shape)
+    return numbers
+
+
+def _read_range(text: str) -> Vector:
+    """Read LOW..HIGH or LOW..HIGH:STEP."""
+    ends = steps(text)
+    if ends is not None:
+        (low, high, step), scale = over_common(ends)
+        is_short = high - low < MAX_LABELS * step
+        if is_short and max(-low, high) < _LARGEST_INTEGER:
+            return np.arange(low, high + 1, step) / scale
+    wanted = f"LOW..HIGH or LOW..HIGH:STEP with LOW <= HIGH and at most {MAX_LABELS} values"
+    return must("labels", wanted, repr(text))
+
+
+def _order_of(listed: Sequence[Any]) -> tuple[int, ...] | None:
+    """Return where a list has each of its values in increasing order; None where it is increasing."""
+    order = tuple(sorted(range(len(listed)), key=listed.__getitem__))
+    return None if order == tuple(range(len(listed))) else order

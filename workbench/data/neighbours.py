@@ -1,0 +1,273 @@
+"""Read which of finitely many inputs are neighbours, and how far apart they are.
+
+    accepted                           read as
+    "all"                              every two inputs
+    "consecutive"                      the inputs that follow each other in the order given
+    {"max_distance": D}                the numbers at most D apart, up to the rounding of floats
+    "within R NORM", "all NORM"        a radius and a norm; the question lists the pairs of the plane
+    list, array, table, CSV of pairs   two inputs a row, and perhaps their distance in a third column
+    matrix, table, CSV of k rows       symmetric distances (k, k), inf between inputs that are no neighbours
+
+Inputs in pairs are found by value, within the rounding of floats (`workbench.data.tolerance`). The rows and the columns
+of a matrix are aligned by their labels where they have any (`workbench.data.labels`). A CSV of a matrix has labels
+where it has a row or a column more than there are inputs.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.data.labels import Axis, align_table, column_labels, label_point, row_labels
+from workbench.data.places import read_plane_relation
+from workbench.data.plain import plain_list
+from workbench.data.points import Point, is_zero, point, rationals_of, shown
+from workbench.data.tables import is_number, read_table
+from workbench.data.tolerance import PointIndex, threshold_tolerance
+from workbench.errors import InvalidRequest, must
+from workbench.exact.numbers import Rationals, exact, positive, rational
+from workbench.exact.objects import Pair, Pairs
+from workbench.io.files import names_file, spelled
+
+_MOST_PAIRS = 2_000_000  # A relation with more pairs is not listed pair by pair.
+_ACCEPTED = "all, consecutive, {'max_distance': D}, pairs of inputs or a matrix"
+_MATRIX = "a matrix of distances"
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """A neighbour relation as it was read.
+
+    Attributes:
+        pairs: Positions (i, j) of neighbours, sorted. None for every two inputs.
+        distances: Distance of each pair. None where no distances are given.
+        norm: Norm of the plane. None where the relation names none.
+        radius: Largest distance of neighbours in this norm. None for every two inputs.
+    """
+
+    pairs: Pairs | None
+    distances: Rationals | None = None
+    norm: str | None = None
+    radius: Fraction | None = None
+
+
+def read_neighbours(given: Any, inputs: Sequence[Point], entries: Sequence[Any], *, directed: bool) -> Neighbours:
+    """Read a neighbour relation of inputs.
+
+    Args:
+        given: What the module header lists.
+        inputs: Different points, as `workbench.data.points` reads them.
+        entries: What the inputs were read from, whose types tell how they were rounded.
+        directed: Whether a pair is kept in its order. Else it is put into increasing order.
+
+    Raises:
+        InvalidRequest: The relation is none of these, or names something that is no input.
+    """
+    if isinstance(given, Mapping):
+        if set(given) != {"max_distance"}:
+            must("neighbours", '{"max_distance": D}', dict(given))
+        near = _list_near_numbers(given["max_distance"], inputs, entries)
+        return Neighbours(direct_pairs(near, inputs) if directed else near)
+    if isinstance(given, str) and given in ("all", "consecutive"):
+        pairs = None if given == "all" else tuple((i, i + 1) for i in range(len(inputs) - 1))
+        return Neighbours(direct_pairs(pairs, inputs) if directed else pairs)
+    if isinstance(given, str):
+        relation = read_plane_relation(given)
+        if relation is not None:
+            radius, norm = relation
+            return Neighbours(None, norm=norm, radius=radius)
+    if isinstance(given, (str, Path)):
+        return _read_file(given, inputs, directed)
+    return _read_container(given, inputs, directed)
+
+
+def direct_pairs(pairs: Pairs | None, inputs: Sequence[Point]) -> Pairs:
+    """Point every pair from the larger number, or from the later input, to the other one.
+
+    Args:
+        pairs: Positions in any order. None for every two inputs.
+        inputs: Points; their numbers count where all of them are numbers.
+
+    Raises:
+        InvalidRequest: Every two inputs are too many pairs.
+    """
+    count = len(inputs)
+    if pairs is None and count * (count - 1) > 2 * _MOST_PAIRS:
+        must("directed", f"left out for more than {_MOST_PAIRS} pairs of neighbours", True)
+    rank = rationals_of(inputs) or range(count)
+    listed = combinations(range(count), 2) if pairs is None else pairs
+    return tuple(sorted((i, j) if rank[i] > rank[j] else (j, i) for i, j in listed))
+
+
+def _list_near_numbers(max_shift: Any, inputs: Sequence[Point], entries: Sequence[Any]) -> Pairs:
+    """List the pairs of numbers at most so far apart, up to the rounding of floats."""
+    limit = exact(max_shift, "max_shift")
+    if limit <= 0:
+        must("max_shift", "a number > 0", spelled(limit))
+    x = rationals_of(inputs)
+    if x is None:
+        must("max_shift", "left out for inputs that are no numbers", spelled(limit))
+    count = len(inputs)
+    order = sorted(range(count), key=x.__getitem__)
+    reach = limit + threshold_tolerance(limit, x, [*entries, max_shift], "inputs")
+    ends = [bisect_right(order, x[i] + reach, key=x.__getitem__) for i in order]
+    if sum(ends) - count * (count + 1) // 2 > _MOST_PAIRS:
+        wanted = f"one that leaves at most {_MOST_PAIRS} pairs of neighbours"
+        must("max_shift", wanted, spelled(limit))
+    pairs = []
+    for rank, i in enumerate(order):
+        pairs += [(min(i, j), max(i, j)) for j in order[rank + 1 : ends[rank]]]
+    if not pairs:
+        must("max_shift", "at least the least distance of two inputs", spelled(limit))
+    return tuple(sorted(pairs))
+
+
+def _read_file(path: str | Path, inputs: Sequence[Point], directed: bool) -> Neighbours:
+    """Read a CSV file of pairs or of a matrix."""
+    if not names_file(path):
+        must("neighbours", "all, consecutive, or a CSV file of pairs", repr(str(path)))
+    rows = read_table(path, "neighbours", header=True)
+    index = PointIndex(inputs)
+    table = _align_file_matrix(rows, inputs, index)
+    if table is not None:
+        return _read_matrix(table, inputs, index, directed)
+    has_header = (
+        bool(rows)
+        and not _begins_with_inputs(rows[0], index)
+        and any(_begins_with_inputs(row, index) for row in rows[1:])
+    )
+    return _read_pairs(rows[1:] if has_header else rows, inputs, index, directed)
+
+
+def _read_container(given: Any, inputs: Sequence[Point], directed: bool) -> Neighbours:
+    """Read pairs or a matrix from a list, an array or a table."""
+    count = len(inputs)
+    labels = row_labels(given)
+    columns = column_labels(given)
+    rows = plain_list(given, "neighbours", _ACCEPTED, column=True)
+    index = PointIndex(inputs)
+    lengths = {*map(_length_of, rows)}
+    if _names_inputs(columns, index) or (lengths == {count} and _names_inputs(labels, index)):
+        down = Axis(labels, inputs, "inputs")
+        across = Axis(columns, inputs, "inputs")
+        table = align_table(rows, down, across, _MATRIX)
+        if len(table) != count or {*map(len, table)} != {count}:
+            must(_MATRIX, f"of {count} rows and columns", f"{len(table)} rows")
+        return _read_matrix(table, inputs, index, directed)
+    is_square = len(rows) == count and all(_length_of(row) == count for row in rows)
+    # Three pairs with distances are square as well; none of them has the distance 0.
+    has_diagonal = count > 3 or (count == 3 and is_square and is_zero(rows[2][2]))
+    if is_square and (isinstance(given, np.ndarray) or has_diagonal):
+        return _read_matrix(rows, inputs, index, directed)
+    return _read_pairs(rows, inputs, index, directed)
+
+
+def _names_inputs(labels: Sequence[Any] | None, index: PointIndex) -> bool:
+    """Whether some labels of a table are inputs, so that it is a matrix and no list of pairs."""
+    if labels is None:
+        return False
+    return any(index.find(label_point(label), label) is not None for label in labels)
+
+
+def _begins_with_inputs(row: Sequence[Any], index: PointIndex) -> bool:
+    """Whether the first two cells of a row are inputs, so that it is no header."""
+    try:
+        return all(index.find(point(cell, "an input"), cell) is not None for cell in row[:2])
+    except InvalidRequest:
+        return False
+
+
+def _read_pairs(entries: Sequence[Any], inputs: Sequence[Point], index: PointIndex, directed: bool) -> Neighbours:
+    """Read rows of two inputs and perhaps their distance, which all rows have or none."""
+    measured: dict[Pair, Fraction | None] = {}
+    for entry in entries:
+        row = plain_list(entry, "a pair of neighbours", "two inputs")
+        if len(row) not in (2, 3):
+            must("a pair of neighbours", "two inputs, and perhaps their distance", row)
+        ends = [_find_input(cell, index) for cell in row[:2]]
+        if ends[0] == ends[1]:
+            must("neighbours", "pairs of different inputs", f"{shown(inputs[ends[0]])} twice")
+        pair = (ends[0], ends[1]) if directed else (min(ends), max(ends))
+        distance = None
+        if len(row) == 3:
+            names = " and ".join(str(shown(inputs[i])) for i in pair)
+            distance = positive(row[2], f"the distance of {names}")
+        if pair in measured and measured[pair] != distance:
+            must("neighbours", "pairs with one distance each", f"two for {row[:2]}")
+        measured[pair] = distance
+    if not measured:
+        must("neighbours", "at least one pair of inputs", "none")
+    if len({distance is None for distance in measured.values()}) > 1:
+        message = "Distances must be given for every pair of neighbours, or for none."
+        raise InvalidRequest(message)
+    pairs = tuple(sorted(measured))
+    distances = tuple(d for pair in pairs if (d := measured[pair]) is not None)
+    return Neighbours(pairs, distances or None)
+
+
+def _find_input(cell: Any, index: PointIndex) -> int:
+    """Find the position of the input that a cell names."""
+    value = point(cell, "a neighbour")
+    position = index.find(value, cell)
+    if position is None:
+        must("neighbours", "pairs of inputs", f"{shown(value)}, which is no input")
+    return position
+
+
+def _align_file_matrix(
+    rows: Sequence[Sequence[Any]], inputs: Sequence[Point], index: PointIndex
+) -> list[list[Any]] | None:
+    """Put the matrix of a file into the order of the inputs; None where the file lists pairs."""
+    count = len(inputs)
+    widths = {*map(len, rows)}
+    if len(rows) not in (count, count + 1) or widths not in ({count}, {count + 1}):
+        return None
+    has_columns = len(rows) == count + 1
+    has_labels = widths == {count + 1}
+    if widths == {3} and count == 3 and not is_zero(rows[-1][2]):
+        return None  # These are three pairs with their distances.
+    if count == 2 and not (has_columns and has_labels and _names_inputs(rows[0][1:], index)):
+        return None
+    body = [list(row) for row in rows]
+    columns = body.pop(0) if has_columns else None
+    labels = [row.pop(0) for row in body] if has_labels else None
+    if columns is not None and has_labels:
+        columns = columns[1:]
+    table = align_table(body, Axis(labels, inputs, "inputs"), Axis(columns, inputs, "inputs"), _MATRIX)
+    return [[_number_or_text(cell) for cell in row] for row in table]
+
+
+def _number_or_text(cell: Any) -> Any:
+    number = rational(cell)
+    return cell if number is None else number
+
+
+def _read_matrix(rows: Sequence[Any], inputs: Sequence[Point], index: PointIndex, directed: bool) -> Neighbours:
+    """Read a symmetric matrix of distances as the pairs whose distance is finite."""
+    table = [list(row) for row in rows]
+    entries = []
+    for i, j in product(range(len(inputs)), repeat=2):
+        distance = table[i][j]
+        if i == j:
+            if not is_zero(distance):
+                must(_MATRIX, "0 on its diagonal", distance)
+        elif distance != table[j][i]:
+            must(_MATRIX, "symmetric", f"{distance} and {table[j][i]} for {(i, j)}")
+        elif i < j and not (is_number(distance) and float(distance) == math.inf):
+            entries.append((inputs[i], inputs[j], distance))
+    if not entries:
+        must(_MATRIX, "finite for some pair", "none")
+    return _read_pairs(entries, inputs, index, directed)
+
+
+def _length_of(row: Any) -> int:
+    """Length of a row; -1 of a text and of what has none."""
+    return -1 if isinstance(row, (str, bytes)) or not hasattr(row, "__len__") else len(row)
