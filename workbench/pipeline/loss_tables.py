@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,13 +11,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.data.labels import Axis, LabelledTuple, align_table, column_labels, row_labels
-from workbench.data.plain import plain_list
-from workbench.data.points import number_table, shown
-from workbench.data.tables import read_table
+from workbench.data.losses import (
+    align_loss_matrix,
+    read_loss_file,
+    read_loss_matrix,
+    tabulate_loss,
+)
 from workbench.errors import must
 from workbench.exact.distribution import over_common
-from workbench.exact.numbers import exact, rational
+from workbench.exact.numbers import exact
 from workbench.io.files import names_file
 from workbench.models.losses import Loss, loss_named
 from workbench.pipeline.outcome import translated_errors
@@ -27,14 +28,11 @@ from workbench.questions.finite_query import FiniteQuery
 from workbench.questions.places import Plane
 from workbench.solvers.arrays import Flags, Vector
 
-_WANTED = "a name, a matrix, a function or a CSV file of a matrix"
-
 Integers: TypeAlias = NDArray[np.object_]
 OwnLoss: TypeAlias = "str | tuple[tuple[Fraction, ...], ...] | Callable[[Any, Any], Any]"
 
 PLANE = {"euclidean": "L2", "manhattan": "L1"}  # losses of places beside error-rate and squared: their distances
 _RATIONAL = ("squared", "absolute", "error-rate", "pinball", "huber")  # the others have logarithms
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _LOSS_BITS = 1000  # of a loss that is still a float
 _LARGE = 2.0**40  # what stands for infinite losses, relative to the largest finite one
 
@@ -87,7 +85,7 @@ def read_loss(value: Any, name: str) -> OwnLoss:
     if isinstance(value, str) and value == "error-rate":
         return "error-rate"
     if names_file(value):
-        return _table_of_file(value, name)
+        return read_loss_file(value, name)
     if isinstance(value, str) and value.strip() in PLANE:
         return value.strip()
     if isinstance(value, str):
@@ -96,81 +94,16 @@ def read_loss(value: Any, name: str) -> OwnLoss:
     if callable(value):
         function: Callable[[Any, Any], Any] = value
         return function
-    if isinstance(value, LabelledTuple):
-        return value
-    try:
-        rows = plain_list(value, name, _WANTED, column=True)
-        return LabelledTuple.under(value, (_exact_row(row, name) for row in rows))
-    except TypeError:
-        return must(name, _WANTED, repr(value))
-
-
-def _exact_row(row: Any, name: str) -> tuple[Fraction, ...]:
-    """One row of a matrix. Raises InvalidRequest."""
-    return tuple(exact(cell, f"every entry of {name}") for cell in plain_list(row, name, _WANTED, column=True))
-
-
-def _table_of_file(path: Any, name: str) -> LabelledTuple:
-    """All cells of a CSV file: numbers, but texts in the first row and column, which may be labels. Raises
-    InvalidRequest."""
-    rows = []
-    for line, cells in enumerate(read_table(path, name, header=True)):
-        rows.append(tuple(_cell(cell, name, may_be_label=not line or not at) for at, cell in enumerate(cells)))
-    table = LabelledTuple(rows)
-    table.of_file = True
-    return table
-
-
-def _cell(cell: str, name: str, *, may_be_label: bool) -> Fraction | str:
-    """A number, or the text of a label. Raises InvalidRequest."""
-    if may_be_label and rational(cell) is None:
-        return cell
-    return exact(cell, f"every entry of {name}")
-
-
-def _labels_of_file(cells: Sequence[Any], points: Sequence[Any]) -> Sequence[Any] | None:
-    """The cells of a header, None where they are titles: texts, of numbers.
-
-    Raises InvalidRequest where the numbers in the titles are the points in another order.
-    """
-    if not (all(isinstance(cell, str) for cell in cells) and all(isinstance(x, Fraction) for x in points)):
-        return cells
-    spelled_numbers = [_NUMBER.findall(cell) for cell in cells]
-    numbers = [rational(spelled[0]) if len(spelled) == 1 else None for spelled in spelled_numbers]
-    if numbers != [*points] and {*numbers} == {*points}:
-        must("loss", "labelled by numbers alone, or by titles in their order", ", ".join(cells))
-    return None
-
-
-def _aligned(loss: tuple[Any, ...], question: FiniteQuery) -> list[list[Any]]:
-    """Put a matrix into the order of the inputs and outputs that label its rows and columns.
-
-    A file has labels where it has a row or a column more than there are inputs or outputs. Raises InvalidRequest.
-    """
-    rows = [list(row) for row in loss]
-    labels: Sequence[Any] | None = row_labels(loss)
-    columns: Sequence[Any] | None = column_labels(loss)
-    if isinstance(loss, LabelledTuple) and loss.of_file:
-        if len(rows) == question.k + 1:
-            columns = rows.pop(0)
-        if rows and all(len(row) == question.m + 1 for row in rows):
-            labels = [row.pop(0) for row in rows]
-            if columns is not None and len(columns) == question.m + 1:
-                columns = columns[1:]
-        labels = None if labels is None else _labels_of_file(labels, question.inputs)
-        columns = None if columns is None else _labels_of_file(columns, question.outputs)
-    down = Axis(labels, question.inputs, "inputs")
-    return align_table(rows, down, Axis(columns, question.outputs, "outputs"), "loss")
+    return read_loss_matrix(value, name)
 
 
 def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
     """The losses of a question's inputs and outputs. Raises InvalidRequest, naming what is not finite, not >= 0 or of
     the wrong shape."""
     if callable(loss):
-        rows = [[called(loss, "an output and an answer", o, x) for o in question.outputs] for x in question.inputs]
-        return _integers("own function", rows)
+        return _integers("own function", tabulate_loss(loss, question.inputs, question.outputs))
     if isinstance(loss, tuple):
-        return _integers("own matrix", number_table(_aligned(loss, question), "loss", (question.k, question.m)))
+        return _integers("own matrix", align_loss_matrix(loss, question.inputs, question.outputs))
     if question.planar and (loss in PLANE or loss == "squared"):
         plane = Plane(question.inputs, question.outputs, PLANE.get(loss, "L2"))
         values, unit = (plane.table.astype(object), plane.unit**2) if loss == "squared" else plane.losses()
@@ -203,22 +136,6 @@ def signed_table(question: FiniteQuery, named: Loss) -> LossTable:
     rows = [[*map(Fraction, row)] for row in np.where(forbidden, large, floats).tolist()]
     entries = _integers(named.name, rows)
     return LossTable(named.name, entries.values, entries.unit, named, forbidden if forbidden.any() else None)
-
-
-def called(loss: Callable[..., Any], what: str, *points: Any) -> Fraction:
-    """The loss of points, exact; what: they are. Raises InvalidRequest."""
-    words = f"loss({', '.join(str(shown(point)) for point in points)})"
-    try:
-        value = loss(*map(_plain, points))
-    except Exception as error:
-        must("loss", f"a function of {what}", f"{type(error).__name__}: {error}")
-    number = exact(value, words, "a finite number >= 0")
-    return number if number >= 0 else must(words, "a finite number >= 0", value)
-
-
-def _plain(point: Any) -> Any:
-    """A point as a user's function expects it: whole numbers as int, others as float."""
-    return tuple(map(_plain, point)) if isinstance(point, tuple) else shown(point)
 
 
 def _integers(name: str, rows: list[list[Fraction]]) -> LossTable:

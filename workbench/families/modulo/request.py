@@ -300,10 +300,10 @@ def own_losses(given: Any, question: ModuloNoise) -> Any:
     if isinstance(given, str):
         return given
     if callable(given):
-        from workbench.pipeline.loss_tables import called
+        from workbench.data.losses import call_loss
 
         own, points = given, map(question.point, range(question.order))
-        given = tuple(called(own, "the noise value", point[0] if question.scalar else point) for point in points)
+        given = tuple(call_loss(own, "the noise value", point[0] if question.scalar else point) for point in points)
     given = tuple(aligned(given, given, lambda: question.elements, "loss", "noise values"))
     if len(given) != question.order:
         must("loss", f"{question.order} numbers, one for every noise value", len(given))

@@ -75,8 +75,8 @@ def _loss(value: Any, name: str) -> Any:
 
 def _of_differences(loss: Any, question: Any) -> AnswerLoss:
     """What a function of published minus true answer costs between clamped integers. Raises InvalidRequest."""
+    from workbench.data.losses import call_loss
     from workbench.families.noise.request import AnswerLoss
-    from workbench.pipeline.loss_tables import called
     from workbench.questions.unbounded_noise import IntegerNoise
 
     if question.clamp is None or not isinstance(question, IntegerNoise):  # nothing tells how it goes on
@@ -84,7 +84,7 @@ def _of_differences(loss: Any, question: Any) -> AnswerLoss:
         must("loss", f"{_WANTED}, whose last step goes on{where}", "a function, which has no end")
     span = question.clamp[1] - question.clamp[0]
     known = [
-        called(lambda q, o: loss(o - q), "published minus true answer", Fraction(max(0, -e)), Fraction(max(0, e)))
+        call_loss(lambda q, o: loss(o - q), "published minus true answer", Fraction(max(0, -e)), Fraction(max(0, e)))
         for e in range(-span, span + 1)
     ]
     return AnswerLoss("own", tuple(tuple(known[span - q : 2 * span - q + 1]) for q in range(span + 1)))
