@@ -17,20 +17,19 @@ Each becomes a `Baseline`, which `workbench.pipeline.published` enters into the 
 from __future__ import annotations
 
 import runpy
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from workbench.data.containers import is_frame
-from workbench.data.labels import Axis, align, align_table, column_labels, row_labels
-from workbench.data.plain import is_whole, plain_list
+from workbench.data.labels import align
+from workbench.data.laws import LawTable, Masses, read_law, read_law_rows
 from workbench.data.points import rationals_of
 from workbench.data.tables import read_table
-from workbench.errors import InvalidRequest, must
+from workbench.errors import must
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, exact, nearest_float
@@ -49,43 +48,11 @@ from workbench.questions.modulo_noise import ModuloNoise
 from workbench.questions.quantization import Quantization
 from workbench.questions.unbounded_noise import IntegerNoise
 
-_WANTED = (
+_ACCEPTED = (
     "a PMF {noise: probability}, a matrix, a mechanism, a function of (epsilon, delta), a file of the first three, or "
     "a mapping from names to such"
 )
 _TABLE = "a CSV with the outputs in its header (x,-2,2) and rows of a knot and its probabilities, or a quantizer"
-_MAX_NOISE = 100_000  # Noise values that are larger in size are refused.
-_TOTAL_TOLERANCE = Fraction(1, 10**6)  # Probabilities whose total is farther from 1 are refused.
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A matrix of probabilities, with labels where it names its inputs and outputs.
-
-    Attributes:
-        rows: Probabilities, k rows of m, each with the total 1.
-        inputs: Labels of the rows. None for a bare matrix.
-        outputs: Labels of the columns. None for a bare matrix.
-    """
-
-    rows: list[list[Fraction]]
-    inputs: list[Any] | None = None
-    outputs: list[Any] | None = None
-
-    def align(self, inputs: Sequence[Any], outputs: Sequence[Any], what: str) -> list[list[Fraction]]:
-        """Return the rows in the order of a question's inputs, with entries in the order of its outputs.
-
-        Args:
-            inputs: Inputs of the question.
-            outputs: Outputs of the question.
-            what: Word for the inputs in errors.
-
-        Raises:
-            InvalidRequest: The labels are not those of the question.
-        """
-        return align_table(
-            self.rows, Axis(self.inputs, inputs, what), Axis(self.outputs, outputs, "outputs"), "baseline"
-        )
 
 
 class _PublishedName(str):
@@ -93,8 +60,7 @@ class _PublishedName(str):
 
 
 NamedLaws = tuple[tuple[str, Any], ...]  # Pairs of a name and a law, a function, or None.
-Masses = dict[int, Fraction]  # Probabilities by noise value.
-Law = Masses | _Table | Mechanism
+Law = Masses | LawTable | Mechanism
 Function = Callable[..., Any]  # A function of epsilon and delta.
 
 
@@ -167,7 +133,7 @@ def _read_json(path: Path, name: str) -> Law:
     if isinstance(held, IntegerLaw):
         return _parse_law(dict(enumerate(held.held, held.first)), name)
     if isinstance(held, Distribution):
-        must(name, _WANTED, f"a list of masses in {path.name}, whose noise values are not given")
+        must(name, _ACCEPTED, f"a list of masses in {path.name}, whose noise values are not given")
     return _parse_law(held, name)
 
 
@@ -178,60 +144,14 @@ def _read_csv(path: Path, name: str) -> Law:
     rows = read_table(path, name, header=True)
     if rows and is_law_table(rows[0]):
         return _parse_law(read_law_table(rows[0], rows[1:]), name)
-    head = [] if not rows or _is_numeric(rows[0]) else rows.pop(0)
-    if not rows:
-        must(name, f"{path.name} with numbers below its header", "none")
-    cells = [[exact(cell, f"a cell of {path.name}") for cell in row] for row in rows]
-    if len(cells) > 1 and all(sum(row) == 1 for row in cells) and head[:1] != ["noise"]:
-        return _parse_law(cells, name)
-    if len(head) > 2 and _is_numeric(head[1:]) and {*map(len, rows)} == {len(head)}:
-        outputs = [exact(cell, f"an output of {path.name}") for cell in head[1:]]
-        return _Table([_check_total(row[1:], name) for row in cells], [row[0] for row in cells], outputs)
-    return _parse_law(_read_masses(cells, path, name) or cells, name)
-
-
-def _read_masses(cells: list[list[Fraction]], path: Path, name: str) -> Masses:
-    """Read rows of a noise value and its probability; return none if they are something else."""
-    if not all(len(row) == 2 and row[0].denominator == 1 for row in cells):
-        return {}
-    masses = {int(eta): mass for eta, mass in cells}
-    if len(masses) < len(cells):
-        must(name, "a PMF with every noise value once", path.name)
-    return masses
-
-
-def _is_numeric(row: Sequence[str]) -> bool:
-    try:
-        return bool([exact(cell, "a cell") for cell in row])
-    except InvalidRequest:
-        return False
+    return read_law_rows(rows, path.name, name, _ACCEPTED)
 
 
 def _parse_law(value: Any, name: str) -> Law:
+    """Read a law: a mechanism as it is, anything else as masses or a matrix."""
     if hasattr(getattr(value, "mechanism", value), "comparisons"):
         return as_mechanism(value)
-    if hasattr(value, "items") and hasattr(value, "index") and not is_frame(value):
-        value = dict(value.items())  # a Series, whose index is the noise values
-    if isinstance(value, Mapping):
-        if not value or not all(is_whole(eta) and abs(int(eta)) <= _MAX_NOISE for eta in value):
-            must(name, f"a PMF of integer noise values, at most {_MAX_NOISE} in size", repr(value)[:80])
-        masses = [exact(mass, "a probability of the PMF") for mass in value.values()]
-        return dict(zip(map(int, value), _check_total(masses, name), strict=True))
-    try:
-        lists = [plain_list(row, name, _WANTED) for row in plain_list(value, name, _WANTED, column=True)]
-        rows = [[exact(cell, "an entry of the matrix") for cell in row] for row in lists]
-    except TypeError:
-        rows = []
-    if not rows or not rows[0] or len({len(row) for row in rows}) != 1:
-        must(name, _WANTED, repr(value)[:80])
-    return _Table([_check_total(row, name) for row in rows], row_labels(value), column_labels(value))
-
-
-def _check_total(masses: list[Fraction], name: str) -> list[Fraction]:
-    total = sum(masses, ZERO)
-    if min(masses) < 0 or abs(total - 1) > _TOTAL_TOLERANCE:
-        must(name, "made of probabilities >= 0 that add up to 1", f"a total of {float(total):.9g}")
-    return masses
+    return read_law(value, name, _ACCEPTED)
 
 
 def _build_mechanism(law: Law | Function, request: Any) -> Mechanism:
@@ -242,12 +162,12 @@ def _build_mechanism(law: Law | Function, request: Any) -> Mechanism:
         if isinstance(value, (str, Path)) or callable(value):
             must("baseline", "a PMF, a matrix or a mechanism from a function", repr(value)[:80])
         law = _parse_law(value, "baseline")
-    if isinstance(law, _Table):
+    if isinstance(law, LawTable):
         return _build_channel(law, request.question)
     return _build_noise(law, request.question) if isinstance(law, dict) else law
 
 
-def _build_channel(law: _Table, question: Any) -> Mechanism:
+def _build_channel(law: LawTable, question: Any) -> Mechanism:
     rows, inputs, outputs = law.rows, law.inputs, law.outputs
     if isinstance(question, Quantization):
         if inputs is None or outputs is None or len(rows) < 2:

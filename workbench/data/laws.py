@@ -1,0 +1,141 @@
+"""Read laws that a user brings: masses of noise values, or a matrix of probabilities.
+
+    accepted                                  read as
+    {noise value: probability}, Series        masses of integer noise values
+    CSV of two columns                        the same: noise value and probability
+    rows of numbers, array, table, CSV        a matrix, a row for every input and a column for every output
+    CSV with a header of a word and outputs   a matrix under labels: its first column are the inputs
+
+Two columns of which every row adds up to 1 are a matrix, unless a header says noise. Probabilities are exact, are
+not negative, and add up to 1 within 1e-6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from workbench.data.containers import is_frame
+from workbench.data.labels import Axis, align_table, column_labels, row_labels
+from workbench.data.plain import is_whole, plain_list
+from workbench.errors import InvalidRequest, must
+from workbench.exact.numbers import ZERO, exact
+
+Masses = dict[int, Fraction]  # Probabilities by noise value.
+
+_MAX_NOISE = 100_000  # Noise values that are larger in size are refused.
+_TOTAL_TOLERANCE = Fraction(1, 10**6)  # Probabilities whose total is farther from 1 are refused.
+
+
+@dataclass(frozen=True)
+class LawTable:
+    """A matrix of probabilities, with labels where it names its inputs and outputs.
+
+    Attributes:
+        rows: Probabilities, k rows of m, each with the total 1.
+        inputs: Labels of the rows. None for a bare matrix.
+        outputs: Labels of the columns. None for a bare matrix.
+    """
+
+    rows: list[list[Fraction]]
+    inputs: list[Any] | None = None
+    outputs: list[Any] | None = None
+
+    def align(self, inputs: Sequence[Any], outputs: Sequence[Any], what: str) -> list[list[Fraction]]:
+        """Return the rows in the order of a question's inputs, with entries in the order of its outputs.
+
+        Args:
+            inputs: Inputs of the question.
+            outputs: Outputs of the question.
+            what: Word for the inputs in errors.
+
+        Raises:
+            InvalidRequest: The labels are not those of the question.
+        """
+        down = Axis(self.inputs, inputs, what)
+        across = Axis(self.outputs, outputs, "outputs")
+        return align_table(self.rows, down, across, "baseline")
+
+
+def read_law(value: Any, name: str, accepted: str) -> Masses | LawTable:
+    """Read a law from a mapping or a container.
+
+    Args:
+        value: What the module header lists but for files.
+        name: Name of the law in errors.
+        accepted: What errors say that it must be.
+
+    Raises:
+        InvalidRequest: It is none of these, or its probabilities do not add up to 1.
+    """
+    if hasattr(value, "items") and hasattr(value, "index") and not is_frame(value):
+        value = dict(value.items())  # The index of a Series are the noise values.
+    if isinstance(value, Mapping):
+        return _read_masses(value, name)
+    try:
+        lists = [plain_list(row, name, accepted) for row in plain_list(value, name, accepted, column=True)]
+        rows = [[exact(cell, "an entry of the matrix") for cell in row] for row in lists]
+    except TypeError:
+        rows = []
+    if not rows or not rows[0] or len({len(row) for row in rows}) != 1:
+        must(name, accepted, repr(value)[:80])
+    return LawTable([_check_total(row, name) for row in rows], row_labels(value), column_labels(value))
+
+
+def read_law_rows(rows: Sequence[Sequence[str]], file: str, name: str, accepted: str) -> Masses | LawTable:
+    """Read a law from the cells of a CSV file.
+
+    Args:
+        rows: Cells of all lines, of a header too.
+        file: Name of the file in errors.
+        name: Name of the law in errors.
+        accepted: What errors say that it must be.
+
+    Raises:
+        InvalidRequest: The file is none that the module header lists.
+    """
+    body = [*rows]
+    header = [] if not body or _is_numeric(body[0]) else body.pop(0)
+    if not body:
+        must(name, f"{file} with numbers below its header", "none")
+    cells = [[exact(cell, f"a cell of {file}") for cell in row] for row in body]
+    says_noise = header[:1] == ["noise"]
+    if len(cells) > 1 and all(sum(row) == 1 for row in cells) and not says_noise:
+        return read_law(cells, name, accepted)
+    if len(header) > 2 and _is_numeric(header[1:]) and {*map(len, body)} == {len(header)}:
+        outputs = [exact(cell, f"an output of {file}") for cell in header[1:]]
+        inputs = [row[0] for row in cells]
+        return LawTable([_check_total(row[1:], name) for row in cells], inputs, outputs)
+    if not all(len(row) == 2 and row[0].denominator == 1 for row in cells):
+        return read_law(cells, name, accepted)
+    masses = {int(noise): mass for noise, mass in cells}
+    if len(masses) < len(cells):
+        must(name, "a PMF with every noise value once", file)
+    return read_law(masses, name, accepted)
+
+
+def _read_masses(masses: Mapping[Any, Any], name: str) -> Masses:
+    """Read a mapping from noise values to probabilities."""
+    if not masses or not all(is_whole(noise) and abs(int(noise)) <= _MAX_NOISE for noise in masses):
+        wanted = f"a PMF of integer noise values, at most {_MAX_NOISE} in size"
+        must(name, wanted, repr(masses)[:80])
+    probabilities = [exact(mass, "a probability of the PMF") for mass in masses.values()]
+    return dict(zip(map(int, masses), _check_total(probabilities, name), strict=True))
+
+
+def _is_numeric(row: Sequence[str]) -> bool:
+    """Whether every cell of a row is a number."""
+    try:
+        return bool([exact(cell, "a cell") for cell in row])
+    except InvalidRequest:
+        return False
+
+
+def _check_total(masses: list[Fraction], name: str) -> list[Fraction]:
+    """Return probabilities that are not negative and have the total 1. Raises InvalidRequest for others."""
+    total = sum(masses, ZERO)
+    if min(masses) < 0 or abs(total - 1) > _TOTAL_TOLERANCE:
+        must(name, "made of probabilities >= 0 that add up to 1", f"a total of {float(total):.9g}")
+    return masses
