@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.data.plain import plain_list, plain_numbers
+from workbench.data.plain import plain_list, plain_numbers, spelled_integer
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import RationalPair, Rationals, exact, positive, round_down, round_up
@@ -59,6 +59,34 @@ def read_range(value: Any, name: str = "range") -> RationalPair:
         must(name, "two numbers LOW..HIGH, such as 0..200000", repr(value))
     low, high = (exact(end, name) for end in ends)
     return (low, high) if low < high else must(name, "LOW..HIGH with LOW < HIGH", repr(value))
+
+
+def read_integer_range(value: Any, name: str, constraint: str) -> list[Any]:
+    """List the ends of "LOW..HIGH", or of a container; what is no integer stays as it is.
+
+    constraint: what the range must be, in the error for what has no entries. Raises InvalidRequest.
+    """
+    ends = value.split("..") if isinstance(value, str) else value
+    return [*map(spelled_integer, plain_list(ends, name, constraint))]
+
+
+def read_ends(value: Any, name: str, constraint: str) -> RationalPair:
+    """Read "LOW..HIGH", two numbers, or one number that is both ends.
+
+    Args:
+        value: A text, a number, or a list or tuple of one or two.
+        name: Name of the range in errors.
+        constraint: What it must be, in errors.
+
+    Raises:
+        InvalidRequest: There are more than two ends, or an end is no number.
+    """
+    parts = value.split("..") if isinstance(value, str) else value
+    if not isinstance(parts, (tuple, list)):
+        parts = [parts]
+    if len(parts) not in (1, 2):
+        must(name, constraint, repr(value))
+    return exact(parts[0], name, constraint), exact(parts[-1], name, constraint)
 
 
 def spelled_range(ends: RationalPair) -> str:

@@ -1,4 +1,4 @@
-"""Read which of finitely many inputs are neighbours, and how far apart they are.
+"""Read which of finitely many inputs, or rows, are neighbours, and how far apart they are.
 
     accepted                           read as
     "all"                              every two inputs
@@ -28,7 +28,7 @@ import numpy as np
 
 from workbench.data.labels import Axis, align_table, column_labels, label_point, row_labels
 from workbench.data.places import read_plane_relation
-from workbench.data.plain import plain_list
+from workbench.data.plain import is_whole, plain_list
 from workbench.data.points import Point, is_zero, point, rationals_of, shown
 from workbench.data.tables import is_number, read_table
 from workbench.data.tolerance import PointIndex, threshold_tolerance
@@ -105,6 +105,37 @@ def direct_pairs(pairs: Pairs | None, inputs: Sequence[Point]) -> Pairs:
     rank = rationals_of(inputs) or range(count)
     listed = combinations(range(count), 2) if pairs is None else pairs
     return tuple(sorted((i, j) if rank[i] > rank[j] else (j, i) for i, j in listed))
+
+
+def read_row_pairs(pairs: Any, last_row: int, *, directed: bool) -> Pairs:
+    """Read pairs of the rows of a channel.
+
+    Args:
+        pairs: Pairs of different integers in 0..last_row, in any container.
+        last_row: Number of the last row, counted from 0.
+        directed: Whether a pair is kept in its order. Else both orders are returned.
+
+    Returns:
+        Ordered pairs, sorted, each once.
+
+    Raises:
+        InvalidRequest: A pair is none of these, or there is none.
+    """
+    each = f"two rows in 0..{last_row}"
+    ordered: set[Pair] = set()
+    for pair in plain_list(pairs, "pairs", "a list of pairs of rows", column=True):
+        ends = plain_list(pair, "a pair", each)
+        if len(ends) != 2 or not all(is_whole(end) and 0 <= end <= last_row for end in ends):
+            must("a pair", each, pair)
+        i, j = int(ends[0]), int(ends[1])
+        if i == j:
+            must("a pair", "two different rows", pair)
+        ordered.add((i, j))
+        if not directed:
+            ordered.add((j, i))
+    if not ordered:
+        must("pairs", "a list of at least one pair of neighbouring rows", "none")
+    return tuple(sorted(ordered))
 
 
 def _list_near_numbers(max_shift: Any, inputs: Sequence[Point], entries: Sequence[Any]) -> Pairs:

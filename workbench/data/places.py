@@ -1,15 +1,13 @@
-"""Readers of points, places of the plane among them, and of a relation between places that a text names."""
+"""Readers of places of the plane and of the relation between them."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from typing import Any
 
-from workbench.data.points import entries_of
 from workbench.data.tables import read_table
 from workbench.errors import must
 from workbench.exact.numbers import Rationals, exact, number_where
-from workbench.io.files import names_file
 
 NORMS = ("L1", "L2", "Linf")
 _MOST = 4_000  # places
@@ -29,16 +27,6 @@ def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] |
         must("places", "a CSV file of rows x, y[, weight]", "rows of several widths")
     cells = [[exact(cell, f"row {at} of the places") for cell in row] for at, row in enumerate(rows, 1)]
     return [tuple(row[:2]) for row in cells], [row[2] for row in cells] if len(rows[0]) == 3 else None
-
-
-def read_entries(given: Any, name: str) -> tuple[list[Any], list[Fraction] | None]:
-    """List what points are read from, and the weights of places in a CSV file of x, y, weight; None without weights.
-
-    given: what `entries_of` takes, or a CSV file of places. Raises InvalidRequest.
-    """
-    read = read_places(given, name) if names_file(given) else None
-    values, weights = (given, None) if read is None else read
-    return entries_of(values, name), weights
 
 
 def norm_of(words: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from workbench.data.labels import LabelledTuple
+from workbench.data.places import read_places
 from workbench.data.plain import plain_list
 from workbench.data.tables import is_number, read_table
 from workbench.errors import InvalidRequest, must
@@ -32,6 +33,16 @@ def entries_of(given: Any, name: str) -> list[Any]:
     if isinstance(given, (str, Path)):
         given = _spelled(given, name)
     return plain_list(given, name, "a list", column=True)
+
+
+def read_entries(given: Any, name: str) -> tuple[list[Any], list[Fraction] | None]:
+    """List what points are read from, and the weights of places in a CSV file of x, y, weight; None without weights.
+
+    given: what `entries_of` takes, or a CSV file of places. Raises InvalidRequest.
+    """
+    read = read_places(given, name) if names_file(given) else None
+    values, weights = (given, None) if read is None else read
+    return entries_of(values, name), weights
 
 
 def points_of(entries: Sequence[Any], name: str) -> tuple[Point, ...]:

@@ -23,8 +23,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, overload
 
+from workbench.data.intervals import read_ends
 from workbench.errors import Infeasible, NotProven, must
-from workbench.exact.numbers import ONE, ZERO, RationalPair, exact, positive
+from workbench.exact.numbers import ONE, ZERO, RationalPair, positive
 from workbench.exact.objects import Progress, Record, Values
 from workbench.formulas.certificate import Known, Question, record, x_bounds
 from workbench.formulas.formula_object import Formula
@@ -150,10 +151,7 @@ def _ends(given: Any, name: str, wanted: str) -> RationalPair | None:
     """Two ends, equal for one number; None for none. Raises InvalidRequest."""
     if given is None:
         return None
-    parts = given.split("..") if isinstance(given, str) else given if isinstance(given, (tuple, list)) else [given]
-    if len(parts) not in (1, 2):
-        must(name, wanted, repr(given))
-    low, high = (exact(part, name, wanted) for part in (parts[0], parts[-1]))
+    low, high = read_ends(given, name, wanted)
     most = 1 if name == "delta" else MOST_EPSILON
     if not 0 <= low <= high <= most or (name == "epsilon" and not high):
         must(name, f"{wanted}, between 0 and {most}", repr(given))

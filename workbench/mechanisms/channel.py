@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from workbench.data.neighbours import read_row_pairs
 from workbench.data.plain import finite_table, is_whole, kept_numbers, plain_list, whole_number
 from workbench.data.points import Point, point, rationals_of, shown
 from workbench.data.tolerance import PointIndex
@@ -93,7 +94,7 @@ class Channel(ShownMechanism):
         if not isinstance(directed, bool):
             must("directed", "True or False", repr(directed))
         channel = rows if isinstance(rows, Channel) else cls.from_rows(rows)
-        related = None if pairs is None else _ordered(pairs, len(channel.rows) - 1, directed=directed)
+        related = None if pairs is None else read_row_pairs(pairs, len(channel.rows) - 1, directed=directed)
         return cls(channel.rows, related, channel.labelled)
 
     @classmethod

@@ -12,25 +12,20 @@ the squared one the cubic term is Σ_i v_i x³ = 0), and three values say which.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from workbench.data.csv_column import read_column
+from workbench.data.input_weights import align_input_weights, read_data_file, read_input_weights
 from workbench.data.intervals import rationals, real_input, spelled_range
-from workbench.data.labels import row_labels
-from workbench.data.plain import plain_numbers
-from workbench.data.points import point, shown
-from workbench.data.tolerance import PointIndex
+from workbench.data.points import shown
 from workbench.errors import must
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import ONE, ZERO, RationalPair, Rationals, nearest_float, positive, round_up
+from workbench.exact.numbers import ONE, ZERO, RationalPair, Rationals, nearest_float, round_up
 from workbench.exact.objects import Record
 from workbench.io.shown import Facts
 from workbench.mechanisms.mechanism import Mechanism, as_mechanism, for_reals
@@ -92,8 +87,7 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
     subject, question = getattr(subject, "on_reals", subject), getattr(mechanism, "question", None)
     if data is None and isinstance(question, Labels):
         data = question
-    if isinstance(data, Path) or (isinstance(data, str) and data.lower().endswith(".csv")):
-        data = read_column(Path(data))
+    data = read_data_file(data)
     if subject.inputs is None and subject.segments is not None and not subject.segments:  # noise on all numbers
         if data is not None:
             must("data", "left out: noise on all numbers is off by the same law everywhere", repr(data))
@@ -144,37 +138,10 @@ def _weights(mechanism: Mechanism, inputs: list[Any], data: Any) -> tuple[list[F
         given = dict(zip(data.values.tolist(), map(Fraction, data.prior.tolist()), strict=True))
         words = repr(data)
     else:
-        given, words = _counted(data)
-    labelled = getattr(mechanism, "labelled", None)
-    index = PointIndex([point(x, "an input") for x in inputs])
-    weights = [ZERO] * len(inputs)
-    for x, weight in given.items():
-        position = index.find(point(x, "an entry of the data"), x)
-        if position is None:
-            known = inputs if labelled is None else [*map(shown, inputs)]
-            must("data", f"inputs of the mechanism, from {known[0]} to {known[-1]}", x)
-        weights[position] += weight
-    return weights, words
-
-
-def _counted(data: Any) -> tuple[dict[Any, Fraction], str]:
-    """The weight of every input of a mapping; how often every entry of a column occurs, the entries of a table being
-    its rows."""
-    if isinstance(data, Mapping):
-        given = {x: positive(weight, "a weight", or_zero=True) for x, weight in data.items()}
-        if not any(given.values()):
-            must("data", "at least one input of positive weight", "none")
-        return given, f"weights of {len(given)} inputs"
-    if isinstance(data, str):
-        must("data", "a column of inputs, or their weights", repr(data))
-    if getattr(data, "name", None) in ("count", "proportion") and row_labels(data) is not None:
-        return _counted(dict(zip(row_labels(data) or (), data, strict=True)))  # of value_counts()
-    column = plain_numbers(data, "data", "a column of numbers", column=True)
-    if not column.size or column.ndim > 2 or not np.isfinite(column).all():
-        must("data", "a column of finite numbers, at least one", f"shape {column.shape}")
-    rows = column.reshape(len(column), -1).tolist() if column.ndim else [[float(column)]]
-    counts = Counter(row[0] if len(row) == 1 else tuple(row) for row in rows)
-    return {x: Fraction(count) for x, count in counts.items()}, f"a column of {len(rows)} inputs"
+        given, words = read_input_weights(data)
+    is_labelled = getattr(mechanism, "labelled", None) is not None
+    shown_inputs = [*map(shown, inputs)] if is_labelled else inputs
+    return align_input_weights(given, inputs, shown_inputs), words
 
 
 class _Piece:
@@ -234,7 +201,7 @@ def _on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:
     where = None if place is None else nearest_float(place)
     if data is None or isinstance(data, (str, Density)):
         return ExpectedError(loss, *_under_a_law(mechanism, loss, data, pieces), worst, where)
-    given, words = _counted(data)
+    given, words = read_input_weights(data)
     mean = Distribution(given.values()).mean([_at(mechanism, loss, pieces, x) for x in given])
     return ExpectedError(loss, words, mean, worst, where)
 

@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from workbench.data.neighbours import Neighbours, direct_pairs, read_neighbours
-from workbench.data.places import read_entries
-from workbench.data.points import Point, points_of, rationals_of, shown
+from workbench.data.points import Point, points_of, rationals_of, read_entries, shown
 from workbench.data.priors import read_prior
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector

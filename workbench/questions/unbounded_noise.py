@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from workbench.data.intervals import read_range
-from workbench.data.plain import FARTHEST, is_whole, plain_list, spelled_integer, whole_number
+from workbench.data.intervals import read_integer_range, read_range
+from workbench.data.plain import FARTHEST, is_whole, whole_number
 from workbench.errors import must
 from workbench.exact.numbers import positive
 from workbench.exact.objects import Pair, Record
@@ -49,9 +49,7 @@ class IntegerNoise(UnboundedNoise):
         self.__dict__["sensitivity"] = whole_number(self.sensitivity, "sensitivity", 1, MAX_SENSITIVITY)
         if self.clamp is None:
             return
-        given: Any = self.clamp
-        given = given.split("..") if isinstance(given, str) else given
-        ends = tuple(map(spelled_integer, plain_list(given, "clamp", "two integers low < high")))
+        ends: Any = read_integer_range(self.clamp, "clamp", "two integers low < high")
         if len(ends) != 2 or not all(is_whole(end) for end in ends) or not 0 < ends[1] - ends[0] < MAX_ANSWERS:
             must("clamp", f"two integers low < high, at most {MAX_ANSWERS} answers", self.clamp)
         self.__dict__["clamp"] = ends = (int(ends[0]), int(ends[1]))

@@ -1,0 +1,97 @@
+"""Read which inputs a mechanism is judged on, and how often each occurs.
+
+accepted                          read as
+mapping {input: weight}           weights >= 0, not all 0
+Series of `value_counts()`        the same: its index are the inputs
+list, array, Series, one column   how often every number occurs
+array or table of columns         how often every row occurs
+CSV of one column                 how often every number occurs
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.data.csv_column import CsvColumn, read_column
+from workbench.data.labels import row_labels
+from workbench.data.plain import plain_numbers
+from workbench.data.points import Point, point, shown
+from workbench.data.tolerance import PointIndex
+from workbench.errors import must
+from workbench.exact.numbers import ZERO, positive
+
+Weights = dict[Any, Fraction]  # Weight by input, as it was given.
+
+
+def read_data_file(data: Any) -> Any:
+    """Read the only column of a CSV file; return anything else as it is. Raises InvalidRequest, CorruptFile."""
+    is_file = isinstance(data, Path) or (isinstance(data, str) and data.lower().endswith(".csv"))
+    return read_column(Path(data)) if is_file else data
+
+
+def read_input_weights(data: Any) -> tuple[Weights, str]:
+    """Read the weight of every input, and say in words what was read. Raises InvalidRequest."""
+    if isinstance(data, Mapping):
+        weights = {x: positive(weight, "a weight", or_zero=True) for x, weight in data.items()}
+        if not any(weights.values()):
+            must("data", "at least one input of positive weight", "none")
+        return weights, f"weights of {len(weights)} inputs"
+    if isinstance(data, str):
+        must("data", "a column of inputs, or their weights", repr(data))
+    labels = row_labels(data)
+    if labels is not None and getattr(data, "name", None) in ("count", "proportion"):
+        return read_input_weights(dict(zip(labels, data, strict=True)))
+    column = plain_numbers(data, "data", "a column of numbers", column=True)
+    if not column.size or column.ndim > 2 or not np.isfinite(column).all():
+        must("data", "a column of finite numbers, at least one", f"shape {column.shape}")
+    rows = column.reshape(len(column), -1).tolist() if column.ndim else [[float(column)]]
+    counts = Counter(row[0] if len(row) == 1 else tuple(row) for row in rows)
+    weights = {x: Fraction(count) for x, count in counts.items()}
+    return weights, f"a column of {len(rows)} inputs"
+
+
+def align_input_weights(weights: Weights, inputs: Sequence[Any], shown_inputs: Sequence[Any]) -> list[Fraction]:
+    """Put weights into the order of the inputs; inputs without a weight have the weight 0.
+
+    Args:
+        weights: Weight by input.
+        inputs: Inputs of the mechanism.
+        shown_inputs: The same for errors.
+
+    Raises:
+        InvalidRequest: A weight belongs to none of the inputs.
+    """
+    index = PointIndex([point(x, "an input") for x in inputs])
+    aligned = [ZERO] * len(inputs)
+    for x, weight in weights.items():
+        position = index.find(point(x, "an entry of the data"), x)
+        if position is None:
+            ends = f"from {shown_inputs[0]} to {shown_inputs[-1]}"
+            must("data", f"inputs of the mechanism, {ends}", x)
+        aligned[position] += weight
+    return aligned
+
+
+def count_column(path: Any, column: str) -> dict[Fraction, int]:
+    """Count how often every number stands in a column of a CSV file. Raises InvalidRequest, CorruptFile."""
+    if not isinstance(path, (str, Path)) or not Path(path).is_file():
+        must("prior", "a CSV file that has the column", repr(path))
+    return Counter(map(Fraction, CsvColumn.read(path, column).exact_numbers()))
+
+
+def align_counts(counts: Mapping[Fraction, int], answers: Sequence[Point]) -> list[int]:
+    """Put what `count_column` returns into the order of the answers. Raises InvalidRequest for another number."""
+    index = PointIndex(answers)
+    aligned = [0] * len(answers)
+    for value, count in counts.items():
+        position = index.find(value)
+        if position is None:
+            must("the column", f"made of the {len(answers)} answers", shown(value))
+        aligned[position] += count
+    return aligned
