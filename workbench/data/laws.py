@@ -19,6 +19,7 @@ from typing import Any
 
 from workbench.data.containers import is_frame
 from workbench.data.labels import Axis, align_table, column_labels, row_labels
+from workbench.data.number_tables import MAX_SUM_ERROR
 from workbench.data.plain import is_whole, plain_list
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ZERO, exact
@@ -26,7 +27,6 @@ from workbench.exact.numbers import ZERO, exact
 Masses = dict[int, Fraction]  # Probabilities by noise value.
 
 _MAX_NOISE = 100_000  # Noise values that are larger in size are refused.
-_TOTAL_TOLERANCE = Fraction(1, 10**6)  # Probabilities whose total is farther from 1 are refused.
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,6 @@ def _is_numeric(row: Sequence[str]) -> bool:
 def _check_total(masses: list[Fraction], name: str) -> list[Fraction]:
     """Return probabilities that are not negative and have the total 1. Raises InvalidRequest for others."""
     total = sum(masses, ZERO)
-    if min(masses) < 0 or abs(total - 1) > _TOTAL_TOLERANCE:
+    if min(masses) < 0 or abs(total - 1) > MAX_SUM_ERROR:
         must(name, "made of probabilities >= 0 that add up to 1", f"a total of {float(total):.9g}")
     return masses

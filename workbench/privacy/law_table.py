@@ -25,6 +25,7 @@ from itertools import pairwise
 from typing import Any
 
 from workbench.data.intervals import read_range, spelled_range
+from workbench.data.number_tables import MAX_SUM_ERROR
 from workbench.data.points import Point, point, rationals_of
 from workbench.errors import CorruptFile
 from workbench.exact.distribution import Distribution
@@ -44,7 +45,6 @@ from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 
 Table = tuple[list[str], list[list[str]]]  # heads, rows
 
-MAX_SUM_ERROR = Fraction(1, 10**6)  # Rounded decimals may miss a total of 1 by this much.
 _MAX_CELLS = 1_000_000  # A law with more probabilities is not written as a table.
 _INTEGERS, _MODULO, _REALS = "noise on integers", "noise modulo", "noise on reals"
 _FINITE, _CELLS, _ENDS, _PIECES = "input", "input in a cell", "input at an end", "input at a piece's end"

@@ -15,22 +15,26 @@ first line of names: a row or cell left out would be a mechanism that is audited
 
 from __future__ import annotations
 
-import csv
-import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from workbench.data.points import Point, point
-from workbench.data.tables import is_name
+from workbench.data.number_tables import (
+    MAX_SUM_ERROR,
+    NumberTable,
+    are_noise_pairs,
+    list_lines,
+    read_number,
+    read_number_table,
+    split_cells,
+)
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import ZERO, rational, round_up
+from workbench.exact.numbers import ZERO, round_up
 from workbench.io.files import named, parse_json, read_text
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel, within
@@ -39,14 +43,10 @@ from workbench.mechanisms.mechanism import Mechanism
 from workbench.mechanisms.shown_mechanism import FILE, MECHANISM
 from workbench.privacy.certificate import FORMAT, Certificate
 from workbench.privacy.certificate_file import from_dict, mechanism_of
-from workbench.privacy.law_table import MAX_SUM_ERROR, integer_law, is_law_table, read_law_table
+from workbench.privacy.law_table import integer_law, is_law_table, read_law_table
 from workbench.questions.finite_query import FiniteQuery
 from workbench.questions.modulo_noise import ModuloNoise
 from workbench.questions.unbounded_noise import IntegerNoise
-
-Labelled = tuple[tuple[Point, ...], tuple[Point, ...]]
-
-_LARGEST = Fraction(sys.float_info.max)  # of a decimal: 1e999 is a mistake
 
 
 @dataclass(frozen=True)
@@ -176,121 +176,37 @@ def _json(text: str) -> FileContents:
     rows = data if isinstance(data[0], list) else [data]
     if not all(isinstance(row, list) for row in rows):
         raise CorruptFile("Every row must be a list of numbers.")
-    table = [[_value(cell) for cell in row] for row in rows]
-    if _are_noise_pairs(table):
+    table = [[read_number(cell) for cell in row] for row in rows]
+    if are_noise_pairs(table):
         return FileContents(integer_law([*map(_texts, table)]), relates=False)
     return FileContents(_masses(table[0]) if not isinstance(data[0], list) else _channel(table), relates=False)
 
 
 def _csv(text: str) -> FileContents:
-    lines = [
-        (number, line)
-        for number, line in enumerate(text.splitlines(), 1)
-        if line.strip() and not line.lstrip().startswith("#")
-    ]
+    lines = list_lines(text)
     for mark in ",;\t":
         with suppress(CorruptFile):  # quotes that end before another mark
-            if lines and is_law_table(heads := _cells(*lines[0], mark)):
+            if lines and is_law_table(heads := split_cells(*lines[0], mark)):
                 break
     else:
-        return _table(lines)
-    return FileContents(read_law_table(heads, [_cells(*line, mark) for line in lines[1:]]))
+        return _table(read_number_table(lines))
+    return FileContents(read_law_table(heads, [split_cells(*line, mark) for line in lines[1:]]))
 
 
-def _table(lines: list[tuple[int, str]]) -> FileContents:
-    """The numbers of a table of somebody else."""
-    table = [
-        (number, _cells(number, line, next((mark for mark in ";,\t" if mark in line), None))) for number, line in lines
-    ]
-    heads = []
-    if table and all(map(is_name, table[0][1])):
-        heads = table.pop(0)[1]
-    table, labelled = _without_labels(heads, table)
-    rows = []
-    for number, cells in table:
-        try:
-            rows.append([*map(_value, cells)])
-        except CorruptFile as error:
-            raise CorruptFile(f"Line {number}: {error}") from None
-    if not rows:
-        raise CorruptFile("The file holds no numbers.")
-    if _are_noise_pairs(rows, heads):
+def _table(table: NumberTable) -> FileContents:
+    """The mechanism of a table of somebody else."""
+    rows = table.rows
+    if are_noise_pairs(rows, table.heads):
         return FileContents(integer_law([*map(_texts, rows)]), relates=False)
     if all(len(row) == 1 for row in rows):
         rows = [[row[0] for row in rows]]
     if len(rows) == 1:
         return FileContents(_masses(rows[0]), relates=False)
-    return FileContents(replace(_channel(rows), labelled=labelled), relates=False)
-
-
-def _cells(number: int, line: str, mark: str | None) -> list[str]:
-    """The cells of a line, which may be quoted; without a mark they are apart by blanks."""
-    if mark is None:
-        return line.split()
-    try:
-        cells = next(csv.reader([line], delimiter=mark, strict=True))
-    except csv.Error as error:
-        raise CorruptFile(f"Line {number}: {error}.") from None
-    return [cell.strip() for cell in cells]
-
-
-def _without_labels(
-    heads: list[str], table: list[tuple[int, list[str]]]
-) -> tuple[list[tuple[int, list[str]]], Labelled | None]:
-    """Rows without their names in the first column and without the line of heads above them, and what these name.
-
-    The first column holds names where the first line begins with a name and the other cells of every row add up to 1,
-    but not with the first. A first line that could itself be a law is refused: it would be left out of the audit.
-    """
-    number, first = (0, heads) if heads else table[0] if table else (0, [])
-    width = len(first)
-    body = table if heads else table[1:]
-    if width < 3 or not body or not is_name(first[0]) or any(len(cells) != width for _, cells in body):
-        return table, None
-    laws = [[rational(cell) for cell in cells] for _, cells in body]
-    if not all(_is_total(law[1:]) for law in laws) or all(_is_total(law) for law in laws):
-        return table, None
-    if any(law[0] is None for law in laws) and _is_total([rational(cell) for cell in first[1:]]):
-        raise CorruptFile(
-            f"Line {number} could be the law of the input {first[0][:40]!r} or the heads of the columns. "
-            "Add a line of names above the laws."
-        )
-    labelled = tuple(point(cells[0], "an input") for _, cells in body), tuple(point(o, "an output") for o in first[1:])
-    for name, labels in zip(("input", "output"), labelled, strict=True):
-        if len({*labels}) < len(labels):
-            raise CorruptFile(f"Every {name} must have a label of its own. Got one twice.")
-    return [(at, cells[1:]) for at, cells in body], labelled
-
-
-def _is_total(values: Sequence[Fraction | None]) -> bool:
-    known = [value for value in values if value is not None]
-    return len(known) == len(values) and abs(sum(known, ZERO) - 1) <= MAX_SUM_ERROR
-
-
-def _are_noise_pairs(rows: Sequence[Sequence[Fraction]], heads: Sequence[str] = ()) -> bool:
-    """Whether rows are noise values, each with its probability, and no laws on two outputs."""
-    if not rows or any(len(row) != 2 for row in rows):
-        return False
-    if len(heads) == 2 and heads[0].lower().startswith(("noise", "value")) and "prob" in heads[1].lower():
-        return True
-    values, masses = zip(*rows, strict=True)
-    if len(rows) > 1 and any(value < 0 for value in values) and all(0 <= mass <= 1 for mass in masses):
-        return True  # no law has a negative probability
-    is_law_of_values = abs(sum(masses, ZERO) - 1) <= MAX_SUM_ERROR
-    return len(rows) > 1 and is_law_of_values and any(abs(sum(row, ZERO) - 1) > MAX_SUM_ERROR for row in rows)
+    return FileContents(replace(_channel(rows), labelled=table.labelled), relates=False)
 
 
 def _texts(row: Sequence[Fraction]) -> list[str]:
     return [str(value) for value in row]
-
-
-def _value(cell: Any) -> Fraction:
-    """One number, as it is written."""
-    short = isinstance(cell, (int, Decimal)) or (isinstance(cell, str) and len(cell) <= 400)
-    value = rational(cell) if short else None
-    if value is None or (abs(value) > _LARGEST and not str(cell).lstrip("+-").isdigit()):
-        raise CorruptFile(f"{str(cell)[:40]!r} is not a finite number.")
-    return value
 
 
 def _masses(values: list[Fraction]) -> Distribution:

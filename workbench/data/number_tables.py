@@ -1,0 +1,152 @@
+"""Read a table of numbers that somebody else wrote: laws, a channel, or noise values with their probabilities.
+
+Cells are apart by semicolons, commas, tabs or blanks. A first line of names is a header. The first column may name the
+inputs; the header then names the outputs. Decimals are meant: 0.1 is 1/10. Integers and ratios such as 1/3 are exact as
+well. No row and no cell is left out, because it could be the worst outcome of a mechanism.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from workbench.data.points import Point, point
+from workbench.data.tables import is_name
+from workbench.errors import CorruptFile
+from workbench.exact.numbers import ZERO, rational
+
+Labelled = tuple[tuple[Point, ...], tuple[Point, ...]]  # Inputs and outputs.
+NumberedLine = tuple[int, str]  # Number of a line in its file, and its text.
+NumberedRow = tuple[int, list[str]]
+
+MAX_SUM_ERROR = Fraction(1, 10**6)  # Rounded probabilities may miss a total of 1 by this much.
+_LARGEST = Fraction(sys.float_info.max)  # A larger decimal, such as 1e999, is refused as a mistake.
+_LONGEST_CELL = 400  # A cell with more characters is no number.
+
+
+@dataclass(frozen=True)
+class NumberTable:
+    """The numbers of a table.
+
+    Attributes:
+        rows: Numbers, exact.
+        heads: Names of the columns. Empty without a header.
+        labelled: Inputs of the rows and outputs of the columns. None where the table does not name them.
+    """
+
+    rows: list[list[Fraction]]
+    heads: list[str]
+    labelled: Labelled | None
+
+
+def list_lines(text: str) -> list[NumberedLine]:
+    """List the lines of a text that are neither blank nor a comment (#)."""
+    lines = enumerate(text.splitlines(), 1)
+    return [(k, line) for k, line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def read_number_table(lines: Sequence[NumberedLine]) -> NumberTable:
+    """Read the numbers of a table.
+
+    Args:
+        lines: What `list_lines` returns.
+
+    Raises:
+        CorruptFile: A cell is no number, or the table has none. It names the line.
+    """
+    table: list[NumberedRow] = []
+    for number, line in lines:
+        separator = next((mark for mark in ";,\t" if mark in line), None)
+        table.append((number, split_cells(number, line, separator)))
+    heads: list[str] = []
+    if table and all(map(is_name, table[0][1])):
+        heads = table.pop(0)[1]
+    table, labelled = _take_labels(heads, table)
+    rows = []
+    for number, cells in table:
+        try:
+            rows.append([read_number(cell) for cell in cells])
+        except CorruptFile as error:
+            raise CorruptFile(f"Line {number}: {error}") from None
+    if not rows:
+        raise CorruptFile("The file holds no numbers.")
+    return NumberTable(rows, heads, labelled)
+
+
+def split_cells(number: int, line: str, separator: str | None) -> list[str]:
+    """Split a line into its cells, which may be quoted.
+
+    Args:
+        number: Number of the line, in errors.
+        line: Text of the line.
+        separator: One character. None for blanks.
+
+    Raises:
+        CorruptFile: A quote is not closed.
+    """
+    if separator is None:
+        return line.split()
+    try:
+        cells = next(csv.reader([line], delimiter=separator, strict=True))
+    except csv.Error as error:
+        raise CorruptFile(f"Line {number}: {error}.") from None
+    return [cell.strip() for cell in cells]
+
+
+def read_number(cell: Any) -> Fraction:
+    """Read the number of a cell, or a number of JSON, as it is written. Raises CorruptFile."""
+    is_short_text = isinstance(cell, str) and len(cell) <= _LONGEST_CELL
+    value = rational(cell) if is_short_text or isinstance(cell, (int, Decimal)) else None
+    if value is None or (abs(value) > _LARGEST and not str(cell).lstrip("+-").isdigit()):
+        raise CorruptFile(f"{str(cell)[:40]!r} is not a finite number.")
+    return value
+
+
+def are_noise_pairs(rows: Sequence[Sequence[Fraction]], heads: Sequence[str] = ()) -> bool:
+    """Whether rows are noise values, each with its probability, and no laws on two outputs."""
+    if not rows or any(len(row) != 2 for row in rows):
+        return False
+    if len(heads) == 2 and heads[0].lower().startswith(("noise", "value")) and "prob" in heads[1].lower():
+        return True
+    values, masses = zip(*rows, strict=True)
+    if len(rows) > 1 and any(value < 0 for value in values) and all(0 <= mass <= 1 for mass in masses):
+        return True  # No law has a negative probability.
+    return len(rows) > 1 and _is_total(masses) and not all(map(_is_total, rows))
+
+
+def _take_labels(heads: list[str], table: list[NumberedRow]) -> tuple[list[NumberedRow], Labelled | None]:
+    """Return rows without the names in their first column and without the line of heads, and what these name.
+
+    The first column holds names where the first line begins with a name and the other cells of every row add up to 1,
+    but not with the first. A first line that could itself be a law is refused: it would be left out of the audit.
+    """
+    number, first = (0, heads) if heads else table[0] if table else (0, [])
+    width = len(first)
+    body = table if heads else table[1:]
+    if width < 3 or not body or not is_name(first[0]) or any(len(cells) != width for _, cells in body):
+        return table, None
+    laws = [[rational(cell) for cell in cells] for _, cells in body]
+    if not all(_is_total(law[1:]) for law in laws) or all(map(_is_total, laws)):
+        return table, None
+    if any(law[0] is None for law in laws) and _is_total([rational(cell) for cell in first[1:]]):
+        raise CorruptFile(
+            f"Line {number} could be the law of the input {first[0][:40]!r} or the heads of the columns. "
+            "Add a line of names above the laws."
+        )
+    inputs = tuple(point(cells[0], "an input") for _, cells in body)
+    outputs = tuple(point(cell, "an output") for cell in first[1:])
+    for name, labels in (("input", inputs), ("output", outputs)):
+        if len({*labels}) < len(labels):
+            raise CorruptFile(f"Every {name} must have a label of its own. Got one twice.")
+    return [(at, cells[1:]) for at, cells in body], (inputs, outputs)
+
+
+def _is_total(values: Sequence[Fraction | None]) -> bool:
+    """Whether all values are numbers, and add up to 1."""
+    numbers = [value for value in values if value is not None]
+    return len(numbers) == len(values) and abs(sum(numbers, ZERO) - 1) <= MAX_SUM_ERROR
