@@ -81,6 +81,50 @@ def test_mechanisms_and_privacy_need_neither_models_nor_solvers() -> None:
     assert not arrows_between(ARROWS, LIGHT, (MODELS, SOLVERS))
 
 
+# Texts, files and containers are read in workbench.data alone. Outside of it these modules use its readers:
+DATA = "workbench.data"
+READERS = (f"{DATA}.containers", f"{DATA}.csv_column", f"{DATA}.csv_rows", f"{DATA}.tables")
+USERS_OF_READERS = {
+    "workbench.cli.certificate": "shows values that it samples",
+    "workbench.cli.console": "aligns numbers to the right",
+    "workbench.cli.laplace": "publishes a column of a file",
+    "workbench.cli.privatise": "publishes columns of a file",
+    "workbench.cli.privatise_labels": "publishes a column of a file",
+    "workbench.cli.privatise_places": "publishes two columns of a file",
+    "workbench.pipeline.user_baselines": "tells a law table from other files",
+    "workbench.privacy.column_release": "publishes columns of a file",
+}
+FILE_LIBRARIES = {"csv", "openpyxl", "polars", "pyarrow"}
+USERS_OF_FILE_LIBRARIES = {
+    "workbench.papers.gallery": "reads the stored results",
+    "workbench.papers.label_dp.data": "reads the data sets of a paper",
+    "workbench.sweeps.export": "writes files",
+}
+
+
+def test_texts_files_and_containers_are_read_at_the_edge() -> None:
+    sources = [module for module in MODULES if not f"{module}.".startswith(f"{DATA}.")]
+    arrows = arrows_between(ARROWS, (FACE,), READERS)
+    users = {arrow.partition(" -> ")[0] for arrow in arrows}
+    assert users & {*sources} == USERS_OF_READERS.keys()
+    assert {name for name in sources if _reads_files(MODULES[name])} == USERS_OF_FILE_LIBRARIES.keys()
+
+
+def _reads_files(path: Path) -> bool:
+    """Whether a module imports a library of files, or calls a reader of pandas."""
+    for node in ast.walk(_tree(path)):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        if {name.partition(".")[0] for name in names} & FILE_LIBRARIES:
+            return True
+        if isinstance(node, ast.Attribute) and ast.unparse(node).startswith(("pd.read_", "pandas.read_")):
+            return True
+    return False
+
+
 def test_only_the_face_and_the_errors_lie_in_workbench() -> None:
     assert {path.name for path in (ROOT / "workbench").glob("*.py")} <= FACE_FILES
 

@@ -1,10 +1,12 @@
 """Read finite abelian groups and the shifts on them.
 
-accepted                                 read as
-n                                        sizes (n + 1,): the answers 0..n of a scalar query
-sizes: "5x5", list, array                orders of the cyclic factors
-shifts: "1,2,3", list, array, column     integers, for a scalar query
-shifts: "0,1;1,0", list of tuples        tuples of integers, for a vector query
+    accepted                                 read as
+    n                                        sizes (n + 1,): the answers 0..n of a scalar query
+    sizes: "5x5", list, array                orders of the cyclic factors
+    shifts: "1,2,3", list, array, column     integers, for a scalar query
+    shifts: "0,1;1,0", list of tuples        tuples of integers, for a vector query
+
+Parts of a text that spell no integer stay texts, so that an error can show them.
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ def read_sizes(n: Any = None, sizes: Any = None) -> tuple[int, ...]:
     """
     if n is not None:
         return (whole_number(n, "n", 1, MAX_ORDER - 1) + 1,)
-    parts = sizes.lower().split("x") if isinstance(sizes, str) else plain_list(sizes, "sizes", _SIZES)
+    if isinstance(sizes, str):
+        parts: list[Any] = [*sizes.lower().split("x")]
+    else:
+        parts = plain_list(sizes, "sizes", _SIZES)
     orders = tuple(map(spelled_integer, parts))
     if not all(is_whole(size) and size >= 1 for size in orders):
         must("sizes", _SIZES, orders)

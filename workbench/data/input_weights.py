@@ -1,11 +1,13 @@
 """Read which inputs a mechanism is judged on, and how often each occurs.
 
-accepted                          read as
-mapping {input: weight}           weights >= 0, not all 0
-Series of `value_counts()`        the same: its index are the inputs
-list, array, Series, one column   how often every number occurs
-array or table of columns         how often every row occurs
-CSV of one column                 how often every number occurs
+    accepted                          read as
+    mapping {input: weight}           weights >= 0, not all 0
+    Series of `value_counts()`        the same: its index are the inputs
+    list, array, Series, one column   how often every number occurs
+    array or table of columns         how often every row occurs
+    CSV of one column                 how often every number occurs
+
+Inputs are found by value, within the rounding of floats (`workbench.data.tolerance`).
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ Weights = dict[Any, Fraction]  # Weight by input, as it was given.
 
 
 def read_data_file(data: Any) -> Any:
-    """Read the only column of a CSV file; return anything else as it is. Raises InvalidRequest, CorruptFile."""
+    """Read the only column of a CSV file; return anything else as it is.
+
+    Raises InvalidRequest, CorruptFile.
+    """
     is_file = isinstance(data, Path) or (isinstance(data, str) and data.lower().endswith(".csv"))
     return read_column(Path(data)) if is_file else data
 
@@ -56,7 +61,11 @@ def read_input_weights(data: Any) -> tuple[Weights, str]:
     return weights, f"a column of {len(rows)} inputs"
 
 
-def align_input_weights(weights: Weights, inputs: Sequence[Any], shown_inputs: Sequence[Any]) -> list[Fraction]:
+def align_input_weights(
+    weights: Weights,
+    inputs: Sequence[Any],
+    shown_inputs: Sequence[Any],
+) -> list[Fraction]:
     """Put weights into the order of the inputs; inputs without a weight have the weight 0.
 
     Args:
@@ -79,14 +88,20 @@ def align_input_weights(weights: Weights, inputs: Sequence[Any], shown_inputs: S
 
 
 def count_column(path: Any, column: str) -> dict[Fraction, int]:
-    """Count how often every number stands in a column of a CSV file. Raises InvalidRequest, CorruptFile."""
+    """Count how often every number stands in a column of a CSV file.
+
+    Raises InvalidRequest, CorruptFile.
+    """
     if not isinstance(path, (str, Path)) or not Path(path).is_file():
         must("prior", "a CSV file that has the column", repr(path))
     return Counter(map(Fraction, CsvColumn.read(path, column).exact_numbers()))
 
 
 def align_counts(counts: Mapping[Fraction, int], answers: Sequence[Point]) -> list[int]:
-    """Put what `count_column` returns into the order of the answers. Raises InvalidRequest for another number."""
+    """Put what `count_column` returns into the order of the answers.
+
+    Raises InvalidRequest for a number that is no answer.
+    """
     index = PointIndex(answers)
     aligned = [0] * len(answers)
     for value, count in counts.items():

@@ -1,11 +1,13 @@
 """Read labels and their weights.
 
-accepted                         read as
-"0..20", "0..200000:1000"        the numbers from LOW to HIGH, one STEP apart
-"0,1,5"                          numbers in any order
-CSV of one column                numbers in any order
-CSV of two columns               numbers in any order, and their weights
-list, array, Series, table       numbers in increasing order; float32 means the decimals that it shows
+    accepted                         read as
+    "0..20", "0..200000:1000"        the numbers from LOW to HIGH, one STEP apart
+    "0,1,5"                          numbers in any order
+    CSV of one column                numbers in any order
+    CSV of two columns               numbers in any order, and their weights
+    list, array, Series, table       numbers in increasing order; float32 means what it shows
+
+The labels of a text or a file may come in any order; weights that are given apart follow it.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def read_label_file(path: Path | str) -> LabelList:
     """Read a CSV file of labels, or of labels and weights, with or without a header.
 
     Raises:
-        InvalidRequest: A cell is no number, a weight is negative, or a label occurs twice; it names line and column.
+        InvalidRequest: A cell is no number, a weight is negative, or a label occurs twice.
         CorruptFile: The file is no table.
     """
     weights: dict[Fraction, Fraction] = {}

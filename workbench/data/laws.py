@@ -3,11 +3,11 @@
     accepted                                  read as
     {noise value: probability}, Series        masses of integer noise values
     CSV of two columns                        the same: noise value and probability
-    rows of numbers, array, table, CSV        a matrix, a row for every input and a column for every output
+    rows of numbers, array, table, CSV        a matrix: rows for inputs, columns for outputs
     CSV with a header of a word and outputs   a matrix under labels: its first column are the inputs
 
-Two columns of which every row adds up to 1 are a matrix, unless a header says noise. Probabilities are exact, are
-not negative, and add up to 1 within 1e-6.
+Two columns of which every row adds up to 1 are a matrix, unless a header says noise. Probabilities
+are exact, are not negative, and add up to 1 within 1e-6.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LawTable:
     outputs: list[Any] | None = None
 
     def align(self, inputs: Sequence[Any], outputs: Sequence[Any], what: str) -> list[list[Fraction]]:
-        """Return the rows in the order of a question's inputs, with entries in the order of its outputs.
+        """Return the rows in the order of some inputs, with entries in the order of some outputs.
 
         Args:
             inputs: Inputs of the question.
@@ -75,16 +75,23 @@ def read_law(value: Any, name: str, accepted: str) -> Masses | LawTable:
     if isinstance(value, Mapping):
         return _read_masses(value, name)
     try:
-        lists = [plain_list(row, name, accepted) for row in plain_list(value, name, accepted, column=True)]
+        entries = plain_list(value, name, accepted, column=True)
+        lists = [plain_list(row, name, accepted) for row in entries]
         rows = [[exact(cell, "an entry of the matrix") for cell in row] for row in lists]
     except TypeError:
         rows = []
     if not rows or not rows[0] or len({len(row) for row in rows}) != 1:
         must(name, accepted, repr(value)[:80])
-    return LawTable([_check_total(row, name) for row in rows], row_labels(value), column_labels(value))
+    checked = [_check_total(row, name) for row in rows]
+    return LawTable(checked, row_labels(value), column_labels(value))
 
 
-def read_law_rows(rows: Sequence[Sequence[str]], file: str, name: str, accepted: str) -> Masses | LawTable:
+def read_law_rows(
+    rows: Sequence[Sequence[str]],
+    file: str,
+    name: str,
+    accepted: str,
+) -> Masses | LawTable:
     """Read a law from the cells of a CSV file.
 
     Args:
@@ -134,7 +141,7 @@ def _is_numeric(row: Sequence[str]) -> bool:
 
 
 def _check_total(masses: list[Fraction], name: str) -> list[Fraction]:
-    """Return probabilities that are not negative and have the total 1. Raises InvalidRequest for others."""
+    """Return probabilities that are >= 0 and have the total 1. Raises InvalidRequest for others."""
     total = sum(masses, ZERO)
     if min(masses) < 0 or abs(total - 1) > MAX_SUM_ERROR:
         must(name, "made of probabilities >= 0 that add up to 1", f"a total of {float(total):.9g}")

@@ -3,7 +3,7 @@
     accepted                  read as
     list, array               rows for inputs, columns for outputs, in the order of the question
     table of pandas, ...      the same, aligned by the labels of its rows and columns
-    CSV of k rows             the same; it has labels where it has a row or a column more than the question
+    CSV                       the same; a row or a column more than the question are labels
     function                  its value at (output, input) for every output and every input
 
 Every entry is exact: a float means the decimal that it shows. Entries are finite and >= 0.
@@ -41,7 +41,9 @@ def read_loss_file(path: str | Path, name: str) -> LabelledTuple:
     """
     rows = []
     for line, cells in enumerate(read_table(path, name, header=True)):
-        row = [_read_cell(cell, name, may_be_label=line == 0 or column == 0) for column, cell in enumerate(cells)]
+        row = []
+        for column, cell in enumerate(cells):
+            row.append(_read_cell(cell, name, may_be_label=line == 0 or column == 0))
         rows.append(tuple(row))
     table = LabelledTuple(rows)
     table.of_file = True
@@ -143,7 +145,7 @@ def _read_cell(cell: Cell, name: str, *, may_be_label: bool) -> Fraction | str:
 
 
 def _drop_titles(cells: Sequence[Any], points: Sequence[Point]) -> Sequence[Any] | None:
-    """Return the labels of a header; None where they are titles: texts, although the points are numbers.
+    """Return the labels of a header; None where they are titles: texts, of points that are numbers.
 
     Raises InvalidRequest where the numbers in the titles are the points in another order.
     """

@@ -1,16 +1,17 @@
 """Read which of finitely many inputs, or rows, are neighbours, and how far apart they are.
 
-    accepted                           read as
-    "all"                              every two inputs
-    "consecutive"                      the inputs that follow each other in the order given
-    {"max_distance": D}                the numbers at most D apart, up to the rounding of floats
-    "within R NORM", "all NORM"        a radius and a norm; the question lists the pairs of the plane
-    list, array, table, CSV of pairs   two inputs a row, and perhaps their distance in a third column
-    matrix, table, CSV of k rows       symmetric distances (k, k), inf between inputs that are no neighbours
+    accepted                         read as
+    "all"                            every two inputs
+    "consecutive"                    the inputs that follow each other in the order given
+    {"max_distance": D}              the numbers at most D apart, up to the rounding of floats
+    "within R NORM", "all NORM"      a radius and a norm; the question lists the pairs of places
+    pairs: list, array, table, CSV   two inputs a row, and perhaps their distance
+    matrix: list, array, table, CSV  symmetric distances (k, k), inf where no neighbours are
 
-Inputs in pairs are found by value, within the rounding of floats (`workbench.data.tolerance`). The rows and the columns
-of a matrix are aligned by their labels where they have any (`workbench.data.labels`). A CSV of a matrix has labels
-where it has a row or a column more than there are inputs.
+Inputs in pairs are found by value, within the rounding of floats (`workbench.data.tolerance`). The
+rows and the columns of a matrix are aligned by their labels where they have any
+(`workbench.data.labels`). A CSV of a matrix has labels where it has a row or a column more than
+there are inputs.
 """
 
 from __future__ import annotations
@@ -59,7 +60,13 @@ class Neighbours:
     radius: Fraction | None = None
 
 
-def read_neighbours(given: Any, inputs: Sequence[Point], entries: Sequence[Any], *, directed: bool) -> Neighbours:
+def read_neighbours(
+    given: Any,
+    inputs: Sequence[Point],
+    entries: Sequence[Any],
+    *,
+    directed: bool,
+) -> Neighbours:
     """Read a neighbour relation of inputs.
 
     Args:
@@ -216,7 +223,12 @@ def _begins_with_inputs(row: Sequence[Any], index: PointIndex) -> bool:
         return False
 
 
-def _read_pairs(entries: Sequence[Any], inputs: Sequence[Point], index: PointIndex, directed: bool) -> Neighbours:
+def _read_pairs(
+    entries: Sequence[Any],
+    inputs: Sequence[Point],
+    index: PointIndex,
+    directed: bool,
+) -> Neighbours:
     """Read rows of two inputs and perhaps their distance, which all rows have or none."""
     measured: dict[Pair, Fraction | None] = {}
     for entry in entries:
@@ -272,7 +284,9 @@ def _align_file_matrix(
     labels = [row.pop(0) for row in body] if has_labels else None
     if columns is not None and has_labels:
         columns = columns[1:]
-    table = align_table(body, Axis(labels, inputs, "inputs"), Axis(columns, inputs, "inputs"), _MATRIX)
+    down = Axis(labels, inputs, "inputs")
+    across = Axis(columns, inputs, "inputs")
+    table = align_table(body, down, across, _MATRIX)
     return [[_number_or_text(cell) for cell in row] for row in table]
 
 
@@ -281,7 +295,12 @@ def _number_or_text(cell: Any) -> Any:
     return cell if number is None else number
 
 
-def _read_matrix(rows: Sequence[Any], inputs: Sequence[Point], index: PointIndex, directed: bool) -> Neighbours:
+def _read_matrix(
+    rows: Sequence[Any],
+    inputs: Sequence[Point],
+    index: PointIndex,
+    directed: bool,
+) -> Neighbours:
     """Read a symmetric matrix of distances as the pairs whose distance is finite."""
     table = [list(row) for row in rows]
     entries = []

@@ -1,8 +1,9 @@
-"""Read a table of numbers that somebody else wrote: laws, a channel, or noise values with their probabilities.
+"""Read a table of numbers that somebody else wrote: masses, a channel, or noise values and masses.
 
-Cells are apart by semicolons, commas, tabs or blanks. A first line of names is a header. The first column may name the
-inputs; the header then names the outputs. Decimals are meant: 0.1 is 1/10. Integers and ratios such as 1/3 are exact as
-well. No row and no cell is left out, because it could be the worst outcome of a mechanism.
+Cells are apart by semicolons, commas, tabs or blanks. A first line of names is a header. The first
+column may name the inputs; the header then names the outputs. Decimals are meant: 0.1 is 1/10.
+Integers and ratios such as 1/3 are exact as well. No row and no cell is left out, because it could
+be the worst outcome of a mechanism.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class NumberTable:
     Attributes:
         rows: Numbers, exact.
         heads: Names of the columns. Empty without a header.
-        labelled: Inputs of the rows and outputs of the columns. None where the table does not name them.
+        labelled: Inputs of the rows and outputs of the columns. None for a table without names.
     """
 
     rows: list[list[Fraction]]
@@ -111,24 +112,35 @@ def are_noise_pairs(rows: Sequence[Sequence[Fraction]], heads: Sequence[str] = (
     """Whether rows are noise values, each with its probability, and no laws on two outputs."""
     if not rows or any(len(row) != 2 for row in rows):
         return False
-    if len(heads) == 2 and heads[0].lower().startswith(("noise", "value")) and "prob" in heads[1].lower():
-        return True
+    if len(heads) == 2:
+        first, second = (head.lower() for head in heads)
+        if first.startswith(("noise", "value")) and "prob" in second:
+            return True
     values, masses = zip(*rows, strict=True)
-    if len(rows) > 1 and any(value < 0 for value in values) and all(0 <= mass <= 1 for mass in masses):
+    are_masses = all(0 <= mass <= 1 for mass in masses)
+    if len(rows) > 1 and are_masses and any(value < 0 for value in values):
         return True  # No law has a negative probability.
     return len(rows) > 1 and _is_total(masses) and not all(map(_is_total, rows))
 
 
-def _take_labels(heads: list[str], table: list[NumberedRow]) -> tuple[list[NumberedRow], Labelled | None]:
-    """Return rows without the names in their first column and without the line of heads, and what these name.
+def _take_labels(
+    heads: list[str],
+    table: list[NumberedRow],
+) -> tuple[list[NumberedRow], Labelled | None]:
+    """Take the names in the first column and the line of heads out of a table.
 
-    The first column holds names where the first line begins with a name and the other cells of every row add up to 1,
-    but not with the first. A first line that could itself be a law is refused: it would be left out of the audit.
+    The first column holds names where the first line begins with a name and the other cells of every
+    row add up to 1, but not with the first. A first line that could itself be a law is refused: it
+    would be left out of the audit.
+
+    Returns:
+        The rows without names, and the inputs and outputs that the names mean; None without names.
     """
     number, first = (0, heads) if heads else table[0] if table else (0, [])
     width = len(first)
     body = table if heads else table[1:]
-    if width < 3 or not body or not is_name(first[0]) or any(len(cells) != width for _, cells in body):
+    is_even = all(len(cells) == width for _, cells in body)
+    if width < 3 or not body or not is_name(first[0]) or not is_even:
         return table, None
     laws = [[rational(cell) for cell in cells] for _, cells in body]
     if not all(_is_total(law[1:]) for law in laws) or all(map(_is_total, laws)):

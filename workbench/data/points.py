@@ -36,9 +36,9 @@ def entries_of(given: Any, name: str) -> list[Any]:
 
 
 def read_entries(given: Any, name: str) -> tuple[list[Any], list[Fraction] | None]:
-    """List what points are read from, and the weights of places in a CSV file of x, y, weight; None without weights.
+    """List what points are read from, and the weights of places; None without weights.
 
-    given: what `entries_of` takes, or a CSV file of places. Raises InvalidRequest.
+    given: what `entries_of` takes, or a CSV file of x, y or of x, y, weight. Raises InvalidRequest.
     """
     read = read_places(given, name) if names_file(given) else None
     values, weights = (given, None) if read is None else read

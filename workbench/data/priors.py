@@ -1,13 +1,13 @@
 """Read how likely answers, labels or parts of a range are.
 
-    accepted                                read as
-    None, "uniform"                         equal weights
-    "worst"                                 None: the answer with the largest loss counts
-    "1,2,1", list, array, table, CSV        weights >= 0, not all 0, divided by their sum
-    CSV or rows of two columns              answers and their weights; answers left out have the weight 0
+    accepted                            read as
+    None, "uniform"                     equal weights
+    "worst"                             None: the answer with the largest loss counts
+    "1,2,1", list, array, table, CSV    weights >= 0, not all 0, divided by their sum
+    CSV or rows of two columns          answers and their weights; others have the weight 0
 
-A Series or a table is aligned by its index (`workbench.data.labels`). Weights of parts of a range belong to positions,
-and labels are refused.
+A Series or a table is aligned by its index (`workbench.data.labels`). Weights of parts of a range
+belong to positions, and labels are refused.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def read_prior(given: Any, inputs: Sequence[Point]) -> Rationals | None:
         return (Fraction(1, count),) * count
     if isinstance(given, str) and given == "worst":
         return None
-    weights = [exact(weight, "every weight of the prior") for weight in _list_weights(given, inputs)]
+    entries = _list_weights(given, inputs)
+    weights = [exact(entry, "every weight of the prior") for entry in entries]
     if len(weights) != count:
         must("prior", f"uniform, worst, or {count} weights, one for every input", len(weights))
     if min(weights) < 0 or not any(weights):
@@ -54,7 +55,10 @@ def read_prior(given: Any, inputs: Sequence[Point]) -> Rationals | None:
 
 
 def read_range_prior(given: Any) -> Rationals | None:
-    """Read the shares of equal parts of a range; None for the worst answer. Raises InvalidRequest."""
+    """Read the shares of equal parts of a range; None for the worst answer.
+
+    Raises InvalidRequest.
+    """
     if given is None or (isinstance(given, str) and given == "uniform"):
         return (ONE,)
     if isinstance(given, str) and given == "worst":

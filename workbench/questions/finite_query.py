@@ -102,7 +102,7 @@ class FiniteQuery(OneLine):
         shares = read_prior(weights if prior is None else prior, values)
         self.__dict__.update(pairs=pairs, distances=relation.distances, prior=shares)
 
-    def _planar_neighbours(self, relation: Neighbours, given: str, entries: Sequence[Any]) -> Pairs | None:
+    def _planar_neighbours(self, relation: Neighbours, given: Any, entries: Sequence[Any]) -> Pairs | None:
         """List the pairs of places within a radius, and remember the norm.
 
         relation: its norm and radius; given: the text it was read from; entries: what the inputs were read from.
