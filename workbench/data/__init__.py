@@ -1,1 +1,1 @@
-"""Reading what users bring: arrays of any library, labels, and numbers that a program computed in floats."""
+"""Reading what users bring: the only place where texts, files, arrays and tables become exact, aligned numbers."""

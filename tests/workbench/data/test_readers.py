@@ -1,0 +1,98 @@
+"""The readers of neighbours, priors, groups, losses and tables, without a question around them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from workbench.data.groups import list_shifts, read_sizes
+from workbench.data.input_weights import align_counts, count_column, read_input_weights
+from workbench.data.intervals import read_ends, read_integer_range
+from workbench.data.label_lists import read_label_text
+from workbench.data.losses import align_loss_matrix, read_loss_matrix, tabulate_loss
+from workbench.data.neighbours import Neighbours, read_neighbours, read_row_pairs
+from workbench.data.number_tables import list_lines, read_number_table
+from workbench.data.points import points
+from workbench.data.priors import read_prior, read_range_prior
+from workbench.errors import CorruptFile, InvalidRequest
+
+INPUTS = points("2,0,1", "inputs")
+DISTANCES = [[0, 2, 1], [2, 0, 1], [1, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("given", "directed", "expected"),
+    [
+        ("all", False, Neighbours(None)),
+        ("all", True, Neighbours(((0, 1), (0, 2), (2, 1)))),
+        ("consecutive", False, Neighbours(((0, 1), (1, 2)))),
+        ({"max_distance": 1}, False, Neighbours(((0, 2), (1, 2)))),
+        ({"max_distance": 1}, True, Neighbours(((0, 2), (2, 1)))),
+        ([(0, 2)], False, Neighbours(((0, 1),))),
+        ([(0, 2)], True, Neighbours(((1, 0),))),
+        (DISTANCES, False, Neighbours(((0, 1), (0, 2), (1, 2)), (2, 1, 1))),
+        ("within 1 L1", False, Neighbours(None, norm="L1", radius=Fraction(1))),
+        ("all Linf", True, Neighbours(None, norm="Linf")),
+    ],
+)
+def test_every_form_of_a_relation_is_read(given: Any, directed: bool, expected: Neighbours) -> None:
+    assert read_neighbours(given, INPUTS, [2, 0, 1], directed=directed) == expected
+
+
+def test_labels_of_a_matrix_decide_the_order_of_its_rows_and_columns() -> None:
+    table = pd.DataFrame([[0, 1, 2], [1, 0, 1], [2, 1, 0]], index=[0, 1, 2], columns=[0, 1, 2])
+    read = read_neighbours(table[[1, 0, 2]], INPUTS, [2, 0, 1], directed=False)
+    assert read == Neighbours(((0, 1), (0, 2), (1, 2)), (2, 1, 1))
+    matrix = read_loss_matrix(table[[1, 0, 2]], "loss")
+    assert align_loss_matrix(matrix, INPUTS, INPUTS) == DISTANCES
+    assert tabulate_loss(lambda o, x: abs(o - x), INPUTS, INPUTS) == DISTANCES
+
+
+def test_row_pairs_count_in_both_orders_unless_directed() -> None:
+    assert read_row_pairs([(1, 0)], 1, directed=True) == ((1, 0),)
+    assert read_row_pairs([(1, 0)], 1, directed=False) == ((0, 1), (1, 0))
+    with pytest.raises(InvalidRequest, match="two rows in"):
+        read_row_pairs([(0, 2)], 1, directed=True)
+
+
+def test_priors_are_shares_in_the_order_of_the_inputs(tmp_path: Path) -> None:
+    file = tmp_path / "prior.csv"
+    file.write_text("input,weight\n0,3\n2,1\n", "utf-8")
+    expected = (Fraction(1, 4), Fraction(3, 4), 0)
+    assert read_prior(file, INPUTS) == expected
+    assert read_prior(pd.Series([3, 0, 1], index=[0, 1, 2]), INPUTS) == expected
+    assert read_prior("1,3,0", INPUTS) == expected
+    assert read_prior("worst", INPUTS) is None
+    assert read_range_prior([1, 3]) == (Fraction(1, 4), Fraction(3, 4))
+    with pytest.raises(InvalidRequest, match="prior must be weights >= 0, not all 0"):
+        read_range_prior([])
+
+
+def test_groups_labels_and_ends_are_read_from_texts() -> None:
+    assert read_sizes(sizes="5x3") == (5, 3)
+    assert list_shifts("0,1;1,0") == [(0, 1), (1, 0)]
+    labels = read_label_text("4,0,1")
+    assert labels.values == [0, 1, 4]
+    assert labels.order == (1, 2, 0)
+    assert read_integer_range("0..50", "clamp", "two integers") == [0, 50]
+    assert read_ends("0.5", "epsilon", "a range") == (Fraction(1, 2), Fraction(1, 2))
+
+
+def test_a_column_is_counted(tmp_path: Path) -> None:
+    file = tmp_path / "ages.csv"
+    file.write_text("age\n1\n2\n1\n", "utf-8")
+    assert align_counts(count_column(file, "age"), INPUTS) == [1, 0, 2]
+    assert read_input_weights(pd.Series([1, 2, 1]).value_counts())[0] == {1: 2, 2: 1}
+    assert read_input_weights([1, 2, 1])[0] == {1: 2, 2: 1}
+
+
+def test_a_first_line_that_could_be_a_law_is_refused() -> None:
+    table = read_number_table(list_lines("# laws\n\nx,a,b\nr,1/2,0.5\ns,0.25,0.75\n"))
+    assert table.rows == [[Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 4), Fraction(3, 4)]]
+    assert table.labelled == (("r", "s"), ("a", "b"))
+    with pytest.raises(CorruptFile, match="could be the law of the input"):
+        read_number_table(list_lines("x,0.5,0.5\nr,0.5,0.5\ns,0.25,0.75\n"))
