@@ -38,6 +38,7 @@ _HOMES = {
     "Ledger": "workbench.sweeps.ledger",
     "LicenceLimit": "workbench.errors",
     "ModuloNoise": "workbench.questions.modulo_noise",
+    "NotApplicable": "workbench.errors",
     "NotCertified": "workbench.errors",
     "NotInstalled": "workbench.errors",
     "NotProven": "workbench.errors",

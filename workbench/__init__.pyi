@@ -5,19 +5,18 @@ from typing import Any, overload
 
 from workbench.exact.numbers import Real
 from workbench.comparison.compare import compare as compare
-from workbench.recommendation.recommend import recommend as recommend
 from workbench.comparison.verify import verify as verify
 from workbench.errors import CorruptFile as CorruptFile
 from workbench.errors import Infeasible as Infeasible
 from workbench.errors import InvalidRequest as InvalidRequest
 from workbench.errors import LicenceLimit as LicenceLimit
+from workbench.errors import NotApplicable as NotApplicable
 from workbench.errors import NotCertified as NotCertified
 from workbench.errors import NotInstalled as NotInstalled
 from workbench.errors import NotProven as NotProven
 from workbench.errors import SolverUnavailable as SolverUnavailable
 from workbench.errors import WorkbenchError as WorkbenchError
 from workbench.explorer.notebook import explore as explore
-from workbench.pipeline.design import Design as Design
 from workbench.formulas.formula import formula as formula
 from workbench.frontiers.run import frontier as frontier
 from workbench.io.plugins import register as register
@@ -26,18 +25,13 @@ from workbench.mechanisms.additive import AdditiveNoise as AdditiveNoise
 from workbench.mechanisms.channel import Channel as Channel
 from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace as DyadicLaplace
 from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw as DataLaw
-from workbench.questions.finite_query import FiniteQuery as FiniteQuery
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise as AdditiveIntegerNoise
-from workbench.questions.unbounded_noise import IntegerNoise as IntegerNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer as LabelRandomizer
-from workbench.questions.labels import Labels as Labels
 from workbench.mechanisms.mechanism import sample as sample
-from workbench.questions.modulo_noise import ModuloNoise as ModuloNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine as PiecewiseAffine
-from workbench.questions.quantization import Quantization as Quantization
 from workbench.mechanisms.real_noise import AdditiveRealNoise as AdditiveRealNoise
-from workbench.questions.unbounded_noise import RealNoise as RealNoise
 from workbench.papers.reproduce import reproduce as reproduce
+from workbench.pipeline.design import Design as Design
 from workbench.privacy.audit import audit as audit
 from workbench.privacy.certificate import Certificate as Certificate
 from workbench.privacy.certificate_file import check as check
@@ -48,12 +42,19 @@ from workbench.privacy.curve import profile as profile
 from workbench.privacy.loading import load as load
 from workbench.privacy.opendp import measurement as measurement
 from workbench.privacy.risk import risk as risk
+from workbench.questions.finite_query import FiniteQuery as FiniteQuery
+from workbench.questions.labels import Labels as Labels
+from workbench.questions.modulo_noise import ModuloNoise as ModuloNoise
+from workbench.questions.quantization import Quantization as Quantization
+from workbench.questions.unbounded_noise import IntegerNoise as IntegerNoise
+from workbench.questions.unbounded_noise import RealNoise as RealNoise
+from workbench.recommendation.recommend import recommend as recommend
 from workbench.sweeps.ledger import Ledger as Ledger
 from workbench.sweeps.run import sweep as sweep
 from workbench.questions.unbounded_noise import UnboundedNoise
 
 __version__: str
-__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'Ledger', 'LicenceLimit', 'ModuloNoise', 'NotCertified', 'NotInstalled', 'NotProven', 'PiecewiseAffine', 'Quantization', 'RealNoise', 'Result', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'certify', 'check', 'compare', 'compose', 'design', 'explore', 'formula', 'frontier', 'load', 'measurement', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'sweep', 'verify']
+__all__ = ['AdditiveIntegerNoise', 'AdditiveNoise', 'AdditiveRealNoise', 'Certificate', 'Channel', 'CorruptFile', 'DataLaw', 'Design', 'DyadicLaplace', 'FiniteQuery', 'Infeasible', 'IntegerNoise', 'InvalidRequest', 'LabelRandomizer', 'Labels', 'Ledger', 'LicenceLimit', 'ModuloNoise', 'NotApplicable', 'NotCertified', 'NotInstalled', 'NotProven', 'PiecewiseAffine', 'Quantization', 'RealNoise', 'Result', 'SolverUnavailable', 'WorkbenchError', '__version__', 'audit', 'certify', 'check', 'compare', 'compose', 'design', 'explore', 'formula', 'frontier', 'load', 'measurement', 'profile', 'recommend', 'register', 'reproduce', 'risk', 'sample', 'save', 'sweep', 'verify']
 
 @overload
 def design(
