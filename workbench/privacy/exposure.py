@@ -1,12 +1,15 @@
-"""How likely a finite channel gives a person away: an output that only one of two neighbouring inputs can produce.
+"""How likely a finite channel reveals which of two neighbouring inputs it was given.
 
-    exposure = max over ordered neighbours x, x' of  Σ_o Pr[o | x] over {o : Pr[o | x] > 10^4 e^ε Pr[o | x']}
+    exposure = max over ordered neighbours x, x' of Pr[S | x],  S = {o : Pr[o | x] > 10^4 e^ε Pr[o | x']}
 
-(ε, δ)-privacy allows it up to δ, and one part in 10^4 more: whoever sees such an output knows that the input was not
-x'. Outputs that x' cannot produce are among them. A channel from an interior point has tiny masses in place of most
-zeros, which give away as much; so the exposure includes all ratios that are far above e^ε. Without a δ it is 0.
+Whoever sees an output in S knows almost surely that the input was not x'. Outputs that x' cannot produce are in S. A
+channel from an interior point has tiny masses in place of most zeros, which reveal as much. So S includes all outputs
+whose ratio is far above e^ε.
 
-Where answers are rounded to points at random, it is that of the points.
+Under (ε, δ)-privacy, δ >= Pr[S | x] - e^ε Pr[S | x'] >= (1 - 10^-4) Pr[S | x]. So the exposure is at most
+δ/(1 - 10^-4), and 0 where δ is 0.
+
+Where answers are rounded to points at random, it is the exposure of the points.
 """
 
 from __future__ import annotations
@@ -32,14 +35,15 @@ def _revealing_ratio(epsilon: Fraction) -> Fraction:
 
 
 def float_exposure(
-    rows: Vector, pairs: Iterable[tuple[int, int]], epsilon: Fraction
+    rows: Vector, pairs: Iterable[tuple[int, int]], epsilon: Fraction, *, directed: bool = False
 ) -> tuple[float, tuple[int, int]] | None:
     """Find the largest exposure in floats, and its ordered pair.
 
     Args:
         rows: Masses, shape (inputs, outputs).
-        pairs: Neighbouring row numbers; both orders are compared.
+        pairs: Neighbouring row numbers.
         epsilon: The budget's ε.
+        directed: Whether pairs are compared in the listed order only. Default: both orders.
 
     Returns:
         (exposure, pair); None where there are too many masses.
@@ -49,7 +53,8 @@ def float_exposure(
         return None
     worst, of = 0.0, (0, 0)
     shown = rows * float(_revealing_ratio(epsilon))
-    for first, second in (listed.T, listed.T[::-1]):
+    orders = [listed.T] if directed else [listed.T, listed.T[::-1]]
+    for first, second in orders:
         for start in range(0, len(first), 1024):
             i, j = first[start : start + 1024], second[start : start + 1024]
             alone = np.where(rows[i] > shown[j], rows[i], 0.0).sum(axis=1)
@@ -60,15 +65,18 @@ def float_exposure(
 
 
 def exposure(channel: Channel, epsilon: Fraction) -> Fraction | None:
-    """Compute the exposure of a channel; None where there are too many masses."""
+    """Compute the exposure of a channel over its ordered neighbours; None where there are too many masses."""
     k = len(channel.rows)
     pairs: Any = channel.neighbours
+    directed = pairs is not None
     if pairs is None:
         if k * k * len(channel.rows[0]) > 2 * _MASSES:
             return None
         pairs = [(i, j) for i in range(k) for j in range(i)]
     masses = np.array([[mass > 0 for mass in row.integers] for row in channel.rows])
-    largest = float_exposure(np.where(masses, np.maximum(channel.matrix, 1e-300), 0.0), pairs, epsilon)
+    largest = float_exposure(
+        np.where(masses, np.maximum(channel.matrix, 1e-300), 0.0), pairs, epsilon, directed=directed
+    )
     if largest is None:
         return None
     likely, (i, j) = largest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -245,7 +246,7 @@ def test_a_channel_of_a_range_is_recommended_with_its_exposure():
     alone = exposure(best.mechanism, Fraction(1))
     assert 0.04 < alone <= Fraction(1, 20) * (1 + Fraction(1, 10_000))
     assert best.to_dict()["exposure"] == pytest.approx(float(alone))
-    assert dict(best.facts())["exposure"].startswith("an output that only one of two neighbours can produce")
+    assert dict(best.facts())["exposure"].startswith("outputs that a neighbour cannot produce, or produces 10,000")
 
 
 def test_the_report_of_a_channel_says_how_likely_an_output_of_one_neighbour_alone_is():
@@ -279,6 +280,25 @@ def test_a_mass_far_below_what_epsilon_allows_is_as_revealing_as_none():
     channel = Channel.of([[Fraction(1, 3), Fraction(2, 3)], [tiny, 1 - tiny]])
     assert exposure(channel, Fraction(1)) == Fraction(1, 3)
     assert exposure(channel, Fraction(10)) == 0  # e^10 times as likely is what ε allows
+
+
+def test_the_exposure_of_directed_neighbours_is_that_of_the_protected_order():
+    query = wb.FiniteQuery("0..4", max_shift=1, directed=True)
+    made = wb.design(query, loss="squared", epsilon=1, delta="0.01")
+    alone = exposure(made.mechanism, Fraction(1))
+    assert alone <= Fraction(1, 100) / (1 - Fraction(1, 10_000))
+    rows, pairs = made.mechanism.matrix, made.mechanism.pairs
+    ratio = 10_000 * math.exp(1)
+    own = max(rows[i][rows[i] > ratio * rows[j]].sum() for i, j in pairs)
+    assert float(alone) == pytest.approx(own)
+
+
+def test_an_exposure_may_exceed_delta_by_one_part_in_ten_thousand():
+    tiny = Fraction(1, 10**5)
+    channel = Channel.of([[tiny, 1 - tiny], [tiny / 27_183, 1 - tiny / 27_183]], [(0, 1)])
+    alone = exposure(channel, Fraction(1))
+    delta = tiny * (1 - Fraction(math.e) / 27_183)
+    assert delta < alone <= delta / (1 - Fraction(1, 10_000))
 
 
 # Time.

@@ -362,7 +362,7 @@ class _Channels(Family):
 
 
 def _exposure(design: Design) -> Fraction | None:
-    """Compute the largest probability of an output that only one of two neighbours can produce; None without a δ."""
+    """Compute the exposure of the channel of a design (`workbench.privacy.exposure`); None without a δ."""
     epsilon = design.claim.values.get("epsilon")
     if not design.claim.values.get("delta") or epsilon is None:
         return None
@@ -377,9 +377,10 @@ def _exposed(design: Design) -> Facts:
     if alone is None:
         return []
     if alone:
-        words = f"an output that only one of two neighbours can produce has a probability of up to {float(alone):.6g}"
+        rare = "a neighbour cannot produce, or produces 10,000 times more rarely than epsilon allows"
+        words = f"outputs that {rare}, have a probability of up to {float(alone):.6g}"
     else:
-        words = "every output can be produced by either of two neighbours"
+        words = "no output is 10,000 times likelier for an input than epsilon allows for its neighbour"
     return [("exposure", words)]
 
 
