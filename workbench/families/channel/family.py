@@ -237,7 +237,10 @@ class _Channels(Family):
         if values["unit"] is not None and not question.planar and not notion(values["notion"]).per_distance:
             must("unit", "left out unless places are given, or an epsilon per unit", repr(values["unit"]))
         values["losses"] = loss_table(question, values["loss"])
-        return ChannelRequest.of(question, read_claim(values, max_epsilon=Fraction(LARGEST)), values)
+        largest = Fraction(LARGEST)
+        if values["minimise"] == "epsilon" and notion(values["notion"]).per_distance:
+            largest /= max(question.metric_pairs()[1], default=ONE)  # The limit holds for the farthest neighbours.
+        return ChannelRequest.of(question, read_claim(values, max_epsilon=largest), values)
 
     def open(self, request: Any) -> Session:
         from workbench.families.channel.problem import ChannelProblem

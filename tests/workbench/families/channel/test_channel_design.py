@@ -138,6 +138,20 @@ def test_metric_privacy_along_a_line_and_on_a_graph():
         wb.design(Q("a,b", neighbours="all"), epsilon=1, loss="error-rate", notion="metric")
 
 
+@pytest.mark.parametrize("unit", [Fraction(1, 100), Fraction(1), Fraction(50_000)])
+def test_the_least_epsilon_per_unit_of_distance_is_sought_up_to_the_limit_of_the_farthest_pair(unit: Fraction):
+    """Two of three neighbours are two units apart, which made 20 per unit a budget of 40 and was refused."""
+    query = Q([0, unit, 3 * unit], neighbours="all", prior=[2, 1, 1])
+    made = wb.design(query, loss="absolute", notion="metric", minimise="epsilon", max_loss=unit / 2)
+    (a, b, c), outputs = made.mechanism.rows, made.mechanism.outputs
+    ratios = [np.abs(np.log(p.floats / q.floats)).max() for p, q in ((a, b), (b, c))]
+    assert max(ratios[0], ratios[1] / 2) / float(unit) == pytest.approx(made.objective, rel=1e-9)
+    inputs = np.array([0.0, unit, 3 * unit], dtype=float)
+    losses = (made.mechanism.matrix * np.abs(outputs - inputs[:, None])).sum(axis=1)
+    assert np.average(losses, weights=[2, 1, 1]) == pytest.approx(float(unit) / 2, rel=1e-6)
+    assert made.certificate is not None
+
+
 def test_least_delta_and_least_epsilon_invert_the_least_error():
     question = Q("0..10", max_shift=1)
     error = wb.design(question, epsilon=1, delta="0.01")
