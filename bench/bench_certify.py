@@ -22,7 +22,7 @@ from workbench.families.modulo.problem import ModuloProblem
 from workbench.families.modulo.repair import certify_noise
 from workbench.families.modulo.request import ModuloRequest
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.pipeline.problem import Programs
+from workbench.pipeline.routes import Programs
 from workbench.privacy.audit import audit
 from workbench.questions.modulo_noise import ModuloNoise
 from workbench.solvers.backend import Options, backend
@@ -77,7 +77,7 @@ def design(
     question: ModuloNoise, notion: str, loss: str, epsilon: str, delta: str, solver: str, time_limit: float
 ) -> dict[str, Any]:
     """Solve, certify, audit once more; what came of it."""
-    row: dict[str, Any] = dict.fromkeys(("raw_private", "route", "loss_optimum", "loss_claim", "seconds"))
+    row: dict[str, Any] = dict.fromkeys(("raw_private", "origin", "loss_optimum", "loss_claim", "seconds"))
     options = Options(time_limit=time_limit)
     try:
         request = FAMILY.request(
@@ -97,7 +97,7 @@ def design(
         certified = certify_noise(request, solution)
     except NotCertified:
         return {"outcome": "refused"} | row
-    row |= {"seconds": time.process_time() - begin, "route": certified.route}
+    row |= {"seconds": time.process_time() - begin, "origin": certified.origin}
     private = audit(certified.mechanism, budgets).meets(notion, budgets, allowed)
     if certified.optimum:
         row["loss_optimum"] = float((certified.objective - certified.optimum) / certified.optimum)
@@ -126,7 +126,7 @@ def run() -> pd.DataFrame:
                 "certified": len(done),
                 "refused": int((part.outcome == "refused").sum()),
                 "not private": int((part.outcome == "NOT PRIVATE").sum()),
-                "exact optimum": int(done.route.str.startswith("exact").sum()),
+                "exact optimum": int(done.origin.str.startswith("exact").sum()),
                 "worst loss to the exact optimum": float(done.loss_optimum.max()),
                 "worst loss to the claim": float(done.loss_claim.max()),
                 "claims out of reach by 1e-12": int((done.loss_claim > 1e-12).sum()),

@@ -130,9 +130,10 @@ class Design(Shown):
         privacy: the exact audit of `mechanism`, None where it was not audited.
         certificate: the proof, None with certify=False.
         raw: the solver's own answer as a mechanism, None where `mechanism` is it.
-        route: where the certified masses come from, in words.
+        origin: where the certified masses come from, in words.
         optimum: a proven lower bound on the loss of any mechanism that breaks the budget where this one does.
         details: what only its family knows.
+        route: the way that the request was answered (`workbench.pipeline.routes`), None where there is only one.
         scale: that of the losses, by which gaps are judged.
     """
 
@@ -147,9 +148,10 @@ class Design(Shown):
     privacy: Any = None
     certificate: Certificate | None = None
     raw: Any = None
-    route: str | None = None
+    origin: str | None = None
     optimum: float | None = None
     details: Values = field(default_factory=dict)
+    route: str | None = None
     scale: LossScale = NO_LOSS
 
     def __post_init__(self) -> None:
@@ -259,7 +261,7 @@ class Design(Shown):
             if self.private is None:
                 return "not certified, and not audited"
             return "not certified; the audit is exact" if self.private else "not certified: MISSES the request"
-        words = f"certified ({self.route})" if self.route else "certified"
+        words = f"certified ({self.origin})" if self.origin else "certified"
         if self.solution is None or self.request.aim.minimise == "epsilon":
             return words
         more = "" if self.above_bound is None else f", {self.above_bound:+.2g} to the proven bound"
@@ -288,6 +290,8 @@ class Design(Shown):
         if solution is not None:
             name, seconds = f"{solution.solver} {solution.version}".rstrip(), solution.seconds
             rows.append(("solver", f"{name}, {self.status}, {seconds:.3f} s"))
+        if self.route is not None:
+            rows.append(("route", self.route))
         return rows + [("note", sentence) for sentence in self.words]
 
     def __str__(self) -> str:
@@ -352,7 +356,8 @@ class Design(Shown):
         return {
             "objective": jsonable(self.objective), "bound": self.bound, "gap": self.gap, "status": self.status,
             "exact": exact, "private": self.private,
-            "certified": self.certificate is not None, "route": self.route, "optimum_of_pattern": self.optimum,
+            "certified": self.certificate is not None, "route": self.route, "origin": self.origin,
+            "optimum_of_pattern": self.optimum,
             "oracle": self.oracle.to_dict(), "words": list(self.words),
             **self.effort, **{name: getattr(self, name) for name in claims}, **self.family.json(self),
         }  # fmt: skip

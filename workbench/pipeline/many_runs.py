@@ -218,4 +218,5 @@ def _made(request: Any, best: Design, bound: float | None, search: _Search) -> D
         certificate=certificate,
         optimum=None,
         details={**best.details, "composed": composed},
+        route=f"{best.route} for one run, composed",
     )

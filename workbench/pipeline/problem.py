@@ -7,15 +7,15 @@
     bound(solution)          a bound on the optimum; by default that of the solver's multipliers
     oracle(answer)           what a closed form says
 
-These six are the whole of a family with one program. `closed_form` answers before any; a family whose answer is no
-single program (cuts, several algorithms, a search) says `answered` itself, in place of program, mechanism and bound.
+These six are the whole of a family with one program. A family that answers in other ways (closed forms, cuts, several
+algorithms, a search) lists them as `routes`, in place of program, mechanism and bound (`workbench.pipeline.routes`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -27,12 +27,12 @@ from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.infeasible import no_point
 from workbench.pipeline.loss_scale import LossScale
 from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.routes import Answer, Programs, Route, always
 from workbench.privacy.audit import Privacy, audit_for
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.certify import certify
 from workbench.privacy.claim import Claim
 from workbench.privacy.objective import ExpectedLoss, is_exact_loss
-from workbench.solvers.backend import Options, backend
 from workbench.solvers.program import Program
 from workbench.solvers.solution import Solution, Start, Termination
 
@@ -47,46 +47,20 @@ class ProgramTooLarge(InvalidRequest):
     """A program too large to be stated; the message says which size would fit."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a program or a closed form answers, before anything is repaired.
-
-    mechanism: the solver's own, in floats; bound: on what is minimised; solution: None of a closed form; law: what is
-    repaired, where that is more than the mechanism; claimed: the objective of a design that is not repaired, where it
-    is not the mechanism's loss; proxy: whether it is that of a repaired one too, as what is minimised is not the loss;
-    words: what a reader must know of it; details: what only its family knows.
-    """
-
-    mechanism: Any
-    bound: Fraction | float | None
-    solution: Solution | None = None
-    route: str = "repair"
-    law: Any = None
-    claimed: float | None = None
-    proxy: bool = False
-    words: Sequence[str] = ()
-    details: Values = field(default_factory=dict)
+def answer_by_program(problem: Problem, programs: Programs | None, start: str) -> Answer:
+    """Solve the program of a problem. Raises InvalidRequest, Infeasible, NotProven, SolverUnavailable."""
+    assert programs is not None
+    with translated_errors():
+        program, values = problem.program()
+        with programs.backend.open(program, problem.request.how.options) as session:
+            solution = session.solve(values, start=Start.COLD)
+    if solution.x is None:
+        no_point(solution, "mechanism meets the request", "")
+    mechanism = problem.mechanism(solution)
+    return Answer(mechanism, problem.bound(solution), solution, claimed=solution.objective)
 
 
-class Programs:
-    """The compiled programs of one family and solver, live from request to request."""
-
-    def __init__(self, solver: str) -> None:
-        with translated_errors():
-            self.backend = backend(solver)
-        self.live: dict[Any, Any] = {}  # key -> (model, session of the solver)
-
-    def exacting(self, options: Options) -> Options:
-        """Options whose MILP answers are worth certifying: at the usual 1e-5 a binary of 4e-6 stands for 4e-6 of
-        probability that breaks the budget unseen, and whole patterns for a δ of 1e-8 are fiction."""
-        known = "integrality_tolerance" in self.backend.supported_options
-        return replace(options, integrality_tolerance=options.integrality_tolerance or 1e-9) if known else options
-
-    def close(self) -> None:
-        """Give the solver's resources back."""
-        for _, session in self.live.values():
-            session.close()
-        self.live.clear()
+PROGRAM = Route("program", always, answer_by_program)
 
 
 class Problem(ABC):
@@ -94,7 +68,10 @@ class Problem(ABC):
 
     SUBJECT: what a solver's mechanism is called; ENOUGH: relative gap up to which a design says between what the
     optimum lies, where the digits are used up; BEST: whether a solver's answer without a bound passes for the best.
+    routes: the ways to answer, in order; the first that applies is taken.
     """
+
+    routes: Sequence[Route] = (PROGRAM,)
 
     SUBJECT: str = "The solver's channel"
     ENOUGH = _ENOUGH
@@ -109,10 +86,6 @@ class Problem(ABC):
         """What a mechanism is audited for."""
         claim: Claim = self.request.audited_claim
         return claim
-
-    def closed_form(self) -> Answer | None:
-        """An answer before any program; None where there is none."""
-        return None
 
     def without_delta(self) -> Problem | None:
         """The same problem at δ = 0, whose mechanisms are private at every δ; None where it is no candidate."""
@@ -141,17 +114,6 @@ class Problem(ABC):
     def bound(self, solution: Solution) -> Fraction | float | None:
         """A bound on the optimum, None where nothing is known."""
         return solution.bound
-
-    def answered(self, programs: Programs | None, start: str) -> Answer:
-        """The answer of programs. Raises InvalidRequest, Infeasible, NotProven, SolverUnavailable."""
-        assert programs is not None
-        with translated_errors():
-            program, values = self.program()
-            with programs.backend.open(program, self.request.how.options) as session:
-                solution = session.solve(values, start=Start.COLD)
-        if solution.x is None:
-            no_point(solution, "mechanism meets the request", "")
-        return Answer(self.mechanism(solution), self.bound(solution), solution, claimed=solution.objective)
 
     def repaired(self, answer: Answer) -> Repaired:
         """What the exact audit accepts. Raises Infeasible, NotCertified."""
@@ -190,16 +152,20 @@ class Problem(ABC):
     def proven(self, reached: Design) -> Design:
         """The design, where its exact loss is within the gap of its bound. Raises NotProven, with the design."""
         solution, bound, loss = reached.solution, reached.bound, reached.objective
-        assert solution is not None
         if bound is not None and self.loss_scale.settles(loss, bound, _ENOUGH):
-            if solution.termination is Termination.NUMERICAL:  # decided by the audit and the bound, not by the solver
+            if solution is not None and solution.termination is Termination.NUMERICAL:
+                # The audit and the bound decide, not the solver.
                 return replace(reached, solution=replace(solution, termination=Termination.OPTIMAL))
             return reached
+        between = f"is at most {loss:.9g}" if bound is None else f"lies between {bound:.9g} and {loss:.9g}"
+        if solution is None:
+            raise NotProven(
+                f"The route {reached.route!r} proves no more than that the optimum {between}.", design=reached
+            )
         if bound is not None and self.loss_scale.settles(loss, bound, self.ENOUGH):
-            words = f"The solver's digits were used up: the optimum lies between {bound:.9g} and {loss:.9g}."
+            words = f"The solver's digits were used up: the optimum {between}."
             ended = replace(solution, termination=Termination.GAP_LIMIT)
             return replace(reached.stopped(), solution=ended, words=(*reached.words, words))
-        between = f"is at most {loss:.9g}" if bound is None else f"lies between {bound:.9g} and {loss:.9g}"
         words = f"{solution.solver} ended with {solution.raw_status!r}, which proves no more than that the optimum"
         raise NotProven(f"{words} {between}.", design=reached)
 

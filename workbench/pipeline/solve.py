@@ -1,6 +1,6 @@
 """From a problem to a design, the same way for every family and notion.
 
-    closed form, or programs ──▶ exact mechanism ──▶ repair ──▶ one audit ──▶ loss, bound, oracle ──▶ Design or an error
+    the first route that applies ──▶ exact mechanism ──▶ repair ──▶ one audit ──▶ loss, bound, oracle ──▶ Design, error
 
 What is claimed is the exact audit of the repaired mechanism, and nothing a solver says.
 
@@ -27,14 +27,9 @@ from workbench.pipeline.convex_notion import meets
 from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.family import Session, Values
 from workbench.pipeline.infeasible import SECONDS, least_words
-from workbench.pipeline.problem import (
-    PRIVATE_WITHOUT_DELTA,
-    Answer,
-    Problem,
-    Programs,
-    ProgramTooLarge,
-)
+from workbench.pipeline.problem import PRIVATE_WITHOUT_DELTA, Problem, ProgramTooLarge
 from workbench.pipeline.request import Request
+from workbench.pipeline.routes import Answer, Programs, answer_by_routes
 from workbench.privacy.claim import Claim
 from workbench.solvers.search import Chords, bisect
 from workbench.solvers.solution import Start, Termination
@@ -119,9 +114,7 @@ def _known_private(problem: Problem, reached: Design | None, failure: WorkbenchE
     if pure is None:
         return best
     try:
-        optimum = _solved(
-            pure, None if pure.closed_form() is not None else Programs(problem.request.how.solver), "cold"
-        )
+        optimum = _solved(pure, Programs(problem.request.how.solver), "cold")
     except NotProven as error:
         optimum = error.design
     except (InvalidRequest, Infeasible, NotCertified):
@@ -140,12 +133,13 @@ def _known_private(problem: Problem, reached: Design | None, failure: WorkbenchE
         oracle=OracleVerdict.none("it is of delta = 0."),
         words=(*optimum.words, PRIVATE_WITHOUT_DELTA),
         details=optimum.details,
+        route=f"{optimum.route} at delta = 0",
     )
 
 
 def _solved(problem: Problem, programs: Programs | None, start: str) -> Design:
-    """The design of a problem's own programs or closed form. Raises as `design`."""
-    answer = problem.closed_form() or problem.answered(programs, start)
+    """The design of a problem by its routes. Raises as `design`."""
+    answer = answer_by_routes(problem, problem.routes, programs, start)
     interrupted = answer.solution is not None and answer.solution.termination is Termination.INTERRUPTED
     try:
         reached = problem.proven(_designed(problem, answer))
@@ -199,7 +193,8 @@ def _designed(problem: Problem, answer: Answer) -> Design:
         privacy,
         certificate,
         None if certificate is None or answer.mechanism is mechanism else answer.mechanism,
-        answer.route,
+        answer.origin,
+        route=answer.route,
         details={**answer.details, "loss": loss, "bound": answer.bound},
         scale=problem.loss_scale,
     )

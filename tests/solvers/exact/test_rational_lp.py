@@ -16,7 +16,7 @@ from bench.bench_certify import KINDS, design, question
 from workbench.families.modulo.family import FAMILY
 from workbench.families.modulo.problem import ModuloProblem
 from workbench.families.modulo.repair import certify_noise
-from workbench.pipeline.problem import Programs
+from workbench.pipeline.routes import Programs
 from workbench.solvers.backend import backend
 from workbench.solvers.data import Data
 from workbench.solvers.errors import NoRationalSolution

@@ -96,6 +96,15 @@ def test_a_family_a_mechanism_and_a_certificate(tmp_path: Path) -> None:
     assert "must be of kind" in without.stderr
 
 
+def test_a_route_of_another_package_answers_where_it_applies(tmp_path: Path) -> None:
+    asked = ("design", "response", "--k", "4", "--json", "--epsilon")
+    small, large = workbench((*asked, "1"), (*asked, "12"), folder=tmp_path)
+    assert small.answer["route"] == "program"
+    assert large.answer["route"] == "closed form"
+    assert large.answer["certified"]
+    assert large.answer["objective"] == pytest.approx(3 / (math.exp(12) + 3), rel=1e-6)
+
+
 def test_every_verb_on_a_mechanism_that_shares_no_code_with_ours(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.syspath_prepend(str(PACKAGE))
     monkeypatch.setattr(plugins, "_read", set())  # entry points are read once in a process, perhaps already

@@ -368,10 +368,10 @@ def test_where_no_time_is_left_for_the_exact_program_floats_are_repaired(monkeyp
 
     question = wb.ModuloNoise(n=8, max_shift=3)
     exact = wb.design(question, notion="pdp", epsilon=1.5, delta=0.1, time_limit=60)
-    assert exact.route == "exact optimum of the pattern"
+    assert exact.origin == "exact optimum of the pattern"
     monkeypatch.setattr(problem, "_CERTIFIED_BY", 0.0)
     late = wb.design(question, notion="pdp", epsilon=1.5, delta=0.1, time_limit=60)
-    assert late.route == "solver's floats"
+    assert late.origin == "solver's floats"
     assert late.certificate.privacy.pdp_delta <= Fraction(1, 10)
     assert late.objective == pytest.approx(exact.objective, abs=1e-9)
 

@@ -98,7 +98,7 @@ def test_a_stopped_channel_costs_no_more_than_a_constant(budget: dict[str, Any])
 def test_a_constant_is_no_candidate_for_unbiased_channels() -> None:
     question = wb.FiniteQuery("0..3", max_shift=1, outputs="-20..23")
     design = wb.design(question, epsilon="0.5", constraints=("unbiased",))
-    assert design.route != "constant"
+    assert design.origin != "constant"
 
 
 @pytest.mark.parametrize(

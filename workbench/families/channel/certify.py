@@ -30,7 +30,7 @@ _DIGITS = 30  # of a least δ
 
 
 def exact_certificate(
-    request: ChannelRequest, channel: Channel, solution: Solution | None, route: str
+    request: ChannelRequest, channel: Channel, solution: Solution | None, origin: str
 ) -> tuple[Certificate, list[str]]:
     """The certificate of a channel, mixed with another where the audit refuses it and its repair is no other, or where
     its means are to be kept; and words. Where δ is minimised it is what the channel has, rounded up.
@@ -54,7 +54,7 @@ def exact_certificate(
         "workbench": __version__,
         "loss": request.losses.name,
         "minimise": request.aim.minimise,
-        "route": route,
+        "route": origin,
         "inputs": [*map(shown, q.inputs)],
         "outputs": [*map(shown, q.outputs)],
     }

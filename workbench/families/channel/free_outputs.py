@@ -24,13 +24,14 @@ import numpy as np
 
 from workbench.errors import NotProven
 from workbench.families.channel.output_cells import lower, posterior_points
-from workbench.families.channel.problem import CONSTANT, LARGE, ChannelProblem
+from workbench.families.channel.problem import CONSTANT, LARGE, ONE_OUTPUT, ChannelProblem
 from workbench.families.channel.request import LEAST, ChannelRequest, ChannelTooLarge
 from workbench.models.losses import Loss
 from workbench.pipeline.design import Design
 from workbench.pipeline.loss_scale import LossScale
 from workbench.pipeline.loss_tables import loss_table
-from workbench.pipeline.problem import Answer, Problem, Programs
+from workbench.pipeline.problem import Problem
+from workbench.pipeline.routes import Answer, Programs, Reason, Route, always, answer_by_routes
 from workbench.pipeline.solve import ProblemSession
 from workbench.solvers.arrays import Vector
 from workbench.solvers.search import Deadline
@@ -67,6 +68,16 @@ class _Candidate(NamedTuple):
 class FreeOutputsProblem(ChannelProblem):
     """The problem of a request whose outputs are free; its request, once answered, is that on the chosen outputs."""
 
+    routes = (
+        ONE_OUTPUT,
+        Route(
+            "linear loss",
+            lambda problem: problem.why_not_table(),
+            lambda problem, programs, start: problem.answer_on_table(),
+        ),
+        Route("search over outputs", always, lambda problem, programs, start: problem.answer_by_search()),
+    )
+
     def __init__(self, request: ChannelRequest) -> None:
         super().__init__(request)
         self._asked = request
@@ -97,19 +108,21 @@ class FreeOutputsProblem(ChannelProblem):
             self.request = self.outer = self._asked.placed(self._inputs, losses)
         return super().constant(below)
 
-    def closed_form(self) -> Answer | None:
-        """One answer for every part of the relation, where nothing is lost by that; else outputs come first."""
-        return self._constant()
-
     @property
     def loss_scale(self) -> LossScale:
         """That of the losses on the answers, which are the outputs without privacy."""
         return self._scale if self.request.aim.minimise == "loss" else LossScale()
 
-    def answered(self, programs: Programs | None, start: str) -> Answer:
-        """The answer on the chosen outputs, with the bound over all real ones. Raises as `ChannelProblem`."""
-        if self.request.linear:
-            return _answer(self.request)
+    def why_not_table(self) -> Reason:
+        """Return why other outputs may have a smaller loss than the answers, or those of a table."""
+        return None if self.request.linear else "the loss is not linear between outputs"
+
+    def answer_on_table(self) -> Answer:
+        """Return the answer on the answers, or the outputs of a table, between which the loss is linear."""
+        return _answer(self.request)
+
+    def answer_by_search(self) -> Answer:
+        """Return the answer on the chosen outputs, with the bound over all real ones. Raises as `ChannelProblem`."""
         candidate, bound = self._searched()
         self.request = self.outer = candidate.request
         answer = replace(candidate.answer, bound=bound)
@@ -285,7 +298,7 @@ def _answer(request: ChannelRequest) -> Answer:
     """Of a request with its outputs."""
     problem, programs = ChannelProblem(request), Programs(request.how.solver)
     try:
-        return problem.closed_form() or problem.answered(programs, "cold")
+        return answer_by_routes(problem, problem.routes, programs, "cold")
     finally:
         programs.close()
 

@@ -1,6 +1,6 @@
 """One channel request as a problem: its programs, its repair in integers, its bound, its oracle.
 
-route                              where the masses come from
+origin                             where the masses come from
 "exact repair, output by output"   the interior point of `workbench.models.channel.block_interior`
 "exact repair"                     the linear program of `workbench.models.channel.program`
 "repair"                           several convex bounds, by tangents as they are needed
@@ -10,11 +10,11 @@ route                              where the masses come from
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import partial
-from operator import mul
+from functools import cached_property, partial
+from operator import methodcaller, mul
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,17 @@ from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.loss_scale import LossScale
 from workbench.pipeline.loss_tables import Integers
 from workbench.pipeline.outcome import translated_errors
-from workbench.pipeline.problem import Answer, Problem, Programs, Repaired
+from workbench.pipeline.problem import Problem, Repaired
+from workbench.pipeline.routes import (
+    Answer,
+    Doubt,
+    Programs,
+    Reason,
+    Route,
+    answer_by_routes,
+    only_one_bound,
+    only_several_bounds,
+)
 from workbench.privacy.claim import Claim
 from workbench.questions.neighbour_parts import separation_words
 from workbench.solvers.arrays import Vector
@@ -71,27 +81,102 @@ ONE_WAY = (
 )
 
 
+def _route(name: str, applies: str, answer: str) -> Route:
+    """Return a route of two methods of `ChannelProblem`, by name, which a subclass may have of its own."""
+    return Route(name, methodcaller(applies), lambda problem, programs, start: getattr(problem, answer)())
+
+
+ONE_OUTPUT = _route(CONSTANT, "why_not_one_output", "answer_by_one_output")
+
+
 class ChannelProblem(Problem):
     """The problem of a request."""
 
     ENOUGH = 1e-3
+    routes: Sequence[Route] = (
+        ONE_OUTPUT,
+        _route("outputs without privacy", "why_not_open", "answer_without_privacy"),
+        _route(_LINE, "why_not_geometric", "answer_by_geometric"),
+        Route("tangents", only_several_bounds, lambda problem, programs, start: problem.answer_by_tangents()),
+        _route("hockey sticks on a grid", "why_not_sticks", "answer_by_sticks"),
+        _route("interior method", "why_not_smooth", "answer_by_interior"),
+        _route("blocks", "why_not_blocks", "answer_by_blocks"),
+        Route(
+            "program",
+            only_one_bound,
+            lambda problem, programs, start: problem.answer_by_program(programs, start),
+        ),
+    )
 
     request: ChannelRequest
 
     # Answers.
 
-    def closed_form(self) -> Answer | None:
-        """One output for every part of the relation, where nothing is lost by that; along a line, None where that is
-        not proven optimal and the program can be stated."""
+    def why_not_plain(self) -> Reason:
+        """Return why a closed form does not apply: it knows no constraints, and minimises the loss."""
         request = self.request
-        if (constant := self._constant()) is not None:
-            return constant
-        plain = request.aim.minimise == "loss" and not request.extended and request.losses.forbidden is None
-        if plain and request.claim.delta == 1 and request.aim.runs == 1:
-            return self._without_privacy()
+        if request.aim.minimise != "loss":
+            return f"{request.aim.minimise} is minimised"
+        return "there are extra constraints" if request.extended else None
+
+    def why_not_one_output(self) -> Reason:
+        """Return why one output for every part of the relation loses something."""
+        if (reason := self.why_not_plain()) is not None:
+            return reason
+        return None if self.request.scaled.constant_is_best else "no one output is the cheapest for all neighbours"
+
+    def why_not_open(self) -> Reason:
+        """Return why the cheapest output of every answer may not be published."""
+        request = self.request
+        if (reason := self.why_not_plain()) is not None:
+            return reason
+        if request.claim.delta != 1:
+            return "delta is not 1"
+        if request.losses.forbidden is not None:
+            return "there are forbidden outputs"
+        return None if request.aim.runs == 1 else "the mechanism runs many times"
+
+    def why_not_geometric(self) -> Reason:
+        """Return why geometric noise comes after the program, or not at all."""
+        request = self.request
+        if (reason := request.why_not_post_processing) is not None:
+            return reason
+        size = request.losses.values.size
         least = _DIRECT if request.certified else _STATED
-        if not request.by_post_processing or request.losses.values.size <= least:
-            return None
+        return None if size > least else f"the program of {size} masses is small"
+
+    def why_not_interior(self) -> Reason:
+        """Return why methods that follow tangents do not apply."""
+        if (reason := only_several_bounds(self)) is not None:
+            return reason
+        if self.request.extended or self.request.losses.forbidden is not None:
+            return "there are extra constraints or forbidden outputs"
+        return "no time is left" if self._deadline_of_cuts.passed else None
+
+    def why_not_sticks(self) -> Reason:
+        """Return why hockey sticks on a grid do not apply."""
+        if (reason := self.why_not_interior()) is not None:
+            return reason
+        if not blocks.by_sticks(self.request):
+            return "no hockey sticks on a grid nearly amount to the claim, or a solver was asked for"
+        count = len(blocks.sticks_of(self.request))
+        return None if count <= _MOST_STICKS else f"{count} hockey sticks take too much memory"
+
+    def why_not_smooth(self) -> Reason:
+        """Return why the interior method does not apply."""
+        if (reason := self.why_not_interior()) is not None:
+            return reason
+        if blocks.by_sticks(self.request):
+            return "hockey sticks on a grid apply"
+        return None if by_interior(self.request) else "bounds are not smooth, or a solver was asked for"
+
+    def why_not_blocks(self) -> Reason:
+        """Return why the program is not answered output by output. Raises InvalidRequest where that was asked for."""
+        return only_one_bound(self) or self.request.why_not_blocks
+
+    def answer_by_geometric(self) -> Answer | Doubt:
+        """Return post-processed geometric noise; a doubt where it is not proven and the program can be stated."""
+        request = self.request
         assert request.weights is not None
         assert request.question.prior is not None
         scaled = request.scaled
@@ -100,25 +185,24 @@ class ChannelProblem(Problem):
         bound = line_bound(scaled.table, request.question.prior, request.claim.epsilon, geometric.share)
         proven = geometric.value - float(bound) <= _PROVEN * geometric.value
         if not proven and request.compared <= request.MOST:
-            return None
+            return Doubt("it is not proven optimal for this loss")
         return Answer(request.channel(_rows(K)), scaled.loss(bound), None, _LINE, (K, None))
 
-    def _without_privacy(self) -> Answer:
-        """The cheapest output for every answer, which is private at δ = 1."""
+    def answer_without_privacy(self) -> Answer:
+        """Return the cheapest output for every answer, which is private at δ = 1."""
         request, q = self.request, self.request.question
         K = np.zeros((q.k, q.m), dtype=object)
         K[np.arange(q.k), [min(range(q.m), key=row.__getitem__) for row in request.losses.values]] = 1
         return Answer(request.channel(_rows(K)), loss_of(K, request.losses, q.prior), None, _OPEN, (K, None))
 
-    def _constant(self) -> Answer | None:
-        """The channel that ignores its input, with the loss without privacy as its bound; None where it costs more."""
+    def answer_by_one_output(self) -> Answer | Doubt:
+        """Return the channel that ignores its input, with the loss without privacy as its bound; a doubt where its loss
+        is larger."""
         request, scaled = self.request, self.request.scaled
-        if not scaled.constant_is_best or request.aim.minimise != "loss" or request.extended:
-            return None
         K = np.zeros((request.question.k, request.question.m), dtype=object)
         K[np.arange(len(K)), scaled.constant] = 1
         if loss_of(K, request.losses, request.question.prior) != scaled.scale.floor:
-            return None
+            return Doubt("its loss is larger than that without privacy")
         return Answer(request.channel(_rows(K)), scaled.scale.floor, None, CONSTANT, (K, None))
 
     def without_delta(self) -> Problem | None:
@@ -152,17 +236,17 @@ class ChannelProblem(Problem):
         gaussian = self._gaussian()
         if gaussian is not None:
             words = ("It is Gaussian noise published as the nearest output, which is within the budget.",)
-            yield Answer(request.channel(gaussian), None, None, "Gaussian noise", words=words)
+            yield Answer(request.channel(gaussian), None, None, "Gaussian noise", words=words, route="Gaussian noise")
         try:
             epsilon = Fraction(pure_within(request.audited_claim)).limit_denominator(10**9)
             claim = Claim("pure", epsilon)
             problem = ChannelProblem(request.with_values(claim=claim, runs=1, options=self._simple_options))
-            answer = problem.closed_form() or problem.answered(Programs(request.how.solver), "cold")
+            answer = answer_by_routes(problem, problem.routes, Programs(request.how.solver), "cold")
             mechanism, _, _ = problem.repaired(answer)
         except (InvalidRequest, Infeasible, NotCertified, NotProven):
             return
         words = (f"It is the best channel at pure epsilon = {float(epsilon):.6g}, which implies the budget.",)
-        yield Answer(request.channel(mechanism.rows), None, None, "pure", words=words)
+        yield Answer(request.channel(mechanism.rows), None, None, "pure", words=words, route="pure epsilon")
 
     def _gaussian(self) -> Vector | None:
         """The masses of Gaussian noise within the budget, published as the nearest output, in floats; None where
@@ -200,66 +284,57 @@ class ChannelProblem(Problem):
         words = (f"It publishes {shown(q.outputs[output])} whatever the answer is.",)
         least = [Fraction(int(value), request.losses.unit) for value in request.losses.values.min(axis=1)]
         bound = max(least) if q.prior is None else sum(map(mul, q.prior, least), Fraction(0))
-        return Answer(request.channel(_rows(K)), bound, None, "constant", (K, None), words=words)
+        return Answer(request.channel(_rows(K)), bound, None, "constant", (K, None), words=words, route="constant")
 
-    def answered(self, programs: Programs | None, start: str) -> Answer:
-        """By linear programs, with tangents where the notion states several bounds."""
+    @cached_property
+    def _deadline_of_cuts(self) -> Deadline:
+        """The time of all methods for several bounds."""
+        limit = self.request.how.options.time_limit
+        return Deadline(2 * PATIENCE if limit is None else limit)
+
+    def answer_by_tangents(self) -> Answer | Doubt:
+        """Answer by linear programs with tangents; a doubt where another method may prove more."""
         request = self.request
-        if request.cut:
-            request.check_cut_size()
-            limit = request.how.options.time_limit
-            deadline = Deadline(2 * PATIENCE if limit is None else limit)
-            model = request.model()
-            ordered = request.question.ordered
-            try:
-                by_tangents, least = solve_by_tangents(request, ordered[0], model.program, model.compared(ordered))
-            except NotProven as error:
-                plain = not request.extended and request.losses.forbidden is None
-                known = None if error.interrupted or not plain else self._by_multipliers(deadline)
-                if known is None or known.solution is None:
-                    raise
-                return known
-            answer = Answer(request.channel(np.maximum(by_tangents["M"], 0.0)), least, by_tangents)
-            plain = not request.extended and request.losses.forbidden is None
-            near = least is not None and self.loss_scale.proves(by_tangents.objective or 0.0, least, self.ENOUGH)
-            if plain and not near and (known := self._by_multipliers(deadline)) is not None:
-                more = known.bound or 0
-                return answer if least is not None and least >= more else replace(answer, bound=more)
-            return answer
-        if request.claim.delta:
-            request.check_size()
-        if request.by_blocks and (by_blocks := self._by_blocks()) is not None:
-            return by_blocks
-        assert programs is not None
-        model, solution, bound = self._best(programs, start)
-        if solution.x is None:
-            refuse(request, solution, model, partial(self._elsewhere, programs))
-        free = _pattern(model, solution) if request.bounds.mass else None
-        law = to_integers(solution["M"]), free
-        raw = request.channel(np.maximum(solution["M"], 0.0))
-        return Answer(raw, bound, solution, "exact repair", law, solution.objective or 0.0)
+        request.check_cut_size()
+        _ = self._deadline_of_cuts
+        model = request.model()
+        ordered = request.question.ordered
+        is_plain = not request.extended and request.losses.forbidden is None
+        try:
+            solution, least = solve_by_tangents(request, ordered[0], model.program, model.compared(ordered))
+        except NotProven as error:
+            if error.interrupted or not is_plain:
+                raise
+            return Doubt("its programs ended without a proof", error=error)
+        answer = Answer(request.channel(np.maximum(solution["M"], 0.0)), least, solution)
+        near = least is not None and self.loss_scale.proves(solution.objective or 0.0, least, self.ENOUGH)
+        return answer if near or not is_plain else Doubt("its bound is not near its loss", answer)
 
-    def _by_multipliers(self, deadline: Deadline) -> Answer | None:
-        """Under several bounds by an interior point, proven by its own multipliers; None where there is none, or no
-        time or memory for it."""
-        if deadline.passed:
-            return None
-        limited = replace(self.request.how.options, time_limit=deadline.left)
-        request, solution = self.request.with_values(options=limited), None
-        if blocks.by_sticks(request):
-            if len(blocks.sticks_of(request)) > _MOST_STICKS:
-                return None
-            masses, solution, bound = blocks.solved_by_sticks(request)
-        elif by_interior(request) and (known := solved_by_interior(request)) is not None:
-            masses, bound = known
-        else:
-            return None
+    def answer_by_sticks(self) -> Answer:
+        """Answer under hockey sticks on a grid, by an interior point."""
+        request = self._request_for_time_left()
+        masses, solution, bound = blocks.solved_by_sticks(request)
         return Answer(request.channel(masses), bound, solution)
 
-    def _by_blocks(self) -> Answer | None:
-        """Output by output, first without the masses that δ makes needless; None where that proves less than a program
-        may, which is small enough to be stated."""
+    def answer_by_interior(self) -> Doubt:
+        """Bound the loss by the multipliers of an interior point under smooth bounds."""
+        request = self._request_for_time_left()
+        reached = solved_by_interior(request)
+        if reached is None:
+            return Doubt("even laws are not within the bounds")
+        masses, bound = reached
+        return Doubt("its bound counts, not its point", Answer(request.channel(masses), bound))
+
+    def _request_for_time_left(self) -> ChannelRequest:
+        limited = replace(self.request.how.options, time_limit=self._deadline_of_cuts.left)
+        return self.request.with_values(options=limited)
+
+    def answer_by_blocks(self) -> Answer | Doubt:
+        """Answer output by output, first without the masses that δ makes needless; a doubt where that proves less than
+        a program may, which is small enough to be stated."""
         request, best = self.request, None
+        if request.claim.delta:
+            request.check_size()
         for support in {id(each): each for each in (request.support, None)}.values():
             masses, solution, bound = blocks.solved(request, support)
             value = solution.objective or 0.0
@@ -269,16 +344,30 @@ class ChannelProblem(Problem):
             if not open_ or solution.termination in _LAST:
                 break
         if request.extended and solution.point is PointStatus.INFEASIBLE and solution.termination not in _LAST:
-            return None  # the program says which constraints conflict
+            return Doubt("the program says which constraints conflict")
         if (
             open_
             and request.how.method == "auto"
             and solution.termination not in _LAST
             and request.compared <= _STATABLE
         ):
-            return None
+            return Doubt("the program may prove more")
         law = to_integers(masses), None
         return Answer(request.channel(masses), bound, solution, "exact repair, output by output", law, value)
+
+    def answer_by_program(self, programs: Programs | None, start: str) -> Answer:
+        """Answer by the linear program, or the one with binaries. Raises as `Problem`'s routes."""
+        request = self.request
+        if request.claim.delta:
+            request.check_size()
+        assert programs is not None
+        model, solution, bound = self._best(programs, start)
+        if solution.x is None:
+            refuse(request, solution, model, partial(self._elsewhere, programs))
+        free = _pattern(model, solution) if request.bounds.mass else None
+        law = to_integers(solution["M"]), free
+        raw = request.channel(np.maximum(solution["M"], 0.0))
+        return Answer(raw, bound, solution, "exact repair", law, solution.objective or 0.0)
 
     def _best(self, programs: Programs, start: str) -> tuple[ChannelModel, Solution, Fraction | None]:
         """The model, the best answer and the best bound of as many algorithms as it takes to close the gap: at last
@@ -399,7 +488,7 @@ class ChannelProblem(Problem):
             else:
                 K = repaired(K, request.edges, request.bounds.delta, cheapest(losses, prior), free)
             channel = request.channel(_rows(K))
-        certificate, words = exact_certificate(request, channel, answer.solution, answer.route)
+        certificate, words = exact_certificate(request, channel, answer.solution, answer.origin)
         reached = certificate.delta or Fraction(0)
         if request.aim.minimise == "delta" and request.claim.delta is not None and reached > request.claim.delta:
             raise Infeasible(

@@ -69,7 +69,7 @@ def design_of(query: Query, name: str, mechanism: Any) -> Design:
         none,
         privacy=privacy,
         certificate=certificate,
-        route=name,
+        origin=name,
         details={"loss": loss, "bound": None, "name": name},
     )
 

@@ -300,14 +300,17 @@ class _Search:
             outputs = mechanism.bins
             rounded = f"{len(mechanism.cells)} cells"
             how = f"It takes answers in {rounded}"
+            route = "bins"
             if len({*outputs}) == 1:
                 how = f"It publishes {float(outputs[0]):g} whatever the answer is"
+                route = "constant"
         else:
             rounded = cells.rounded
             mechanism = cells.published(mechanism)
             if certificate is not None:  # The loss and bias of the points are not those of the answers.
                 certificate = Certificate(mechanism, certificate.claim, record=certificate.record)
             how = f"It takes answers rounded to {rounded}"
+            route = f"grid of points, {reached.route}"
             if cells.weights is None:
                 how = (
                     "It takes answers rounded at random to one of the two nearest, the answer being the mean, of "
@@ -333,6 +336,7 @@ class _Search:
             solution=None,
             words=(words,),
             details=details,
+            route=route,
             scale=scale,
         )
         if self._is_stopped or (self._deadline.passed and not self.is_close):

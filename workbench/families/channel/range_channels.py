@@ -9,7 +9,8 @@ from workbench.exact.numbers import ZERO
 from workbench.families.channel.request import ChannelRequest
 from workbench.mechanisms.nearest_outputs import NearestOutputs
 from workbench.pipeline.design import Design, OracleVerdict
-from workbench.pipeline.problem import Answer, Problem
+from workbench.pipeline.problem import Problem
+from workbench.pipeline.routes import Answer, Route, always
 from workbench.privacy.expected_error import expected_error
 from workbench.questions.range_query import RangeQuery, cell_loss
 
@@ -18,17 +19,14 @@ class GivenMechanism(Problem):
     """Bins, or one output for all, as a problem of a request in which any two answers of the range are neighbours."""
 
     request: ChannelRequest
+    routes = (Route("given mechanism", always, lambda problem, programs, start: problem.answer),)
 
     def __init__(self, request: ChannelRequest, mechanism: NearestOutputs) -> None:
         super().__init__(request)
-        self._mechanism = mechanism
+        self.answer = Answer(mechanism, None, None, "RR-on-Bins")
         weights = cast(RangeQuery, request.question).weights
         mean, worst, _ = mechanism.errors(str(request.aim.loss), weights or (Fraction(1),))
         self._loss = worst if weights is None else mean
-
-    def closed_form(self) -> Answer | None:
-        """The mechanism."""
-        return Answer(self._mechanism, None, None, "RR-on-Bins")
 
     def loss(self, mechanism: NearestOutputs) -> Fraction:
         """Exact."""

@@ -140,7 +140,7 @@ class ChannelRequest(Request):
 
     def _check_cut(self) -> None:
         self.check_aim()
-        _ = self.by_blocks
+        _ = self.why_not_blocks
         if self.question.distances is not None:
             must("neighbours", f"without distances when notion is {self.claim.notion.name}", "distances")
         size = len(self.question.ordered) * self.question.m
@@ -301,18 +301,34 @@ class ChannelRequest(Request):
             return None
         return ExtraRows.of(self.extra_program, self.question.k)
 
-    @cached_property
+    @property
     def by_blocks(self) -> bool:
         """Whether it is answered output by output. Raises InvalidRequest where that was asked for and cannot be."""
+        return self.why_not_blocks is None
+
+    @cached_property
+    def why_not_blocks(self) -> str | None:
+        """Why it is not answered output by output; None where it is.
+
+        Raises:
+            InvalidRequest: that was asked for and cannot be.
+        """
         if self.how.method == NAME:
             if self.how.solver != "highs":
                 must("solver", f"left out with method {NAME}, which runs none", self.how.solver)
-            wanted = f"one that method {NAME} takes: {self._blocks_refused} (method program takes others)"
-            return self._blocks_refused is None or must("the request", wanted, self.budget_words)
-        free = self.how.method == "auto" and self.how.solver == "highs" and self.how.options.algorithm is None
-        if self.cut or not free or self.compared < FEW or not less(self.blocks_size, self.compared):
-            return False
-        return self._blocks_refused is None
+            if self._blocks_need is not None:
+                wanted = f"one that method {NAME} takes: {self._blocks_need} (method program takes others)"
+                must("the request", wanted, self.budget_words)
+            return None
+        if self.cut:
+            return f"it takes {self._blocks_need}"
+        if self.how.method != "auto":
+            return f"method {self.how.method} was asked for"
+        if self.how.solver != "highs" or self.how.options.algorithm is not None:
+            return "a solver or its algorithm was asked for"
+        if self.compared < FEW or not less(self.blocks_size, self.compared):
+            return f"the program of {self.compared} compared masses takes less time"
+        return None if self._blocks_need is None else f"it takes {self._blocks_need}"
 
     @property
     def blocks_size(self) -> BlocksSize:
@@ -323,7 +339,7 @@ class ChannelRequest(Request):
         return BlocksSize(q.k, q.m, self.pairs, width, extra)
 
     @property
-    def _blocks_refused(self) -> str | None:
+    def _blocks_need(self) -> str | None:
         """What a request must be that outputs do not tie; None where it is."""
         if self.cut:
             return f"a notion of one bound on ratios, not {self.claim.notion.name}"
@@ -343,18 +359,26 @@ class ChannelRequest(Request):
 
     @property
     def by_post_processing(self) -> bool:
-        """Whether geometric noise followed by the best post-processing is the first candidate: pure ratios along a
-        line, under a prior."""
-        return (
-            not self.cut
-            and self.how.method == "auto"
-            and self.aim.minimise == "loss"
-            and not self.bounds.delta
-            and self.question.line
-            and not self.per_distance
-            and self.question.prior is not None
-            and not self.extended
-        )
+        """Whether geometric noise followed by the best post-processing is the first candidate."""
+        return self.why_not_post_processing is None
+
+    @property
+    def why_not_post_processing(self) -> str | None:
+        """Why geometric noise followed by the best post-processing is no candidate, which is one for pure ratios along
+        a line, under a prior; None where it is."""
+        if self.cut:
+            return f"{self.claim.notion.name} states several bounds"
+        if self.how.method != "auto":
+            return f"method {self.how.method} was asked for"
+        if self.aim.minimise != "loss":
+            return f"{self.aim.minimise} is minimised"
+        if self.bounds.delta:
+            return f"delta is {float(self.bounds.delta):g}, not 0"
+        if self.per_distance or not self.question.line:
+            return "neighbours are not the next answers along a line"
+        if self.question.prior is None:
+            return "the loss is that of the worst answer"
+        return "there are extra constraints" if self.extended else None
 
     @cached_property
     def bounds(self) -> Bounds:

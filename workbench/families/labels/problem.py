@@ -34,7 +34,8 @@ from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.loss_scale import LossScale
 from workbench.pipeline.loss_tables import Integers
 from workbench.pipeline.outcome import translated_errors
-from workbench.pipeline.problem import Answer, Problem, Programs, Repaired, stated_certificate
+from workbench.pipeline.problem import Problem, Repaired, stated_certificate
+from workbench.pipeline.routes import Answer, Doubt, Programs, Route, always
 from workbench.pipeline.solve import design
 from workbench.privacy.audit import holds
 from workbench.privacy.claim import Claim
@@ -110,15 +111,17 @@ class RandomizerProblem(Problem):
 class BinsProblem(RandomizerProblem):
     """RR-on-Bins, by the fast algorithm."""
 
-    def closed_form(self) -> Answer:
-        """The optimum over all real outputs."""
+    routes = (Route("bins", always, lambda problem, programs, start: problem.answer_by_bins()),)
+
+    def answer_by_bins(self) -> Answer:
+        """Return the optimum over all real outputs."""
         request, question = self.request, self.request.question
         with translated_errors():
             bins = optimal_bins(
                 question.values, question.prior, float(request.audited_claim.epsilon), request.named_loss
             )
         mechanism = on_bins(question, bins.starts, bins.values, request.audited_claim.epsilon)
-        return Answer(mechanism, bins.bound, route="exact as constructed", claimed=bins.objective)
+        return Answer(mechanism, bins.bound, origin="exact as constructed", claimed=bins.objective)
 
     def certified_rows(self, mechanism: RandomizedResponse) -> _Rows:
         """A row for every label; one for every bin, where the rows of all labels would be too many."""
@@ -154,18 +157,28 @@ def rows_of_bins(mechanism: RandomizedResponse) -> _Rows:
     return Channel(tuple(map(mechanism.row, at))), [bins.index(own) for own in mechanism.own.tolist()]
 
 
+def _with_means_in_rationals(route: Route) -> Route:
+    """Return a route of channels whose answer is refined in rationals where the means are to be kept."""
+
+    def answer(problem: ChannelOfLabels, programs: Programs | None, start: str) -> Answer | Doubt:
+        plain = route.answer(problem, programs, start)
+        return plain if isinstance(plain, Doubt) else problem.refine(plain)
+
+    return replace(route, answer=answer)
+
+
 class ChannelOfLabels(ChannelProblem):
     """The channel of a request for labels."""
 
     ENOUGH = 1e-5
+    routes = tuple(map(_with_means_in_rationals, ChannelProblem.routes))
 
     def __init__(self, labels: LabelRequest) -> None:
         super().__init__(labels.channel)
         self.outer = labels
 
-    def answered(self, programs: Programs | None, start: str) -> Answer:
-        """With the means to be kept, in rationals where a repair of the solver's last digits costs."""
-        answer = super().answered(programs, start)
+    def refine(self, answer: Answer) -> Answer:
+        """Return an answer in rationals, where means are to be kept and a repair of the last digits costs loss."""
         request, solution = self.request, answer.solution
         kept = "unbiased" in request.aim.constraints and request.losses.values.size <= _REFINED
         if not kept or request.cut or not request.certified or solution is None:
@@ -230,6 +243,7 @@ class ChannelOfLabels(ChannelProblem):
             oracle=OracleVerdict.none("no closed form is known with delta > 0."),
             words=(*optimum.words, words),
             details={**optimum.details, "stopped": not is_optimal},
+            route=f"{optimum.route} at delta = 0",
         )
 
 

@@ -15,7 +15,7 @@ from workbench.models.labels.unbiased_levels import NoPoint, Optimum, Search, op
 from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.infeasible import no_point
 from workbench.pipeline.outcome import translated_errors
-from workbench.pipeline.problem import Answer, Programs
+from workbench.pipeline.routes import Answer, Route, always
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import Termination
 
@@ -37,6 +37,7 @@ class UnbiasedProblem(RandomizerProblem):
     """
 
     STATED = _CERTIFIED
+    routes = (Route("cones", always, lambda problem, programs, start: problem.answer_by_cones()),)
 
     def __init__(self, request: LabelRequest) -> None:
         super().__init__(request)
@@ -44,8 +45,8 @@ class UnbiasedProblem(RandomizerProblem):
         self.report = request.how.progress or (lambda line: None)
         self.deadline = Deadline(request.how.options.time_limit)
 
-    def answered(self, programs: Programs | None, start: str) -> Answer:
-        """By cones. Raises InvalidRequest, NotProven."""
+    def answer_by_cones(self) -> Answer:
+        """Solve cone programs and make their point exact. Raises InvalidRequest, NotProven."""
         request = self.request
         if request.certified:
             check_size(request.question.k, _OUTPUTS * request.question.k, None, _CERTIFIED)

@@ -166,7 +166,15 @@ class _Laplace(Family):
         }
         verdict = verdict_on(reached, epsilon, bits, code, request.question)
         return Design(
-            request, mechanism, reached, None, request.audited_claim, verdict, words=tuple(words), details=details
+            request,
+            mechanism,
+            reached,
+            None,
+            request.audited_claim,
+            verdict,
+            words=tuple(words),
+            details=details,
+            route="search over ell",
         )
 
     # Mechanisms from elsewhere.

@@ -14,7 +14,7 @@ from workbench.families.modulo.request import MOST_EPSILON, ModuloRequest
 from workbench.models.convex.requirements import HOCKEY_STICK
 from workbench.models.modulo.program import ModuloModel
 from workbench.pipeline.infeasible import SECONDS, conflict_words, rows_named, what_would_do
-from workbench.pipeline.problem import Programs
+from workbench.pipeline.routes import Programs
 from workbench.solvers.solution import Solution
 
 

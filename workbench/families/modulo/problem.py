@@ -1,6 +1,6 @@
 """One request for noise as a problem: its programs, its repair, its bound, its oracle; and the session of requests.
 
-route                              where the masses come from
+origin                             where the masses come from
 "exact optimum ...", ...           one bound on ratios: `workbench.families.modulo.repair`
 "repair"                           several convex bounds, by tangents as they are needed
 """
@@ -41,7 +41,16 @@ from workbench.pipeline.family import Values
 from workbench.pipeline.infeasible import refuse_infeasible
 from workbench.pipeline.loss_scale import LossScale
 from workbench.pipeline.outcome import translated_errors
-from workbench.pipeline.problem import Answer, Problem, Programs, Repaired
+from workbench.pipeline.problem import Problem, Repaired
+from workbench.pipeline.routes import (
+    Answer,
+    Programs,
+    Reason,
+    Route,
+    answer_by_routes,
+    only_one_bound,
+    only_several_bounds,
+)
 from workbench.pipeline.solve import ProblemSession
 from workbench.pipeline.user_constraints import TOLERATED
 from workbench.privacy.audit import Privacy
@@ -61,10 +70,20 @@ _SHARP = 1e-6  # gap relative to the objective itself, above which it is said
 _DIGITS = 30  # of a least δ
 
 
+_TANGENTS = Route("tangents", only_several_bounds, lambda problem, programs, start: problem.answer_by_tangents())
+_FAST = Route(
+    "fast search",
+    lambda problem: problem.why_not_fast(),
+    lambda problem, programs, start: problem.answer_by_solver(programs, start),
+)
+_PROGRAM = replace(_FAST, name="program", applies=only_one_bound)
+
+
 class ModuloProblem(Problem):
     """The problem of a request. explains: whether an infeasible one is told what conflicts and what would do."""
 
     SUBJECT = "The solver's PMF"
+    routes = (_TANGENTS, _FAST, _PROGRAM)
     request: ModuloRequest
 
     def __init__(self, request: ModuloRequest, *, explains: bool = True) -> None:
@@ -76,13 +95,16 @@ class ModuloProblem(Problem):
 
     # Answers.
 
-    def answered(self, programs: Programs | None, start: str) -> Answer:
-        """By an integer or linear program, with tangents where the notion states several bounds."""
+    def answer_by_tangents(self) -> Answer:
+        """Answer by linear programs with tangents, as many as are needed. Raises as `Problem`'s routes."""
         request = self.request
-        if request.cut:
-            model, shifts = request.model(), request.question.differences
-            by_tangents, least = solve_by_tangents(request, shifts[0], model.program, model.compared(shifts))
-            return Answer(self._noise(by_tangents), least, by_tangents)
+        model, shifts = request.model(), request.question.differences
+        solution, least = solve_by_tangents(request, shifts[0], model.program, model.compared(shifts))
+        return Answer(self._noise(solution), least, solution)
+
+    def answer_by_solver(self, programs: Programs | None, start: str) -> Answer:
+        """Answer by the integer or linear program, or its fast search. Raises as `Problem`'s routes."""
+        request = self.request
         assert programs is not None
         solution = self.solved(programs, start)
         why = partial(explanation, ModuloProblem, request, programs) if self._explains else str
@@ -98,6 +120,17 @@ class ModuloProblem(Problem):
                 f"epsilon. Got delta = {float(request.claim.delta):g}.{why()}"
             )
         return Answer(self._noise(solution), solution.bound, solution, claimed=least)
+
+    def why_not_fast(self) -> Reason:
+        """Return why the search over patterns does not apply."""
+        request = self.request
+        if request.cut:
+            return only_one_bound(self)
+        if request.how.method != "fast":
+            return f"method {request.how.method} was asked for"
+        with translated_errors():
+            by_patterns = request.model().by_patterns
+        return None if by_patterns else "it searches the patterns of pdp with delta > 0"
 
     def _noise(self, solution: Solution) -> AdditiveNoise:
         """The solver's own masses."""
@@ -145,7 +178,7 @@ class ModuloProblem(Problem):
             if key not in live:
                 model = request.model()
                 options = programs.exacting(request.how.options) if request.certified else request.how.options
-                if request.how.method == "fast" and model.by_patterns:
+                if self.why_not_fast() is None:
                     from workbench.models.modulo.fast import FastSession  # slow to import
 
                     live[key] = model, FastSession(model, programs.backend, options)
@@ -186,7 +219,7 @@ class ModuloProblem(Problem):
         delta = min(ONE, Fraction(math.ceil(proof.delta * 10**_DIGITS), 10**_DIGITS)) if least else proof.delta
         different = {*request.budgets.values()}
         epsilon = request.audited_claim.epsilon if len(different) > 1 else different.pop()
-        repaired = replace(answer, bound=bound, route=proof.route)
+        repaired = replace(answer, bound=bound, origin=proof.origin)
         claim = Claim(request.claim.notion, epsilon, delta)
         certificate = self._certificate(proof.mechanism, repaired, proof.objective, claim, proof.privacy)
         return proof.mechanism, certificate, missed_words(request, proof, solution)
@@ -212,7 +245,7 @@ class ModuloProblem(Problem):
             "solver_version": solution.version,
             "status": str(solution.termination),
             "claimed": solution.objective,
-            "route": answer.route,
+            "route": answer.origin,
             "minimise": request.aim.minimise,
             "loss": request.aim.loss,
             "max_loss": None if limit is None else float(limit),
@@ -274,7 +307,7 @@ class ModuloProblem(Problem):
             optimum = None if proof.optimum is None else float(proof.optimum)
             bound = reached.certificate.record["bound"]
             details = {**reached.details, "bound": None if bound is None else Fraction(bound)}
-            design = replace(design, bound=bound, route=proof.route, optimum=optimum, details=details)
+            design = replace(design, bound=bound, origin=proof.origin, optimum=optimum, details=details)
         if is_proven(solution, self.loss_scale):
             return design
         design = with_law(design)
@@ -325,7 +358,8 @@ class ModuloSession(ProblemSession):
         self._problem = partial(ModuloProblem, explains=False)
         if request.how.check in ("audit", "certify") or request.aim.minimise == "epsilon" or request.cut:
             return super().row(point, start=start)
-        solution = self._problem(request).answered(self._programs, start).solution
+        problem = self._problem(request)
+        solution = answer_by_routes(problem, problem.routes, self._programs, start).solution
         assert solution is not None
         if _stopped(solution):
             raise KeyboardInterrupt

@@ -65,7 +65,7 @@ LIMITS = {
 class Certified:
     """A mechanism whose audit meets the request.
 
-    route: where its masses come from; objective: its exact loss (or its exact δ when that is minimised, rounded up);
+    origin: where its masses come from; objective: its exact loss (or its exact δ when that is minimised, rounded up);
     optimum: a proven lower bound on what any mechanism with the same violations can reach, None where none was proven;
     delta: what is certified (the request's, or the least one reached); privacy: its audit; residual: by how much it
     misses the request's extra linear constraints or its max_loss, exact; None where those constraints are not linear
@@ -74,7 +74,7 @@ class Certified:
 
     mechanism: AdditiveNoise
     privacy: Privacy
-    route: str
+    origin: str
     objective: Fraction
     delta: Fraction
     optimum: Fraction | None = None
@@ -125,8 +125,8 @@ def certify_noise(
     raw = AdditiveNoise.from_pmf(request.question, np.maximum(solution["f"], 0.0))
     exactly = partial(_exactly, request, solution, deadline=deadline or Deadline())
     affordable = request.question.order * len(request.budgets) <= CELLS
-    for route, pattern in _patterns(request, solution, raw) if affordable else []:
-        candidates.attempt(partial(exactly, pattern, route))
+    for origin, pattern in _patterns(request, solution, raw) if affordable else []:
+        candidates.attempt(partial(exactly, pattern, origin))
     if not candidates.mechanisms:
         candidates.attempt(lambda: _judged(request, raw.exact_pmf, None, "solver's floats"))
     claimed = solution.objective
@@ -290,7 +290,7 @@ def refined(request: ModuloRequest, solution: Solution, time_limit: float | None
 
 
 def _exactly(
-    request: ModuloRequest, solution: Solution, pattern: Pattern | None, route: str, deadline: Deadline
+    request: ModuloRequest, solution: Solution, pattern: Pattern | None, origin: str, deadline: Deadline
 ) -> Certified:
     """The exact program of a pattern, solved, repaired and judged. Raises NotCertified, also when there is no time."""
     if deadline.passed:
@@ -302,17 +302,17 @@ def _exactly(
         try:
             with translated_errors():
                 vertex = point.vertex()[masses]
-            return _judged(request, vertex, pattern, route, point.bound, raw=True)
+            return _judged(request, vertex, pattern, origin, point.bound, raw=True)
         except NotCertified:
             pass  # rounding then moves them by what `residual` says
-    return _judged(request, point.x[masses], pattern, route, point.bound)
+    return _judged(request, point.x[masses], pattern, origin, point.bound)
 
 
 def _judged(
     request: ModuloRequest,
     values: Sequence[Fraction],
     pattern: Pattern | None,
-    route: str,
+    origin: str,
     optimum: Fraction | None = None,
     *,
     raw: bool = False,
@@ -336,7 +336,7 @@ def _judged(
         claim = Claim(claim.notion, claim.epsilon, delta)
     if not privacy.holds(claim):
         raise NotCertified(privacy.words(claim, "The repaired mechanism"))
-    return Certified(mechanism, privacy, route, objective, delta, optimum, residual)
+    return Certified(mechanism, privacy, origin, objective, delta, optimum, residual)
 
 
 def _residual(request: ModuloRequest, mechanism: AdditiveNoise) -> Fraction | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -29,7 +30,8 @@ from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.family import Session
 from workbench.pipeline.loss_scale import LossScale
 from workbench.pipeline.outcome import translated_errors
-from workbench.pipeline.problem import PRIVATE_WITHOUT_DELTA, Answer, Problem, Programs, Repaired
+from workbench.pipeline.problem import PRIVATE_WITHOUT_DELTA, Problem, Repaired
+from workbench.pipeline.routes import Answer, Reason, Route, always, only_one_bound
 from workbench.pipeline.solve import ProblemSession, design
 from workbench.privacy.audit import Privacy
 from workbench.privacy.audit_work import LIMIT, work
@@ -86,7 +88,8 @@ def clamped_design(design: Design, request: NoiseRequest) -> Design:
     none = OracleVerdict.none("no closed form is known for clamped noise.")
     return replace(design, request=request, mechanism=mechanism, bound=None, objective=float(loss),
                    certificate=certificate, oracle=none, words=(*design.words, words),
-                   details={**design.details, "loss": loss, "bound": None})  # fmt: skip
+                   details={**design.details, "loss": loss, "bound": None},
+                   route=f"{design.route}, then clamped")  # fmt: skip
 
 
 def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
@@ -142,6 +145,23 @@ class NoiseProblem(Problem):
     """The problem of a request for one run."""
 
     SUBJECT: str = "The solver's law"
+    routes: Sequence[Route] = (
+        Route(
+            "staircase",
+            lambda problem: problem.why_no_staircase(),
+            lambda problem, programs, start: problem.staircase(),
+        ),
+        Route(
+            "programs at delta = 0",
+            lambda problem: problem.why_no_pure_programs(),
+            lambda problem, programs, start: problem.answer_from(problem.bracket_at_zero),
+        ),
+        Route(
+            "programs from both sides",
+            always,
+            lambda problem, programs, start: problem.answer_from(problem.bracket_at_delta),
+        ),
+    )
 
     request: NoiseRequest
 
@@ -153,14 +173,22 @@ class NoiseProblem(Problem):
         self.deadline = Deadline(limit)
         self._private: LineNoise | None = None  # known to be private: the optimum at delta = 0, or pure noise
 
-    def closed_form(self) -> Answer | None:
-        """The staircase for δ = 0 and losses that rise alike on both sides (Geng and Viswanath 2014); its ratio is
-        shorter where a clamped law takes many powers of it."""
-        request, name = self.request, self.request.loss_name
-        if request.cut or request.claim.delta or request.worst:
-            return None
+    def why_no_staircase(self) -> Reason:
+        """Return why the staircase is not known to be optimal (Geng and Viswanath 2014)."""
+        request = self.request
+        if (reason := only_one_bound(self)) is not None:
+            return reason
+        if request.claim.delta:
+            return f"delta is {float(request.claim.delta):g}, not 0"
+        if request.worst:
+            return "the loss is that of the worst answer"
         if not all(each.even and (each.power or each.rising) for each in request.line_losses):
-            return None
+            return "the loss does not rise alike on both sides"
+        return None
+
+    def staircase(self) -> Answer:
+        """Return the staircase; its ratio is shorter where a clamped law takes many powers of it."""
+        request, name = self.request, self.request.loss_name
         question, epsilon = request.question, request.claim.epsilon
         if isinstance(question, RealNoise):
             mechanism = pure_cells(question, epsilon, name, request.how.steps)
@@ -184,12 +212,21 @@ class NoiseProblem(Problem):
         noise = AdditiveIntegerNoise(question, staircase(ratio, d, r))
         return Answer(noise, bound, details={"optimum": "staircase", **self._timing()})
 
-    def answered(self, programs: Programs | None, start: str) -> Answer:
-        """By linear programs, from both sides."""
+    def why_no_pure_programs(self) -> Reason:
+        """Return why the programs of pure noise on the integers do not apply."""
+        request = self.request
+        if request.reals:
+            return "the noise is on the reals"
+        if request.claim.delta:
+            return f"delta is {float(request.claim.delta):g}, not 0"
+        return only_one_bound(self)
+
+    def answer_from(self, find: Callable[[Within], Found]) -> Answer:
+        """Answer by linear programs; by private noise that is known, where they stop early or are too large."""
         with translated_errors():
             within = Within(self.claim)
             try:
-                best = self._bracket(within)
+                best = find(within)
             except (SolverError, InvalidRequest) as error:
                 stopped = isinstance(error, SolverError)
                 if stopped and not self.deadline.passed:
@@ -204,16 +241,18 @@ class NoiseProblem(Problem):
         details = {**best.work, **self._timing()}
         return Answer(best.mechanism, max(best.bound, ZERO), law=within, details=details)
 
-    def _bracket(self, within: Within) -> Found:
-        """The best noise found and a bound on all noise, from both sides.
+    def bracket_at_zero(self, within: Within) -> Found:
+        """Return the best noise on the integers at δ = 0, and a bound on all noise."""
+        return pure_bracket(LinePrograms(self.request, within, self.deadline), self.loss)
+
+    def bracket_at_delta(self, within: Within) -> Found:
+        """Return the best noise found and a bound on all noise, from both sides.
 
         The optimum at δ = 0 is a candidate at every δ: a tiny δ leaves a solver no digits. Where a small program of it
         is exact it is mixed with a point mass.
         """
         request = self.request
         programs = LinePrograms(request, within, self.deadline)
-        if not request.cut and not request.reals and not request.claim.delta:
-            return pure_bracket(programs, self.loss)
         if request.cut and request.reals and not within.ends and isinstance(request.question, RealNoise):
             self._private = pure_cells(request.question, Fraction(within.epsilon), request.loss_name, request.how.steps)
         if request.cut or not request.claim.delta or request.claim.delta >= 1:
@@ -232,8 +271,11 @@ class NoiseProblem(Problem):
     def _without_delta(self, programs: LinePrograms) -> LineNoise | None:
         """The best noise at δ = 0; None where its own program is too large or has no answer."""
         try:
-            closed = NoiseProblem(self.request.with_values(delta=ZERO)).closed_form()
-            pure: LineNoise = pure_bracket(programs, self.loss).mechanism if closed is None else closed.mechanism
+            at_zero = NoiseProblem(self.request.with_values(delta=ZERO))
+            if at_zero.why_no_staircase() is None:
+                pure: LineNoise = at_zero.staircase().mechanism
+            else:
+                pure = pure_bracket(programs, self.loss).mechanism
         except (InvalidRequest, SolverError):
             return None
         return pure

@@ -31,7 +31,8 @@ from workbench.models.noise.repeated_wide_noise import RepeatedWideNoise, publis
 from workbench.models.oracles.line_noise import POWERS
 from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.many_runs import unproven
-from workbench.pipeline.problem import Answer, Programs, Repaired
+from workbench.pipeline.problem import Repaired
+from workbench.pipeline.routes import Answer, Route, always
 from workbench.pipeline.solve import design
 from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Certificate
@@ -53,6 +54,8 @@ _LESS_DELTA = Fraction(1, 10**12)
 class RunsProblem(NoiseProblem):
     """The problem of a request for several runs."""
 
+    routes = (Route("composed noise", always, lambda problem, programs, start: problem.answer_by_composition()),)
+
     def __init__(self, request: NoiseRequest) -> None:
         super().__init__(request)
         assert isinstance(request.question, IntegerNoise)
@@ -65,12 +68,8 @@ class RunsProblem(NoiseProblem):
         """The pure ε of one run, once noise is found; its share of the whole budget where it has none."""
         return super().claim if self.one_run is None else self.one_run
 
-    def closed_form(self) -> Answer | None:
-        """None is known."""
-        return None
-
-    def answered(self, programs: Programs | None, start: str) -> Answer:
-        """The cheapest candidate whose runs are proven to be within the budget. Raises NotCertified."""
+    def answer_by_composition(self) -> Answer:
+        """Return the cheapest candidate whose runs are proven to be within the budget. Raises NotCertified."""
         request, deadline = self.request, self.deadline
         epsilon, delta, power = float(request.claim.epsilon), float(request.claim.delta), POWERS[request.loss_name]
         reach = self.question.sensitivity

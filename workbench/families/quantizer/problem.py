@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from workbench.errors import Infeasible, NotProven
 from workbench.families.quantizer.certify import SMALL, audited, certified_quantizer
@@ -30,9 +32,23 @@ from workbench.models.quantizer.program import smallest_epsilon, smallest_reach,
 from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.loss_scale import LossScale
 from workbench.pipeline.outcome import translated_errors
-from workbench.pipeline.problem import Answer, Problem, Programs, Repaired
+from workbench.pipeline.problem import Problem, Repaired
+from workbench.pipeline.routes import Answer, Reason, Route
 from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
+
+
+def _route(name: str, method: str, solve: Callable[[QuantizerProblem], QuantizerAnswer], given: str = "") -> Route:
+    """Return the route of a method. given: "outputs" or "levels" where it takes only these."""
+
+    def applies(problem: QuantizerProblem) -> Reason:
+        if problem.request.how.method != method:
+            return f"method {problem.request.how.method} was asked for"
+        if given and given != ("levels" if problem.bins is None else "outputs"):
+            return f"{given} are not given"
+        return None
+
+    return Route(name, applies, lambda problem, programs, start: problem.answer_by(partial(solve, problem)))
 
 
 class QuantizerProblem(Problem):
@@ -45,6 +61,13 @@ class QuantizerProblem(Problem):
     request: QuantizerRequest
     SUBJECT = "The solver's law"
     BEST = False
+    routes = (
+        _route("exact program", "exact", lambda problem: problem.exact(), "outputs"),
+        _route("search over outputs", "exact", lambda problem: problem.search_outputs(), "levels"),
+        _route("optm", "optm", lambda problem: problem.optm()),
+        _route("product", "product", lambda problem: problem.product()),
+        _route("mvu", "mvu", lambda problem: problem.mvu()),
+    )
 
     def __init__(self, request: QuantizerRequest) -> None:
         super().__init__(request)
@@ -60,16 +83,14 @@ class QuantizerProblem(Problem):
         """That of a loss of the half width of the inputs."""
         return LossScale(width=float(self.scale))
 
-    def answered(self, programs: Programs | None, start: str) -> Answer:
-        """By its method. Raises Infeasible (with the smallest feasible ε), SolverUnavailable, LicenceLimit,
-        NotProven."""
+    def answer_by(self, solve: Callable[[], QuantizerAnswer]) -> Answer:
+        """Answer by one of the methods. Raises Infeasible (with the smallest feasible ε), SolverUnavailable,
+        LicenceLimit, NotProven."""
         method, question, bound = self.request.how.method, self.request.question, None
         least = self._least()
         try:
             with translated_errors():
-                answer = {"exact": self._exact, "optm": self._optm, "product": self._product, "mvu": self._mvu}[
-                    method
-                ]()
+                answer = solve()
         except Infeasible:
             raise Infeasible(self._why_none()) from None
         if answer.bound is not None:
@@ -86,21 +107,24 @@ class QuantizerProblem(Problem):
             details={"smallest_epsilon": least},
         )
 
-    def _exact(self) -> QuantizerAnswer:
-        """The exact LP at given outputs, or over all within the reach. Raises Infeasible, NotProven."""
-        levels, law, request, knots = self.levels, self.law, self.request, self.request.extra_knots
-        if self.bins is not None:
-            best = exact_quantizer(self.bins, law, knots=knots)
-        else:
-            best = optimised_bins(levels, law, reach=self.reach, knots=knots, starts=request.how.starts)
+    def exact(self) -> QuantizerAnswer:
+        """Solve the exact LP at given outputs. Raises Infeasible, NotProven."""
+        assert self.bins is not None
+        best = exact_quantizer(self.bins, self.law, knots=self.request.extra_knots)
         if best is None:
             raise Infeasible
-        if self.bins is not None:
-            return best
-        bound = output_bound(levels, law, self.reach) if law.metric is None else None
+        return best
+
+    def search_outputs(self) -> QuantizerAnswer:
+        """Search the outputs within the reach whose exact LP has the least error. Raises Infeasible, NotProven."""
+        knots, starts = self.request.extra_knots, self.request.how.starts
+        best = optimised_bins(self.levels, self.law, reach=self.reach, knots=knots, starts=starts)
+        if best is None:
+            raise Infeasible
+        bound = output_bound(self.levels, self.law, self.reach) if self.law.metric is None else None
         return replace(best, bound=bound)
 
-    def _mvu(self) -> QuantizerAnswer:
+    def mvu(self) -> QuantizerAnswer:
         """MVU's LP in P at given outputs, or over all within the reach. Raises Infeasible."""
         outputs = self.levels if self.bins is None else self.bins
         answer = mvu(
@@ -115,7 +139,7 @@ class QuantizerProblem(Problem):
             return self.bins
         return searched_bins(self.levels, self.law, self.request.how.method, reach=self.reach)
 
-    def _optm(self) -> QuantizerAnswer:
+    def optm(self) -> QuantizerAnswer:
         """OPTM's best selection. Raises NotProven."""
         result = optm_thinner(self._found_bins(), self.law)
         if result is None:
@@ -124,7 +148,7 @@ class QuantizerProblem(Problem):
         note = "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on the MAE itself."
         return replace(result, words=(note,))
 
-    def _product(self) -> QuantizerAnswer:
+    def product(self) -> QuantizerAnswer:
         """The best two-bin mechanism, with a proven bound. Raises NotProven."""
         best = product_optimum(self._found_bins(), self.law)
         if best is None:
@@ -209,10 +233,10 @@ class QuantizerProblem(Problem):
     def proven(self, reached: Design) -> Design:
         """The design with what is known of the repaired law: every bound is proven, but need not be attained."""
         quantizer, certificate, words = reached.mechanism, reached.certificate, [*reached.words]
-        route = None
+        origin = None
         if certificate is not None:
             share = certificate.record.get("repair_share")
-            route = f"{share:.2g} of a strictly private law mixed in" if share else "as the solver returned it"
+            origin = f"{share:.2g} of a strictly private law mixed in" if share else "as the solver returned it"
         elif quantizer.bias:
             words.append(f"Its exact bias is {float(quantizer.bias):.2g} (rounding of the solver's answer), not 0.")
         if self.request.aim.metric == "squared":
@@ -221,7 +245,7 @@ class QuantizerProblem(Problem):
                 "dithered to; between all real inputs it would force a constant law."
             )
         verdict = self._judged(self.loss(quantizer), reached.bound)
-        return replace(reached, route=route, oracle=verdict, words=tuple(words))
+        return replace(reached, origin=origin, oracle=verdict, words=tuple(words))
 
     def _judged(self, error: float, bound: float | None) -> OracleVerdict:
         """The closed forms: of two outputs, given ±B or the best of all, which are at the least reach; the limit."""

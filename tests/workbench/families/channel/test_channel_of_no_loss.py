@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 import workbench as wb
 from workbench.errors import NotProven
-from workbench.families.channel.problem import ChannelProblem
+from workbench.pipeline.routes import answer_by_routes
 
 BUDGETS = {
     "curve": {"curve": "0.5:0.1,1:0.01"},
@@ -41,13 +42,12 @@ def test_a_bound_next_to_nothing_proves_it(notion):
 
 def test_a_small_optimum_is_not_taken_for_nothing(monkeypatch: pytest.MonkeyPatch):
     """Of a bound that is too low by more than rounding, the sentence says between what the optimum lies."""
-    answered = ChannelProblem.answered
 
-    def with_low_bound(problem: ChannelProblem, programs: object, start: str):
-        answer = answered(problem, programs, start)
+    def answer_with_low_bound(*given: Any):
+        answer = answer_by_routes(*given)
         return replace(answer, bound=answer.bound - 0.01)
 
-    monkeypatch.setattr(ChannelProblem, "answered", with_low_bound)
+    monkeypatch.setattr("workbench.pipeline.solve.answer_by_routes", answer_with_low_bound)
     with pytest.raises(NotProven, match=r"no more than that the optimum lies between .* and ") as caught:
         wb.design(wb.FiniteQuery(range(2), max_shift=1), notion="renyi", loss="squared", **BUDGETS["renyi"])
     assert caught.value.incumbent - caught.value.bound == pytest.approx(0.01)

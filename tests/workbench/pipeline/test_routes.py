@@ -1,0 +1,234 @@
+"""Routes: every one of every family answers a request that it is for, and says why it is not for another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import workbench as wb
+from workbench.errors import InvalidRequest, NotProven
+from workbench.families.channel.free_outputs import FreeOutputsProblem
+from workbench.families.channel.problem import ChannelProblem
+from workbench.families.labels.problem import BinsProblem, ChannelOfLabels
+from workbench.families.labels.unbiased import UnbiasedProblem
+from workbench.families.modulo.problem import ModuloProblem
+from workbench.families.noise.problem import NoiseProblem
+from workbench.families.noise.runs import RunsProblem
+from workbench.families.quantizer.problem import QuantizerProblem
+from workbench.pipeline.problem import Problem
+from workbench.pipeline.registry import family_of
+from workbench.pipeline.routes import Answer, Doubt, Route, answer_by_routes, refusals
+from workbench.questions.range_query import RangeQuery
+
+PROBLEMS = (
+    ModuloProblem,
+    NoiseProblem,
+    RunsProblem,
+    ChannelProblem,
+    FreeOutputsProblem,
+    QuantizerProblem,
+    BinsProblem,
+    ChannelOfLabels,
+    UnbiasedProblem,
+)
+COUNT = wb.FiniteQuery("0..3", max_shift=1)
+FREE = wb.FiniteQuery("0..3", max_shift=1, outputs="free")
+SURE = wb.FiniteQuery("0..3", max_shift=1, prior=[1, 0, 0, 0])
+FREE_AND_SURE = wb.FiniteQuery("0..3", "free", max_shift=1, prior=[1, 0, 0, 0])
+SMALL = wb.FiniteQuery("0..2", max_shift=1)
+LONG = wb.FiniteQuery("0..50", max_shift=1)
+ZCDP = {"notion": "zcdp", "rho": "0.1"}
+GDP = {"notion": "gdp", "mu": 1}
+RESIDUES = wb.ModuloNoise(n=5, max_shift=1)
+PDP = {"epsilon": 1, "delta": "0.05", "notion": "pdp"}
+LABELS = wb.Labels.uniform(0, 3)
+LISTED = wb.Quantization("-3,-0.5,0.5,3")
+Case = tuple[type[Problem], str, Any, dict[str, Any]]
+
+# A problem's class, one of its routes, and a request that the route answers.
+TAKEN: list[Case] = [
+    (ModuloProblem, "tangents", RESIDUES, ZCDP),
+    (ModuloProblem, "fast search", RESIDUES, PDP),
+    (ModuloProblem, "program", RESIDUES, {**PDP, "method": "literal"}),
+    (NoiseProblem, "staircase", wb.IntegerNoise(1), {"epsilon": 1}),
+    (NoiseProblem, "programs at delta = 0", wb.IntegerNoise(1, clamp=(0, 3)), {"epsilon": 1, "prior": "worst"}),
+    (NoiseProblem, "programs from both sides", wb.IntegerNoise(1), {"epsilon": 1, "delta": "0.01"}),
+    (RunsProblem, "composed noise", wb.IntegerNoise(1), {"epsilon": 1, "delta": "0.001", "runs": 4}),
+    (ChannelProblem, "one output for all neighbours", SURE, {"epsilon": 1}),
+    (ChannelProblem, "geometric noise, post-processed", LONG, {"epsilon": 1, "loss": "squared"}),
+    (ChannelProblem, "outputs without privacy", COUNT, {"epsilon": 1, "delta": 1}),
+    (ChannelProblem, "tangents", COUNT, ZCDP),
+    (ChannelProblem, "blocks", COUNT, {"epsilon": 1, "method": "block"}),
+    (ChannelProblem, "program", COUNT, {"epsilon": 1}),
+    (
+        FreeOutputsProblem,
+        "one output for all neighbours",
+        FREE_AND_SURE,
+        {"epsilon": 1},
+    ),
+    (FreeOutputsProblem, "linear loss", FREE, {"epsilon": 1, "loss": "absolute"}),
+    (FreeOutputsProblem, "search over outputs", FREE, {"epsilon": 1}),
+    (QuantizerProblem, "exact program", LISTED, {"epsilon": 1}),
+    (QuantizerProblem, "search over outputs", wb.Quantization(levels=2), {"epsilon": 1}),
+    (QuantizerProblem, "optm", LISTED, {"epsilon": 1, "method": "optm"}),
+    (QuantizerProblem, "product", LISTED, {"epsilon": 1, "method": "product"}),
+    (QuantizerProblem, "mvu", LISTED, {"epsilon": 1, "method": "mvu"}),
+    (BinsProblem, "bins", LABELS, {"epsilon": 1}),
+    (ChannelOfLabels, "program", LABELS, {"epsilon": 1, "method": "lp"}),
+    (UnbiasedProblem, "cones", LABELS, {"epsilon": 1, "method": "unbiased"}),
+]
+
+# A problem's class, one of its routes, a request that the route is not for, and the reason.
+REFUSED: list[tuple[type[Problem], str, Any, dict[str, Any], str]] = [
+    (ModuloProblem, "tangents", RESIDUES, PDP, "pdp states one bound on ratios"),
+    (ModuloProblem, "fast search", RESIDUES, {**PDP, "method": "literal"}, "method literal was asked for"),
+    (ModuloProblem, "fast search", RESIDUES, {"epsilon": 1}, "it searches the patterns of pdp with delta > 0"),
+    (ModuloProblem, "program", RESIDUES, ZCDP, "zcdp states several bounds"),
+    (NoiseProblem, "staircase", wb.IntegerNoise(1), {"epsilon": 1, "delta": "0.01"}, "delta is 0.01, not 0"),
+    (NoiseProblem, "staircase", wb.IntegerNoise(1), ZCDP, "zcdp states several bounds"),
+    (NoiseProblem, "programs at delta = 0", wb.RealNoise(1), {"epsilon": 1}, "the noise is on the reals"),
+    (ChannelProblem, "one output for all neighbours", COUNT, {"epsilon": 1},
+     "no one output is the cheapest for all neighbours"),
+    (ChannelProblem, "outputs without privacy", COUNT, {"epsilon": 1}, "delta is not 1"),
+    (ChannelProblem, "geometric noise, post-processed", COUNT, {"epsilon": 1}, "the program of 16 masses is small"),
+    (ChannelProblem, "geometric noise, post-processed", LONG, {"epsilon": 1, "method": "program"},
+     "method program was asked for"),
+    (ChannelProblem, "tangents", COUNT, {"epsilon": 1}, "dp states one bound on ratios"),
+    (ChannelProblem, "hockey sticks on a grid", COUNT, ZCDP,
+     "no hockey sticks on a grid nearly amount to the claim, or a solver was asked for"),
+    (ChannelProblem, "interior method", COUNT, GDP, "hockey sticks on a grid apply"),
+    (ChannelProblem, "blocks", COUNT, {"epsilon": 1}, "the program of 24 compared masses takes less time"),
+    (ChannelProblem, "blocks", COUNT, {"epsilon": 1, "method": "program"}, "method program was asked for"),
+    (ChannelProblem, "program", COUNT, ZCDP, "zcdp states several bounds"),
+    (FreeOutputsProblem, "linear loss", FREE, {"epsilon": 1}, "the loss is not linear between outputs"),
+    (QuantizerProblem, "exact program", wb.Quantization(levels=2), {"epsilon": 1}, "outputs are not given"),
+    (QuantizerProblem, "search over outputs", LISTED, {"epsilon": 1}, "levels are not given"),
+    (QuantizerProblem, "mvu", LISTED, {"epsilon": 1}, "method exact was asked for"),
+    (QuantizerProblem, "optm", LISTED, {"epsilon": 1}, "method exact was asked for"),
+    (QuantizerProblem, "product", LISTED, {"epsilon": 1}, "method exact was asked for"),
+]  # fmt: skip
+# Routes that no request is refused by, and those that are asked only after another one.
+ALWAYS = {"programs from both sides", "composed noise", "search over outputs", "bins", "cones"}
+LATER = {"hockey sticks on a grid", "interior method"}
+
+
+def name_of(case: tuple[Any, ...]) -> str:
+    return "-".join((case[0].__name__, case[1], *map(str, case[3])))
+
+
+def problem_of(kind: type[Problem], question: Any, given: dict[str, Any]) -> Problem:
+    return kind(family_of(question).request(question, **given))
+
+
+@pytest.mark.parametrize("case", TAKEN, ids=name_of)
+def test_a_report_names_the_route_that_answered(case: Case) -> None:
+    kind, name, question, given = case
+    problem = problem_of(kind, question, given)
+    assert name not in refusals(problem)
+    design = wb.design(question, **given)
+    assert design.route == name
+    assert ("route", name) in design.facts()
+    assert design.to_dict()["route"] == name
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=name_of)
+def test_a_route_that_does_not_apply_says_why(case: tuple[Any, ...]) -> None:
+    kind, name, question, given, reason = case
+    assert refusals(problem_of(kind, question, given))[name] == reason
+    assert wb.design(question, **given).route != name
+
+
+def test_every_route_of_every_family_is_in_the_lists() -> None:
+    taken = {(kind, name) for kind, name, *_ in TAKEN}
+    refused = {(kind, name) for kind, name, *_ in REFUSED}
+    for kind in PROBLEMS:
+        if kind is ChannelOfLabels:  # Its routes are those of channels.
+            assert [route.name for route in kind.routes] == [route.name for route in ChannelProblem.routes]
+            continue
+        for route in kind.routes:
+            assert (kind, route.name) in taken or route.name in LATER
+            assert (kind, route.name) in refused or route.name in ALWAYS or route.name.startswith("one output")
+
+
+# Routes that are asked after one whose answer proves too little.
+
+
+@pytest.mark.parametrize(("given", "name"), [(GDP, "hockey sticks on a grid"), (ZCDP, "interior method")])
+def test_the_methods_after_tangents_bound_the_loss(given: dict[str, Any], name: str) -> None:
+    problem = problem_of(ChannelProblem, SMALL, given)
+    assert name not in refusals(problem)
+    route = next(route for route in problem.routes if route.name == name)
+    outcome = route.answer(problem, None, "cold")
+    answer = outcome.answer if isinstance(outcome, Doubt) else outcome
+    loss = wb.design(SMALL, **given).objective
+    assert isinstance(outcome, Doubt) == (name == "interior method")
+    assert loss * (1 - 1e-3) <= float(answer.bound) <= loss * (1 + 1e-9)
+
+
+def answering(name: str, outcome: Any, reason: str | None = None) -> Route:
+    """A route that returns what it is made with."""
+    return Route(name, lambda problem: reason, lambda problem, programs, start: outcome)
+
+
+def test_the_first_route_that_applies_answers() -> None:
+    routes = [answering("first", Answer("a", 1), "it is for others"), answering("second", Answer("b", 2))]
+    answer = answer_by_routes(None, [*routes, answering("third", Answer("c", 3))], None, "cold")
+    assert (answer.mechanism, answer.bound, answer.route) == ("b", 2, "second")
+
+
+def test_a_mechanism_that_is_found_is_kept_with_the_larger_bound() -> None:
+    doubt = Doubt("its bound is not near", Answer("a", 1))
+    later = [answering("second", Answer("b", 2)), answering("third", Doubt("only a bound", Answer("c", 1.5)))]
+    answer = answer_by_routes(None, [answering("first", doubt), *later], None, "cold")
+    assert (answer.mechanism, answer.bound, answer.route) == ("a", 2, "first")
+    alone = answer_by_routes(None, [answering("first", doubt)], None, "cold")
+    assert (alone.mechanism, alone.bound) == ("a", 1)
+
+
+def test_a_doubt_without_a_mechanism_leaves_the_answer_to_the_next_route() -> None:
+    doubt = Doubt("stopped", error=NotProven("The first one stopped."))
+    answer = answer_by_routes(None, [answering("first", doubt), answering("second", Answer("b", 2))], None, "cold")
+    assert (answer.mechanism, answer.route) == ("b", "second")
+    bound = answering("second", Doubt("only a bound", Answer("b", 2)))
+    with pytest.raises(NotProven, match="The first one stopped"):
+        answer_by_routes(None, [answering("first", doubt), bound], None, "cold")
+
+
+def test_a_request_that_no_route_answers_says_why() -> None:
+    routes = [answering("first", None, "it is for others"), answering("second", Doubt("it proves nothing"))]
+    with pytest.raises(NotProven, match="first: it is for others; second: it proves nothing"):
+        answer_by_routes(None, routes, None, "cold")
+
+
+@pytest.mark.parametrize(
+    ("question", "given", "words"),
+    [
+        (COUNT, {**ZCDP, "method": "block"}, "one that method block takes: a notion of one bound on ratios, not zcdp"),
+        (COUNT, {"epsilon": 1, "method": "block", "solver": "scip"}, "left out with method block, which runs none"),
+        (RESIDUES, {**ZCDP, "method": "literal"}, "method must be left out when notion is zcdp"),
+        (LISTED, {"epsilon": 1, "method": "optm", "loss": "squared"}, "loss must be absolute with method optm"),
+    ],
+)
+def test_a_method_that_is_asked_for_and_does_not_apply_is_refused_with_its_reason(
+    question: Any, given: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=words):
+        wb.design(question, **given)
+
+
+@pytest.mark.parametrize(
+    ("question", "given", "name"),
+    [
+        (COUNT, {"epsilon": 1, "delta": "0.01", "runs": 2}, "program for one run, composed"),
+        (wb.RealNoise(1, clamp=(0, 10)), {"epsilon": 1}, "staircase, then clamped"),
+        (RangeQuery("0..10", prior="uniform"), {"epsilon": 1}, "bins"),
+        (RangeQuery("0..10", sensitivity=5), {"epsilon": 1}, "grid of points, blocks"),
+        (wb.FiniteQuery("0..4", max_shift=1), {**PDP, "delta": "1e-14"}, "program at delta = 0"),
+        (wb.Labels.uniform(0, 7), {"epsilon": 1, "delta": "1e-5"}, "bins at delta = 0"),
+    ],
+)
+def test_searches_over_designs_name_the_route_of_the_design_they_chose(
+    question: Any, given: dict[str, Any], name: str
+) -> None:
+    assert wb.design(question, **given).route == name
