@@ -15,21 +15,19 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
 from operator import methodcaller, mul
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from scipy.special import ndtr
 
 from workbench.data.points import shown
-from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven
+from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven, WorkbenchError
 from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Values
 from workbench.families.channel import blocks
-from workbench.families.channel.certify import exact_certificate
-from workbench.families.channel.infeasible import refuse
 from workbench.families.channel.interior_bound import by_interior, solved_by_interior
 from workbench.families.channel.lower_bound import gain_of_delta, least_delta_bound, least_loss_bound, line_bound
-from workbench.families.channel.oracle_check import verdict
+from workbench.families.channel.proof import exact_certificate, verdict
 from workbench.families.channel.repair import channel_loss, cheapest, loss_of, repaired, to_integers, within_budget
 from workbench.families.channel.request import ChannelRequest
 from workbench.mechanisms.channel import Channel
@@ -37,6 +35,7 @@ from workbench.models.channel.program import ChannelModel
 from workbench.models.oracles.finite_channel import post_processed
 from workbench.pipeline.convex_notion import PATIENCE, pure_within, solve_by_tangents
 from workbench.pipeline.design import Design, OracleVerdict
+from workbench.pipeline.infeasible import SECONDS, Ask, conflict_words, no_point, rows_named, what_would_do
 from workbench.pipeline.loss_scale import LossScale
 from workbench.pipeline.loss_tables import Integers
 from workbench.pipeline.outcome import translated_errors
@@ -55,6 +54,7 @@ from workbench.privacy.claim import Claim
 from workbench.questions.neighbour_parts import separation_words
 from workbench.solvers.arrays import Vector
 from workbench.solvers.backend import Options
+from workbench.solvers.errors import SolverError
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import PointStatus, Solution, Termination
 
@@ -565,3 +565,39 @@ def _pattern(model: ChannelModel, solution: Solution) -> Any:
     """Where the binaries allow the ratio to be broken. Shape (ordered pairs, m), pairs first, then reversed."""
     blocks = [solution[block.name] > 0.5 for block in solution.program.variables if block.name.startswith("b_")]
     return np.concatenate(blocks)
+
+
+def refuse(request: ChannelRequest, solution: Solution, model: ChannelModel, ask: Ask) -> NoReturn:
+    """Raise what an answer without a point means: Infeasible or NotProven. ask: what a solver says to other ones."""
+    what = "channel meets the constraints on these outputs" if request.extended else None
+    if request.aim.max_loss is not None:
+        what = f"channel meets max_loss {float(request.aim.max_loss):g}"
+    no_point(solution, what, "a channel that ignores its input is private", lambda: _explanation(request, model, ask))
+
+
+def _explanation(request: ChannelRequest, model: ChannelModel, ask: Ask) -> str:
+    """Sentences that follow "No channel meets ..."; empty where nothing could be found in time."""
+    if request.bounds.mass:
+        return ""
+    solver, options = (
+        request.how.solver,
+        replace(request.how.options, time_limit=request.how.options.time_limit or SECONDS),
+    )
+    epsilon, delta, program = float(request.claim.epsilon), float(request.bounds.delta), model.program
+    limit, free = float(request.aim.max_loss or 0), request.aim.minimise == "delta"
+    levels = [float(level) for level in request.levels()[1]]
+    privacy = f"{request.claim.notion.name} at epsilon = {epsilon:g}" + (
+        f" and delta = {delta:g}" if delta and not free else ""
+    )
+    # the first block says that rows are distributions; constraints by name and the user's own are called by their label
+    wishes = {block.name: block.name if block.wished else privacy for block in program.rows[1:]}
+    if free:
+        wishes["losses"] = f"a loss of at most {limit:g}"
+    try:
+        most = 0.0 if request.aim.max_loss is None else float(request.scaled.at_unit(request.aim.max_loss))
+        data = program.data(model.values(levels, delta, most))
+        named = rows_named(program, wishes)
+        _, words = conflict_words(data, named, solver, options, program.scale, " on these outputs")
+        return words + what_would_do(request, ask, float(request.losses.floats.max()), request.LARGEST)
+    except (SolverError, WorkbenchError):  # a solver that gives up explains nothing
+        return ""

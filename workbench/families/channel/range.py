@@ -45,16 +45,14 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from workbench.errors import InvalidRequest, NotProven, must
+from workbench.errors import Infeasible, InvalidRequest, NotApplicable, NotProven, must
 from workbench.exact.numbers import ONE, ZERO, Rationals
 from workbench.families.channel.block_work import NAME, BlocksSize, program_seconds, seconds, too_large
 from workbench.families.channel.lower_bound import gain_of_delta
-from workbench.families.channel.range_channels import GivenMechanism, loss_of_cells
-from workbench.families.channel.range_least import least
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
 from workbench.mechanisms.nearest_outputs import NearestOutputs
@@ -64,12 +62,17 @@ from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.family import Session, Values
 from workbench.pipeline.loss_scale import LossScale
 from workbench.pipeline.loss_tables import loss_table
+from workbench.pipeline.problem import Problem
+from workbench.pipeline.recommendation import RANGE_CHANNEL, Query, TimeShares, least_epsilon
+from workbench.pipeline.request import Aim
 from workbench.pipeline.requirements import is_hockey_stick
+from workbench.pipeline.routes import Answer, Route, always
 from workbench.pipeline.solve import design
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
+from workbench.privacy.expected_error import expected_error
 from workbench.questions.finite_query import FiniteQuery
-from workbench.questions.range_query import MOST_CELLS, RangeQuery
+from workbench.questions.range_query import MOST_CELLS, RangeQuery, cell_loss
 from workbench.solvers.search import Deadline
 
 _CLOSE = Fraction(1, 100)  # The search ends at this relative gap between loss and bound.
@@ -390,3 +393,64 @@ def _is_quick(request: ChannelRequest, cells: RangeQuery, outputs: Rationals) ->
         return seconds(size) <= _MAX_PROGRAM_SECONDS and too_large(size) is None
     compared = question.k if is_compact else len(question.listed)
     return program_seconds(2 * compared * question.m) <= _MAX_PROGRAM_SECONDS
+
+
+class GivenMechanism(Problem):
+    """Bins, or one output for all, as a problem of a request in which any two answers of the range are neighbours."""
+
+    request: ChannelRequest
+    routes = (Route("given mechanism", always, lambda problem, programs, start: problem.answer),)
+
+    def __init__(self, request: ChannelRequest, mechanism: NearestOutputs) -> None:
+        super().__init__(request)
+        self.answer = Answer(mechanism, None, None, "RR-on-Bins")
+        weights = cast(RangeQuery, request.question).weights
+        mean, worst, _ = mechanism.errors(str(request.aim.loss), weights or (Fraction(1),))
+        self._loss = worst if weights is None else mean
+
+    def loss(self, mechanism: NearestOutputs) -> Fraction:
+        """Exact."""
+        return self._loss
+
+    def oracle(self, answer: Answer) -> OracleVerdict:
+        """None: it is one of many."""
+        return OracleVerdict.none("no closed form is known for a range.")
+
+    def proven(self, reached: Design) -> Design:
+        """Return the design: what is proven is said of the range."""
+        return reached
+
+
+def loss_of_cells(reached: Design, cells: RangeQuery) -> Fraction:
+    """Return the exact loss of a channel of cells, rounding included: the expected one, or that of the worst answer."""
+    loss, outputs, rows = str(reached.request.aim.loss), reached.question.outputs, reached.mechanism.rows
+    if cells.weights is None:
+        worst = expected_error(cells.published(reached.mechanism), loss).worst
+        assert worst is not None  # The loss is made of finitely many pieces.
+        return worst
+    total = ZERO
+    for row, middle, weight in zip(rows, cells.points, cells.cell_weights, strict=True):
+        total += weight * row.mean([cell_loss(loss, output - middle, cells.width) for output in outputs])
+    return total
+
+
+def least(request: ChannelRequest) -> Design:
+    """The channel at the least ε found for the largest loss, as `recommend` seeks it. Raises Infeasible."""
+    question, seconds = request.question, request.how.options.time_limit
+    assert isinstance(question, RangeQuery)
+    request.check_max_loss()
+    aim = Aim(loss=str(request.aim.loss), minimise="epsilon", max_loss=request.aim.max_loss)
+    time = None if seconds is None else TimeShares(seconds)
+    query = Query(question=question, claim=request.claim, aim=aim, time=time)
+    try:
+        value = least_epsilon(query, RANGE_CHANNEL)
+    except NotApplicable as error:
+        raise Infeasible(f"Loss {request.loss_name} at most {float(query.aim.max_loss or 0):g}: {error}.") from None
+    assert value.design is not None  # certified
+    reached = value.design()
+    chosen = reached.request.with_values(minimise="epsilon", max_loss=request.aim.max_loss, options=request.how.options)
+    reported = replace(reached, request=chosen, objective=value.objective, bound=value.bound)
+    if value.stopped:
+        words = f"The search stopped at its time limit: least epsilon {value.objective:.9g} so far."
+        raise NotProven(words, incumbent=value.objective, bound=value.bound, design=reported)
+    return reported
