@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.pipeline.oracle import OracleVerdict
+from workbench.pipeline.design import OracleVerdict
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from workbench.models.oracles.finite_channel import (
     post_processed,
     right_most_often,
 )
-from workbench.pipeline.oracle import OracleVerdict
+from workbench.pipeline.design import OracleVerdict
 from workbench.pipeline.problem import stated_certificate
 from workbench.pipeline.user_constraints import TOLERATED, residual
 from workbench.privacy.audit import audit, proves

@@ -36,7 +36,7 @@ from workbench.mechanisms.dyadic_laplace.dyadic_law import delta_zero, ell_of, l
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw, elias_delta_bound, mean_bits, mean_bits_at
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
-from workbench.pipeline.oracle import OracleVerdict
+from workbench.pipeline.design import OracleVerdict
 from workbench.solvers.arrays import Vector
 from workbench.solvers.search import bisect
 
