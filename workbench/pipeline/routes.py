@@ -1,16 +1,16 @@
-"""Ways to answer a request, as objects: `Route`. A `Problem` lists its routes, and the first that applies answers.
+"""Ways to answer a request: a `Problem` lists its routes, and the first that applies answers.
 
-    for route in problem.routes:   applies(problem) is None ──▶ answer(problem, programs, start) ──▶ Answer
+    for route in problem.routes: applies(problem) is None ──▶ answer(problem, ...) ──▶ Answer
 
-A route whose answer proves too little returns a `Doubt`, and the next route that applies is asked. A mechanism that
-an earlier route has found is kept, with the larger of the two bounds.
+A route whose answer proves too little returns a `Doubt`, and the next route that applies is asked.
+A mechanism that an earlier route has found is kept, with the larger of the two bounds.
 
 family and problem             routes in order
 modulo  `ModuloProblem`        tangents, fast search, program
 noise   `NoiseProblem`         staircase, programs at delta = 0, programs from both sides
         `RunsProblem`          composed noise
-channel `ChannelProblem`       one output, outputs without privacy, geometric noise, tangents, hockey sticks,
-                               interior method, blocks, program
+channel `ChannelProblem`       one output, outputs without privacy, geometric noise, blocks, program,
+                               tangents, hockey sticks, interior method
         `FreeOutputsProblem`   one output, linear loss, search over outputs
         `GivenMechanism`       given mechanism (of a range)
 quantizer `QuantizerProblem`   exact program, search over outputs, optm, product, mvu
@@ -19,8 +19,10 @@ labels  `BinsProblem`          bins
         `UnbiasedProblem`      cones
 other packages `Problem`       program, or routes of their own
 
-A design names its route (`Design.route`). Mechanisms that are tried beside the routes, because they may have a smaller
-loss, are candidates (`Problem.constant`, `Problem.stronger`, `Problem.without_delta`), and the design names them too.
+A design names its route (`Design.route`). Candidates are tried beside the routes, because they may
+have a smaller loss (`Problem.constant`, `Problem.stronger`, `Problem.without_delta`); the design
+names them too. Searches over designs (many runs, ranges, clamped noise, the least ε or δ) are
+sessions, and name the route of the design that they chose.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from workbench.pipeline.outcome import translated_errors
 from workbench.solvers.backend import Options, backend
 from workbench.solvers.solution import Solution
 
-Reason = str | None  # Why a route does not apply, as a sentence without its full stop; None where it does.
+Reason = str | None  # Why a route does not apply, without a full stop; None where it applies.
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ class Answer:
         solution: None of a closed form.
         origin: where the certified masses come from, in words.
         law: what is repaired, where that is more than the mechanism.
-        claimed: the objective of a design that is not repaired, where it is not the mechanism's loss.
+        claimed: the objective of a design that is not repaired, where it is not the loss of the
+            mechanism.
         proxy: whether `claimed` is the objective of a repaired design too, as what is minimised is
             not the loss.
         words: what a reader must know of it.
@@ -112,7 +115,8 @@ class Route:
     Attributes:
         name: what the report calls it.
         applies: returns None where the route can answer a problem, else the reason why it cannot.
-        answer: returns the answer of a problem, from compiled programs and a start ("hot" or "cold"), or a doubt.
+        answer: returns the answer of a problem, or a doubt. It is given the compiled programs and
+            the start ("hot" or "cold").
     """
 
     name: str

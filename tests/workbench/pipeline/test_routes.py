@@ -1,4 +1,4 @@
-"""Routes: every one of every family answers a request that it is for, and says why it is not for another."""
+"""Every route of every family answers a request that it is for, and refuses another with its reason."""
 
 from __future__ import annotations
 

@@ -97,15 +97,15 @@ class ChannelProblem(Problem):
         ONE_OUTPUT,
         _route("outputs without privacy", "why_not_open", "answer_without_privacy"),
         _route(_LINE, "why_not_geometric", "answer_by_geometric"),
-        Route("tangents", only_several_bounds, lambda problem, programs, start: problem.answer_by_tangents()),
-        _route("hockey sticks on a grid", "why_not_sticks", "answer_by_sticks"),
-        _route("interior method", "why_not_smooth", "answer_by_interior"),
         _route("blocks", "why_not_blocks", "answer_by_blocks"),
         Route(
             "program",
             only_one_bound,
             lambda problem, programs, start: problem.answer_by_program(programs, start),
         ),
+        Route("tangents", only_several_bounds, lambda problem, programs, start: problem.answer_by_tangents()),
+        _route("hockey sticks on a grid", "why_not_sticks", "answer_by_sticks"),
+        _route("interior method", "why_not_smooth", "answer_by_interior"),
     )
 
     request: ChannelRequest

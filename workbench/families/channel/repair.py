@@ -20,18 +20,18 @@ from functools import cached_property
 import numpy as np
 
 from workbench.exact.distribution import Distribution
+from workbench.exact.numbers import exp_bounds
 from workbench.exact.objects import Pair
 from workbench.exact.time_limit import go_on
 from workbench.mechanisms.channel import Channel
 from workbench.pipeline.loss_tables import Integers, LossTable
-from workbench.privacy.repair import threshold
 from workbench.solvers.arrays import Flags, Vector
 
 Prior = Sequence[Fraction] | None  # of the inputs; None for the worst one
 
 _BITS = 96  # of a row's sum
 _SHARE = 64  # bits of θ
-_EXP = 112  # as `threshold`
+_EXP = 112  # Ratios e^ε are rounded down to multiples of 2^-112.
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Edges:
     @cached_property
     def thresholds(self) -> list[int]:
         """e^ε over 2^112 of every pair, rounded down."""
-        known = {epsilon: threshold(epsilon) for epsilon in set(self.epsilons)}
+        known = {epsilon: exp_bounds(epsilon, _EXP)[0] for epsilon in set(self.epsilons)}
         return [known[epsilon] for epsilon in self.epsilons]
 
     def listed(self, k: int) -> list[tuple[int, int, int]]:
