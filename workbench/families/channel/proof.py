@@ -79,7 +79,10 @@ def exact_certificate(
             channel_loss(channel, request.losses, q.prior)
         )
     if solution is not None:
-        record |= {"solver": solution.solver, "solver_version": solution.version, "claimed": solution.objective}
+        record |= {"solver": solution.solver, "solver_version": solution.version}
+        claimed = solution.objective
+        if claimed is not None and math.isfinite(claimed):  # It is infinite while the sums of rows are not 1.
+            record["claimed"] = claimed
     loss = None if request.losses.named is None else request.losses.name
     certificate = stated_certificate(channel, claim, loss, q.numbers, q.prior, record)
     excess = _residual(request, channel)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -295,3 +298,19 @@ def test_outputs_that_are_best_for_no_input_may_have_no_mass_stated():
     assert design.request.support is not None
     assert not design.request.support.any(axis=0).all()
     assert design.objective == pytest.approx(design.bound, rel=1e-7)
+
+
+def test_a_channel_whose_objective_is_infinite_is_saved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """A method that stops before the sums of its rows are 1 has no finite objective; its repaired channel is private."""
+    find_point = blocks._point
+
+    def find_unfinished_point(*arguments: Any) -> Any:
+        return replace(find_point(*arguments), objective=math.inf, why="time limit")
+
+    monkeypatch.setattr(blocks, "_point", find_unfinished_point)
+    question = wb.FiniteQuery("0..4", neighbours="consecutive", prior="worst")
+    with pytest.raises(wb.NotProven) as stopped:
+        wb.design(question, loss=np.arange(25).reshape(5, 5) % 7, epsilon=1, method="block")
+    stopped.value.design.save(tmp_path / "channel.json")
+    certificate = wb.check(tmp_path / "channel.json")
+    assert "claimed" not in certificate.record
