@@ -88,3 +88,7 @@ wb.design(wb.ModuloNoise(n=3, max_shift=1), epsilon=1)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert "NotInstalled: This clone has no symbolic links" in done.stderr
     assert "installing.md" in done.stderr
+    doctor = code.rpartition("import workbench")[0] + "from workbench.cli.doctor import doctor; sys.exit(doctor())"
+    done = subprocess.run([sys.executable, "-c", doctor], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "solvers: This clone has no symbolic links" in done.stdout

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from workbench.errors import WorkbenchError
 from workbench.exact.objects import Record
-from workbench.io.extras import install_command, says_what_is_missing
+from workbench.io.extras import install_command, missing_links, says_what_is_missing
 
 _PACKAGES = {
     "package": "package",
@@ -36,13 +36,14 @@ def _solvers() -> tuple[list[Record], str | None]:
 
 def doctor(json: bool = False, stream: TextIO | None = None) -> int:
     """Print the state of the installation on a stream (stdout); the exit code: 0, or 1 where it is known to be
-    bad or incomplete."""
+    bad or incomplete, or a clone without symbolic links."""
     from workbench.io.installation import installation
 
     report = installation()
     report["solvers"], report["solvers_error"] = _solvers()
     print(json_text.dumps(report, ensure_ascii=False) if json else "\n".join(_lines(report)), file=stream)
-    return 1 if report["verdict"] in ("known bad", "incomplete") else 0
+    is_bad = report["verdict"] in ("known bad", "incomplete")
+    return 1 if is_bad or missing_links() else 0
 
 
 def _lines(report: Record) -> list[str]:
