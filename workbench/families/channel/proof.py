@@ -16,7 +16,7 @@ import numpy as np
 
 from workbench import __version__
 from workbench.data.points import shown
-from workbench.errors import NotCertified
+from workbench.errors import NotCertified, NotProven
 from workbench.exact.numbers import ZERO, round_up
 from workbench.exact.objects import Record
 from workbench.families.channel.repair import channel_loss
@@ -39,9 +39,10 @@ from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair_channel import repair_rows
 from workbench.solvers.arrays import Vector
-from workbench.solvers.solution import Solution
+from workbench.solvers.solution import Solution, Termination
 
 _DIGITS = 30  # of a least δ
+_MAX_STOPPED_EXCESS = Fraction(1, 10**6)  # A stopped search that misses a constraint by more has no channel yet.
 
 
 def exact_certificate(
@@ -50,7 +51,7 @@ def exact_certificate(
     """The certificate of a channel, mixed with another where the audit refuses it and its repair is no other, or where
     its means are to be kept; and words. Where δ is minimised it is what the channel has, rounded up.
 
-    Raises NotCertified.
+    Raises NotCertified; NotProven for a solver that was stopped before its channel met the constraints.
     """
     claim, q = request.audited_claim, request.question
     if request.aim.minimise == "delta":
@@ -86,12 +87,36 @@ def exact_certificate(
     loss = None if request.losses.named is None else request.losses.name
     certificate = stated_certificate(channel, claim, loss, q.numbers, q.prior, record)
     excess = _residual(request, channel)
+    if excess and solution is not None:
+        _check_stopped(request, solution, excess)
     words = []
     if excess is None:
         words.append(TOLERATED)
     elif excess:
         words.append(f"The certified channel misses the extra constraints by {round_up(excess):.3g}, exactly.")
     return certificate, words
+
+
+def _check_stopped(request: ChannelRequest, solution: Solution, excess: Fraction) -> None:
+    """Refuse a channel that misses the extra constraints because the solver was stopped before it met them.
+
+    Args:
+        request: whose constraints are missed.
+        solution: the solver's answer.
+        excess: the largest violation of a constraint.
+
+    Raises:
+        NotProven: the violation, relative to the largest coefficient, is more than the tolerance of a solver.
+    """
+    assert request.extra_program is not None
+    largest_coefficient = Fraction(float(abs(request.extra_program.template.A).max()))
+    is_stopped = solution.termination not in (Termination.OPTIMAL, Termination.GAP_LIMIT)
+    if is_stopped and excess > _MAX_STOPPED_EXCESS * largest_coefficient:
+        raise NotProven(
+            f"{solution.solver} stopped with {solution.raw_status!r} before it had a channel that meets the "
+            f"constraints, which it misses by {round_up(excess):.3g}. Give it more time (--time-limit).",
+            interrupted=solution.termination is Termination.INTERRUPTED,
+        )
 
 
 def _residual(request: ChannelRequest, channel: Channel) -> Fraction | None:

@@ -301,7 +301,7 @@ def test_outputs_that_are_best_for_no_input_may_have_no_mass_stated():
 
 
 def test_a_channel_whose_objective_is_infinite_is_saved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """A method that stops before the sums of its rows are 1 has no finite objective; its repaired channel is private."""
+    """The method has no finite objective if it stops before the sums of rows are 1. Its repair is private."""
     find_point = blocks._point
 
     def find_unfinished_point(*arguments: Any) -> Any:
@@ -314,3 +314,17 @@ def test_a_channel_whose_objective_is_infinite_is_saved(monkeypatch: pytest.Monk
     stopped.value.design.save(tmp_path / "channel.json")
     certificate = wb.check(tmp_path / "channel.json")
     assert "claimed" not in certificate.record
+
+
+@pytest.mark.parametrize("unit", [1, 1000])
+def test_a_stopped_method_has_no_channel_that_misses_the_constraints(unit: int):
+    """The repair restores privacy, not the constraints, so the loss of its channel is no incumbent."""
+    answers = [i * unit for i in range(9)]
+    outputs = [i * unit for i in range(-4, 13)]
+    question = wb.FiniteQuery(answers, outputs, neighbours="consecutive")
+    options = {"loss": "squared", "epsilon": 1, "constraints": ["unbiased"], "method": "block"}
+    with pytest.raises(wb.NotProven, match="before it had a channel that meets the constraints") as stopped:
+        wb.design(question, time_limit="0.000001", **options)
+    assert stopped.value.design is None
+    assert stopped.value.incumbent is None
+    assert wb.design(question, **options).certificate.bias.worst == 0
