@@ -312,9 +312,10 @@ class _Channels(Family):
 
         r = design.request
         under = "for the worst input" if r.question.prior is None else "expected"
-        best = "best of all channels on these outputs" if r.aim.runs == 1 else f"best found for {r.aim.runs} runs"
-        if r.question.free:
-            best = "best of all channels with real outputs"
+        outputs = "with real outputs" if r.question.free else "on these outputs"
+        best = f"best of all channels {outputs}"
+        if r.aim.runs > 1:
+            best = f"best found {outputs} for {r.aim.runs} runs"
         is_chosen = r.question.free or "rounded" in design.details
         if "rounded" in design.details:
             best = "best found of all channels of the range, rounding included"

@@ -266,6 +266,16 @@ def test_a_channel_of_several_bounds_whose_masses_are_many_goes_by_its_program()
         wb.design("channel", answers="0..35", max_shift=1, notion="zcdp", rho=1, time_limit=0.2)
 
 
+def test_free_outputs_for_several_runs_are_the_best_found(capsys):
+    """One run is optimal at its own budget. No bound is proven over all designs for the runs."""
+    question = "--answers 0..5 --max-shift 1 --outputs free"
+    code, out, _ = run(capsys, f"design channel {question} --epsilon 1 --delta .01 --runs 2")
+    assert code == 0
+    assert "best found with real outputs for 2 runs" in out
+    assert "best of all" not in out
+    assert "none: not proven optimal among all designs for 2 runs" in out
+
+
 def test_recommend_chooses_outputs_unless_they_are_given(capsys):
     rows = {row["class"]: row for row in wb.recommend(answers="0..6", neighbours="all", epsilon=1)}
     best = rows["best channel"]
