@@ -8,7 +8,8 @@ points x_i     the middles of the cells                            the ends of t
 an answer x    goes to the middle of its cell                      goes at random to an end of its cell, with mean x
 loss           Σ_i p_i Σ_o M(i, o) E c(o - x), x in cell i         max over x of the mean of both rows' losses at x
 
-n is doubled until loss and bound are within 1 % of each other, or the time limit, or a program that takes long.
+n is doubled until loss and bound are within 1 % of each other, or the time limit, or, without a time limit, a
+program that takes longer than some seconds.
 
 Privacy. The points of two neighbouring answers are at most ⌈S/h⌉ steps apart (the lemma of
 `workbench.mechanisms.range_mechanism`), also where both answers are rounded with one random draw. M protects all such
@@ -80,7 +81,7 @@ _BIN_POINTS = (1 << 15, 1 << 18)  # Points of which bins are made, the larger nu
 _MIN_CELLS = 8  # The first grid has about so many cells.
 _MIN_CURVED_CELLS = 4  # The first grid under a notion that is no hockey stick has about so many.
 _MAX_COARSE_CELLS = 32  # Where more cells are needed for S to be a whole number of them, coarser grids come first.
-_MAX_PROGRAM_SECONDS = 10  # A grid whose program takes longer, by estimate, is not tried.
+_MAX_PROGRAM_SECONDS = 10.0  # Without a time limit, no program is tried that takes longer, by estimate.
 _BLOCK_GAP = 1e-5  # Relative gap at which the interior point of a grid stops.
 _MIN_BLOCK_EPSILON = Fraction(1, 10**6)  # Below this ε a grid is solved as a program, not by blocks.
 _OUTPUT_SHARE = 0.002  # p²/4 is at most this share of the loss, where a loss is known.
@@ -187,8 +188,10 @@ class _Search:
         least_loss, bound = None, ZERO
         for count in _cell_counts(request):
             cells = self.question.of(count)
-            if self.best is not None and (self._deadline.passed or not _is_quick(request, cells, self._outputs(cells))):
-                break
+            if self.best is not None:
+                allowed = max(_MAX_PROGRAM_SECONDS, self._deadline.left or 0.0)
+                if self._deadline.passed or not _is_quick(request, cells, self._outputs(cells), allowed):
+                    break
             try:
                 loss, below = self._try_grid(request, cells)
             except (ChannelTooLarge, InvalidRequest, NotProven) as error:
@@ -383,16 +386,16 @@ def _has_blocks(request: ChannelRequest) -> bool:
     return is_free and not request.cut and request.claim.epsilon >= _MIN_BLOCK_EPSILON
 
 
-def _is_quick(request: ChannelRequest, cells: RangeQuery, outputs: Rationals) -> bool:
-    """Whether the program of a grid is estimated to end in a minute or two, and fits into memory."""
+def _is_quick(request: ChannelRequest, cells: RangeQuery, outputs: Rationals, allowed: float) -> bool:
+    """Whether the program of a grid is estimated to end within the allowed seconds, and fits into memory."""
     question = cells.finite(cells.far, outputs)
     is_compact = question.pairs is None and not request.claim.delta and not request.cut
     if request.how.method == NAME or _has_blocks(request):
         pairs = None if is_compact else question.listed
         size = BlocksSize(question.k, question.m, pairs, question.k if request.claim.delta else None)
-        return seconds(size) <= _MAX_PROGRAM_SECONDS and too_large(size) is None
+        return seconds(size) <= allowed and too_large(size) is None
     compared = question.k if is_compact else len(question.listed)
-    return program_seconds(2 * compared * question.m) <= _MAX_PROGRAM_SECONDS
+    return program_seconds(2 * compared * question.m) <= allowed
 
 
 class GivenMechanism(Problem):
