@@ -228,9 +228,11 @@ class ChannelOfLabels(ChannelProblem):
         request = self.outer
         pure = request.with_values(claim=Claim("pure", request.claim.epsilon), method="bins", may_use_bins=False)
         optimum = design(BinsProblem(pure))
+        bound = round_down(self.loss_scale.floor)  # No mechanism has a smaller loss, whatever δ is.
         below = None if optimum.bound is None else self.bound_at_delta(optimum.bound)
-        bound = None if below is None else round_down(below)
-        is_optimal = bound is not None and self.loss_scale.proves(optimum.objective, bound)
+        if below is not None:
+            bound = max(bound, round_down(below))
+        is_optimal = self.loss_scale.proves(optimum.objective, bound)
         words = (
             f"These are the best bins at delta = 0 (method bins). With this delta a channel whose outputs are labels "
             f"costs {reached.objective:.9g} (method lp)."

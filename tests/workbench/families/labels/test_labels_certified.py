@@ -295,3 +295,9 @@ def test_an_unbiased_design_with_a_gap_states_its_interval(monkeypatch: pytest.M
     assert made.bound == pytest.approx(98.0075419783 * (1 - gap), rel=1e-10)
     interval = f"between {made.bound:.9g} and {made.objective:.9g}."
     assert any(words.endswith(interval) for words in made.words) == (status == "gap_limit")
+
+
+def test_the_bound_of_bins_at_a_delta_is_at_least_the_loss_without_privacy() -> None:
+    labels = wb.Labels([0, 5, 20, 21], prior=[3, 1, 1, 2])
+    design = wb.design(labels, loss="squared", epsilon="0.1", delta="0.001")
+    assert design.bound == 0
