@@ -18,7 +18,6 @@ from operator import methodcaller, mul
 from typing import Any, NoReturn
 
 import numpy as np
-from scipy.special import ndtr
 
 from workbench.data.points import shown
 from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven, WorkbenchError
@@ -260,6 +259,8 @@ class ChannelProblem(Problem):
         reach = max((abs(inputs[i] - inputs[j]) for i, j in q.ordered), default=0.0)
         if not reach:
             return None
+        from scipy.special import ndtr  # slow to import
+
         order = np.argsort(outputs)
         middles = (outputs[order][1:] + outputs[order][:-1]) / 2
         ends = (np.r_[-np.inf, middles, np.inf] - inputs[:, None]) / (reach * spread * (1 + _WIDER))
