@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike, NDArray
 from workbench.data.plain import is_whole, plain_array, plain_list, plain_numbers
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Positions, Vector
-from workbench.exact.time_limit import go_on
 
 NEAR = 1e-6  # in log2: far beyond the rounding of the logarithm of a number of a million bits
 
@@ -47,10 +46,13 @@ class Distribution:
 
         values: 1-D array-like of finite floats >= 0; ints and Fractions among them stay exact. Raises InvalidRequest.
         """
-        given = plain_array(values, name, "an array of finite numbers >= 0")
-        if given.ndim == 1 and given.dtype.kind in "iuO":  # no float64 holds every one of these
-            return cls([_finite(value, name) for value in given.tolist()], name)
-        array = plain_numbers(values, name, "an array of finite numbers >= 0")
+        if type(values) is np.ndarray and values.dtype == np.float64:
+            array = values
+        else:
+            given = plain_array(values, name, "an array of finite numbers >= 0")
+            if given.ndim == 1 and given.dtype.kind in "iuO":  # no float64 holds every one of these
+                return cls([_finite(value, name) for value in given.tolist()], name)
+            array = plain_numbers(values, name, "an array of finite numbers >= 0")
         if array.ndim != 1:
             must(name, "a 1-D array", f"shape {array.shape}")
         bad = ~(np.isfinite(array) & (array >= 0))
@@ -116,7 +118,6 @@ class Distribution:
         """Σ Pr[i] values[i] / scale, exact. values: (len,) integers."""
         if len(values) != len(self.integers):
             raise InvalidRequest(f"A mean over {len(self.integers)} masses needs as many values.")
-        go_on()
         return Fraction(sum(map(mul, self.integers, values)), scale * self.total)
 
     @cached_property
@@ -125,6 +126,11 @@ class Distribution:
         values = np.array([k / self.total for k in self.integers], dtype=np.float64)
         values.setflags(write=False)
         return values
+
+    @property
+    def fractions(self) -> list[Fraction]:
+        """The masses, exact."""
+        return [Fraction(k, self.total) for k in self.integers]
 
     @cached_property
     def array(self) -> NDArray[np.object_]:

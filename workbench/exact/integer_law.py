@@ -27,7 +27,7 @@ from workbench.exact.numbers import ZERO, Rationals, number_where
 from workbench.exact.objects import Pair
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
-from workbench.exact.time_limit import go_on
+from workbench.exact.time_limit import BLOCK, go_on
 
 
 def closed_upwards(weights: list[Any], least: Callable[[int, Any], Iterable[tuple[int, Any]]]) -> list[Any]:
@@ -38,8 +38,11 @@ def closed_upwards(weights: list[Any], least: Callable[[int, Any], Iterable[tupl
     raised = [*weights]
     queue = [(-weight, i) for i, weight in enumerate(raised) if weight]
     heapq.heapify(queue)
+    taken = 0
     while queue:
-        go_on()
+        if taken % BLOCK == 0:
+            go_on()
+        taken += 1
         negative, i = heapq.heappop(queue)
         if -negative < raised[i]:
             continue  # it has been raised since
@@ -129,7 +132,8 @@ class IntegerLaw:
         if self.ratio:
             weights: list[Fraction | int] = []
             for eta in range(low, high + 1):
-                go_on()
+                if (eta - low) % BLOCK == 0:
+                    go_on()
                 weights.append(self.weight(eta))
             return weights
         start, end = max(low, self.first), min(high, self.last)
@@ -177,8 +181,9 @@ class IntegerLaw:
         below: those of the left tail, where they are others."""
         total: Fraction | int = ZERO
         for i, w in enumerate(self.weights):
-            if w:
+            if i % BLOCK == 0:
                 go_on()
+            if w:
                 total += w * loss(self.first + i)
         if self.ratio:
             if not beyond:

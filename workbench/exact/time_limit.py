@@ -1,17 +1,27 @@
 """Limits on the time of exact work, which no solver's limit covers.
 
-`until` sets one that long loops look at when they call `go_on`; `cpu_limit` ends any work between two of its steps.
+`limit_time` sets one that long loops look at when they call `go_on`; `cpu_limit` ends any work between two of its
+steps. A loop over items that take a moment each looks at the clock once in `BLOCK` of them:
+
+    for position, item in enumerate(items):
+        if position % BLOCK == 0:
+            go_on()
 """
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_over: ContextVar[Callable[[], bool]] = ContextVar("over", default=bool)  # without a limit: False
+BLOCK = 64  # A loop over short items looks at the clock once in so many of them.
+
+# When the time is over, on the clock of `time.perf_counter`.
+_end: ContextVar[float] = ContextVar("end", default=math.inf)
 
 
 class OutOfTime(Exception):
@@ -23,18 +33,18 @@ class OutOfTime(Exception):
 
 
 @contextmanager
-def until(over: Callable[[], bool]) -> Iterator[None]:
-    """Inside, exact work ends where the time is over."""
-    before = _over.set(over)
+def limit_time(seconds: float | None) -> Iterator[None]:
+    """End exact work inside after so many seconds. None: no limit."""
+    before = _end.set(math.inf if seconds is None else time.perf_counter() + seconds)
     try:
         yield
     finally:
-        _over.reset(before)
+        _end.reset(before)
 
 
 def go_on() -> None:
-    """Raises OutOfTime where the time is over."""
-    if _over.get()():
+    """Raise OutOfTime if the time is over."""
+    if time.perf_counter() > _end.get():
         raise OutOfTime
 
 

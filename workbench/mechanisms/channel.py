@@ -28,6 +28,7 @@ from workbench.exact.numbers import Rationals, exp_bounds
 from workbench.exact.objects import Pair, Pairs, Record
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
+from workbench.exact.time_limit import go_on
 from workbench.io.records import column_records, law_record, listed, read_columns, read_law, refuse, take
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.mechanism import (
@@ -76,7 +77,7 @@ class Channel(ShownMechanism):
                 must(name, "a tuple, or None", type(getattr(self, name)).__name__)
         if self.labelled is not None and not all(isinstance(part, (tuple, list)) for part in self.labelled):
             must("labelled", "two tuples, of the inputs and of the outputs", repr(self.labelled)[:80])
-        if not self.rows or len({len(row) for row in self.rows}) != 1:
+        if not self.rows or len({len(row.integers) for row in self.rows}) != 1:
             must("rows", "at least one row, all of one length", [len(row) for row in self.rows])
         if self.labelled is not None and [*map(len, self.labelled)] != [len(self.rows), len(self.rows[0])]:
             counts = f"{len(self.rows)} inputs and {len(self.rows[0])} outputs"
@@ -307,6 +308,7 @@ class Channel(ShownMechanism):
         if len(outputs) != len(self.rows[0]) or len(inputs) != len(self.rows):
             raise InvalidRequest(f"A {len(self.rows)} x {len(self.rows[0])} channel needs as many inputs and outputs.")
         whole, scale = over_common(outputs)
+        go_on()
         worst = max(abs(row.mean_over(whole, scale) - y) for row, y in zip(self.rows, inputs, strict=True))
         return Bias(tuple(outputs), tuple(inputs), worst)
 
@@ -381,10 +383,15 @@ def _ordered(pairs: Iterable[Any], top: int, *, directed: bool) -> Pairs:
     """Pairs of different rows in 0..top, in both orders unless directed, sorted. Raises InvalidRequest."""
     ordered = set()
     for pair in plain_list(pairs, "pairs", "a list of pairs of rows", column=True):
-        ends = tuple(plain_list(pair, "a pair", f"two rows in 0..{top}"))
-        if len(ends) != 2 or not all(is_whole(end) and 0 <= end <= top for end in ends):
-            must("a pair", f"two rows in 0..{top}", pair)
+        if type(pair) is tuple and len(pair) == 2 and type(pair[0]) is type(pair[1]) is int:
+            ends: tuple[Any, ...] = pair
+        else:
+            ends = tuple(plain_list(pair, "a pair", f"two rows in 0..{top}"))
+            if len(ends) != 2 or not all(map(is_whole, ends)):
+                must("a pair", f"two rows in 0..{top}", pair)
         i, j = int(ends[0]), int(ends[1])
+        if not (0 <= i <= top and 0 <= j <= top):
+            must("a pair", f"two rows in 0..{top}", pair)
         if i == j:
             must("a pair", "two different rows", pair)
         ordered |= {(i, j)} if directed else {(i, j), (j, i)}

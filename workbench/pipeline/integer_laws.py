@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -27,7 +27,7 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import round_up
 from workbench.exact.objects import Values
-from workbench.exact.time_limit import go_on
+from workbench.exact.time_limit import BLOCK, go_on
 from workbench.mechanisms.baselines.count_queries import discrete_gaussian
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.notions import notion as known_notion
@@ -248,16 +248,18 @@ def masses(law: IntegerLaw, low: int, high: int, number: Number = float) -> NDAr
     return np.asarray(weights[near - law.first] * np.array([ratio**block for block in blocks.tolist()]))
 
 
-def clamped_rows(law: IntegerLaw, count: int, number: Number = float) -> Iterator[NDArray[Any]]:
-    """Pr[output j | answer i] of noise clamped into 0..count-1, a row of shape (count,) for each answer in turn.
+def clamped_rows(law: IntegerLaw, count: int, number: Number = float) -> list[NDArray[Any]]:
+    """List Pr[output j | answer i] of noise clamped into 0..count-1, a row of shape (count,) for each answer in turn.
 
-    Only numbers >= 0 are added, so that none loses
-    digits, however small it is.
+    Only numbers >= 0 are added, so that none loses digits, however small it is.
     """
     every = masses(law, 1 - count, count - 1, number)
     below = np.cumsum(every) + number(law.below(1 - count) / law.total)  # Pr[noise <= η]
     above = np.cumsum(every[::-1])[::-1] + number(1 - law.below(count) / law.total)  # Pr[noise >= η]
+    rows = []
     for first in range(count - 1, -1, -1):
-        go_on()
+        if first % BLOCK == 0:
+            go_on()
         inside = every[first + 1 : first + count - 1]
-        yield np.concatenate([below[first : first + 1], inside, above[first + count - 1 : first + count]])
+        rows.append(np.concatenate([below[first : first + 1], inside, above[first + count - 1 : first + count]]))
+    return rows

@@ -82,10 +82,11 @@ class TimeShares:
         """Of these the seconds of its solvers, at least a little; the rest is for exact work."""
         return max(_LITTLE, _SOLVERS * self._equal)
 
-    def over(self) -> Callable[[], bool]:
-        """Whether the time of a class that begins now is used up: a part of all, where others left less, is its own."""
-        mine = Deadline(max(self._equal, _GRACE * self.seconds))
-        return lambda: mine.passed
+    @property
+    def class_seconds(self) -> float:
+        """Seconds for a class that begins now, its exact work included: at least a part of all, however little others
+        left."""
+        return max(self._equal, _GRACE * self.seconds)
 
 
 def best_design(kind: Family, question: Any, time: TimeShares | None = None, **options: Any) -> tuple[Design, bool]:

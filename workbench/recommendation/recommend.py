@@ -30,7 +30,7 @@ from workbench.data.intervals import spelled_range
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError, must
 from workbench.exact.numbers import positive
 from workbench.exact.objects import Record, Values
-from workbench.exact.time_limit import OutOfTime, until
+from workbench.exact.time_limit import OutOfTime, limit_time
 from workbench.families.channel.family import FAMILY, FINITE
 from workbench.families.channel.problem import ONE_WAY
 from workbench.families.channel.query_channels import float_laws
@@ -360,7 +360,7 @@ def _row(query: Query, candidate: Candidate, values: dict[str, Value]) -> Row:
         command, longer = candidate.command, f"{candidate.command} --time-limit {_longer(query)}"
     try:
         by_bisection = query.aim.max_loss is not None and not candidate.minimises
-        with until(bool if query.time is None else query.time.over()):
+        with limit_time(None if query.time is None else query.time.class_seconds):
             value = least_epsilon(query, candidate.name) if by_bisection else candidate.solve()
     except (NotProven, OutOfTime) as error:
         why = f"{STOPPED}: {str(error).rstrip('.') or 'not certified in time'}"

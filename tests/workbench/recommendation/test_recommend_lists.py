@@ -260,7 +260,7 @@ def test_every_command_makes_its_row(line: str, capsys: pytest.CaptureFixture[st
 def test_a_class_that_is_stopped_shows_its_interval(monkeypatch):
     """By the time of its solvers, while exact work has all it needs."""
     monkeypatch.setattr(TimeShares, "share", property(lambda self: 0.05))
-    monkeypatch.setattr(TimeShares, "over", lambda self: bool)
+    monkeypatch.setattr(TimeShares, "class_seconds", 1000.0)
     result = wb.recommend(answers="0..24", max_shift=12, epsilon=1, delta="0.003")
     row = by_class(result)["integer noise, clamped"]
     assert "stopped" in row["notes"]
@@ -364,7 +364,7 @@ def test_the_least_epsilon_where_every_two_answers_are_neighbours():
 
 def test_exact_work_ends_with_the_time_as_a_solver_does(monkeypatch):
     """A class whose audit has no time says so, with its bound and the command that goes on."""
-    monkeypatch.setattr(TimeShares, "over", lambda self: lambda: True)
+    monkeypatch.setattr(TimeShares, "class_seconds", -1.0)
     late = by_class(wb.recommend(answers="0..5", max_shift=1, epsilon=1, delta="0.01"))
     monkeypatch.undo()
     proven = by_class(wb.recommend(answers="0..5", max_shift=1, epsilon=1, delta="0.01"))
@@ -381,6 +381,6 @@ def test_the_time_of_a_class_is_for_solvers_and_exact_work():
     time = TimeShares(100)
     time.waiting = 3
     assert 19 < time.share < 20
-    assert not time.over()()
-    assert TimeShares(-1.0).over()()
+    assert time.class_seconds > 0
+    assert TimeShares(-1.0).class_seconds < 0
     assert TimeShares(-1.0).share == 0.2

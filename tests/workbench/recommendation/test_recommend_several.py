@@ -66,7 +66,7 @@ def test_a_channel_of_a_range_for_two_pure_runs():
 
 
 def test_every_class_that_was_stopped_has_a_command_that_goes_on(monkeypatch, capsys, tmp_path: Path):
-    monkeypatch.setattr(TimeShares, "over", lambda self: lambda: True)
+    monkeypatch.setattr(TimeShares, "class_seconds", -1.0)
     line, page = "recommend --answers 0..4 --max-shift 1 --epsilon 1 --delta 0.01 --time-limit 90", tmp_path / "r.html"
     code, told, _ = run(capsys, f"{line} --html {page}")
     found = json.loads(run(capsys, f"{line} --json")[1])

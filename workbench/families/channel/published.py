@@ -30,10 +30,11 @@ Laws are exact. Their expected losses are enclosed to 100 bits or more, and the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cache, partial
 from itertools import pairwise
+from operator import mul
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -44,7 +45,7 @@ from workbench.exact.distribution import over_common
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, RationalPair, ball, ball_ends, exp_bounds, nearest_float
 from workbench.exact.objects import Pair
-from workbench.exact.time_limit import go_on
+from workbench.exact.time_limit import BLOCK, go_on
 from workbench.mechanisms.channel import Channel
 from workbench.notions import MassAboveRatio, Requirement
 from workbench.pipeline.integer_laws import SOURCES, FittedLaw, Number, best_law, clamped_rows
@@ -108,12 +109,14 @@ def _compute_loss(query: BudgetedQuery, rows: Iterable[Integers]) -> float:
 
     with ctx.workprec(_LOSS_BITS):
         each = []
-        for row, loss in zip(rows, query.losses.values, strict=True):
-            go_on()
+        for position, (row, loss) in enumerate(zip(rows, query.losses.values, strict=True)):
+            if position % BLOCK == 0:
+                go_on()
             each.append(arb(row @ loss) / arb(row.sum()))
         prior = query.question.prior
         if prior is not None:
-            each = [sum((ball(p) * v for p, v in zip(prior, each, strict=True)), arb(0))]
+            shares, unit = over_common(prior)
+            each = [sum(map(mul, each, shares), arb(0)) / unit]
         low, high = ball_ends(max(each) / query.losses.unit)
     return nearest_float((low + high) / 2)
 
@@ -132,11 +135,13 @@ def _find_grid(query: BudgetedQuery) -> AnswerGrid:
 
 def _make_clamped(name: str) -> Callable[[BudgetedQuery], Reference]:
     def cost(query: BudgetedQuery) -> Reference:
+        from flint import ctx
+
         grid = _find_grid(query)
 
-        def rows(law: IntegerLaw, number: Number) -> Iterator[Any]:
-            """Yield the masses of the outputs for every answer, at the precision set when asked for."""
-            yield from grid.rows_of([*clamped_rows(law, grid.last + 1, number)], query.question.m)
+        def rows(law: IntegerLaw, number: Number) -> list[Any]:
+            """List the masses of the outputs for every answer, at the precision set when called."""
+            return grid.rows_of(clamped_rows(law, grid.last + 1, number), query.question.m)
 
         def roughly(fit: FittedLaw) -> float:
             """Compute the expected loss in floating point."""
@@ -145,7 +150,9 @@ def _make_clamped(name: str) -> Callable[[BudgetedQuery], Reference]:
             return max(each) if prior is None else float(np.dot([float(p) for p in prior], each))
 
         best = best_law(name, grid.reach, _read_epsilon_delta(query), query.claim.notion.name, roughly)
-        loss = _compute_loss(query, rows(best.law, ball))
+        with ctx.workprec(_LOSS_BITS):
+            masses = rows(best.law, ball)
+        loss = _compute_loss(query, masses)
         return Reference(loss, best.holds(), best.mechanism, best.symbol, best.value, more=best.exact)
 
     return cost

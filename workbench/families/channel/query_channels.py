@@ -79,10 +79,11 @@ def _laws(query: Query, mechanism: Any, number: Number) -> Laws:
     question, grid = query.question, query.grid
     if isinstance(mechanism, AdditiveIntegerNoise):
         assert grid is not None
-        return grid.rows_of([*clamped_rows(mechanism.noise, grid.last + 1, number)], question.m), question.outputs
+        return grid.rows_of(clamped_rows(mechanism.noise, grid.last + 1, number), question.m), question.outputs
     if isinstance(mechanism, AdditiveNoise):
         assert grid is not None
-        rows = [np.array([number(mass) for mass in row]) for row in Channel.from_noise(mechanism).rows]
+        laws = Channel.from_noise(mechanism).rows
+        rows: list[Any] = [law.floats if number is float else np.array(law.fractions) for law in laws]
         return grid.rows_of(rows, question.m), question.outputs
     if not isinstance(mechanism, Channel):  # of labels in increasing order
         published = tuple(Fraction(value) for value in mechanism.outputs.tolist())
