@@ -64,6 +64,12 @@ class LineLoss:
         """c(η) = Σ_q prior(q) loss(q, clamp(q + η)), q = 0..answers-1, which may fall where the loss of an answer does;
         uniform without a prior. by_difference: whether loss(q, o) hangs on o - q alone: then sums of the prior do."""
         n = answers - 1
+        if by_difference:
+            of_steps = {step: loss(max(0, -step), max(0, step)) for step in range(-n, n + 1)}
+
+            def loss(q: int, o: int) -> Fraction:
+                return of_steps[o - q]
+
         weights = [Fraction(1)] * answers if prior is None else [*prior]
         sums = [*accumulate(weights, initial=Fraction(0))]
         low = [*accumulate((p * loss(q, 0) for q, p in enumerate(weights)), initial=Fraction(0))]
@@ -96,6 +102,10 @@ class LineLoss:
         beyond = abs(eta) - self.span
         known = self.table[min(self.span, max(-self.span, eta)) + self.span]
         return known + beyond * self.slopes[eta < 0] if beyond > 0 else known
+
+    def between(self, low: int, high: int) -> dict[int, Fraction]:
+        """Map every η in low..high to c(η)."""
+        return {eta: self.at(eta) for eta in range(low, high + 1)}
 
     def least_beyond(self, last: int, reach: int, ratio: Fraction) -> tuple[Fraction, Fraction]:
         """The least mean loss of mass beyond `last` on the right, and on the left, of noise with

@@ -131,10 +131,13 @@ def read_row_pairs(pairs: Any, last_row: int, *, directed: bool) -> Pairs:
     each = f"two rows in 0..{last_row}"
     ordered: set[Pair] = set()
     for pair in plain_list(pairs, "pairs", "a list of pairs of rows", column=True):
-        ends = plain_list(pair, "a pair", each)
-        if len(ends) != 2 or not all(is_whole(end) and 0 <= end <= last_row for end in ends):
+        is_plain = type(pair) is tuple and len(pair) == 2 and type(pair[0]) is type(pair[1]) is int
+        ends = pair if is_plain else plain_list(pair, "a pair", each)
+        if not is_plain and (len(ends) != 2 or not all(map(is_whole, ends))):
             must("a pair", each, pair)
         i, j = int(ends[0]), int(ends[1])
+        if not (0 <= i <= last_row and 0 <= j <= last_row):
+            must("a pair", each, pair)
         if i == j:
             must("a pair", "two different rows", pair)
         ordered.add((i, j))

@@ -75,6 +75,11 @@ class Distribution:
         return cls.from_floats(weights, name) if rounded else cls(listed, name)
 
     @classmethod
+    def read_rows(cls, rows: Iterable[Any], name: str) -> tuple[Distribution, ...]:
+        """Read the laws of rows, each as `read` does. Raises InvalidRequest."""
+        return tuple([cls.read(row, name) for row in rows])
+
+    @classmethod
     def rounded(cls, weights: Any, name: str) -> Distribution:
         """As `read`, of a list whose floats may be below 0 by the rounding of a solver, and are 0 there. Raises
         InvalidRequest."""

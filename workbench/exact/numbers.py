@@ -138,7 +138,7 @@ def round_down(value: Fraction) -> float:
 
 def exp_bounds(epsilon: Fraction, bits: int) -> Pair:
     """Integers (lo, hi) with lo <= 2^bits e^ε <= hi; lo = hi = 2^bits when ε = 0, else hi - lo is 1 or 2."""
-    return _exp_bounds(epsilon.numerator, epsilon.denominator, bits)  # a Fraction is slow to hash
+    return exp_bounds_at(epsilon.numerator, epsilon.denominator, bits)  # a Fraction is slow to hash
 
 
 def exp_interval(epsilon: Fraction, bits: int) -> Interval:
@@ -148,7 +148,7 @@ def exp_interval(epsilon: Fraction, bits: int) -> Interval:
 
 
 @lru_cache(maxsize=4096)
-def _exp_bounds(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
+def exp_bounds_at(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
     """`exp_bounds` of a rational in lowest terms.
 
     The series of r = |ε| / 2^k < 1/8 in units u, squared k times. Every term that is rounded down, from a term and an r

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.data.neighbours import read_row_pairs
-from workbench.data.plain import finite_table, is_whole, kept_numbers, plain_list, whole_number
+from workbench.data.plain import finite_table, kept_numbers, plain_list, whole_number
 from workbench.data.points import Point, point, rationals_of, shown
 from workbench.data.tolerance import PointIndex
 from workbench.errors import InvalidRequest, must
@@ -106,7 +106,7 @@ class Channel(ShownMechanism):
         Raises InvalidRequest for NaN, infinities, negative numbers, rows of zeros and rows of different lengths.
         """
         listed = plain_list(rows, "rows", "a list of rows of numbers")
-        return cls(tuple(Distribution.read(row, "a row of the channel") for row in listed))
+        return cls(Distribution.read_rows(listed, "a row of the channel"))
 
     @classmethod
     def from_noise(cls, noise: AdditiveNoise) -> Channel:
@@ -377,27 +377,6 @@ def _side_by_side(pmf: Any) -> tuple[list[int], list[int]]:
     if (total := sum(q)) > unit:  # small masses of large negative losses, as doubles
         q = [mass * unit // total for mass in q]
     return [*p, unit - sum(p), 0], [*q, 0, unit - sum(q)]
-
-
-def _ordered(pairs: Iterable[Any], top: int, *, directed: bool) -> Pairs:
-    """Pairs of different rows in 0..top, in both orders unless directed, sorted. Raises InvalidRequest."""
-    ordered = set()
-    for pair in plain_list(pairs, "pairs", "a list of pairs of rows", column=True):
-        if type(pair) is tuple and len(pair) == 2 and type(pair[0]) is type(pair[1]) is int:
-            ends: tuple[Any, ...] = pair
-        else:
-            ends = tuple(plain_list(pair, "a pair", f"two rows in 0..{top}"))
-            if len(ends) != 2 or not all(map(is_whole, ends)):
-                must("a pair", f"two rows in 0..{top}", pair)
-        i, j = int(ends[0]), int(ends[1])
-        if not (0 <= i <= top and 0 <= j <= top):
-            must("a pair", f"two rows in 0..{top}", pair)
-        if i == j:
-            must("a pair", "two different rows", pair)
-        ordered |= {(i, j)} if directed else {(i, j), (j, i)}
-    if not ordered:
-        must("pairs", "a list of at least one pair of neighbouring rows", "none")
-    return tuple(sorted(ordered))
 
 
 def within(n: int, max_shift: int) -> list[Pair]:

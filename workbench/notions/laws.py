@@ -21,9 +21,11 @@ import numpy as np
 
 from workbench.exact.arrays import Flags, Vector
 from workbench.exact.distribution import NEAR, Distribution
-from workbench.exact.numbers import ZERO, ExpNumber, RationalPair, exp_bounds
+from workbench.exact.numbers import ZERO, ExpNumber, RationalPair, exp_bounds_at
 from workbench.exact.objects import Pair
 from workbench.exact.time_limit import go_on
+
+_MANY_OUTCOMES = 1_000  # Laws of more outcomes look at the clock; loops over comparisons of fewer do.
 
 Names: TypeAlias = Callable[[int], tuple[str, str]]  # outcome -> how its mass in P and in Q is written
 
@@ -32,7 +34,8 @@ class Laws:
     """P and Q on the same outcomes, and what several notions ask of them, computed once."""
 
     def __init__(self, p: Distribution, q: Distribution) -> None:
-        go_on()
+        if len(p.integers) > _MANY_OUTCOMES:
+            go_on()
         self.p, self.q = p, q
         self._above: tuple[Fraction | None, RationalPair] = None, (ZERO, ZERO)
 
@@ -54,7 +57,7 @@ class Laws:
         open_ = np.flatnonzero(np.abs(excess) <= NEAR)
         k, l = self.p.array, self.q.array
         while open_.size:
-            low, high = exp_bounds(epsilon, bits)
+            low, high = exp_bounds_at(epsilon.numerator, epsilon.denominator, bits)
             left, right = k[open_] * (self.q.total << bits), l[open_] * self.p.total
             above[open_] = left > right * high
             open_ = open_[(left > right * low) & ~above[open_]]

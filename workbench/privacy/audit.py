@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.numbers import ExpNumber, Real, jsonable, positive, round_up
 from workbench.exact.objects import Record, Values
+from workbench.exact.time_limit import BLOCK, go_on
 from workbench.io.files import spelled, write_json
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import (
@@ -60,7 +61,8 @@ class Measured:
     @cached_property
     def held(self) -> bool:
         """Whether every one meets the claim, decided exactly."""
-        return all(map(self.claim.met_by, self.results))
+        meets = self.claim.notion.meets
+        return all(meets(result.measured, result.values) for result in self.results)
 
 
 @dataclass(frozen=True)
@@ -255,7 +257,11 @@ class Privacy(Shown):
             return measure(self.mechanism, claim)
         # the largest ratio is the same at every budget
         pairs = self.pairs if claim.by_ratio and quantity == "ratio" else self.at(claim.values["epsilon"]).pairs
-        return (Result(pair.label, pair.measured[quantity], claim.at(pair.label)) for pair in pairs)
+        common = claim.common_values
+        return (
+            Result(pair.label, pair.measured[quantity], claim.at(pair.label) if common is None else common)
+            for pair in pairs
+        )
 
     def meets(
         self, named: str | Notion, epsilon: Budget | None = None, delta: Real | None = None, **parameters: Any
@@ -321,8 +327,11 @@ def measure(mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | N
         return
     if listed is None:
         listed = mechanism.extremes() if claim.by_ratio else mechanism.comparisons()
-    for comparison in listed:
-        values = claim.at(comparison.label)
+    common = claim.common_values
+    for position, comparison in enumerate(listed):
+        if position % BLOCK == 0:
+            go_on()
+        values = claim.at(comparison.label) if common is None else common
         yield Result(comparison.label, claim.notion.measure(Laws(comparison.p, comparison.q), values), values)
 
 
@@ -337,7 +346,8 @@ def _measured_whole(mechanism: Mechanism, claim: Claim) -> Result | None:
 
 def holds(mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | None = None) -> bool:
     """Whether a mechanism meets a claim, decided exactly, as far as the first comparison that does not."""
-    return all(claim.met_by(result) for result in measure(mechanism, claim, listed))
+    meets = claim.notion.meets
+    return all(meets(result.measured, result.values) for result in measure(mechanism, claim, listed))
 
 
 def proves(mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | None = None) -> bool:
@@ -381,7 +391,7 @@ def audit(mechanism: Any, epsilon: Budget | None = None, *, loss: str | None = N
 
         error = expected_error(subject, "absolute" if loss is None else loss, data)
     budgets = subject.budgets(epsilon)
-    pairs = (_pair(pair.label, Laws(pair.p, pair.q), budgets[pair.label]) for pair in subject.comparisons())
+    pairs = (_pair(pair, budgets[pair.label], position) for position, pair in enumerate(subject.comparisons()))
     return Privacy(tuple(pairs), subject, error)
 
 
@@ -389,11 +399,15 @@ def audit_extremes(mechanism: Any, epsilon: Real) -> Privacy:
     """The audit of the comparisons that decide pure ε: linear in a channel whose rows are all neighbours. Its pure ε is
     that of all, and so are its δ's, for which all are compared where pure ε fails. Raises InvalidRequest."""
     subject, value = as_mechanism(mechanism), positive(epsilon, "epsilon", or_zero=True)
-    pairs = (_pair(pair.label, Laws(pair.p, pair.q), value) for pair in subject.extremes())
+    pairs = (_pair(pair, value, position) for position, pair in enumerate(subject.extremes()))
     return Privacy(tuple(pairs), subject, _few=True)
 
 
-def _pair(label: Label, laws: Laws, epsilon: Fraction) -> PairAudit:
-    """One comparison at ε."""
-    measured = {notion.quantity: notion.measure(laws, {"epsilon": epsilon}) for notion in REPORTED}
-    return PairAudit(label, epsilon, measured)
+def _pair(comparison: Comparison, epsilon: Fraction, position: int) -> PairAudit:
+    """Measure one comparison at ε; `position` counts the comparisons of an audit."""
+    if position % BLOCK == 0:
+        go_on()
+    laws = Laws(comparison.p, comparison.q)
+    values = {"epsilon": epsilon}
+    measured = {notion.quantity: notion.measure(laws, values) for notion in REPORTED}
+    return PairAudit(comparison.label, epsilon, measured)

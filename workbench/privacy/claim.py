@@ -91,6 +91,11 @@ class Claim:
         each = self.values[first]
         return {**self.values, first: each[label]} if isinstance(each, Mapping) else self.values
 
+    @property
+    def common_values(self) -> Values | None:
+        """The budget of every comparison; None where budgets differ."""
+        return None if isinstance(self.values[self.notion.parameters[0]], Mapping) else self.values
+
     def met_by(self, result: Result) -> bool:
         """Whether one comparison is within its budget."""
         return self.notion.meets(result.measured, result.values)

@@ -136,8 +136,11 @@ class ModuloNoise(OneLine):
         """An integer or a list of them as a tuple, None unless every part is in least(size)..size-1."""
         listed = isinstance(given, (tuple, list)) or (isinstance(given, np.ndarray) and given.ndim == 1)
         parts = tuple(given) if listed else (given,)
-        inside = (is_whole(part) and least(size) <= part < size for part, size in zip(parts, self.sizes, strict=False))
-        return tuple(map(int, parts)) if len(parts) == len(self.sizes) and all(inside) else None
+        inside = all(
+            (type(part) is int or is_whole(part)) and least(size) <= part < size
+            for part, size in zip(parts, self.sizes, strict=False)
+        )
+        return tuple(map(int, parts)) if len(parts) == len(self.sizes) and inside else None
 
     def canonical(self, shift: Any) -> Shift:
         """A shift as the tuple of its parts modulo the sizes; every part must lie within its factor, and not all be 0.

@@ -276,8 +276,8 @@ def _weigh_flipped_row(weights: list[int]) -> list[int]:
     u^(n-d)/(d + 1); times (n + 1)! all are integers."""
     unit, n = max(weights), len(weights) - 1
     sums = [1]
+    go_on()
     for weight in weights:
-        go_on()
         sums = [a + weight * b for a, b in zip([*sums, 0], [0, *sums], strict=True)]
     powers = [unit**d for d in range(n, -1, -1)]
     scale = math.factorial(n + 1)

@@ -22,7 +22,7 @@ import numpy as np
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import exp_bounds
 from workbench.exact.objects import Pair
-from workbench.exact.time_limit import go_on
+from workbench.exact.time_limit import BLOCK, go_on
 from workbench.mechanisms.channel import Channel
 from workbench.pipeline.loss_tables import Integers, LossTable
 from workbench.solvers.arrays import Flags, Vector
@@ -74,10 +74,10 @@ def to_integers(rows: Vector) -> Integers:
     """Rows over 2^96, each of that sum: what rounding leaves goes to the heaviest output. Shape (k, m)."""
     unit = 1 << _BITS
     integers = np.empty(rows.shape, dtype=object)
-    for y, row in enumerate(np.maximum(rows, 0.0)):
-        law = Distribution.from_floats(row, "a row of the channel")
+    rows = np.maximum(rows, 0.0)
+    for y, law in enumerate(Distribution.read_rows(rows, "a row of the channel")):
         integers[y] = [(value << _BITS) // law.total for value in law.integers]
-        integers[y, int(np.argmax(row))] += unit - sum(integers[y])
+        integers[y, int(np.argmax(rows[y]))] += unit - sum(integers[y])
     return integers
 
 
@@ -130,8 +130,9 @@ def repaired(K: Integers, edges: Edges, delta: Fraction, output: int, free: Flag
         return _equalised(_raised(K, edges, free), edges, output)
     total = int(K[0].sum())
     allowed, most = delta * total, Fraction(0)
-    for i, j, e in edges.listed(len(K)):
-        go_on()
+    for position, (i, j, e) in enumerate(edges.listed(len(K))):
+        if position % BLOCK == 0:
+            go_on()
         over = (K[i] << _EXP) - e * K[j]
         stick = Fraction(int(over[over > 0].sum()), 1 << _EXP)
         if stick > allowed:

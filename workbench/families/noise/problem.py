@@ -107,7 +107,8 @@ def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
     # beyond its table the loss is a line on each side: with these as they are, and what the table differs from them by
     m = loss.span
     lines = [(loss.at(side * m) - m * slope, slope) for side, slope in zip((1, -1), loss.slopes, strict=True)]
-    return law.over(-m, m).mean(loss.at, *lines)
+    law = law.over(-m, m)
+    return law.mean(loss.between(law.first, law.last).__getitem__, *lines)
 
 
 def _each_answer(mechanism: AdditiveIntegerNoise, request: NoiseRequest) -> list[Fraction]:

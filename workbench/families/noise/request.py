@@ -44,18 +44,25 @@ class AnswerLoss:
     counted: Ints | None = None
 
 
-def difference_loss(name: str) -> Callable[[Fraction], Fraction]:
-    """A named loss of published minus true answer, in exact numbers. Raises ValueError."""
+def difference_losses(name: str, unit: Fraction, span: int) -> dict[int, Fraction]:
+    """Map every step in -span..span to a named loss of published minus true answer, in exact numbers.
+
+    Args:
+        name: absolute, squared, error-rate, pinball:τ or huber:h.
+        unit: what a step is worth.
+        span: the largest number of steps.
+
+    Raises:
+        ValueError: there is no such loss for noise.
+    """
     loss = loss_named(name)
     if loss.kind not in NAMED:
         raise ValueError(f"loss must be one of {', '.join(NAMED)} for noise. Got {name!r}.")
-    parameter = Fraction(str(loss.parameter)) if loss.parameter is not None else ONE
-
-    def at(r: Fraction) -> Fraction:
-        of_integers, scale, unit = integer_loss(loss.kind, parameter, [r])
-        return Fraction(int(of_integers(np.array([int(r * scale)], dtype=object))[0]), unit)
-
-    return at
+    parameter = ONE if loss.parameter is None else Fraction(str(loss.parameter))
+    of_integers, scale, whole = integer_loss(loss.kind, parameter, [unit])
+    steps = range(-span, span + 1)
+    scaled = np.array([int(unit * scale) * step for step in steps], dtype=object)
+    return {step: Fraction(int(value), whole) for step, value in zip(steps, of_integers(scaled), strict=True)}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -211,8 +218,7 @@ class NoiseRequest(Request):
             return lambda q, o: table[q][o]
         if isinstance(losses, str):
             span = 0 if self.clamp is None else self.clamp[1] - self.clamp[0]
-            at = difference_loss(losses)
-            known = {r: at(self.aim.unit * r) for r in range(-span, span + 1)}
+            known = difference_losses(losses, self.aim.unit, span)
             return lambda q, o: known[o - q]
         return lambda q, o: losses[min(abs(o - q), len(losses) - 1)]
 
@@ -274,8 +280,7 @@ class NoiseRequest(Request):
         bend = math.ceil(loss_named(losses).parameter or 0) if losses.startswith("huber") else 0
         if bend > MOST_BEND:
             must("loss", f"huber:h with h at most {MOST_BEND} for noise that is not clamped", losses)
-        at = difference_loss(losses)
-        return LineLoss.straight(losses, lambda r: at(Fraction(r)), bend)
+        return LineLoss.straight(losses, difference_losses(losses, ONE, bend + 1).__getitem__, bend)
 
     @property
     def loss_name(self) -> str:
