@@ -99,9 +99,9 @@ _PROVIDED = {
         "labels": "workbench.families.labels.programs",
     },
     "recommendations": {
-        "modulo": "workbench.families.modulo.frontier",
+        "modulo": "workbench.families.modulo.recommendation",
         "noise": "workbench.families.noise.recommendation",
-        "channel": "workbench.families.channel.frontier",
+        "channel": "workbench.families.channel.recommendation",
         "quantizer": "workbench.families.quantizer.recommendation",
         "labels": "workbench.families.labels.recommendation",
     },

@@ -26,7 +26,7 @@ from workbench.pipeline.family import Family
 from workbench.pipeline.loss_tables import LossTable, loss_table, picklable
 from workbench.pipeline.published import Published
 from workbench.pipeline.registry import families
-from workbench.pipeline.request import Aim
+from workbench.pipeline.request import Aim, Request
 from workbench.privacy.claim import Claim, in_words
 from workbench.questions.answer_grid import AnswerGrid, answer_grid
 from workbench.questions.finite_query import FiniteQuery
@@ -89,30 +89,31 @@ class TimeShares:
         return max(self._equal, _GRACE * self.seconds)
 
 
-def best_design(kind: Family, question: Any, time: TimeShares | None = None, **options: Any) -> tuple[Design, bool]:
-    """The certified design of a family, and whether the time was up before it was proven. Raises WorkbenchError."""
-    if time is not None and any(option.name == "time_limit" for option in kind.options):
-        options["time_limit"] = Fraction(time.share).limit_denominator(1000)
+def best_design(request: Request, time: TimeShares | None = None) -> tuple[Design, bool]:
+    """Design a certified mechanism for a request.
+
+    Args:
+        request: The request; its family designs it.
+        time: Seconds, of which the solver gets its share. Default: no limit.
+
+    Returns:
+        The design, and whether the time was up before it was proven.
+
+    Raises:
+        WorkbenchError: There is no design.
+    """
+    family: Family = request.family
+    if time is not None and any(option.name == "time_limit" for option in family.options):
+        seconds = float(Fraction(time.share).limit_denominator(1000))
+        request = request.with_options(replace(request.how.options, time_limit=seconds))
     try:
-        return kind.designed(kind.request(question, **options)), False
+        return family.designed(request), False
     except NotProven as error:
         if error.interrupted:
             raise KeyboardInterrupt from None
         if error.design is None:
             raise
         return error.design, True
-
-
-def designed(
-    kind: Family,
-    question: Any,
-    time: TimeShares | None = None,
-    parameter: Callable[[Design], str] = lambda design: "",
-    **options: Any,
-) -> Value:
-    """What that costs, with its bound. parameter: of the design, in words."""
-    design, stopped = best_design(kind, question, time, **options)
-    return Value.of(design, stopped, parameter(design))
 
 
 def published_value(entry: Published, request: Any, design: Callable[[str, Any], Design] | None = None) -> Value:
@@ -133,7 +134,8 @@ class Candidate:
     reason: why the class does not apply, instead; contains: the names of classes all of whose mechanisms are in this
     one; programs: whether it goes to a solver, after those that do not; simplicity: of what costs the same the least is
     recommended; minimises: whether `solve` itself finds the least ε for the largest loss of a query; several: whether
-    it takes budgets of several runs; command: that designs the same, where there is one.
+    it takes budgets of several runs; command: that designs the same, where there is one. request: what the family of a
+    designed class is asked; None for a closed form.
     """
 
     name: str
@@ -146,6 +148,62 @@ class Candidate:
     minimises: bool = False
     several: bool = False
     command: str | None = None
+    request: Callable[[], Request] | None = None
+
+    @classmethod
+    def of_request(
+        cls,
+        name: str,
+        needs: str,
+        request: Callable[[], Request],
+        time: TimeShares | None,
+        read: Callable[[Design, bool], Value] = Value.of,
+        **more: Any,
+    ) -> Candidate:
+        """Make the class that the family of a request designs.
+
+        Args:
+            name: The name of the class.
+            needs: What it does with answers, in a few words.
+            request: Returns the request. It is called when the class is solved.
+            time: The time of all classes.
+            read: Makes the value of a design, and of whether it was stopped.
+            more: Other attributes of the class.
+        """
+
+        def solve() -> Value:
+            return read(*best_design(request(), time))
+
+        return cls(name, needs, solve, request=request, programs=True, **more)
+
+
+def _key(value: Any) -> Any:
+    """Return what tells a value from others: itself, or which object it is."""
+    try:
+        hash(value)
+    except TypeError:
+        return id(value)
+    return type(value), value
+
+
+class Requests:
+    """The requests of one recommendation, each of which is built once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, tuple[Request, Any]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy for another process starts empty."""
+        return (Requests, ())
+
+    def request(self, family: Family, question: Any, options: Record) -> Request:
+        """Return the request of a family for a question, by the names of its options. Raises InvalidRequest."""
+        parts = tuple((name, _key(value)) for name, value in sorted(options.items()))
+        key = family.name, _key(question), parts
+        if key not in self._known:
+            # The values are kept, so that no other object gets the identity of one.
+            self._known[key] = family.request(question, **options), (question, options)
+        return self._known[key][0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +224,11 @@ class Query:
     words: Mapping[str, str | None] | None = None
     own: tuple[tuple[str, Any], ...] = ()
     named: Words = ()
+    requests: Requests = field(default_factory=Requests, repr=False, compare=False)
+
+    def request(self, family: Family, question: Any, **options: Any) -> Request:
+        """Return the request of a family, which is built once in a recommendation. Raises InvalidRequest."""
+        return self.requests.request(family, question, options)
 
     def __getstate__(self) -> Record:
         """What is pickled: the matrix of a loss that is a function."""

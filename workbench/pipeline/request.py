@@ -14,7 +14,8 @@ by fields, and `Request` by properties that are derived from the four parts.
 Where ε or δ is minimised, the aim says so and the claim holds its upper limit. A δ of None has no limit.
 
 `Request.with_values` changes values by the names of their options, wherever they are, and checks the result again.
-`Request.at` does the same for a point of a path of hot options.
+`Request.at` does the same for a point of a path of hot options. `Request.with_options` changes options of the solver
+alone, which says nothing about what is asked: it builds and checks nothing.
 """
 
 from __future__ import annotations
@@ -148,7 +149,20 @@ class Request:
         Raises:
             InvalidRequest: the values cannot be asked together.
         """
-        return self.with_values(**{name: value for name, value in point.items() if value is not None})
+        values = {name: value for name, value in point.items() if value is not None}
+        return self.with_values(**values) if values else self
+
+    def with_options(self, options: Options) -> Self:
+        """Return the same request under other options of the solver, which are not checked.
+
+        What was derived from the question, the claim and the aim is kept where the time limit alone differs; an
+        algorithm may decide how a request is answered.
+        """
+        changed = object.__new__(type(self))
+        is_same_way = replace(options, time_limit=None) == replace(self.how.options, time_limit=None)
+        kept = vars(self) if is_same_way else {each.name: getattr(self, each.name) for each in fields(self)}
+        changed.__dict__.update(kept, how=replace(self.how, options=options))
+        return changed
 
     def stated(self) -> Stated:
         """The request as a program in polynomials of e^ε, for `workbench.formula`. Raises InvalidRequest."""

@@ -289,7 +289,7 @@ def _of_integers(request: Any) -> Interval:
 
 
 def _of_channels(query: Query) -> Interval:
-    return _designed(CHANNEL, CHANNEL.request(query.question, loss=query.aim.loss, **query.budget))
+    return _designed(CHANNEL, query.request(CHANNEL, query.question, loss=query.aim.loss, **query.budget))
 
 
 def _of_range(query: Query) -> Interval:

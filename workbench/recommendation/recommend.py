@@ -1,4 +1,20 @@
-"""`wb.recommend`: one query, one budget, classes of mechanisms that can serve it, the one that costs least first.
+"""`wb.recommend`: classes of mechanisms for one query at one budget, the class of least loss first.
+
+A query becomes one table in four steps:
+
+    options or a question ─▶ Query ─▶ [Candidate, ...] ─▶ a Value of each, within one time limit ─▶ rows, sentences
+
+    Query       the question, the claim, the aim, the time limit, and the requests that were built for it
+    Candidate   one class: a Request of its family and what is read off the design, or a closed form; or the reason why
+                the class does not serve the query
+    Value       loss, bound, mechanism and certificate of a class
+    row         one line of the table, with the command that designs the class alone
+
+Each family says in its module `recommendation` which classes it has. A request is built once, from exact values, and
+designed as `workbench.design` would (`pipeline.recommendation.best_design`). `TimeShares` divides the time limit: each
+class gets an equal share of what is left, its solver most of that; closed forms come first, and the class that uses
+most time comes last. A command of a row is text for people: it repeats the options of the query and the budget of the
+claim, and is never read back.
 
 column        what it holds
 class         of mechanisms; its optimum lies in [bound, objective] where a bound is proven
@@ -250,7 +266,7 @@ def _query(values: Values, budget: Record, stated: FiniteQuery | None = None) ->
         question = FAMILY.spelled_question({"answers": None, **values})
     query = Query(question=question, own=own, named=named, **budget)
     try:  # what no class could serve is refused; a channel too large is a row of its own
-        request: Any = FAMILY.request(query.question, loss=query.aim.loss, **query.budget)
+        request: Any = query.request(FAMILY, query.question, loss=query.aim.loss, **query.budget)
         if query.aim.max_loss is not None:
             request.check_max_loss()
     except ChannelTooLarge:

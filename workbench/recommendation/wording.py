@@ -18,7 +18,6 @@ from workbench.io.result import Row
 from workbench.mechanisms.range_mechanism import RangeMechanism
 from workbench.pipeline.recommendation import Candidate, Query
 from workbench.privacy.exposure import exposure, float_exposure
-from workbench.recommendation.published import own_distances
 
 BORROWED, STOPPED = "best so far:", "stopped"
 UNBIASED = "unbiased"  # how the notes of an unbiased class begin
@@ -95,7 +94,10 @@ def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], me
     mechanism = mechanisms.get(best["class"])
     if mechanism is not None and BORROWED not in best["notes"]:
         yield _published(query, mechanism)
-    yield from own_distances(query)
+    if query.own or query.named:
+        from workbench.recommendation.published import own_distances  # slow to import
+
+        yield from own_distances(query)
 
 
 def _lowest(query: Query, rows: Sequence[Row]) -> float | None:

@@ -142,7 +142,7 @@ def test_real_answers_have_noise_clamped_noise_and_quantizers(capsys, tmp_path: 
 
 
 def test_a_large_count_has_rows_of_every_class():
-    from workbench.families.channel.frontier import candidates
+    from workbench.families.channel.recommendation import candidates
 
     query = Query(question=wb.FiniteQuery("0..1000", max_shift=1), claim=Claim("dp", Fraction(1), Fraction(1, 10**5)))
     rows = {one.name: one for one in candidates(query)}

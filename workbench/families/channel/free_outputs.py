@@ -87,6 +87,8 @@ class FreeOutputsProblem(ChannelProblem):
         width = self._ends[1] - self._ends[0]
         self._scale = request.scaled.scale
         self._work, self._deadline = 0, Deadline(request.how.options.time_limit)
+        self._placed = {request.question.outputs: request}  # By outputs; those of a free question are its inputs.
+        self._solved_on: dict[tuple[Fraction, ...], _Candidate] = {}
         self._interrupted = False  # whether Ctrl-C ended a program of the search
         self._digits, self._apart = _DIGITS - math.ceil(math.log10(width)), width * _APART
 
@@ -104,8 +106,7 @@ class FreeOutputsProblem(ChannelProblem):
     def constant(self, below: float) -> Answer | None:
         """On the chosen outputs; on the inputs where none were chosen."""
         if self.request.question.free and not self.request.linear:
-            losses = loss_table(self._asked.question.placed(self._inputs), self._named.name)
-            self.request = self.outer = self._asked.placed(self._inputs, losses)
+            self.request = self.outer = self._on(self._inputs)
         return super().constant(below)
 
     @property
@@ -211,9 +212,7 @@ class FreeOutputsProblem(ChannelProblem):
         ):  # one that is near enough, not the better one
             algorithm = "interior-point" if placed.compared >= LARGE else "simplex"
             with suppress(NotProven):  # where one algorithm's digits do not suffice both are asked
-                return self._lower(
-                    placed.with_values(options=replace(placed.how.options, algorithm=algorithm)), low.shift
-                )
+                return self._lower(placed.with_options(replace(placed.how.options, algorithm=algorithm)), low.shift)
         return self._lower(placed, low.shift)
 
     def _lower(self, placed: ChannelRequest, shift: Fraction) -> tuple[_Candidate, Fraction]:
@@ -246,15 +245,29 @@ class FreeOutputsProblem(ChannelProblem):
             *outputs,
             *(self._inputs if self.request.aim.max_loss is not None else ()),
         ]  # at which any loss is in reach
-        question = self.request.question.placed(tuple(self._spread((), kept)))
-        losses = loss_table(question, self._named.name)
-        return self._candidate(self.request.placed([o for o in question.outputs if isinstance(o, Fraction)], losses))
+        points = tuple(self._spread((), kept))
+        if points in self._solved_on:
+            self._count_work(self._on(points))
+        else:
+            self._solved_on[points] = self._candidate(self._on(points))
+        return self._solved_on[points]
+
+    def _on(self, outputs: tuple[Fraction, ...]) -> ChannelRequest:
+        """Return what is asked, on these outputs."""
+        if outputs not in self._placed:
+            losses = loss_table(self._asked.question.placed(outputs), self._named.name)
+            self._placed[outputs] = self._asked.placed(outputs, losses)
+        return self._placed[outputs]
+
+    def _count_work(self, request: ChannelRequest) -> None:
+        """Add what a program compares to the work of the search."""
+        self._work += request.compared * (_SLACKS if request.claim.delta else 1)
 
     def _candidate(self, request: ChannelRequest) -> _Candidate:
-        self._work += request.compared * (_SLACKS if request.claim.delta else 1)
+        self._count_work(request)
         left = self._deadline.left
         options = request.how.options if left is None else replace(request.how.options, time_limit=max(_LEAST, left))
-        answer = _answer(request.with_values(options=options))
+        answer = _answer(request.with_options(options))
         if answer.solution is not None and answer.solution.termination is Termination.INTERRUPTED:
             self._interrupted = True
         lossy = request.aim.max_loss is None

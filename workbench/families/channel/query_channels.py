@@ -47,7 +47,7 @@ def design_of(query: Query, name: str, mechanism: Any) -> Design:
     rows, outputs = _laws(query, mechanism, Fraction)
     question = query.question if outputs == query.question.outputs else query.question.placed(outputs)
     losses = query.losses if question is query.question else loss_table(question, query.aim.loss)
-    request: Any = FAMILY.request(question, loss=query.aim.loss, **query.one_budget)
+    request: Any = query.request(FAMILY, question, loss=query.aim.loss, **query.one_budget)
     channel = request.channel([row.integers if isinstance(row, Distribution) else row.tolist() for row in rows])
     record = {"inputs": question.inputs, "outputs": outputs} if question.numbers is None else {}
     named = None if losses.named is None else losses.named.name

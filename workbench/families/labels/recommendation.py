@@ -30,7 +30,7 @@ from workbench.families.labels.family import FAMILY
 from workbench.mechanisms.channel import Channel
 from workbench.models.oracles.bins import BIN_LOSSES, best_partition, optimal_bins
 from workbench.pipeline.outcome import translated_errors
-from workbench.pipeline.recommendation import Candidate, Query, Value, designed
+from workbench.pipeline.recommendation import Candidate, Query, Value
 from workbench.pipeline.requirements import is_hockey_stick
 from workbench.privacy.audit import holds
 from workbench.privacy.repair import threshold
@@ -72,13 +72,13 @@ def _pure(query: Query, words: str) -> Candidate:
     assert named
     _, inputs, prior = _ordered(q)
     labels = Labels([float(x) for x in inputs], [float(p) for p in prior])
-    best = partial(designed, FAMILY, labels, query.time, epsilon=query.claim.epsilon, loss=named)
+    ask = partial(query.request, FAMILY, labels, epsilon=query.claim.epsilon, loss=named)
     low, command = inputs[0], None
     plain = inputs == [low + i for i in range(q.k)] and low.denominator == 1 and len({*prior}) == 1
     if plain and query.aim.max_loss is None:
         options = f"--labels {low}..{inputs[-1]} --loss {named.name} --epsilon {float(query.claim.epsilon)!r}"
         command = f"workbench design labels {options}"
-    return Candidate(_NAME, words, best, programs=True, command=command)
+    return Candidate.of_request(_NAME, words, ask, query.time, command=command)
 
 
 def _ordered(question: FiniteQuery) -> tuple[list[int], list[Fraction], list[Fraction]]:

@@ -5,15 +5,13 @@ point       the certified optimum at (ε, δ), with its bound and its closed for
 piece       ρ* between two deltas at fixed ε: exact (PDP: workbench.models.modulo.frontier; DP and error rate: (1-δ)ρ₀)
 level       the least δ at (ε, error), certified, minimum-δ form (15); `max_loss` is the error
 baseline    a published mechanism with the smallest parameter that meets (ε, δ), audited exactly
-
-Beside it modulo noise as a recommendation for a query.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any
@@ -22,7 +20,6 @@ import numpy as np
 
 from workbench.errors import must
 from workbench.exact.objects import Values
-from workbench.families.channel.query_channels import design_of
 from workbench.families.modulo.family import FAMILY, points
 from workbench.models import oracles
 from workbench.models.modulo.frontier import delta_frontier
@@ -32,9 +29,7 @@ from workbench.pipeline.frontier_plan import Plan, Row, Task, design_row, design
 from workbench.pipeline.frontier_plots import Series
 from workbench.pipeline.notion_points import drawn
 from workbench.pipeline.outcome import translated_errors
-from workbench.pipeline.recommendation import Candidate, Query, Value, designed
 from workbench.pipeline.requirements import HOCKEY_STICK, bounds_one_ratio, ratio_kind, ratio_notions
-from workbench.questions.answer_grid import AnswerGrid
 from workbench.questions.modulo_noise import ModuloNoise
 
 SERIES = {
@@ -42,7 +37,6 @@ SERIES = {
     "gaussian": Series("clamped discrete Gaussian", 2, "-."), "exponential": Series("exponential mechanism", 3, ":"),
     "data-independent": Series("data-independent", 4, (0, (5, 1, 1, 1))),
 }  # fmt: skip
-_NAME = "modulo noise"
 LEVELS = 4  # errors whose level curves are drawn when none are given
 _PIECES = 64  # noise values up to which the exact frontier is traced at every ε, beyond at a few
 _FEW = 5
@@ -172,52 +166,3 @@ def _levels(
             row["delta"] = row[named(notion).quantity]  # what it really needs; the objective is the same rounded
         rows.append(row)
     return rows
-
-
-# Beside the frontier.
-
-
-def candidates(query: Query) -> Iterable[Candidate]:
-    """Modulo noise, where the answers are all multiples of a step between two, and there is a prior."""
-    grid = query.grid
-    if grid is None or not grid.whole or query.per_distance:
-        yield Candidate(_NAME, reason="it is for answers in equal steps, published as they are")
-        return
-    if query.question.prior is None:
-        yield Candidate(_NAME, reason="its loss is that of a prior, not of the worst input")
-        return
-    named, places = _named(query), "n + 1" if not grid.low and grid.step == 1 else f"{grid.last + 1} places"
-    needs = f"no prior; wraps around (answer + noise modulo {places}), and protects the pairs that wrap as well"
-    question, command = _question(query, grid), None
-    if named and not query.question.directed and not grid.low and grid.step == 1:
-        command = query.design_command("modulo", n=grid.last, max_shift=grid.reach, loss=named)
-    best = partial(_best, query, grid, question, named)
-    yield Candidate(_NAME, needs, best, programs=True, minimises=True, several=True, command=command)
-
-
-def _named(query: Query) -> str | None:
-    """The name that noise has for the loss of answers in steps of 1, where the prior is uniform."""
-    uniform, name = len({*(query.question.prior or ())}) == 1, query.losses.name
-    known = ("squared", "error-rate") if query.grid is not None and query.grid.step == 1 else ("error-rate",)
-    return name if uniform and name in known else None
-
-
-def _question(query: Query, grid: AnswerGrid) -> ModuloNoise:
-    """The differences of neighbours: all up to the largest, of directed ones those of their pairs."""
-    q = query.question
-    if not q.directed:
-        return ModuloNoise(n=grid.last, max_shift=grid.reach)
-    shifts = {grid.places[i] - grid.places[j] for i, j in q.listed}
-    return ModuloNoise(n=grid.last, shifts=[*shifts], directed=True)
-
-
-def _best(query: Query, grid: AnswerGrid, question: ModuloNoise, named: str | None) -> Value:
-    loss: Any = named
-    if named is None:
-        places = np.arange(grid.last + 1)
-        prior = np.array([float(p) for p in grid.by_place(query.question.prior or ())])
-        wrapped = (places[:, None] + places) % (grid.last + 1)  # (answer, noise)
-        table = query.losses.floats[np.argsort(grid.places)][:, [*grid.nearest]]
-        loss = prior @ np.take_along_axis(table, wrapped, axis=1)
-    value = designed(FAMILY, question, query.time, loss=loss, **query.budget)
-    return value if named and not grid.low else value._replace(design=partial(design_of, query, _NAME, value.mechanism))

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
+from workbench.exact.numbers import ZERO
 from workbench.families.channel.query_channels import design_of
 from workbench.families.noise.family import FAMILY
 from workbench.families.noise.problem import clamped_design
@@ -16,7 +17,8 @@ from workbench.io.files import spelled
 from workbench.pipeline.design import Design
 from workbench.pipeline.integer_laws import NAMES
 from workbench.pipeline.published import Published, published_for
-from workbench.pipeline.recommendation import Candidate, Query, Value, best_design, designed, published_value
+from workbench.pipeline.recommendation import Candidate, Query, Value, best_design, published_value
+from workbench.pipeline.request import Request
 from workbench.pipeline.requirements import is_hockey_stick
 from workbench.questions.answer_grid import AnswerGrid
 from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
@@ -46,11 +48,13 @@ def candidates(query: Query) -> Iterable[Candidate]:
         words += "; published as the nearest output"
     named = query.losses.named
     plain = named is not None and named.kind in NAMED and grid.whole
-    best = partial(_best, query, grid, named.name if plain and named else None)
+    short = named.name if plain and named else None
     contains = () if not query.claim.in_epsilon_delta else CLAMPED
     told = plain and named and not query.question.directed
     command = _command(query, grid, named.name) if told and named else None
-    yield Candidate(_NAME, words, best, contains=contains, programs=True, minimises=True, command=command)
+    ask = partial(_ask, query, grid, short)
+    read = Value.of if grid.whole and short else partial(_value_of_answers, query)
+    yield Candidate.of_request(_NAME, words, ask, query.time, read, contains=contains, minimises=True, command=command)
 
 
 def _command(query: Query, grid: AnswerGrid, named: str) -> str | None:
@@ -66,17 +70,20 @@ def _command(query: Query, grid: AnswerGrid, named: str) -> str | None:
     return query.design_command("noise", **given)
 
 
-def _best(query: Query, grid: AnswerGrid, named: str | None) -> Value:
+def _ask(query: Query, grid: AnswerGrid, named: str | None) -> Request:
+    """Ask for the clamped noise of least loss, in steps of the grid."""
     prior = query.question.prior
     shares = "worst" if prior is None else grid.by_place(prior)
     loss = named or _of_answers(query, grid)
     unit = grid.step if named else Fraction(1)
     question = IntegerNoise(grid.reach, clamp=grid.clamp)
-    value = designed(FAMILY, question, query.time, loss=loss, unit=unit, prior=shares, **query.budget)
-    if grid.whole and named:
-        return value
-    design = partial(design_of, query, _NAME, value.mechanism)
-    return value._replace(design=design)  # of the answers themselves, not of their places
+    return query.request(FAMILY, question, loss=loss, unit=unit, prior=shares, **query.budget)
+
+
+def _value_of_answers(query: Query, design: Design, stopped: bool) -> Value:
+    """Return the value of noise whose design is that of the answers themselves, not of their places."""
+    value = Value.of(design, stopped)
+    return value._replace(design=partial(design_of, query, _NAME, value.mechanism))
 
 
 def _of_answers(query: Query, grid: AnswerGrid) -> AnswerLoss:
@@ -93,34 +100,35 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
     real = query.range
     question, ends, weights = RealNoise(real.sensitivity), (real.low, real.high), real.weights
 
+    ask = partial(query.request, FAMILY, question, loss=query.aim.loss, **query.budget)
+
     @cache
-    def solved(**budget: Any) -> tuple[Design, bool]:
-        return best_design(FAMILY, question, query.time, loss=query.aim.loss, **budget)
+    def solved() -> tuple[Design, bool]:
+        return best_design(ask(), query.time)
 
     def plain() -> Value:
-        return Value.of(*solved(**query.budget))
+        return Value.of(*solved())
 
     def clamped() -> Value:
-        design, stopped = solved(**query.budget)
+        design, stopped = solved()
         prior = {} if real.uniform else {"prior": "worst" if weights is None else weights}
         request = design.request.with_values(question=replace(question, clamp=ends), **prior)
         return Value.of(clamped_design(design, request), stopped)
 
-    plainly = FAMILY.request(question, loss=query.aim.loss, epsilon=1)
-    listed = published_for(plainly)
+    pure = query.request(FAMILY, question, loss=query.aim.loss, notion="dp", epsilon=Fraction(1), delta=ZERO)
+    listed = published_for(pure)
     words = "unbiased; the same for every answer; publishes outside the range"
     inside = tuple(entry.name for entry in listed)
-    yield Candidate("real noise", words, plain, contains=inside, programs=True, minimises=True)
+    yield Candidate("real noise", words, plain, contains=inside, programs=True, minimises=True, request=ask)
     words = "its best noise before it is clamped into the range; biased"
-    yield Candidate("real noise, clamped", words, clamped, programs=True)
+    yield Candidate("real noise, clamped", words, clamped, programs=True, request=ask)
 
     def closed_form(entry: Published) -> Value:
-        request = FAMILY.request(question, loss=query.aim.loss, **query.budget)
-        value = published_value(entry, request, partial(_staircase, question, query))
+        value = published_value(entry, ask(), partial(_staircase, question, query))
         if value.mechanism is not None or query.aim.loss == "squared":
             return value
-        squared = entry.cost(FAMILY.request(question, loss="squared", **query.budget))
-        absolute = entry.cost(FAMILY.request(question, loss="absolute", **query.budget))
+        squared = entry.cost(query.request(FAMILY, question, loss="squared", **query.budget))
+        absolute = entry.cost(query.request(FAMILY, question, loss="absolute", **query.budget))
         if squared.value == absolute.value:  # the same law
             return value._replace(square=squared.objective)
         if entry.name == "uniform" and absolute.value is not None:  # (1 - p) w²/3 of (1 - p) w/2
@@ -140,5 +148,12 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
 def _staircase(question: RealNoise, query: Query, name: str, noise: Any) -> Design:
     """The design that the staircase on the reals is, which has no parameter but ε."""
     return FAMILY.designed(
-        FAMILY.request(question, loss=query.aim.loss, notion=query.claim.notion.name, epsilon=query.claim.epsilon)
+        query.request(
+            FAMILY,
+            question,
+            loss=query.aim.loss,
+            notion=query.claim.notion.name,
+            epsilon=query.claim.epsilon,
+            delta=ZERO,
+        )
     )

@@ -8,13 +8,12 @@ from functools import partial
 
 from workbench.families.quantizer.family import FAMILY
 from workbench.io.files import spelled
-from workbench.pipeline.design import OracleVerdict
+from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.published import published_for
 from workbench.pipeline.recommendation import (
     Candidate,
     Query,
     Value,
-    best_design,
     in_bits,
     published_value,
 )
@@ -39,12 +38,16 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
     prior = {} if real.uniform or weights is None else {"density": f"parts:{','.join(map(spelled, weights))}"}
     for levels in (2, 4):
         question = Quantization(levels=levels, range=ends, **prior)
-        best = partial(_designed, query, question)
+        ask = partial(query.request, FAMILY, question, loss=query.aim.loss, epsilon=query.claim.epsilon)
         words = f"unbiased; {in_bits(levels)} a message; pure, δ unused"
         if weights is None:
             words += "; the best for uniform answers" if levels == 2 else "; the best found for uniform answers"
-        reason = None if private else "it is for all of a range, under dp or pure"
-        yield Candidate(f"quantizer, {levels} outputs", words, best if private else None, reason, programs=levels > 2)
+        name = f"quantizer, {levels} outputs"
+        if private:
+            quantizer = Candidate.of_request(name, words, ask, query.time, partial(_value, query))
+            yield replace(quantizer, programs=levels > 2)
+        else:
+            yield Candidate(name, reason="it is for all of a range, under dp or pure")
     whole = replace(query, question=RangeQuery(ends))
     for entry in published_for(whole, FAMILY):
         unbiased = "unbiased; " if entry.is_unbiased else ""
@@ -52,9 +55,8 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
         yield Candidate(entry.name, words, None if none else partial(published_value, entry, query), none)
 
 
-def _designed(query: Query, question: Quantization) -> Value:
-    """The best quantizer for the prior; where the worst answer counts, what the best for uniform answers costs it."""
-    design, stopped = best_design(FAMILY, question, query.time, loss=query.aim.loss, epsilon=query.claim.epsilon)
+def _value(query: Query, design: Design, stopped: bool) -> Value:
+    """Return the value of the best quantizer for the prior; of the best for uniform answers where the worst counts."""
     if query.range.weights is not None:
         return Value.of(design, stopped)
     loss = float(expected_error(design.mechanism, str(query.aim.loss)).worst or 0)
