@@ -134,7 +134,7 @@ def _constant(query: Query, best: Row) -> Iterator[str]:
 
 
 def _exposed(query: Query, mechanism: Any) -> Iterator[str]:
-    """What δ is spent on: outputs that only one of two neighbours can produce."""
+    """Yield the sentence on δ: how likely an output is that a neighbour hardly ever produces (`privacy.exposure`)."""
     if not query.claim.delta or mechanism is None:
         return
     epsilon = _MAX_EPSILON if query.claim.epsilon is None or query.per_distance else query.claim.epsilon
@@ -144,11 +144,12 @@ def _exposed(query: Query, mechanism: Any) -> Iterator[str]:
         likely = likely if exact is None else float(exact)
     elif query.question.k * query.question.m <= _LAWS:
         rows, _ = float_laws(query, mechanism)
-        exposed = float_exposure(rows, query.question.listed, epsilon)
+        exposed = float_exposure(rows, query.question.listed, epsilon, directed=query.question.directed)
         likely = likely if exposed is None else exposed[0]
     if likely:
         yield (
-            f"With probability up to {likely:.3g} it publishes an output that only one of two neighbours can produce."
+            f"With probability up to {likely:.3g} it publishes an output that a neighbour cannot produce, or produces "
+            f"10,000 times more rarely than epsilon allows."
         )
 
 

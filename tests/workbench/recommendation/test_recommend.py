@@ -49,7 +49,7 @@ def test_a_count_is_served_by_the_best_channel_and_wrapping_is_said():
     assert rows["RR-on-Bins"]["notes"].startswith("it is for numbers of which every two are neighbours")
     no_more = "It can cost no more than integer noise, clamped; clamped truncated geometric"
     assert any(sentence.startswith(no_more) for sentence in result.sentences[1:3])
-    assert any("an output that only one of two neighbours can produce" in sentence for sentence in result.sentences)
+    assert any("an output that a neighbour cannot produce" in sentence for sentence in result.sentences)
     assert "wraps around" in rows["modulo noise"]["notes"]
     assert tuple(result.to_frame().columns) == COLUMNS
     axis = result.plot().axes[0]  # dots, the best on top; what costs more than 20 times as much is named only
@@ -380,3 +380,12 @@ def test_a_range_whose_time_is_over_is_a_row():
     (row,) = wb.recommend(**query, only="channel on a grid", time_limit="0.01")
     assert (row["bound"] is None) == ("no bound is known" in row["notes"])
     assert None in (row["objective"], row["bound"]) or row["bound"] <= row["objective"]
+
+
+def test_the_exposure_of_directed_neighbours_is_of_the_protected_order():
+    """Compared the other way round, which nobody asked for, it would be 0.64."""
+    result = wb.recommend(
+        answers="0..4", max_shift=1, directed=True, epsilon=1, delta=".01", loss="squared", only="best channel"
+    )
+    (sentence,) = [sentence for sentence in result.sentences if "cannot produce" in sentence]
+    assert sentence.startswith("With probability up to 0.01 ")
