@@ -123,6 +123,11 @@ def plain_log_from_zero(axes: Axes, name: str, first: float, last: float) -> Non
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     axis = axes.xaxis if name == "x" else axes.yaxis
+    # A margin of such a scale overflows where it spans hundreds of decades.
+    if name == "x":
+        axes.set_xmargin(0.0)
+    else:
+        axes.set_ymargin(0.0)
     (axes.set_xscale if name == "x" else axes.set_yscale)("symlog", linthresh=first, linscale=0.6)
     decades = np.arange(np.ceil(np.log10(first) - 1e-9), np.floor(np.log10(last) + 1e-9) + 1)
     spacing = -(-len(decades) // _MAX_DECADES)

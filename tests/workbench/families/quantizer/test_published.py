@@ -14,6 +14,8 @@ from workbench.families.noise.published import gaussian_sigma
 from workbench.families.quantizer.published import PUBLISHED
 from workbench.pipeline.published import compute_costs, index_by_name
 from workbench.pipeline.recommendation import Query
+from workbench.pipeline.request import Aim
+from workbench.privacy.claim import Claim
 from workbench.questions.range_query import RangeQuery
 
 ENTRIES = index_by_name(PUBLISHED)
@@ -21,7 +23,8 @@ X = (np.arange(2000) + 0.5) / 1000 - 1  # of [-1, 1]
 
 
 def query(epsilon: float, loss: str, sensitivity: int = 2) -> Query:
-    return Query(question=RangeQuery("-1..1", sensitivity=sensitivity), epsilon=Fraction(epsilon), loss=loss)
+    question = RangeQuery("-1..1", sensitivity=sensitivity)
+    return Query(question=question, claim=Claim("dp", Fraction(epsilon), 0), aim=Aim(loss=loss))
 
 
 def steps(name: str, epsilon: float, x: float) -> tuple[np.ndarray, np.ndarray]:
