@@ -46,25 +46,42 @@ def missing_links() -> list[str]:
     return [f"workbench/{name}" for name in ("models", "solvers") if (package / name).is_file()]
 
 
+def explain_missing_module(what: str, error: ModuleNotFoundError) -> NotInstalled | ModuleNotFoundError:
+    """Return the error to raise where the import of a module failed.
+
+    A missing module of the workbench is a bug and stays an ImportError, unless the clone was made
+    without symbolic links, so that `workbench/models` and `workbench/solvers` are files that hold a
+    path.
+
+    Args:
+        what: The subject of the sentence, such as "Designing".
+        error: The error that the import raised.
+
+    Returns:
+        NotInstalled, which names the missing package or the missing links; `error` itself for a bug.
+    """
+    package = (error.name or "").partition(".")[0]
+    if package == "workbench" and (missing := missing_links()):
+        return NotInstalled(
+            f"This clone has no symbolic links: {' and '.join(missing)} must be links to the folders "
+            f"beside workbench. See docs/installing.md, section Windows."
+        )
+    if package in ("", "workbench"):
+        return error
+    return NotInstalled(
+        f"{what} needs {package}, which is not installed. {install_command()} brings all it needs. "
+        f"(With numpy and python-flint alone mechanisms can be loaded, audited, certified, verified "
+        f"and sampled.)"
+    )
+
+
 @contextmanager
 def says_what_is_missing(what: str) -> Iterator[None]:
-    """Turn the missing import of another package into NotInstalled.
-
-    A missing module of the workbench is a bug and stays an ImportError, unless the clone was made without symbolic
-    links, so that `workbench/models` and `workbench/solvers` are files that hold a path.
-    """
+    """Raise the error of `explain_missing_module` where an import inside fails."""
     try:
         yield
     except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package == "workbench" and (missing := missing_links()):
-            raise NotInstalled(
-                f"This clone has no symbolic links: {' and '.join(missing)} must be links to the folders beside "
-                f"workbench. See docs/installing.md, section Windows."
-            ) from error
-        if package in ("", "workbench"):
+        explained = explain_missing_module(what, error)
+        if explained is error:
             raise
-        raise NotInstalled(
-            f"{what} needs {package}, which is not installed. {install_command()} brings all it needs. (With "
-            f"numpy and python-flint alone mechanisms can be loaded, audited, certified, verified and sampled.)"
-        ) from error
+        raise explained from error

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from workbench.io.extras import says_what_is_missing
+from workbench.io.extras import explain_missing_module
 from workbench.pipeline.design import Design
 from workbench.pipeline.family import Family
 from workbench.pipeline.option import Option, spell
@@ -69,8 +69,13 @@ def design(question: Any, **request: Any) -> Design:
     """Design the best mechanism for a question. (The full help is made of the tables of options, below.)"""
     kind = family(question) if isinstance(question, str) else family_of(question)
     given = kind.spelled(**request) if isinstance(question, str) else kind.request(question, **request)
-    with says_what_is_missing("Designing"):
+    try:
         return kind.designed(given)
+    except ModuleNotFoundError as error:
+        explained = explain_missing_module("Designing", error)
+        if explained is error:
+            raise
+        raise explained from error
 
 
 design.__doc__ = _help_text(our_families())  # which every installation has
