@@ -63,6 +63,15 @@ STATUS: dict[type[WorkbenchError], str] = {
     InvalidRequest: "refused",
 }
 
+# Kind of error of `solvers` or `models` -> ours, the narrower kinds first.
+_OUR_ERRORS: dict[type[Exception], type[WorkbenchError]] = {
+    errors.LicenceExceeded: LicenceLimit,
+    errors.BackendUnavailable: SolverUnavailable,
+    errors.NoRationalSolution: NotCertified,
+    ValueError: InvalidRequest,  # A program or an option that makes no sense.
+    errors.SolverError: NotProven,
+}
+
 
 def attempt(solve: Callable[[], Design]) -> tuple[Row, Design | None]:
     """A design as a row with its solver, version and seconds; of an unproven one the incumbent; else the failure.
@@ -99,13 +108,16 @@ def translated_errors() -> Iterator[None]:
         yield
     except WorkbenchError:
         raise
-    except errors.LicenceExceeded as error:
-        raise LicenceLimit(str(error)) from None
-    except errors.BackendUnavailable as error:
-        raise SolverUnavailable(str(error)) from None
-    except errors.NoRationalSolution as error:
-        raise NotCertified(str(error)) from None
-    except ValueError as error:  # of a program or an option, among others
-        raise InvalidRequest(str(error)) from None
-    except errors.SolverError as error:
-        raise NotProven(str(error)) from None
+    except (ValueError, errors.SolverError) as error:
+        raise translate_error(error) from None
+
+
+def translate_error(error: ValueError | errors.SolverError) -> WorkbenchError:
+    """Return the workbench's error for one of `solvers` or `models`.
+
+    One that is the workbench's already is returned as it is.
+    """
+    if isinstance(error, WorkbenchError):
+        return error
+    kind = next(ours for theirs, ours in _OUR_ERRORS.items() if isinstance(error, theirs))
+    return kind(str(error))

@@ -34,8 +34,9 @@ from typing import Any
 
 from workbench.errors import NotProven, WorkbenchError
 from workbench.exact.objects import Values
-from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.outcome import translate_error
 from workbench.solvers.backend import Options, backend
+from workbench.solvers.errors import SolverError
 from workbench.solvers.solution import Solution
 
 Reason = str | None  # Why a route does not apply, without a full stop; None where it applies.
@@ -76,8 +77,10 @@ class Programs:
     """The compiled programs of one family and solver, live from request to request."""
 
     def __init__(self, solver: str) -> None:
-        with translated_errors():
+        try:
             self.backend = backend(solver)
+        except (ValueError, SolverError) as error:
+            raise translate_error(error) from None
         self.live: dict[Any, Any] = {}  # key -> (model, session of the solver)
 
     def exacting(self, options: Options) -> Options:

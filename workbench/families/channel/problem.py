@@ -37,7 +37,7 @@ from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.infeasible import SECONDS, Ask, conflict_words, no_point, rows_named, what_would_do
 from workbench.pipeline.loss_scale import LossScale
 from workbench.pipeline.loss_tables import Integers
-from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.outcome import translate_error
 from workbench.pipeline.problem import Problem, Repaired
 from workbench.pipeline.routes import (
     Answer,
@@ -428,7 +428,7 @@ class ChannelProblem(Problem):
             None if support is None else support.tobytes(),
         )
         key = (shape, algorithm, cost)
-        with translated_errors():
+        try:
             if key not in live:
                 model = next((compiled for (same, *_), (compiled, _) in live.items() if same == shape), None)
                 model, options = model or request.model(support=support), request.how.options
@@ -445,6 +445,8 @@ class ChannelProblem(Problem):
             most = 0.0 if request.aim.max_loss is None else float(request.scaled.at_unit(request.aim.max_loss))
             values = model.values([float(e) for e in epsilons], float(delta), most)
             return model, session.solve(values, start=start)
+        except (ValueError, SolverError) as error:
+            raise translate_error(error) from None
 
     def _elsewhere(self, programs: Programs, point: Values) -> Solution:
         """What the solver says to the request at other values."""
