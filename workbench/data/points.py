@@ -40,9 +40,15 @@ def read_entries(given: Any, name: str) -> tuple[list[Any], list[Fraction] | Non
 
     given: what `entries_of` takes, or a CSV file of x, y or of x, y, weight. Raises InvalidRequest.
     """
-    read = read_places(given, name) if names_file(given) else None
-    values, weights = (given, None) if read is None else read
+    is_file = _read_range(given) is None and names_file(given)
+    places = read_places(given, name) if is_file else None
+    values, weights = (given, None) if places is None else places
     return entries_of(values, name), weights
+
+
+def _read_range(given: Any) -> Rationals | None:
+    """Read (LOW, HIGH, STEP) of the text of a range, which is never the name of a file; None for anything else."""
+    return steps(given) if isinstance(given, str) and ".." in given else None
 
 
 def points_of(entries: Sequence[Any], name: str) -> tuple[Point, ...]:
@@ -59,15 +65,16 @@ def points_of(entries: Sequence[Any], name: str) -> tuple[Point, ...]:
 def _spelled(given: str | Path, name: str) -> Iterable[Any]:
     text = str(given)
     expected = 'LOW..HIGH, LOW..HIGH:STEP, "a,b,c" or a CSV file of one column'
+    span = _read_range(given)
+    if span is not None:
+        first, last, step = span
+        return [first + step * i for i in range(min(int((last - first) / step) + 1, MOST + 1))]
     if names_file(given):
         rows = read_table(given, name)
         if any(len(row) != 1 for row in rows):
             must(name, "a CSV file of one column", Path(given).name)
         return [row[0] for row in rows]
-    if ".." in text:
-        first, last, step = steps(text) or must(name, expected, repr(text))
-        return [first + step * i for i in range(min(int((last - first) / step) + 1, MOST + 1))]
-    if "," not in text:
+    if ".." in text or "," not in text:
         must(name, expected, repr(text))
     return [part.strip() for part in text.split(",")]
 

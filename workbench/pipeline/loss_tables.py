@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ from workbench.data.losses import (
     read_loss_matrix,
     tabulate_loss,
 )
-from workbench.errors import must
+from workbench.errors import InvalidRequest, must
 from workbench.exact.distribution import over_common
 from workbench.exact.numbers import exact
 from workbench.io.files import names_file
@@ -84,17 +85,27 @@ def read_loss(value: Any, name: str) -> OwnLoss:
         return value.name
     if isinstance(value, str) and value == "error-rate":
         return "error-rate"
-    if names_file(value):
-        return read_loss_file(value, name)
     if isinstance(value, str) and value.strip() in PLANE:
         return value.strip()
-    if isinstance(value, str):
-        with translated_errors():
-            return loss_named(value.strip()).name
+    if isinstance(value, (str, Path)):
+        return _read_loss_text(value, name)
     if callable(value):
         function: Callable[[Any, Any], Any] = value
         return function
     return read_loss_matrix(value, name)
+
+
+def _read_loss_text(value: str | Path, name: str) -> OwnLoss:
+    """Read the name of a loss or the name of a file; a known name of a loss is never that of a file.
+
+    Raises InvalidRequest.
+    """
+    try:
+        return loss_named(str(value).strip()).name
+    except ValueError as error:
+        if names_file(value):
+            return read_loss_file(value, name)
+        raise InvalidRequest(str(error)) from None
 
 
 def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
@@ -108,8 +119,10 @@ def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
         plane = Plane(question.inputs, question.outputs, PLANE.get(loss, "L2"))
         values, unit = (plane.table.astype(object), plane.unit**2) if loss == "squared" else plane.losses()
         return LossTable(loss, values, unit)
-    with translated_errors():
+    try:
         named = loss_named(loss)
+    except ValueError as error:
+        raise InvalidRequest(str(error)) from None
     if named.kind == "error-rate":
         table = np.array([[int(x != o) for o in question.outputs] for x in question.inputs], dtype=object)
         return LossTable(named.name, table, 1, named)

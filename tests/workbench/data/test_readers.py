@@ -16,9 +16,10 @@ from workbench.data.label_lists import read_label_text
 from workbench.data.losses import align_loss_matrix, read_loss_matrix, tabulate_loss
 from workbench.data.neighbours import Neighbours, read_neighbours, read_row_pairs
 from workbench.data.number_tables import list_lines, read_number_table
-from workbench.data.points import points
+from workbench.data.points import points, read_entries
 from workbench.data.priors import read_prior, read_range_prior
 from workbench.errors import CorruptFile, InvalidRequest
+from workbench.pipeline.loss_tables import read_loss
 
 INPUTS = points("2,0,1", "inputs")
 DISTANCES = [[0, 2, 1], [2, 0, 1], [1, 1, 0]]
@@ -96,3 +97,16 @@ def test_a_first_line_that_could_be_a_law_is_refused() -> None:
     assert table.labelled == (("r", "s"), ("a", "b"))
     with pytest.raises(CorruptFile, match="could be the law of the input"):
         read_number_table(list_lines("x,0.5,0.5\nr,0.5,0.5\ns,0.25,0.75\n"))
+
+
+def test_the_text_of_a_range_and_the_name_of_a_loss_are_never_names_of_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("0..3", "0..1:0.5", "absolute", "pinball:0.5"):
+        (tmp_path / name).write_text("7\n8\n")
+    assert points("0..3", "inputs") == (0, 1, 2, 3)
+    assert read_entries("0..1:0.5", "inputs") == ([0, Fraction(1, 2), 1], None)
+    assert [read_loss(name, "loss") for name in ("absolute", "pinball:0.5")] == ["absolute", "pinball:0.5"]
+    (tmp_path / "high..low").write_text("7\n8\n")
+    assert points("high..low", "inputs") == (7, 8)
