@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from workbench.solvers.arrays import Flags, Pair, Positions, Vector
 from workbench.solvers.errors import InvalidProgram
@@ -188,3 +189,13 @@ def _in_order(name: str, low: Vector, high: Vector) -> None:
         if not ((size < _LARGEST) | (size == np.inf)).all():
             worst = size[np.isfinite(size)].max()
             raise InvalidProgram(f"every finite {name} bound must be below 1e15 in size. Got {worst:g}.")
+
+
+def floor_to_bits(values: Vector, bits: int) -> NDArray[np.object_]:
+    """Return ⌊values 2^bits⌋, exactly. Shape of values."""
+    fraction, exponent = np.frexp(values)
+    digits = (fraction * 2.0**53).astype(np.int64).astype(object)  # This is exact: a double has 53 bits.
+    shift = exponent.astype(np.int64) - 53 + bits
+    left = np.maximum(shift, 0).astype(object)
+    right = np.maximum(-shift, 0).astype(object)
+    return np.asarray((digits << left) >> right)

@@ -37,10 +37,9 @@ from workbench.models import statement
 from workbench.models.convex.requirements import Bound
 from workbench.models.convex.tangent_program import Comparisons, More, Multipliers, TangentProgram
 from workbench.solvers.arrays import Integers, Vector
-from workbench.solvers.data import SMALLEST
+from workbench.solvers.data import SMALLEST, floor_to_bits
 from workbench.solvers.exact.rational_lp import Integers as Exact
 from workbench.solvers.exact.rational_lp import object_array
-from workbench.solvers.exact.rational_refinement import scaled
 from workbench.solvers.program import Program
 from workbench.solvers.search import Deadline
 
@@ -261,11 +260,11 @@ def _proven(line: LineProgram, multipliers: Iterable[Multipliers], weights: Sequ
         charged += Fraction(part.limit) * most
         rows = np.flatnonzero(part.amounts)
         rows = rows[np.argsort(part.outcomes[rows], kind="stable")]
-        amounts = scaled(part.amounts[rows], _BITS)
+        amounts = floor_to_bits(part.amounts[rows], _BITS)
         if part.limit and rows.size:
             amounts = _capped(amounts, part.outcomes[rows], most)
         for side, of_side in ((part.a, part.first), (part.b, part.second)):
-            np.add.at(of_entries, of_side[rows], amounts * scaled(side[rows], bits))
+            np.add.at(of_entries, of_side[rows], amounts * floor_to_bits(side[rows], bits))
     shares = [int(dual * _UNIT) for dual in weights] if len(line.costs) > 1 else []
     shares = shares if any(shares) else [1] * len(line.costs)  # all are 0 where losses are below a solver's digits
     costs = [

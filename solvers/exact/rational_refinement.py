@@ -32,6 +32,7 @@ import scipy.sparse as sp
 
 from workbench.solvers.arrays import Flags, Positions, Vector
 from workbench.solvers.backend import Options, backend
+from workbench.solvers.data import floor_to_bits
 from workbench.solvers.errors import NoRationalSolution
 from workbench.solvers.exact.rational_lp import Integers, RationalLP, RationalPoint, object_array
 from workbench.solvers.program import Data, Program
@@ -288,7 +289,7 @@ class _System:
             step = self._solve(_floats(residual, shift), self.transpose)
             if not np.isfinite(step).all():
                 return None
-            v = v + scaled(step, shift - S)
+            v = v + floor_to_bits(step, shift - S)
         return None
 
 
@@ -299,11 +300,3 @@ def _floats(values: Integers, shift: int) -> Vector:
     except OverflowError:
         most = 1 << (1000 + shift)
         return _floats(object_array([max(-most, min(most, v)) for v in values.tolist()]), shift)
-
-
-def scaled(values: Vector, shift: int) -> Integers:
-    """⌊values 2^shift⌋, exactly. Of the shape of values."""
-    fraction, exponent = np.frexp(values)
-    digits = (fraction * 2.0**53).astype(np.int64).astype(object)  # exact: a double has 53 bits
-    up = exponent.astype(np.int64) - 53 + shift
-    return np.asarray((digits << np.maximum(up, 0).astype(object)) >> np.maximum(-up, 0).astype(object))

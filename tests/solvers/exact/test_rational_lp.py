@@ -18,10 +18,10 @@ from workbench.families.modulo.problem import ModuloProblem
 from workbench.families.modulo.repair import certify_noise
 from workbench.pipeline.routes import Programs
 from workbench.solvers.backend import backend
-from workbench.solvers.data import Data
+from workbench.solvers.data import Data, floor_to_bits
 from workbench.solvers.errors import NoRationalSolution
 from workbench.solvers.exact.rational_lp import RationalLP, object_array
-from workbench.solvers.exact.rational_refinement import _floats, scaled, solve_rational
+from workbench.solvers.exact.rational_refinement import _floats, solve_rational
 from workbench.solvers.program import Program
 from workbench.solvers.session import Session
 
@@ -209,7 +209,7 @@ def test_integers_and_floats_are_turned_into_each_other_exactly():
     numbers += [rng.uniform(-1, 1) * 2.0 ** rng.randrange(-300, 100) for _ in range(200)]
     for shift in (-60, 0, 20, 320):
         below = [math.floor(Fraction(v) * Fraction(2) ** shift) for v in numbers]
-        assert scaled(np.array(numbers), shift).tolist() == below
+        assert floor_to_bits(np.array(numbers), shift).tolist() == below
 
 
 def test_a_round_that_fails_hot_is_solved_again_from_nothing(monkeypatch):

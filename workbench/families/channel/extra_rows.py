@@ -15,7 +15,7 @@ from workbench.models.statement import program_of
 from workbench.pipeline.loss_tables import Integers
 from workbench.pipeline.outcome import translated_errors
 from workbench.solvers.arrays import Flags, Vector
-from workbench.solvers.exact.rational_refinement import scaled
+from workbench.solvers.data import floor_to_bits
 from workbench.solvers.program import Program
 
 
@@ -58,7 +58,7 @@ class ExtraRows:
         """(rows - A'q, q b) over 2^bits, rounded down, for multipliers q that are <= 0 where a row is no equation.
         rows: (k, m)."""
         entries, rows = coo_array(self.A), rows.copy()
-        signed = zip(scaled(multipliers, bits).tolist(), self.equal, strict=True)
+        signed = zip(floor_to_bits(multipliers, bits).tolist(), self.equal, strict=True)
         q = [Fraction(value if free else min(value, 0)) for value, free in signed]
         for row, cell, value in zip(entries.row, entries.col, entries.data.tolist(), strict=True):
             rows[*divmod(cell, rows.shape[1])] += floor(-q[row] * Fraction(value))

@@ -29,7 +29,7 @@ from workbench.models.convex.tangents import allowance, term_tangents
 from workbench.pipeline.convex_notion import ClaimedBounds
 from workbench.pipeline.loss_tables import LossTable
 from workbench.solvers.arrays import Vector
-from workbench.solvers.exact.rational_refinement import scaled
+from workbench.solvers.data import floor_to_bits
 from workbench.solvers.search import Deadline
 
 _GAP, _BARRIER = 1e-5, 1e-9  # relative to the loss, and to costs
@@ -48,9 +48,9 @@ def least_smooth_loss(
     """
     rows, whole = rows_of(losses, shares_of(prior, weights)), Fraction(0)
     for bound, i, j, multiplier in presses:
-        share = int(scaled(np.array([max(multiplier, 0.0)]), BITS)[0])
+        share = int(floor_to_bits(np.array([max(multiplier, 0.0)]), BITS)[0])
         for y, slopes in zip((i, j), term_tangents(bound, masses[i], masses[j]), strict=True):
-            rows[y] = rows[y] + ((scaled(slopes, BITS) * share) >> BITS)
+            rows[y] = rows[y] + ((floor_to_bits(slopes, BITS) * share) >> BITS)
         whole += share * Fraction(allowance(bound))
     return (int(rows.min(axis=1).sum()) - whole) / (1 << BITS)
 

@@ -28,7 +28,7 @@ from workbench.families.channel.extra_rows import ExtraRows
 from workbench.families.channel.repair import Edges, Prior
 from workbench.pipeline.loss_tables import Integers, LossTable
 from workbench.solvers.arrays import Vector
-from workbench.solvers.exact.rational_refinement import scaled
+from workbench.solvers.data import floor_to_bits
 
 BITS = 96  # of a multiplier
 _EXP = 112  # of E
@@ -40,7 +40,7 @@ def shares_of(prior: Prior, weights: Vector) -> list[int]:
     if prior is not None:
         return [(w.numerator << BITS) // w.denominator for w in prior]
     weights = np.maximum(weights, 0.0)
-    shares: list[int] = scaled(weights / max(float(weights.sum()), 1e-300), BITS).tolist()
+    shares: list[int] = floor_to_bits(weights / max(float(weights.sum()), 1e-300), BITS).tolist()
     shares[int(np.argmax(weights))] -= sum(shares) - (1 << BITS)
     return shares
 
@@ -53,13 +53,13 @@ def rows_of(losses: LossTable, shares: Sequence[int]) -> Integers:
 def _reduced(rows: Integers, multipliers: Mapping[str, Vector], edges: Edges) -> tuple[int, list[int]]:
     """(Σ_y min_o of the rows with the multipliers' terms, max_o u[p,o] of every pair), over 2^BITS."""
     if "ratio" in multipliers:
-        rows, u = rows.copy(), scaled(multipliers["ratio"], BITS)
+        rows, u = rows.copy(), floor_to_bits(multipliers["ratio"], BITS)
         above = {epsilon: _e(epsilon) for epsilon in set(edges.epsilons)}
         for (i, j), epsilon, each in zip(edges.pairs or (), edges.epsilons, u, strict=True):
             rows[i] += each
             rows[j] -= -((-each * above[epsilon]) >> _EXP)
         return int(rows.min(axis=1).sum()), u.max(axis=1).tolist()
-    a, b = scaled(multipliers["least"], BITS), scaled(multipliers["most"], BITS)
+    a, b = floor_to_bits(multipliers["least"], BITS), floor_to_bits(multipliers["most"], BITS)
     least, most = a.sum(axis=0) << _EXP, b.sum(axis=0) * _e(edges.epsilons[0])
     b = np.where(most > least, b * least // np.maximum(most, 1), b)
     return int((rows - a + b).min(axis=1).sum()), []
@@ -122,7 +122,7 @@ def least_delta_bound(
 ) -> Fraction:
     """A number that δ of no channel is below whose loss is at most max_loss: the same sum with τ ℓ for ℓ and the
     max_loss handed back, over Σ_p max_o u[p,o] where that is more than 1."""
-    tau = scaled(np.maximum(multipliers["losses"], 0.0), BITS).tolist()
+    tau = floor_to_bits(np.maximum(multipliers["losses"], 0.0), BITS).tolist()
     shares = tau if prior is None else [(p.numerator * tau[0]) // p.denominator for p in prior]
     value, largest = _reduced(rows_of(losses, shares), multipliers, edges)
     return max(ZERO, Fraction(value - max_loss * sum(tau)) / max(1 << BITS, sum(largest)))
@@ -135,7 +135,7 @@ def line_bound(losses: LossTable, prior: Sequence[Fraction], epsilon: Fraction, 
     what it needs from its outer neighbours. Where something is missing, λ of that input is lowered by it.
     """
     rows, e = rows_of(losses, shares_of(prior, share)), _e(epsilon)
-    lam = scaled(np.asarray(share, dtype=float), BITS)
+    lam = floor_to_bits(np.asarray(share, dtype=float), BITS)
     rows = rows - lam[:, None]
     k, m = rows.shape
 
