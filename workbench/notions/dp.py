@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -12,14 +11,18 @@ from workbench.notions.notion import HockeyStick, Notion, Requirement, Result, V
 
 
 class DeltaNotion(Notion):
-    """A notion with a budget (ε, δ) whose measure is a δ, one number a - b e^ε for every ε."""
+    """A notion with a budget (ε, δ) whose measure is a δ, one number a - b e^ε for every ε.
+
+    counts_excess: whether δ is the excess P(V) - e^ε Q(V), and not the whole mass P(V).
+    """
 
     parameters = ("epsilon", "delta")
     defaults: ClassVar[Values] = {"delta": ZERO}
+    counts_excess: ClassVar[bool]
 
-    @abstractmethod
     def coefficients(self, a: Fraction, b: Fraction) -> RationalPair:
-        """(c, d) with δ = c - d e^ε, from a = P(V) and b = Q(V)."""
+        """Return (c, d) with δ = c - d e^ε, from a = P(V) and b = Q(V)."""
+        return a, b if self.counts_excess else ZERO
 
     def parse(self, parameter: str, value: Any) -> Fraction:
         """ε >= 0, δ in [0, 1]."""
@@ -67,10 +70,7 @@ class DP(DeltaNotion):
     quantity = "dp_delta"
     composes = True
     convex = True  # a maximum of functions linear in (P, Q)
-
-    def coefficients(self, a: Fraction, b: Fraction) -> RationalPair:
-        """δ = a - b e^ε."""
-        return a, b
+    counts_excess = True
 
     def requires(self, values: Values) -> tuple[Requirement, ...]:
         """The hockey stick itself."""

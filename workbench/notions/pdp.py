@@ -34,10 +34,7 @@ class PDP(DeltaNotion):
     name = "pdp"
     title = "PDP"
     quantity = "pdp_delta"
-
-    def coefficients(self, a: Fraction, b: Fraction) -> RationalPair:
-        """δ = a."""
-        return a, ZERO
+    counts_excess = False
 
     def measure_segments(self, segments: Sequence[Any], values: Values) -> Any:
         """The exact δ over every two real inputs. segments: each with the laws `left` and `right` at its ends."""

@@ -311,9 +311,10 @@ class Privacy(Shown):
         return sentence if witness is None else f"{sentence} ({witness})"
 
 
-def _measured_by(notion: Notion) -> tuple[Any, Any]:
-    """The functions that make a measurement."""
-    return type(notion).measure, getattr(type(notion), "coefficients", None)
+def _measured_by(notion: Notion) -> tuple[Any, ...]:
+    """Return what makes a measurement: equal results mean that two notions measure the same."""
+    kind = type(notion)
+    return kind.measure, getattr(kind, "coefficients", None), getattr(kind, "counts_excess", None)
 
 
 def measure(mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | None = None) -> Iterator[Result]:

@@ -178,6 +178,20 @@ def test_a_notion_that_only_says_other_coefficients_is_not_measured_as_its_base(
         wb.Certificate(noise, "twice", "0.5", "0.1")
 
 
+def test_a_notion_that_only_counts_the_whole_mass_is_not_measured_as_its_base(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Whole(DP):
+        name, title, counts_excess = "whole", "whole mass", False
+
+    monkeypatch.setattr(plugins, "_plugins", {group: dict(known) for group, known in plugins._plugins.items()})
+    notions.register(whole := Whole())
+    noise = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1])  # of PDP delta 1/2 at epsilon 0.5
+    privacy = wb.audit(noise, "0.5")
+    for delta in ("0.1", "0.49", "0.5"):
+        assert privacy.meets(whole, "0.5", delta) == privacy.meets("pdp", "0.5", delta) == (delta == "0.5")
+
+
 def test_a_notion_from_outside_designs_noise(halved: Halved) -> None:
     question = wb.ModuloNoise(n=8, max_shift=2)
     ours = wb.design(question, epsilon=1, delta="0.05", notion="dp")
