@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.data.containers import is_frame, plain_scalar
 from workbench.data.tolerance import PointIndex
 from workbench.errors import must
 from workbench.exact.numbers import nearest_float, rational
@@ -48,6 +47,16 @@ class LabelledTuple(tuple[Any, ...]):
         else:
             labelled.labels, labelled.columns = row_labels(values), column_labels(values)
         return labelled
+
+
+def is_frame(values: Any) -> bool:
+    """Whether this is a table with named columns: of pandas, polars or pyarrow."""
+    return hasattr(values, "column_names") or (hasattr(values, "columns") and hasattr(values, "to_numpy"))
+
+
+def plain_scalar(value: Any) -> Any:
+    """A scalar of pyarrow as Python has it; anything else as it is."""
+    return value.as_py() if hasattr(value, "as_py") else value
 
 
 def row_labels(values: Any) -> list[Any] | None:

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from workbench.data.containers import is_frame
-from workbench.data.labels import Axis, align_table, column_labels, row_labels
+from workbench.data.labels import Axis, align_table, column_labels, is_frame, row_labels
 from workbench.data.number_tables import MAX_SUM_ERROR
 from workbench.data.plain import is_whole, plain_list
 from workbench.errors import InvalidRequest, must

@@ -1,12 +1,14 @@
-"""Arrays of numbers as they are handed in: the one place where what is not a plain number is refused.
+"""Read numbers from the containers that people bring: lists, NumPy, masked arrays, pandas, pyarrow, polars.
 
-A masked entry would be published as whatever lies under its mask, a time span or a length as a count of some unit, the
-text "1_0" as 10: none of them is a number somebody meant.
+What is not a plain number is refused here: a masked entry would be published as whatever lies under its mask, a time
+span or a length as a count of some unit, the text "1_0" as 10. None of them is a number somebody meant. A missing value
+is refused with its position. Types keep their digits: a float32 column stays one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+import sys
+from collections.abc import Mapping, Sequence, Set
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
@@ -15,8 +17,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.data.containers import mark_of, plain_container, plain_scalar
-from workbench.data.labels import refuse_labels
+from workbench.data.labels import is_frame, plain_scalar, refuse_labels
 from workbench.errors import must
 from workbench.exact.arrays import Integers, Vector
 from workbench.exact.numbers import rational
@@ -28,6 +29,8 @@ LARGEST_PRINTED = 10**4000
 """The size from which an integer is not printed: Python refuses beyond 4300 digits."""
 
 _MOST = 10_000_000  # entries of a list: a range may have any number of them
+
+_TABLES = ("pandas", "polars", "pyarrow")
 
 
 def plain_numbers(values: Any, name: str, constraint: str = "finite numbers", *, column: bool = False) -> Vector:
@@ -103,7 +106,7 @@ def plain_array(values: Any, name: str, constraint: str, *, column: bool = False
     if not column:
         refuse_labels(values, name)
     try:
-        return np.asarray(plain_container(values, name, constraint))
+        return np.asarray(_open_container(values, name, constraint))
     except (TypeError, ValueError):
         return must(name, constraint, type(values).__name__)
 
@@ -152,12 +155,12 @@ def plain_list(values: Any, name: str, constraint: str = "a list", *, column: bo
         contents = values
     elif type(values) in (list, tuple):
         contents = values
-        if (mark := mark_of(values)) is not None:
+        if (mark := _mark_of(values)) is not None:
             must(name, f"{constraint}, none of them {mark}", type(values).__name__)
     else:
         if not column:
             refuse_labels(values, name)
-        contents = plain_container(values, name, constraint)
+        contents = _open_container(values, name, constraint)
     try:
         if isinstance(contents, (str, bytes, Mapping, Set)):
             raise TypeError
@@ -170,3 +173,69 @@ def plain_list(values: Any, name: str, constraint: str = "a list", *, column: bo
         return [plain_scalar(entry) if hasattr(entry, "as_py") else entry for entry in entries]
     except TypeError:
         return must(name, constraint, repr(values))
+
+
+def _open_container(values: Any, name: str, constraint: str) -> Any:
+    """Turn a container of another library into an array or a list; anything else is returned as it is.
+
+    A table becomes a list of rows, or of the entries of its only column.
+
+    Raises:
+        InvalidRequest: a value is missing or masked, or there is a unit.
+    """
+    mark = _mark_of(values)
+    if mark is not None:
+        must(name, f"{constraint}, none of them {mark}", type(values).__name__)
+    if is_frame(values):
+        columns = [list(_open_container(column, name, constraint)) for column in _columns(values)]
+        return columns[0] if len(columns) == 1 else [list(row) for row in zip(*columns, strict=True)]
+    if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):
+        return np.asarray(values.data)
+    if hasattr(values, "dims") and hasattr(values, "coords"):
+        return np.asarray(values)
+    if isinstance(values, (list, tuple)) and values and hasattr(values[0], "as_py"):
+        return [plain_scalar(value) for value in values]
+    if isinstance(values, np.ndarray) or not _is_column(values):
+        return values
+    if hasattr(values, "combine_chunks"):
+        values = values.combine_chunks()
+    gaps = np.flatnonzero(_array(values.isna() if hasattr(values, "isna") else values.is_null()))
+    if gaps.size:
+        must(name, f"{constraint}, none of them missing", f"no value at position {gaps[0]}")
+    return _array(values.dictionary_decode() if hasattr(values, "dictionary_decode") else values)
+
+
+def _is_column(values: Any) -> bool:
+    """Whether this is a column, an index or an array of a library of tables."""
+    library = type(values).__module__.partition(".")[0]
+    return library in _TABLES and hasattr(values, "__len__") and hasattr(values, "to_numpy")
+
+
+def _columns(frame: Any) -> list[Any]:
+    """The columns of a table, in order; two may have one name."""
+    if hasattr(frame, "column_names"):
+        return [frame.column(position) for position in range(frame.num_columns)]
+    if hasattr(frame, "iloc"):
+        return [frame.iloc[:, position] for position in range(frame.shape[1])]
+    if hasattr(frame, "get_columns"):
+        return list(frame.get_columns())
+    return list(np.asarray(frame.to_numpy()).T)
+
+
+def _array(values: Any) -> NDArray[Any]:
+    """The entries as an array of NumPy's own types, or of objects."""
+    if type(values).__module__.startswith("pyarrow"):
+        return np.asarray(values.to_numpy(zero_copy_only=False))
+    return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+
+
+def _mark_of(values: Any, depth: int = 3) -> str | None:
+    """What NumPy would drop from an array, or from one in lists of lists of this depth: a mask, or a unit."""
+    if type(values) in (int, Fraction, float, str, bytes, range):
+        return None
+    if depth and isinstance(values, Sequence) and not isinstance(values, (str, bytes, range)):
+        return next((mark for part in values if (mark := _mark_of(part, depth - 1))), None)
+    if "numpy.ma.core" in sys.modules and isinstance(values, np.ma.MaskedArray):  # which is slow to import
+        return "masked" if np.ma.getmaskarray(values).any() else None
+    kinds = (type(values), type(getattr(values, "dtype", None)))
+    return "with a unit" if any(hasattr(kind, mark) for kind in kinds for mark in ("unit", "units")) else None
