@@ -2,15 +2,21 @@
 
 A backend writes `_build` (load numbers), `_update` (move some of them in place), `_run` (solve and read). Everything
 else is here: parameters, validation, scaling, what moved, rebuilds, timing, the second solve that tells infeasible
-from unbounded, and the Solution in the units of the model, its certificates checked.
+from unbounded, and the Solution in the units of the model, its certificates checked. Around a native solve a backend
+puts `Interruption`, with which Ctrl-C reaches the solver and its incumbent survives.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -399,3 +405,80 @@ def _trivial(data: Data) -> Raw | None:
         rest=Rest(np.zeros(data.row_lower.size), nothing),
         dual=PointStatus.FEASIBLE,
     )
+
+
+class _Watcher:
+    """One thread per process that waits for the signal numbers that Python's C handler writes into a pipe."""
+
+    def __init__(self) -> None:
+        import socket  # which is slow to import
+
+        self.pid = os.getpid()
+        self.reader, self.writer = socket.socketpair()
+        self.writer.setblocking(False)
+        self.stop: Callable[[], object] | None = None
+        threading.Thread(target=self._watch, name="solver-interrupt", daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            numbers = self.reader.recv(64)
+            stop = self.stop
+            if stop is not None and signal.SIGINT in numbers:
+                with contextlib.suppress(Exception):
+                    stop()
+
+
+_watcher: _Watcher | None = None
+
+
+def _watching() -> _Watcher:
+    global _watcher
+    if _watcher is None or _watcher.pid != os.getpid():  # threads do not survive a fork
+        _watcher = _Watcher()
+    return _watcher
+
+
+class Interruption:
+    """While inside, Ctrl-C calls `stop` (from another thread) instead of raising; `seen` says that it happened.
+
+        with Interruption(stop=model.terminate) as interruption:
+            model.optimize()
+        interruption.seen       # whether Ctrl-C was pressed meanwhile
+
+    Python runs signal handlers only between bytecodes, so a long native solve swallows Ctrl-C until it ends, and then
+    the KeyboardInterrupt throws its answer away. Here the C-level handler writes to a pipe, which a waiting thread
+    reads while the main thread is inside the solver; the thread asks the solver to stop, and the solve returns normally
+    with what it has. A second Ctrl-C raises KeyboardInterrupt as soon as the native call is back.
+
+    It acts only in the main thread and only when Ctrl-C has Python's default meaning; otherwise it does nothing. The
+    native call must release the interpreter lock.
+    """
+
+    def __init__(self, stop: Callable[[], object]) -> None:
+        self.seen = False
+        self._stop = stop
+        self._handler: Any = None
+        self._fd = -1
+
+    def __enter__(self) -> Interruption:
+        if (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        ):
+            watcher = _watching()
+            watcher.stop = self._stop
+            self._fd = signal.set_wakeup_fd(watcher.writer.fileno(), warn_on_full_buffer=False)
+            self._handler = signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self.seen:
+            signal.default_int_handler(number, frame)
+        self.seen = True
+
+    def __exit__(self, *_: object) -> None:
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+            signal.set_wakeup_fd(self._fd, warn_on_full_buffer=False)
+            _watching().stop = None
+            self._handler = None

@@ -28,9 +28,8 @@ from numpy.typing import NDArray
 from workbench.solvers.arrays import Positions, Vector
 from workbench.solvers.contract import Backend
 from workbench.solvers.data import Change, Data
-from workbench.solvers.interrupt import Interruption
 from workbench.solvers.program import Program
-from workbench.solvers.session import Options, Raw, Session
+from workbench.solvers.session import Interruption, Options, Raw, Session
 from workbench.solvers.solution import PointStatus, Rest, Start, Termination
 
 _FEASIBLE = 2  # SOLUTION_STATUS_FEASIBLE

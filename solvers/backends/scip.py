@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from workbench.solvers.contract import Backend
-from workbench.solvers.interrupt import Interruption
 from workbench.solvers.mps import mps_text
 from workbench.solvers.program import Data, Program
-from workbench.solvers.session import Options, Raw, Session
+from workbench.solvers.session import Interruption, Options, Raw, Session
 from workbench.solvers.solution import PointStatus, Start, Termination
 
 

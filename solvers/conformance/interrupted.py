@@ -20,8 +20,7 @@ from unittest import mock
 from workbench.solvers.backend import Options
 from workbench.solvers.conformance import instances
 from workbench.solvers.contract import Backend
-from workbench.solvers.interrupt import Interruption
-from workbench.solvers.session import Session
+from workbench.solvers.session import Interruption, Session
 
 _TOO_FAST_SECONDS = 60.0  # A solve that ends before Ctrl-C waits at most so long for it.
 

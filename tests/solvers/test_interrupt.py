@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from workbench.solvers.interrupt import Interruption
+from workbench.solvers.session import Interruption
 
 
 def press():
