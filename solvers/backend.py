@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -44,8 +45,9 @@ def names() -> list[str]:
     return listed
 
 
+@cache
 def backend(label: str) -> Backend:
-    """The backend of a label such as "highs" or "ortools:glop".
+    """Return the backend of a label such as "highs" or "ortools:glop": one object for each label.
 
     Raises:
         BackendUnavailable: for an unknown backend or variant.
@@ -87,6 +89,7 @@ def extend(more: Callable[[], Mapping[str, type[Backend]]]) -> None:
     """Where backends of other packages come from: a function that gives their classes by name."""
     global _more
     _more = more
+    backend.cache_clear()
 
 
 def _class(name: str) -> type[Backend]:
