@@ -23,7 +23,7 @@ from workbench.io.extras import explain_missing_module
 from workbench.pipeline.design import Design
 from workbench.pipeline.family import Family
 from workbench.pipeline.option import Option, spell
-from workbench.pipeline.registry import family, family_of, our_families
+from workbench.pipeline.registry import family, family_of, find_our_family, our_families
 
 
 class _ByFamily:
@@ -67,8 +67,12 @@ def _help_text(kinds: Sequence[Family]) -> str:
 
 def design(question: Any, **request: Any) -> Design:
     """Design the best mechanism for a question. (The full help is made of the tables of options, below.)"""
-    kind = family(question) if isinstance(question, str) else family_of(question)
-    given = kind.spelled(**request) if isinstance(question, str) else kind.request(question, **request)
+    if isinstance(question, str):
+        kind = family(question)
+        given = kind.spelled(**request)
+    else:
+        kind = find_our_family(type(question)) or family_of(question)
+        given = kind.request(question, **request)
     try:
         return kind.designed(given)
     except ModuleNotFoundError as error:

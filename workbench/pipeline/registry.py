@@ -54,18 +54,17 @@ def families(name: str | None = None) -> list[Family]:
     return [family(known) for known in names() if name in (None, known)]
 
 
-_families_by_type: dict[type, Family] = {}  # Class of a question that was asked about -> its family, one of ours.
+@cache
+def find_our_family(kind: type) -> Family | None:
+    """Find the family of this package whose questions are of a class; None where there is none."""
+    return next((ours for ours in our_families() if issubclass(kind, ours.question)), None)
 
 
 def family_of(question: Any) -> Family:
     """The family of a question. Raises InvalidRequest."""
-    kind = type(question)
-    if kind in _families_by_type:
-        return _families_by_type[kind]
-    for ours in our_families():
-        if isinstance(question, ours.question):
-            _families_by_type[kind] = ours
-            return ours
+    ours = find_our_family(type(question))
+    if ours is not None:
+        return ours
     foreign: dict[str, Family] = added("families")  # They are looked for where no family of this package fits.
     for candidate in foreign.values():
         if isinstance(question, candidate.question):
