@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from workbench.exact.objects import Pair, Progress
 from workbench.families.channel.block_work import NAME
-from workbench.families.channel.lower_bound import least_loss_bound
+from workbench.families.channel.proof import least_loss_bound
 from workbench.families.channel.repair import Edges
 from workbench.families.channel.request import ChannelRequest
 from workbench.io.result import now_and_then

@@ -19,7 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from workbench.families.channel.lower_bound import BITS, rows_of, shares_of
+from workbench.families.channel.proof import BITS, rows_of, shares_of
 from workbench.families.channel.repair import Prior
 from workbench.families.channel.request import ChannelRequest
 from workbench.models.channel.output_pricing import cheapest_columns

@@ -25,8 +25,14 @@ from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Values
 from workbench.families.channel import blocks
 from workbench.families.channel.interior_bound import by_interior, solved_by_interior
-from workbench.families.channel.lower_bound import gain_of_delta, least_delta_bound, least_loss_bound, line_bound
-from workbench.families.channel.proof import exact_certificate, verdict
+from workbench.families.channel.proof import (
+    exact_certificate,
+    gain_of_delta,
+    least_delta_bound,
+    least_loss_bound,
+    line_bound,
+    verdict,
+)
 from workbench.families.channel.repair import channel_loss, cheapest, loss_of, repaired, to_integers, within_budget
 from workbench.families.channel.request import ChannelRequest
 from workbench.mechanisms.channel import Channel

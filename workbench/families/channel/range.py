@@ -53,7 +53,7 @@ import numpy as np
 from workbench.errors import Infeasible, InvalidRequest, NotApplicable, NotProven, must
 from workbench.exact.numbers import ONE, ZERO, Rationals
 from workbench.families.channel.block_work import NAME, BlocksSize, program_seconds, seconds, too_large
-from workbench.families.channel.lower_bound import gain_of_delta
+from workbench.families.channel.proof import gain_of_delta
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
 from workbench.mechanisms.nearest_outputs import NearestOutputs

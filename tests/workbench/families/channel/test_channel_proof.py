@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.families.channel.lower_bound import least_delta_bound, least_loss_bound, line_bound
+from workbench.families.channel.proof import least_delta_bound, least_loss_bound, line_bound
 from workbench.families.channel.repair import Edges, loss_of, repaired, to_integers, within_budget
 from workbench.mechanisms.channel import Channel
 from workbench.models.channel.program import ChannelModel, consecutive

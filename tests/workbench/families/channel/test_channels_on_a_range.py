@@ -11,7 +11,7 @@ import pytest
 import workbench as wb
 from tests.fuzz.queries import least_loss
 from workbench.families.channel.family import FAMILY
-from workbench.families.channel.lower_bound import gain_of_delta
+from workbench.families.channel.proof import gain_of_delta
 from workbench.families.channel.range import _Search
 from workbench.models.losses import loss_named
 from workbench.models.oracles.bins import optimal_bins

@@ -15,7 +15,7 @@ from scipy.optimize import linprog
 import workbench as wb
 from workbench.families.channel.family import FAMILY
 from workbench.families.channel.interior_bound import least_smooth_loss, solved_by_interior
-from workbench.families.channel.lower_bound import least_loss_bound
+from workbench.families.channel.proof import least_loss_bound
 from workbench.families.channel.repair import Edges
 from workbench.models.convex.requirements import POWER_CONE, RELATIVE_ENTROPY, Bound
 from workbench.notions.gdp import GDP
