@@ -1,7 +1,7 @@
 """Read how likely answers, labels or parts of a range are.
 
     accepted                            read as
-    None, "uniform"                     equal weights
+    "uniform"                           equal weights
     "worst"                             None: the answer with the largest loss counts
     "1,2,1", list, array, table, CSV    weights >= 0, not all 0, divided by their sum
     CSV or rows of two columns          answers and their weights; others have the weight 0
@@ -40,7 +40,7 @@ def read_prior(given: Any, inputs: Sequence[Point]) -> Rationals | None:
         InvalidRequest: The prior is none of these, or does not have one weight for every input.
     """
     count = len(inputs)
-    if given is None or (isinstance(given, str) and given == "uniform"):
+    if isinstance(given, str) and given == "uniform":
         return (Fraction(1, count),) * count
     if isinstance(given, str) and given == "worst":
         return None
@@ -55,7 +55,7 @@ def read_prior(given: Any, inputs: Sequence[Point]) -> Rationals | None:
 
 
 def read_range_prior(given: Any) -> Rationals | None:
-    """Read the shares of equal parts of a range; None for the worst answer.
+    """Read the shares of equal parts of a range, those of None as of "uniform"; None for the worst answer.
 
     Raises InvalidRequest.
     """

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, pairwise
 from typing import Any
@@ -99,7 +100,10 @@ class FiniteQuery(OneLine):
         is_complete = pairs is not None and len(pairs) == self.k * (self.k - 1) // 2
         if is_complete and not directed and relation.distances is None:
             pairs = None
-        shares = read_prior(weights if prior is None else prior, values)
+        chosen_prior = weights if prior is None else prior
+        shares: Rationals | None = (Fraction(1, self.k),) * self.k
+        if chosen_prior is not None:
+            shares = read_prior(chosen_prior, values)
         self.__dict__.update(pairs=pairs, distances=relation.distances, prior=shares)
 
     def _planar_neighbours(self, relation: Neighbours, given: Any, entries: Sequence[Any]) -> Pairs | None:
