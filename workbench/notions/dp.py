@@ -18,6 +18,7 @@ class DeltaNotion(Notion):
 
     parameters = ("epsilon", "delta")
     defaults: ClassVar[Values] = {"delta": ZERO}
+    has_delta = True
     counts_excess: ClassVar[bool]
 
     def coefficients(self, a: Fraction, b: Fraction) -> RationalPair:

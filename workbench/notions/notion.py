@@ -29,7 +29,6 @@ from typing import Any, ClassVar, TypeAlias
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ONE, ZERO, Interval, exact, ln_up, nearest_float, positive
-from workbench.exact.objects import Record
 from workbench.exact.objects import Values as Values
 from workbench.notions.laws import Laws, Names
 
@@ -133,21 +132,6 @@ class Notion(ABC):
     @abstractmethod
     def parse(self, parameter: str, value: Any) -> Any:
         """One parameter in exact numbers. Raises InvalidRequest."""
-
-    def budget(self, given: Values) -> Record:
-        """All parameters in exact numbers, in their order; None means not given. Raises InvalidRequest."""
-        named = {name: value for name, value in given.items() if value is not None}
-        for name in named:
-            if name not in self.parameters:
-                raise InvalidRequest(
-                    f"The parameters of the notion {self.name} must be {', '.join(self.parameters)}. Got {name}."
-                )
-        values = {}
-        for name in self.parameters:
-            if name not in named and name not in self.defaults:
-                raise InvalidRequest(f"{name} must be given for the notion {self.name}. Got none.")
-            values[name] = self.parse(name, named[name]) if name in named else self.defaults[name]
-        return values
 
     @property
     def has_delta(self) -> bool:

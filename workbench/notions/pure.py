@@ -37,11 +37,7 @@ class Pure(Notion):
     defaults: ClassVar[Values] = {"delta": ZERO}
     quantity = "ratio"
     convex = True
-
-    @property
-    def has_delta(self) -> bool:
-        """No."""
-        return False
+    has_delta = False
 
     def parse(self, parameter: str, value: Any) -> Fraction:
         """ε >= 0, δ = 0."""

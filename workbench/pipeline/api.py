@@ -71,7 +71,7 @@ def design(question: Any, **request: Any) -> Design:
         kind = family(question)
         given = kind.spelled(**request)
     else:
-        kind = find_our_family(type(question)) or family_of(question)
+        kind = find_our_family(question.__class__) or family_of(question)
         given = kind.request(question, **request)
     try:
         return kind.designed(given)

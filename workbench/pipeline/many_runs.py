@@ -31,7 +31,7 @@ from workbench.pipeline.family import Session, Values
 from workbench.pipeline.request import Request
 from workbench.pipeline.requirements import LARGEST
 from workbench.privacy.certificate import Certificate
-from workbench.privacy.claim import Claim
+from workbench.privacy.claim import Claim, read_budget
 from workbench.privacy.composition import ComposedClaim, composed_delta
 from workbench.solvers.arrays import Vector
 from workbench.solvers.search import Deadline
@@ -177,7 +177,7 @@ def unproven(runs: int) -> str:
 def _curve_claim(curve: Curve) -> Claim:
     """Return the claim of being (ε, δ)-private at every point of a curve."""
     measure = notion("curve")
-    return Claim(measure, **measure.budget({"curve": curve}))
+    return Claim(measure, **read_budget(measure, {"curve": curve}))
 
 
 def _made(request: Any, best: Design, bound: float | None, search: _Search) -> Design:

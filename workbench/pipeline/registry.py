@@ -62,7 +62,7 @@ def find_our_family(kind: type) -> Family | None:
 
 def family_of(question: Any) -> Family:
     """The family of a question. Raises InvalidRequest."""
-    ours = find_our_family(type(question))
+    ours = find_our_family(question.__class__)
     if ours is not None:
         return ours
     foreign: dict[str, Family] = added("families")  # They are looked for where no family of this package fits.

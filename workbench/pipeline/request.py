@@ -34,7 +34,7 @@ from workbench.notions import OURS, notion
 from workbench.pipeline.option import NOTION_PARAMETERS, spell
 from workbench.pipeline.requirements import bounds_one_ratio
 from workbench.pipeline.stated import Stated
-from workbench.privacy.claim import Claim
+from workbench.privacy.claim import Claim, read_budget
 from workbench.solvers.backend import Options
 
 # The options that give a budget, whatever the notion.
@@ -300,7 +300,7 @@ def read_claim(values: Record, *, max_epsilon: Fraction | None = None, max_delta
             refuse(name, measure.name, _shown(value))
     budget = {name: given.get(name) for name in measure.parameters}
     if not set(measure.parameters) <= {"epsilon", "delta"}:
-        return Claim(measure, **measure.budget(budget))
+        return Claim(measure, **read_budget(measure, budget))
     if minimised != "epsilon" and budget["epsilon"] is None:
         raise InvalidRequest("epsilon must be given. Got none.")
     claim = Claim(measure, ZERO).with_values(epsilon=budget["epsilon"])

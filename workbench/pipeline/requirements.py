@@ -84,7 +84,6 @@ def ratio_bounds(named: str | Notion, epsilons: Mapping[Any, Fraction], delta: F
     return Bounds(_KINDS[kind], {label: stated[id(epsilon)].epsilon for label, epsilon in epsilons.items()}, share)
 
 
-@lru_cache(maxsize=64)
 def ratio_kind(named: str | Notion) -> RatioBound:
     """The kind of bound a notion puts on ratios. Raises InvalidRequest."""
     return ratio_bounds(named, {(): ONE}).kind

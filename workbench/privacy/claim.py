@@ -48,10 +48,11 @@ class Claim:
         first = measuring.parameters[0]
         each = given.get(first)
         if not isinstance(each, Mapping):
-            return cls(measuring, **measuring.budget(given))
+            return cls(measuring, **read_budget(measuring, given))
         if for_reals(mechanism):
             raise InvalidRequest(f"{first} must be one number for a mechanism on real inputs.")
-        return cls(measuring, **measuring.budget({**given, first: 0}) | {first: mechanism.budgets(each)})
+        others = read_budget(measuring, {**given, first: 0})
+        return cls(measuring, **others | {first: mechanism.budgets(each)})
 
     @property
     def epsilon(self) -> Any:
@@ -140,6 +141,32 @@ class Claim:
             if isinstance(values[name], Mapping):
                 raise CorruptFile(f"{name} must be one number.")
         return cls(named, **values)
+
+
+def read_budget(measuring: Notion, given: Values) -> Record:
+    """Read all parameters of a notion into exact numbers, in their order.
+
+    Args:
+        measuring: The notion.
+        given: Parameter -> number or text, None where it is not given.
+
+    Raises:
+        InvalidRequest: A parameter is missing, has a wrong value, or is none of the notion.
+    """
+    named = {name: value for name, value in given.items() if value is not None}
+    for name in named:
+        if name not in measuring.parameters:
+            names = ", ".join(measuring.parameters)
+            raise InvalidRequest(f"The parameters of the notion {measuring.name} must be {names}. Got {name}.")
+    values = {}
+    for name in measuring.parameters:
+        if name in named:
+            values[name] = measuring.parse(name, named[name])
+        elif name in measuring.defaults:
+            values[name] = measuring.defaults[name]
+        else:
+            raise InvalidRequest(f"{name} must be given for the notion {measuring.name}. Got none.")
+    return values
 
 
 def _written(value: Any) -> Any:
