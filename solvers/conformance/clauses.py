@@ -39,7 +39,7 @@ class Contract:
         excluded: name of a test -> the reason for which the backend is not held to it.
         integer_reach: magnitude beyond which the backend does not search an integer column, and answers NUMERICAL.
         ample_seconds: a time limit that no solve of a small program reaches.
-        has_interruption: whether Ctrl-C reaches the solver through `workbench.solvers.interrupt.Interruption`.
+        has_interruption: whether Ctrl-C reaches the solver through `workbench.solvers.session.Interruption`.
         endless_lp: size of a dense LP that keeps the solver busy for many seconds.
         endless_options: options in the solver's own names under which it does.
     """
