@@ -89,6 +89,8 @@ class ChannelModel:
             in `loss`, which should be near 1 where it matters.
         support: (k, m) masses that may be positive, None for all: a restriction, whose duals bound the whole all the
             same where they leave no reduced cost negative.
+        binding: (ordered pairs, m) comparisons of masses that are stated with δ, in the order of "ratio" in
+            `multipliers`; None for all: a relaxation.
     """
 
     labels: Vector
@@ -107,6 +109,7 @@ class ChannelModel:
     shift: float = 0.0
     support: Flags | None = None
     directed: bool = False
+    binding: Flags | None = None
 
     def __post_init__(self) -> None:
         for name in self.constraints:
@@ -177,6 +180,7 @@ class ChannelModel:
         """The privacy rows of neighbouring pairs, one block for each budget."""
         m = self.outputs.size
         rows = []
+        start = 0
         for group, first, second in self._ordered():
             excess = M[first, :] - exp_epsilon[group] * M[second, :]
             if not self.approximate:
@@ -186,9 +190,13 @@ class ChannelModel:
             if self.requires == MASS_ABOVE_RATIO:
                 b = cp.Variable((first.size, m), name=f"b_{group}", boolean=True)
                 rows += [excess <= b, M[first, :] + b - 1 <= s]
-            else:
+            elif self.binding is None:
                 rows.append((excess <= s).set_label(f"ratio_{group}"))
+            else:
+                kept = np.nonzero(self.binding[start : start + first.size])
+                rows.append((excess[kept] <= s[kept]).set_label(f"ratio_{group}"))
             rows.append(cp.sum(s, axis=1) <= delta)
+            start += first.size
         return rows
 
     def multipliers(self, row_dual: Vector) -> dict[str, Vector]:
@@ -202,11 +210,20 @@ class ChannelModel:
         for block in self.program.rows:
             values = np.maximum(-row_dual[block.start : block.start + block.size], 0.0)
             if block.name.startswith("ratio_"):
-                blocks[block.name] = values.reshape((-1, self.outputs.size), order="F")
+                blocks[block.name] = values
+                if self.binding is None:
+                    blocks[block.name] = values.reshape((-1, self.outputs.size), order="F")
             elif block.name in ("least", "most", "losses"):
                 blocks[block.name] = values.reshape(shape.get(block.name, (-1,)), order="F")
         ratios = [blocks.pop(name) for name in list(blocks) if name.startswith("ratio_")]
-        return blocks | ({"ratio": np.concatenate(ratios)} if ratios else {})
+        if not ratios:
+            return blocks
+        stated = np.concatenate(ratios)
+        if self.binding is None:
+            return blocks | {"ratio": stated}
+        every = np.zeros(self.binding.shape)
+        every[self.binding] = stated  # Comparisons that are not stated have the multiplier 0.
+        return blocks | {"ratio": every}
 
     def extra(self, M: Any) -> list[Any]:
         """The rows of the constraints that were asked for."""

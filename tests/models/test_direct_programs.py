@@ -125,6 +125,20 @@ def test_channel_programs_are_their_cvxpy_statements(pairs, groups, approximate:
         assert_same(model.program, compile(model.problem(cp), "stated", scale=scale))
 
 
+@pytest.mark.parametrize("groups", [(), (1, 0, 1)])
+def test_a_channel_that_states_some_comparisons_is_its_cvxpy_statement(groups):
+    labels, outputs = np.arange(4.0), np.arange(5.0)
+    loss = np.abs(labels[:, None] - outputs)
+    binding = np.random.default_rng(0).random((6, 5)) < 0.5
+    model = ChannelModel(labels, outputs, None, loss, consecutive(4), groups, True, binding=binding)
+    assert_same(model.program, compile(model.problem(cp), "stated"))
+    dual = np.zeros(model.program.shape[0])
+    for block in model.program.rows:
+        if block.name.startswith("ratio_"):
+            dual[block.start : block.start + block.size] = -1.0
+    assert np.array_equal(model.multipliers(dual)["ratio"], binding)
+
+
 @pytest.mark.parametrize("name", CONSTRAINTS)
 def test_named_constraints_are_their_cvxpy_statements(name: str):
     labels, outputs = np.array([0.0, 1.0, 1.5, 4.0]), np.array([-1.0, 0.0, 1.0, 1.5, 4.0])

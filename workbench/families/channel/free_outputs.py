@@ -43,6 +43,7 @@ _ROUNDS, _MOVES = 12, 4
 _EASY, _WORK = 40_000, 250_000  # masses compared in a search: from which a looser gap ends it, and most of all
 _SLACKS = 3  # with δ each mass counts so often
 _CLOSE, _SAID = 5e-8, 1e-6  # relative gaps: that ends the search, from which a design says what is proven
+_LOWER_GAP = 3e-8  # Relative gap of a lower question that is accepted: its bound is that of the search.
 _LITTLE = 2e-9  # Gap, as a share of the width of the losses, up to which it is a design.
 _USED = 1e-9  # A column whose largest mass is above this counts as used.
 _DIGITS = 11  # of the range, that an output has
@@ -217,8 +218,8 @@ class FreeOutputsProblem(ChannelProblem):
 
     def _lower(self, placed: ChannelRequest, shift: Fraction) -> tuple[_Candidate, Fraction]:
         if placed.aim.max_loss is None:
-            return self._candidate(placed), shift
-        return self._candidate(placed.with_values(max_loss=placed.aim.max_loss + shift)), Fraction(0)
+            return self._candidate(placed, _LOWER_GAP), shift
+        return self._candidate(placed.with_values(max_loss=placed.aim.max_loss + shift), _LOWER_GAP), Fraction(0)
 
     def _beside(self, anchors: Sequence[Fraction], below: _Candidate) -> list[Fraction]:
         """Where the worst input counts: anchors beside the knots in use, as no one weight of inputs says what costs
@@ -249,7 +250,8 @@ class FreeOutputsProblem(ChannelProblem):
         if points in self._solved_on:
             self._count_work(self._on(points))
         else:
-            self._solved_on[points] = self._candidate(self._on(points))
+            # Its bound is of no use, so that its loss need only be near its optimum.
+            self._solved_on[points] = self._candidate(self._on(points), _CLOSE)
         return self._solved_on[points]
 
     def _on(self, outputs: tuple[Fraction, ...]) -> ChannelRequest:
@@ -263,11 +265,12 @@ class FreeOutputsProblem(ChannelProblem):
         """Add what a program compares to the work of the search."""
         self._work += request.compared * (_SLACKS if request.claim.delta else 1)
 
-    def _candidate(self, request: ChannelRequest) -> _Candidate:
+    def _candidate(self, request: ChannelRequest, gap: float) -> _Candidate:
+        """Answer a request with its outputs, up to a relative gap."""
         self._count_work(request)
         left = self._deadline.left
         options = request.how.options if left is None else replace(request.how.options, time_limit=max(_LEAST, left))
-        answer = _answer(request.with_options(options))
+        answer = _answer(request.with_options(options), gap)
         if answer.solution is not None and answer.solution.termination is Termination.INTERRUPTED:
             self._interrupted = True
         lossy = request.aim.max_loss is None
@@ -307,9 +310,11 @@ class FreeOutputsSession(ProblemSession):
         return replace(reached, request=reached.request.placed(outputs, losses))
 
 
-def _answer(request: ChannelRequest) -> Answer:
-    """Of a request with its outputs."""
-    problem, programs = ChannelProblem(request), Programs(request.how.solver)
+def _answer(request: ChannelRequest, gap: float = 0.0) -> Answer:
+    """Answer a request with its outputs. gap: the relative one from which no other algorithm is asked."""
+    problem = ChannelProblem(request)
+    problem.accepted_gap = gap
+    programs = Programs(request.how.solver)
     try:
         return answer_by_routes(problem, problem.routes, programs, "cold")
     finally:

@@ -75,6 +75,8 @@ _WIDER = 1e-9  # Share by which Gaussian noise is widened, so that its rounded m
 _SIMPLE_SECONDS = 2.0  # A simple candidate has at least so much time, whatever the time limit.
 _EVEN = 2.0**-40  # Share of Gaussian noise that is uniform, as far masses underflow.
 _LOST = Fraction(1, 1 << 28)  # of δ, where binaries bound a mass: what rounding moves cannot be mixed away there
+_DUAL_TOLERANCE = 1e-8  # With that of HiGHS, 1e-7, the multipliers of a reduced program often prove too little.
+_EXCESS = 1e-12  # Masses whose hockey sticks exceed δ by at most this are private after the repair at no cost.
 _LAST = (Termination.INTERRUPTED, Termination.TIME_LIMIT, Termination.INFEASIBLE)
 _LINE = "geometric noise, post-processed"
 _OPEN = "the cheapest output of every answer"
@@ -98,6 +100,7 @@ class ChannelProblem(Problem):
     """The problem of a request."""
 
     ENOUGH = 1e-3
+    accepted_gap = 0.0  # Relative gap of a program from which no other algorithm is asked.
     routes: Sequence[Route] = (
         ONE_OUTPUT,
         _route("outputs without privacy", "why_not_open", "answer_without_privacy"),
@@ -384,18 +387,21 @@ class ChannelProblem(Problem):
         given = request.how.options.algorithm is not None or programs.backend.name != "highs" or request.bounds.mass
         names = [None] if given else ["interior-point", "simplex"] if large else ["simplex", "interior-point"]
         order = [(name, False, False) for name in names]
-        if self.request.support is not None:
+        if request.support is not None or request.binding is not None:
             order.insert(0, (names[0], True, False))
         if request.aim.minimise == "loss" and not request.bounds.mass:
             order.append((None if given else "simplex", False, True))
         best = None
-        for algorithm, truncated, dearer in order:
+        for algorithm, reduced, dearer in order:
             cost = 1.0
             if dearer and best is not None and best[1].x is not None:
                 cost = self._dearer(best[1])
                 if cost < _DEARER:
                     break
-            model, solution = self._solved(programs, start, algorithm, truncated=truncated, cost=cost)
+            model, solution = self._solved(programs, start, algorithm, reduced=reduced, cost=cost)
+            is_last = solution.termination in _LAST
+            if model.binding is not None and not is_last and not self._is_private(solution):
+                continue  # The program with all comparisons has another optimum.
             bound = self.lower_bound(model, solution)
             if best is not None:
                 bound = max((known for known in (bound, best[2]) if known is not None), default=None)
@@ -406,12 +412,22 @@ class ChannelProblem(Problem):
             best = model, solution, bound
             value = solution.objective
             gap = _PROVEN if request.compared < _SLOW_SIMPLEX else _PROVEN_LARGE
-            if solution.termination in _LAST or (
-                value is not None and bound is not None and self.loss_scale.proves(value, bound, gap)
-            ):
+            gap = max(gap, self.accepted_gap)
+            if is_last or (value is not None and bound is not None and self.loss_scale.proves(value, bound, gap)):
                 break
         assert best is not None
         return best
+
+    def _is_private(self, solution: Solution) -> bool:
+        """Whether the masses of a solution are within the hockey sticks of all neighbours, nearly."""
+        if solution.x is None:
+            return False
+        edges = self.request.edges
+        first, second = np.array(edges.pairs, dtype=int).T
+        ratios = np.exp([float(epsilon) for epsilon in edges.epsilons])[:, None]
+        masses = solution["M"]
+        excess = np.maximum(masses[first] - ratios * masses[second], 0.0).sum(axis=1)
+        return bool(excess.max() <= float(self.request.bounds.delta) + _EXCESS)
 
     def _dearer(self, solution: Solution) -> float:
         """How many times larger costs may be, for an optimum about as large as the scale: a power of two."""
@@ -420,30 +436,45 @@ class ChannelProblem(Problem):
         return 2.0 ** min(max(round(-math.log2(above)), 0), _DEAREST) if above > 0 else 2.0**_DEAREST
 
     def _solved(
-        self, programs: Programs, start: str, algorithm: str | None, *, truncated: bool, cost: float
+        self, programs: Programs, start: str, algorithm: str | None, *, reduced: bool, cost: float
     ) -> tuple[ChannelModel, Solution]:
-        """The model and what the solver says, a point or none. algorithm: where the request names none; truncated:
-        whether the masses that δ makes needless are left out; cost: of the program (`workbench.solvers.program`)."""
+        """Solve the program by one algorithm.
+
+        Args:
+            programs: the open programs.
+            start: how the solver starts.
+            algorithm: where the request names none.
+            reduced: whether masses that δ makes needless, and comparisons that do not bind, are left out.
+            cost: of the program (`workbench.solvers.program`).
+
+        Returns:
+            The model and what the solver says, a point or none.
+        """
         request, live = self.request, programs.live
         bounds, (groups, epsilons) = request.bounds, request.levels()
-        support = request.support if truncated else None
+        support = request.support if reduced else None
+        binding = request.binding if reduced else None
         shape = (
             bool(bounds.delta),
             request.aim.minimise,
             groups,
             None if support is None else support.tobytes(),
+            None if binding is None else binding.tobytes(),
         )
         key = (shape, algorithm, cost)
         try:
             if key not in live:
                 model = next((compiled for (same, *_), (compiled, _) in live.items() if same == shape), None)
-                model, options = model or request.model(support=support), request.how.options
+                is_highs = programs.backend.name == "highs"
+                model, options = model or request.model(support, binding), request.how.options
                 if algorithm is not None:
                     options = replace(options, algorithm=algorithm)
                 if bounds.mass and request.certified:
                     options = programs.exacting(options)
                 if algorithm == "simplex" and options.feasibility_tolerance is None:
                     options = replace(options, feasibility_tolerance=1e-9, dual_feasibility_tolerance=1e-9)
+                elif binding is not None and is_highs and options.dual_feasibility_tolerance is None:
+                    options = replace(options, dual_feasibility_tolerance=_DUAL_TOLERANCE)
                 program = model.program
                 live[key] = model, programs.backend.open(replace(program, cost=cost * program.cost), options)
             model, session = live[key]
@@ -457,7 +488,7 @@ class ChannelProblem(Problem):
     def _elsewhere(self, programs: Programs, point: Values) -> Solution:
         """What the solver says to the request at other values."""
         moved = ChannelProblem(self.request.with_values(check="none", **point))
-        return moved._solved(programs, "cold", None, truncated=False, cost=1.0)[1]
+        return moved._solved(programs, "cold", None, reduced=False, cost=1.0)[1]
 
     def lower_bound(self, model: ChannelModel, solution: Solution) -> Fraction | None:
         """Exact from the multipliers, whatever they are worth; the solver's own (recomputed) where binaries or extra

@@ -44,6 +44,8 @@ MOST_CELLS = 1_100_000  # of a channel that needs no program
 MOST_BINARIES = 4_000
 _LARGEST_CUT = 500_000  # Compared masses up to which a simpler channel is audited under several bounds.
 _TRUNCATED = 5_000  # masses from which those that δ makes needless are left out at first
+_COMPARED_BOTH_WAYS = 1_500  # Below this many compared masses all comparisons are stated.
+_MOST_BINDING = 0.75  # From this share of comparisons that may bind on all are stated.
 _RATIO = 1e-7  # ε up to which floats do not tell ratios from 1
 
 
@@ -359,6 +361,32 @@ class ChannelRequest(Request):
             stated[:, o] |= near[:, y]
         return stated if stated.sum() < q.k * q.m // 2 else None
 
+    @cached_property
+    def binding(self) -> Flags | None:
+        """Comparisons of masses that may bind at an optimum with δ > 0, of `edges` with every output.
+
+        An input to which an output is cheaper has the larger mass there, so that only its comparison with the
+        other one may bind. The inputs to which the output is cheapest are compared both ways. There are more of
+        them for a small ε, where optimal outputs are far from the inputs for which they are made. This is a guess
+        that decides speed only.
+
+        Returns:
+            Flags of shape (ordered pairs, m); None where fewer comparisons save little.
+        """
+        bounds = self.bounds
+        if not bounds.delta or bounds.mass or self.aim.minimise != "loss" or self.extended:
+            return None
+        if self.question.directed or self.compared < _COMPARED_BOTH_WAYS:
+            return None
+        if self.losses.named is None and self.losses.name != LOWER:
+            return None
+        table = self.losses.floats
+        first, second = np.array(self.edges.pairs, dtype=int).T
+        nearest = 1 + math.ceil(1 / math.expm1(float(min(bounds.epsilons.values()))))
+        near = table <= np.sort(table, axis=0)[min(nearest, len(table)) - 1]
+        binding = (table[first] <= table[second]) | near[first] | near[second]
+        return binding if binding.mean() < _MOST_BINDING else None
+
     @property
     def extended(self) -> bool:
         """Whether there are extra constraints."""
@@ -495,10 +523,22 @@ class ChannelRequest(Request):
         prior = self.question.prior
         return None if prior is None else np.array([float(p) for p in prior])
 
-    def model(self, support: Flags | None = None, *, in_scale: bool = True) -> ChannelModel:
-        """The linear program, in units of 2^-20 of probability; without pairs where the notion states several bounds.
-        support: masses (k, m) that are stated; in_scale: whether losses are stated in their scale (`scaled`), or only
-        in its unit. Raises ValueError."""
+    def model(
+        self, support: Flags | None = None, binding: Flags | None = None, *, in_scale: bool = True
+    ) -> ChannelModel:
+        """State the linear program, in units of 2^-20 of probability.
+
+        Args:
+            support: masses (k, m) that are stated; None for all.
+            binding: comparisons (ordered pairs, m) that are stated; None for all.
+            in_scale: whether losses are stated in their scale (`scaled`), or only in its unit.
+
+        Returns:
+            The model, without pairs where the notion states several bounds.
+
+        Raises:
+            ValueError: the model cannot be stated.
+        """
         q, scaled, least = self.question, self.scaled, self.aim.minimise == "delta"
         table = scaled.table if in_scale else self.losses.over(scaled.unit)
         inputs, outputs = q.places
@@ -524,6 +564,7 @@ class ChannelRequest(Request):
             requires=self.bounds.kind,
             minimise="delta" if least else "loss",
             support=support,
+            binding=binding,
         )
 
     def stated(self) -> Stated:
