@@ -163,7 +163,7 @@ def test_constraints_alone_are_their_cvxpy_statements():
 
 def test_options_that_state_constraints_are_written_directly():
     given = {"epsilon": 1, "zero_mean": True, "equal": "1=3,0=2"}
-    own = FAMILY.request(ModuloNoise(n=4, max_shift=1), **given).constraints
+    own = FAMILY.request(ModuloNoise(n=4, max_shift=1), **given).aim.constraints
     assert isinstance(own, StatedEquations)
     model = ModuloModel((5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=own)
     assert [block.name for block in model.program.rows if block.wished] == [
@@ -173,7 +173,7 @@ def test_options_that_state_constraints_are_written_directly():
     ]
     assert_same(model.program, compile(model.problem(cp), "stated", scale=MASS_SCALE))
     given["constraints"] = lambda f: [f[1] >= 0.1]
-    mixed = FAMILY.request(ModuloNoise(n=4, max_shift=1), **given).constraints
+    mixed = FAMILY.request(ModuloNoise(n=4, max_shift=1), **given).aim.constraints
     assert not is_plain(mixed)
     model = ModuloModel((5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=mixed)
     assert_same(model.program, compile(model.problem(cp), "stated", scale=MASS_SCALE))
