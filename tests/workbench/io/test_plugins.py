@@ -308,7 +308,7 @@ def test_the_contract_names_what_a_wrong_backend_breaks_without_pytest(tmp_path:
         "test_an_optimal_lp_has_a_bound",
         "test_resolve_equals_cold",
         "test_maximisation",
-    }
+    }, done.stderr
     assert "linprog breaks the clause 'duals', test_duals_signs: Report row duals" in done.stderr
     assert "ERROR" not in done.stderr
 

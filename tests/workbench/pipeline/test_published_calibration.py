@@ -114,7 +114,7 @@ def test_an_answer_far_away_does_not_hold_a_selection_back(name: str):
 
     rate = largest(is_private, 0.0, 90.0)
     expected = float((np.exp(SELECTED[name](gaps, rate)) * gaps**2).sum() / 3)
-    query = Query(question=wb.FiniteQuery([0, 1, 60], max_shift=1), epsilon=Fraction(15))
+    query = Query(question=wb.FiniteQuery([0, 1, 60], max_shift=1), claim=Claim("dp", Fraction(15)))
     assert objective("channel", name, query) == pytest.approx(expected, rel=1e-8)
 
 
@@ -124,7 +124,7 @@ def test_many_answers_do_not_hold_the_exponential_mechanism_back(n: int, epsilon
     a = 1 / largest(lambda ratio: ratio + 1 - 1 / ratio <= math.exp(epsilon), 1.0, math.exp(epsilon) + 1)
     gaps = np.abs(np.subtract.outer(np.arange(n + 1.0), np.arange(n + 1.0)))
     expected = float((np.exp(exponential(gaps, -math.log(a))) * gaps**2).sum() / (n + 1))
-    query = Query(question=wb.FiniteQuery(range(n + 1), max_shift=1), epsilon=Fraction(epsilon))
+    query = Query(question=wb.FiniteQuery(range(n + 1), max_shift=1), claim=Claim("dp", Fraction(epsilon)))
     assert objective("channel", "exponential", query) == pytest.approx(expected, rel=1e-8)
 
 
@@ -501,7 +501,7 @@ def range_loss(name: str, e: float, power: int) -> float:
 def test_randomizers_of_a_range_have_the_integral_of_their_density(name: str):
     for epsilon, (loss, power) in product(EPSILONS, (("absolute", 1), ("squared", 2))):
         expected = range_loss(name, float(epsilon), power)
-        query = Query(question=RangeQuery("-1..1"), epsilon=Fraction(epsilon), loss=loss)
+        query = Query(question=RangeQuery("-1..1"), claim=Claim("dp", Fraction(epsilon)), aim=Aim(loss=loss))
         assert objective("quantizer", name, query) == pytest.approx(expected, rel=4e-5), (epsilon, loss)
 
 
