@@ -57,13 +57,15 @@ class Done(NamedTuple):
 def process(*arguments: str, folder: Path, path: tuple[Path, ...] = (PACKAGE,)) -> subprocess.CompletedProcess[str]:
     """A Python of its own, which finds the packages of the path."""
     places = os.pathsep.join([*map(str, path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    # The explorer and sweeps set PYTHONSAFEPATH in their own process, and so may a test before this one.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
     return subprocess.run(
         [sys.executable, *arguments],
         capture_output=True,
         text=True,
         check=False,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": places, "COLUMNS": "200"},
+        env={**environment, "PYTHONPATH": places, "COLUMNS": "200"},
     )
 
 
