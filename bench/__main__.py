@@ -30,7 +30,10 @@ def main(names: list[str]) -> int:
     known = sorted(name.removeprefix("bench_") for name in modules if name.startswith("bench_"))
     unknown = [name for name in names if name not in known]
     if unknown:
-        print(f"benchmark must be one of {', '.join(known)}. Got {', '.join(unknown)}.", file=sys.stderr)
+        print(
+            f"benchmark must be one of {', '.join(known)}. Got {', '.join(unknown)}.",
+            file=sys.stderr,
+        )
         return 2
     folder = Path("results/bench")
     folder.mkdir(parents=True, exist_ok=True)
@@ -40,7 +43,9 @@ def main(names: list[str]) -> int:
         larger = full and "full" in inspect.signature(module.run).parameters
         rows, frame = module.run(full=True) if larger else module.run(), pd.DataFrame()
         for frame in rows if isinstance(rows, Iterator) else [rows]:  # of a long one, as rows come
-            frame.to_csv(folder / f"{name}.csv", index=False, float_format="%.4g", lineterminator="\n")
+            frame.to_csv(
+                folder / f"{name}.csv", index=False, float_format="%.4g", lineterminator="\n"
+            )
         cells = [[_short(cell) for cell in row] for row in frame.astype(object).to_numpy().tolist()]
         out.print(table(module.TITLE, list(frame.columns), cells))
     return 0

@@ -32,6 +32,17 @@ def run() -> pd.DataFrame:
                 slow[k], printed = timed("printed", k, loss, TURNS)
                 assert abs(optimum.objective - printed.objective) <= 1e-9 * printed.objective
         slopes = [growth(list(part)[-3:], list(part.values())[-3:]) for part in (slow, fast)]
-        rows += [(loss, k, slow.get(k), fast[k], slow[k] / fast[k] if k in slow else None, *slopes) for k in FAST]
-    columns = ["loss", "labels", "printed_s", "fast_s", "ratio", "printed_exponent", "fast_exponent"]
+        rows += [
+            (loss, k, slow.get(k), fast[k], slow[k] / fast[k] if k in slow else None, *slopes)
+            for k in FAST
+        ]
+    columns = [
+        "loss",
+        "labels",
+        "printed_s",
+        "fast_s",
+        "ratio",
+        "printed_exponent",
+        "fast_exponent",
+    ]
     return pd.DataFrame(rows, columns=columns)

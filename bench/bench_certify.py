@@ -50,7 +50,11 @@ def question(kind: str, rng: random.Random) -> ModuloNoise:
 
 def study(count: int = 400, seed: int = 20261120, time_limit: float = 10.0) -> pd.DataFrame:
     """One row per design: alternately by HiGHS and Gurobi where both are usable."""
-    solvers = [name for name in ("highs", "gurobi") if backend(name).installed() and backend(name).licence().usable]
+    solvers = [
+        name
+        for name in ("highs", "gurobi")
+        if backend(name).installed() and backend(name).licence().usable
+    ]
     rng = random.Random(seed)
     rows: list[dict[str, Any]] = []
     for number in range(count):
@@ -74,14 +78,28 @@ def study(count: int = 400, seed: int = 20261120, time_limit: float = 10.0) -> p
 
 
 def design(
-    question: ModuloNoise, notion: str, loss: str, epsilon: str, delta: str, solver: str, time_limit: float
+    question: ModuloNoise,
+    notion: str,
+    loss: str,
+    epsilon: str,
+    delta: str,
+    solver: str,
+    time_limit: float,
 ) -> dict[str, Any]:
     """Solve, certify, audit once more; what came of it."""
-    row: dict[str, Any] = dict.fromkeys(("raw_private", "origin", "loss_optimum", "loss_claim", "seconds"))
+    row: dict[str, Any] = dict.fromkeys(
+        ("raw_private", "origin", "loss_optimum", "loss_claim", "seconds")
+    )
     options = Options(time_limit=time_limit)
     try:
         request = FAMILY.request(
-            question, notion=notion, loss=loss, epsilon=epsilon, delta=delta, solver=solver, options=options
+            question,
+            notion=notion,
+            loss=loss,
+            epsilon=epsilon,
+            delta=delta,
+            solver=solver,
+            options=options,
         )
         assert isinstance(request, ModuloRequest)
         solution = ModuloProblem(request).solved(Programs(solver))
@@ -102,7 +120,9 @@ def design(
     if certified.optimum:
         row["loss_optimum"] = float((certified.objective - certified.optimum) / certified.optimum)
     claim = Fraction(solution.objective)
-    row["loss_claim"] = float((certified.objective - claim) / claim) if claim else float(certified.objective)
+    row["loss_claim"] = (
+        float((certified.objective - claim) / claim) if claim else float(certified.objective)
+    )
     return {"outcome": "certified" if private else "NOT PRIVATE"} | row
 
 

@@ -24,7 +24,14 @@ from bench import beside, turns_of
 from workbench.mechanisms.channel import within
 
 TITLE = "channels for counts 0..n, neighbours ±1, squared error"
-CASES = ((20, "1", "0"), (20, "1", "1e-5"), (50, "1", "0"), (100, "1", "0"), (100, "1", "1e-5"), (400, "1", "0"))
+CASES = (
+    (20, "1", "0"),
+    (20, "1", "1e-5"),
+    (50, "1", "0"),
+    (100, "1", "0"),
+    (100, "1", "1e-5"),
+    (400, "1", "0"),
+)
 _LARGEST_PLAIN, _LARGEST_QIF = 100, 50  # n
 _SECONDS = 120.0
 OURS = "workbench, certified"
@@ -53,7 +60,10 @@ def by_qif(n: int, epsilon: str, delta: str) -> tuple[float, Any]:
 
     prior = qif.probab.uniform(n + 1)
     channel = qif.mechanism.d_privacy.min_loss_given_d(
-        prior, n + 1, lambda i, j: float(epsilon) * abs(int(i) - int(j)), lambda i, j: float(int(i) - int(j)) ** 2
+        prior,
+        n + 1,
+        lambda i, j: float(epsilon) * abs(int(i) - int(j)),
+        lambda i, j: float(int(i) - int(j)) ** 2,
     )
     at = np.arange(n + 1)
     return float(((at[:, None] - at) ** 2.0 * channel).sum() / (n + 1)), np.asarray(channel)
@@ -74,14 +84,22 @@ def run() -> pd.DataFrame:
         ratios = beside(times, OURS) | {OURS: 1.0}
         design = answers[OURS]
         for side, answer in answers.items():
-            known = {"n": n, "epsilon": epsilon, "delta": delta, "side": side, "seconds": min(times[side])}
+            known = {
+                "n": n,
+                "epsilon": epsilon,
+                "delta": delta,
+                "side": side,
+                "seconds": min(times[side]),
+            }
             rows.append(known | {"ratio": ratios[side]} | _shown(answer, design))
     return pd.DataFrame(rows)
 
 
 def certified(n: int, epsilon: str, delta: str) -> wb.Design:
     """Ours."""
-    design: wb.Design = wb.design("channel", answers=f"0..{n}", max_shift=1, epsilon=epsilon, delta=delta)
+    design: wb.Design = wb.design(
+        "channel", answers=f"0..{n}", max_shift=1, epsilon=epsilon, delta=delta
+    )
     return design
 
 
@@ -99,6 +117,8 @@ def _shown(answer: Any, design: wb.Design) -> dict[str, Any]:
         gap = (answer.objective - (answer.bound or 0.0)) / answer.objective
         return {"loss": answer.objective, "off": gap, "private": "certified"}
     value, channel = answer
-    audited = wb.audit(wb.Channel.of(np.maximum(channel, 0), within(len(channel) - 1, 1)), design.claim.epsilon)
+    audited = wb.audit(
+        wb.Channel.of(np.maximum(channel, 0), within(len(channel) - 1, 1)), design.claim.epsilon
+    )
     private = "yes" if audited.holds(design.claim) else "no"
     return {"loss": value, "off": value / design.objective - 1, "private": private}

@@ -34,7 +34,9 @@ def measure(n: int, notion: str, delta: float, loss: str = "error-rate") -> dict
     question = wb.ModuloNoise(n=n, max_shift=3)
     differences = question.differences
     losses = loss_vector(loss, question.sizes)
-    model = ModuloModel(question.sizes, differences, ratio_kind(notion), losses, positive_delta=delta > 0)
+    model = ModuloModel(
+        question.sizes, differences, ratio_kind(notion), losses, positive_delta=delta > 0
+    )
     values, solver = model.values([1.0], delta, None), backend("highs")
 
     def bare() -> None:
@@ -56,7 +58,9 @@ def measure(n: int, notion: str, delta: float, loss: str = "error-rate") -> dict
 
 def run() -> pd.DataFrame:
     """Every size, as the pure linear program and as DP with a delta; one size as PDP with a delta; one large one."""
-    rows = [measure(n, notion, delta) for n in SIZES for notion, delta in (("pdp", 0.0), ("dp", 0.1))]
+    rows = [
+        measure(n, notion, delta) for n in SIZES for notion, delta in (("pdp", 0.0), ("dp", 0.1))
+    ]
     return pd.DataFrame([*rows, measure(20, "pdp", 0.1), measure(400, "pdp", 0.0, "squared")])
 
 

@@ -33,7 +33,9 @@ def run() -> pd.DataFrame:
     x = rng.uniform(-1, 1, COUNT)
     few = x[: COUNT // 8]
     local = LocalStream()
-    tasks: dict[str, tuple[int, Callable[[], object]]] = {NUMPY: (COUNT, lambda: rng.laplace(size=COUNT) + x)}
+    tasks: dict[str, tuple[int, Callable[[], object]]] = {
+        NUMPY: (COUNT, lambda: rng.laplace(size=COUNT) + x)
+    }
     for ell in (1.1, 2.0, 10.0):
         mechanism = DyadicLaplace(1.0, ell)
         m = mechanism.encode(x, SharedStream(KEY, NONCE), local)
@@ -61,8 +63,14 @@ def run() -> pd.DataFrame:
     tasks["file: write_stream"] = (few.size, lambda: write_stream(few, mechanism, KEY))
     tasks["file: read_stream"] = (few.size, lambda: read_stream(stream, KEY))
     times, _ = turns_of({name: task for name, (_, task) in tasks.items()}, TURNS)
-    rates = {name: [count / seconds / 1e6 for seconds in times[name]] for name, (count, _) in tasks.items()}
-    ratios = {name: statistics.median(map(operator.truediv, several, rates[NUMPY])) for name, several in rates.items()}
+    rates = {
+        name: [count / seconds / 1e6 for seconds in times[name]]
+        for name, (count, _) in tasks.items()
+    }
+    ratios = {
+        name: statistics.median(map(operator.truediv, several, rates[NUMPY]))
+        for name, several in rates.items()
+    }
     return pd.DataFrame(
         {
             "task": list(tasks),

@@ -98,7 +98,10 @@ def run(words: Sequence[str] = (), known: Sequence[dict[str, Any]] = ()) -> Iter
         return
     chosen = {name: state for name, state in CASES.items() if all(word in name for word in words)}
     rows = {row["case"]: row for row in known}
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, Chromium(Path(folder)) as browser:
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        Chromium(Path(folder)) as browser,
+    ):
         for name, state in chosen.items():
             try:
                 rows[name] = _case(browser, name, state)
@@ -112,7 +115,9 @@ def _case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
     browser.open("about:blank", wait=False)  # so that the browser itself is awake
     begin = time.time()
     server = subprocess.Popen(
-        [sys.executable, "-P", "-m", "workbench", "explore", "--no-browser"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-P", "-m", "workbench", "explore", "--no-browser"],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         assert server.stdout is not None
@@ -121,7 +126,9 @@ def _case(browser: Chromium, name: str, state: str) -> dict[str, Any]:
         line = time.time() - begin
         page = browser.open(f"{match[0]}#{state}")
         page.wait("performance.getEntriesByName('first-contentful-paint').length")
-        paint = page.js("performance.timeOrigin + performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        paint = page.js(
+            "performance.timeOrigin + performance.getEntriesByName('first-contentful-paint')[0].startTime"
+        )
         page.wait("document.querySelector('main')?.dataset.drawn", 120)
         drawn = time.time() - begin
         page.wait(_SETTLED, 200)
@@ -172,7 +179,11 @@ def _processor(pid: int) -> float:
     ticks = 0
     for process in _tree(pid):
         with contextlib.suppress(OSError):  # it has ended meanwhile, and counts as its parent's
-            ticks += sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:15]))
+            ticks += sum(
+                map(
+                    int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:15]
+                )
+            )
     return ticks / _TICKS
 
 
@@ -188,5 +199,7 @@ def _memory(pid: int) -> float:
 if __name__ == "__main__":
     file = Path("results/bench/explore.csv")
     stored = pd.read_csv(file).to_dict("records") if file.exists() else []
-    for frame in run(sys.argv[1:], [{str(name): value for name, value in row.items()} for row in stored]):
+    for frame in run(
+        sys.argv[1:], [{str(name): value for name, value in row.items()} for row in stored]
+    ):
         frame.to_csv(file, index=False, float_format="%.4g", lineterminator="\n")

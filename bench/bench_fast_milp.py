@@ -66,7 +66,9 @@ def _timed(run: Callable[[], Solution]) -> tuple[Solution, float]:
     return answer, least
 
 
-def _row(group: Group, epsilon: float, delta: float, loss: str, literal: bool = True) -> dict[str, Any]:
+def _row(
+    group: Group, epsilon: float, delta: float, loss: str, literal: bool = True
+) -> dict[str, Any]:
     name, sizes, shifts = group
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
     options = Options(time_limit=LIMIT, gap=1e-9)
@@ -103,7 +105,9 @@ def _literal(program: Program, values: Mapping[str, Any]) -> tuple[Solution, flo
 
 def run(full: bool = False) -> pd.DataFrame:
     """One row per instance, then the totals."""
-    grid = itertools.product((0.5, 1.0, 1.5) if full else (0.5, 1.5), (0.01, 0.1), ("error-rate", "squared"))
+    grid = itertools.product(
+        (0.5, 1.0, 1.5) if full else (0.5, 1.5), (0.01, 0.1), ("error-rate", "squared")
+    )
     instances = [(group, *point) for point in grid for group in groups(full)]
     rows = [_row(group, epsilon, delta, loss) for group, epsilon, delta, loss in instances]
     frame = pd.DataFrame(rows)
@@ -130,7 +134,9 @@ def run(full: bool = False) -> pd.DataFrame:
         for steps in ((1, 2, 3), (1, 3, 4)):
             both = tuple((k % (n + 1),) for k in (*steps, *(-k for k in steps)))
             group: Group = (f"symmetric {steps} n={n}", (n + 1,), both)
-            tail += [_row(group, 1.0, 0.05, loss, literal=False) for loss in ("error-rate", "squared")]
+            tail += [
+                _row(group, 1.0, 0.05, loss, literal=False) for loss in ("error-rate", "squared")
+            ]
     columns = [
         "instance",
         "epsilon",
@@ -146,4 +152,6 @@ def run(full: bool = False) -> pd.DataFrame:
         "gap",
         "difference",
     ]
-    return pd.concat([frame, pd.DataFrame([total, least]), pd.DataFrame(tail)], ignore_index=True)[columns]
+    return pd.concat([frame, pd.DataFrame([total, least]), pd.DataFrame(tail)], ignore_index=True)[
+        columns
+    ]

@@ -26,7 +26,9 @@ def run() -> pd.DataFrame:
     rows = []
     for max_shift in (1, 3):
         question = wb.ModuloNoise(n=20, max_shift=max_shift)
-        traced = partial(wb.frontier, question, epsilon=EPSILONS, delta=DELTAS, notion="dp", level="none")
+        traced = partial(
+            wb.frontier, question, epsilon=EPSILONS, delta=DELTAS, notion="dp", level="none"
+        )
         model = ModuloModel(
             question.sizes, question.differences, HOCKEY_STICK, loss_vector("error-rate", question.sizes),
             positive_delta=True,
@@ -34,8 +36,16 @@ def run() -> pd.DataFrame:
         bare = partial(_solved, model, len(list(traced())))
         times, answers = turns_of({"rows": traced, "bare": bare}, TURNS)
         count, least = len(list(answers["rows"])), min(times["rows"])
-        known = {"max_shift": max_shift, "rows": count, "seconds": least, "rows_a_second": count / least}
-        rows.append(known | {"bare_ms": 1e3 * min(times["bare"]) / count, "ratio": beside(times, "bare")["rows"]})
+        known = {
+            "max_shift": max_shift,
+            "rows": count,
+            "seconds": least,
+            "rows_a_second": count / least,
+        }
+        rows.append(
+            known
+            | {"bare_ms": 1e3 * min(times["bare"]) / count, "ratio": beside(times, "bare")["rows"]}
+        )
     return pd.DataFrame(rows)
 
 

@@ -29,7 +29,10 @@ TITLE = "Large channels: output by output, and what else answers them (CPU secon
 SIZES = {"line": (50, 100, 200, 400), "line, delta": (100, 200, 400), "all pairs": (50, 100, 200, 400, 1000),
          "grid": (36, 64, 144, 256)}  # fmt: skip
 OURS = "blocks, certified"
-_FIRST = {"grid": 9, "all pairs": 200}  # inputs of a form's first request, 8 of others; 200 have their proof compiled
+_FIRST = {
+    "grid": 9,
+    "all pairs": 200,
+}  # inputs of a form's first request, 8 of others; 200 have their proof compiled
 _LARGEST_QIF = 50  # inputs: 64 places take libqif 44 CPU s
 _COMPARED = 100  # inputs up to which the others are asked
 _LIMIT = 60.0  # seconds of each of them
@@ -60,14 +63,20 @@ def by_qif(question: wb.FiniteQuery, options: dict[str, Any]) -> float:
     """The loss of libqif's channel; pure privacy of neighbours one apart is metric privacy in steps."""
     qif = importlib.import_module("qif")
     request: Any = family("channel").request(question, **options)
-    losses, inputs = request.losses.floats, np.array([np.atleast_1d(np.array(x, dtype=float)) for x in question.inputs])
+    losses, inputs = (
+        request.losses.floats,
+        np.array([np.atleast_1d(np.array(x, dtype=float)) for x in question.inputs]),
+    )
     steps = np.abs(inputs[:, None, :] - inputs[None, :, :]).sum(axis=2)
     if question.pairs is None:
         steps = np.minimum(steps, 1)
     epsilon = float(request.claim.epsilon)
     prior = np.array([float(p) for p in question.prior or ()])
     channel = qif.mechanism.d_privacy.min_loss_given_d(
-        prior, question.m, lambda i, j: epsilon * steps[int(i), int(j)], lambda i, j: losses[int(i), int(j)]
+        prior,
+        question.m,
+        lambda i, j: epsilon * steps[int(i), int(j)],
+        lambda i, j: losses[int(i), int(j)],
     )
     return float((prior[:, None] * np.asarray(channel) * losses).sum())
 
@@ -81,22 +90,44 @@ def run() -> Iterator[pd.DataFrame]:
             assert call() is not None, side
         for k in sizes:
             seconds, answers = in_turns(sides_of(form, k), warm=False)
-            growth = None if last is None else math.log(seconds[OURS] / last[1]) / math.log(k / last[0])
+            growth = (
+                None if last is None else math.log(seconds[OURS] / last[1]) / math.log(k / last[0])
+            )
             last = k, seconds[OURS]
             for side, answer in answers.items():
-                known = {"form": form, "k": k, "side": side, "cpu_s": seconds[side], "ratio": seconds[side] / last[1]}
-                rows.append({**known, **_shown(answer, answers[OURS]), "growth": growth if side == OURS else None})
+                known = {
+                    "form": form,
+                    "k": k,
+                    "side": side,
+                    "cpu_s": seconds[side],
+                    "ratio": seconds[side] / last[1],
+                }
+                rows.append(
+                    {
+                        **known,
+                        **_shown(answer, answers[OURS]),
+                        "growth": growth if side == OURS else None,
+                    }
+                )
             yield pd.DataFrame(rows, columns=[*COLUMNS])
 
 
 def sides_of(form: str, k: int) -> dict[str, Callable[[], Any]]:
     """What answers a question of a size."""
     question, options = question_of(form, k)
-    calls: dict[str, Callable[[], Any]] = {OURS: partial(wb.design, question, **options, method="block")}
+    calls: dict[str, Callable[[], Any]] = {
+        OURS: partial(wb.design, question, **options, method="block")
+    }
     if k <= _COMPARED:
         for side, more in SIDES.items():
-            calls[side] = partial(wb.design, question, **options, method="program", certify=False, **more)
-        if k <= _LARGEST_QIF and "delta" not in form and importlib.util.find_spec("qif") is not None:
+            calls[side] = partial(
+                wb.design, question, **options, method="program", certify=False, **more
+            )
+        if (
+            k <= _LARGEST_QIF
+            and "delta" not in form
+            and importlib.util.find_spec("qif") is not None
+        ):
             calls["libqif"] = partial(by_qif, question, options)
     return {side: partial(_answer, call) for side, call in calls.items()}
 
@@ -112,10 +143,17 @@ def _answer(call: Callable[[], Any]) -> Any:
 
 def _shown(answer: Any, ours: wb.Design) -> dict[str, Any]:
     if answer is ours:
-        return {"loss": ours.objective, "gap": (ours.objective - (ours.bound or 0.0)) / ours.objective}
+        return {
+            "loss": ours.objective,
+            "gap": (ours.objective - (ours.bound or 0.0)) / ours.objective,
+        }
     if isinstance(answer, Exception):
         loss = getattr(answer, "incumbent", None)
         failure = " ".join(str(answer).split())[:_WORDS]
     else:
         loss, failure = getattr(answer, "objective", answer), None
-    return {"loss": loss, "off": None if loss is None else float(loss) / ours.objective - 1, "failure": failure}
+    return {
+        "loss": loss,
+        "off": None if loss is None else float(loss) / ours.objective - 1,
+        "failure": failure,
+    }

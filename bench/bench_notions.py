@@ -25,7 +25,9 @@ def _channel(n: int, **budget: Any) -> Callable[[], wb.Design]:
 CASES: dict[str, Callable[[], wb.Design]] = {
     "channel 0..10, zCDP, rho = 0.1": _channel(10, notion="zcdp", rho="0.1"),
     "channel 0..20, zCDP, rho = 0.1": _channel(20, notion="zcdp", rho="0.1"),
-    "channel 0..10, Renyi, alpha = 2, epsilon = 0.5": _channel(10, notion="renyi", alpha=2, epsilon="0.5"),
+    "channel 0..10, Renyi, alpha = 2, epsilon = 0.5": _channel(
+        10, notion="renyi", alpha=2, epsilon="0.5"
+    ),
     "channel 0..10, GDP, mu = 1": _channel(10, notion="gdp", mu=1),
     "channel 0..3, worst case, Renyi, alpha = 4, epsilon = 1": partial(
         wb.design,
@@ -38,7 +40,9 @@ CASES: dict[str, Callable[[], wb.Design]] = {
     "modulo 41, error rate, zCDP, rho = 0.001": partial(
         wb.design, wb.ModuloNoise(n=40, shifts=[1]), loss="error-rate", notion="zcdp", rho="0.001"
     ),
-    "integers, GDP, mu = 1": partial(wb.design, wb.IntegerNoise(), loss="squared", notion="gdp", mu=1),
+    "integers, GDP, mu = 1": partial(
+        wb.design, wb.IntegerNoise(), loss="squared", notion="gdp", mu=1
+    ),
     "integers, 16 runs, epsilon = 1, delta = 1e-5": partial(
         wb.design, wb.IntegerNoise(), loss="squared", epsilon=1, delta="1e-5", runs=16
     ),

@@ -44,7 +44,10 @@ BINS = np.array([-3.0, -0.5, 0.5, 3.0])
 def run() -> pd.DataFrame:
     """One row per task: seconds, the target, what it is compared with and the ratio."""
     rows = [*_exact_lp(), *_search(), *_optimised(), *_alphabets(1.5), *_alphabets(0.5)]
-    return pd.DataFrame(rows, columns=["task", "seconds", "target", "compared with", "its seconds", "ratio", "result"])
+    return pd.DataFrame(
+        rows,
+        columns=["task", "seconds", "target", "compared with", "its seconds", "ratio", "result"],
+    )
 
 
 @stating
@@ -52,13 +55,19 @@ def stated(model: LawModel) -> Any:
     """The model in CVXPY."""
     import cvxpy as cp
 
-    n, m, m_low = model.points, model.outputs, (model.outputs + 1) // 2 if model.symmetric else model.outputs
+    n, m, m_low = (
+        model.points,
+        model.outputs,
+        (model.outputs + 1) // 2 if model.symmetric else model.outputs,
+    )
     s = cp.Variable((n, m), name="s", bounds=[0, None])
     odds = cp.Parameter(model.parameters["odds"], name="odds", nonneg=True)
     bins, at = cp.Parameter(m, name="bins"), cp.Parameter(n, name="at")
     loss = cp.Parameter((n, m), name="loss")
     if model.relation == "chain":
-        up = cp.multiply(np.ones((n - 1, m)), cp.reshape(odds, (n - 1, 1), order="F") @ np.ones((1, m)))
+        up = cp.multiply(
+            np.ones((n - 1, m)), cp.reshape(odds, (n - 1, 1), order="F") @ np.ones((1, m))
+        )
         rows = [
             cp.sum(s, axis=1) == 1,
             s @ bins == at,
@@ -67,7 +76,9 @@ def stated(model: LawModel) -> Any:
         ]
         return cp.Problem(cp.Minimize(cp.sum(cp.multiply(loss, s))), rows)
     each = np.arange(m)
-    low = cp.Variable(m_low, name="low", bounds=[0, None])[np.minimum(each, m - 1 - each) if model.symmetric else each]
+    low = cp.Variable(m_low, name="low", bounds=[0, None])[
+        np.minimum(each, m - 1 - each) if model.symmetric else each
+    ]
     rows = [
         cp.sum(s, axis=1) + cp.sum(low) == 1,
         s @ bins + bins @ low == at,
@@ -76,7 +87,9 @@ def stated(model: LawModel) -> Any:
     return cp.Problem(cp.Minimize(cp.sum(cp.multiply(loss, s)) + cp.sum(loss @ low)), rows)
 
 
-def _row(task: str, seconds: float, target: float, other: str, its: float, result: str) -> list[Any]:
+def _row(
+    task: str, seconds: float, target: float, other: str, its: float, result: str
+) -> list[Any]:
     return [task, seconds, target, other, its, its / seconds, result]
 
 
@@ -103,7 +116,9 @@ def _exact_lp() -> list[list[Any]]:
     moves = iter(np.linspace(0.9, 1.1, 60))
     hot_epsilon, _ = _median(lambda: problem.solve(float(next(moves)), BINS).objective, 50)
     shifts = iter(np.linspace(0.4, 0.6, 60))
-    hot_bin, _ = _median(lambda: problem.solve(1.0, np.array([-3, -(b := float(next(shifts))), b, 3])).objective, 50)
+    hot_bin, _ = _median(
+        lambda: problem.solve(1.0, np.array([-3, -(b := float(next(shifts))), b, 3])).objective, 50
+    )
     problem.close()
     values = f"{value:.7f} and {same:.7f}"
     return [
@@ -125,7 +140,9 @@ def _median(f: Callable[[], Any], repeat: int) -> tuple[float, Any]:
 def every_slice(bins: list[Fraction], epsilon: Fraction, live: Live) -> float:
     """The least objective of the 99 programs of Theorem 5 for four symmetric bins; inf when none has a solution."""
     shape = shape_of(bins, uniform())
-    slices = [(np.array([k, 99 - k]) / 100, np.array([k + 1, 100 - k]) / 100) for k in range(1, 100)]
+    slices = [
+        (np.array([k, 99 - k]) / 100, np.array([k + 1, 100 - k]) / 100) for k in range(1, 100)
+    ]
     points = [live.solve(shape.theorem5(float(epsilon), {("l", 2): pair})) for pair in slices]
     return min((point.objective for point in points if point is not None), default=math.inf)
 
@@ -139,7 +156,10 @@ def _full(every: list[list[Fraction]], epsilon: Fraction, live: Live) -> list[fl
 
 
 def _search() -> list[list[Any]]:
-    outer, inner = [1 + Fraction(k, 2) for k in range(2, 13)], [Fraction(k, 10) for k in range(1, 11)]
+    outer, inner = (
+        [1 + Fraction(k, 2) for k in range(2, 13)],
+        [Fraction(k, 10) for k in range(1, 11)],
+    )
     rows = []
     for epsilon in (Fraction(1, 2), Fraction(1), Fraction(3, 2)):
         every = [[-big, -small, small, big] for big, small in itertools.product(outer, inner)]
@@ -150,7 +170,9 @@ def _search() -> list[list[Any]]:
             slow, full = _median(partial(_full, every, epsilon, live), 1)
             many = live.solves
         reached = [math.inf if answer is None else answer.objective for answer in pruned]
-        verdict = "same winners" if np.allclose(reached, full, rtol=0, atol=1e-9) else "DIFFERENT WINNERS"
+        verdict = (
+            "same winners" if np.allclose(reached, full, rtol=0, atol=1e-9) else "DIFFERENT WINNERS"
+        )
         mae = min(a.quantizer.mae() for a in pruned if a is not None)
         rows.append(
             _row(
@@ -179,7 +201,9 @@ def _optimised() -> list[list[Any]]:
             f"MAE {sixteen.objective:.6f} and {four.objective:.6f}",
         )
     )
-    seconds, answer = seconds_of(lambda: mvu(LawQuestion(Fraction(1), uniform(), "squared"), 16, starts=2))
+    seconds, answer = seconds_of(
+        lambda: mvu(LawQuestion(Fraction(1), uniform(), "squared"), 16, starts=2)
+    )
     rows.append(
         _row(
             "MVU, 16 outputs, with its bound",
@@ -209,12 +233,22 @@ def _alphabets(epsilon: float) -> list[list[Any]]:
         assert answer is not None
         return answer
 
-    calls = {"ours": ours, "its": lambda: [_trust_constr(points, start, epsilon) for start in starts]}
+    calls = {
+        "ours": ours,
+        "its": lambda: [_trust_constr(points, start, epsilon) for start in starts],
+    }
     times, answers = in_turns(calls)
     seconds, its, optimum, values = times["ours"], times["its"], answers["ours"], answers["its"]
     errors = f"{optimum.value:.6f} and {min(values):.6f} (of {', '.join(f'{value:.4f}' for value in values)})"
     return [
-        _row(f"MVU's alphabet, 4 inputs, ε = {epsilon:g}, 4 starts", seconds, 1.0, "SciPy trust-constr", its, errors)
+        _row(
+            f"MVU's alphabet, 4 inputs, ε = {epsilon:g}, 4 starts",
+            seconds,
+            1.0,
+            "SciPy trust-constr",
+            its,
+            errors,
+        )
     ]
 
 
@@ -231,7 +265,9 @@ def _trust_constr(points: Vector, outputs: Vector, epsilon: float) -> float:
 
     def error(z: Vector) -> tuple[float, Vector]:
         _, P, gap = parts(z)
-        return float((P * gap**2).sum() / n), np.concatenate([(2 * P * gap).sum(axis=0), (gap**2).ravel()]) / n
+        return float((P * gap**2).sum() / n), np.concatenate(
+            [(2 * P * gap).sum(axis=0), (gap**2).ravel()]
+        ) / n
 
     def mean_slope(z: Vector) -> Vector:
         a, P, _ = parts(z)

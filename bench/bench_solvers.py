@@ -50,10 +50,17 @@ def run() -> pd.DataFrame:
                 for change in ("right", "coefficient"):
                     bare = BARE[label](program.template)
                     with solver.open(program) as session:
-                        mine, native, turns = measure(ours(session, start, change), getattr(bare, f"{start}_{change}"))
+                        mine, native, turns = measure(
+                            ours(session, start, change), getattr(bare, f"{start}_{change}")
+                        )
                     rows.append(
                         shared
-                        | {"change": change, "start": start, "ours_ms": 1e3 * mine, "bare_ms": 1e3 * native}
+                        | {
+                            "change": change,
+                            "start": start,
+                            "ours_ms": 1e3 * mine,
+                            "bare_ms": 1e3 * native,
+                        }
                         | {"ratio": mine / native, "turns": turns, "note": ""}
                     )
     return pd.DataFrame(rows)
@@ -64,7 +71,9 @@ def instance(columns: int, rows: int, density: float) -> Program:
     rng = np.random.default_rng(columns)
     here = np.arange(rows)
     pattern = sp.coo_array((1.0 + rng.random(rows), (here, here % columns)), shape=(rows, columns))
-    A = sp.csc_array(sp.csc_array(sp.random_array((rows, columns), density=density, rng=rng)) + pattern.tocsc())
+    A = sp.csc_array(
+        sp.csc_array(sp.random_array((rows, columns), density=density, rng=rng)) + pattern.tocsc()
+    )
     b = A.sum(axis=1) * rng.uniform(0.8, 1.2, rows)
     data = Data(
         c=-rng.uniform(0.5, 1.5, columns),
@@ -79,7 +88,11 @@ def instance(columns: int, rows: int, density: float) -> Program:
     moving = moving_entries(A)
     parts = {
         "row_upper": Move(here, b, sp.csr_array((b, (here, 0 * here)), shape=(rows, 2))),
-        "A": Move(moving, A.data[moving], sp.csr_array((A.data[moving], (here, 0 * here + 1)), shape=(rows, 2))),
+        "A": Move(
+            moving,
+            A.data[moving],
+            sp.csr_array((A.data[moving], (here, 0 * here + 1)), shape=(rows, 2)),
+        ),
     }
     return Program(
         name=f"{columns} x {rows}",
@@ -116,7 +129,10 @@ def measure(ours: Turn, bare: Turn) -> tuple[float, float, int]:
         middle = time.process_time()
         bare_x, bare_objective = bare(value)
         end = time.process_time()
-        assert abs(objective - bare_objective) <= 1e-3 * abs(bare_objective), (objective, bare_objective)
+        assert abs(objective - bare_objective) <= 1e-3 * abs(bare_objective), (
+            objective,
+            bare_objective,
+        )
         assert len(x) == len(bare_x)
         if k >= 0:
             times.append((middle - start, end - middle))
@@ -305,7 +321,9 @@ class BareClarabel(BareConic):
         settings.verbose, settings.max_threads = False, 1
         n = self.data.c.size
         nothing, cones = sp.csc_matrix((n, n)), [clarabel.NonnegativeConeT(right.size)]
-        solution = clarabel.DefaultSolver(nothing, self.data.c, rows, right, cones, settings).solve()
+        solution = clarabel.DefaultSolver(
+            nothing, self.data.c, rows, right, cones, settings
+        ).solve()
         return np.array(solution.x), solution.obj_val
 
 

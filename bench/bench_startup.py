@@ -47,7 +47,9 @@ COMMANDS = {
 
 def _cpu(arguments: list[str]) -> float:
     """User and system seconds of a process."""
-    child = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, env=ENVIRONMENT)
+    child = subprocess.Popen(
+        [sys.executable, *arguments], stdout=subprocess.DEVNULL, env=ENVIRONMENT
+    )
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     assert child.returncode == 0, arguments
@@ -56,15 +58,31 @@ def _cpu(arguments: list[str]) -> float:
 
 def _calls(folder: Path) -> dict[str, list[str]]:
     """Name -> arguments of a Python process. folder: with a certificate, made.json."""
-    _cpu(["-m", "workbench", "design", "channel", *COUNT.split(), "--save", str(folder / "made.json")])
+    _cpu(
+        [
+            "-m",
+            "workbench",
+            "design",
+            "channel",
+            *COUNT.split(),
+            "--save",
+            str(folder / "made.json"),
+        ]
+    )
     calls = {name: ["-c", name] for name in (YARDSTICK, *IMPORTS)}
     for name, line in COMMANDS.items():
-        calls[name] = ["-m", "workbench", *line.replace("made.json", str(folder / "made.json")).split()]
+        calls[name] = [
+            "-m",
+            "workbench",
+            *line.replace("made.json", str(folder / "made.json")).split(),
+        ]
     checker = Path(__file__).parents[1] / "tools" / "check_certificate.py"
     return calls | {"tools/check_certificate.py": [str(checker), str(folder / "made.json")]}
 
 
-ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"OPENBLAS_NUM_THREADS": "1"}
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
+    "OPENBLAS_NUM_THREADS": "1"
+}
 
 
 def run() -> pd.DataFrame:

@@ -32,7 +32,12 @@ from workbench.sweeps.workers import executor
 
 TITLE = "A sweep of 20,000 small LPs, ledger included, against the bare solver loop (two cores)"
 JOBS = 2
-INSTANCES = ((8, 3, "none"), (19, 5, "none"), (40, 5, "none"), (40, 5, "bound"))  # n, max_shift, check
+INSTANCES = (
+    (8, 3, "none"),
+    (19, 5, "none"),
+    (40, 5, "none"),
+    (40, 5, "bound"),
+)  # n, max_shift, check
 
 
 def run() -> pd.DataFrame:
@@ -151,7 +156,11 @@ def loop(fixed: Mapping[str, Any], points: tuple[Mapping[str, Any], ...]) -> lis
     lp.col_cost_, lp.col_lower_, lp.col_upper_ = data.c, data.lower, data.upper
     lp.row_lower_, lp.row_upper_ = data.row_lower, data.row_upper
     lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = data.A.indptr, data.A.indices, data.A.data
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = (
+        data.A.indptr,
+        data.A.indices,
+        data.A.data,
+    )
     h.passModel(lp)
     entry, right = program.moves["A"], program.moves["row_upper"]
     A = program.template.A
@@ -166,7 +175,9 @@ def loop(fixed: Mapping[str, Any], points: tuple[Mapping[str, Any], ...]) -> lis
         epsilon, delta = float(point["epsilon"]), float(point["delta"])
         p = program.vector({"exp_epsilon": np.array([np.exp(epsilon)]), "delta": delta})
         if epsilon != last:
-            for i, j, value in zip(rows, columns, (entry.base + entry.matrix @ p).tolist(), strict=True):
+            for i, j, value in zip(
+                rows, columns, (entry.base + entry.matrix @ p).tolist(), strict=True
+            ):
                 h.changeCoeff(i, j, value)
             last = epsilon
         h.changeRowsBounds(moved.size, moved, low, (right.base + right.matrix @ p) * program.scale)

@@ -19,7 +19,9 @@ from bench import seconds_of
 TITLE = "Unbiased label randomizers: cones over intervals of labels, certified (CPU seconds)"
 
 CASES = [
-    ("uniform", k, epsilon) for k in (52, 201, 401, 1001) for epsilon in (("0.01", 1, 4, 12) if k < 1001 else (1,))
+    ("uniform", k, epsilon)
+    for k in (52, 201, 401, 1001)
+    for epsilon in (("0.01", 1, 4, 12) if k < 1001 else (1,))
 ]
 CASES += [("lognormal", k, epsilon) for k in (201, 401) for epsilon in ("0.01", 1, 12)]
 GRID = 11  # labels up to which the LP on a grid is solved as well
@@ -28,7 +30,18 @@ GRID = 11  # labels up to which the LP on a grid is solved as well
 def run() -> pd.DataFrame:
     """One row for each prior, size and budget."""
     rows = [_row(*case) for case in [("uniform", GRID, 1), *CASES]]
-    columns = ["labels", "k", "epsilon", "loss", "gap", "outputs", "cpu_s", "file_kb", "grid_loss", "grid_cpu_s"]
+    columns = [
+        "labels",
+        "k",
+        "epsilon",
+        "loss",
+        "gap",
+        "outputs",
+        "cpu_s",
+        "file_kb",
+        "grid_loss",
+        "grid_cpu_s",
+    ]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -45,7 +58,11 @@ def _row(kind: str, k: int, epsilon: Any) -> tuple[Any, ...]:
         size = (Path(folder) / "made.json").stat().st_size / 1000
     grid_loss = grid_seconds = None
     if k <= GRID:
-        options = {"method": "lp", "outputs": tuple(range(-3 * k, 4 * k)), "constraints": ("unbiased",)}
+        options = {
+            "method": "lp",
+            "outputs": tuple(range(-3 * k, 4 * k)),
+            "constraints": ("unbiased",),
+        }
         grid_seconds, plain = seconds_of(lambda: wb.design(labels, epsilon=epsilon, **options))
         grid_loss = plain.objective
     assert design.bound is not None

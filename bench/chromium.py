@@ -52,9 +52,14 @@ class Chromium:
         self._in, answers = os.pipe()
         far = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (theirs, answers)]
         null = os.open(os.devnull, os.O_RDWR)
-        actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate([null, null, null, *far])]
+        actions = [
+            (os.POSIX_SPAWN_DUP2, end, number)
+            for number, end in enumerate([null, null, null, *far])
+        ]
         words = [EXECUTABLE, *_QUIET, f"--user-data-dir={folder}", "about:blank"]
-        self.process = os.posix_spawn(EXECUTABLE, words, os.environ, file_actions=actions, setsid=True)
+        self.process = os.posix_spawn(
+            EXECUTABLE, words, os.environ, file_actions=actions, setsid=True
+        )
         for end in (theirs, answers, null, *far):
             os.close(end)
         self._buffer, self._number = b"", 0
@@ -65,18 +70,25 @@ class Chromium:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         os.kill(self.process, signal.SIGKILL)
         os.waitpid(self.process, 0)
         os.close(self._out)
         os.close(self._in)
 
-    def call(self, method: str, session: str | None = None, limit: float = 300.0, **parameters: Any) -> dict[str, Any]:
+    def call(
+        self, method: str, session: str | None = None, limit: float = 300.0, **parameters: Any
+    ) -> dict[str, Any]:
         """One command and its answer; events meanwhile are kept."""
         self._number += 1
         number = self._number
-        message = {"id": number, "method": method, "params": parameters} | ({"sessionId": session} if session else {})
+        message = {"id": number, "method": method, "params": parameters} | (
+            {"sessionId": session} if session else {}
+        )
         os.write(self._out, json.dumps(message).encode() + b"\0")
         end = time.monotonic() + limit
         while True:
@@ -104,7 +116,9 @@ class Chromium:
             self.events += [message for message in messages if "method" in message]
         return messages
 
-    def open(self, address: str, width: int = 1280, height: int = 720, *, wait: bool = True) -> Page:
+    def open(
+        self, address: str, width: int = 1280, height: int = 720, *, wait: bool = True
+    ) -> Page:
         """A page in a tab of its own; wait: until it shows something."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._targets.append(target)
@@ -131,7 +145,9 @@ class Page:
     def go(self, address: str) -> None:
         """Load an address."""
         self.call("Page.navigate", url=address)
-        self.wait("document.readyState === 'complete' && !!document.getElementById('app')?.childElementCount")
+        self.wait(
+            "document.readyState === 'complete' && !!document.getElementById('app')?.childElementCount"
+        )
 
     def reach(self, address: str, seconds: float = 300.0) -> None:
         """Load an address of a server that may be starting."""
@@ -142,12 +158,23 @@ class Page:
 
     def size(self, width: int, height: int) -> None:
         """Set the window's size."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
 
     def js(self, code: str, limit: float = 300.0) -> Any:
         """The value of an expression, a promise awaited for so many seconds."""
         answer = self.call(
-            "Runtime.evaluate", limit=limit, expression=code, awaitPromise=True, returnByValue=True, userGesture=True
+            "Runtime.evaluate",
+            limit=limit,
+            expression=code,
+            awaitPromise=True,
+            returnByValue=True,
+            userGesture=True,
         )
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
@@ -157,7 +184,9 @@ class Page:
         end = time.monotonic() + seconds
         while True:
             with contextlib.suppress(Navigated):
-                answer = self.call("Runtime.evaluate", expression=f"!!({condition})", returnByValue=True)
+                answer = self.call(
+                    "Runtime.evaluate", expression=f"!!({condition})", returnByValue=True
+                )
                 if answer["result"].get("value") is True:
                     return
             assert time.monotonic() < end, f"not within {seconds:g} s: {condition}"
@@ -166,14 +195,27 @@ class Page:
     def mouse(self, kind: str, x: float, y: float, buttons: int = 0) -> None:
         """A mouse event: mouseMoved, mousePressed, mouseReleased."""
         button = "left" if kind != "mouseMoved" else "none"
-        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button=button, buttons=buttons, clickCount=1)
+        self.call(
+            "Input.dispatchMouseEvent",
+            type=kind,
+            x=x,
+            y=y,
+            button=button,
+            buttons=buttons,
+            clickCount=1,
+        )
 
     def press(self, *keys: str) -> None:
         """Press and release keys, one after the other: Tab, Enter, Space, ArrowRight, or a letter."""
         for key in keys:
             code, name, text = _KEYS.get(key, (ord(key[0].upper()), key, key))
             named: dict[str, Any] = {"key": name, "code": key, "windowsVirtualKeyCode": code}
-            self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **named)
+            self.call(
+                "Input.dispatchKeyEvent",
+                type="keyDown" if text else "rawKeyDown",
+                text=text,
+                **named,
+            )
             self.call("Input.dispatchKeyEvent", type="keyUp", **named)
 
     def click(self, words: str) -> None:
@@ -184,7 +226,9 @@ class Page:
     def give(self, name: str, value: str, event: str = "change") -> None:
         """Set the control with an id."""
         find = f"document.getElementById({json.dumps(name)})"
-        self.js(f"void ({find}.value = {json.dumps(value)}, {find}.dispatchEvent(new Event({json.dumps(event)})))")
+        self.js(
+            f"void ({find}.value = {json.dumps(value)}, {find}.dispatchEvent(new Event({json.dumps(event)})))"
+        )
 
     def _own(self) -> list[dict[str, Any]]:
         return [event for event in self.browser.events if event.get("sessionId") == self.session]
@@ -192,7 +236,11 @@ class Page:
     @property
     def requests(self) -> list[str]:
         """The addresses that were requested."""
-        return [e["params"]["request"]["url"] for e in self._own() if e["method"] == "Network.requestWillBeSent"]
+        return [
+            e["params"]["request"]["url"]
+            for e in self._own()
+            if e["method"] == "Network.requestWillBeSent"
+        ]
 
     @property
     def complaints(self) -> list[str]:
@@ -200,9 +248,17 @@ class Page:
         sentences = []
         for event in self._own():
             if event["method"] == "Runtime.exceptionThrown":
-                sentences.append(str(event["params"]["exceptionDetails"].get("exception", event["params"])))
-            if event["method"] == "Log.entryAdded" and event["params"]["entry"]["level"] in ("error", "warning"):
+                sentences.append(
+                    str(event["params"]["exceptionDetails"].get("exception", event["params"]))
+                )
+            if event["method"] == "Log.entryAdded" and event["params"]["entry"]["level"] in (
+                "error",
+                "warning",
+            ):
                 sentences.append(event["params"]["entry"]["text"])
-            if event["method"] == "Runtime.consoleAPICalled" and event["params"]["type"] in ("error", "warning"):
+            if event["method"] == "Runtime.consoleAPICalled" and event["params"]["type"] in (
+                "error",
+                "warning",
+            ):
                 sentences.append(str(event["params"]["args"]))
         return sentences

@@ -13,7 +13,9 @@ import workbench  # noqa: E402
 # Kernels on loopback, without a word about it for every notebook.
 PROFILE = HERE / "_build" / "ipython"
 (PROFILE / "profile_default").mkdir(parents=True, exist_ok=True)
-(PROFILE / "profile_default" / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40\n", "utf-8")
+(PROFILE / "profile_default" / "ipython_kernel_config.py").write_text(
+    "c.IPKernelApp.log_level = 40\n", "utf-8"
+)
 os.environ["IPYTHONDIR"] = str(PROFILE)
 logging.getLogger("traitlets").setLevel(logging.WARNING)
 
@@ -32,7 +34,11 @@ html_math_renderer = "mathml"  # no script, no font from elsewhere
 
 myst_enable_extensions = ["deflist", "dollarmath"]
 myst_heading_anchors = 3
-myst_url_schemes = {"http": None, "https": None, "gallery": "gallery.html"}  # gallery: the page of all results
+myst_url_schemes = {
+    "http": None,
+    "https": None,
+    "gallery": "gallery.html",
+}  # gallery: the page of all results
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(HERE / "_build" / "notebooks")
 nb_execution_timeout = 120

@@ -23,7 +23,15 @@ from numpy.typing import ArrayLike
 
 from workbench.solvers.arrays import Vector
 
-LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "error-rate", "pinball:τ", "huber:h")
+LOSSES = (
+    "squared",
+    "absolute",
+    "poisson",
+    "poisson-deviance",
+    "error-rate",
+    "pinball:τ",
+    "huber:h",
+)
 _PLAIN = ("squared", "absolute", "poisson", "poisson-deviance", "error-rate")
 
 
@@ -74,7 +82,9 @@ class Loss:
 
     def matrix(self, outputs: ArrayLike, labels: ArrayLike) -> Vector:
         """ℓ(o, y) with one row per label. Shape (labels, outputs)."""
-        return self(np.asarray(outputs, dtype=float)[None, :], np.asarray(labels, dtype=float)[:, None])
+        return self(
+            np.asarray(outputs, dtype=float)[None, :], np.asarray(labels, dtype=float)[:, None]
+        )
 
     def constant(self, labels: ArrayLike) -> Vector:
         """y log y - y, what the deviance adds to the Poisson log loss. Shape of labels."""

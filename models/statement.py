@@ -27,7 +27,9 @@ from workbench.solvers.canonical import compile
 from workbench.solvers.program import Block, Data, Move, Program
 
 
-def program_of(stated: Callable[[Any], Any], name: str, scale: float = 1.0, *, plain: bool) -> Program:
+def program_of(
+    stated: Callable[[Any], Any], name: str, scale: float = 1.0, *, plain: bool
+) -> Program:
     """What is stated in the language that it is given: this one where it is plain, else the whole of CVXPY's."""
     if plain:
         problem: Problem = stated(sys.modules[__name__])
@@ -66,12 +68,20 @@ class Affine:
         """With arrays, of its shape and one more axis, changed alike."""
 
         def whole(part: Any, last: Ints) -> Any:
-            return change(np.broadcast_to(part, self.shape + last)) if isinstance(part, np.ndarray) else part
+            return (
+                change(np.broadcast_to(part, self.shape + last))
+                if isinstance(part, np.ndarray)
+                else part
+            )
 
         terms = []
         for variable, column, value, parameter, entry in self.terms:
             last = np.broadcast(column, value, entry).shape[-1:]
-            terms.append(Term(variable, whole(column, last), whole(value, last), parameter, whole(entry, last)))
+            terms.append(
+                Term(
+                    variable, whole(column, last), whole(value, last), parameter, whole(entry, last)
+                )
+            )
         return Affine(shape, terms)
 
     def __getitem__(self, key: Any) -> Affine:
@@ -86,12 +96,17 @@ class Affine:
 
     def __mul__(self, factor: Any) -> Affine:
         if isinstance(factor, float):
-            return Affine(self.shape, [Term(v, at, value * factor, p, entry) for v, at, value, p, entry in self.terms])
+            return Affine(
+                self.shape,
+                [Term(v, at, value * factor, p, entry) for v, at, value, p, entry in self.terms],
+            )
         given = _affine(factor)
         if any(term.variable for term in given.terms):
             return given * self
         ((_, _, more, by, where),) = given.terms
-        assert by is None or not any(term.parameter for term in self.terms), "a product of parameters is not affine"
+        assert by is None or not any(term.parameter for term in self.terms), (
+            "a product of parameters is not affine"
+        )
         shape = np.broadcast_shapes(self.shape, given.shape)
         terms = [
             Term(v, at, value * more, *((p, entry) if by is None else (by, where)))
@@ -133,7 +148,11 @@ class Variable(Affine):
     largest: Row | None = None
 
     def __init__(
-        self, shape: int | Ints = (), name: str = "", bounds: Sequence[Any] = (0, 1), boolean: bool = False
+        self,
+        shape: int | Ints = (),
+        name: str = "",
+        bounds: Sequence[Any] = (0, 1),
+        boolean: bool = False,
     ) -> None:
         self.name, self.bounds, self.boolean = name, bounds, boolean
         shape = (shape,) if isinstance(shape, int) else shape
@@ -151,7 +170,9 @@ class Row:
 
     def transposed(self) -> Row:
         """The same rows, those of a column after each other."""
-        turned = self.expression.changed(self.expression.shape[::-1], lambda part: np.swapaxes(part, 0, 1))
+        turned = self.expression.changed(
+            self.expression.shape[::-1], lambda part: np.swapaxes(part, 0, 1)
+        )
         return Row(turned, self.equal, self.label)
 
     def set_label(self, label: str) -> Row:
@@ -176,7 +197,9 @@ def sum(expression: Affine, axis: int | None = None) -> Affine:
     if axis is None:
         return expression.changed((), lambda part: part.ravel())
     shape = np.delete(expression.shape, axis).tolist()
-    return expression.changed(tuple(shape), lambda part: np.moveaxis(part, axis, -2).reshape((*shape, -1)))
+    return expression.changed(
+        tuple(shape), lambda part: np.moveaxis(part, axis, -2).reshape((*shape, -1))
+    )
 
 
 def multiply(table: Vector, expression: Affine) -> Affine:
@@ -187,7 +210,9 @@ def multiply(table: Vector, expression: Affine) -> Affine:
 def max(expression: Affine) -> Affine:
     """The largest entry of numbers times masses, as a column within what that can be."""
     ends = [part(expression.terms[0].value, 0.0) for part in (np.minimum, np.maximum)]
-    largest = Variable(name="aux_worst", bounds=[np.cumsum(end, axis=-1)[..., -1].max() for end in ends])
+    largest = Variable(
+        name="aux_worst", bounds=[np.cumsum(end, axis=-1)[..., -1].max() for end in ends]
+    )
     largest.largest = (expression <= largest).set_label("aux_losses")
     return largest
 
@@ -209,11 +234,17 @@ class _Section:
     def add(self, place: Any, term: Term, sign: float = 1.0) -> None:
         """place: of the shape of the term's arrays, or broadcast to it."""
         at = -1 if term.parameter is None else self._first[id(term.parameter)] + term.entry
-        self._parts.append(tuple(each.ravel() for each in np.broadcast_arrays(place, sign * term.value, at)))
+        self._parts.append(
+            tuple(each.ravel() for each in np.broadcast_arrays(place, sign * term.value, at))
+        )
 
     def moved(self, parameters: int, size: int = 0) -> tuple[Positions, Vector, Move]:
         """Keys of what is kept of so many places, all without a size; what stands there at zero, and what moves."""
-        place, value, at = map(np.concatenate, zip(*self._parts, strict=True)) if self._parts else np.zeros((3, 0), int)
+        place, value, at = (
+            map(np.concatenate, zip(*self._parts, strict=True))
+            if self._parts
+            else np.zeros((3, 0), int)
+        )
         kept = value != 0
         place, value, at = place[kept], value[kept], at[kept]
         key: Any = np.arange(size)
@@ -224,8 +255,14 @@ class _Section:
         if not size:  # what cancels is no entry
             stays = (base != 0) | (np.bincount(place, moving, key.size) > 0)
             key, base, place = key[stays], base[stays], (np.cumsum(stays) - 1)[place]
-        if not moving.any():  # a sparse matrix of nothing takes longer to make than the rest of a small program
-            return key, base, Move(np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros((0, parameters)))
+        if (
+            not moving.any()
+        ):  # a sparse matrix of nothing takes longer to make than the rest of a small program
+            return (
+                key,
+                base,
+                Move(np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros((0, parameters))),
+            )
         live, which = np.unique(place[moving], return_inverse=True)
         matrix = sp.csr_array((value[moving], (which, at[moving])), shape=(live.size, parameters))
         return key, base, Move(live.astype(np.intp), base[live], matrix)
@@ -234,8 +271,12 @@ class _Section:
 class Problem:
     """A linear program as it is stated. first: variables whose columns come first."""
 
-    def __init__(self, objective: Affine, rows: Sequence[Row], first: Sequence[Variable] = ()) -> None:
-        rows = [row if row.label else row.set_label(f"constraint[{k}]") for k, row in enumerate(rows)]
+    def __init__(
+        self, objective: Affine, rows: Sequence[Row], first: Sequence[Variable] = ()
+    ) -> None:
+        rows = [
+            row if row.label else row.set_label(f"constraint[{k}]") for k, row in enumerate(rows)
+        ]
         stated, met = [Row(variable, equal=False) for variable in first], set[int]()
         for row in (Row(objective, equal=False), *rows):
             largest = [term.variable.largest for term in row.expression.terms if term.variable]
@@ -244,17 +285,27 @@ class Problem:
             stated += [row, *more] if row.expression is objective else [*more, row]
         self.objective = objective
         terms = [term for row in stated for term in row.expression.terms]
-        self.variables = {id(term.variable): term.variable for term in terms if term.variable is not None}
-        ends = [_affine(end).terms for variable in self.variables.values() for end in variable.bounds]
+        self.variables = {
+            id(term.variable): term.variable for term in terms if term.variable is not None
+        }
+        ends = [
+            _affine(end).terms for variable in self.variables.values() for end in variable.bounds
+        ]
         terms += itertools.chain.from_iterable(ends)
-        self.parameters = {id(term.parameter): term.parameter for term in terms if term.parameter is not None}
+        self.parameters = {
+            id(term.parameter): term.parameter for term in terms if term.parameter is not None
+        }
         stated = [row for row in stated if row.label]
         self.rows = sorted(stated, key=lambda row: not row.equal)
 
     def program(self, name: str, scale: float = 1.0) -> Program:
         """The program."""
         (parameters, size), (columns, n) = _begins(self.parameters), _begins(self.variables)
-        variables, m, at = [*self.variables.values()], builtins.sum(row.expression.size for row in self.rows), 0
+        variables, m, at = (
+            [*self.variables.values()],
+            builtins.sum(row.expression.size for row in self.rows),
+            0,
+        )
         c, A, right, lower, upper = (_Section(parameters) for _ in range(5))
         for variable in variables:
             place = columns[id(variable)] + variable.terms[0].column
@@ -275,11 +326,20 @@ class Problem:
             at += count
         equal = np.repeat([row.equal for row in self.rows], [block.size for block in blocks])
         key, entries, parts = A.moved(size)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(key // (m or 1), minlength=n))]).astype(np.int32)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(key // (m or 1), minlength=n))]).astype(
+            np.int32
+        )
         base, moves = dict[str, Any](), {"A": parts}
-        for name_of, numbers, count in (("c", c, n), ("lower", lower, n), ("upper", upper, n), ("row_upper", right, m)):
+        for name_of, numbers, count in (
+            ("c", c, n),
+            ("lower", lower, n),
+            ("upper", upper, n),
+            ("row_upper", right, m),
+        ):
             _, base[name_of], moves[name_of] = numbers.moved(size, count)
-        moves["row_lower"] = Move(*(part[equal[moves["row_upper"].place]] for part in moves["row_upper"]))
+        moves["row_lower"] = Move(
+            *(part[equal[moves["row_upper"].place]] for part in moves["row_upper"])
+        )
         data = Data(
             offset=0.0,
             A=sp.csc_array((entries, (key % (m or 1)).astype(np.int32), starts), shape=(m, n)),
@@ -291,7 +351,10 @@ class Problem:
             name,
             data,
             1,
-            tuple(Block(v.name, at, v.shape) for at, v in zip(columns.values(), variables, strict=True)),
+            tuple(
+                Block(v.name, at, v.shape)
+                for at, v in zip(columns.values(), variables, strict=True)
+            ),
             tuple(blocks),
             {v.name: v.shape for v in self.parameters.values()},
             scale,

@@ -99,7 +99,9 @@ def _canonical(problem: cp.Problem, name: str) -> tuple[Any, Any]:
             raise BackendUnavailable(
                 "Stating a model needs HiGHS, which is not installed: pip install highspy."
             ) from None
-        raise InvalidProgram(f"{name} must have a linear objective and linear constraints. {error}") from None
+        raise InvalidProgram(
+            f"{name} must have a linear objective and linear constraints. {error}"
+        ) from None
     finally:
         for p, value in values.items():
             p.value = value
@@ -115,7 +117,9 @@ def _check(own: Sequence[cp.Parameter], canonical: Any, dims: Any, name: str) ->
     kept = {p.id: p.shape for p in own}
     lost = sorted(p.name() for p in canonical.parameters if kept.get(p.id) != p.shape)
     if lost:
-        raise InvalidProgram(f"{name}: parameters {lost} carry attributes (symmetric, diag, PSD, ...) to be left out.")
+        raise InvalidProgram(
+            f"{name}: parameters {lost} carry attributes (symmetric, diag, PSD, ...) to be left out."
+        )
 
 
 def _sections(
@@ -144,14 +148,19 @@ def _sections(
         real = coo.data != 0
         row, column, number = row[real], target[column[real]], coo.data[real]
         rows = np.unique(row) if keep is None else keep
-        return rows, sp.csr_array((number, (np.searchsorted(rows, row), column)), shape=(rows.size, size + 1))
+        return rows, sp.csr_array(
+            (number, (np.searchsorted(rows, row), column)), shape=(rows.size, size + 1)
+        )
 
     _, cost = affine(canonical.q, np.arange(n + 1))
-    where, coefficient = affine(canonical.A)  # entry (i, j) of [A b] sits at i + j m; rows are A x + b in the cone
+    where, coefficient = affine(
+        canonical.A
+    )  # entry (i, j) of [A b] sits at i + j m; rows are A x + b in the cone
     inside = where < m * n
     right = sp.csr_array(
         sp.csr_array(
-            (np.ones((~inside).sum()), (where[~inside] - m * n, np.flatnonzero(~inside))), shape=(m, where.size)
+            (np.ones((~inside).sum()), (where[~inside] - m * n, np.flatnonzero(~inside))),
+            shape=(m, where.size),
         )
         @ coefficient
     )
@@ -171,7 +180,9 @@ def _sections(
             sections[side] = affine(tensor, np.arange(n))[1]
         else:
             ends = np.full(n, infinite) if fixed is None else np.array(fixed, dtype=float)
-            sections[side] = sp.csr_array((ends, (np.arange(n), np.full(n, size))), shape=(n, size + 1))
+            sections[side] = sp.csr_array(
+                (ends, (np.arange(n), np.full(n, size))), shape=(n, size + 1)
+            )
     return sections, (row, column)
 
 
@@ -186,10 +197,16 @@ def _columns(problem: cp.Problem, canonical: Any, name: str) -> tuple[Block, ...
         seen.add(label)
         shape = tuple(int(k) for k in variable.shape)
         blocks.append(Block(label, int(canonical.var_id_to_col[variable.id]), shape))
-    kept = {variable.id: variable.shape for variable in canonical.variables}  # symmetric ones lose their shape
-    names = sorted(variable.name() for variable in own.values() if kept.get(variable.id) != variable.shape)
+    kept = {
+        variable.id: variable.shape for variable in canonical.variables
+    }  # symmetric ones lose their shape
+    names = sorted(
+        variable.name() for variable in own.values() if kept.get(variable.id) != variable.shape
+    )
     if names:
-        raise InvalidProgram(f"{name}: variables {names} carry attributes that a linear program cannot keep.")
+        raise InvalidProgram(
+            f"{name}: variables {names} carry attributes that a linear program cannot keep."
+        )
     return tuple(sorted(blocks, key=lambda block: block.start))
 
 

@@ -50,8 +50,13 @@ def conflict(
             row_lower=data.row_lower[rows],
             row_upper=data.row_upper[rows],
         )
-        given = replace(options or Options(), time_limit=min(t for t in (left, options and options.time_limit) if t))
-        with backend(solver).open(Program("a part of an infeasible program", part, scale=scale), given) as session:
+        given = replace(
+            options or Options(),
+            time_limit=min(t for t in (left, options and options.time_limit) if t),
+        )
+        with backend(solver).open(
+            Program("a part of an infeasible program", part, scale=scale), given
+        ) as session:
             solution = session.solve(start=Start.COLD)
         if solution.x is not None:
             return False

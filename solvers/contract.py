@@ -89,9 +89,14 @@ class Backend:
         self.variants = (*self.variants, *table.get("variants", ()))
         if variant is not None and variant not in self.variants:
             choices = f"one of {', '.join(self.variants)}" if self.variants else "left out"
-            raise BackendUnavailable(f"the variant of {self.name} must be {choices}. Got {variant!r}.")
+            raise BackendUnavailable(
+                f"the variant of {self.name} must be {choices}. Got {variant!r}."
+            )
         self.variant = variant
-        self.table: Mapping[str, Any] = {**table, **table.get(variant or table.get("default", ""), {})}
+        self.table: Mapping[str, Any] = {
+            **table,
+            **table.get(variant or table.get("default", ""), {}),
+        }
         if table:
             self.distribution, self.module = self.table["distribution"], self.table["module"]
             self.supported_options = frozenset(self.table["options"])
@@ -112,12 +117,16 @@ class Backend:
             word = self.table["options"][option]
             if word == "one":
                 if value != 1:
-                    raise UnsupportedOption(f"{self.label} runs on one thread; threads cannot be {value}.")
+                    raise UnsupportedOption(
+                        f"{self.label} runs on one thread; threads cannot be {value}."
+                    )
             elif isinstance(word, Mapping):
                 choices = {key: number for key, number in word.items() if key != "name"}
                 chosen = ("off", "on")[value] if isinstance(value, bool) else value
                 if chosen not in choices:
-                    raise UnsupportedOption(f"{option} must be one of {', '.join(choices)}. Got {value!r}.")
+                    raise UnsupportedOption(
+                        f"{option} must be one of {', '.join(choices)}. Got {value!r}."
+                    )
                 settings[word["name"]] = choices[chosen]
             else:
                 settings |= dict.fromkeys(word, value)
@@ -152,13 +161,21 @@ class Backend:
         if chosen is not self:
             return chosen.open(program, options)
         if not self.installed():
-            raise BackendUnavailable(f"{self.label} is not installed (pip install {self.distribution}).")
+            raise BackendUnavailable(
+                f"{self.label} is not installed (pip install {self.distribution})."
+            )
         capabilities = self.capabilities()
-        kind, able = ("mixed-integer", capabilities.milp) if program.is_mip else ("linear", capabilities.lp)
+        kind, able = (
+            ("mixed-integer", capabilities.milp) if program.is_mip else ("linear", capabilities.lp)
+        )
         if not able:
-            raise BackendUnavailable(f"{self.label} cannot solve {kind} programs, and {program.name} is one.")
+            raise BackendUnavailable(
+                f"{self.label} cannot solve {kind} programs, and {program.name} is one."
+            )
         if capabilities.integer_only and not program.template.integrality.all():
-            raise BackendUnavailable(f"{self.label} solves programs in integers only, and {program.name} is not one.")
+            raise BackendUnavailable(
+                f"{self.label} solves programs in integers only, and {program.name} is not one."
+            )
         if program.cones is not None and not capabilities.second_order_cones:
             others = ", ".join(_cone_solvers())
             raise BackendUnavailable(
@@ -166,7 +183,9 @@ class Backend:
             )
         for option in options.given():
             if option not in self.supported_options:
-                raise UnsupportedOption(f"{self.label} cannot honour the option {option}; leave it out.")
+                raise UnsupportedOption(
+                    f"{self.label} cannot honour the option {option}; leave it out."
+                )
         self.check_size(program)
         return self._open(program, options)
 

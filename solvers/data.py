@@ -143,7 +143,11 @@ class Change:
 
         def moved(*pairs: Pair) -> Positions:
             different = [before != after for before, after in pairs if before is not after]
-            return np.flatnonzero(np.logical_or.reduce(different)) if different else np.zeros(0, dtype=np.intp)
+            return (
+                np.flatnonzero(np.logical_or.reduce(different))
+                if different
+                else np.zeros(0, dtype=np.intp)
+            )
 
         cost, entries = moved((old.c, new.c)), moved((old.A.data, new.A.data))
         rows = moved((old.row_lower, new.row_lower), (old.row_upper, new.row_upper))
@@ -152,7 +156,9 @@ class Change:
         return cls(
             (cost, new.c[cost]) if cost.size else None,
             new.offset if new.offset != old.offset else None,
-            (new.A.indices[entries].astype(np.intp), at, new.A.data[entries]) if entries.size else None,
+            (new.A.indices[entries].astype(np.intp), at, new.A.data[entries])
+            if entries.size
+            else None,
             (rows, new.row_lower[rows], new.row_upper[rows]) if rows.size else None,
             (columns, new.lower[columns], new.upper[columns]) if columns.size else None,
         )
@@ -183,18 +189,24 @@ def _in_order(name: str, low: Vector, high: Vector) -> None:
         j = int(np.argmax(low > high))
         raise InvalidProgram(f"{name} {j} has crossed bounds: {low[j]:g} > {high[j]:g}.")
     if (low == np.inf).any() or (high == -np.inf).any():
-        raise InvalidProgram(f"every lower {name} bound must be below inf, every upper one above -inf.")
+        raise InvalidProgram(
+            f"every lower {name} bound must be below inf, every upper one above -inf."
+        )
     for bound in (low, high):
         size = np.abs(bound)
         if not ((size < _LARGEST) | (size == np.inf)).all():
             worst = size[np.isfinite(size)].max()
-            raise InvalidProgram(f"every finite {name} bound must be below 1e15 in size. Got {worst:g}.")
+            raise InvalidProgram(
+                f"every finite {name} bound must be below 1e15 in size. Got {worst:g}."
+            )
 
 
 def floor_to_bits(values: Vector, bits: int) -> NDArray[np.object_]:
     """Return ⌊values 2^bits⌋, exactly. Shape of values."""
     fraction, exponent = np.frexp(values)
-    digits = (fraction * 2.0**53).astype(np.int64).astype(object)  # This is exact: a double has 53 bits.
+    digits = (
+        (fraction * 2.0**53).astype(np.int64).astype(object)
+    )  # This is exact: a double has 53 bits.
     shift = exponent.astype(np.int64) - 53 + bits
     left = np.maximum(shift, 0).astype(object)
     right = np.maximum(-shift, 0).astype(object)

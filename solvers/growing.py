@@ -24,7 +24,10 @@ from workbench.solvers.solution import PointStatus, Rest, Solution, Termination
 
 _ITERATIONS = 100_000  # of one solve: more are a cycle
 _CHOSEN, _DEVEX = -1, 1  # by HiGHS itself; of its simplex_dual_edge_weight_strategy
-_COARSER = (1e-9, 1e-8)  # tolerances at which HiGHS may answer what it calls unbounded at finer ones
+_COARSER = (
+    1e-9,
+    1e-8,
+)  # tolerances at which HiGHS may answer what it calls unbounded at finer ones
 
 
 @dataclass(frozen=True)
@@ -52,13 +55,18 @@ class RestatedProgram:
         self.width, self.rows = program.shape[1], program.shape[0]
         self._answer: Solution | None = None
 
-    def extend(self, places: Positions, rows: sp.csr_array, right: float, most: float = np.inf) -> int:
+    def extend(
+        self, places: Positions, rows: sp.csr_array, right: float, most: float = np.inf
+    ) -> int:
         """New columns 0 <= z <= most without a cost, each with a 1 in the row of its place, and new rows over all
         columns, each <= right; the position of the first of them."""
         new, first = places.size, self.rows
         kept = rows.tocoo()
         row, column = kept.coords
-        self._entries += [(np.ones(new), places, self.width + np.arange(new)), (kept.data, row + first, column)]
+        self._entries += [
+            (np.ones(new), places, self.width + np.arange(new)),
+            (kept.data, row + first, column),
+        ]
         self._right.append(np.full(rows.shape[0], right))
         self._upper.append(np.full(new, most))
         self.width, self.rows = self.width + new, first + rows.shape[0]
@@ -89,7 +97,9 @@ class RestatedProgram:
         solution = solve(self.program, solver=self._solver, options=options)
         duals = np.zeros(self.rows) if solution.program.is_mip else solution.row_dual
         if solution.x is None or duals is None:
-            raise SolverError(f"{self._solver} gave no optimum with duals: {solution.raw_status!r}.")
+            raise SolverError(
+                f"{self._solver} gave no optimum with duals: {solution.raw_status!r}."
+            )
         self._answer = solution
         return Point(solution.x, duals, float(solution.objective or 0.0) - self._first.shift)
 
@@ -135,7 +145,10 @@ class GrowingProgram(RestatedProgram):
         scale = self._first.scale
         starts, index = (part.astype(np.int32) for part in (rows.indptr[:-1], rows.indices))
         self._done(
-            self._h.addRows(rows.shape[0], low * scale, high * scale, rows.nnz, starts, index, rows.data), "rows"
+            self._h.addRows(
+                rows.shape[0], low * scale, high * scale, rows.nnz, starts, index, rows.data
+            ),
+            "rows",
         )
 
     def _allow(self, tolerance: float) -> None:
@@ -146,7 +159,9 @@ class GrowingProgram(RestatedProgram):
         if status != self._highspy.HighsStatus.kOk:
             raise SolverError(f"highs refused {what} of a growing program.")
 
-    def extend(self, places: Positions, rows: sp.csr_array, right: float, most: float = np.inf) -> int:
+    def extend(
+        self, places: Positions, rows: sp.csr_array, right: float, most: float = np.inf
+    ) -> int:
         """As of a restated program."""
         new = places.size
         none, upper = np.zeros(new), np.full(new, most * self._first.scale)
@@ -170,7 +185,9 @@ class GrowingProgram(RestatedProgram):
             status = self._h.getModelStatus()
         self._allow(self._tolerance)
         if status != ends.kOptimal:
-            raise SolverError(f"highs ended a growing program with {self._h.modelStatusToString(status)!r}.")
+            raise SolverError(
+                f"highs ended a growing program with {self._h.modelStatusToString(status)!r}."
+            )
         answer, scale, cost = self._h.getSolution(), self._first.scale, self._first.cost
         value = float(self._h.getInfoValue("objective_function_value")[1]) / (scale * cost)
         value += self._first.template.offset
@@ -186,7 +203,10 @@ class GrowingProgram(RestatedProgram):
 
     def answer(self, point: Point) -> Solution:
         """A point as an answer to `program`."""
-        size, rows = self.width - point.x.size, self.rows - point.duals.size  # what came after the point
+        size, rows = (
+            self.width - point.x.size,
+            self.rows - point.duals.size,
+        )  # what came after the point
         return Solution(
             self.program,
             np.zeros(0),

@@ -36,7 +36,14 @@ from workbench.solvers.program import Block
 
 INF = float("inf")
 _INFINITE = 1e20  # Bounds and sides of this size and beyond are infinite, as in HiGHS.
-_FIELDS = ((1, 3), (4, 12), (14, 22), (24, 36), (39, 47), (49, 61))  # first and last columns of the fixed format
+_FIELDS = (
+    (1, 3),
+    (4, 12),
+    (14, 22),
+    (24, 36),
+    (39, 47),
+    (49, 61),
+)  # first and last columns of the fixed format
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eEdD][+-]?\d+)?", re.ASCII)
 _SENSES = {"MAX": -1, "MAXIMIZE": -1, "MAXIMISE": -1, "MIN": 1, "MINIMIZE": 1, "MINIMISE": 1}
 _BOUNDS = ("LO", "UP", "FX", "FR", "MI", "PL", "BV", "LI", "UI")
@@ -57,7 +64,9 @@ class Mps:
     comments: Sequence[str]
 
 
-def mps_text(name: str, data: Data, blocks: Sequence[Block] = (), comments: Sequence[str] = ()) -> str:
+def mps_text(
+    name: str, data: Data, blocks: Sequence[Block] = (), comments: Sequence[str] = ()
+) -> str:
     """A program as the text of a free MPS file. blocks: of columns, which name them "f_3"; comments: its head."""
     names = _names(blocks, data.c.size)
     sides = enumerate(zip(data.row_lower.tolist(), data.row_upper.tolist(), strict=True))
@@ -106,7 +115,9 @@ def _written_row(low: float, high: float) -> list[tuple[str, str, float, float |
     return [("low", "G", low, None), ("high", "L", high, None)]
 
 
-def _columns(data: Data, A: sp.csc_array, names: Sequence[str], rows: Sequence[str]) -> Iterator[str]:
+def _columns(
+    data: Data, A: sp.csc_array, names: Sequence[str], rows: Sequence[str]
+) -> Iterator[str]:
     cost = data.c.tolist()
     for whole, run in groupby(range(len(names)), lambda j: bool(data.integrality[j])):
         yield from [" M 'MARKER' 'INTORG'"] if whole else []
@@ -120,7 +131,9 @@ def _columns(data: Data, A: sp.csc_array, names: Sequence[str], rows: Sequence[s
 
 
 def _bounds(data: Data, names: Sequence[str]) -> Iterator[str]:
-    ends = zip(names, data.lower.tolist(), data.upper.tolist(), data.integrality.tolist(), strict=True)
+    ends = zip(
+        names, data.lower.tolist(), data.upper.tolist(), data.integrality.tolist(), strict=True
+    )
     for name, low, high, whole in ends:
         if low == high:
             yield f" FX BND {name} {low!r}"
@@ -206,7 +219,9 @@ class _Reader:
                 if words and not line[0].isspace():
                     section = words.pop(0).upper()
                     if section not in _SECTIONS:
-                        raise InvalidProgram(f"a section must be one of {', '.join(_SECTIONS)}. Got {section[:40]}.")
+                        raise InvalidProgram(
+                            f"a section must be one of {', '.join(_SECTIONS)}. Got {section[:40]}."
+                        )
                     if section == "ENDATA":
                         return self._made(comments)
                 elif words:
@@ -236,7 +251,9 @@ class _Reader:
             case "ROWS":
                 kind, name = words[0].upper(), words[1]
                 if len(words) > 2:
-                    raise InvalidProgram(f"a row must be a type and a name. Got {' '.join(words)[:40]}.")
+                    raise InvalidProgram(
+                        f"a row must be a type and a name. Got {' '.join(words)[:40]}."
+                    )
                 if name in self.rows:
                     raise InvalidProgram(f"every row must be named once. Got {name} twice.")
                 if kind not in ("N", "E", "L", "G"):
@@ -244,7 +261,9 @@ class _Reader:
                 self.rows[name] = kind
             case "COLUMNS" if "'MARKER'" in words[1:2]:
                 if words[2:] not in (["'INTORG'"], ["'INTEND'"]):
-                    raise InvalidProgram(f"a marker must be 'INTORG' or 'INTEND'. Got {' '.join(words[2:])[:40]}.")
+                    raise InvalidProgram(
+                        f"a marker must be 'INTORG' or 'INTEND'. Got {' '.join(words[2:])[:40]}."
+                    )
                 self.whole = words[2] == "'INTORG'"
             case "COLUMNS":
                 if len(words) % 2 == 0 or len(words) < 3:
@@ -252,7 +271,9 @@ class _Reader:
                 self.columns.setdefault(words[0], self.whole)
                 for row, value in self._pairs(words[1:], _number):
                     if (row, words[0]) in self.entries:
-                        raise InvalidProgram(f"every entry must be given once. Got {words[0]} in {row} twice.")
+                        raise InvalidProgram(
+                            f"every entry must be given once. Got {words[0]} in {row} twice."
+                        )
                     self.entries[row, words[0]] = value
             case "RHS" | "RANGES":
                 self._vector(section, words, self.right if section == "RHS" else self.range)
@@ -264,7 +285,12 @@ class _Reader:
     def _uncommented(self, words: list[str], first: int) -> list[str]:
         """The words before a field that begins with $ and is no name; the first fields are never a comment."""
         for k, word in enumerate(words):
-            if k >= first and word.startswith("$") and word not in self.rows and word not in self.columns:
+            if (
+                k >= first
+                and word.startswith("$")
+                and word not in self.rows
+                and word not in self.columns
+            ):
                 return words[:k]
         return words
 
@@ -274,7 +300,9 @@ class _Reader:
             raise InvalidProgram(f"the sense must be MAX or MIN. Got {' '.join(words)[:40]}.")
         self.sense = sense
 
-    def _pairs(self, words: Sequence[str], read: Callable[[str], float]) -> Iterator[tuple[str, float]]:
+    def _pairs(
+        self, words: Sequence[str], read: Callable[[str], float]
+    ) -> Iterator[tuple[str, float]]:
         """Rows and their numbers, one or two."""
         for row, value in zip(words[::2], words[1::2], strict=True):
             if row not in self.rows:
@@ -300,15 +328,25 @@ class _Reader:
             if not self._counts(section, vector, row, known=row in values):
                 continue
             if row in values:
-                raise InvalidProgram(f"every row must have one number of {section}. Got {row} twice.")
-            if section == "RHS" and self.rows[row] == "N" and (row != objective or math.isinf(value)):
-                raise InvalidProgram(f"of rows of type N the objective alone may have a finite constant. Got {row}.")
+                raise InvalidProgram(
+                    f"every row must have one number of {section}. Got {row} twice."
+                )
+            if (
+                section == "RHS"
+                and self.rows[row] == "N"
+                and (row != objective or math.isinf(value))
+            ):
+                raise InvalidProgram(
+                    f"of rows of type N the objective alone may have a finite constant. Got {row}."
+                )
             values[row] = value
 
     def _bound(self, words: list[str]) -> None:
         kind, *rest = words[0].upper(), *words[1:]
         if kind not in _BOUNDS:
-            raise InvalidProgram(f"a bound must be {', '.join(_BOUNDS[:-1])} or {_BOUNDS[-1]}. Got {kind}.")
+            raise InvalidProgram(
+                f"a bound must be {', '.join(_BOUNDS[:-1])} or {_BOUNDS[-1]}. Got {kind}."
+            )
         vector, name, value = self._bound_fields(kind, rest)
         if name not in self.columns:
             raise KeyError(name)
@@ -321,9 +359,13 @@ class _Reader:
             return
         for side, end in ends:
             if side.setdefault(name, end) != end:
-                raise InvalidProgram(f"a bound must be given once. Got {kind} of {name}, which has another.")
+                raise InvalidProgram(
+                    f"a bound must be given once. Got {kind} of {name}, which has another."
+                )
             if end == (INF if side is self.low else -INF):
-                raise InvalidProgram(f"a bound must leave a finite value. Got {kind} of {name}, {value}.")
+                raise InvalidProgram(
+                    f"a bound must leave a finite value. Got {kind} of {name}, {value}."
+                )
         if kind in ("UP", "UI") and value < 0:
             self.negative[name] = self.number
         self.columns[name] |= kind in ("BV", "LI", "UI")
@@ -336,7 +378,9 @@ class _Reader:
             return "" if len(words) == 2 else words[0], words[-2], _extended(words[-1])
         if len(words) == 2 and words[0] in self.columns and self.vectors.get("BOUNDS") != words[0]:
             if words[1] in self.columns:
-                raise InvalidProgram(f"a bound must name one column. Got {words[0]} and {words[1]}.")
+                raise InvalidProgram(
+                    f"a bound must name one column. Got {words[0]} and {words[1]}."
+                )
             words = ("", *words)
         if len(words) == 3:
             _extended(words[2])  # a number without a meaning
@@ -353,24 +397,40 @@ class _Reader:
             raise InvalidProgram(
                 f"an upper bound below 0 must come with a lower bound, or MI for none. Got {open_below} without."
             )
-        rows = {row: i for i, row in enumerate(row for row, kind in self.rows.items() if kind != "N")}
+        rows = {
+            row: i for i, row in enumerate(row for row, kind in self.rows.items() if kind != "N")
+        }
         columns = {column: j for j, column in enumerate(self.columns)}
-        sides = [_sides(self.rows[row], self.right.get(row, 0.0), self.range.get(row)) for row in rows]
+        sides = [
+            _sides(self.rows[row], self.right.get(row, 0.0), self.range.get(row)) for row in rows
+        ]
         low, high = np.array(sides, dtype=float).reshape(-1, 2).T
         # without any bound an integer column is binary
-        most = [1.0 if whole and column not in self.low else INF for column, whole in self.columns.items()]
-        entries = [(rows[row], columns[column], v) for (row, column), v in self.entries.items() if row in rows]
+        most = [
+            1.0 if whole and column not in self.low else INF
+            for column, whole in self.columns.items()
+        ]
+        entries = [
+            (rows[row], columns[column], v)
+            for (row, column), v in self.entries.items()
+            if row in rows
+        ]
         i, j, value = np.array(entries, dtype=float).reshape(-1, 3).T
-        A = sp.csc_array((value, (i.astype(np.intp), j.astype(np.intp))), shape=(len(rows), len(columns)))
+        A = sp.csc_array(
+            (value, (i.astype(np.intp), j.astype(np.intp))), shape=(len(rows), len(columns))
+        )
         A.sort_indices()
         data = Data(
-            self.sense * np.array([self.entries.get((objective, column), 0.0) for column in columns]),
+            self.sense
+            * np.array([self.entries.get((objective, column), 0.0) for column in columns]),
             -self.sense * self.right.get(objective, 0.0),
             A,
             low,
             high,
             np.array([self.low.get(column, 0.0) for column in columns]),
-            np.array([self.high.get(column, end) for column, end in zip(columns, most, strict=True)]),
+            np.array(
+                [self.high.get(column, end) for column, end in zip(columns, most, strict=True)]
+            ),
             np.array(list(self.columns.values()), dtype=bool),
         )
         data.check()
@@ -383,7 +443,9 @@ def _sides(kind: str, right: float, width: float | None) -> tuple[float, float]:
     if math.isinf(right):
         if width in (None, INF, -INF) and right == {"L": INF, "G": -INF}.get(kind):
             return -INF, INF
-        raise InvalidProgram(f"the right-hand side of a row of type {kind} must be finite. Got {right}.")
+        raise InvalidProgram(
+            f"the right-hand side of a row of type {kind} must be finite. Got {right}."
+        )
     if width is None:
         return -INF if kind == "L" else right, INF if kind == "G" else right
     if kind == "E":

@@ -23,7 +23,12 @@ def unique(solution: Solution, name: str, solver: str = "highs") -> bool | None:
     """Whether the variable of a name has one value in all optimal points, in doubles; None where that is not decided:
     without multipliers, of integers and cones, and where the width of the face is neither 0 nor clearly more."""
     program, x = solution.program, solution.x
-    if x is None or solution.dual is not PointStatus.FEASIBLE or program.is_mip or program.cones is not None:
+    if (
+        x is None
+        or solution.dual is not PointStatus.FEASIBLE
+        or program.is_mip
+        or program.cones is not None
+    ):
         return None
     dual, reduced = solution.row_dual, solution.reduced_cost
     if dual is None or reduced is None:
@@ -41,7 +46,10 @@ def unique(solution: Solution, name: str, solver: str = "highs") -> bool | None:
             np.where(rows, activity, data.row_lower), np.where(rows, activity, data.row_upper),
             np.where(columns, x, data.lower), np.where(columns, x, data.upper), data.integrality,
         )  # fmt: skip
-        solved = solve(Program(program.name, face, variables=program.variables, rows=program.rows), solver=solver)
+        solved = solve(
+            Program(program.name, face, variables=program.variables, rows=program.rows),
+            solver=solver,
+        )
         if not solved.optimal or solved.objective is None:
             return None
         ends.append(sign * solved.objective)

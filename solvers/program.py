@@ -64,7 +64,14 @@ class Move(NamedTuple):
     matrix: Any
 
 
-SECTIONS = ("A", "c", "lower", "upper", "row_lower", "row_upper")  # of `Data`, with numbers that may move
+SECTIONS = (
+    "A",
+    "c",
+    "lower",
+    "upper",
+    "row_lower",
+    "row_upper",
+)  # of `Data`, with numbers that may move
 
 
 class Symbols(NamedTuple):
@@ -86,7 +93,12 @@ class Symbols(NamedTuple):
         """Of products of integers (size,) with values that are there; few values are not 0."""
         different = set(codes.tolist())
         return sum(
-            (value * sum(factors[codes == k].tolist()) for k in different if (value := self.values[k])), Fraction()
+            (
+                value * sum(factors[codes == k].tolist())
+                for k in different
+                if (value := self.values[k])
+            ),
+            Fraction(),
         )
 
     @property
@@ -144,20 +156,37 @@ class Program:
         codes = {}
         matrix = self.template.A
         for section in (*SECTIONS, "offset"):
-            numbers = matrix.data if section == "A" else np.atleast_1d(getattr(self.template, section))
-            codes[section] = np.array([which.setdefault((v, ()), len(which)) for v in numbers.tolist()], dtype=np.intp)
+            numbers = (
+                matrix.data if section == "A" else np.atleast_1d(getattr(self.template, section))
+            )
+            codes[section] = np.array(
+                [which.setdefault((v, ()), len(which)) for v in numbers.tolist()], dtype=np.intp
+            )
             if section in self.moves:
                 place, base, factors = self.moves[section]
                 moved = csr_array(factors)
-                terms, ends = [*zip(moved.indices.tolist(), moved.data.tolist(), strict=True)], moved.indptr.tolist()
-                for at, number, *part in zip(place.tolist(), base.tolist(), ends, ends[1:], strict=False):
-                    codes[section][at] = which.setdefault((number, tuple(terms[slice(*part)])), len(which))
+                terms, ends = (
+                    [*zip(moved.indices.tolist(), moved.data.tolist(), strict=True)],
+                    moved.indptr.tolist(),
+                )
+                for at, number, *part in zip(
+                    place.tolist(), base.tolist(), ends, ends[1:], strict=False
+                ):
+                    codes[section][at] = which.setdefault(
+                        (number, tuple(terms[slice(*part)])), len(which)
+                    )
         values = [
-            (Fraction(base) if isfinite(base) else None, tuple((j, Fraction(factor)) for j, factor in terms))
+            (
+                Fraction(base) if isfinite(base) else None,
+                tuple((j, Fraction(factor)) for j, factor in terms),
+            )
             for base, terms in which
         ]
         return Symbols(
-            matrix.indices.astype(np.intp), np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr)), codes, values
+            matrix.indices.astype(np.intp),
+            np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr)),
+            codes,
+            values,
         )
 
     def block(self, name: str) -> Block:
@@ -165,7 +194,9 @@ class Program:
         for block in self.variables:
             if block.name == name:
                 return block
-        raise KeyError(f"the program has no variable {name!r}; it has {[b.name for b in self.variables]}")
+        raise KeyError(
+            f"the program has no variable {name!r}; it has {[b.name for b in self.variables]}"
+        )
 
     def vector(self, values: Mapping[str, ArrayLike]) -> Vector:
         """Stack parameter values in the program's order.
@@ -176,7 +207,9 @@ class Program:
         if values.keys() != self.parameters.keys():
             missing = sorted(self.parameters.keys() - values.keys())
             unknown = sorted(values.keys() - self.parameters.keys())
-            raise InvalidProgram(f"parameters must be {sorted(self.parameters)}. Missing {missing}, unknown {unknown}.")
+            raise InvalidProgram(
+                f"parameters must be {sorted(self.parameters)}. Missing {missing}, unknown {unknown}."
+            )
         stacked = np.empty(sum(prod(shape) for shape in self.parameters.values()))
         at = 0
         for name, shape in self.parameters.items():
@@ -184,7 +217,9 @@ class Program:
             if shape or not isinstance(value, (float, int)):
                 value = np.asarray(value, dtype=float)
                 if value.shape != shape:
-                    raise InvalidProgram(f"parameter {name} must be of shape {shape}. Got shape {value.shape}.")
+                    raise InvalidProgram(
+                        f"parameter {name} must be of shape {shape}. Got shape {value.shape}."
+                    )
                 value = value.ravel(order="F")
             end = at + prod(shape)
             stacked[at:end] = value
@@ -205,7 +240,9 @@ class Program:
             if section == "offset":
                 changed["offset"] = float(entries[0])
                 continue
-            new = (self.template.A.data if section == "A" else getattr(self.template, section)).copy()
+            new = (
+                self.template.A.data if section == "A" else getattr(self.template, section)
+            ).copy()
             new[place] = entries
             changed[section] = with_entries(self.template.A, new) if section == "A" else new
         return replace(self.template, **changed) if changed else self.template

@@ -40,7 +40,9 @@ from workbench.solvers.solution import (
 
 _INFINITY = 1e20  # as solvers have it
 _ROUNDING = 1e-9  # an integer column's bound this close to an integer is that integer
-_TIGHT = 1e-9 * (1 + 1e-6)  # a MILP whose gap is no larger is optimal, else it stopped at the gap it was given
+_TIGHT = 1e-9 * (
+    1 + 1e-6
+)  # a MILP whose gap is no larger is optimal, else it stopped at the gap it was given
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,11 @@ class Options:
     def given(self) -> dict[str, Any]:
         """The named options that are set, without `native`; numbers of the kind that solvers insist on."""
         named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "native"}
-        return {name: _KINDS.get(name, float)(value) for name, value in named.items() if value is not None}
+        return {
+            name: _KINDS.get(name, float)(value)
+            for name, value in named.items()
+            if value is not None
+        }
 
 
 _KINDS: dict[str, type] = {
@@ -128,8 +134,12 @@ class Session(ABC):
         self.owner = owner
         self.program = program
         self.options = options
-        self._settings: dict[str, Any] = dict(options.native)  # the options in force, in the solver's own names
-        self._sent: Data | None = None  # the numbers of the live object, dispatched units; None: build afresh
+        self._settings: dict[str, Any] = dict(
+            options.native
+        )  # the options in force, in the solver's own names
+        self._sent: Data | None = (
+            None  # the numbers of the live object, dispatched units; None: build afresh
+        )
         self._closed = False
         self._cutoff: float | None = None  # of the current solve, in dispatched units
         self._deadline = Deadline()  # of the current solve
@@ -164,9 +174,13 @@ class Session(ABC):
 
     # What every session does alike.
 
-    def unsupported(self, option: str, value: Any, why: str = "; leave it out or change it") -> UnsupportedOption:
+    def unsupported(
+        self, option: str, value: Any, why: str = "; leave it out or change it"
+    ) -> UnsupportedOption:
         """What to raise for an option in the solver's own name that it does not take."""
-        return UnsupportedOption(f"{self.owner.label} cannot honour the option {option} = {value!r}{why}.")
+        return UnsupportedOption(
+            f"{self.owner.label} cannot honour the option {option} = {value!r}{why}."
+        )
 
     def close(self) -> None:
         """Give native resources back; solutions stay valid, the session is of no further use."""
@@ -210,9 +224,18 @@ class Session(ABC):
         limits = [limit for limit in (self.options.time_limit, time_limit) if limit is not None]
         clock = self._deadline = Deadline(min(limits, default=None))
         if self._closed:
-            raise SolverError(f"the session of {self.program.name} by {self.owner.label} is closed.")
-        usable = cutoff is not None and np.isfinite(cutoff) and self.program.sense == 1 and not self.program.is_mip
-        self._cutoff = float(cutoff or 0.0) * self.program.scale * self.program.cost if usable else None
+            raise SolverError(
+                f"the session of {self.program.name} by {self.owner.label} is closed."
+            )
+        usable = (
+            cutoff is not None
+            and np.isfinite(cutoff)
+            and self.program.sense == 1
+            and not self.program.is_mip
+        )
+        self._cutoff = (
+            float(cutoff or 0.0) * self.program.scale * self.program.cost if usable else None
+        )
         p = self.program.vector(values or {})
         stated = self.program.at(p)
         self._scale = self.program.scale
@@ -233,7 +256,10 @@ class Session(ABC):
             self._scale = 1.0
             self._load(self._dispatched(stated), keep=False)
             raw = self._run(Start.COLD, None)
-            raw.notes = (*raw.notes, "solved again in units of the model: in finer ones the answer was imprecise")
+            raw.notes = (
+                *raw.notes,
+                "solved again in units of the model: in finer ones the answer was imprecise",
+            )
             self._sent = None  # the next solve begins in the finer units
         seconds = clock.elapsed
         if raw.interrupted and raw.termination is not Termination.INTERRUPTED:
@@ -267,7 +293,11 @@ class Session(ABC):
         # HiGHS's MILP presolve returns wrong optima when an integer column has a fractional bound.
         low, high = np.ceil(scaled.lower - _ROUNDING), np.floor(scaled.upper + _ROUNDING)
         whole = data.integrality
-        return replace(scaled, lower=np.where(whole, low, scaled.lower), upper=np.where(whole, high, scaled.upper))
+        return replace(
+            scaled,
+            lower=np.where(whole, low, scaled.lower),
+            upper=np.where(whole, high, scaled.upper),
+        )
 
     def _load(self, data: Data, *, keep: bool) -> bool:
         """Bring dispatched numbers into the live object; whether they were moved there and not built.
@@ -282,7 +312,9 @@ class Session(ABC):
         except SolverError:
             raise
         except Exception as error:
-            raise SolverError(f"{self.owner.label} failed on {self.program.name}: {one_line(error)}.") from error
+            raise SolverError(
+                f"{self.owner.label} failed on {self.program.name}: {one_line(error)}."
+            ) from error
         self._sent = data
         return moved
 
@@ -302,13 +334,23 @@ class Session(ABC):
         unit = np.where(program.template.integrality, 1.0, self._scale)  # of the columns
         termination = raw.termination
         if ray is not None and termination is Termination.UNBOUNDED:
-            ray = ray / unit  # multipliers of rows, which come with every other termination, have no unit
-        if termination is Termination.OPTIMAL and program.is_mip and raw.gap is not None and raw.gap > _TIGHT:
+            ray = (
+                ray / unit
+            )  # multipliers of rows, which come with every other termination, have no unit
+        if (
+            termination is Termination.OPTIMAL
+            and program.is_mip
+            and raw.gap is not None
+            and raw.gap > _TIGHT
+        ):
             termination = Termination.GAP_LIMIT
         if ray is not None and termination is not Termination.INFEASIBLE_OR_UNBOUNDED:
             ray = self._proof(program.at(p), termination, ray)
             if ray is None:
-                notes = (*notes, "the solver's certificate did not survive our check and was dropped")
+                notes = (
+                    *notes,
+                    "the solver's certificate did not survive our check and was dropped",
+                )
         own = program.is_mip or raw.dual is PointStatus.NONE  # else the duals prove a bound
         return Solution(
             program=program,
@@ -346,10 +388,14 @@ class Session(ABC):
                 return candidate.size == data.row_lower.size and infeasible_by(data, candidate)
             # a direction would have to be checked in the cones: none is kept
             linear = self.program.cones is None
-            improves = termination is Termination.UNBOUNDED and linear and candidate.size == data.c.size
+            improves = (
+                termination is Termination.UNBOUNDED and linear and candidate.size == data.c.size
+            )
             return improves and unbounded_along(data, candidate)
 
-        return next((candidate for candidate in (ray / largest, -ray / largest) if holds(candidate)), None)
+        return next(
+            (candidate for candidate in (ray / largest, -ray / largest) if holds(candidate)), None
+        )
 
     def _decide(self, solution: Solution) -> Solution:
         """Infeasible or unbounded: re-solve with a zero objective and record both answers."""

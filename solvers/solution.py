@@ -149,7 +149,9 @@ class Solution:
     @property
     def reduced_cost(self) -> Vector | None:
         """(columns,) c - A'y as the solver has it, or None."""
-        return None if self.rest.reduced_cost is None else self.rest.reduced_cost / self.program.cost
+        return (
+            None if self.rest.reduced_cost is None else self.rest.reduced_cost / self.program.cost
+        )
 
     @property
     def basis(self) -> Any:
@@ -161,7 +163,9 @@ class Solution:
         """c'x + c0 of the point, recomputed by us, with the program's shift; None without a point."""
         if self.x is None:
             return None
-        return self.program.sense * (float(self.data.c @ self.x) + self.data.offset + self.program.shift)
+        return self.program.sense * (
+            float(self.data.c @ self.x) + self.data.offset + self.program.shift
+        )
 
     @cached_property
     def bound(self) -> float | None:
@@ -193,7 +197,9 @@ class Solution:
         if cones is None:
             return linear
         first, *others = self.x[cones.T]
-        return replace(linear, cones=float((np.linalg.norm(others, axis=0) - first).max(initial=0.0)))
+        return replace(
+            linear, cones=float((np.linalg.norm(others, axis=0) - first).max(initial=0.0))
+        )
 
     @property
     def optimal(self) -> bool:
@@ -204,7 +210,9 @@ class Solution:
         """The value of a named variable in its model shape. Raises KeyError (unknown) or ValueError (no point)."""
         block = self.program.block(name)
         if self.x is None:
-            raise ValueError(f"{self.solver} returned no point ({self.termination}); {name} has no value")
+            raise ValueError(
+                f"{self.solver} returned no point ({self.termination}); {name} has no value"
+            )
         return block.read(self.x)
 
     def __str__(self) -> str:
@@ -260,7 +268,9 @@ def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> f
     reduced = data.c - np.bincount(of, products, data.c.size)
     end = np.where(reduced > 0, data.lower, data.upper)
     reach = np.maximum(np.abs(data.lower), np.abs(data.upper))
-    size = np.abs(data.c) + np.bincount(of, np.abs(products), data.c.size)  # of what makes a reduced cost
+    size = np.abs(data.c) + np.bincount(
+        of, np.abs(products), data.c.size
+    )  # of what makes a reduced cost
     free = ~np.isfinite(end)
     if (np.abs(reduced[free]) > tolerance * (1.0 + np.abs(data.c[free]))).any():
         return None
@@ -268,7 +278,9 @@ def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> f
     reach = np.where(np.isfinite(reach), reach, np.abs(end))
     terms = np.concatenate([row_dual * side, reduced * end, [data.offset]])
     longest = int(lengths.max(initial=0)) + 2
-    return float(terms.sum() - _UNIT * (longest * float(size @ reach) + _SUMMED * float(np.abs(terms).sum())))
+    return float(
+        terms.sum() - _UNIT * (longest * float(size @ reach) + _SUMMED * float(np.abs(terms).sum()))
+    )
 
 
 def infeasible_by(data: Data, multipliers: Vector) -> bool:
@@ -284,7 +296,10 @@ def unbounded_along(data: Data, direction: Vector) -> bool:
     """Whether a direction (columns,) of size one stays feasible for ever and improves the objective."""
 
     def stays(step: Vector, low: Vector, high: Vector) -> bool:
-        return bool((step[np.isfinite(high)] <= _PROVING).all() and (step[np.isfinite(low)] >= -_PROVING).all())
+        return bool(
+            (step[np.isfinite(high)] <= _PROVING).all()
+            and (step[np.isfinite(low)] >= -_PROVING).all()
+        )
 
     return (
         float(data.c @ direction) < -_PROVING

@@ -45,7 +45,9 @@ def refuse_second_copies() -> Iterator[None]:
     The modules are `workbench.models` and `workbench.solvers`; under another name they would be loaded twice.
     """
     yield
-    assert not {"models", "solvers"} & sys.modules.keys(), "import workbench.models, workbench.solvers"
+    assert not {"models", "solvers"} & sys.modules.keys(), (
+        "import workbench.models, workbench.solvers"
+    )
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -73,7 +75,9 @@ def both_checkers() -> Iterator[None]:
         try:
             found = read(data)
         except CorruptFile as error:
-            if "too large" not in str(error) and verdict(data) == "proven":  # a test may have lowered our limit
+            if (
+                "too large" not in str(error) and verdict(data) == "proven"
+            ):  # a test may have lowered our limit
                 raise AssertionError(f"only the second checker accepts: {error}") from error
             raise
         if decided(data):

@@ -186,7 +186,11 @@ class Power:
         power = 1 << w
         for _ in range(m):
             power = power * y >> w
-        columns, term, n = [0] * m, 1 << w, 0  # column i: Σ (y^m)^j / (j m + i)!, so that e^y = Σ column_i y^i
+        columns, term, n = (
+            [0] * m,
+            1 << w,
+            0,
+        )  # column i: Σ (y^m)^j / (j m + i)!, so that e^y = Σ column_i y^i
         while term:
             columns[n % m] += term
             n += 1
@@ -235,14 +239,22 @@ def sign(x):
 def violations(p, q, power):
     """The outcomes i with P(i) > E Q(i). p, q: (integers, their sum)."""
     (k, k_sum), (l, l_sum) = p, q
-    if power.epsilon > k_sum.bit_length() + l_sum.bit_length():  # E exceeds every ratio of two masses that are not 0
+    if (
+        power.epsilon > k_sum.bit_length() + l_sum.bit_length()
+    ):  # E exceeds every ratio of two masses that are not 0
         return [i for i, (x, y) in enumerate(together(k, l)) if x and not y]
     low, high, w = power.bounds(0)
-    left, right_low, right_high = l_sum << w, k_sum * low, k_sum * high  # P > E Q is k l_sum > E l k_sum
+    left, right_low, right_high = (
+        l_sum << w,
+        k_sum * low,
+        k_sum * high,
+    )  # P > E Q is k l_sum > E l k_sum
     outcomes = []
     for i, (x, y) in enumerate(together(k, l)):
         mass = x * left
-        if mass > y * right_high or (mass > y * right_low and power.sign(x * l_sum, -y * k_sum) > 0):
+        if mass > y * right_high or (
+            mass > y * right_low and power.sign(x * l_sum, -y * k_sum) > 0
+        ):
             outcomes.append(i)
     return outcomes
 
@@ -273,12 +285,17 @@ def check_pair(p, q, demand, name):
     notion, power, delta = demand.notion, demand.power, demand.delta
     broken = violations(p, q, power)
     if notion in ("pure", "metric"):
-        need(not broken, f"{name}: outcome {broken[:1]} exceeds e^epsilon times its mass in the other law.")
+        need(
+            not broken,
+            f"{name}: outcome {broken[:1]} exceeds e^epsilon times its mass in the other law.",
+        )
         return
     a, b = sum(p[0][i] for i in broken), sum(q[0][i] for i in broken)
     u, v = delta.numerator, delta.denominator
     if notion == "pdp":
-        need(a * v <= u * p[1], f"{name}: the outcomes that exceed e^epsilon weigh more than delta.")
+        need(
+            a * v <= u * p[1], f"{name}: the outcomes that exceed e^epsilon weigh more than delta."
+        )
     else:  # a/p_sum - E b/q_sum - u/v <= 0, times p_sum q_sum v
         excess = power.sign(a * q[1] * v - u * p[1] * q[1], -b * p[1] * v)
         need(excess <= 0, f"{name}: the hockey stick exceeds delta.")
@@ -303,7 +320,10 @@ def check_tradeoff(p, q, demand, name):
         scale = lcm([u.denominator, v.denominator, w.denominator])
         light, heavy = sorted((int(u * scale), int(v * scale)))
         least = sum(min(light * i * l_sum, heavy * j * k_sum) for i, j in together(k, l))
-        need(least >= int(w * scale) * k_sum * l_sum, f"{name}: a test errs less than the trade-off function allows.")
+        need(
+            least >= int(w * scale) * k_sum * l_sum,
+            f"{name}: a test errs less than the trade-off function allows.",
+        )
 
 
 # --------------------------------------------------------------------- logarithms, exponentials and Φ, enclosed
@@ -331,7 +351,9 @@ class Enclosed:
         units = functions * (30 * d + d**3 // 2250) + products * (50 + d * d // 3300)
         Enclosed.left -= units
         if Enclosed.left < 0:
-            raise Refused("unknown", f"{ENCLOSURES} units of work do not decide whether the budget is enough.")
+            raise Refused(
+                "unknown", f"{ENCLOSURES} units of work do not decide whether the budget is enough."
+            )
 
     def of(self, x):
         """A rational."""
@@ -356,7 +378,9 @@ class Enclosed:
     def outwards(self, function, x):
         """An increasing function of a context, correctly rounded: "ln", "exp" or "sqrt"."""
         low, high = getattr(self.down, function)(x[0]), getattr(self.up, function)(x[1])
-        tiny = Decimal((0, (1,), -self.digits))  # beside 0 the next decimal has an exponent of some 10^18
+        tiny = Decimal(
+            (0, (1,), -self.digits)
+        )  # beside 0 the next decimal has an exponent of some 10^18
         return (
             self.down.next_minus(low) if low else tiny.copy_negate(),
             self.up.next_plus(high) if high else tiny,
@@ -372,7 +396,9 @@ class Divergence:
         self.unbounded = any(not y for _, y in counts)
         self.same = all(x * l_sum == y * k_sum for x, y in together(k, l))
         self.masses = [
-            (Fraction(x * count, k_sum), Fraction(x * l_sum, y * k_sum)) for (x, y), count in counts.items() if y
+            (Fraction(x * count, k_sum), Fraction(x * l_sum, y * k_sum))
+            for (x, y), count in counts.items()
+            if y
         ]
         self.known = {}
 
@@ -381,7 +407,9 @@ class Divergence:
         if digits not in self.known:
             real = Enclosed(digits)
             real.count_work(len(self.masses))
-            terms = [(real.of(mass), real.outwards("ln", real.of(ratio))) for mass, ratio in self.masses]
+            terms = [
+                (real.of(mass), real.outwards("ln", real.of(ratio))) for mass, ratio in self.masses
+            ]
             self.known = {digits: (real, terms)}
         return self.known[digits]
 
@@ -412,7 +440,10 @@ def check_renyi(p, q, demand, name):
     digits = 40
     while True:
         low, high = loss.moment(alpha, digits)
-        need(low <= (alpha - 1) * epsilon, f"{name}: the Rényi divergence of order {shown(alpha)} exceeds epsilon.")
+        need(
+            low <= (alpha - 1) * epsilon,
+            f"{name}: the Rényi divergence of order {shown(alpha)} exceeds epsilon.",
+        )
         if high <= (alpha - 1) * epsilon:
             return
         digits *= 2
@@ -435,7 +466,9 @@ def check_concentrated(p, q, demand, name):
     largest = max(Fraction(high) for _, (_, high) in loss.losses(80)[1])
     last = max(Fraction(2), Fraction(math.ceil(largest / rho)))
     if last > 10**15:
-        raise Refused("unknown", f"{name}: rho is too small beside the largest ratio to be decided.")
+        raise Refused(
+            "unknown", f"{name}: rho is too small beside the largest ratio to be decided."
+        )
     real, terms = loss.losses(80)
     up = real.up
 
@@ -480,16 +513,23 @@ def normal(x, real):
     real.count_work(1)
     half = real.quotient(square, (Decimal(2), Decimal(2)))
     density = real.outwards("exp", (half[1].copy_negate(), half[0].copy_negate()))
-    density = real.quotient(density, real.outwards("sqrt", real.times((Decimal(2), Decimal(2)), PI)))
+    density = real.quotient(
+        density, real.outwards("sqrt", real.times((Decimal(2), Decimal(2)), PI))
+    )
     term, total, n = t, t, 0
     tiny = Decimal((0, (1,), -real.digits - 5))
-    while real.up.multiply(2, square[1]) > 2 * n + 3 or real.up.multiply(term[1], density[1]) > tiny:
+    while (
+        real.up.multiply(2, square[1]) > 2 * n + 3 or real.up.multiply(term[1], density[1]) > tiny
+    ):
         n += 1
         real.count_work(0, 1)
         odd = Decimal(2 * n + 1)
         term = real.quotient(real.times(term, square), (odd, odd))
         total = real.sum(total, term)
-    total = total[0], real.up.add(total[1], term[1])  # each further term is at most half of the one before it
+    total = (
+        total[0],
+        real.up.add(total[1], term[1]),
+    )  # each further term is at most half of the one before it
     mass = real.times(density, total)
     return real.down.subtract(Decimal("0.5"), mass[1]), real.up.subtract(Decimal("0.5"), mass[0])
 
@@ -511,7 +551,9 @@ def pi(digits):
     whole_number = 16 * arctan(5) - 4 * arctan(239)
     wide = 100 * terms
     scale = Context(prec=digits + 40, Emax=MAX_EMAX, Emin=MIN_EMIN)
-    return tuple(scale.scaleb(Decimal(whole_number + sign * wide), -digits - 20) for sign in (-1, 1))
+    return tuple(
+        scale.scaleb(Decimal(whole_number + sign * wide), -digits - 20) for sign in (-1, 1)
+    )
 
 
 PI = pi(DIGITS)
@@ -524,7 +566,11 @@ def check_gaussian(p, q, demand, name):
     sets the curve of (Q(A), P(A)) is straight and Φ(Φ^-1(·) + μ) concave, so the sets themselves decide.
     """
     (k, k_sum), (l, l_sum) = p, q
-    outcomes = [(Fraction(x * l_sum, y * k_sum) if y else math.inf, x, y) for x, y in together(k, l) if x or y]
+    outcomes = [
+        (Fraction(x * l_sum, y * k_sum) if y else math.inf, x, y)
+        for x, y in together(k, l)
+        if x or y
+    ]
     above, below = 0, 0
     for _, group in groupby(sorted(outcomes, reverse=True), key=lambda outcome: outcome[0]):
         for _, x, y in group:
@@ -545,9 +591,15 @@ def within_gaussian(a, b, mu, name):
         z, step = quantile(b, real), Decimal((0, (1,), -digits // 2))
         low, high = real.down.subtract(z, step), real.up.add(z, step)
         enclosed, shift, (least, most) = real.of(b), real.of(mu), real.of(a)
-        if normal(low, real)[1] <= enclosed[0] and most <= normal(real.down.add(low, shift[0]), real)[0]:
+        if (
+            normal(low, real)[1] <= enclosed[0]
+            and most <= normal(real.down.add(low, shift[0]), real)[0]
+        ):
             return True
-        if normal(high, real)[0] >= enclosed[1] and least > normal(real.up.add(high, shift[1]), real)[1]:
+        if (
+            normal(high, real)[0] >= enclosed[1]
+            and least > normal(real.up.add(high, shift[1]), real)[1]
+        ):
             return False
         digits *= 2
     raise Refused("unknown", f"{name}: {DIGITS} digits do not decide whether mu is enough.")
@@ -567,7 +619,9 @@ def quantile(b, real):
         reached = normal(z, real)[1]
         density = context.exp(context.divide(context.multiply(z, z).copy_negate(), 2))
         density = context.divide(density, context.sqrt(context.multiply(2, PI[0])))
-        step = context.multiply(context.divide(reached, density), context.ln(context.divide(reached, low)))
+        step = context.multiply(
+            context.divide(reached, density), context.ln(context.divide(reached, low))
+        )
         z = context.subtract(z, step)
         if step.copy_abs() < Decimal((0, (1,), -real.digits // 2 - 3)):
             break
@@ -597,7 +651,10 @@ def check_real_inputs(quantizer, demand):
         for (a, b), (left_law, right_law) in together(pairwise(knots), pieces):
             for x, y in together(left_law[0], right_law[0]):
                 p, q = Fraction(x, left_law[1]), Fraction(y, right_law[1])
-                need(abs(q - p) <= power.epsilon * (b - a) * min(p, q), "A mass changes faster than epsilon allows.")
+                need(
+                    abs(q - p) <= power.epsilon * (b - a) * min(p, q),
+                    "A mass changes faster than epsilon allows.",
+                )
     elif notion == "pdp":
         for p, q in product(dict.fromkeys(pieces), repeat=2):
             check_pdp(p, q, power, demand.delta)
@@ -630,10 +687,14 @@ def check_pdp(p_ends, q_ends, power, delta):
         slope = da * dd - dc * db
         if db and dd and slope:  # they cross: (a + da s - E b)/db = (c + dc s - E d)/dd
             critical.add(number(c * db - a * dd, b * dd - d * db, slope))
-    inside = [s for s in critical if compare(s, (0, 0, 1), power) >= 0 >= compare(s, (1, 0, 1), power)]
+    inside = [
+        s for s in critical if compare(s, (0, 0, 1), power) >= 0 >= compare(s, (1, 0, 1), power)
+    ]
     for low, high in pairwise(ordered(inside, power)):
         for mass, slope in violating_masses(lines, between(low, high, power), power):
-            x, y, z = high if slope > 0 else low  # mass + slope s <= u/v scale, with s = (x + y E)/z
+            x, y, z = (
+                high if slope > 0 else low
+            )  # mass + slope s <= u/v scale, with s = (x + y E)/z
             need(
                 power.sign(v * (mass * z + slope * x) - u * scale * z, v * slope * y) <= 0,
                 "Two real inputs have violating outcomes that weigh more than delta.",
@@ -661,7 +722,9 @@ def violating_masses(lines, s, power):
     yield mass, slope
     for k, (at, enters, a, da) in enumerate(events):
         mass, slope = (mass + a, slope + da) if enters else (mass - a, slope - da)
-        if k + 1 == len(events) or compare(at, events[k + 1][0], power):  # lines that meet here change together
+        if k + 1 == len(events) or compare(
+            at, events[k + 1][0], power
+        ):  # lines that meet here change together
             yield mass, slope
 
 
@@ -748,7 +811,9 @@ class Line:
         outcomes = [(self.f(eta), self.f(eta + s)) for eta in range(low, high + 1)]
         if self.r:
             tails = [*range(low - self.period, low), *range(high + 1, high + 1 + self.period)]
-            outcomes += [(self.f(eta) / (1 - self.r), self.f(eta + s) / (1 - self.r)) for eta in tails]
+            outcomes += [
+                (self.f(eta) / (1 - self.r), self.f(eta + s) / (1 - self.r)) for eta in tails
+            ]
         if self.atom:
             outcomes += [(self.atom, Fraction(0)), (Fraction(0), self.atom)]
         return tuple(map(law_of, together(*outcomes)))
@@ -757,7 +822,9 @@ class Line:
         """The law of min(high, max(low, η)) on low..high."""
         inside = [self.f(eta) for eta in range(low, high + 1)]
         start = min(low, self.first)  # all below: down to where tails begin, and the tail itself
-        below = sum(self.f(eta) for eta in range(start, low)) + self.tail(range(start - self.period, start))
+        below = sum(self.f(eta) for eta in range(start, low)) + self.tail(
+            range(start - self.period, start)
+        )
         inside[0] += below
         inside[-1] += self.all - below - sum(inside[1:], inside[0] - below)
         return law_of(inside)
@@ -776,7 +843,11 @@ class Line:
             left = [(w, -self.first - i) for i, w in enumerate(self.w[:s])]
             for w, a in right + left:  # |η| = a + b s in block b
                 need(a > -s, "The tails must lie on either side of 0.")
-                moments = sums[0], a * sums[0] + s * sums[1], a * a * sums[0] + 2 * a * s * sums[1] + s * s * sums[2]
+                moments = (
+                    sums[0],
+                    a * sums[0] + s * sums[1],
+                    a * a * sums[0] + 2 * a * s * sums[1] + s * s * sums[2],
+                )
                 total += w * sum(c * m for c, m in zip(tails, moments))  # noqa: B905
         return total / self.all
 
@@ -794,12 +865,26 @@ def line_loss(name, losses, mechanism):
     """The exact loss of unclamped noise: E|η|, E η², or the mean of losses that the file states for the weights."""
     line, beta, zero = mechanism.line, mechanism.width, Fraction(0)
     if losses is not None:
-        own = name not in {"absolute", "error-rate", *KNOWN} and mechanism.kind == "integer-noise" and not line.r
-        need(own and len(losses) == len(line.w), "There must be one loss for every weight of noise without tails.")
+        own = (
+            name not in {"absolute", "error-rate", *KNOWN}
+            and mechanism.kind == "integer-noise"
+            and not line.r
+        )
+        need(
+            own and len(losses) == len(line.w),
+            "There must be one loss for every weight of noise without tails.",
+        )
         return line.mean(lambda eta: losses[eta - line.first], ())
-    need(name in ("absolute", "squared"), "The loss of such noise is absolute, squared, or has costs in the file.")
+    need(
+        name in ("absolute", "squared"),
+        "The loss of such noise is absolute, squared, or has costs in the file.",
+    )
     if mechanism.kind == "integer-noise":
-        return line.mean(abs, (zero, 1)) if name == "absolute" else line.mean(lambda j: j * j, (zero, zero, 1))
+        return (
+            line.mean(abs, (zero, 1))
+            if name == "absolute"
+            else line.mean(lambda j: j * j, (zero, zero, 1))
+        )
     if name == "absolute":  # |x| has mean |j| β over cell j != 0, and β/4 over cell 0
         return beta * line.mean(lambda j: abs(j) or Fraction(1, 4), (zero, 1))
     return beta**2 * line.mean(lambda j: j * j + Fraction(1, 12), (Fraction(1, 12), zero, 1))
@@ -839,8 +924,14 @@ def check_runs(claim, mechanism):
         units += composed_work(pair, fine, runs, digits)
         if units <= LIMIT:
             least = Losses.of(pair, fine, digits, up=False).power(runs).excess(epsilon)
-            need(least <= delta * unit, f"{runs} runs: delta is at least {shown(Fraction(least, unit))}.")
-    raise Refused("unknown", f"{runs} runs: this grid of losses does not decide whether they are within delta.")
+            need(
+                least <= delta * unit,
+                f"{runs} runs: delta is at least {shown(Fraction(least, unit))}.",
+            )
+    raise Refused(
+        "unknown",
+        f"{runs} runs: this grid of losses does not decide whether they are within delta.",
+    )
 
 
 def ratio_curve(mechanism, unit):
@@ -854,12 +945,16 @@ def ratio_curve(mechanism, unit):
         seen.add((k, l))
         masses = [mass for mass in together(k, l) if any(mass)]
         points, above, below = [], 0, 0
-        for x, y in sorted(masses, key=cmp_to_key(lambda a, b: b[0] * a[1] - a[0] * b[1])):  # largest ratio first
+        for x, y in sorted(
+            masses, key=cmp_to_key(lambda a, b: b[0] * a[1] - a[0] * b[1])
+        ):  # largest ratio first
             above, below = above + x, below + y
             points.append((below * unit // l_sum, -(-above * unit // k_sum)))
         hull = []
         for x, y in sorted(curve + points):
-            while hull and (hull[-1][0] == x or (len(hull) > 1 and not turns_down(*hull[-2:], (x, y)))):
+            while hull and (
+                hull[-1][0] == x or (len(hull) > 1 and not turns_down(*hull[-2:], (x, y)))
+            ):
                 hull.pop()
             if not hull or y > hull[-1][1]:
                 hull.append((x, y))
@@ -927,7 +1022,11 @@ class Losses:
         unit = Fraction(1)
 
         def decay(index):  # e^(-index h)
-            return tuple(map(Fraction, real.outwards("exp", real.of(-index * step)))) if index else (unit, unit)
+            return (
+                tuple(map(Fraction, real.outwards("exp", real.of(-index * step))))
+                if index
+                else (unit, unit)
+            )
 
         for p, q in pair:
             if not q:
@@ -935,7 +1034,9 @@ class Losses:
                 continue
             if not p:
                 continue
-            low, high = map(Fraction, real.outwards("ln", real.of(Fraction(p, q))) if p != q else (0, 0))
+            low, high = map(
+                Fraction, real.outwards("ln", real.of(Fraction(p, q))) if p != q else (0, 0)
+            )
             if not up:
                 atoms[math.floor(low / step)] += p
                 continue
@@ -944,8 +1045,13 @@ class Losses:
             if left[0] <= right[1]:  # a step beyond the digits
                 atoms[above] += p
                 continue
-            most, least = (q - p * right[0]) / (left[0] - right[1]), (q - p * right[1]) / (left[1] - right[0])
-            atoms[above - 1] += math.ceil(min(p, max(0, most)))  # of p, the share at the lower point
+            most, least = (
+                (q - p * right[0]) / (left[0] - right[1]),
+                (q - p * right[1]) / (left[1] - right[0]),
+            )
+            atoms[above - 1] += math.ceil(
+                min(p, max(0, most))
+            )  # of p, the share at the lower point
             atoms[above] += math.ceil(p - min(p, max(0, least)))
         first = min(atoms, default=0)
         masses = [atoms[i] for i in range(first, max(atoms, default=0) + 1)]
@@ -955,10 +1061,18 @@ class Losses:
         """Of both runs: the product of two polynomials, in one of two decimals whose digits hold the coefficients."""
         width, digits = 2 * self.digits + 8, self.digits
         longest = len(self.masses) + len(other.masses)
-        exactly = Context(prec=longest * width, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact])
-        factors = [Decimal("".join(f"{x:0{width}d}" for x in reversed(law.masses))) for law in (self, other)]
+        exactly = Context(
+            prec=longest * width, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[InvalidOperation, Inexact]
+        )
+        factors = [
+            Decimal("".join(f"{x:0{width}d}" for x in reversed(law.masses)))
+            for law in (self, other)
+        ]
         digits_of = f"{exactly.multiply(*factors):f}".zfill((longest - 1) * width)
-        masses = [int(digits_of[at : at + width - digits]) + self.up for at in range(0, len(digits_of), width)]
+        masses = [
+            int(digits_of[at : at + width - digits]) + self.up
+            for at in range(0, len(digits_of), width)
+        ]
         mine, others = sum(self.masses), sum(other.masses)
         if max(mine, others) > 2 * 10**digits:
             raise Refused("unknown", "The step is too small for the digits of the losses.")
@@ -985,7 +1099,11 @@ class Losses:
         """δ at ε in the unit of the masses, rounded to its side: what is infinite, + Σ mass (1 - e^(ε - loss))."""
         start = max(0, int(epsilon // self.step) + 1 - self.first)  # the first loss above ε
         beyond = self.masses[start:]
-        real, scale, side = Enclosed(self.digits + 20), 10 ** (self.digits + 10), 0 if self.up else 1
+        real, scale, side = (
+            Enclosed(self.digits + 20),
+            10 ** (self.digits + 10),
+            0 if self.up else 1,
+        )
 
         def power(exponent):  # e^exponent for exponent <= 0, over the scale, to the other side
             value = Fraction(real.outwards("exp", real.of(exponent))[side]) * scale
@@ -1013,8 +1131,14 @@ def check_objective(objective, mechanism):
         need(not mechanism.clamp, "The loss of clamped noise is an expected loss.")
         exact = line_loss(name, losses, mechanism)
     else:
-        need(mechanism.kind == "noise" and name != "worst-squared", "This is no objective of such a mechanism.")
-        need((losses is None) == (name == "error-rate"), "Losses belong to every objective but error-rate.")
+        need(
+            mechanism.kind == "noise" and name != "worst-squared",
+            "This is no objective of such a mechanism.",
+        )
+        need(
+            (losses is None) == (name == "error-rate"),
+            "Losses belong to every objective but error-rate.",
+        )
         losses = (0,) + (1,) * (len(law[0]) - 1) if losses is None else losses
         need(len(losses) == len(law[0]), "There must be one loss for every noise value.")
         if name in KNOWN:
@@ -1023,11 +1147,17 @@ def check_objective(objective, mechanism):
             need(known, f"The losses are not those of {name}.")
         exact = mean(law, losses)
     slack = max(abs(exact), Fraction(1, 10**300)) / 10**15
-    need(exact <= value <= exact + slack, f"The {name} is {shown(exact)}, not {shown(value)}.", "false")
+    need(
+        exact <= value <= exact + slack,
+        f"The {name} is {shown(exact)}, not {shown(value)}.",
+        "false",
+    )
 
 
 KNOWN = {  # summed over the factors of the group
-    "squared": lambda part, size: part * (size - part),  # E (answer - truth)² over uniform truths in 0..size-1
+    "squared": lambda part, size: (
+        part * (size - part)
+    ),  # E (answer - truth)² over uniform truths in 0..size-1
     "eta-squared": lambda part, size: part**2,
     "circular-squared": lambda part, size: min(part, size - part) ** 2,
 }
@@ -1040,7 +1170,12 @@ def mean(law, values):
 
 def expected_loss(objective, laws):
     """Σ_y prior(y) Σ_o Pr[o | row of y] loss(o - y), over Σ_y prior(y)."""
-    labels, prior, outputs, rows = objective.labels, objective.prior, objective.outputs, objective.rows
+    labels, prior, outputs, rows = (
+        objective.labels,
+        objective.prior,
+        objective.outputs,
+        objective.rows,
+    )
     need(len(labels) == len(prior) == len(rows), "Labels, prior and rows differ in length.")
     need(min(prior, default=0) >= 0 and any(prior), "The prior must be weights >= 0, not all 0.")
     need(len(outputs) == len(laws[0][0]), "There must be one value for every output.")
@@ -1049,7 +1184,9 @@ def expected_loss(objective, laws):
     outputs, total = [int(o * scale) for o in outputs], Fraction(0)
     for y, weight, row in together((int(y * scale) for y in labels), prior, rows):
         k, k_sum = laws[row]
-        total += weight * Fraction(sum(x * loss(o - y) for x, o in together(k, outputs) if x), k_sum)
+        total += weight * Fraction(
+            sum(x * loss(o - y) for x, o in together(k, outputs) if x), k_sum
+        )
     return total / sum(prior) / unit
 
 
@@ -1081,7 +1218,9 @@ def check_bias(bias, mechanism):
     if mechanism.kind == "quantizer":
         places = tuple(x for piece in pairwise(mechanism.knots) for x in piece)
         about = (bias.outputs, bias.inputs) == (mechanism.outputs, places)
-    wrong = "false" if mechanism.kind == "quantizer" else "unreadable"  # a quantizer has inputs and outputs of its own
+    wrong = (
+        "false" if mechanism.kind == "quantizer" else "unreadable"
+    )  # a quantizer has inputs and outputs of its own
     need(about, "The bias is about other inputs or outputs.", wrong)
     worst = max(abs(mean(law, bias.outputs) - x) for law, x in together(laws, bias.inputs))
     need(worst == bias.worst, f"The bias is {shown(worst)}, not {shown(bias.worst)}.", "false")
@@ -1144,7 +1283,9 @@ def comparisons(mechanism, labels=None):
 def by_columns(mechanism, notion, budgets, given):
     """Whether each output's largest and least mass decide: pure ε, or δ = 0, every two rows (end laws) neighbours."""
     rows = len(mechanism.laws)
-    every = mechanism.kind == "quantizer" or (mechanism.kind == "channel" and len(mechanism.labels) == rows**2 - rows)
+    every = mechanism.kind == "quantizer" or (
+        mechanism.kind == "channel" and len(mechanism.labels) == rows**2 - rows
+    )
     return every and by_ratio(notion, budgets, given)
 
 
@@ -1156,7 +1297,9 @@ def by_farthest(mechanism, notion, budgets, given):
 
 def by_ratio(notion, budgets, given):
     """Whether no outcome may exceed e^epsilon times its mass in the other law, with one epsilon for all."""
-    return (notion == "pure" or (notion in ("dp", "pdp") and not given["delta"])) and None in budgets
+    return (
+        notion == "pure" or (notion in ("dp", "pdp") and not given["delta"])
+    ) and None in budgets
 
 
 def check_columns(laws, power):
@@ -1182,11 +1325,19 @@ def work(mechanism, notion, budgets, given, objective, bias, composed=None):
     laws, labels = mechanism.laws, ()
     points = budgets.get(None) if notion in ("curve", "tradeoff") else None
     numbers = [number for name, number in given.items() if name != "delta"]
-    numbers += [*budgets.values()] if points is None else [number for point in points for number in point]
+    numbers += (
+        [*budgets.values()] if points is None else [number for point in points for number in point]
+    )
     others = [*mechanism.knots, *mechanism.outputs] if mechanism.kind == "quantizer" else []
     if objective is not None:
         labels = objective.labels
-        others += [objective.value, *(objective.losses or ()), *labels, *objective.prior, *objective.outputs]
+        others += [
+            objective.value,
+            *(objective.losses or ()),
+            *labels,
+            *objective.prior,
+            *objective.outputs,
+        ]
     if bias is not None:
         others += [*bias.outputs, *bias.inputs, bias.worst]
     if mechanism.line is None:
@@ -1200,7 +1351,9 @@ def work(mechanism, notion, budgets, given, objective, bias, composed=None):
     w = b + max(twos, default=0) + sum(part.bit_length() for part in odd)
     w += max((x.numerator.bit_length() for x in others), default=0)
     extra = c * n * (300 + (b // 64) ** 2) if composed is not None else 0
-    if by_columns(mechanism, notion, budgets, given) or (mechanism.kind == "quantizer" and notion == "metric"):
+    if by_columns(mechanism, notion, budgets, given) or (
+        mechanism.kind == "quantizer" and notion == "metric"
+    ):
         c = min(c, n)
     if by_farthest(mechanism, notion, budgets, given):
         c = 1
@@ -1230,20 +1383,27 @@ def typed(kind):
 
 def items(reader):
     """The reader of lists of such values, as tuples."""
-    return lambda data, what: tuple(reader(x, f"An entry of {what}") for x in typed(list)(data, what))
+    return lambda data, what: tuple(
+        reader(x, f"An entry of {what}") for x in typed(list)(data, what)
+    )
 
 
 def fields(data, what, **readers):
     """An object that has exactly these entries, each read by its reader."""
     need(
-        isinstance(data, dict) and data.keys() == readers.keys(), f"{what} must have the entries {', '.join(readers)}."
+        isinstance(data, dict) and data.keys() == readers.keys(),
+        f"{what} must have the entries {', '.join(readers)}.",
     )
     return SimpleNamespace(**{name: reader(data[name], name) for name, reader in readers.items()})
 
 
 def whole(data, what):
     """An integer >= 0 in hexadecimal, "0x1f"."""
-    fits = isinstance(data, str) and len(data) <= 65538 and re.fullmatch("0x(0|[1-9a-fA-F][0-9a-fA-F]*)", data)
+    fits = (
+        isinstance(data, str)
+        and len(data) <= 65538
+        and re.fullmatch("0x(0|[1-9a-fA-F][0-9a-fA-F]*)", data)
+    )
     need(fits, f"{what} must be a hexadecimal integer.")
     return int(data, 16)
 
@@ -1255,7 +1415,9 @@ def rational(data, what, characters=5000):
         x, y = whole(top[top.startswith("-") :], what), whole(bottom[0], what)
         x = -x if data[0] == "-" else x
     else:
-        short = len(bottom) <= 1 and len(data) <= characters and data.isascii() and data == data.strip()
+        short = (
+            len(bottom) <= 1 and len(data) <= characters and data.isascii() and data == data.strip()
+        )
         need(short, f"{what} must be an exact number.")
         x, y = decimal(top, what), decimal(bottom[0], what) if bottom else 1
     need(y != 0, f"{what} divides by zero.")
@@ -1268,7 +1430,10 @@ def decimal(text, what):
         value = Decimal("nan" if "_" in text else text.strip())
     except InvalidOperation:
         value = Decimal("nan")
-    need(value.is_finite() and (value == 0 or abs(value.adjusted()) <= 5000), f"{what} must be an exact number.")
+    need(
+        value.is_finite() and (value == 0 or abs(value.adjusted()) <= 5000),
+        f"{what} must be an exact number.",
+    )
     return Fraction(value) if value else Fraction(0)
 
 
@@ -1280,7 +1445,12 @@ def read_law(data, what):
     return law.weights, law.total
 
 
-text, integers, rationals, anything = typed(str), items(typed(int)), items(rational), lambda data, what: data
+text, integers, rationals, anything = (
+    typed(str),
+    items(typed(int)),
+    items(rational),
+    lambda data, what: data,
+)
 
 
 def read_noise(data):
@@ -1289,15 +1459,22 @@ def read_noise(data):
     noise = fields(data, "The noise", **shape, total=anything, weights=anything)
     noise.laws = [read_law({"total": noise.total, "weights": noise.weights}, "The noise")]
     sizes = noise.sizes
-    need(len(sizes) <= 32 and all(0 < size < 1 << 40 for size in sizes), "There may be 32 positive sizes.")
+    need(
+        len(sizes) <= 32 and all(0 < size < 1 << 40 for size in sizes),
+        "There may be 32 positive sizes.",
+    )
     need(math.prod(sizes) == len(noise.weights) > 1, "The weights do not fill the group.")
     given = set()
     for shift in noise.shifts:
-        inside = len(shift) == len(sizes) and all(abs(part) < size for part, size in together(shift, sizes))
+        inside = len(shift) == len(sizes) and all(
+            abs(part) < size for part, size in together(shift, sizes)
+        )
         need(inside and any(shift), "A shift must lie in the group and not be 0.")
         given.add(tuple(part % size for part, size in together(shift, sizes)))
     need(1 <= len(given) <= 1_000_000, "There must be 1 to 1000000 shifts.")
-    noise.labels = sorted(given if noise.directed else given | {negative(shift, sizes) for shift in given})
+    noise.labels = sorted(
+        given if noise.directed else given | {negative(shift, sizes) for shift in given}
+    )
     return noise
 
 
@@ -1305,9 +1482,15 @@ def read_column(column, rows):
     """The weights of runs (so many rows of this weight)."""
     weights = []
     for run, weight in zip(column[::2], column[1::2]):  # noqa: B905
-        need(type(run) is int and 0 < run <= rows - len(weights), "A run must be of rows that are left.")
+        need(
+            type(run) is int and 0 < run <= rows - len(weights),
+            "A run must be of rows that are left.",
+        )
         weights += [whole(weight, "A weight")] * run
-    need(len(weights) == rows and len(column) % 2 == 0, "A column must be runs and weights for every row.")
+    need(
+        len(weights) == rows and len(column) % 2 == 0,
+        "A column must be runs and weights for every row.",
+    )
     return weights
 
 
@@ -1321,18 +1504,33 @@ def lowest_terms(weights):
 def read_channel(data, _="The channel"):
     """The rows as laws, and the ordered pairs that are compared as labels; of a large channel by columns."""
     if isinstance(data, dict) and "columns" in data:
-        readers = {"kind": text, "rows": typed(int), "columns": items(items(anything)), "pairs": text}
+        readers = {
+            "kind": text,
+            "rows": typed(int),
+            "columns": items(items(anything)),
+            "pairs": text,
+        }
         channel = fields(data, "The channel", **readers)
-        need(channel.pairs == "all" and channel.rows > 1, "Columns are those of two rows or more, all neighbours.")
+        need(
+            channel.pairs == "all" and channel.rows > 1,
+            "Columns are those of two rows or more, all neighbours.",
+        )
         need(0 < channel.rows * len(channel.columns) <= CELLS, f"There may be {CELLS} weights.")
         rows = together(*(read_column(column, channel.rows) for column in channel.columns))
-        channel.laws, channel.labels = [*map(lowest_terms, rows)], [*permutations(range(channel.rows), 2)]
+        channel.laws, channel.labels = (
+            [*map(lowest_terms, rows)],
+            [*permutations(range(channel.rows), 2)],
+        )
         return channel
     channel = fields(data, "The channel", kind=text, rows=items(read_law), pairs=items(integers))
     channel.laws, channel.labels = channel.rows, sorted(set(channel.pairs))
     need(len({len(k) for k, _ in channel.laws}) == 1, "The rows must have one length.")
     for pair in channel.labels:
-        different = len(pair) == 2 and pair[0] != pair[1] and all(0 <= row < len(channel.laws) for row in pair)
+        different = (
+            len(pair) == 2
+            and pair[0] != pair[1]
+            and all(0 <= row < len(channel.laws) for row in pair)
+        )
         need(different, "A pair must be two different rows.")
     need(channel.labels, "There must be a pair of neighbouring rows.")
     return channel
@@ -1345,17 +1543,28 @@ def read_range(data):
     neighbours where end_b - end_a+1 < sensitivity. At ends an answer goes to one of the two around it, with one draw
     for all answers and itself as the mean: then where end_b-1 - end_a < sensitivity as well.
     """
-    readers = {"ends": rationals, "sensitivity": rational, "at_ends": typed(bool), "outputs": rationals}
+    readers = {
+        "ends": rationals,
+        "sensitivity": rational,
+        "at_ends": typed(bool),
+        "outputs": rationals,
+    }
     law = fields(data, "The range", kind=text, channel=read_channel, **readers)
     channel, ends, reach = law.channel, law.ends, law.sensitivity
     need(len(ends) > 1 and all(a < b for a, b in pairwise(ends)), "The ends must increase.")
     need(reach > 0, "The sensitivity must be positive.")
-    need(len(channel.laws) == len(ends) - (not law.at_ends), "There must be a row for each cell, or each end.")
+    need(
+        len(channel.laws) == len(ends) - (not law.at_ends),
+        "There must be a row for each cell, or each end.",
+    )
     need(len(channel.laws[0][0]) == len(law.outputs), "Every law must be one on the outputs.")
     rows, compared = len(channel.laws), set(channel.labels)
     for a, b in () if len(compared) == rows**2 - rows else combinations(range(rows), 2):
         near = ends[b] - ends[a + 1] < reach or (law.at_ends and ends[b - 1] - ends[a] < reach)
-        need(not near or {(a, b), (b, a)} <= compared, f"Rows {a} and {b} are of neighbouring answers.")
+        need(
+            not near or {(a, b), (b, a)} <= compared,
+            f"Rows {a} and {b} are of neighbouring answers.",
+        )
     channel.kind, channel.mixed = "channel", law.at_ends
     channel.range = f"all real answers in [{shown(ends[0])}, {shown(ends[-1])}], those at most {shown(reach)} apart"
     return channel
@@ -1379,9 +1588,13 @@ def read_nearest(data):
     }
     law = fields(data, "The nearest outputs", kind=text, **readers)
     m, odds = len(law.outputs), law.odds
-    need(len(law.ends) == 2 and law.ends[0] < law.ends[1], "The ends must be two increasing numbers.")
+    need(
+        len(law.ends) == 2 and law.ends[0] < law.ends[1], "The ends must be two increasing numbers."
+    )
     steps = [law.ends[0], *law.outputs, law.ends[1]]
-    need(all(a <= b for a, b in pairwise(steps)), "The outputs must not fall, and lie in the range.")
+    need(
+        all(a <= b for a, b in pairwise(steps)), "The outputs must not fall, and lie in the range."
+    )
     need(1 <= law.own < m, "Some outputs must be own, and some others.")
     need(odds >= 1, "The odds must be at least 1.")
     need(0 <= law.direct <= 1, "The probability of a step must lie in [0, 1].")
@@ -1392,11 +1605,12 @@ def read_nearest(data):
     a, b = (unit - direct) * odds.numerator, (unit - direct) * odds.denominator
     step = direct * (law.own * odds.numerator + (m - law.own) * odds.denominator)
     rest, steps = (law.own - r) * a + (m - law.own - r) * b, (step, 0) if step else ()
-    law.laws = [lowest_terms((r * a, r * b, rest, *steps)), lowest_terms((r * b, r * a, rest, *steps[::-1]))]
+    law.laws = [
+        lowest_terms((r * a, r * b, rest, *steps)),
+        lowest_terms((r * b, r * a, rest, *steps[::-1])),
+    ]
     law.labels = [(0, 1), (1, 0)]
-    law.range = (
-        f"all real answers in [{shown(law.ends[0])}, {shown(law.ends[1])}], the {law.own} nearest of {m} outputs"
-    )
+    law.range = f"all real answers in [{shown(law.ends[0])}, {shown(law.ends[1])}], the {law.own} nearest of {m} outputs"
     return law
 
 
@@ -1407,7 +1621,10 @@ def read_quantizer(data):
     knots, quantizer.laws, quantizer.labels = quantizer.knots, quantizer.ends, ()
     need(len(knots) >= 2 and all(a < b for a, b in pairwise(knots)), "The knots must increase.")
     need(len(quantizer.laws) == 2 * len(knots) - 2, "There must be two laws for each piece.")
-    need(all(len(k) == len(quantizer.outputs) for k, _ in quantizer.laws), "Every law must be one on the outputs.")
+    need(
+        all(len(k) == len(quantizer.outputs) for k, _ in quantizer.laws),
+        "Every law must be one on the outputs.",
+    )
     return quantizer
 
 
@@ -1422,15 +1639,27 @@ def read_line(data, reach, point_mass, **others):
     }
     line = fields(data, "The noise", kind=text, **others, **fields_of_law)
     weights, total = read_law({"total": line.total, "weights": line.weights}, "The noise")
-    need(abs(line.first) < 1 << 40 and 1 <= line.period <= len(weights), "The tails must repeat some of the weights.")
+    need(
+        abs(line.first) < 1 << 40 and 1 <= line.period <= len(weights),
+        "The tails must repeat some of the weights.",
+    )
     need(0 <= line.ratio < 1, "The ratio must lie in [0, 1).")
     line.reach, line.clamp, line.width, line.laws = reach(line), None, None, ()
     need(1 <= line.reach <= 1 << 14, "There must be 1 to 16384 shifts.")
     mass, bits, d, tailed = point_mass(line), bits_of(line.ratio), line.reach, line.ratio > 0
     need(mass >= 0, "The atom must be at least 0.")
     line.line = Line(line.first, weights, line.period, line.ratio, mass)
-    b = total.bit_length() + (bits * (-(-d // line.period) + 3) if tailed else 0) + (bits_of(mass) if mass else 0)
-    line.size = 2 * d, len(weights) + 2 * d + (2 * line.period if tailed else 0) + (2 if mass else 0), 1, b
+    b = (
+        total.bit_length()
+        + (bits * (-(-d // line.period) + 3) if tailed else 0)
+        + (bits_of(mass) if mass else 0)
+    )
+    line.size = (
+        2 * d,
+        len(weights) + 2 * d + (2 * line.period if tailed else 0) + (2 if mass else 0),
+        1,
+        b,
+    )
     line.labels = [(s,) for s in range(-d, d + 1) if s]
     line.total = total
     return line
@@ -1439,19 +1668,31 @@ def read_line(data, reach, point_mass, **others):
 def read_integer_noise(data):
     """Noise on the integers; clamped, its rows and their ordered pairs."""
     noise = read_line(
-        data, lambda line: line.sensitivity, lambda line: Fraction(0), sensitivity=typed(int), clamp=anything
+        data,
+        lambda line: line.sensitivity,
+        lambda line: Fraction(0),
+        sensitivity=typed(int),
+        clamp=anything,
     )
     ends = data["clamp"]
     if ends is None:
         return noise
     low, high = integers(ends, "clamp") if len(typed(list)(ends, "clamp")) == 2 else (0, 0)
     answers, d = high - low + 1, noise.reach
-    need(1 < answers <= 10_001 and d < answers, "There must be 2 to 10001 answers, and more than the sensitivity.")
+    need(
+        1 < answers <= 10_001 and d < answers,
+        "There must be 2 to 10001 answers, and more than the sensitivity.",
+    )
     count = d * (2 * answers - d - 1)
     if 1000 * count > LIMIT:
-        raise Refused("too large", f"It would take {1000 * count} units of work or more; {LIMIT} are allowed.")
+        raise Refused(
+            "too large", f"It would take {1000 * count} units of work or more; {LIMIT} are allowed."
+        )
     tails = (-(-answers // noise.period) + 2) * bits_of(noise.ratio) if noise.ratio else 0
-    noise.clamp, noise.size = (low, high), (count, answers, answers, noise.total.bit_length() + tails)
+    noise.clamp, noise.size = (
+        (low, high),
+        (count, answers, answers, noise.total.bit_length() + tails),
+    )
     near = ((i, j) for i in range(answers) for j in range(max(0, i - d), min(answers, i + d + 1)))
     noise.labels = [pair for pair in near if pair[0] != pair[1]]
     return noise
@@ -1468,8 +1709,14 @@ def read_real_noise(data):
         low, high = rationals(data["clamp"], "clamp")
         need(low < high, "The clamp must be two increasing numbers.")
     need(noise.sensitivity > 0 and noise.grid > 0, "Sensitivity and grid must be positive.")
-    need(Fraction(1, 10**100) < noise.sensitivity < 10**100, "The sensitivity must lie between 1e-100 and 1e100.")
-    need(not noise.atom or noise.line.first <= 0 <= noise.line.last, "The cells must lie around the atom.")
+    need(
+        Fraction(1, 10**100) < noise.sensitivity < 10**100,
+        "The sensitivity must lie between 1e-100 and 1e100.",
+    )
+    need(
+        not noise.atom or noise.line.first <= 0 <= noise.line.last,
+        "The cells must lie around the atom.",
+    )
     noise.width = noise.sensitivity / noise.steps
     return noise
 
@@ -1491,25 +1738,44 @@ def read_budgets(data, mechanism, name):
         budgets = {None: rational(data, name)}
     else:
         listed = items(items(anything))(data, name)
-        need(all(len(item) == 2 for item in listed), f"{name} must be a list of labels and numbers.")
+        need(
+            all(len(item) == 2 for item in listed), f"{name} must be a list of labels and numbers."
+        )
         budgets = {integers(label, "A label"): rational(value, name) for label, value in listed}
         need(len(budgets) == len(listed), f"{name} must be given once for each label.")
-        need(budgets and {*budgets} == {*mechanism.labels}, f"{name} must be given for every comparison, no others.")
+        need(
+            budgets and {*budgets} == {*mechanism.labels},
+            f"{name} must be given for every comparison, no others.",
+        )
         if mechanism.kind == "noise" and not mechanism.directed:
-            same = all(budgets[negative(shift, mechanism.sizes)] == value for shift, value in budgets.items())
+            same = all(
+                budgets[negative(shift, mechanism.sizes)] == value
+                for shift, value in budgets.items()
+            )
             need(same, f"{name} differs between a shift and its negative.")
-    need(all(0 <= value <= 10**6 for value in budgets.values()), f"{name} must lie in [0, 1000000].")
+    need(
+        all(0 <= value <= 10**6 for value in budgets.values()), f"{name} must lie in [0, 1000000]."
+    )
     return budgets
 
 
 def read_function(data):
     """The points (α, β) of a trade-off function, from α = 0 to β = 0."""
     points = tuple(items(rationals)(data, "The function"))
-    need(len(points) > 1 and all(len(point) == 2 for point in points), "The function must be pairs of alpha and beta.")
+    need(
+        len(points) > 1 and all(len(point) == 2 for point in points),
+        "The function must be pairs of alpha and beta.",
+    )
     need(all(0 <= x <= 1 for point in points for x in point), "Alpha and beta must lie in [0, 1].")
     points = tuple(sorted(points))
-    need(all(a < a2 for (a, _), (a2, _) in pairwise(points)), "The function must have each alpha once.")
-    need(points[0][0] == 0 < points[0][1] and points[-1][1] == 0, "The function must go from alpha = 0 to beta = 0.")
+    need(
+        all(a < a2 for (a, _), (a2, _) in pairwise(points)),
+        "The function must have each alpha once.",
+    )
+    need(
+        points[0][0] == 0 < points[0][1] and points[-1][1] == 0,
+        "The function must go from alpha = 0 to beta = 0.",
+    )
     need(all(a + b <= 1 for a, b in points), "The function must be at most 1 - alpha.")
     slopes = [(b2 - b) / (a2 - a) for (a, b), (a2, b2) in pairwise(points)]
     need(slopes[-1] <= 0 and sorted(slopes) == slopes, "The function must be convex and not rise.")
@@ -1519,18 +1785,30 @@ def read_function(data):
 def read_claim(data, mechanism):
     """The notion, {label: first parameter} (None: all comparisons), and {name: other parameter}."""
     notion = data.get("notion") if isinstance(data, dict) else None
-    need(isinstance(notion, str) and notion in PARAMETERS, f"The notion must be one of {', '.join(PARAMETERS)}.")
+    need(
+        isinstance(notion, str) and notion in PARAMETERS,
+        f"The notion must be one of {', '.join(PARAMETERS)}.",
+    )
     first, *rest = PARAMETERS[notion]
     readers = {"notion": text, first: anything, **dict.fromkeys(rest, rational)}
     claim = vars(fields(data, "The claim", **readers))
     if notion == "curve":
         points = tuple(items(rationals)(claim["curve"], "The curve"))
-        need(points and all(len(point) == 2 for point in points), "The curve must be pairs of epsilon and delta.")
+        need(
+            points and all(len(point) == 2 for point in points),
+            "The curve must be pairs of epsilon and delta.",
+        )
         inside = all(0 <= epsilon <= 10**6 and 0 <= delta <= 1 for epsilon, delta in points)
         need(inside, "Epsilon must lie in [0, 1000000], delta in [0, 1].")
-        need(len({epsilon for epsilon, _ in points}) == len(points), "The curve must have each epsilon once.")
+        need(
+            len({epsilon for epsilon, _ in points}) == len(points),
+            "The curve must have each epsilon once.",
+        )
         deltas = [delta for _, delta in sorted(points)]
-        need(deltas == sorted(deltas, reverse=True), "The delta of a curve must not grow with epsilon.")
+        need(
+            deltas == sorted(deltas, reverse=True),
+            "The delta of a curve must not grow with epsilon.",
+        )
         return notion, {None: points}, {}
     if notion == "tradeoff":
         return notion, {None: read_function(claim["tradeoff"])}, {}
@@ -1544,11 +1822,19 @@ def read_claim(data, mechanism):
 
 def read_composed(data):
     """runs, epsilon, delta, and the step of the grid."""
-    claim = fields(data, "The composed claim", runs=typed(int), epsilon=rational, delta=rational, step=rational)
+    claim = fields(
+        data, "The composed claim", runs=typed(int), epsilon=rational, delta=rational, step=rational
+    )
     need(1 <= claim.runs <= 10**6, "There must be 1 to 1000000 runs.")
-    need(0 <= claim.epsilon <= 10**6 and 0 <= claim.delta <= 1, "Epsilon must lie in [0, 1000000], delta in [0, 1].")
+    need(
+        0 <= claim.epsilon <= 10**6 and 0 <= claim.delta <= 1,
+        "Epsilon must lie in [0, 1000000], delta in [0, 1].",
+    )
     need(0 < claim.step <= 10**6, "The step must lie in (0, 1000000].")
-    need(claim.step.denominator.bit_length() <= 256, "The step must have a denominator of at most 256 bits.")
+    need(
+        claim.step.denominator.bit_length() <= 256,
+        "The step must have a denominator of at most 256 bits.",
+    )
     return claim
 
 
@@ -1559,8 +1845,13 @@ def read_objective(data):
     entries = {"losses": None, "labels": (), "prior": (), "outputs": (), "rows": None}
     if not isinstance(data, dict) or "losses" in data:
         losses = anything if isinstance(data, dict) and data.get("losses") is None else rationals
-        entries.update(vars(fields(data, "The objective", name=text, value=rational, losses=losses)))
-        need(re.fullmatch("[a-z][a-z0-9-]{0,39}", entries["name"]), "The name of an objective must be a word.")
+        entries.update(
+            vars(fields(data, "The objective", name=text, value=rational, losses=losses))
+        )
+        need(
+            re.fullmatch("[a-z][a-z0-9-]{0,39}", entries["name"]),
+            "The name of an objective must be a word.",
+        )
     else:
         lists = {"labels": rationals, "prior": rationals, "outputs": rationals, "rows": integers}
         entries.update(vars(fields(data, "The objective", name=text, value=rational, **lists)))
@@ -1587,8 +1878,12 @@ def read(path):
         return kind(word)
 
     try:
-        need(stat.S_ISREG(os.stat(path).st_mode), "It is no regular file.")  # a device may act when it is opened
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        need(
+            stat.S_ISREG(os.stat(path).st_mode), "It is no regular file."
+        )  # a device may act when it is opened
+        handle = os.open(
+            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        )
         with os.fdopen(handle, "rb") as file:
             need(stat.S_ISREG(os.fstat(handle).st_mode), "It is no regular file.")
             content = file.read(BYTES + 1)
@@ -1613,20 +1908,29 @@ def check(data):
         data = {"composed": None, **data}
         objective = data.get("objective")
         if isinstance(objective, dict) and "costs" in objective and "losses" not in objective:
-            data["objective"] = {"losses" if name == "costs" else name: value for name, value in objective.items()}
-    parts = dict.fromkeys(("format", "mechanism", "claim", "composed", "objective", "bias"), anything)
+            data["objective"] = {
+                "losses" if name == "costs" else name: value for name, value in objective.items()
+            }
+    parts = dict.fromkeys(
+        ("format", "mechanism", "claim", "composed", "objective", "bias"), anything
+    )
     file = fields(data, "A certificate", **parts, version=typed(int), record=typed(dict))
     need(file.format == FORMAT, f"The format must be {FORMAT!r}.")
     if file.version != VERSION:
         raise Refused("unknown", f"Version {file.version}: this checker knows version {VERSION}.")
     kind = file.mechanism.get("kind") if isinstance(file.mechanism, dict) else None
     if not isinstance(kind, str) or kind not in KINDS:
-        raise Refused("unknown", f"A mechanism of kind {str(kind)[:40]!r}: this checker knows {', '.join(KINDS)}.")
+        raise Refused(
+            "unknown",
+            f"A mechanism of kind {str(kind)[:40]!r}: this checker knows {', '.join(KINDS)}.",
+        )
     mechanism = KINDS[kind](file.mechanism)
     for name in ("line", "clamp", "mixed", "range"):
         vars(mechanism).setdefault(name, None)
     notion, budgets, others = read_claim(file.claim, mechanism)
-    rounded = (mechanism.kind == "real-noise" or mechanism.mixed) and notion == "pdp" and others["delta"]
+    rounded = (
+        (mechanism.kind == "real-noise" or mechanism.mixed) and notion == "pdp" and others["delta"]
+    )
     need(
         not rounded,
         "Noise on the reals, answers between ends and equal outputs are rounded: pdp does not survive it.",
@@ -1664,7 +1968,9 @@ def budget_words(notion, budgets, others):
     if notion == "tradeoff":
         return ", ".join(f"(alpha = {shown(a)}, beta = {shown(b)})" for a, b in budgets[None])
     first = PARAMETERS[notion][0]
-    each = f"{first} = {shown(budgets[None])}" if None in budgets else f"each comparison's own {first}"
+    each = (
+        f"{first} = {shown(budgets[None])}" if None in budgets else f"each comparison's own {first}"
+    )
     return ", ".join([each, *(f"{name} = {shown(value)}" for name, value in others.items())])
 
 
@@ -1674,21 +1980,34 @@ def words(mechanism, claim, objective, bias):
         len(mechanism.labels),
         " x ".join(str(len(x)) for x in (mechanism.laws, *(k for k, _ in mechanism.laws[:1]))),
     )
-    what = {"channel": f"A channel of {size}, {count} ordered pairs", "quantizer": "Any two real inputs"}
-    if mechanism.kind == "channel" and not {(j, i) for i, j in mechanism.labels} <= {*mechanism.labels}:
+    what = {
+        "channel": f"A channel of {size}, {count} ordered pairs",
+        "quantizer": "Any two real inputs",
+    }
+    if mechanism.kind == "channel" and not {(j, i) for i, j in mechanism.labels} <= {
+        *mechanism.labels
+    }:
         what["channel"] += " (one side of each alone)"
     what["nearest-outputs"] = f"Likelier outputs for {mechanism.range}, any two answers neighbours"
     if mechanism.range:
         what["channel"] += f" of rows, for {mechanism.range} being neighbours"
     if mechanism.kind == "noise":
         relation = "directed" if mechanism.directed else "of either sign"
-        what["noise"] = f"Noise modulo {' x '.join(map(str, mechanism.sizes))}, {count} differences ({relation})"
+        what["noise"] = (
+            f"Noise modulo {' x '.join(map(str, mechanism.sizes))}, {count} differences ({relation})"
+        )
     if mechanism.line is not None:
         what["integer-noise"] = f"Noise on the integers, {count} " + (
             "pairs of clamped answers" if mechanism.clamp else "shifts"
         )
-        what["real-noise"] = f"Noise on the reals, {count} shifts by cells, which decide all real shifts"
-    loss = "no loss is stated" if objective is None else f"{objective.name} at most {shown(objective.value)}"
+        what["real-noise"] = (
+            f"Noise on the reals, {count} shifts by cells, which decide all real shifts"
+        )
+    loss = (
+        "no loss is stated"
+        if objective is None
+        else f"{objective.name} at most {shown(objective.value)}"
+    )
     stated = ""
     if objective is not None and objective.rows is not None:
         stated = " for labels, a prior and outputs that this file states"

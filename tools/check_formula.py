@@ -118,7 +118,9 @@ def trimmed(p):
 def plus(p, q, factor=1):
     """p + factor q."""
     size = max(len(p), len(q))
-    return trimmed([(p[k] if k < len(p) else 0) + factor * (q[k] if k < len(q) else 0) for k in range(size)])
+    return trimmed(
+        [(p[k] if k < len(p) else 0) + factor * (q[k] if k < len(q) else 0) for k in range(size)]
+    )
 
 
 def times(p, q):
@@ -241,7 +243,9 @@ def total(f, g, factor=1):
     """f + factor g."""
     if not g[0] and not g[1]:
         return f
-    return ratio(*(plus(times(f[k], g[2]), times(g[k], f[2]), factor) for k in (0, 1)), times(f[2], g[2]))
+    return ratio(
+        *(plus(times(f[k], g[2]), times(g[k], f[2]), factor) for k in (0, 1)), times(f[2], g[2])
+    )
 
 
 def scaled(f, p, q=(1,)):
@@ -256,7 +260,11 @@ def number(value):
 
 def put(f, end):
     """f at δ = end, a function of x."""
-    return f if not f[1] else ratio(plus(times(f[0], end[2]), times(f[1], end[0])), [], times(f[2], end[2]))
+    return (
+        f
+        if not f[1]
+        else ratio(plus(times(f[0], end[2]), times(f[1], end[0])), [], times(f[2], end[2]))
+    )
 
 
 # Questions.
@@ -313,7 +321,9 @@ class Program:
             ]
         rows, self.rows = self.rows, []
         for entries, low, high in rows:
-            numbers = [v for p in entries.values() for v in p] + [v for side in (low, high) if side for v in side]
+            numbers = [v for p in entries.values() for v in p] + [
+                v for side in (low, high) if side for v in side
+            ]
             scale = lcm(Fraction(v).denominator for v in numbers)
             whole = {j: trimmed([int(v * scale) for v in p]) for j, p in entries.items()}
             sides = [side and (side[0] * scale, side[1] * scale) for side in (low, high)]
@@ -321,7 +331,9 @@ class Program:
         return self
 
 
-NUMERAL = re.compile(r"-?[0-9]{1,4000}(\.[0-9]{1,4000})?(e-?[0-9]{1,3})?|-?[0-9]{1,4000}/[0-9]{1,4000}")
+NUMERAL = re.compile(
+    r"-?[0-9]{1,4000}(\.[0-9]{1,4000})?(e-?[0-9]{1,3})?|-?[0-9]{1,4000}/[0-9]{1,4000}"
+)
 HEXADECIMAL = re.compile("-?0x[0-9a-f]{1,8000}/0x[0-9a-f]{1,8000}")
 
 
@@ -355,7 +367,10 @@ def integers(values, what):
 
 def coefficient(text):
     """An integer of a text."""
-    need(isinstance(text, str) and re.fullmatch("-?[0-9]{1,4000}", text), "A coefficient must be an integer.")
+    need(
+        isinstance(text, str) and re.fullmatch("-?[0-9]{1,4000}", text),
+        "A coefficient must be an integer.",
+    )
     return int(text)
 
 
@@ -366,13 +381,20 @@ def shown_integer(value):
 
 def polynomial(values, read_entry):
     """Coefficients by rising power."""
-    need(len(typed(values, list, "A polynomial")) <= DEGREE, f"A polynomial has over {DEGREE} terms.", "too large")
+    need(
+        len(typed(values, list, "A polynomial")) <= DEGREE,
+        f"A polynomial has over {DEGREE} terms.",
+        "too large",
+    )
     return trimmed([read_entry(value) for value in values])
 
 
 def shares_of(weights):
     """Weights over their sum."""
-    need(weights and min(weights) >= 0 and any(weights), "A prior must be weights that are not all 0.")
+    need(
+        weights and min(weights) >= 0 and any(weights),
+        "A prior must be weights that are not all 0.",
+    )
     return [weight / sum(weights) for weight in weights]
 
 
@@ -393,18 +415,27 @@ def steps_of(levels):
 
 def modulo(options, delta, relaxed):
     """The program of noise."""
-    known(options, {"sizes", "shifts", "directed", "loss", "notion", "epsilon"}, ("dp", "pure", "metric"))
+    known(
+        options,
+        {"sizes", "shifts", "directed", "loss", "notion", "epsilon"},
+        ("dp", "pure", "metric"),
+    )
     sizes = integers(options["sizes"], "A size")
     need(0 < len(sizes) <= 32 and min(sizes) > 0, "There must be 1 to 32 positive sizes.")
     order = math.prod(sizes)
     need(order <= MASSES, f"The mechanism has more than {MASSES} probabilities.", "too large")
-    shifts = [integers(s if isinstance(s, list) else [s], "A shift") for s in typed(options["shifts"], list, "shifts")]
+    shifts = [
+        integers(s if isinstance(s, list) else [s], "A shift")
+        for s in typed(options["shifts"], list, "shifts")
+    ]
     need(shifts and len(shifts) <= MASSES, f"There must be 1 to {MASSES} shifts.")
     places = [[]]
     for size in sizes:
         places = [[*place, k] for place in places for k in range(size)]
     index = {tuple(place): k for k, place in enumerate(places)}
-    levels = {tuple(s % size for s, size in together(shift, sizes)): Fraction(1) for shift in shifts}
+    levels = {
+        tuple(s % size for s, size in together(shift, sizes)): Fraction(1) for shift in shifts
+    }
     budgets = typed(options.get("epsilon", ""), str, "epsilon")
     for part in budgets.split("," if len(sizes) == 1 else ";") if budgets else ():
         move, _, level = part.partition("=")
@@ -413,24 +444,38 @@ def modulo(options, delta, relaxed):
         levels[tuple(s % size for s, size in together(parts, sizes))] = rational(level)
     need(all(any(move) for move in levels), "A shift must not be 0.")
     if not options.get("directed", False):
-        opposite = {tuple(-s % n for s, n in together(move, sizes)): level for move, level in levels.items()}
-        need(all(levels.get(move, level) == level for move, level in opposite.items()), "Two budgets for one shift.")
+        opposite = {
+            tuple(-s % n for s, n in together(move, sizes)): level for move, level in levels.items()
+        }
+        need(
+            all(levels.get(move, level) == level for move, level in opposite.items()),
+            "Two budgets for one shift.",
+        )
         levels.update(opposite)
     kinds = {
         "error-rate": lambda place: int(any(place)),
         "squared": lambda place: sum(k * (n - k) for k, n in together(place, sizes)),
         "eta-squared": lambda place: sum(k * k for k in place),
-        "circular-squared": lambda place: sum(min(k, n - k) ** 2 for k, n in together(place, sizes)),
+        "circular-squared": lambda place: sum(
+            min(k, n - k) ** 2 for k, n in together(place, sizes)
+        ),
     }
     loss = options.get("loss", "error-rate")
     program = Program(steps_of(levels.values()), relaxed)
     if loss == "worst-squared":
         need(order**2 <= NUMBERS, f"The program has more than {NUMBERS} entries.", "too large")
         errors = [[squared_error(true, place, sizes) for place in places] for true in places]
-        worst, costs = program.columns([Fraction(1)], Fraction(max(map(sum, errors)))), [Fraction(0)] * order
+        worst, costs = (
+            program.columns([Fraction(1)], Fraction(max(map(sum, errors)))),
+            [Fraction(0)] * order,
+        )
     else:
         need(isinstance(loss, list) or loss in kinds, "A loss unknown here.", "unknown")
-        costs = fractions(loss) if isinstance(loss, list) else [Fraction(kinds[loss](place)) for place in places]
+        costs = (
+            fractions(loss)
+            if isinstance(loss, list)
+            else [Fraction(kinds[loss](place)) for place in places]
+        )
         need(len(costs) == order, "There must be one loss for every noise value.")
     first = program.columns(costs)
     paid = [program.columns([Fraction(0)] * order) for _ in levels] if delta else []
@@ -458,16 +503,26 @@ def losses_of(loss, answers, outputs):
     """ℓ(i, o) as rows."""
     powers = {"absolute": 1, "squared": 2, "error-rate": 0}
     if isinstance(loss, list):
-        need([len(row) for row in loss] == [len(outputs)] * len(answers), "A loss is no matrix of answers and outputs.")
+        need(
+            [len(row) for row in loss] == [len(outputs)] * len(answers),
+            "A loss is no matrix of answers and outputs.",
+        )
         return [fractions(row) for row in loss]
     need(loss in powers, "A loss unknown here.", "unknown")
-    return [[abs(y - o) ** powers[loss] if powers[loss] else Fraction(y != o) for o in outputs] for y in answers]
+    return [
+        [abs(y - o) ** powers[loss] if powers[loss] else Fraction(y != o) for o in outputs]
+        for y in answers
+    ]
 
 
 def relation(near, answers, metric):
     """(pairs, their distances): on a line the budgets of consecutive answers add up."""
     if near != "all":
-        need(isinstance(near, list) and all(len(pair) == 2 for pair in near), "Neighbours unknown here.", "unknown")
+        need(
+            isinstance(near, list) and all(len(pair) == 2 for pair in near),
+            "Neighbours unknown here.",
+            "unknown",
+        )
         need(near and len(near) <= NUMBERS, "There must be neighbours, and not too many.")
         index = {answer: place for place, answer in enumerate(answers)}
         pairs = [tuple(index[rational(value)] for value in pair) for pair in near]
@@ -482,15 +537,32 @@ def relation(near, answers, metric):
 
 def channel(options, delta, relaxed):
     """The program of a channel."""
-    names = {"answers", "outputs", "neighbours", "prior", "loss", "notion", "max_shift", "constraints", "directed"}
+    names = {
+        "answers",
+        "outputs",
+        "neighbours",
+        "prior",
+        "loss",
+        "notion",
+        "max_shift",
+        "constraints",
+        "directed",
+    }
     known(options, names, ("dp", "pure", "metric"))
     directed = options.get("directed", False)
     need(not directed or options["neighbours"] != "all", "Directed neighbours are listed.")
     answers = fractions(options["answers"])
     outputs = fractions(options.get("outputs") or options["answers"])
     k, m, prior = len(answers), len(outputs), options.get("prior", "uniform")
-    need(len(set(answers)) == k > 1 and len(set(outputs)) == m > 0, "Answers and outputs must differ.")
-    need(k * m <= MASSES and k * k <= 2 * NUMBERS, f"The mechanism has more than {MASSES} probabilities.", "too large")
+    need(
+        len(set(answers)) == k > 1 and len(set(outputs)) == m > 0,
+        "Answers and outputs must differ.",
+    )
+    need(
+        k * m <= MASSES and k * k <= 2 * NUMBERS,
+        f"The mechanism has more than {MASSES} probabilities.",
+        "too large",
+    )
     losses = losses_of(options.get("loss", "squared"), answers, outputs)
     metric, near = options.get("notion") == "metric", options["neighbours"]
     pairs, levels = relation(near, answers, metric)
@@ -507,7 +579,9 @@ def channel(options, delta, relaxed):
 
     for i in range(k):
         program.equal({mass(i, o): [1] for o in range(m)}, 1)
-    constraints(program, options.get("constraints", ()), mass, answers, outputs, ("unbiased", "symmetric"))
+    constraints(
+        program, options.get("constraints", ()), mass, answers, outputs, ("unbiased", "symmetric")
+    )
     if near == "all" and not delta and not metric:
         column = program.columns([Fraction(0)] * m)
         for o in range(m):
@@ -519,7 +593,14 @@ def channel(options, delta, relaxed):
     else:
         for level in sorted(set(levels)):
             own = [pair for pair, other in together(pairs, levels) if other == level]
-            ratios(program, own if directed else [*own, *((j, i) for i, j in own)], mass, m, level, delta)
+            ratios(
+                program,
+                own if directed else [*own, *((j, i) for i, j in own)],
+                mass,
+                m,
+                level,
+                delta,
+            )
     order = ("row-monotone", "column-monotone", "honest")
     constraints(program, options.get("constraints", ()), mass, answers, outputs, order)
     if prior == "worst":
@@ -559,7 +640,10 @@ def constraints(program, names, mass, answers, outputs, kinds):
         else:
             by_row = name == "row-monotone"
             steps = [(i, o) for i in range(k - (not by_row)) for o in range(m - by_row)]
-            for near in (True, False):  # towards the answer's own output masses rise, away from it they fall
+            for near in (
+                True,
+                False,
+            ):  # towards the answer's own output masses rise, away from it they fall
                 for i, o in steps:
                     start, end = (i, o), (i, o + 1) if by_row else (i + 1, o)
                     at_i, at_o = end if near else start
@@ -591,10 +675,21 @@ def labels(options, delta, relaxed):
     near = options.get("neighbours", "all")
     whole = len(places) * (len(places) - 1) // 2
     if near != "all":
-        pairs = pairwise(range(len(places))) if near == "consecutive" else [integers(pair, "A label") for pair in near]
-        need(all(len(pair) == 2 and min(pair) >= 0 and max(pair) < len(places) for pair in pairs), "No such label.")
+        pairs = (
+            pairwise(range(len(places)))
+            if near == "consecutive"
+            else [integers(pair, "A label") for pair in near]
+        )
+        need(
+            all(len(pair) == 2 and min(pair) >= 0 and max(pair) < len(places) for pair in pairs),
+            "No such label.",
+        )
         different = {tuple(sorted(pair)) for pair in pairs}
-        near = "all" if len(different) == whole else [[str(places[i]), str(places[j])] for i, j in pairs]
+        near = (
+            "all"
+            if len(different) == whole
+            else [[str(places[i]), str(places[j])] for i, j in pairs]
+        )
     channel_options = {
         "answers": [str(place) for place in places],
         "outputs": options.get("outputs") or [str(place) for place in places],
@@ -617,14 +712,21 @@ def quantizer(options, delta, relaxed):
     c, loss = rational(options.get("c", 1)), options.get("loss", "absolute")
     need(c > 0, "c must be positive.")
     outputs = [value / c for value in fractions(options["bins"])]
-    need(1 < len(outputs) <= MASSES and all(a < b for a, b in pairwise(outputs)), "The bins must increase.")
+    need(
+        1 < len(outputs) <= MASSES and all(a < b for a, b in pairwise(outputs)),
+        "The bins must increase.",
+    )
     share = Fraction(loss == "absolute") if loss in ("absolute", "squared") else rational(loss)
     need(0 <= share <= 1, "The share of the absolute error must lie in [0, 1].")
     extra, m = typed(options.get("knots", 0), int, "knots"), len(outputs)
     need(extra == 0 or 1 < extra <= MASSES, "There must be two knots or more.")
     spread = {Fraction(2 * k, extra - 1) - 1 for k in range(extra)} if extra else set()
     knots = sorted({Fraction(-1), Fraction(1), *(b for b in outputs if -1 < b < 1), *spread})
-    need(2 * len(knots) * m <= MASSES, f"The mechanism has more than {MASSES} probabilities.", "too large")
+    need(
+        2 * len(knots) * m <= MASSES,
+        f"The mechanism has more than {MASSES} probabilities.",
+        "too large",
+    )
     points, costs = [], []
     for a, b in pairwise(knots):
         for own, other in ((a, b), (b, a)):
@@ -642,7 +744,9 @@ def quantizer(options, delta, relaxed):
     low = program.columns([sum(costs[e][i] for e in range(n)) for i in range(m)], None)
     for factors, sides in (([1] * m, [1] * n), (outputs, points)):
         for e in range(n):
-            entries = {column: [f] for i, f in enumerate(factors) for column in (s + e + n * i, low + i)}
+            entries = {
+                column: [f] for i, f in enumerate(factors) for column in (s + e + n * i, low + i)
+            }
             program.equal(entries, sides[e])
     for i in range(m):
         for e in range(n):
@@ -669,9 +773,14 @@ def integral(p, a, b):
 
 def solved(rows, rights):
     """The solution of square equations {unknown: polynomial} = rational function, by fraction-free elimination."""
-    need(len(rows) <= LARGEST, f"A basis has {len(rows)} equations; at most {LARGEST} are allowed.", "too large")
+    need(
+        len(rows) <= LARGEST,
+        f"A basis has {len(rows)} equations; at most {LARGEST} are allowed.",
+        "too large",
+    )
     left = [
-        ({j: times(p, right[2]) for j, p in row.items()}, right[0], right[1]) for row, right in together(rows, rights)
+        ({j: times(p, right[2]) for j, p in row.items()}, right[0], right[1])
+        for row, right in together(rows, rights)
     ]
     order = []
     while left:
@@ -686,10 +795,13 @@ def solved(rows, rights):
                 divisor = common(row[j], other[j])
                 up, down = quotient(row[j], divisor), quotient(other[j], divisor)
                 entries = {
-                    i: plus(times(up, other.get(i, [])), times(down, row.get(i, [])), -1) for i in {*other, *row} - {j}
+                    i: plus(times(up, other.get(i, [])), times(down, row.get(i, [])), -1)
+                    for i in {*other, *row} - {j}
                 }
                 entries = {i: p for i, p in entries.items() if p}
-                c, s = (plus(times(up, a), times(down, b), -1) for a, b in ((c, constant), (s, rise)))
+                c, s = (
+                    plus(times(up, a), times(down, b), -1) for a, b in ((c, constant), (s, rise))
+                )
                 divisor = []
                 for p in (*entries.values(), c, s):
                     divisor = common(divisor, p) if p and divisor else divisor or p
@@ -711,8 +823,14 @@ def vertex(program, columns, rows):
     """(value, what must not be negative and is affine in δ, what must not be negative) of a basis."""
     free = [j for j, held in enumerate(columns) if not held]
     tight = [i for i, held in enumerate(rows) if held]
-    need(len(free) == len(tight), "A basis has another number of equations than of unknowns.", "false")
-    ends = {j: Fraction(0) if held < 0 else program.upper[j] for j, held in enumerate(columns) if held}
+    need(
+        len(free) == len(tight),
+        "A basis has another number of equations than of unknowns.",
+        "false",
+    )
+    ends = {
+        j: Fraction(0) if held < 0 else program.upper[j] for j, held in enumerate(columns) if held
+    }
     need(None not in ends.values(), "A basis holds a column where it has no end.", "false")
     point = {j: number(end) for j, end in ends.items()}
     equations, rights = [], []
@@ -727,13 +845,17 @@ def vertex(program, columns, rows):
         equations.append({j: p for j, p in entries.items() if not columns[j]})
         rights.append(right)
     point.update(solved(equations, rights))
-    transposed = [{i: program.rows[i][0][j] for i in tight if j in program.rows[i][0]} for j in free]
+    transposed = [
+        {i: program.rows[i][0][j] for i in tight if j in program.rows[i][0]} for j in free
+    ]
     dual = solved(transposed, [number(program.cost[j]) for j in free])
     value = number(0)
     for j, cost in enumerate(program.cost):
         value = total(value, scaled(point[j], trimmed([cost.numerator]), [cost.denominator]))
     primal = [point[j] for j in free]
-    primal += [total(number(program.upper[j]), point[j], -1) for j in free if program.upper[j] is not None]
+    primal += [
+        total(number(program.upper[j]), point[j], -1) for j in free if program.upper[j] is not None
+    ]
     for (entries, low, high), held in together(program.rows, rows):
         if not held:
             activity = number(0)
@@ -743,7 +865,9 @@ def vertex(program, columns, rows):
                 if side is not None:
                     gap = total(activity, total(number(side[0]), ([], trimmed([side[1]]), [1])), -1)
                     primal.append(scaled(gap, [factor]))
-    signs = [scaled(y, [-rows[i]]) for i, y in dual.items() if program.rows[i][1] != program.rows[i][2]]
+    signs = [
+        scaled(y, [-rows[i]]) for i, y in dual.items() if program.rows[i][1] != program.rows[i][2]
+    ]
     for j, held in enumerate(columns):
         if held:
             reduced = number(program.cost[j])
@@ -767,8 +891,15 @@ class End:
             self.given = self.p
             need(0 <= self.low <= 10**300, "An end must lie in [0, 1e300].")
             return
-        need(isinstance(data, list) and len(data) == 3, "An end must be a number, or a polynomial and two numbers.")
-        self.p, self.low, self.high = polynomial(data[0], coefficient), rational(data[1]), rational(data[2])
+        need(
+            isinstance(data, list) and len(data) == 3,
+            "An end must be a number, or a polynomial and two numbers.",
+        )
+        self.p, self.low, self.high = (
+            polynomial(data[0], coefficient),
+            rational(data[1]),
+            rational(data[2]),
+        )
         self.given = self.p
         need(len(self.p) > 1, "An end is no zero of a polynomial.")
         numbers = [*self.p, self.low.denominator, self.high.denominator]
@@ -776,7 +907,9 @@ class End:
         need(width <= WIDTH, "An end is the zero of too large a polynomial.", "too large")
         need(0 <= self.low < self.high <= 10**300, "An end must lie in [0, 1e300].")
         need(sign(self.p, self.low) and sign(self.p, self.high), "An end is no zero.")
-        need(zeros(self.p, self.low, self.high) == 1, "An end is not the one zero of its polynomial.")
+        need(
+            zeros(self.p, self.low, self.high) == 1, "An end is not the one zero of its polynomial."
+        )
         need(sign(self.p, self.low) != sign(self.p, self.high), "An end is a double zero.")
 
     def value(self):
@@ -809,9 +942,14 @@ class End:
     def alone(self, p):
         """Refined until p has no other zero in the closed interval around it."""
         shared = common(p, self.p)
-        own = len(shared) > 1 and (self.low == self.high or bool(zeros(shared, self.low, self.high)))
+        own = len(shared) > 1 and (
+            self.low == self.high or bool(zeros(shared, self.low, self.high))
+        )
         for _ in range(400):
-            if self.low == self.high or zeros(p, self.low, self.high) + (not sign(p, self.low)) == own:
+            if (
+                self.low == self.high
+                or zeros(p, self.low, self.high) + (not sign(p, self.low)) == own
+            ):
                 return
             self.halve()
         raise Refused("too large", "Two numbers are too near to each other.")
@@ -845,7 +983,11 @@ def steady(conditions, x, low, high):
         else:
             high.alone(odd)
             inside += zeros(odd, x, high.low) - (high.low == high.high and not sign(odd, high.low))
-        need(not inside, f"A condition changes its sign in the region of x = {float(x):.6g}.", "false")
+        need(
+            not inside,
+            f"A condition changes its sign in the region of x = {float(x):.6g}.",
+            "false",
+        )
 
 
 def formulas(program, entry, delta, low, high):
@@ -867,9 +1009,14 @@ def formulas(program, entry, delta, low, high):
     )
     for columns, rows in entry["bases"]:
         need(isinstance(columns, str) and isinstance(rows, str), "A basis must be two texts.")
-        need(len(columns) == len(program.cost) and len(rows) == len(program.rows), "A basis of another size.")
+        need(
+            len(columns) == len(program.cost) and len(rows) == len(program.rows),
+            "A basis of another size.",
+        )
         if (columns, rows) not in program.vertices:
-            program.vertices[columns, rows] = vertex(program, [SIGNS[s] for s in columns], [SIGNS[s] for s in rows])
+            program.vertices[columns, rows] = vertex(
+                program, [SIGNS[s] for s in columns], [SIGNS[s] for s in rows]
+            )
         parts.append(program.vertices[columns, rows])
     first, *rest = parts
     bottom, top = map(number, delta)
@@ -878,10 +1025,17 @@ def formulas(program, entry, delta, low, high):
         need(len(rest) == 1, "A region has more than one formula.", "false")
         value = put(value, bottom)
         need(feasible or value[0], "The least violation is 0.", "false")
-        steady([*signs, *(put(f, bottom) for f in primal), *([] if feasible else [value])], x, low, high)
+        steady(
+            [*signs, *(put(f, bottom) for f in primal), *([] if feasible else [value])],
+            x,
+            low,
+            high,
+        )
         return [(value if feasible else None, bottom, bottom)]
     conditions = [put(f, bottom) for f in first[1]]
-    need(first[0] == rest[0][0] or first is rest[0], "The first basis has another formula.", "false")
+    need(
+        first[0] == rest[0][0] or first is rest[0], "The first basis has another formula.", "false"
+    )
     result, start = [], bottom
     for k, (value, primal, signs) in enumerate(rest):
         end = top
@@ -904,11 +1058,17 @@ def exp_bounds(epsilon):
         halved, times_halved = halved / 2, times_halved + 1
     if not halved:
         return Fraction(1), Fraction(1)
-    halved = Fraction(math.floor(halved * 10**60), 10**60), Fraction(math.ceil(halved * 10**60), 10**60)
+    halved = (
+        Fraction(math.floor(halved * 10**60), 10**60),
+        Fraction(math.ceil(halved * 10**60), 10**60),
+    )
     (low, _), (high, term) = series(halved[0]), series(halved[1])
     high += 2 * term
     for _ in range(times_halved):
-        low, high = Fraction(math.floor(low**2 * 10**60), 10**60), Fraction(math.ceil(high**2 * 10**60), 10**60)
+        low, high = (
+            Fraction(math.floor(low**2 * 10**60), 10**60),
+            Fraction(math.ceil(high**2 * 10**60), 10**60),
+        )
     return low, high
 
 
@@ -935,7 +1095,11 @@ def near(shown, value):
 def near_epsilons(shown, low, high, steps):
     """Whether two numbers of a file are the ε of two ends of x."""
     ends = [math.inf if end is None else steps * math.log(end.value()) for end in (low, high)]
-    return isinstance(shown, list) and len(shown) == 2 and all(near(a, b) for a, b in together(shown, ends))
+    return (
+        isinstance(shown, list)
+        and len(shown) == 2
+        and all(near(a, b) for a, b in together(shown, ends))
+    )
 
 
 TOKEN = re.compile(r"\s*(?:e\^\(([0-9]*)ε(?:/([0-9]+))?\)|(e\^ε)|(δ)|([0-9]+)|([-+/()]))")
@@ -977,7 +1141,11 @@ class Text:
 
     def take(self, *marks):
         """The next token, where it is one of some signs."""
-        return self.tokens.pop() if isinstance(self.tokens[-1], str) and self.tokens[-1] in marks else None
+        return (
+            self.tokens.pop()
+            if isinstance(self.tokens[-1], str) and self.tokens[-1] in marks
+            else None
+        )
 
     def sum(self):
         """Terms with signs."""
@@ -1068,7 +1236,9 @@ def check_piece(shown, low, high, value, start, end, steps):
         names |= {"numerator", "denominator"} | ({"numerator_delta"} if value[1] else set())
         ratio_shown = shown_value(shown, ("numerator", "numerator_delta", "denominator"))
         must(ratio_shown == value, "its polynomials")
-    names |= ({"delta_formula"} if start != end else set()) | ({"breakpoint"} if high is not None else set())
+    names |= ({"delta_formula"} if start != end else set()) | (
+        {"breakpoint"} if high is not None else set()
+    )
     must(set(shown) == names, "its entries")
     must(shown["proven"] is True, "proven")
     must(near_epsilons(shown["epsilon"], low, high, steps), "epsilon")
@@ -1101,7 +1271,9 @@ def text_of(value):
 
 def question_words(kind, options, program):
     """What is asked, in the words of a file."""
-    loss = options.get("loss", {"modulo": "error-rate", "quantizer": "absolute"}.get(kind, "squared"))
+    loss = options.get(
+        "loss", {"modulo": "error-rate", "quantizer": "absolute"}.get(kind, "squared")
+    )
     if kind == "quantizer":
         if loss not in ("absolute", "squared"):
             share = rational(loss)
@@ -1110,7 +1282,9 @@ def question_words(kind, options, program):
     if kind == "modulo":
         if isinstance(loss, list):
             floats = [float(value) for value in fractions(loss)]
-            loss = f"own-{hashlib.sha256(struct.pack(f'<{len(floats)}d', *floats)).hexdigest()[:12]}"
+            loss = (
+                f"own-{hashlib.sha256(struct.pack(f'<{len(floats)}d', *floats)).hexdigest()[:12]}"
+            )
         budgets = f", budgets {options['epsilon']} times ε" if options.get("epsilon") else ""
         return f"best noise modulo {'x'.join(map(str, options['sizes']))}, {loss} loss{budgets}"
     loss = "own matrix" if isinstance(loss, list) else loss
@@ -1153,16 +1327,31 @@ def check(data):
     need(type(data.get("version")) is int, "The version must be an integer.")
     need(data["version"] == VERSION, f"This checker knows version {VERSION}.", "unknown")
     need(set(data) == set(ENTRIES), f"A formula must have the entries {', '.join(ENTRIES)}.")
-    need(set(typed(data["question"], dict, "The question")) == {"family", "options"}, "The question has other entries.")
-    kind, options = data["question"]["family"], typed(data["question"]["options"], dict, "The options")
+    need(
+        set(typed(data["question"], dict, "The question")) == {"family", "options"},
+        "The question has other entries.",
+    )
+    kind, options = (
+        data["question"]["family"],
+        typed(data["question"]["options"], dict, "The options"),
+    )
     kinds = {"modulo": modulo, "channel": channel, "labels": labels, "quantizer": quantizer}
-    need(isinstance(kind, str) and kind in kinds, f"The family {str(kind)[:40]!r} is unknown here.", "unknown")
+    need(
+        isinstance(kind, str) and kind in kinds,
+        f"The family {str(kind)[:40]!r} is unknown here.",
+        "unknown",
+    )
     delta = [rational(typed(end, str, "delta")) for end in typed(data["delta"], list, "delta")]
     need(len(delta) == 2 and 0 <= delta[0] <= delta[1] <= 1, "delta must be two numbers in order.")
     epsilons = None
     if data["epsilon"] is not None:
-        epsilons = [rational(typed(end, str, "epsilon")) for end in typed(data["epsilon"], list, "epsilon")]
-        need(len(epsilons) == 2 and 0 <= epsilons[0] <= epsilons[1] > 0, "epsilon must be two numbers in order.")
+        epsilons = [
+            rational(typed(end, str, "epsilon")) for end in typed(data["epsilon"], list, "epsilon")
+        ]
+        need(
+            len(epsilons) == 2 and 0 <= epsilons[0] <= epsilons[1] > 0,
+            "epsilon must be two numbers in order.",
+        )
         need(epsilons[1] <= LONGEST, f"epsilon is above {LONGEST}.", "too large")
     programs = [kinds[kind](options, bool(delta[1]), relaxed) for relaxed in (False, True)]
     steps, regions = programs[0].steps, []
@@ -1175,19 +1364,30 @@ def check(data):
         need(set(typed(entry, dict, "A region")) == names, "A region has other entries.")
         low = End(entry["low"])
         high = None if entry["high"] is None else End(entry["high"])
-        regions.append((low, high, formulas(programs[entry["feasible"] is False], entry, delta, low, high)))
+        regions.append(
+            (low, high, formulas(programs[entry["feasible"] is False], entry, delta, low, high))
+        )
     need(regions, "There are no regions.", "false")
     bounds = [exp_bounds(end / steps) for end in epsilons or ()]
     gaps = left_out(regions, bounds or ((Fraction(1), Fraction(1)), None))
     single = epsilons is not None and epsilons[0] == epsilons[1]
     need(not (single and gaps), "The one epsilon is not within the region.", "false")
-    shown_gaps, pieces = typed(data["open"], list, "open"), typed(data["pieces"], list, "The pieces")
+    shown_gaps, pieces = (
+        typed(data["open"], list, "open"),
+        typed(data["pieces"], list, "The pieces"),
+    )
     sentence = f"{len(gaps)} intervals of epsilon are left out, {len(shown_gaps)} are called open."
     need(len(gaps) == len(shown_gaps), sentence, "false")
     for shown, (low, high) in together(shown_gaps, gaps):
-        need(near_epsilons(shown, low, high, steps), "Another interval of epsilon is left out.", "false")
+        need(
+            near_epsilons(shown, low, high, steps),
+            "Another interval of epsilon is left out.",
+            "false",
+        )
     proven = joined(regions)
-    need(len(pieces) == len(proven), f"There are {len(proven)} formulas, not {len(pieces)}.", "false")
+    need(
+        len(pieces) == len(proven), f"There are {len(proven)} formulas, not {len(pieces)}.", "false"
+    )
     for shown, piece in together(pieces, proven):
         check_piece(shown, *piece, steps)
     one_way = " (one side of each pair alone)" if options.get("directed", False) else ""
@@ -1207,8 +1407,12 @@ def read(path):
         return kind(word)
 
     try:
-        need(stat.S_ISREG(os.stat(path).st_mode), "It is no regular file.")  # a device may act when it is opened
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        need(
+            stat.S_ISREG(os.stat(path).st_mode), "It is no regular file."
+        )  # a device may act when it is opened
+        handle = os.open(
+            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+        )
         with os.fdopen(handle, "rb") as file:
             need(stat.S_ISREG(os.fstat(handle).st_mode), "It is no regular file.")
             content = file.read(BYTES + 1)

@@ -28,8 +28,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PINS = ROOT / "workbench" / "io" / "tested_versions.txt"
-FOLDERS = ("solvers", "models", "workbench")  # workbench/models and workbench/solvers link to the first two
-HOSTILE = ("models", "solvers", "models.py", "solvers.py")  # what research projects have beside their scripts
+FOLDERS = (
+    "solvers",
+    "models",
+    "workbench",
+)  # workbench/models and workbench/solvers link to the first two
+HOSTILE = (
+    "models",
+    "solvers",
+    "models.py",
+    "solvers.py",
+)  # what research projects have beside their scripts
 BESIDE = ("tests", "tools", "bench", "examples", "docs")  # folders of the sdist, with these files
 FILES = (
     "CHANGELOG.md",
@@ -50,7 +59,11 @@ TESTS = (
 COMMANDS: tuple[tuple[str, int, str], ...] = (
     ("--version", 0, ""),
     ("doctor", 0, "known good"),
-    ("design modulo --n 8 --max-shift 3 --epsilon 1.5 --delta 0.1 --notion pdp --save noise.json", 0, "0.581339117"),
+    (
+        "design modulo --n 8 --max-shift 3 --epsilon 1.5 --delta 0.1 --notion pdp --save noise.json",
+        0,
+        "0.581339117",
+    ),
     ("design labels --labels 0..20 --epsilon 2 --save labels.json", 0, "certified"),
     ("design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --save quantizer.json", 0, "certified"),
     ("design laplace --epsilon 0.1 --bits 8 --low 18 --high 90", 0, "2.54090189"),
@@ -58,7 +71,11 @@ COMMANDS: tuple[tuple[str, int, str], ...] = (
     ("sample noise.json --count 3 --answer 3", 0, ""),
     ("audit noise.json --epsilon 1", 0, "pure epsilon"),
     ("verify --small", 0, "Theorem 2"),
-    ("frontier modulo --n 4 --max-shift 1 --epsilon 1 --delta 0 --notion pdp --out frontier", 0, ""),
+    (
+        "frontier modulo --n 4 --max-shift 1 --epsilon 1 --delta 0 --notion pdp --out frontier",
+        0,
+        "",
+    ),
     ("compare modulo --n 8 --max-shift 3 --epsilon 1 --solvers highs,ortools:glop", 0, "Use "),
     ("programs export library --names mvu-m[24]", 0, "Wrote 2 programs"),
     ("programs verify library", 0, "2 of 2 records hold"),
@@ -70,7 +87,11 @@ COMMANDS: tuple[tuple[str, int, str], ...] = (
     ("audit noise.json --epsilon 1 --risk", 0, "attack advantage"),
     ("recommend --answers 0..20 --max-shift 1 --epsilon 1 --delta 1e-5", 0, "best channel"),
     ("design noise --on integers --epsilon 1 --delta 1e-5 --json", 0, "best noise on all integers"),
-    ("explore --export noise.html --family modulo --n 8 --max-shift 3 --epsilon 1.5", 0, "noise.html"),
+    (
+        "explore --export noise.html --family modulo --n 8 --max-shift 3 --epsilon 1.5",
+        0,
+        "noise.html",
+    ),
 )
 
 
@@ -79,10 +100,15 @@ def run(*command: object, cwd: Path, code: int = 0, says: str = "") -> str:
     words = [str(word) for word in command]
     begin = time.perf_counter()
     done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=3600)
-    print(f"  {' '.join([Path(words[0]).name, *words[1:]])[:110]}  ({time.perf_counter() - begin:.1f} s)", flush=True)
+    print(
+        f"  {' '.join([Path(words[0]).name, *words[1:]])[:110]}  ({time.perf_counter() - begin:.1f} s)",
+        flush=True,
+    )
     if done.returncode != code or says not in " ".join((done.stdout + done.stderr).split()):
         print(done.stdout[-4000:], done.stderr[-4000:], sep="\n")
-        sys.exit(f"exit code {done.returncode} where {code} was expected, or the output lacks {says!r}")
+        sys.exit(
+            f"exit code {done.returncode} where {code} was expected, or the output lacks {says!r}"
+        )
     return done.stdout
 
 
@@ -128,7 +154,9 @@ def make_hostile_folder(folder: Path) -> None:
 def built(work: Path) -> tuple[Path, Path]:
     """The sdist and the wheel made from it, out of a copy without what a working folder gathers."""
     source = work / "source"
-    waste = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info", ".*", "*.sqlite*", "build", "dist", "_build")
+    waste = shutil.ignore_patterns(
+        "__pycache__", "*.pyc", "*.egg-info", ".*", "*.sqlite*", "build", "dist", "_build"
+    )
     for name in (*FOLDERS, *BESIDE):
         shutil.copytree(ROOT / name, source / name, ignore=waste, symlinks=True)
     for name in (*FILES, "pyproject.toml", "MANIFEST.in"):
@@ -139,9 +167,13 @@ def built(work: Path) -> tuple[Path, Path]:
     expected = set()
     for folder, _, names in os.walk(source, followlinks=True):
         expected |= {(Path(folder) / name).relative_to(source).as_posix() for name in names}
-    expected = {name for name in expected if ".egg-info/" not in name and not name.startswith("build/")}
+    expected = {
+        name for name in expected if ".egg-info/" not in name and not name.startswith("build/")
+    }
     with tarfile.open(sdist) as archive:
-        inside = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+        inside = {
+            member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()
+        }
     if missing := sorted(expected - inside):
         sys.exit(f"the sdist lacks {', '.join(missing)}")
     packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
@@ -156,19 +188,27 @@ def main() -> None:
         work = Path(folder)
         print("1. build")
         sdist, wheel = built(work)
-        print(f"  {sdist.name}: {sdist.stat().st_size / 1e3:.0f} kB, {wheel.name}: {wheel.stat().st_size / 1e3:.0f} kB")
+        print(
+            f"  {sdist.name}: {sdist.stat().st_size / 1e3:.0f} kB, {wheel.name}: {wheel.stat().st_size / 1e3:.0f} kB"
+        )
 
         print("2. the wheel without extras, from a folder with hostile models and solvers")
         programs = environment(work / "user", "--constraint", PINS, wheel)
         empty = work / "empty"
         make_hostile_folder(empty)
-        where = run(programs / "python", "-c", "import workbench; print(workbench.__file__)", cwd=empty)
+        where = run(
+            programs / "python", "-c", "import workbench; print(workbench.__file__)", cwd=empty
+        )
         if str(work / "user") not in where:
             sys.exit(f"the workbench was imported from {where}")
         for command, code, says in COMMANDS:
             run(programs / "workbench", *command.split(), cwd=empty, code=code, says=says)
         gallery = (empty / "results" / "README.md").read_text("utf-8")
-        for title in ("Table 1", "Fig. 2", "channel LP"):  # one paper complete, the other without what needs an extra
+        for title in (
+            "Table 1",
+            "Fig. 2",
+            "channel LP",
+        ):  # one paper complete, the other without what needs an extra
             if title not in gallery:
                 sys.exit(f"the gallery lacks {title}")
 
@@ -180,14 +220,35 @@ def main() -> None:
             beside = work / "beside"
             make_hostile_folder(beside)
             for command, code, says in SHORT_COMMANDS:
-                run(programs_newer / "workbench", *command.split(), cwd=beside, code=code, says=says)
+                run(
+                    programs_newer / "workbench", *command.split(), cwd=beside, code=code, says=says
+                )
 
         print("3. numpy and python-flint are enough without a solver")
         for extra in ((), ("cvxpy>=1.9.2",)):
             light = environment(work / f"light{len(extra)}", "--no-deps", wheel)
-            run(light / "python", "-m", "pip", "install", "--quiet", "numpy", "python-flint", *extra, cwd=work)
+            run(
+                light / "python",
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "numpy",
+                "python-flint",
+                *extra,
+                cwd=work,
+            )
             if extra:  # cvxpy brings a solver; there must be none of ours
-                run(light / "python", "-m", "pip", "uninstall", "--quiet", "--yes", "highspy", cwd=work)
+                run(
+                    light / "python",
+                    "-m",
+                    "pip",
+                    "uninstall",
+                    "--quiet",
+                    "--yes",
+                    "highspy",
+                    cwd=work,
+                )
             alone = work / f"alone{len(extra)}"
             alone.mkdir()
             script = ROOT / "tests" / "release" / "light_core.py"

@@ -49,7 +49,9 @@ def is_available(python: Path, pin: str) -> bool:
     return done.returncode == 0
 
 
-def install(python: Path, requirement: list[str], pins: list[str]) -> subprocess.CompletedProcess[str]:
+def install(
+    python: Path, requirement: list[str], pins: list[str]
+) -> subprocess.CompletedProcess[str]:
     """Install a requirement, given as pip's arguments, under pins."""
     with tempfile.TemporaryDirectory() as folder:
         constraints = Path(folder) / "pins.txt"
@@ -75,7 +77,9 @@ def install_with_pins(python: Path, requirement: list[str], pins: list[str]) -> 
     if first.returncode == 0:
         return []
     if not pins:
-        raise SystemExit(f"{first.stderr.strip()}\nThe installation failed; pip's message is above.")
+        raise SystemExit(
+            f"{first.stderr.strip()}\nThe installation failed; pip's message is above."
+        )
     print("A pinned version cannot be installed; looking for the one that is gone ...", flush=True)
     gone = [pin for pin in pins if not is_available(python, pin)]
     kept = [pin for pin in pins if pin not in gone]
@@ -99,16 +103,33 @@ def install_with_pins(python: Path, requirement: list[str], pins: list[str]) -> 
 
 def main(arguments: list[str] | None = None) -> None:
     """Install as the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--venv", type=Path, default=ROOT / ".venv", help="folder of the environment (default: .venv)")
-    parser.add_argument("--extras", default="", help="extras of pyproject.toml, separated by commas")
-    parser.add_argument("--pins", type=Path, default=PINS, help="file of pins (default: the tested versions)")
-    parser.add_argument("--no-pins", action="store_true", help="use the ranges of pyproject.toml alone")
-    parser.add_argument("--project", default=str(ROOT), help="folder or wheel to install (default: this project)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--venv",
+        type=Path,
+        default=ROOT / ".venv",
+        help="folder of the environment (default: .venv)",
+    )
+    parser.add_argument(
+        "--extras", default="", help="extras of pyproject.toml, separated by commas"
+    )
+    parser.add_argument(
+        "--pins", type=Path, default=PINS, help="file of pins (default: the tested versions)"
+    )
+    parser.add_argument(
+        "--no-pins", action="store_true", help="use the ranges of pyproject.toml alone"
+    )
+    parser.add_argument(
+        "--project", default=str(ROOT), help="folder or wheel to install (default: this project)"
+    )
     given = parser.parse_args(arguments)
     if sys.version_info < OLDEST_PYTHON:
         version = ".".join(map(str, sys.version_info[:2]))
-        raise SystemExit(f"Python 3.11 or newer is needed. Got {version}. Name one: make PYTHON=python3.11 install")
+        raise SystemExit(
+            f"Python 3.11 or newer is needed. Got {version}. Name one: make PYTHON=python3.11 install"
+        )
     print(f"Installing into {given.venv.name} (a minute or two) ...", flush=True)
     python = create_environment(given.venv)
     target = f"{given.project}[{given.extras}]" if given.extras else given.project
@@ -118,7 +139,9 @@ def main(arguments: list[str] | None = None) -> None:
     for sentence in sentences:
         print(sentence)
     if sentences or given.no_pins:
-        print("Numbers may differ in their last digits. `workbench doctor` lists every version that differs.")
+        print(
+            "Numbers may differ in their last digits. `workbench doctor` lists every version that differs."
+        )
 
 
 if __name__ == "__main__":

@@ -15,7 +15,10 @@ TARGET = Path(__file__).parents[1] / "workbench" / "comparison" / "optima.json"
 def main(folder: str) -> None:
     """Write the table from the records of a folder."""
     records = [json.loads(path.read_text("utf-8")) for path in sorted(Path(folder).glob("*.json"))]
-    rows = [f'"{record["name"]}": {json.dumps({name: record[name] for name in TOLD})}' for record in records]
+    rows = [
+        f'"{record["name"]}": {json.dumps({name: record[name] for name in TOLD})}'
+        for record in records
+    ]
     TARGET.write_text("{\n" + ",\n".join(rows) + "\n}\n", "utf-8")
 
 

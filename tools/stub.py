@@ -16,7 +16,11 @@ from workbench.pipeline.registry import our_families
 
 STUB = Path(workbench.__file__).with_suffix(".pyi")
 
-_TYPES = {bool: "bool", int: "int", float: "Real"}  # of what a command line takes as these; the rest has many spellings
+_TYPES = {
+    bool: "bool",
+    int: "int",
+    float: "Real",
+}  # of what a command line takes as these; the rest has many spellings
 
 
 def stub(homes: Mapping[str, str], docstring: str) -> str:
@@ -29,8 +33,18 @@ def stub(homes: Mapping[str, str], docstring: str) -> str:
         "from typing import Any, overload",
         "",
         "from workbench.exact.numbers import Real",
-        *sorted(f"from {home} import {name} as {name}" for name, home in homes.items() if name != "design"),
-        *sorted({f"from {each.__module__} import {each.__name__}" for each in questions if each.__name__ not in homes}),
+        *sorted(
+            f"from {home} import {name} as {name}"
+            for name, home in homes.items()
+            if name != "design"
+        ),
+        *sorted(
+            {
+                f"from {each.__module__} import {each.__name__}"
+                for each in questions
+                if each.__name__ not in homes
+            }
+        ),
         "",
         "__version__: str",
         f"__all__ = {names!r}",
@@ -47,14 +61,19 @@ def _overload(kind: Family) -> Iterator[str]:
     yield f"    question: {kind.question.__name__},"
     yield "    *,"
     for option in kind.arguments:
-        annotation, default = _TYPES.get(option.kind, "Any"), "" if option.required else f" = {spell(option.default)!r}"
+        annotation, default = (
+            _TYPES.get(option.kind, "Any"),
+            "" if option.required else f" = {spell(option.default)!r}",
+        )
         if annotation != "Any" and option.default is None and not option.required:
             annotation += " | None"
         yield f"    {option.name}: {annotation}{default},"
     yield ") -> Design:"
     yield f'    """Design {kind.title}.'
     yield ""
-    yield textwrap.indent("\n".join(str(kind).splitlines()[1:]), "    ", lambda line: True).replace("\\", "\\\\")
+    yield textwrap.indent("\n".join(str(kind).splitlines()[1:]), "    ", lambda line: True).replace(
+        "\\", "\\\\"
+    )
     yield '    """'
 
 

@@ -77,7 +77,9 @@ must = InvalidRequest.must  # what callers say: must("epsilon", "a finite number
 class NotApplicable(InvalidRequest):
     """A published mechanism cannot serve a request; `columns` are those of its row in a frontier."""
 
-    def __init__(self, message: str, status: str = "not applicable", more: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, message: str, status: str = "not applicable", more: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(message)
         self.columns: dict[str, Any] = {**(more or {}), "status": status, "failure": message}
 

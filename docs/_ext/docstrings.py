@@ -38,7 +38,12 @@ def _shown(paragraph: list[str]) -> list[str]:
     if first.lstrip().startswith(">>>"):
         return [*[line.strip() for line in paragraph], ""]
     if all(line.startswith("    ") for line in paragraph) or first.startswith("| "):
-        return ["::", "", *(line if line.startswith("    ") else f"    {line}" for line in paragraph), ""]
+        return [
+            "::",
+            "",
+            *(line if line.startswith("    ") else f"    {line}" for line in paragraph),
+            "",
+        ]
     return [*map(_escaped, paragraph), ""]
 
 
@@ -70,8 +75,12 @@ def _escaped(line: str) -> str:
     )
 
 
-def _process(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    if name == "workbench.design":  # the rest of its help are the tables of options, which stand on the families' pages
+def _process(
+    app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]
+) -> None:
+    if (
+        name == "workbench.design"
+    ):  # the rest of its help are the tables of options, which stand on the families' pages
         lines[:] = [*lines[:4], "", "The options of each family stand on its page."]
     else:
         lines[:] = as_rst(lines)

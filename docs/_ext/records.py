@@ -22,7 +22,9 @@ from workbench.pipeline.registry import family
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[nodes.Node]], widths: Sequence[int]) -> nodes.table:
+def table(
+    heads: Sequence[str], rows: Sequence[Sequence[nodes.Node]], widths: Sequence[int]
+) -> nodes.table:
     """A table of nodes."""
     group = nodes.tgroup("", *(nodes.colspec(colwidth=width) for width in widths), cols=len(heads))
     head = [nodes.paragraph("", word) for word in heads]
@@ -41,8 +43,18 @@ class Options(SphinxDirective):
         """The table."""
         rows = []
         for option in family(self.arguments[0]).options:
-            flag = f"--{(option.command or option.name).replace('_', '-')}" if "command" in option.places else "-"
-            default = "required" if option.required else "" if option.default is None else str(spell(option.default))
+            flag = (
+                f"--{(option.command or option.name).replace('_', '-')}"
+                if "command" in option.places
+                else "-"
+            )
+            default = (
+                "required"
+                if option.required
+                else ""
+                if option.default is None
+                else str(spell(option.default))
+            )
             cells = [nodes.literal("", flag), nodes.literal("", option.name), nodes.Text(default),
                      nodes.Text(option.meaning)]  # fmt: skip
             rows.append([nodes.paragraph("", "", cell) for cell in cells])
@@ -61,16 +73,29 @@ class Errata(SphinxDirective):
         entries: list[nodes.Node] = []
         for one in json.loads(path.read_text("utf-8")):
             check = "check (holds): " if one["holds"] else "check (FAILS): "
-            told = (("printed: ", one["printed"]), ("right: ", one["right"]), (check, one["evidence"]))
-            lines = [nodes.paragraph("", "", nodes.strong("", name), nodes.Text(words)) for name, words in told]
+            told = (
+                ("printed: ", one["printed"]),
+                ("right: ", one["right"]),
+                (check, one["evidence"]),
+            )
+            lines = [
+                nodes.paragraph("", "", nodes.strong("", name), nodes.Text(words))
+                for name, words in told
+            ]
             opened = f"<details><summary>{html.escape(one['place'])}</summary>"
-            entries += [nodes.raw("", opened, format="html"), *lines, nodes.raw("", "</details>", format="html")]
+            entries += [
+                nodes.raw("", opened, format="html"),
+                *lines,
+                nodes.raw("", "</details>", format="html"),
+            ]
         return entries
 
 
 def _links(app: Sphinx, name: str, source: list[str]) -> None:
     """What stands outside this folder on a forge is a page of the site."""
-    text = re.sub(r"\]\((?:\.\./)+results/(?:README\.md|index\.html)(?:#[^)]*)?\)", "](gallery:)", source[0])
+    text = re.sub(
+        r"\]\((?:\.\./)+results/(?:README\.md|index\.html)(?:#[^)]*)?\)", "](gallery:)", source[0]
+    )
     source[0] = text.replace("](../CONTRIBUTING.md)", "](contributing.md)")
 
 

@@ -25,25 +25,39 @@ def refusal(script: str) -> str | None:
     with tempfile.NamedTemporaryFile("w", suffix=".sbatch") as job:
         job.write(script)
         job.flush()
-        asked = subprocess.run(["sbatch", "--test-only", job.name], capture_output=True, text=True, timeout=120)
-    return None if asked.returncode == 0 else " ".join(asked.stderr.split()) or f"exit code {asked.returncode}"
+        asked = subprocess.run(
+            ["sbatch", "--test-only", job.name], capture_output=True, text=True, timeout=120
+        )
+    return (
+        None
+        if asked.returncode == 0
+        else " ".join(asked.stderr.split()) or f"exit code {asked.returncode}"
+    )
 
 
 def main() -> None:
     """Read the options, then print one job or sweep."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("specification", nargs="?", metavar="SPEC.toml")
     parser.add_argument("--ledger", default="results/ledger.sqlite")
     parser.add_argument("--queue", help="The partition.")
-    parser.add_argument("--hours", type=int, default=4, help="Of one job; its worker ends ten minutes before.")
+    parser.add_argument(
+        "--hours", type=int, default=4, help="Of one job; its worker ends ten minutes before."
+    )
     parser.add_argument("--workers", type=int, default=10, help="At most so many jobs at a time.")
     parser.add_argument("--dry-run", action="store_true")
     given = parser.parse_args()
     if given.specification is None and not given.dry_run:
         parser.error("a SPEC.toml is needed without --dry-run")
     if not given.dry_run and shutil.which("sbatch") is None:
-        sys.exit("SLURM's sbatch is not on the PATH: run this where jobs can be submitted, or use --dry-run.")
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # dask_jobqueue ends Python at once on Ctrl-C
+        sys.exit(
+            "SLURM's sbatch is not on the PATH: run this where jobs can be submitted, or use --dry-run."
+        )
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # dask_jobqueue ends Python at once on Ctrl-C
     cluster = SLURMCluster(
         queue=given.queue,
         walltime=f"{given.hours:02}:00:00",
@@ -63,7 +77,9 @@ def main() -> None:
     cluster.adapt(minimum=1, maximum=given.workers)
     with cluster.get_client() as client:
         client.wait_for_workers(1)  # the first job may wait in the queue for hours
-        print(wb.sweep(given.specification, given.ledger, cluster=cluster.scheduler_address).outcome)
+        print(
+            wb.sweep(given.specification, given.ledger, cluster=cluster.scheduler_address).outcome
+        )
     cluster.close()
 
 

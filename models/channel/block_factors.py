@@ -52,7 +52,11 @@ class Factors(ABC):
     def sums(self, x: Vector) -> Vector:
         """Σ_o W' x. (K,)"""
         plain = x[: self.k].sum(axis=1)
-        return plain if self.extra is None else np.concatenate([plain, self.extra @ x[: self.k].ravel()])
+        return (
+            plain
+            if self.extra is None
+            else np.concatenate([plain, self.extra @ x[: self.k].ravel()])
+        )
 
     def least(self, costs: Vector, z: Vector, q: Vector) -> Vector:
         """What the sums prove at multipliers z: the least reduced cost of every label, and multipliers. (K,)"""
@@ -123,7 +127,9 @@ class AllPairs(Factors):
     def adjoint(self, z: Vector) -> Vector:
         """The transpose."""
         least, most = z[: self.k], z[self.k :]
-        return np.concatenate([least - most, (self._ratio * most.sum(axis=0) - least.sum(axis=0))[None]])
+        return np.concatenate(
+            [least - most, (self._ratio * most.sum(axis=0) - least.sum(axis=0))[None]]
+        )
 
     def feasible(self, z: Vector) -> Vector:
         """With Σ most / λ lowered to Σ least."""
@@ -169,7 +175,10 @@ class Order:
         alone = np.setdiff1d(np.arange(k), np.concatenate([self.i, self.j]))
         at = np.arange(count)
         entries = np.concatenate([ratios, -np.ones(count), np.ones(alone.size)])
-        where = np.concatenate([at, at, count + np.arange(alone.size)]), np.concatenate([self.j, self.i, alone])
+        where = (
+            np.concatenate([at, at, count + np.arange(alone.size)]),
+            np.concatenate([self.j, self.i, alone]),
+        )
         self.matrix = sp.csr_array((entries, where), shape=(count + alone.size, k))
         self.transposed = sp.csr_array(self.matrix.T)
         low, high = np.minimum(self.i, self.j), np.maximum(self.i, self.j)
@@ -225,7 +234,9 @@ class Graph(Factors):
         order, n, b = self._order, self.n, self._order.band
         m, count = x.shape[1], order.i.size
         self._x = x
-        weights = np.asarray(order.merged @ (order.ratios * z[:count] / w[:count] * x[order.i] * x[order.j]))
+        weights = np.asarray(
+            order.merged @ (order.ratios * z[:count] / w[:count] * x[order.i] * x[order.j])
+        )
         sums = np.concatenate([x * self.adjoint(z), np.zeros((b, m))])
         self._factors, self._pivots = np.empty((n, b, m)), np.empty((n, m))
         band = np.zeros((n + b, 2 * b + 1, m))
@@ -263,7 +274,9 @@ class Graph(Factors):
     def solve(self, right: Vector) -> Vector:
         """V (V H V)⁻¹ V."""
         along = (self._last * right).sum(axis=0) / self._energy
-        moved: Vector = self._x * substitute(self._factors, self._pivots, self._x * right) + self._last * along
+        moved: Vector = (
+            self._x * substitute(self._factors, self._pivots, self._x * right) + self._last * along
+        )
         return moved
 
 
@@ -284,7 +297,9 @@ def eliminate(band: Vector, sums: Vector, factors: Vector, pivots: Vector) -> No
         factors[a], pivots[a] = share, pivot
         reach = min(b, n - 1 - a)
         sums[a + 1 : a + reach + 1] += share[:reach] * sums[a]
-        later = as_strided(band[a + 1, b:], (reach, reach, m), (down - along, along, size))  # weights to each other
+        later = as_strided(
+            band[a + 1, b:], (reach, reach, m), (down - along, along, size)
+        )  # weights to each other
         later[:] += share[:reach, None] * row[None, :reach]
 
 
@@ -333,5 +348,7 @@ def unit_inverse(shares: Vector, band: int) -> Vector:
     inverse[:, np.arange(height), np.arange(height)] = 1
     for i in range(height - 2, -1, -1):
         reach = min(height, i + 1 + band)
-        inverse[:, i, i + 1 :] += (shares[:, i : i + 1, i + 1 : reach] @ inverse[:, i + 1 : reach, i + 1 :])[:, 0]
+        inverse[:, i, i + 1 :] += (
+            shares[:, i : i + 1, i + 1 : reach] @ inverse[:, i + 1 : reach, i + 1 :]
+        )[:, 0]
     return inverse

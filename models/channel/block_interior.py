@@ -47,7 +47,10 @@ _SHRUNK = 0.5  # of the shorter step, below which a corrector is none
 _FARTHER, _FAR = 1.08, 0.2  # a corrector looks at products this much farther along
 _LOW, _HIGH = 0.1, 10.0  # times what products are to be
 _FEASIBLE = 1e-8  # residual of a sum that is 1
-_REFINED, _ENOUGH = 5, 1e-15  # turns, and the residual of multipliers (in units of the largest loss) that is enough
+_REFINED, _ENOUGH = (
+    5,
+    1e-15,
+)  # turns, and the residual of multipliers (in units of the largest loss) that is enough
 _MOST_REFINED, _WANTED = 15, 1e-12  # turns, where that many leave more
 _LOST = 1e-7  # ... up to which a direction is one
 _STUCK = 1e-7  # step
@@ -89,7 +92,9 @@ class _Best:
 class Interior:
     """The method on some blocks. report: told (iteration, objective, bound) after every step."""
 
-    def __init__(self, blocks: Blocks, report: Callable[[int, float, float], None] | None = None) -> None:
+    def __init__(
+        self, blocks: Blocks, report: Callable[[int, float, float], None] | None = None
+    ) -> None:
         self.blocks, self._report = blocks, report
         k = blocks.losses.shape[0]
         worst = blocks.prior is None
@@ -97,7 +102,11 @@ class Interior:
         low = np.full(k, costs.min()) if worst else costs.min(axis=1)
         self._low = float(low[0] if worst else low.sum())
         costs = costs - low[:, None]
-        self._unit = float((costs.max(axis=0) if worst else costs.sum(axis=0)).min()) or float(costs.max()) or 1.0
+        self._unit = (
+            float((costs.max(axis=0) if worst else costs.sum(axis=0)).min())
+            or float(costs.max())
+            or 1.0
+        )
         self._setup = Setup(blocks, costs / self._unit)
         self._left = np.empty(0)  # what the sums lack after a direction
         self._start()
@@ -126,7 +135,9 @@ class Interior:
                 if self._report is not None:
                     self._report(iteration, *self._values(best))
                 value, bound = self._values(best)
-                if np.isfinite(value) and value - bound <= gap * max(abs(value - floor), abs(bound - floor)):
+                if np.isfinite(value) and value - bound <= gap * max(
+                    abs(value - floor), abs(bound - floor)
+                ):
                     why = "optimal"
                     break
                 if deadline.passed:
@@ -194,7 +205,9 @@ class Interior:
             left, before = self._left, taken
             off = self._corrected(Target(primal, dual, low, high))
             taken = np.minimum(self._longest(), 1.0)
-            if not (off <= _LOST and taken.sum() > before.sum() and taken.min() > _SHRUNK * before.min()):
+            if not (
+                off <= _LOST and taken.sum() > before.sum() and taken.min() > _SHRUNK * before.min()
+            ):
                 self._columns.undo()
                 master.undo()
                 self._left = left
@@ -219,7 +232,9 @@ class Interior:
         """Mehrotra's direction, to products that are what the affine one promises; what it leaves of the equations."""
         steps = np.minimum(self._longest(), 1.0)
         ahead = self._columns.ahead(*steps) + self._master.ahead(*steps)
-        aim = self._mean * min(max((max(ahead, 0.0) / self._count / self._mean) ** 3, _LEAST), _MOST)
+        aim = self._mean * min(
+            max((max(ahead, 0.0) / self._count / self._mean) ** 3, _LEAST), _MOST
+        )
         self._aim = aim
         return self._corrected(Target(1.0, 1.0, aim, aim))
 

@@ -95,7 +95,11 @@ class Setup:
         if blocks.first is None or blocks.second is None or not np.any(blocks.delta):
             return None
         k, m = self.costs.shape
-        at = np.empty(0, dtype=int) if self.extra is None else self.extra.indices[self.extra.indptr[:-1]] // m
+        at = (
+            np.empty(0, dtype=int)
+            if self.extra is None
+            else self.extra.indices[self.extra.indptr[:-1]] // m
+        )
         return Pairs(k, blocks.first, blocks.second, blocks.ratios, at)
 
     def sums(self, at: Vector) -> Sums:
@@ -129,7 +133,11 @@ class Setup:
     @property
     def stated(self) -> Flags:
         """Masses that may be positive."""
-        return np.ones(self.costs.shape, dtype=bool) if self.blocks.stated is None else self.blocks.stated
+        return (
+            np.ones(self.costs.shape, dtype=bool)
+            if self.blocks.stated is None
+            else self.blocks.stated
+        )
 
     def columns(self) -> Columns:
         """Make the columns of all outputs, at their start."""
@@ -142,7 +150,11 @@ class Setup:
             share = 1 / self.stated.sum(axis=1, keepdims=True)
             factors: Factors = Slack(self.pairs, self.stated, extra)
         else:
-            factors = AllPairs(k, float(self.blocks.ratios[0])) if self.order is None else Graph(self.order)
+            factors = (
+                AllPairs(k, float(self.blocks.ratios[0]))
+                if self.order is None
+                else Graph(self.order)
+            )
             factors.extra = extra
         costs = np.zeros(cells.shape) if self.worst else self.costs.ravel()[cells]
         return Columns(factors, costs, share, self.scale)
@@ -212,7 +224,9 @@ class Columns:
         """Take a step with `more` multipliers, `total` of them in this direction: (sums of dx, the largest residual of
         the multipliers)."""
         x, w, z, left = self._d
-        step = self._f.solve(left + self._f.pull(more, self._outputs))  # at once: either alone is far larger
+        step = self._f.solve(
+            left + self._f.pull(more, self._outputs)
+        )  # at once: either alone is far larger
         move = self._f.rows(step)
         z = z - self._scalings * move
         left = self._f.pull(total, self._outputs) + self._f.adjoint(z) - self._residual

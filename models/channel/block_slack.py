@@ -27,17 +27,28 @@ from itertools import groupby
 import numpy as np
 import scipy.sparse as sp
 
-from workbench.models.channel.block_factors import Factors, eliminate, inverses, near_places, substitute
+from workbench.models.channel.block_factors import (
+    Factors,
+    eliminate,
+    inverses,
+    near_places,
+    substitute,
+)
 from workbench.solvers.arrays import Flags, Pair, Positions, Vector
 
-_FEW, _AT_ONCE = 24, 8  # masses of an output; outputs of few whose shares are added up by one product
+_FEW, _AT_ONCE = (
+    24,
+    8,
+)  # masses of an output; outputs of few whose shares are added up by one product
 
 
 class Pairs:
     """What all outputs share: ordered pairs first <= ratios second + slack of k labels, in the order in which sums are
     counted: of every label its mass, what else is summed from it on, then its pairs. extra: (R,) these labels."""
 
-    def __init__(self, k: int, first: Positions, second: Positions, ratios: Vector, extra: Positions) -> None:
+    def __init__(
+        self, k: int, first: Positions, second: Positions, ratios: Vector, extra: Positions
+    ) -> None:
         self.k, self.first, self.second, self.ratios = k, first, second, ratios
         own = 1 + np.bincount(extra, minlength=k)
         order = np.argsort(near_places(k, first, second))
@@ -60,7 +71,11 @@ class Pairs:
 def _counted(labels: Positions, starts: Positions) -> Positions:
     """Positions from the start of each one's label on."""
     order, at = np.argsort(labels, kind="stable"), np.empty_like(labels)
-    at[order] = starts[labels[order]] + np.arange(labels.size) - np.searchsorted(labels[order], labels[order])
+    at[order] = (
+        starts[labels[order]]
+        + np.arange(labels.size)
+        - np.searchsorted(labels[order], labels[order])
+    )
     return at
 
 
@@ -118,7 +133,9 @@ class Slack(Factors):
         self._shape = size, outputs
         self._ends, self._weights_of = (i, j), ratios[both]
         self._both = both
-        rows = [(local[x] * (2 * b + 1) + b + gap) * outputs + o for x, gap in ((i, apart), (j, -apart))]
+        rows = [
+            (local[x] * (2 * b + 1) + b + gap) * outputs + o for x, gap in ((i, apart), (j, -apart))
+        ]
         columns = np.arange(both.size)
         entries = np.ones(2 * both.size), (np.concatenate(rows), np.concatenate([columns, columns]))
         self._onto = sp.csr_array(entries, shape=((size + b) * (2 * b + 1) * outputs, both.size))
@@ -153,7 +170,9 @@ class Slack(Factors):
     def adjoint(self, z: Vector) -> Vector:
         """The transpose of (v, s) -> (v, s, s - g v)."""
         own, slack, ratio = self._split(z)
-        return np.concatenate([own - self._g_turned @ ratio, slack + ratio, np.zeros_like(ratio)])[:, None]
+        return np.concatenate([own - self._g_turned @ ratio, slack + ratio, np.zeros_like(ratio)])[
+            :, None
+        ]
 
     def _split(self, x: Vector) -> tuple[Vector, Vector, Vector]:
         flat = x[:, 0]
@@ -171,7 +190,11 @@ class Slack(Factors):
         """Of pairs less the largest multiplier of s >= g v."""
         u, other = z[self._end :, 0], q.copy()
         other[self.pairs.mass] = other[self.pairs.pair] = 0
-        reduced = costs[: self.stated, 0] + self._g_turned @ u - np.asarray(self._pulls @ other)[: self.stated]
+        reduced = (
+            costs[: self.stated, 0]
+            + self._g_turned @ u
+            - np.asarray(self._pulls @ other)[: self.stated]
+        )
         least = other.copy()
         least[self.pairs.mass] = np.inf
         np.minimum.at(least, self.pairs.mass[self.inputs], reduced)
@@ -201,7 +224,9 @@ class Slack(Factors):
         own_z, slack_z, ratio_z = self._split(z)
         sums = np.ones((size + b, outputs))
         output, local = self._slot
-        sums[local, output] = v * (own_z + self._g_turned @ (self._f * slack_z - self._rest * ratio_z))
+        sums[local, output] = v * (
+            own_z + self._g_turned @ (self._f * slack_z - self._rest * ratio_z)
+        )
         self._factors, self._pivots = np.empty((size, b, outputs)), np.empty((size, outputs))
         eliminate(band, sums.copy(), self._factors, self._pivots)
         self._scale = np.ones((size, outputs))
@@ -230,19 +255,31 @@ class Slack(Factors):
 
     def _add_few(self, total: Vector) -> None:
         """The shares of outputs of few masses, of outputs with the same sums by one product."""
-        for _, alike in groupby(enumerate(self._of), lambda each: (each[0] // _AT_ONCE, each[1][3].tobytes())):
-            sides, sums = zip(*((self._share(output, *of), of[3]) for output, of in alike), strict=True)
+        for _, alike in groupby(
+            enumerate(self._of), lambda each: (each[0] // _AT_ONCE, each[1][3].tobytes())
+        ):
+            sides, sums = zip(
+                *((self._share(output, *of), of[3]) for output, of in alike), strict=True
+            )
             left, right = map(np.hstack, zip(*sides, strict=True))
             total[np.ix_(sums[0], sums[0])] += left @ right.T
 
     def _share(
-        self, output: int, cells: slice, slacks: slice, of_pairs: Positions, sums: Positions, uses: sp.csr_array
+        self,
+        output: int,
+        cells: slice,
+        slacks: slice,
+        of_pairs: Positions,
+        sums: Positions,
+        uses: sp.csr_array,
     ) -> Pair:
         """(A, B), whose product A B' is the share of an output without its slacks' own, (sums, masses + 1) each."""
         size, scale = uses.shape[1], np.ones((sums.size, 1))
         along = (uses @ self._last[cells])[:, None]
         along[of_pairs, 0], scale[of_pairs, 0] = self._last_above[slacks], self._f[slacks]
-        left = np.hstack([uses @ self._inverses[output, :size, :size], along / self._energy[output]])
+        left = np.hstack(
+            [uses @ self._inverses[output, :size, :size], along / self._energy[output]]
+        )
         return scale * left, scale * np.hstack([uses.toarray(), along])
 
     def _add_many(self, total: Vector) -> None:
@@ -269,8 +306,12 @@ class Slack(Factors):
         masses = masses + self._g_turned @ (self._f * slacks)
         (output, local), table = self._slot, np.zeros(self._shape)
         table[local, output] = masses
-        moved = (self._scale * substitute(self._factors, self._pivots, self._scale * table))[local, output]
+        moved = (self._scale * substitute(self._factors, self._pivots, self._scale * table))[
+            local, output
+        ]
         along = np.bincount(output, self._last * masses, self._shape[1]) / self._energy
         above = self._g @ moved + self._last_above * along[self.pair_outputs]
         moved, slacks = moved + self._last * along[output], slacks / self._total
-        return np.concatenate([moved, slacks + self._f * above, slacks - self._rest * above])[:, None]
+        return np.concatenate([moved, slacks + self._f * above, slacks - self._rest * above])[
+            :, None
+        ]

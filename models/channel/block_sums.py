@@ -18,7 +18,10 @@ import numpy as np
 from workbench.models.channel.scaled_cholesky import ScaledCholesky
 from workbench.solvers.arrays import Flags, Positions, Vector
 
-_SHIFTS = (0.0, *(10.0**power for power in range(-16, -5)))  # of the scaled Schur complement, where it is not positive
+_SHIFTS = (
+    0.0,
+    *(10.0**power for power in range(-16, -5)),
+)  # of the scaled Schur complement, where it is not positive
 _REFINED = 3
 _LEAST = 0.01  # of what is left at the start of a sum that is at most 0
 _BANDED = 4  # times narrower than the whole, from which a band is factored
@@ -53,7 +56,13 @@ class Sums:
     """
 
     def __init__(
-        self, limit: Vector, most: Positions, rises: Flags, at: Vector, scale: float, band: int | None = None
+        self,
+        limit: Vector,
+        most: Positions,
+        rises: Flags,
+        at: Vector,
+        scale: float,
+        band: int | None = None,
     ) -> None:
         """at: the sums at the start; scale: of slack times multiplier there; band: of the Schur complement."""
         self.limit, self.most, self.rises, self.worst = limit, most, rises, bool(rises.any())
@@ -64,7 +73,9 @@ class Sums:
         self._band = band if band is not None and _BANDED * band < limit.size else None
         self.top = 1.5 * float(at[most][rises].max()) if self.worst else 0.0
         bound = limit[most] + self.top * rises
-        self.slack = np.maximum(bound - at[most], np.where(bound > 0, 0.5 * bound, _LEAST - 0.5 * bound))
+        self.slack = np.maximum(
+            bound - at[most], np.where(bound > 0, 0.5 * bound, _LEAST - 0.5 * bound)
+        )
         self.q[most] = np.where(rises, -1 / max(1, int(rises.sum())), -scale / self.slack)
         self.begin()
 
@@ -106,7 +117,9 @@ class Sums:
     def correct(self, target: Target) -> None:
         """Change what the direction leads to."""
         self._kept = self._goal, self.d_q, self.d_top
-        self._goal = self._goal + target.more(self.slack, self.d_slack, self.multipliers, -self.d_q[self.most])
+        self._goal = self._goal + target.more(
+            self.slack, self.d_slack, self.multipliers, -self.d_q[self.most]
+        )
 
     def undo(self) -> None:
         """Take the last correction back."""
@@ -140,7 +153,9 @@ class Sums:
 
     def ahead(self, primal: float, dual: float) -> float:
         """r · π after steps."""
-        return float((self.slack + primal * self.d_slack) @ (self.multipliers - dual * self.d_q[self.most]))
+        return float(
+            (self.slack + primal * self.d_slack) @ (self.multipliers - dual * self.d_q[self.most])
+        )
 
     def move(self, primal: float, dual: float) -> None:
         """Take the direction."""

@@ -19,14 +19,31 @@ from workbench.models.convex.interior import Stated
 from workbench.models.convex.requirements import Bound
 from workbench.solvers.arrays import Vector
 
-_FIRST, _FALL, _STEPS, _MOST = 0.1, 0.2, 3, 30  # τ over the range of costs; of τ; steps for each, and the last
-_CLOSE, _NOISE = 1e-7, 1e-15  # decrease that a step promises, over τ, from which it is the last; of the function
-_SHARE, _DESCENT, _HALVED = 0.9, 1e-3, 12  # of the way to the boundary; Armijo's share; times that a step is halved
+_FIRST, _FALL, _STEPS, _MOST = (
+    0.1,
+    0.2,
+    3,
+    30,
+)  # τ over the range of costs; of τ; steps for each, and the last
+_CLOSE, _NOISE = (
+    1e-7,
+    1e-15,
+)  # decrease that a step promises, over τ, from which it is the last; of the function
+_SHARE, _DESCENT, _HALVED = (
+    0.9,
+    1e-3,
+    12,
+)  # of the way to the boundary; Armijo's share; times that a step is halved
 
 
-def cheapest_columns(costs: Vector, presses: Sequence[tuple[Bound, int, int, float]], last: float) -> Vector:
+def cheapest_columns(
+    costs: Vector, presses: Sequence[tuple[Bound, int, int, float]], last: float
+) -> Vector:
     """The masses, (k, m) > 0. costs: (k, m), c - v; presses: φ, i, j and λ; last: τ in the end."""
-    (k, m), i, j = costs.shape, *(np.array([each[at] for each in presses], dtype=int) for at in (1, 2))
+    (k, m), i, j = (
+        costs.shape,
+        *(np.array([each[at] for each in presses], dtype=int) for at in (1, 2)),
+    )
     stated = Stated(np.arange(len(presses)), [bound for bound, *_ in presses])
     weights = np.array([each[3] for each in presses])[:, None] * stated.limit
     diagonal = np.arange(k)
@@ -50,14 +67,22 @@ def cheapest_columns(costs: Vector, presses: Sequence[tuple[Bound, int, int, flo
             np.add.at(bend, (at, second), value)
         bend[diagonal, diagonal] += tau / x**2
         rise = rise - tau / x
-        sides = np.stack([rise, np.ones_like(x)], axis=-1).transpose(1, 0, 2)  # scaled by x, where H is near τ
+        sides = np.stack([rise, np.ones_like(x)], axis=-1).transpose(
+            1, 0, 2
+        )  # scaled by x, where H is near τ
         H = bend.transpose(2, 0, 1) * (x.T[:, :, None] * x.T[:, None, :]) / tau
         solved = np.linalg.solve(H, sides * x.T[:, :, None] / tau) * x.T[:, :, None]
-        step = -(solved[..., 0] - solved[..., 1] * (solved[..., 0].sum(1) / solved[..., 1].sum(1))[:, None]).T
+        step = -(
+            solved[..., 0]
+            - solved[..., 1] * (solved[..., 0].sum(1) / solved[..., 1].sum(1))[:, None]
+        ).T
         length = np.minimum(1.0, _SHARE / np.maximum(-(step / x).min(axis=0), 1e-300))
         here, along = height(x, tau), (rise * step).sum(axis=0)
         for _ in range(_HALVED):
-            off = ~(height(x + length * step, tau) <= here + _DESCENT * length * along + _NOISE * np.abs(here))
+            off = ~(
+                height(x + length * step, tau)
+                <= here + _DESCENT * length * along + _NOISE * np.abs(here)
+            )
             if not off.any():
                 break
             length = np.where(off, length / 2, length)

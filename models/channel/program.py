@@ -56,7 +56,9 @@ if TYPE_CHECKING:
     from workbench.models.convex.tangent_program import Comparisons
 
 
-_LEAST_COEFFICIENT = 1.1e-9  # Losses in rows of the program are 0 below this, where solvers would drop them.
+_LEAST_COEFFICIENT = (
+    1.1e-9  # Losses in rows of the program are 0 below this, where solvers would drop them.
+)
 _LARGEST_LOSS = 1e12  # Losses above this, which no good channel has, are stated as this.
 
 Pairs = tuple[tuple[int, int], ...]
@@ -114,7 +116,9 @@ class ChannelModel:
     def __post_init__(self) -> None:
         for name in self.constraints:
             if name not in CONSTRAINTS:
-                raise ValueError(f"constraints must be among {', '.join(CONSTRAINTS)}. Got {name!r}.")
+                raise ValueError(
+                    f"constraints must be among {', '.join(CONSTRAINTS)}. Got {name!r}."
+                )
         if self.approximate and self.pairs is None:
             raise ValueError("pairs must be listed for a notion with delta. Got none.")
         shape = (self.labels.size, self.outputs.size)
@@ -131,16 +135,26 @@ class ChannelModel:
         delta = None
         if self.approximate:
             least = self.minimise == "delta"
-            delta = cp.Variable(name="delta", bounds=[0, 1]) if least else cp.Parameter(name="delta", nonneg=True)
+            delta = (
+                cp.Variable(name="delta", bounds=[0, 1])
+                if least
+                else cp.Parameter(name="delta", nonneg=True)
+            )
         if self.pairs is None:
             column = np.ones((k, 1)) @ cp.Variable((1, m), name="t", bounds=[0, 1])
-            rows += [(column <= M).set_label("least"), (exp_epsilon[0] * column >= M).set_label("most")]
+            rows += [
+                (column <= M).set_label("least"),
+                (exp_epsilon[0] * column >= M).set_label("most"),
+            ]
         else:
             rows += self._graph(cp, M, exp_epsilon, delta)
         rows += self.extra(M)
         loss = cp.sum(cp.multiply(self._stated[0], M), axis=None if self.prior is not None else 1)
         if self.minimise == "delta":
-            return cp.Problem(cp.Minimize(delta), [*rows, (loss <= cp.Parameter(name="max_loss")).set_label("losses")])
+            return cp.Problem(
+                cp.Minimize(delta),
+                [*rows, (loss <= cp.Parameter(name="max_loss")).set_label("losses")],
+            )
         if self.prior is not None:
             return cp.Problem(cp.Minimize(loss), rows)
         worst = cp.Variable(name="worst", bounds=[0, float(self._stated[0].max(initial=0.0))])
@@ -166,7 +180,9 @@ class ChannelModel:
     def changes_losses(self) -> bool:
         """Whether some losses are so small or so large that the program states others for them."""
         losses = np.where(np.isfinite(self.loss), self.loss, 0.0)
-        return not np.array_equal(self._stated[0], losses if self.prior is None else losses * self.prior[:, None])
+        return not np.array_equal(
+            self._stated[0], losses if self.prior is None else losses * self.prior[:, None]
+        )
 
     def _ordered(self) -> Iterator[tuple[int, Positions, Positions]]:
         """Every budget with the two ends of its pairs, in both orders unless they are directed."""
@@ -174,7 +190,11 @@ class ChannelModel:
         groups = np.array(self.groups or (0,) * len(ends), dtype=int)
         for group in sorted({*groups.tolist()}):  # what np.unique loads is slow to import
             i, j = ends[groups == group].T
-            yield (group, i, j) if self.directed else (group, np.concatenate([i, j]), np.concatenate([j, i]))
+            yield (
+                (group, i, j)
+                if self.directed
+                else (group, np.concatenate([i, j]), np.concatenate([j, i]))
+            )
 
     def _graph(self, cp: Any, M: Any, exp_epsilon: Any, delta: Any) -> list[Any]:
         """The privacy rows of neighbouring pairs, one block for each budget."""
@@ -240,11 +260,18 @@ class ChannelModel:
             own = M[np.arange(k), self._own_outputs()]
             return [own >= M[:, o] for o in range(m)]
         axis = int(name == "row-monotone")
-        beyond = (self.outputs[None, :] - self.labels[:, None]) * (1 if axis else -1)  # (k, m), rises along the axis
-        near, far = (np.argwhere(part) for part in (np.delete(beyond, 0, axis) <= 0, np.delete(beyond, -1, axis) >= 0))
+        beyond = (self.outputs[None, :] - self.labels[:, None]) * (
+            1 if axis else -1
+        )  # (k, m), rises along the axis
+        near, far = (
+            np.argwhere(part)
+            for part in (np.delete(beyond, 0, axis) <= 0, np.delete(beyond, -1, axis) >= 0)
+        )
         step = np.eye(2, dtype=int)[axis]  # from a mass to the next
         return [
-            (M[tuple(low.T)] <= M[tuple(high.T)]) for low, high in ((near, near + step), (far + step, far)) if low.size
+            (M[tuple(low.T)] <= M[tuple(high.T)])
+            for low, high in ((near, near + step), (far + step, far))
+            if low.size
         ]
 
     def _own_outputs(self) -> Positions:
@@ -272,9 +299,13 @@ class ChannelModel:
         block = self.program.block("M")
         rows = np.arange(block.start, block.start + block.size).reshape(block.shape, order="F")
         first, second = np.array(pairs, dtype=int).reshape(-1, 2).T
-        return Comparisons(sp.csr_array(sp.eye_array(self.program.shape[1])), rows[first], rows[second])
+        return Comparisons(
+            sp.csr_array(sp.eye_array(self.program.shape[1])), rows[first], rows[second]
+        )
 
-    def values(self, epsilons: Sequence[float], delta: float = 0.0, max_loss: float = 0.0) -> Mapping[str, Any]:
+    def values(
+        self, epsilons: Sequence[float], delta: float = 0.0, max_loss: float = 0.0
+    ) -> Mapping[str, Any]:
         """Parameter values of the program: one ε per group, and δ or max_loss (as `loss`) as the model asks."""
         named = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
         if self.minimise == "delta":

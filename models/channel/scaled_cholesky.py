@@ -19,7 +19,9 @@ class ScaledCholesky:
     """Factors of a symmetric system (n, n). shifts: of the scaled one; turns: of the refinement; band: how far from the
     diagonal the system is not 0, None where that is everywhere. Raises LinAlgError."""
 
-    def __init__(self, system: Vector, shifts: Iterable[float], turns: int, band: int | None = None) -> None:
+    def __init__(
+        self, system: Vector, shifts: Iterable[float], turns: int, band: int | None = None
+    ) -> None:
         self._band = band
         if not (np.diag(system) > 0).all():
             raise LinAlgError("the system is not positive definite")
@@ -46,7 +48,9 @@ class ScaledCholesky:
 
         if self._band is None:
             shifted = self._system + shift * np.eye(self._size.size) if shift else self._system
-            self._solve = partial(cho_solve, cho_factor(shifted, lower=True, check_finite=False), check_finite=False)
+            self._solve = partial(
+                cho_solve, cho_factor(shifted, lower=True, check_finite=False), check_finite=False
+            )
             return
         lower = np.zeros((self._band + 1, self._size.size))
         for below in range(self._band + 1):

@@ -39,18 +39,34 @@ from workbench.solvers.arrays import Integers, Pair, Positions, Vector
 from workbench.solvers.data import Data
 from workbench.solvers.search import Deadline
 
-_STEPS, _SHARE, _LESS = 300, 0.99, 0.7  # at most; of the way to where a variable vanishes; of a step that is refused
+_STEPS, _SHARE, _LESS = (
+    300,
+    0.99,
+    0.7,
+)  # at most; of the way to where a variable vanishes; of a step that is refused
 _SHORTEST, _CAUTIOUS = 1e-8, 1e-2  # step; from which on it raises y
 _TURNS = 2  # by which levels follow
-_NEAR, _CAREFUL = 1e-4, 0.9  # products s y, over their mean, at least; of them, how much stays after steps of length 0
-_GAP, _WRONG = 1e-9, 1e-6  # relative, at which it ends: Σ s y over the value, equations over the largest cost
+_NEAR, _CAREFUL = (
+    1e-4,
+    0.9,
+)  # products s y, over their mean, at least; of them, how much stays after steps of length 0
+_GAP, _WRONG = (
+    1e-9,
+    1e-6,
+)  # relative, at which it ends: Σ s y over the value, equations over the largest cost
 _SLOW, _STUCK = 0.05, 8  # steps so short, and how many of them, or at the gap, in a row end it
 _LITTLE = 1e-10  # share of the largest cost, up to which the costs of a bound do not count
 _PRESSES = 0.5  # of a limit, from where a level is stated
 _NOISE, _FLAT = 1e-12, 1e-9  # of g; of its second derivative
 _STEP, _FINE = 2.0**-7, 2.0**36  # of differences in θ; θ are multiples of its inverse
-_CELLS, _FAR = 160, 2.0**-4  # of the range of θ in which maxima are looked for; the longest step of θ
-_LESS_EVEN, _MORE_EVEN = 3.0, 2.0  # times that products of ends of columns may be below and above even ones
+_CELLS, _FAR = (
+    160,
+    2.0**-4,
+)  # of the range of θ in which maxima are looked for; the longest step of θ
+_LESS_EVEN, _MORE_EVEN = (
+    3.0,
+    2.0,
+)  # times that products of ends of columns may be below and above even ones
 _EVENED = 2  # times, that equations are scaled
 _TINY = 1e-300  # mass that counts as 0
 _APART, _BEGIN = 1e-3, 0.1  # slacks at least at the start; Σ s y there, over the largest cost
@@ -71,7 +87,11 @@ def _measured(kind: str, level: Vector, p: Vector, q: Vector) -> tuple[Vector, .
     if kind == POWER_CONE:
         rise = ratio ** (level - 1)
         slopes = level * (rise - 1), (1 - level) * (ratio * rise - 1)
-        return np.maximum(slopes[0] * p + slopes[1] * q, 0.0), *slopes, level * (level - 1) * rise / p
+        return (
+            np.maximum(slopes[0] * p + slopes[1] * q, 0.0),
+            *slopes,
+            level * (level - 1) * rise / p,
+        )
     log = np.log(ratio)
     return np.maximum(p * log - p + q, 0.0), log, 1 - ratio, 1 / p
 
@@ -99,14 +119,20 @@ class Stated:
 class _Program:
     """The program in its free columns, (columns,) each, with ends of columns below alone."""
 
-    def __init__(self, data: Data, entries: sp.csr_array, first: Integers, second: Integers) -> None:
+    def __init__(
+        self, data: Data, entries: sp.csr_array, first: Integers, second: Integers
+    ) -> None:
         self.free = data.upper > data.lower
         self.fixed, equal = np.where(self.free, 0.0, data.lower), data.row_lower == data.row_upper
         rows, beside = data.A.tocsr()[:, self.free].toarray(), data.A @ self.fixed
-        self.above, below = (np.isfinite(side) & ~equal for side in (data.row_upper, data.row_lower))
+        self.above, below = (
+            np.isfinite(side) & ~equal for side in (data.row_upper, data.row_lower)
+        )
         self.A, self.b = rows[equal], (data.row_upper - beside)[equal]
         self.G = np.vstack([rows[self.above], -rows[below]])
-        self.h = np.concatenate([(data.row_upper - beside)[self.above], (beside - data.row_lower)[below]])
+        self.h = np.concatenate(
+            [(data.row_upper - beside)[self.above], (beside - data.row_lower)[below]]
+        )
         self.c, self.low = data.c[self.free], data.lower[self.free]
         self.ends = np.flatnonzero(np.isfinite(self.low))
         self.scale = float(np.abs(self.c).max(initial=0.0)) or 1.0
@@ -133,8 +159,13 @@ class _Program:
         """Σ weights (dP - r dQ)², (columns, columns)."""
         first, second, size = self.first[at].ravel(), self.second[at].ravel(), self.constant.size
         w, r = weights.ravel(), ratios.ravel()
-        where = np.concatenate([first, second, first, second]), np.concatenate([first, second, second, first])
-        e = sp.csr_array((np.concatenate([w, w * r * r, -w * r, -w * r]), where), shape=(size, size))
+        where = (
+            np.concatenate([first, second, first, second]),
+            np.concatenate([first, second, second, first]),
+        )
+        e = sp.csr_array(
+            (np.concatenate([w, w * r * r, -w * r, -w * r]), where), shape=(size, size)
+        )
         return sp.csr_array(self.entries.T @ e @ self.entries)
 
 
@@ -143,11 +174,19 @@ class _Interior:
     each of all comparisons, then those of the levels theta."""
 
     def __init__(
-        self, program: _Program, bounds: Sequence[Bound], levels: Levels | None, x: Vector, *, loose: bool
+        self,
+        program: _Program,
+        bounds: Sequence[Bound],
+        levels: Levels | None,
+        x: Vector,
+        *,
+        loose: bool,
     ) -> None:
         self.program, self.x, self.last, count = program, x, 0.0, len(program.second)
         self.loose = loose
-        self.given = Stated(np.tile(np.arange(count), len(bounds)), [b for b in bounds for _ in range(count)])
+        self.given = Stated(
+            np.tile(np.arange(count), len(bounds)), [b for b in bounds for _ in range(count)]
+        )
         self.stated, self.theta, self.grid = self.given, np.zeros(0), list[float]()
         if levels is not None:
             self.at, self.ends = lru_cache(maxsize=None)(levels.at), (levels.low, levels.high)
@@ -179,7 +218,9 @@ class _Interior:
         wrong = np.concatenate([s[:linear] - here.slacks(self.x), self.g + s[linear:]])
         missing = here.b - here.A @ self.x
         self.off = float(np.abs(reduced) @ np.abs(self.x))
-        self.wrong = max(float(np.abs(each).max(initial=0.0)) for each in (reduced / here.scale, missing, wrong))
+        self.wrong = max(
+            float(np.abs(each).max(initial=0.0)) for each in (reduced / here.scale, missing, wrong)
+        )
         along, stiff = self._reduced(y[linear:])
         own = np.zeros(self.x.size)
         own[here.ends] = (y / s)[ends]
@@ -222,7 +263,8 @@ class _Interior:
             return np.zeros((0, self.x.size)), np.zeros(0)
         at = self.stated.at[which]
         (g, a, b, _), (h, c, d, _) = (
-            self._of_levels(at, self.theta[inner] + side).measured(*laws) for side in (-_STEP, _STEP)
+            self._of_levels(at, self.theta[inner] + side).measured(*laws)
+            for side in (-_STEP, _STEP)
         )
         bend = (2 * self.g[which] - g - h) / _STEP**2
         rows = self.program.slopes(at, (c - a) / (2 * _STEP), (d - b) / (2 * _STEP))
@@ -237,7 +279,9 @@ class _Interior:
         if self.grid:
             at, theta = self._apart(*self._followed(*self._with_tops(laws), laws))
             levels = self._of_levels(at, theta)
-            stated = Stated(np.concatenate([self.given.at, at]), [*self.given.bounds, *levels.bounds])
+            stated = Stated(
+                np.concatenate([self.given.at, at]), [*self.given.bounds, *levels.bounds]
+            )
         g = stated.measured(*laws)[0]
         if not (g < 0).all():
             return False
@@ -255,12 +299,23 @@ class _Interior:
     def _with_tops(self, laws: Pair) -> tuple[Positions, Vector]:
         """Comparisons and their levels, also levels of the grid where a comparison comes near the limit, and none is
         stated nearby."""
-        heights = np.pad([cell.measured(*laws)[0] for cell in self.cells], ((1, 1), (0, 0)), constant_values=-np.inf)
-        tops = (heights[1:-1] >= heights[:-2]) & (heights[1:-1] >= heights[2:]) & (heights[1:-1] > -_PRESSES)
+        heights = np.pad(
+            [cell.measured(*laws)[0] for cell in self.cells],
+            ((1, 1), (0, 0)),
+            constant_values=-np.inf,
+        )
+        tops = (
+            (heights[1:-1] >= heights[:-2])
+            & (heights[1:-1] >= heights[2:])
+            & (heights[1:-1] > -_PRESSES)
+        )
         at, theta = self.stated.at[self.given.at.size :].tolist(), self.theta.tolist()
         for cell, k in np.argwhere(tops).tolist():
             level = self.grid[cell]
-            if not any(other == k and abs(near - level) < self.wide for other, near in zip(at, theta, strict=True)):
+            if not any(
+                other == k and abs(near - level) < self.wide
+                for other, near in zip(at, theta, strict=True)
+            ):
                 at, theta = [*at, k], [*theta, level]
         return np.array(at, dtype=np.intp), np.array(theta)
 
@@ -283,7 +338,11 @@ class _Interior:
             middle = np.clip(theta, low + _STEP, high - _STEP)
             before, here, behind = (heights(middle + side) for side in (-_STEP, 0.0, _STEP))
             bend = np.minimum(before - 2 * here + behind, -_TINY)
-            new = _fine(np.clip(middle + np.clip((before - behind) / (2 * bend) * _STEP, -_FAR, _FAR), low, high))
+            new = _fine(
+                np.clip(
+                    middle + np.clip((before - behind) / (2 * bend) * _STEP, -_FAR, _FAR), low, high
+                )
+            )
             theta = np.where(heights(new) > heights(theta) - _NOISE, new, theta)
         return at, theta
 
@@ -292,13 +351,17 @@ def _fine(levels: Vector) -> Vector:
     return np.rint(levels * _FINE) / _FINE
 
 
-def _solver(matrix: sp.csr_array, rows: Vector, diagonal: Vector) -> Callable[[Vector, Vector], Pair]:
+def _solver(
+    matrix: sp.csr_array, rows: Vector, diagonal: Vector
+) -> Callable[[Vector, Vector], Pair]:
     """Solves M x + R'v = a, R x - D v = b, scaled to entries of about one, columns first: M is sparse. Raises
     LinAlgError."""
     from scipy.sparse.linalg import splu  # slow to import
 
     beside = sp.csr_array(rows)
-    whole = sp.csr_array(sp.vstack([sp.hstack([matrix, beside.T]), sp.hstack([beside, sp.diags_array(-diagonal)])]))
+    whole = sp.csr_array(
+        sp.vstack([sp.hstack([matrix, beside.T]), sp.hstack([beside, sp.diags_array(-diagonal)])])
+    )
     if not np.isfinite(whole.data).all():
         raise LinAlgError("the equations overflowed")
     size = np.ones(whole.shape[0])
@@ -351,7 +414,10 @@ def interior_point(
     from threadpoolctl import threadpool_limits  # slow to import
 
     program = _Program(data, *compared)
-    with threadpool_limits(1, "blas"), np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+    with (
+        threadpool_limits(1, "blas"),
+        np.errstate(over="ignore", divide="ignore", invalid="ignore"),
+    ):
         at = _Interior(program, bounds, levels, even[program.free], loose=gap is not None)
         if not (at.g < 0).all():
             return None
@@ -364,7 +430,9 @@ def interior_point(
                 break
             enough = (gap or _GAP) * abs(float(program.c @ at.x))
             slow = slow + 1 if at.last < _SLOW or (at.loose and at.gap < enough) else 0
-            if slow == _STUCK or (at.gap < enough and (at.wrong < _WRONG or (at.loose and at.off < enough))):
+            if slow == _STUCK or (
+                at.gap < enough and (at.wrong < _WRONG or (at.loose and at.off < enough))
+            ):
                 break
         _, a, b, _ = at.stated.measured(*program.laws(at.x))
     x = program.fixed.copy()
@@ -375,4 +443,8 @@ def interior_point(
     rows = np.zeros(data.row_upper.size)
     rows[data.row_lower == data.row_upper] = at.dual
     rows[program.above] = at.y[program.ends.size :][: program.above.sum()]
-    return Reached(x, [(at.stated.bounds[k], int(at.stated.at[k]), float(y[k] / limits[k])) for k in presses], rows)
+    return Reached(
+        x,
+        [(at.stated.bounds[k], int(at.stated.at[k]), float(y[k] / limits[k])) for k in presses],
+        rows,
+    )

@@ -44,17 +44,33 @@ from workbench.solvers.solution import Solution
 
 More = Callable[[Vector, Vector], Iterable[Bound]]  # (P, Q) -> further bounds that they break
 
-_TOLERANCE = 1e-10  # HiGHS's least: reduced costs within its usual one may cost a bound 1e-8 of its value
-_ROUNDS, _AT_ONCE = 2000, 8  # of work; bounds, and comparisons of cones, that gain tangents in a round where few do
+_TOLERANCE = (
+    1e-10  # HiGHS's least: reduced costs within its usual one may cost a bound 1e-8 of its value
+)
+_ROUNDS, _AT_ONCE = (
+    2000,
+    8,
+)  # of work; bounds, and comparisons of cones, that gain tangents in a round where few do
 _LITTLE = 1e-2  # share of the worst outcome's excess from which outcomes gain tangents
 _ROUGH = 1e-2  # relative excess up to which further bounds are asked for
 _NEARLY = 1e-7  # relative, below a limit, where a bound may press at the optimum
 _SPECK = 1e-9  # mass beside which ratios do not count
-_HALVINGS, _INWARDS = 40, 0.5  # of the way to an optimum; of the way that is inside, by which the point inside follows
+_HALVINGS, _INWARDS = (
+    40,
+    0.5,
+)  # of the way to an optimum; of the way that is inside, by which the point inside follows
 _FIRST, _LESS = 3, 1e-3  # bounds of a comparison, those that the way leaves first; as _LITTLE
-_CLOSE, _IDLE, _GAIN = 1e-10, 8, 0.9  # relative gap that is enough; rounds, and share of the gap that they must close
+_CLOSE, _IDLE, _GAIN = (
+    1e-10,
+    8,
+    0.9,
+)  # relative gap that is enough; rounds, and share of the gap that they must close
 _WIDE = 11_000  # outcomes of all comparisons, where few gain tangents, from which these are priced by Devex weights
-_ENOUGH, _COLUMNS, _MISSED = 5e-8, 1500, 1e-9  # the gap from an interior point; columns of one; what rows may miss
+_ENOUGH, _COLUMNS, _MISSED = (
+    5e-8,
+    1500,
+    1e-9,
+)  # the gap from an interior point; columns of one; what rows may miss
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +92,9 @@ class Comparisons:
 
     def sides(self, comparison: int) -> tuple[Integers, Integers]:
         """Which entries (P, Q) are."""
-        return (self.first if self.first.ndim == 1 else self.first[comparison]), self.second[comparison]
+        return (self.first if self.first.ndim == 1 else self.first[comparison]), self.second[
+            comparison
+        ]
 
 
 class StatedBound:
@@ -162,17 +180,32 @@ class TangentProgram:
         self.levels = levels
         live = solver == "highs" and not base.is_mip and options in (None, Options())
         wide = few and compared.second.size >= _WIDE
-        self.master = GrowingProgram(base, _TOLERANCE, devex=wide) if live else RestatedProgram(base, solver, options)
+        self.master = (
+            GrowingProgram(base, _TOLERANCE, devex=wide)
+            if live
+            else RestatedProgram(base, solver, options)
+        )
         self.solver, self.options = solver, options or Options()
         self.bounds: list[StatedBound] = []
         self.tangents: list[Tangents] = []
         self.point: Point | None = None
         self.x, self.excess, self.rounds = np.zeros(self.size), 0.0, 0
         self._know(bounds)
-        self.even: Vector | None = None  # columns within all bounds, where the way to every optimum begins
-        self.inside, self.reached, self.least = self.x, self.x, np.inf  # others; the cheapest, and their value
-        self.best: Solution | None = None  # what proves the highest bound, where there is an even point; else the last
-        self.bound, self.gaps = -np.inf, [np.inf] * _IDLE  # what it proves; from there to the cheapest, by rounds
+        self.even: Vector | None = (
+            None  # columns within all bounds, where the way to every optimum begins
+        )
+        self.inside, self.reached, self.least = (
+            self.x,
+            self.x,
+            np.inf,
+        )  # others; the cheapest, and their value
+        self.best: Solution | None = (
+            None  # what proves the highest bound, where there is an even point; else the last
+        )
+        self.bound, self.gaps = (
+            -np.inf,
+            [np.inf] * _IDLE,
+        )  # what it proves; from there to the cheapest, by rounds
 
     def solve(self, more: More | None, precision: float, deadline: Deadline | None = None) -> Point:
         """The last point, which breaks no limit by more than a relative precision, but where rounds or time were up.
@@ -193,7 +226,11 @@ class TangentProgram:
                     continue
             if self.rounds == 2 and self.least - self.bound <= _ENOUGH * abs(self.point.value):
                 break
-            new = self._left(self.point, more) if self.even is not None else self._broken(self.point, more, precision)
+            new = (
+                self._left(self.point, more)
+                if self.even is not None
+                else self._broken(self.point, more, precision)
+            )
             if not new or (deadline is not None and deadline.passed):
                 break
         assert self.point is not None
@@ -222,11 +259,21 @@ class TangentProgram:
         for parts in known.values():
             bound, at = parts[0].bound, parts[0].comparison
             first, second = self.compared.sides(at)
-            o, a, b = (np.concatenate([getattr(part, k) for part in parts]) for k in ("outcomes", "a", "b"))
-            amounts = np.concatenate([duals[part.row : part.row + part.outcomes.size] for part in parts])
-            own = np.bincount(o[: amounts.size], amounts)  # a t may be at its own bound, with no multiplier of the sum
-            of_sum = float(own.max(initial=duals[bound.sums[at]] if 0 <= bound.sums[at] < duals.size else 0.0))
-            yield Multipliers(bound.limit / bound.unit, of_sum, o, first[o], second[o], a, b, amounts)
+            o, a, b = (
+                np.concatenate([getattr(part, k) for part in parts]) for k in ("outcomes", "a", "b")
+            )
+            amounts = np.concatenate(
+                [duals[part.row : part.row + part.outcomes.size] for part in parts]
+            )
+            own = np.bincount(
+                o[: amounts.size], amounts
+            )  # a t may be at its own bound, with no multiplier of the sum
+            of_sum = float(
+                own.max(initial=duals[bound.sums[at]] if 0 <= bound.sums[at] < duals.size else 0.0)
+            )
+            yield Multipliers(
+                bound.limit / bound.unit, of_sum, o, first[o], second[o], a, b, amounts
+            )
 
     def _start(self, deadline: Deadline | None) -> bool:
         """Begin at columns whose laws are even on what they may hold. Whether the program has such a point."""
@@ -234,7 +281,10 @@ class TangentProgram:
         allowed, even, compared = data.upper > 0, self.x.copy(), np.zeros(self.size, dtype=bool)
         for comparison in range(len(self.compared.second)):
             for law in self.compared.sides(comparison):
-                even[law], compared[law] = self.x[law].sum() * allowed[law] / max(1, allowed[law].sum()), True
+                even[law], compared[law] = (
+                    self.x[law].sum() * allowed[law] / max(1, allowed[law].sum()),
+                    True,
+                )
         lower, upper = (np.where(compared, even, side) for side in (data.lower, data.upper))
         spread = replace(self.base, template=replace(data, lower=lower, upper=upper))
         options = replace(self.options, time_limit=None if deadline is None else deadline.limit)
@@ -245,16 +295,26 @@ class TangentProgram:
 
     def _state_inside(self, deadline: Deadline | None) -> bool:
         """Whether the interior-point method knows a point, whose tangents are stated."""
-        stated = [b.stated for b in self.bounds if self.levels is None or b.stated.kind == RELATIVE_ENTROPY]
+        stated = [
+            b.stated
+            for b in self.bounds
+            if self.levels is None or b.stated.kind == RELATIVE_ENTROPY
+        ]
         smooth = all(bound.kind != HOCKEY_STICK and allowance(bound) > 0 for bound in stated)
         if not smooth or self.size > _COLUMNS or self.base.is_mip:
             return False
-        data, compared = self.base.template, (self.compared.entries, self.compared.first, self.compared.second)
+        data, compared = (
+            self.base.template,
+            (self.compared.entries, self.compared.first, self.compared.second),
+        )
         answer = interior_point(data, compared, stated, self.levels, self.inside, deadline)
         if answer is None:
             return False
         x, rows = answer.x, data.A @ answer.x
-        if np.concatenate([data.row_lower - rows, rows - data.row_upper, x - data.upper]).max() > _MISSED:
+        if (
+            np.concatenate([data.row_lower - rows, rows - data.row_upper, x - data.upper]).max()
+            > _MISSED
+        ):
             return False
         self.inside, self.reached, self.least = x, x, float(data.c @ x) + data.offset
         self._know(bound for bound, *_ in answer.presses)
@@ -270,13 +330,20 @@ class TangentProgram:
         shares = np.array([bound.shares(inside, outside) for bound in self.bounds])
         for _ in range(_AT_ONCE):
             known, laws = len(self.bounds), _between(inside, outside, shares.min(initial=1.0))
-            if more is None or not self._know([bound for p, q in zip(*laws, strict=True) for bound in more(p, q)]):
+            if more is None or not self._know(
+                [bound for p, q in zip(*laws, strict=True) for bound in more(p, q)]
+            ):
                 break
-            shares = np.vstack([shares, [bound.shares(inside, outside) for bound in self.bounds[known:]]])
+            shares = np.vstack(
+                [shares, [bound.shares(inside, outside) for bound in self.bounds[known:]]]
+            )
         if not self._gained(float(shares.min(initial=1.0)), point):
             return False
         t, new = np.append(point.x, 0.0), False
-        for k, at in zip(*np.nonzero((shares < 1) & (shares.argsort(axis=0).argsort(axis=0) < _FIRST)), strict=True):
+        for k, at in zip(
+            *np.nonzero((shares < 1) & (shares.argsort(axis=0).argsort(axis=0) < _FIRST)),
+            strict=True,
+        ):
             bound, p, q = self.bounds[k], outside[0][at], outside[1][at]
             r, s = _between((inside[0][at], inside[1][at]), (p, q), shares[k, at])
             a, b = term_tangents(bound.stated, r, s)
@@ -292,7 +359,11 @@ class TangentProgram:
         value = float(data.c @ reached) + data.offset
         if share and value < self.least:
             self.reached, self.least = reached, value
-        self.inside = self.inside + _INWARDS * (reached - self.inside) if share else (self.inside + self.even) / 2
+        self.inside = (
+            self.inside + _INWARDS * (reached - self.inside)
+            if share
+            else (self.inside + self.even) / 2
+        )
         self.gaps.append(self.least - self.bound)
         return _CLOSE * abs(point.value) < self.gaps[-1] <= _GAIN * self.gaps[-1 - _IDLE]
 
@@ -329,7 +400,9 @@ class TangentProgram:
             terms = bound.terms(p, q)
             excess = bound.excess(terms, p)
             alone = self.few and bound.stated.kind == HOCKEY_STICK
-            broken = [int(excess.argmax())] if alone else np.flatnonzero(excess > precision).tolist()
+            broken = (
+                [int(excess.argmax())] if alone else np.flatnonzero(excess > precision).tolist()
+            )
             worst += [(float(excess[at]), at, bound, terms[at]) for at in broken]
         worst.sort(key=lambda each: -each[0])
         self.excess, new = max([0.0, *(each[0] for each in worst[:1])]), False
@@ -343,7 +416,9 @@ class TangentProgram:
                 new |= self._know(more(first, second))
         return new
 
-    def _state(self, bound: StatedBound, comparison: int, p: Vector, q: Vector, where: Flags) -> bool:
+    def _state(
+        self, bound: StatedBound, comparison: int, p: Vector, q: Vector, where: Flags
+    ) -> bool:
         """State the tangents of some outcomes at their ratios p/q. Whether there are new ones."""
         entries, (first, second) = self.compared.entries, self.compared.sides(comparison)
         columns = bound.columns[comparison]
@@ -356,7 +431,9 @@ class TangentProgram:
             bound.sums[comparison] = self.master.extend(none, sp.csr_array((1, width)), limit)
         a, b = (side / bound.unit for side in term_tangents(bound.stated, p[o], q[o]))
         new, of = o[columns[o] < 0], entries[np.concatenate([first[o], second[o]])].tocoo()
-        parts: list[tuple[Any, ...]] = [(of.data * np.concatenate([a, b])[of.row], of.row % o.size, of.col)]
+        parts: list[tuple[Any, ...]] = [
+            (of.data * np.concatenate([a, b])[of.row], of.row % o.size, of.col)
+        ]
         columns[new] = width + np.arange(new.size) if bound.limit else 0
         places, wide = none, self.size
         if bound.limit:

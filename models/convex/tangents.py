@@ -26,7 +26,10 @@ import numpy as np
 from workbench.models.convex.requirements import HOCKEY_STICK, POWER_CONE, Bound
 from workbench.solvers.arrays import Pair, Vector
 
-_STEEPEST, _LESS = 1e6, 1e-13  # coefficient of a term's tangent, over the limit; relative, more than its rounding
+_STEEPEST, _LESS = (
+    1e6,
+    1e-13,
+)  # coefficient of a term's tangent, over the limit; relative, more than its rounding
 _LARGEST = 24.0  # relative entropy up to which a single term has tangents that reach it
 
 
@@ -37,7 +40,10 @@ def terms(bound: Bound, p: Vector, q: Vector) -> Vector:
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         log, alpha = np.log(p) - np.log(q), bound.level
         if bound.kind == POWER_CONE:
-            none, some = (alpha - 1) * q, p * np.exp((alpha - 1) * log) - alpha * p + (alpha - 1) * q
+            none, some = (
+                (alpha - 1) * q,
+                p * np.exp((alpha - 1) * log) - alpha * p + (alpha - 1) * q,
+            )
         else:
             none, some = q, p * (log - 1) + q
     return np.where(p > 0, np.maximum(some, 0.0), none)
@@ -60,6 +66,8 @@ def term_tangents(bound: Bound, p: Vector, q: Vector) -> Pair:
     r = np.clip(np.maximum(p, 1e-300) / np.maximum(q, 1e-300), 1 / most, most)
     if bound.kind == POWER_CONE:
         rise, value = r ** (alpha - 1), r**alpha
-        return alpha * (rise - 1) - _LESS * alpha * (rise + 1), (1 - alpha) * (value - 1) - _LESS * alpha * (value + 1)
+        return alpha * (rise - 1) - _LESS * alpha * (rise + 1), (1 - alpha) * (
+            value - 1
+        ) - _LESS * alpha * (value + 1)
     log = np.log(r)
     return log - _LESS * (1 + np.abs(log)), 1 - r - _LESS * (1 + r)

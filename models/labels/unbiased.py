@@ -58,7 +58,10 @@ class Proof:
     def restated(self, labels: Vector, prior: Vector, q: float, width: float) -> Proof:
         """What these multipliers, of labels moved and divided by a width, prove of the labels themselves."""
         unit = Fraction(width)
-        v, u = [x * unit**2 for x in map(Fraction, self.v)], [x * unit for x in map(Fraction, self.u)]
+        v, u = (
+            [x * unit**2 for x in map(Fraction, self.v)],
+            [x * unit for x in map(Fraction, self.u)],
+        )
         return replace(self, bound=lowered(Quadratics.of(labels, prior, v, u), rounded_up(q))[0])
 
 
@@ -101,7 +104,10 @@ def flows(sets: Intervals, k: int, last: Vector) -> sp.csr_array:
     steps = sp.csr_array(
         (
             np.repeat([1.0, -1.0], [starts.size, ends.size]),
-            (np.concatenate([sets.first[starts] - 1, sets.last[ends]]), np.concatenate([starts, ends])),
+            (
+                np.concatenate([sets.first[starts] - 1, sets.last[ends]]),
+                np.concatenate([starts, ends]),
+            ),
         ),
         shape=(k - 1, n),
     )
@@ -119,10 +125,14 @@ def program(labels: Vector, prior: Vector, q: float, sets: Intervals, unit: floa
     moved = flow @ sp.diags_array(np.where(np.abs(c) < _SMALL * h, 0.0, c / h))
     # τ = (upper - lower)/2, σ = moment/2, ρ = (upper + lower)/2
     spread = flow @ sp.diags_array(np.sqrt((1 + q) / W))
-    rows = sp.csc_array(sp.block_array([[flow / 2, -flow / 2, None], [moved / 2, -moved / 2, spread / 2]]))
+    rows = sp.csc_array(
+        sp.block_array([[flow / 2, -flow / 2, None], [moved / 2, -moved / 2, spread / 2]])
+    )
     rows.data[np.abs(rows.data) < SMALLEST] = 0.0
     rows.eliminate_zeros()
-    right = np.concatenate([np.zeros(k - 1), [1.0], np.diff(labels) / h * (1 + q) / q, [prior @ labels / h]])
+    right = np.concatenate(
+        [np.zeros(k - 1), [1.0], np.diff(labels) / h * (1 + q) / q, [prior @ labels / h]]
+    )
     mass = V / unit / (1 + q)
     loss = np.concatenate([1 + mass, 1 - mass, np.zeros(n)]) / 2
     free = np.full(3 * n, np.inf)
@@ -132,13 +142,17 @@ def program(labels: Vector, prior: Vector, q: float, sets: Intervals, unit: floa
     return Program(
         name=f"unbiased randomizer of {k} labels, {n} intervals",
         template=data,
-        variables=tuple(Block(name, i * n, (n,)) for i, name in enumerate(("upper", "lower", "moment"))),
+        variables=tuple(
+            Block(name, i * n, (n,)) for i, name in enumerate(("upper", "lower", "moment"))
+        ),
         rows=tuple(Block(name, int(at[i]), (sizes[i],)) for i, name in enumerate(names)),
         cones=np.arange(3 * n).reshape(3, n).T,
     )
 
 
-def masses(labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float, x: Vector) -> Pair:
+def masses(
+    labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float, x: Vector
+) -> Pair:
     """(t, s), each (n,), of a point x of `program`."""
     upper, lower, moment = x.reshape(3, -1) / 2 / (1 + q)
     t = np.maximum(upper - lower, 0.0)
@@ -178,7 +192,9 @@ def pooled(labels: Vector, prior: Vector, v: Vector, u: Vector) -> Pair:
     other sets add up, while their sum is known well. Labels are pooled until both roots rise: of a pool's share
     p_y/Σp each takes Σ f. (Pool adjacent violators; any multipliers bound the optimum, so nothing is assumed.)
     """
-    blocks: list[tuple[float, float, float, int, float, float]] = []  # Σ f = a o² + b o + c, the first label, roots
+    blocks: list[
+        tuple[float, float, float, int, float, float]
+    ] = []  # Σ f = a o² + b o + c, the first label, roots
     parts = (prior, -2 * prior * labels - u, prior * labels**2 - v + u * labels)
     for place, (a, b, c) in enumerate(zip(*(part.tolist() for part in parts), strict=True)):
         block = (a, b, c, place, *_roots(a, b, c))
@@ -200,7 +216,9 @@ def pooled(labels: Vector, prior: Vector, v: Vector, u: Vector) -> Pair:
 def _roots(a: float, b: float, c: float) -> tuple[float, float]:
     """Between which a o² + b o + c < 0; without such o, twice where it is least."""
     if a <= 0:
-        return (-math.inf, -c / b) if b > 0 else (-c / b, math.inf) if b < 0 else (-math.inf, math.inf)
+        return (
+            (-math.inf, -c / b) if b > 0 else (-c / b, math.inf) if b < 0 else (-math.inf, math.inf)
+        )
     middle = -b / (2 * a)
     half = math.sqrt(max(0.0, middle * middle - c / a))
     return middle - half, middle + half

@@ -60,10 +60,15 @@ class Quadratics:
     value: fmpq
 
     @classmethod
-    def of(cls, labels: Vector, prior: Vector, v: Iterable[Number], u: Iterable[Number]) -> Quadratics:
+    def of(
+        cls, labels: Vector, prior: Vector, v: Iterable[Number], u: Iterable[Number]
+    ) -> Quadratics:
         """labels, prior: (k,) floats; v, u: (k,) floats or Fractions."""
         y, p, values, moments = map(_exact, (labels.tolist(), prior.tolist(), v, u))
-        return cls(np.stack([p, -2 * p * y - moments, (p * y + moments) * y - values], axis=1), values.sum())
+        return cls(
+            np.stack([p, -2 * p * y - moments, (p * y + moments) * y - values], axis=1),
+            values.sum(),
+        )
 
     def lowered(self, by: Vector) -> Quadratics:
         """With every v_y less by so much. by: (k,)."""
@@ -81,11 +86,18 @@ class Quadratics:
                 changes[end[0]] += each
                 changes[end[1]] -= each if end[1] is not None else 0
         points = sorted(at for at in changes if at is not None)
-        sums = accumulate([self.coefficients.sum(axis=0) + changes[None], *(changes[at] for at in points)])
-        least = [_least(each, at) for each, at in zip(sums, pairwise([None, *points, None]), strict=True)]
+        sums = accumulate(
+            [self.coefficients.sum(axis=0) + changes[None], *(changes[at] for at in points)]
+        )
+        least = [
+            _least(each, at) for each, at in zip(sums, pairwise([None, *points, None]), strict=True)
+        ]
         place: dict[int | None, int] = {at: i for i, at in enumerate(points, 1)}
         last = len(least)
-        pieces = [(last, 0) if end is None else (place.get(end[0], 0), place.get(end[1], last)) for end in ends]
+        pieces = [
+            (last, 0) if end is None else (place.get(end[0], 0), place.get(end[1], last))
+            for end in ends
+        ]
         return Prices(least, slack, np.array(pieces))
 
 

@@ -16,7 +16,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from workbench.models.labels.unbiased import Intervals, Proof, dual_values, lowest, masses, program, randomized_response
+from workbench.models.labels.unbiased import (
+    Intervals,
+    Proof,
+    dual_values,
+    lowest,
+    masses,
+    program,
+    randomized_response,
+)
 from workbench.solvers.arrays import Flags, Pair, Vector
 from workbench.solvers.backend import Options, solve
 from workbench.solvers.search import Deadline
@@ -28,7 +36,9 @@ _BAND_PADS = (3, 6, 12, 12)  # Labels by which the band is wider, in each progra
 _GAP = 1e-8  # The last level ends at this relative gap.
 _USED_SHARE = 1e-7  # Sets of a smaller share of the largest mass are not in use.
 _LEAST_LIMIT_SECONDS = 1e-3  # The time limit of a program when no time is left.
-_CLARABEL_TOLERANCE = 1e-12  # Clarabel stops at this feasibility and gap, or as near as its digits go.
+_CLARABEL_TOLERANCE = (
+    1e-12  # Clarabel stops at this feasibility and gap, or as near as its digits go.
+)
 
 
 @dataclass(frozen=True)
@@ -138,9 +148,15 @@ class Search:
         Returns:
             The optimum with the bound that its multipliers prove, and the sets that price below zero. (n, k)
         """
-        solution = solve(program(y, p, self.q, sets, unit), solver=self.solver, options=self._remaining_options())
+        solution = solve(
+            program(y, p, self.q, sets, unit), solver=self.solver, options=self._remaining_options()
+        )
         self.programs += 1
-        if solution.x is None or solution.objective is None or solution.termination is Termination.INTERRUPTED:
+        if (
+            solution.x is None
+            or solution.objective is None
+            or solution.termination is Termination.INTERRUPTED
+        ):
             raise NoPoint(solution)
         t, s = masses(y, p, self.q, sets, unit, solution.x)
         proof = Proof(-np.inf, *np.zeros((2, y.size)))
@@ -193,7 +209,9 @@ def _joined(labels: Vector, prior: Vector) -> Pair:
     return np.add.reduceat(labels, starts) / counts, np.add.reduceat(prior, starts)
 
 
-def _band(sets: Intervals, coarse: int, fine: int, rays: Flags | None = None, pad: int = _BAND_PADS[0]) -> Intervals:
+def _band(
+    sets: Intervals, coarse: int, fine: int, rays: Flags | None = None, pad: int = _BAND_PADS[0]
+) -> Intervals:
     """The intervals of `fine` labels near some of `coarse` ones, each label by itself, and the rays' hulls."""
     share = _JOINED if fine > coarse else 1
     reach = np.arange(-pad, share + pad)

@@ -44,17 +44,23 @@ class StatedEquations:
         stated = []
         if self.mean:
             order, eta = np.asarray(self.mean)[:, None], coordinates(self.mean)
-            signed = np.where(2 * eta < order, eta, np.where(2 * eta == order, 0, eta - order)).astype(float)
+            signed = np.where(
+                2 * eta < order, eta, np.where(2 * eta == order, 0, eta - order)
+            ).astype(float)
             stated.append(wish(signed @ f == 0, "mean zero"))
         for group in self.equal:
             first, *others = group
-            stated.append(wish(f[np.array(others)] == f[first], f"equal masses {'='.join(map(str, group))}"))
+            stated.append(
+                wish(f[np.array(others)] == f[first], f"equal masses {'='.join(map(str, group))}")
+            )
         return [*stated, *(self.more(f) if self.more else ())]
 
 
 def is_plain(constraints: UserConstraints | None) -> bool:
     """Whether constraints are stated in operators alone, in any language."""
-    return constraints is None or (isinstance(constraints, StatedEquations) and constraints.more is None)
+    return constraints is None or (
+        isinstance(constraints, StatedEquations) and constraints.more is None
+    )
 
 
 @stating
@@ -75,10 +81,15 @@ def constraint_rows(constraints: UserConstraints, masses: statement.Affine) -> l
     program = constraint_program(constraints, masses.size)
     data, f = program.template, program.block("f")
     A, own = data.A.toarray(), np.delete(np.arange(data.c.size), f.start + np.arange(f.size))
-    more = statement.Variable(own.size, f"{program.name} columns", (data.lower[own], data.upper[own]))
+    more = statement.Variable(
+        own.size, f"{program.name} columns", (data.lower[own], data.upper[own])
+    )
     sides = A[:, f.start : f.start + f.size] @ masses + A[:, own] @ more - data.row_upper
     equal = data.row_lower == data.row_upper
-    return [statement.Row(sides[some], same, program.name) for some, same in ((equal, True), (~equal, False))]
+    return [
+        statement.Row(sides[some], same, program.name)
+        for some, same in ((equal, True), (~equal, False))
+    ]
 
 
 def coordinates(sizes: Sequence[int]) -> Positions:

@@ -57,12 +57,19 @@ _PROVEN = 1e-9 * (1 + 1e-6)
 class FastSession:
     """Stands in for a session of `model.program`: the same parameters, the same variables, the same optimum."""
 
-    def __init__(self, model: ModuloModel, backend: Backend, options: Options | None = None) -> None:
+    def __init__(
+        self, model: ModuloModel, backend: Backend, options: Options | None = None
+    ) -> None:
         if not model.by_patterns:
             raise ValueError(f"method fast is for PDP with delta > 0. Got {model.kind}.")
         self.model, self.backend, self.options = model, backend, options or Options()
         capabilities = backend.capabilities()
-        self.by_search = capabilities.lp and capabilities.milp and capabilities.duals and capabilities.exact_vertex
+        self.by_search = (
+            capabilities.lp
+            and capabilities.milp
+            and capabilities.duals
+            and capabilities.exact_vertex
+        )
 
     @property
     def program(self) -> Program:
@@ -97,7 +104,9 @@ class FastSession:
         deadline = Deadline(min(limits, default=None))
         model = self.model
         groups = list(model.groups or (0,) * len(model.shifts))
-        given = {key: float(np.asarray(value)) for key, value in values.items() if key != "exp_epsilon"}
+        given = {
+            key: float(np.asarray(value)) for key, value in values.items() if key != "exp_epsilon"
+        }
         noise = Noise(
             model.sizes,
             model.shifts,
@@ -116,9 +125,14 @@ class FastSession:
     def _whole(self, noise: Noise, deadline: Deadline) -> Solution:
         """The mixed-integer program in one piece."""
         program = self.stated(milp(noise, _name(self.model)))
-        with self.backend.open(program, replace(self.options, time_limit=deadline.limit)) as session:
+        with self.backend.open(
+            program, replace(self.options, time_limit=deadline.limit)
+        ) as session:
             solution = session.solve({}, start=Start.COLD)
-        notes = (*solution.notes, "one mixed-integer program in one piece, whose bound is the solver's own")
+        notes = (
+            *solution.notes,
+            "one mixed-integer program in one piece, whose bound is the solver's own",
+        )
         return replace(solution, seconds=deadline.elapsed, notes=notes)
 
     def stated(self, program: Program) -> Program:
@@ -140,13 +154,20 @@ class _Fast:
         self.noise, self.owner, self.deadline = noise, owner, deadline
         options = owner.options
         self.gap = 1e-9 if options.gap is None else options.gap
-        self.options = fine(replace(options, gap=None, node_limit=None, integrality_tolerance=None), owner.backend)
+        self.options = fine(
+            replace(options, gap=None, node_limit=None, integrality_tolerance=None), owner.backend
+        )
         self.total = Outcome(Termination.OPTIMAL, np.inf, None, -np.inf)
-        self.broken: Flags = np.zeros((len(noise.shifts), noise.N), dtype=bool)  # by the incumbent total.x
+        self.broken: Flags = np.zeros(
+            (len(noise.shifts), noise.N), dtype=bool
+        )  # by the incumbent total.x
         self.first: Flags | None = None  # the pattern of the first relaxation that was solved
         self.w = weights(noise) if noise.error_rate else None
         self.known: LevelNoise | None = None
-        self.decisions, self.by_levels = 0, False  # of the search of all level functions; whether that is the proof
+        self.decisions, self.by_levels = (
+            0,
+            False,
+        )  # of the search of all level functions; whether that is the proof
         if self.w is not None:
             self._take(simplest(noise, self.w))
 
@@ -200,7 +221,9 @@ class _Fast:
                 break
             kept = self._wider(kept)
         if total.x is None and total.termination is Termination.OPTIMAL:
-            total.termination = Termination.INFEASIBLE if total.bound == np.inf else Termination.NUMERICAL
+            total.termination = (
+                Termination.INFEASIBLE if total.bound == np.inf else Termination.NUMERICAL
+            )
         elif total.termination is Termination.OPTIMAL and not self._closed():
             total.termination = Termination.NUMERICAL
 
@@ -211,7 +234,9 @@ class _Fast:
         if self.w is None or self.known is None or limited or not searchable(self.noise):
             return
         work = WORK
-        if self.deadline.seconds is not None:  # patterns have a bound whenever they are stopped: most time is theirs
+        if (
+            self.deadline.seconds is not None
+        ):  # patterns have a bound whenever they are stopped: most time is theirs
             work = min(WORK, int(_LEVELS * self.deadline.seconds))
         answer = level_optimum(self.noise, self.w, self.known, self.deadline.times(0.5), work)
         self._take(answer.best)
@@ -265,7 +290,9 @@ class _Fast:
         relaxed = relaxation(noise, kept)
         with self.owner.backend.open(relaxed.program, self.options) as session:
             gap, node_limit = min(self.gap, 1.0), self.owner.options.node_limit
-            outcome = PatternSearch(noise, relaxed, session, gap, self.deadline, node_limit).run(self.total.value)
+            outcome = PatternSearch(noise, relaxed, session, gap, self.deadline, node_limit).run(
+                self.total.value
+            )
         total = self.total
         if self.first is None and outcome.root is not None:
             self.first = relaxed.pattern(noise, outcome.root)
@@ -310,14 +337,22 @@ class _Fast:
         x = None if total.x is None else _stated(noise, program, total.x, self.broken)
         bound = min(total.bound, total.value)
         termination = total.termination
-        if termination is Termination.OPTIMAL and (relative_gap(total.value, bound) or 0.0) > _PROVEN:
+        if (
+            termination is Termination.OPTIMAL
+            and (relative_gap(total.value, bound) or 0.0) > _PROVEN
+        ):
             termination = Termination.GAP_LIMIT
         notes = [f"proven over violation patterns by {total.programs} linear programs"]
         status = f"{termination} after {total.nodes} patterns"
-        solver, version = self.owner.backend.label if last is None else last.solver, self.owner.backend.version() or ""
+        solver, version = (
+            self.owner.backend.label if last is None else last.solver,
+            self.owner.backend.version() or "",
+        )
         if self.by_levels:
             solver, version = LEVELS, ""
-            notes = [f"proven over level functions by {self.decisions} decisions, without a linear program"]
+            notes = [
+                f"proven over level functions by {self.decisions} decisions, without a linear program"
+            ]
             status = f"{termination} after {self.decisions} decisions"
         if total.on_word:
             notes.append(f"{total.on_word} of them infeasible on the solver's word")

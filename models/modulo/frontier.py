@@ -67,12 +67,16 @@ _DEEPEST = 60  # halves of halves of a pattern's function
 _TRIES = 30  # points better than one and the same piece, each lower only by what rounding hides
 
 
-def _envelope(functions: Sequence[list[Point]], low: float, high: float) -> list[tuple[Point, Point]]:
+def _envelope(
+    functions: Sequence[list[Point]], low: float, high: float
+) -> list[tuple[Point, Point]]:
     """The linear pieces of the lower envelope of piecewise linear functions, each from its first point to `high`."""
     cuts = np.unique(np.concatenate([[low, high], *([x for x, _ in f] for f in functions)]))
     cuts = cuts[(cuts >= low) & (cuts <= high)]
     tables = [np.array(f) for f in functions]
-    values = np.stack([np.interp(cuts, f[:, 0], f[:, 1], left=np.inf) for f in tables])  # (functions, cuts)
+    values = np.stack(
+        [np.interp(cuts, f[:, 0], f[:, 1], left=np.inf) for f in tables]
+    )  # (functions, cuts)
     pieces = []
     for k, (a, b) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)):
         inside = np.isfinite(values[:, k])
@@ -145,7 +149,9 @@ def delta_frontier(
     moves = tuple(tuple(int(k) for k in shift) for shift in shifts)
     levels = np.broadcast_to(np.asarray(epsilon, dtype=float), (len(moves),))
     if rho.ndim != 1 or not (np.isfinite(levels) & (levels > 0)).all() or not moves:
-        raise ValueError("the frontier needs shifts, epsilon > 0 and a loss of one number per noise value.")
+        raise ValueError(
+            "the frontier needs shifts, epsilon > 0 and a loss of one number per noise value."
+        )
     noise = Noise(tuple(sizes), moves, np.exp(levels), rho, span=(0.0, high))
     deadline = Deadline(seconds)
     chosen = backend(solver)
@@ -174,14 +180,18 @@ class _Frontier:
         self.high = self.noise.span[1]
         self.functions: dict[bytes, list[Point]] = {}  # pattern -> points of v_B, on its lower hull
         self.proven: list[tuple[Point, Point]] = []
-        self.bounds: dict[tuple[Point, Point], float] = {}  # of pieces that were given up: on loss - slope delta
+        self.bounds: dict[
+            tuple[Point, Point], float
+        ] = {}  # of pieces that were given up: on loss - slope delta
         self.tries: Counter[tuple[float, float]] = Counter()
 
     def run(self) -> list[Piece]:
         self._trace(np.zeros((len(self.noise.shifts), self.noise.N), dtype=bool))
         while True:
             pieces = _envelope(list(self.functions.values()), 0.0, self.high)
-            waiting = [piece for piece in pieces if piece not in self.bounds and not self._known(piece)]
+            waiting = [
+                piece for piece in pieces if piece not in self.bounds and not self._known(piece)
+            ]
             if not waiting or self.deadline.passed:
                 return [self._finished(piece) for piece in pieces]
             self.progress(waiting[0][0][0], len(pieces))
@@ -192,7 +202,9 @@ class _Frontier:
         if self._known(piece):
             return Piece(a, b, va, vb, True, va, vb)
         slope, bound = _slope(piece), self.bounds.get(piece)
-        if bound is None:  # there was no time for it: one program with nothing decided, towards loss 0 at delta = 1
+        if (
+            bound is None
+        ):  # there was no time for it: one program with nothing decided, towards loss 0 at delta = 1
             slope = -va / (1.0 - a)
             bound = self._search(((a, va), (b, va + slope * (b - a))), root=True)[0].bound
         low, high = (max(0.0, min(bound + slope * x, value)) for x, value in piece)
@@ -202,17 +214,30 @@ class _Frontier:
         """Enter the points of a pattern's value function; returns its key."""
         key = np.packbits(pattern).tobytes()
         if key not in self.functions:
-            low, right = self._vertex(pattern, (0.0, self.high), -_STEEP), self._vertex(pattern, (self.high, self.high))
+            low, right = (
+                self._vertex(pattern, (0.0, self.high), -_STEEP),
+                self._vertex(pattern, (self.high, self.high)),
+            )
             # at the least delta a program may be infeasible by rounding
-            starts = [] if low is None else [low[0] + clear * SEPARATION for clear in (0.0, 0.1, 1.0, 10.0, 100.0)]
+            starts = (
+                []
+                if low is None
+                else [low[0] + clear * SEPARATION for clear in (0.0, 0.1, 1.0, 10.0, 100.0)]
+            )
             for start in starts:
                 left = self._vertex(pattern, (start, start)) if start <= self.high else None
                 if left is not None and right is not None:
-                    self.functions[key] = [left, *self._between(pattern, left, right, _DEEPEST), right]
+                    self.functions[key] = [
+                        left,
+                        *self._between(pattern, left, right, _DEEPEST),
+                        right,
+                    ]
                     break
         return key
 
-    def _vertex(self, pattern: Flags, span: tuple[float, float], slope: float = 0.0) -> Point | None:
+    def _vertex(
+        self, pattern: Flags, span: tuple[float, float], slope: float = 0.0
+    ) -> Point | None:
         """The point (delta, loss) of least loss - slope delta of a pattern in full, None where the solver has none.
         Ctrl-C raises KeyboardInterrupt, as there is no other way to say so here."""
         relaxed, broken = self.relaxed, pattern[self.relaxed.shift, self.relaxed.element]
@@ -223,7 +248,9 @@ class _Frontier:
                 raise KeyboardInterrupt
             if answer.optimal and answer.x is not None:
                 delta = float(answer.x[relaxed.program.block("delta").start])
-                return min(max(delta, span[0]), span[1]), float(self.noise.loss @ answer.x[: self.noise.N])
+                return min(max(delta, span[0]), span[1]), float(
+                    self.noise.loss @ answer.x[: self.noise.N]
+                )
         return None
 
     def _between(self, pattern: Flags, left: Point, right: Point, depth: int) -> list[Point]:
@@ -241,7 +268,9 @@ class _Frontier:
     def _enter(self, key: bytes, point: Point) -> None:
         """Enter a point (delta, loss) of a pattern's value function."""
         points = self.functions.get(key, [])
-        self.functions[key] = _lower_hull([*points, point, (self.high, min([point[1], *(v for _, v in points)]))])
+        self.functions[key] = _lower_hull(
+            [*points, point, (self.high, min([point[1], *(v for _, v in points)]))]
+        )
 
     def _known(self, piece: tuple[Point, Point]) -> bool:
         """Whether a piece lies on a proven one."""
@@ -250,7 +279,11 @@ class _Frontier:
             (c, vc), (d, _) = proven_piece
             steep = _slope(proven_piece)
             small, near = _small(vc, steep), c - _SLIVER <= a and b <= d + _SLIVER
-            if near and abs(vc + steep * (a - c) - va) <= small and abs(vc + steep * (b - c) - vb) <= small:
+            if (
+                near
+                and abs(vc + steep * (a - c) - va) <= small
+                and abs(vc + steep * (b - c) - vb) <= small
+            ):
                 return True
         return False
 
@@ -262,9 +295,18 @@ class _Frontier:
         (a, va), (b, vb) = piece
         for again in (False, True):  # what tight tolerances leave of nodes without a checked ray
             outcome, cutoff = self._search(piece, again=again)
-            ended = outcome.x is None and outcome.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
-            proven = ended and not outcome.on_word and outcome.bound >= cutoff - 1e-11 * max(1.0, abs(cutoff))
-            if not outcome.on_word and ended == proven:  # else on a solver's word, or by loose duals
+            ended = outcome.x is None and outcome.termination in (
+                Termination.OPTIMAL,
+                Termination.INFEASIBLE,
+            )
+            proven = (
+                ended
+                and not outcome.on_word
+                and outcome.bound >= cutoff - 1e-11 * max(1.0, abs(cutoff))
+            )
+            if (
+                not outcome.on_word and ended == proven
+            ):  # else on a solver's word, or by loose duals
                 break
         if outcome.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
@@ -289,7 +331,9 @@ class _Frontier:
         self.bounds[piece] = -np.inf if outcome.on_word else outcome.bound
         return False
 
-    def _search(self, piece: tuple[Point, Point], *, root: bool = False, again: bool = False) -> tuple[Outcome, float]:
+    def _search(
+        self, piece: tuple[Point, Point], *, root: bool = False, again: bool = False
+    ) -> tuple[Outcome, float]:
         """What is below a piece; with the value below which it looked.
 
         root: one program with nothing decided, however late it is; again: with the tightest tolerances.
@@ -297,14 +341,24 @@ class _Frontier:
         (a, va), (b, _) = piece
         slope = _slope(piece)
         # short of the right end: a pattern that starts there makes rho* jump, and is known
-        starts = b < self.high and any(abs(f[0][0] - b) < SEPARATION for f in self.functions.values())
+        starts = b < self.high and any(
+            abs(f[0][0] - b) < SEPARATION for f in self.functions.values()
+        )
         below = replace(self.noise, span=(a, max(a, b - SEPARATION) if starts else b), slope=slope)
         cutoff = va - slope * a - _small(va, slope)
         nodes, deadline = (0, Deadline()) if root else (None, self.deadline)
-        tight = fine(Options(feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10), self.solver)
-        with self.solver.open(self.relaxed.program, tight) if again else nullcontext(self.session) as session:
+        tight = fine(
+            Options(feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10), self.solver
+        )
+        with (
+            self.solver.open(self.relaxed.program, tight)
+            if again
+            else nullcontext(self.session) as session
+        ):
             # whole programs: what is better by little is found as well
-            outcome = PatternSearch(below, self.relaxed, session, 1e-12, deadline, nodes, early=False).run(cutoff)
+            outcome = PatternSearch(
+                below, self.relaxed, session, 1e-12, deadline, nodes, early=False
+            ).run(cutoff)
         return outcome, cutoff
 
 

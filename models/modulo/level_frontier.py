@@ -68,7 +68,9 @@ class Piece:
 
     def value(self, delta: float) -> float:
         """The loss at a delta of the piece."""
-        return float(np.interp(delta, (self.delta_low, self.delta_high), (self.value_low, self.value_high)))
+        return float(
+            np.interp(delta, (self.delta_low, self.delta_high), (self.value_low, self.value_high))
+        )
 
 
 def proven(pieces: Sequence[Piece]) -> float:
@@ -85,7 +87,9 @@ def has_levels(noise: Noise) -> bool:
     """Whether a question's frontier comes from level functions: the error rate at one eps, which is tiny at most where
     the group is large."""
     equal = bool((noise.exp_epsilon == noise.exp_epsilon[0]).all())
-    moved = any(any(step % size for step, size in zip(mu, noise.sizes, strict=True)) for mu in noise.shifts)
+    moved = any(
+        any(step % size for step, size in zip(mu, noise.sizes, strict=True)) for mu in noise.shifts
+    )
     return noise.error_rate and equal and moved and (noise.N > LEAST or _keeps_digits(noise))
 
 
@@ -127,7 +131,9 @@ def _pieces(stairs: Stairs, high: float) -> list[Piece]:
         low, least = va, vb
         if a < proven:
             line = [(1.0 - x) * values[0] for x in (a, b)]
-            low, least = np.minimum(line if sum(line) > 2.0 * best else [best, best], [va, vb]).tolist()
+            low, least = np.minimum(
+                line if sum(line) > 2.0 * best else [best, best], [va, vb]
+            ).tolist()
         pieces.append(Piece(a, b, va, vb, a >= proven, low, least))
     return pieces
 

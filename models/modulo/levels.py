@@ -49,11 +49,19 @@ from workbench.solvers.arrays import Ints, Vector
 from workbench.solvers.search import Deadline
 
 Members = Ints
-Key = tuple[int, int, Members, int]  # assigned, its mirror image, the last level, the shifts that were dropped
-Trace = tuple[Any, Members, bool] | None  # of the levels before, the last level, whether what follows is mirrored
-Label = tuple[float, list[float], Trace]  # T, S of every shift (-inf where dropped), and what made them
+Key = tuple[
+    int, int, Members, int
+]  # assigned, its mirror image, the last level, the shifts that were dropped
+Trace = (
+    tuple[Any, Members, bool] | None
+)  # of the levels before, the last level, whether what follows is mirrored
+Label = tuple[
+    float, list[float], Trace
+]  # T, S of every shift (-inf where dropped), and what made them
 Layer = dict[Key, list[Label]]
-Chains = tuple[float, float, int]  # of a shift: sum of 1 - a^n over them, 1 - a^n of the longest, the shift
+Chains = tuple[
+    float, float, int
+]  # of a shift: sum of 1 - a^n over them, 1 - a^n of the longest, the shift
 
 _EQUAL = 1e-15
 _OUT = float("-inf")
@@ -112,8 +120,12 @@ class LevelSearch:
             raise ValueError("a level search needs a shift that is not 0.")
         self.steps = [list(table) for table in tables]
         N = len(self.steps[0])
-        self.far = 1 + math.ceil((_NOTHING + math.log(N)) / self.epsilon)  # levels on from which N masses are nothing
-        self.weight = 10 + min(N, 2 * self.far) * len(self.steps) // 32  # of a state, which follows every shift so far
+        self.far = 1 + math.ceil(
+            (_NOTHING + math.log(N)) / self.epsilon
+        )  # levels on from which N masses are nothing
+        self.weight = (
+            10 + min(N, 2 * self.far) * len(self.steps) // 32
+        )  # of a state, which follows every shift so far
         first = {step[0]: i for i, step in enumerate(self.steps)}
         opposite = [first.get(step.index(0)) for step in self.steps]
         self.mirrored = None if None in opposite else [int(i) for i in opposite if i is not None]
@@ -174,7 +186,9 @@ class LevelSearch:
         live = [i for i in range(len(self.steps)) if not dropped >> i & 1]
         while front:
             k += 1
-            after = sorted({x for i in live for x in (self.steps[i][y] for y in front) if level[x] == np.inf})
+            after = sorted(
+                {x for i in live for x in (self.steps[i][y] for y in front) if level[x] == np.inf}
+            )
             level[after] = k
             front = after
         return level
@@ -192,13 +206,21 @@ class LevelSearch:
                 state = self._state(assigned, members, dropped)
                 if len(state.reached) > _WIDEST:
                     raise OutOfTime
-                counts = [sum(i in leading for _, leading in state.reached) for i in range(len(self.steps))]
+                counts = [
+                    sum(i in leading for _, leading in state.reached)
+                    for i in range(len(self.steps))
+                ]
                 still = unit * (len(members) + state.rest)
                 here = []
                 for T, S, trace in labels:
                     most = max(S)
                     self.enter(T + unit * state.rest, most, trace, dropped)
-                    self.enter(T, max(s + unit * count for s, count in zip(S, counts, strict=True)), trace, None)
+                    self.enter(
+                        T,
+                        max(s + unit * count for s, count in zip(S, counts, strict=True)),
+                        trace,
+                        None,
+                    )
                     if not state.reached:
                         continue
                     idle = [s > _OUT and s + still < most * (1.0 - 1e-12) for s in S]
@@ -213,7 +235,9 @@ class LevelSearch:
             work = fewer
         return ready
 
-    def _choose(self, i: int, joined: Members, T: float, S: list[float], chains: list[Chains]) -> None:
+    def _choose(
+        self, i: int, joined: Members, T: float, S: list[float], chains: list[Chains]
+    ) -> None:
         """Delay or admit what can be reached, from the i-th element on."""
         if self.decisions > self.until:
             return
@@ -347,11 +371,16 @@ def _put(layer: Layer, key: Key, label: Label) -> None:
     T, S, _ = label
     labels = layer.setdefault(key, [])
     for other, charges, _ in labels:
-        if other <= T + _EQUAL and all(x <= y * (1 + _EQUAL) for x, y in zip(charges, S, strict=True)):
+        if other <= T + _EQUAL and all(
+            x <= y * (1 + _EQUAL) for x, y in zip(charges, S, strict=True)
+        ):
             return
     labels[:] = [
         old
         for old in labels
-        if not (old[0] >= T - _EQUAL and all(x >= y * (1 - _EQUAL) for x, y in zip(old[1], S, strict=True)))
+        if not (
+            old[0] >= T - _EQUAL
+            and all(x >= y * (1 - _EQUAL) for x, y in zip(old[1], S, strict=True))
+        )
     ]
     labels.append(label)

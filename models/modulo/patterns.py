@@ -44,7 +44,9 @@ from workbench.models.modulo.program import MASS_SCALE, shifted
 from workbench.solvers.arrays import Flags, Ints, Positions, Vector
 from workbench.solvers.program import Program
 
-BREAK = 5e-12  # a smaller excess f(eta) - e^eps f(eta + mu) is the solver's rounding, not a broken pair
+BREAK = (
+    5e-12  # a smaller excess f(eta) - e^eps f(eta + mu) is the solver's rounding, not a broken pair
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +82,9 @@ class Noise:
     @property
     def error_rate(self) -> bool:
         """Whether the loss is the error rate and nothing else is asked, so that the level theorem applies."""
-        error_rate = self.loss.ndim == 1 and self.loss[0] == 0.0 and bool((self.loss[1:] == 1.0).all())
+        error_rate = (
+            self.loss.ndim == 1 and self.loss[0] == 0.0 and bool((self.loss[1:] == 1.0).all())
+        )
         return error_rate and self.constraints is None
 
     def targets(self) -> tuple[Positions, ...]:
@@ -196,7 +200,10 @@ class Relaxation:
         """The parameters of a pattern: the pairs that are kept and broken, and the elements with f <= delta."""
         parameters, pairs = self.program.parameters, self.y.size
         free = np.full(pairs, noise.span[1] if noise.delta is None else noise.delta)
-        values = {"room": np.where(kept, 0.0, free), "least": np.where(broken, 0.0, np.full(pairs, -1.0))}
+        values = {
+            "room": np.where(kept, 0.0, free),
+            "least": np.where(broken, 0.0, np.full(pairs, -1.0)),
+        }
         if "span" in parameters:
             values |= {"span": np.array(noise.span), "slope": np.array(noise.slope)}
         if noise.delta is not None:
@@ -225,7 +232,9 @@ def relaxation(noise: Noise, kept: Flags | None = None) -> Relaxation:
     kept = np.ones(noise.N, dtype=bool) if kept is None else kept
     count = int(kept.sum()) * len(noise.shifts)
     most, least = cp.Parameter(count, "room"), cp.Parameter(count, "least")
-    frame = _Frame(noise, kept, 1.0 if noise.delta is None else cp.Parameter(int(kept.sum()), "most"))
+    frame = _Frame(
+        noise, kept, 1.0 if noise.delta is None else cp.Parameter(int(kept.sum()), "most")
+    )
     pairs, first = [], 0
     for k, (e, source, target) in enumerate(frame.pairs()):
         pair = first + np.arange(source.size)
@@ -236,7 +245,11 @@ def relaxation(noise: Noise, kept: Flags | None = None) -> Relaxation:
         pairs.append((frame.position[source], frame.position[target], np.full(y.size, k), source))
         first += y.size
     program = frame.program(f"patterns of PDP noise on {'x'.join(map(str, noise.sizes))}")
-    at = [block.start + np.arange(block.size) for block in program.variables if block.name.startswith("y_")]
+    at = [
+        block.start + np.arange(block.size)
+        for block in program.variables
+        if block.name.startswith("y_")
+    ]
     sources, targets, shifts, elements = (np.concatenate(part) for part in zip(*pairs, strict=True))
     return Relaxation(program, sources, targets, shifts, np.concatenate(at), elements)
 
@@ -258,5 +271,7 @@ def milp(noise: Noise, name: str) -> Program:
         u = cp.Variable(source.size, f"u_{label}", (0.0, 1.0), boolean=True)
         frame.state(e, source, target, y)
         frame.limit_excess(y)
-        frame.rows += [row.set_label("decided") for row in (y <= u * delta, frame.masses[source] - y + u <= 1)]
+        frame.rows += [
+            row.set_label("decided") for row in (y <= u * delta, frame.masses[source] - y + u <= 1)
+        ]
     return frame.program(name)

@@ -124,8 +124,15 @@ def loss_vector(loss: str, sizes: Sequence[int], prior: Vector | None = None) ->
     if loss == "worst-squared":
         return np.asarray(by_answer)
     p = np.asarray(prior, dtype=float)
-    if p.shape != (N,) or not np.isfinite(p).all() or (p < 0).any() or not math.isclose(p.sum(), 1.0, abs_tol=1e-9):
-        raise ValueError(f"prior must be {N} probabilities that sum to 1. Got shape {p.shape}, sum {p.sum():g}.")
+    if (
+        p.shape != (N,)
+        or not np.isfinite(p).all()
+        or (p < 0).any()
+        or not math.isclose(p.sum(), 1.0, abs_tol=1e-9)
+    ):
+        raise ValueError(
+            f"prior must be {N} probabilities that sum to 1. Got shape {p.shape}, sum {p.sum():g}."
+        )
     return np.asarray(p @ by_answer)
 
 
@@ -195,7 +202,9 @@ class ModuloModel:
             return cp.Problem(cp.Minimize(delta), rows)
         return cp.Problem(cp.Minimize(distortion), rows)
 
-    def _privacy(self, cp: Any, f: Any, moved: Any, e: Any, delta: Any, which: tuple[str, int]) -> list[Any]:
+    def _privacy(
+        self, cp: Any, f: Any, moved: Any, e: Any, delta: Any, which: tuple[str, int]
+    ) -> list[Any]:
         """The rows of a difference. which: its name and position."""
         label, k = which
         if not self.positive_delta:
@@ -227,7 +236,9 @@ class ModuloModel:
         data, block = program.template, program.block("f")
         costs = data.c.copy()
         costs[block.start : block.start + block.size] -= self.shift  # of masses that sum to 1
-        return replace(program, template=replace(data, c=costs), cost=1 / self.unit, shift=self.shift)
+        return replace(
+            program, template=replace(data, c=costs), cost=1 / self.unit, shift=self.shift
+        )
 
     @property
     def scaled_loss(self) -> Vector:

@@ -170,7 +170,10 @@ class PatternSearch:
             out.termination = Termination.INTERRUPTED
         left = [] if self.node is None else [self.node.bound]
         out.bound = min([self.ends, out.value, self.waiting.bound, *left])
-        if out.termination not in (Termination.OPTIMAL, Termination.INFEASIBLE) and self.node is None:
+        if (
+            out.termination not in (Termination.OPTIMAL, Termination.INFEASIBLE)
+            and self.node is None
+        ):
             out.bound = -np.inf  # stopped before the root was solved
         return out
 
@@ -241,12 +244,21 @@ class PatternSearch:
             if answer.termination is Termination.CUTOFF:
                 if answer.bound is not None and answer.bound >= self.enough:
                     return self._unsolved(pattern, light, max(bound, answer.bound), parent)
-                answer = self._answer(values, start)  # by rounding the bound falls short of what it should prove
-            if answer.termination is Termination.INFEASIBLE and (answer.ray is not None or start is Start.COLD):
+                answer = self._answer(
+                    values, start
+                )  # by rounding the bound falls short of what it should prove
+            if answer.termination is Termination.INFEASIBLE and (
+                answer.ray is not None or start is Start.COLD
+            ):
                 self.out.on_word += answer.ray is None
                 return None
             bound = max(bound, -np.inf if answer.bound is None else answer.bound)
-            if answer.optimal and answer.x is not None and answer.objective is not None and bound > -np.inf:
+            if (
+                answer.optimal
+                and answer.x is not None
+                and answer.objective is not None
+                and bound > -np.inf
+            ):
                 best = _Node(bound, self.out.programs, pattern, light, answer.x, answer.objective)
                 if answer.objective - bound <= _LOOSE * max(1.0, abs(answer.objective)):
                     break
@@ -256,13 +268,19 @@ class PatternSearch:
         self.troubles += 1
         if self.troubles > _TROUBLES or (parent is None and bound == -np.inf):
             raise _Stopped(Termination.NUMERICAL)
-        return self._unsolved(pattern, light, bound, parent)  # the root has nothing to split, but its bound may do
+        return self._unsolved(
+            pattern, light, bound, parent
+        )  # the root has nothing to split, but its bound may do
 
-    def _answer(self, values: dict[str, Vector], start: Start, cutoff: float | None = None) -> Solution:
+    def _answer(
+        self, values: dict[str, Vector], start: Start, cutoff: float | None = None
+    ) -> Solution:
         """The program at these values, as far as a cutoff. Raises _Stopped at a limit."""
         if self.deadline.passed:
             raise _Stopped(Termination.TIME_LIMIT)
-        answer = self.session.solve(values, start=start, cutoff=cutoff, time_limit=self.deadline.limit)
+        answer = self.session.solve(
+            values, start=start, cutoff=cutoff, time_limit=self.deadline.limit
+        )
         self.out.last = answer
         self.out.programs += 1
         self.out.iterations += answer.iterations or 0
@@ -270,11 +288,19 @@ class PatternSearch:
             raise _Stopped(answer.termination)
         return answer
 
-    def _unsolved(self, pattern: Pattern, light: Flags, bound: float, parent: _Node | None) -> _Node:
+    def _unsolved(
+        self, pattern: Pattern, light: Flags, bound: float, parent: _Node | None
+    ) -> _Node:
         """A node without a solution of its own; it has its parent's."""
         x = np.zeros(self.relaxation.program.shape[1]) if parent is None else parent.x
         return _Node(
-            bound, self.out.programs, pattern, light, x, bound if parent is None else parent.value, solved=False
+            bound,
+            self.out.programs,
+            pattern,
+            light,
+            x,
+            bound if parent is None else parent.value,
+            solved=False,
         )
 
     def partial(self, node: _Node) -> Positions:

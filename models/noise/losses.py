@@ -30,7 +30,9 @@ class LineLoss:
     falls: bool = False
 
     def __post_init__(self) -> None:
-        if not self.power and (len(self.table) % 2 == 0 or min(self.table) < 0 or not (self.falls or self.rising)):
+        if not self.power and (
+            len(self.table) % 2 == 0 or min(self.table) < 0 or not (self.falls or self.rising)
+        ):
             raise ValueError("loss must be >= 0 and not fall as |noise| grows. Got one that does.")
 
     @property
@@ -73,14 +75,22 @@ class LineLoss:
         weights = [Fraction(1)] * answers if prior is None else [*prior]
         sums = [*accumulate(weights, initial=Fraction(0))]
         low = [*accumulate((p * loss(q, 0) for q, p in enumerate(weights)), initial=Fraction(0))]
-        high = [*accumulate((weights[q] * loss(q, n) for q in range(n, -1, -1)), initial=Fraction(0))]
+        high = [
+            *accumulate((weights[q] * loss(q, n) for q in range(n, -1, -1)), initial=Fraction(0))
+        ]
 
         def mean(eta: int) -> Fraction:
-            first, end = max(0, -eta), answers - max(0, eta)  # of the answers that η keeps from both ends
+            first, end = (
+                max(0, -eta),
+                answers - max(0, eta),
+            )  # of the answers that η keeps from both ends
             if by_difference:
                 kept = (sums[end] - sums[first]) * loss(first, first + eta)
             else:
-                kept = sum((weights[q] * loss(q, q + eta) for q in range(first, end) if weights[q]), Fraction(0))
+                kept = sum(
+                    (weights[q] * loss(q, q + eta) for q in range(first, end) if weights[q]),
+                    Fraction(0),
+                )
             return (low[first] + kept + high[answers - end]) / sums[-1]
 
         return cls(name, 0, tuple(map(mean, range(-n, n + 1))), falls=True)

@@ -126,7 +126,9 @@ class LineProgram:
         moved = eta[None, :] + self.shifts[:, None]
         first = [self._column(eta)]
         second = [np.where(np.abs(moved) <= self.last, self._column(moved), size)]
-        for side in (1, -1) if self.open else ():  # the mass beyond reach + step, on the right and on the left
+        for side in (
+            (1, -1) if self.open else ()
+        ):  # the mass beyond reach + step, on the right and on the left
             beyond = np.zeros((2 * d + 1, size))
             for row, step in zip(beyond, range(-d, d + 1), strict=True):
                 row[self._column(side * np.arange(reach + step + 1, self.last + 1))] = 1
@@ -143,7 +145,10 @@ class LineProgram:
     @cached_property
     def base(self) -> Program:
         """The program without bounds: of several losses the largest is a column, behind the others."""
-        weights, costs = self.weights.astype(float), np.array([[*map(float, each)] for each in self.scaled_costs])
+        weights, costs = (
+            self.weights.astype(float),
+            np.array([[*map(float, each)] for each in self.scaled_costs]),
+        )
         costs = costs * weights
         x = statement.Variable(weights.size, "x", (0.0, np.inf))
         rows = [weights @ x == 1]
@@ -212,7 +217,8 @@ class LineProgram:
         x, unit = live.x[: self.weights.size], float(self.unit)
         weights = (np.maximum(-point.duals[1 : 1 + len(self.costs)], 0.0) / unit).tolist()
         multipliers = (
-            replace(part, of_sum=part.of_sum / unit, amounts=part.amounts / unit) for part in live.multipliers(point)
+            replace(part, of_sum=part.of_sum / unit, amounts=part.amounts / unit)
+            for part in live.multipliers(point)
         )
         bound = _proven(self, multipliers, weights) * self.unit + self.shift
         value = point.value + float(self.shift)
@@ -249,7 +255,9 @@ class Answer:
         return float(far[0]), float(far[-1])
 
 
-def _proven(line: LineProgram, multipliers: Iterable[Multipliers], weights: Sequence[float]) -> Fraction:
+def _proven(
+    line: LineProgram, multipliers: Iterable[Multipliers], weights: Sequence[float]
+) -> Fraction:
     """The lower bound of the module's docstring, at scaled costs. weights: of several losses."""
     parts, charged, entries = [*multipliers], Fraction(0), line.compared.entries
     exponents = (np.frexp(side)[1].min(initial=0) for part in parts for side in (part.a, part.b))
@@ -266,7 +274,9 @@ def _proven(line: LineProgram, multipliers: Iterable[Multipliers], weights: Sequ
         for side, of_side in ((part.a, part.first), (part.b, part.second)):
             np.add.at(of_entries, of_side[rows], amounts * floor_to_bits(side[rows], bits))
     shares = [int(dual * _UNIT) for dual in weights] if len(line.costs) > 1 else []
-    shares = shares if any(shares) else [1] * len(line.costs)  # all are 0 where losses are below a solver's digits
+    shares = (
+        shares if any(shares) else [1] * len(line.costs)
+    )  # all are 0 where losses are below a solver's digits
     costs = [
         sum((p * c for p, c in zip(shares, each, strict=True)), Fraction(0)) / sum(shares)
         for each in zip(*line.scaled_costs, strict=True)

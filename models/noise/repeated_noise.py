@@ -122,16 +122,23 @@ class ComposedDelta:
     def _composed(self, losses: Vector) -> tuple[float, tuple[Any, ...], NDArray[np.complex128]]:
         density, every = masses(losses)
         loss = np.concatenate([every, -every[:-1]])  # of the outcomes 0..M and -1..-M
-        total, (at, share, slope), before = self.of_pair(loss, np.concatenate([density, density[1:]]))
+        total, (at, share, slope), before = self.of_pair(
+            loss, np.concatenate([density, density[1:]])
+        )
         return total, (density, every, at, share, slope), before
 
-    def of_pair(self, loss: Vector, mass: Vector) -> tuple[float, tuple[Any, ...], NDArray[np.complex128]]:
+    def of_pair(
+        self, loss: Vector, mass: Vector
+    ) -> tuple[float, tuple[Any, ...], NDArray[np.complex128]]:
         """δ_T of any two laws, by their losses ln P/Q and the masses P, shapes (n,); where these are on the grid, and
         the transform of all but one."""
         cell = np.floor(loss / self.step)
         gap = loss - cell * self.step
         unit = -math.expm1(-self.step)
-        share, slope = np.clip(-np.expm1(-gap) / unit, 0.0, 1.0), np.exp(-gap) / unit  # of the mass that goes up
+        share, slope = (
+            np.clip(-np.expm1(-gap) / unit, 0.0, 1.0),
+            np.exp(-gap) / unit,
+        )  # of the mass that goes up
         at = cell.astype(np.int64) % self.points
         law = np.bincount(at, mass * (1 - share), self.points) + np.bincount(
             (at + 1) % self.points, mass * share, self.points
@@ -142,7 +149,9 @@ class ComposedDelta:
         return total, (at, share, slope), before
 
 
-def steepest(composed: Callable[[float], float], allowed: float, start: float = 1.0, widest: float = math.inf) -> float:
+def steepest(
+    composed: Callable[[float], float], allowed: float, start: float = 1.0, widest: float = math.inf
+) -> float:
     """The largest factor up to `widest` with δ_T <= δ. composed: δ_T of a factor, with which it grows."""
 
     @cache  # the search asks for its ends again
@@ -157,7 +166,11 @@ def steepest(composed: Callable[[float], float], allowed: float, start: float = 
     while excess(low) > 0:
         low, high = low / 1.3, low
     root = float(brentq(excess, low, high, xtol=1e-10 * high))
-    return next(f for f in (root * (1 - k * 1e-10) for k in (0, 1, 10, 10**3, 10**6, 10**8)) if excess(f) <= 0)
+    return next(
+        f
+        for f in (root * (1 - k * 1e-10) for k in (0, 1, 10, 10**3, 10**6, 10**8))
+        if excess(f) <= 0
+    )
 
 
 def slope(composed: Callable[[float], float], factor: float = 1.0) -> float:
@@ -230,13 +243,19 @@ def _steep_end(runs: int, epsilon: float, allowed: float) -> Vector:
         return np.asarray(share * np.clip(1 + 2 * at, 1.0, 3.0), dtype=float)
 
     longest = math.log(10 * runs / allowed) / share + 8.0
-    return losses(bisect(lambda end: composed(losses(end)) <= allowed, 0.0, longest, tolerance=1e-7)[1])
+    return losses(
+        bisect(lambda end: composed(losses(end)) <= allowed, 0.0, longest, tolerance=1e-7)[1]
+    )
 
 
 def _shapes(runs: int) -> list[tuple[float, float]]:
     """(p, a) of the starts: nearly geometric for few runs, nearly Gaussian for many."""
     few = [(0.0, 1.0), (0.01, 3.0), (0.02, 3.0), (0.03, 10.0), (0.1, 1.0), (0.2, 0.5)]
-    return [*few, (0.4, 0.5), (0.6, 0.5), (0.8, 0.5), (0.9, 0.5), (1.0, 0.5)] if runs < 64 else [(0.8, 0.5), (1.0, 0.5)]
+    return (
+        [*few, (0.4, 0.5), (0.6, 0.5), (0.8, 0.5), (0.9, 0.5), (1.0, 0.5)]
+        if runs < 64
+        else [(0.8, 0.5), (1.0, 0.5)]
+    )
 
 
 def _start(composed: ComposedDelta, allowed: float, power: float, offset: float) -> Vector:
@@ -244,16 +263,26 @@ def _start(composed: ComposedDelta, allowed: float, power: float, offset: float)
     size = 64
     while True:
         shape = (np.arange(size) + offset) ** power
-        losses = _feasible(composed, allowed, shape * composed.epsilon / (composed.runs * shape[size // 4]))
+        losses = _feasible(
+            composed, allowed, shape * composed.epsilon / (composed.runs * shape[size // 4])
+        )
         density = masses(losses)[0]
         heavy = int((density * np.arange(density.size) > allowed / (100 * composed.runs)).sum()) + 2
         if heavy <= size:
-            return losses[: max(heavy, 8)] if not power else _feasible(composed, allowed, losses[: max(heavy, 8)])
+            return (
+                losses[: max(heavy, 8)]
+                if not power
+                else _feasible(composed, allowed, losses[: max(heavy, 8)])
+            )
         size = 2 * size
 
 
 def _improve(
-    composed: ComposedDelta, allowed: float, loss: Callable[[Vector], Vector], losses: Vector, trust: float
+    composed: ComposedDelta,
+    allowed: float,
+    loss: Callable[[Vector], Vector],
+    losses: Vector,
+    trust: float,
 ) -> Vector:
     """SLSQP on ln loss under ln δ_T <= ln δ, each loss within a factor 1 ± trust; variables scaled by f^(1/4)."""
     scale = np.maximum(masses(losses)[0][: losses.size], 1e-12) ** -0.25

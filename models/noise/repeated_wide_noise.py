@@ -31,14 +31,23 @@ _LONGEST = 1 << 21  # noise values
 
 def published_shapes(reach: int) -> dict[str, Shape]:
     """name -> L of the docstring. reach: D."""
-    return {"geometric": lambda eta: eta / reach, "discrete Gaussian": lambda eta: (eta / reach) ** 2 / 2}
+    return {
+        "geometric": lambda eta: eta / reach,
+        "discrete Gaussian": lambda eta: (eta / reach) ** 2 / 2,
+    }
 
 
 class RepeatedWideNoise:
     """The noise of a shape. runs: T; reach: D; shape: L, vectorised."""
 
     def __init__(self, runs: int, epsilon: float, delta: float, reach: int, shape: Shape) -> None:
-        self.runs, self.epsilon, self.delta, self.reach, self.shape = runs, epsilon, delta, reach, shape
+        self.runs, self.epsilon, self.delta, self.reach, self.shape = (
+            runs,
+            epsilon,
+            delta,
+            reach,
+            shape,
+        )
         self._composed = ComposedDelta(runs, epsilon, _WIDER * epsilon + _FAR)
 
     def exponents(self, steepness: float) -> Vector:

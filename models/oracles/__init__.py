@@ -16,9 +16,26 @@ from operator import attrgetter
 
 from workbench.models.convex.requirements import RatioBound
 from workbench.models.oracles import bounded_difference, cuts, hops, level_search, single_distance
-from workbench.models.oracles.question import ClosedForm, Kind, OutsideDomain, Question, Shift, ask, close
+from workbench.models.oracles.question import (
+    ClosedForm,
+    Kind,
+    OutsideDomain,
+    Question,
+    Shift,
+    ask,
+    close,
+)
 
-__all__ = ["ORACLES", "Bounds", "ClosedForm", "Kind", "OutsideDomain", "Question", "Shift", "bounds"]
+__all__ = [
+    "ORACLES",
+    "Bounds",
+    "ClosedForm",
+    "Kind",
+    "OutsideDomain",
+    "Question",
+    "Shift",
+    "bounds",
+]
 
 ORACLES: tuple[Callable[[Question], Iterator[ClosedForm]], ...] = (
     hops.statements,  # DP, or δ = 0: optimum, any shifts, one ε or one per shift; PDP: lower bound
@@ -72,16 +89,27 @@ def bounds(
             return Bounds(statement, statement)
         statements.append(statement)
     value = attrgetter("value")
-    lower = max((each for each in statements if each.kind == "lower bound"), key=value, default=None)
-    upper = min((each for each in statements if each.kind == "upper bound"), key=value, default=None)
+    lower = max(
+        (each for each in statements if each.kind == "lower bound"), key=value, default=None
+    )
+    upper = min(
+        (each for each in statements if each.kind == "upper bound"), key=value, default=None
+    )
     if lower is not None and upper is not None and close(lower.value, upper.value):
-        met = replace(upper, kind="optimum", proof=f"{upper.proof} It meets a lower bound. {lower.proof}")
+        met = replace(
+            upper, kind="optimum", proof=f"{upper.proof} It meets a lower bound. {lower.proof}"
+        )
         return Bounds(met, met)
     if upper is not None and nodes:
         try:
             upper = level_search.improve(question, upper, nodes)
         except OutsideDomain as reason:
             upper = replace(
-                upper, proof=f"{upper.proof} The level search, which could prove it, was left out: {reason}"
+                upper,
+                proof=f"{upper.proof} The level search, which could prove it, was left out: {reason}",
             )
-    return Bounds(upper, upper) if upper is not None and upper.kind == "optimum" else Bounds(lower, upper)
+    return (
+        Bounds(upper, upper)
+        if upper is not None and upper.kind == "optimum"
+        else Bounds(lower, upper)
+    )

@@ -89,7 +89,9 @@ def _shares(labels: ArrayLike, prior: ArrayLike | None) -> Pair:
     return y, p / _total(p)
 
 
-def value_of(labels: Vector, prior: Vector, epsilon: float, loss: Loss, starts: Integers) -> tuple[float, Vector]:
+def value_of(
+    labels: Vector, prior: Vector, epsilon: float, loss: Loss, starts: Integers
+) -> tuple[float, Vector]:
     """(objective, best values) of a partition, evaluated label by label.
 
     The objective is Σ_j (F(o_j) + q Σ_{y in bin j} p_y ℓ(o_j, y)) / (d + q). Shapes: starts (d,), values (d,).
@@ -98,7 +100,9 @@ def value_of(labels: Vector, prior: Vector, epsilon: float, loss: Loss, starts: 
     ends = np.append(starts[1:], labels.size)
     values = _best_values(labels, prior, q, loss, starts, ends)
     inside = prior * loss(np.repeat(values, ends - starts), labels)
-    return (_total(_average(labels, prior, loss, values)) + q * _total(inside)) / (starts.size + q), values
+    return (_total(_average(labels, prior, loss, values)) + q * _total(inside)) / (
+        starts.size + q
+    ), values
 
 
 def _average(labels: Vector, prior: Vector, loss: Loss, outputs: Vector) -> Vector:
@@ -109,9 +113,13 @@ def _average(labels: Vector, prior: Vector, loss: Loss, outputs: Vector) -> Vect
     if loss.poisson:
         if loss.kind == "poisson":
             return loss(outputs, mean)
-        return _total(prior * loss(mean, labels)) + loss(outputs, mean)  # a Bregman divergence: means add up
+        return _total(prior * loss(mean, labels)) + loss(
+            outputs, mean
+        )  # a Bregman divergence: means add up
     tau, scale = _quantile(loss)
-    below0, below1 = (np.append(0.0, np.cumsum(terms)) for terms in (prior, prior * (labels - mean)))
+    below0, below1 = (
+        np.append(0.0, np.cumsum(terms)) for terms in (prior, prior * (labels - mean))
+    )
     count = np.searchsorted(labels, outputs, side="right")
     o = outputs - mean
     below = (1 - tau) * (o * below0[count] - below1[count])
@@ -124,7 +132,9 @@ def _quantile(loss: Loss) -> tuple[float, float]:
     return (float(loss.parameter), 1.0) if loss.parameter is not None else (0.5, 2.0)
 
 
-def _best_values(labels: Vector, prior: Vector, q: float, loss: Loss, starts: Integers, ends: Integers) -> Vector:
+def _best_values(
+    labels: Vector, prior: Vector, q: float, loss: Loss, starts: Integers, ends: Integers
+) -> Vector:
     """argmin_o F(o) + q Σ_S p ℓ(o, y) for each bin: the weighted mean, or the weighted quantile (least minimiser)."""
     inside0 = np.add.reduceat(prior, starts)
     if loss.kind in ("squared", "poisson", "poisson-deviance"):
@@ -138,11 +148,17 @@ def _best_values(labels: Vector, prior: Vector, q: float, loss: Loss, starts: In
     inside = np.searchsorted(below, (target + q * before) / (1.0 + q))
     behind = np.searchsorted(below, target - q * inside0)
     at = np.searchsorted(below, target)
-    at = np.where(at < starts, at, np.where(inside < ends, np.maximum(inside, starts), np.maximum(behind, ends)))
+    at = np.where(
+        at < starts,
+        at,
+        np.where(inside < ends, np.maximum(inside, starts), np.maximum(behind, ends)),
+    )
     return labels[np.minimum(at, labels.size - 1)]
 
 
-def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, loss: str | Loss = "squared") -> Bins:
+def optimal_bins(
+    labels: ArrayLike, prior: ArrayLike | None, epsilon: float, loss: str | Loss = "squared"
+) -> Bins:
     """The best bins by Dinkelbach's iteration over Monge partitions (module docstring). 10^6 labels in seconds.
 
     labels: (k,) strictly increasing; prior: (k,) weights >= 0 or None for uniform; epsilon: in (0, 30].
@@ -156,7 +172,9 @@ def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
     problem = _table(y, p, q, loss)
     starts = np.zeros(1, dtype=np.int64)
     objective, values = value_of(y, p, epsilon, loss, starts)
-    constant = _total(p * loss.constant(y)) if loss.kind == "poisson" else 0.0  # the kernel knows the deviance
+    constant = (
+        _total(p * loss.constant(y)) if loss.kind == "poisson" else 0.0
+    )  # the kernel knows the deviance
     bound, rounds, steps = -math.inf, 0, 0
     while rounds < _ROUNDS:
         rounds += 1
@@ -172,7 +190,9 @@ def optimal_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, los
     return Bins(starts, values, objective, bound - _ROUNDED * abs(bound), rounds, steps)
 
 
-def _table(y: Vector, p: Vector, q: float, loss: Loss) -> tuple[int, Vector, Vector, tuple[float, ...]]:
+def _table(
+    y: Vector, p: Vector, q: float, loss: Loss
+) -> tuple[int, Vector, Vector, tuple[float, ...]]:
     """The problem of `least_partition`: kind, table, below, (q, mean, spread, tau, scale)."""
     from workbench.models.oracles.monge import POISSON, QUANTILE, SQUARED, prefix_pairs
 
@@ -197,7 +217,9 @@ def _table(y: Vector, p: Vector, q: float, loss: Loss) -> tuple[int, Vector, Vec
     return kind, table, np.ascontiguousarray(table[:, 0]), numbers
 
 
-def printed_bins(labels: ArrayLike, prior: ArrayLike | None, epsilon: float, loss: str | Loss = "squared") -> Bins:
+def printed_bins(
+    labels: ArrayLike, prior: ArrayLike | None, epsilon: float, loss: str | Loss = "squared"
+) -> Bins:
     """Algorithm 2 as printed: O(k³) time and O(k²) memory, the readable oracle. Arguments as `optimal_bins`.
 
     The two inner loops (over j and over r) are one array operation.
@@ -240,11 +262,17 @@ def interval_losses(y: Vector, p: Vector, epsilon: float, loss: Loss) -> Vector:
     if squared or loss.poisson:
         shown = y - _total(p * y) if squared else y
         constant = loss.constant(y) if loss.kind == "poisson-deviance" else 0.0
-        terms = [(_total(each), each) for each in (p, p * shown, p * (shown**2 if squared else constant))]
+        terms = [
+            (_total(each), each) for each in (p, p * shown, p * (shown**2 if squared else constant))
+        ]
         for r in range(k):
             w, m, rest = (total + q * np.cumsum(each[r:]) for total, each in terms)
             # squared: Σwy² - (Σwy)²/Σw; the print lacks Σw on the last term of Σwy² - 2(Σwy)x + x²
-            L[r, r:] = rest - m * m / w if squared else rest + (m - m * np.log(np.where(m > 0, m / w, 1.0)))
+            L[r, r:] = (
+                rest - m * m / w
+                if squared
+                else rest + (m - m * np.log(np.where(m > 0, m / w, 1.0)))
+            )
         return L
     at_labels = loss.matrix(y, y) * p[:, None]  # a minimiser is a label; (labels, outputs)
     everywhere = at_labels.sum(axis=0)
@@ -257,7 +285,9 @@ def _bin_loss(loss: str | Loss) -> Loss:
     named = loss_named(loss)
     if named.kind not in BIN_LOSSES:
         allowed = [*BIN_LOSSES[:-1], "pinball:τ"]
-        raise ValueError(f"loss must be one of {', '.join(allowed)} for RR-on-Bins. Got {named.name!r}.")
+        raise ValueError(
+            f"loss must be one of {', '.join(allowed)} for RR-on-Bins. Got {named.name!r}."
+        )
     return named
 
 

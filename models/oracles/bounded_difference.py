@@ -70,7 +70,9 @@ def chain_bound(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedForm
     """
     bound = best_column_cut(n, mu_bar, epsilon, delta).bound
     if bound is None:
-        raise OutsideDomain(f"n and mu_bar must be small enough to search their cut vectors. Got {n} and {mu_bar}.")
+        raise OutsideDomain(
+            f"n and mu_bar must be small enough to search their cut vectors. Got {n} and {mu_bar}."
+        )
     return ClosedForm(
         name="chain bound",
         value=1.0 - bound,
@@ -110,7 +112,12 @@ def statements(question: Question) -> Iterator[ClosedForm]:
     several shifts is BD whatever u is: {2, 4, 6} mod 9 is {1, 2, 3} seen through the unit 2.
     """
     epsilon, shifts = question.epsilon, question.shifts
-    if question.requires != MASS_ABOVE_RATIO or epsilon is None or len(shifts) < 2 or question.delta == 0.0:
+    if (
+        question.requires != MASS_ABOVE_RATIO
+        or epsilon is None
+        or len(shifts) < 2
+        or question.delta == 0.0
+    ):
         return
     unit, longest = _longest_run(question.sizes, shifts)
     if longest < 2:

@@ -33,7 +33,10 @@ def canonical_loss(points: Sequence[tuple[float, float]], loss: Callable[[int], 
 
     def following(tail: float) -> float:
         """f(1 - x) of the tail x: a small one keeps its digits."""
-        return max(0.0, *(max(math.exp(-e) * (tail - d), 1 - d - math.exp(e) * (1 - tail)) for e, d in points))
+        return max(
+            0.0,
+            *(max(math.exp(-e) * (tail - d), 1 - d - math.exp(e) * (1 - tail)) for e, d in points),
+        )
 
     tail, _ = bisect(lambda c: following(1 - c) <= c, 0.0, 0.5)  # f(c) = c: f falls
     value = loss(0)

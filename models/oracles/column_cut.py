@@ -100,7 +100,11 @@ def _multisets(powers: Vector, most: int) -> list[_Multisets]:
         before = half[-1]
         free = len(powers) - before.last
         rest = np.repeat(np.arange(len(free), dtype=np.int32), free)
-        last = np.arange(len(rest), dtype=np.int32) - np.repeat(np.cumsum(free) - free, free) + before.last[rest]
+        last = (
+            np.arange(len(rest), dtype=np.int32)
+            - np.repeat(np.cumsum(free) - free, free)
+            + before.last[rest]
+        )
         sums = before.sums[rest] + powers[last]
         order = np.argsort(sums, kind="stable")
         half.append(_Multisets(sums[order], last[order].astype(np.int32), rest[order]))
@@ -123,14 +127,18 @@ class DigitSums:
         split = p // 2
         longest = math.comb(most + p - split, most)
         if longest > ROWS:
-            raise OutsideDomain(f"the chain search needs lists of at most {ROWS} entries. Got {longest}.")
+            raise OutsideDomain(
+                f"the chain search needs lists of at most {ROWS} entries. Got {longest}."
+            )
         powers = np.power(a, np.arange(1, p + 1))
         self._parts = split, p - split
         self._head, self._tail = _multisets(powers[:split], most), _multisets(powers[split:], most)
 
     def nearest(self, size: int, target: float) -> list[Integers]:
         """Counts, shape (p,), of the largest sum <= target and of the least sum > target among multisets of `size`."""
-        best: dict[int, tuple[float, int, int, int]] = {}  # side -> distance, size of the head, place in head and tail
+        best: dict[
+            int, tuple[float, int, int, int]
+        ] = {}  # side -> distance, size of the head, place in head and tail
         for head_size in range(size + 1):
             heads, tails = self._head[head_size].sums, self._tail[size - head_size].sums
             above = np.searchsorted(tails, target - heads, side="right")
@@ -142,7 +150,9 @@ class DigitSums:
                     best[side] = float(sums.min()), head_size, i, int(at[i])
         first, second = self._parts
         return [
-            np.concatenate([_counts(self._head, head, i, first), _counts(self._tail, size - head, k, second)])
+            np.concatenate(
+                [_counts(self._head, head, i, first), _counts(self._tail, size - head, k, second)]
+            )
             for _, head, i, k in best.values()
         ]
 
@@ -155,9 +165,13 @@ def truncations(grid: Grid) -> Cuts:
     ends = np.arange(grid.mu_bar, grid.n)
     leaving = grid.weights
     leaving[grid.n - grid.mu_bar + 1 :] = 0.0
-    losses = sliding_window_view(leaving, grid.mu_bar)[ends - grid.mu_bar + 1].sum(axis=1)  # no cancellation
+    losses = sliding_window_view(leaving, grid.mu_bar)[ends - grid.mu_bar + 1].sum(
+        axis=1
+    )  # no cancellation
     first_holes = (ends[:, None] - np.arange(1, grid.mu_bar + 1)) // grid.mu_bar + 2
-    return Cuts(np.minimum(first_holes, grid.heights + 1), np.cumsum(grid.weights)[ends], losses, losses)
+    return Cuts(
+        np.minimum(first_holes, grid.heights + 1), np.cumsum(grid.weights)[ends], losses, losses
+    )
 
 
 def _plain(grid: Grid) -> Cuts:
@@ -175,16 +189,22 @@ def _splits(grid: Grid, delta: float) -> Iterator[_Split]:
     """All splits with the largest min(1/T, δ/loss) that a real-valued σ could give them, best first."""
     a, rows, tall, mu_bar = grid.ratio, grid.rows, grid.tall, grid.mu_bar
     slope = a / -math.expm1(-grid.epsilon)
-    edge, deep, tall_deep = np.indices((tall + 1, mu_bar + 1 if rows > 1 else 1, tall + 1)).reshape(3, -1)
+    edge, deep, tall_deep = np.indices((tall + 1, mu_bar + 1 if rows > 1 else 1, tall + 1)).reshape(
+        3, -1
+    )
     fits = (edge + tall_deep <= tall) & (tall_deep <= deep) & (deep - tall_deep <= mu_bar - tall)
     edge, deep, tall_deep = edge[fits], deep[fits], tall_deep[fits]
-    kept = (edge + mu_bar - tall - deep + tall_deep) * a**rows + (tall - tall_deep - edge) * a ** (rows + 1)
+    kept = (edge + mu_bar - tall - deep + tall_deep) * a**rows + (tall - tall_deep - edge) * a ** (
+        rows + 1
+    )
     level = 1.0 + slope * (mu_bar - kept)
     target = (delta * level - edge * a**rows) / (1.0 + delta * slope)
     sigma = np.clip(target, deep * a ** (rows - 1), deep * a)
     bound = cut_values(level - slope * sigma, sigma + edge * a**rows, delta)
     for k in np.argsort(-bound, kind="stable"):
-        yield _Split(int(deep[k]), int(tall_deep[k]), int(edge[k]), float(bound[k]), float(target[k]))
+        yield _Split(
+            int(deep[k]), int(tall_deep[k]), int(edge[k]), float(bound[k]), float(target[k])
+        )
 
 
 def _vectors(grid: Grid, split: _Split) -> Integers:

@@ -78,7 +78,8 @@ class Grid:
     def total(self) -> float:
         """T₀ = 1 / φ₀, (29)."""
         return 1.0 + float(
-            self.mu_bar * geometric_sum(self.epsilon, self.rows) + self.tall * self.ratio ** (self.rows + 1)
+            self.mu_bar * geometric_sum(self.epsilon, self.rows)
+            + self.tall * self.ratio ** (self.rows + 1)
         )
 
     @property
@@ -109,7 +110,9 @@ class Cuts(NamedTuple):
 
     def only(self, kept: Flags) -> "Cuts":
         """The cut vectors of a mask."""
-        return Cuts(self.vectors[kept], self.totals[kept], self.losses[kept], self.chain_losses[kept])
+        return Cuts(
+            self.vectors[kept], self.totals[kept], self.losses[kept], self.chain_losses[kept]
+        )
 
     @staticmethod
     def join(families: Sequence["Cuts"]) -> "Cuts":

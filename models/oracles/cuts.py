@@ -45,7 +45,9 @@ def cut_values(totals: Vector, losses: Vector, delta: float) -> Vector:
     return np.divide(delta, losses, out=1.0 / totals, where=delta * totals < losses)
 
 
-def best_cut(totals: Vector, losses: Vector, total: float, delta: float) -> tuple[int | None, float]:
+def best_cut(
+    totals: Vector, losses: Vector, total: float, delta: float
+) -> tuple[int | None, float]:
     """The cut with the largest f(0) and that f(0); (None, 1 / T₀) when no cut beats the uncut law."""
     uncut = 1.0 / total
     values = cut_values(totals, losses, delta)
@@ -70,7 +72,9 @@ def cut_pmf(weights: Vector, holes: Flags, loss: float, delta: float) -> tuple[f
 
     Shapes of weights and holes: (N,), holes[0] false.
     """
-    support = float(weights[1:][~holes[1:]].sum())  # without w(0) = 1, which would drown a tiny error
+    support = float(
+        weights[1:][~holes[1:]].sum()
+    )  # without w(0) = 1, which would drown a tiny error
     hollow = float(weights[holes].sum())
     if delta * (1.0 + support) >= loss:  # flat
         theta, scale = 0.0, 1.0 / (1.0 + support)
@@ -111,7 +115,9 @@ def level_cuts(sizes: Ints, shifts: tuple[Shift, ...], epsilon: float) -> LevelC
     return LevelCuts(flat, weights, totals[:-1], (outward * powers)[:-1], float(totals[-1]))
 
 
-def best_level_cut(sizes: Ints, shifts: tuple[Shift, ...], epsilon: float, delta: float) -> tuple[float, Vector]:
+def best_level_cut(
+    sizes: Ints, shifts: tuple[Shift, ...], epsilon: float, delta: float
+) -> tuple[float, Vector]:
     """Error rate and PMF of the level cut with the largest f(0)."""
     cuts = level_cuts(sizes, shifts, epsilon)
     cut, _ = best_cut(cuts.totals, cuts.losses, cuts.total, delta)
@@ -122,7 +128,9 @@ def best_level_cut(sizes: Ints, shifts: tuple[Shift, ...], epsilon: float, delta
 def statements(question: Question) -> Iterator[ClosedForm]:
     """Give every PDP question with one ε an achievable error rate."""
     if question.requires == MASS_ABOVE_RATIO and question.epsilon is not None:
-        error, pmf = best_level_cut(question.sizes, question.shifts, question.epsilon, question.delta)
+        error, pmf = best_level_cut(
+            question.sizes, question.shifts, question.epsilon, question.delta
+        )
         proof = (
             "Any shifts, one ε: cutting the hop levels beyond L breaks e^ε only on level L, within δ; feasible, not "
             "claimed optimal."

@@ -66,7 +66,9 @@ def remembered(law: Callable[..., Answer]) -> Callable[..., Answer]:
 
 def order(sizes: Ints, shift: Shift) -> int:
     """Order of a shift in the group: N_μ = (n + 1) / gcd(n + 1, μ) for one cyclic factor, (18)."""
-    return math.lcm(*(size // math.gcd(step, size) for step, size in zip(shift, sizes, strict=True)))
+    return math.lcm(
+        *(size // math.gcd(step, size) for step, size in zip(shift, sizes, strict=True))
+    )
 
 
 def multiples(sizes: Ints, shift: Shift) -> Integers:

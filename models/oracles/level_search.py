@@ -43,7 +43,10 @@ def improve(question: Question, known: ClosedForm, nodes: int = NODES) -> Closed
     question: bounds a mass above a ratio, with one ε, as all do that have such an answer. Raises OutsideDomain unless ε
     is not tiny and the group is small enough.
     """
-    from workbench.models.modulo.level_frontier import LEAST_EPSILON, level_optimum  # slow to import
+    from workbench.models.modulo.level_frontier import (
+        LEAST_EPSILON,
+        level_optimum,
+    )  # slow to import
     from workbench.models.modulo.level_noise import attained, weights
     from workbench.models.modulo.patterns import Noise
 
@@ -51,7 +54,9 @@ def improve(question: Question, known: ClosedForm, nodes: int = NODES) -> Closed
     assert question.requires == MASS_ABOVE_RATIO
     assert epsilon is not None
     if math.prod(question.sizes) > ELEMENTS:
-        raise OutsideDomain(f"sizes must have a product of at most {ELEMENTS}. Got {question.sizes}.")
+        raise OutsideDomain(
+            f"sizes must have a product of at most {ELEMENTS}. Got {question.sizes}."
+        )
     if epsilon < LEAST_EPSILON:
         raise OutsideDomain(f"epsilon must be at least {LEAST_EPSILON:g}. Got {epsilon:g}.")
     exp_epsilon = np.full(len(question.shifts), math.exp(epsilon))
@@ -62,7 +67,12 @@ def improve(question: Question, known: ClosedForm, nodes: int = NODES) -> Closed
     f = answer.best.pmf
     best = known
     if not close(1.0 - answer.best.value, 1.0 - known.value):
-        best = ClosedForm("level search", float(f[1:].sum()), f, "upper bound", "Feasible by the level theorem.")
+        best = ClosedForm(
+            "level search", float(f[1:].sum()), f, "upper bound", "Feasible by the level theorem."
+        )
     if answer.proven:
         return replace(best, kind="optimum", proof=PROOF)
-    return replace(best, proof=f"{best.proof} The level search stopped after {nodes} nodes: it may not be the best.")
+    return replace(
+        best,
+        proof=f"{best.proof} The level search stopped after {nodes} nodes: it may not be the best.",
+    )

@@ -24,7 +24,11 @@ POWERS = {"absolute": 1, "squared": 2}
 def staircase_integers(b: Fraction, sensitivity: int, loss: str) -> tuple[Fraction, int]:
     """(the least loss over the parameters r = 1..sensitivity, that r), exact. b: in (0, 1)."""
     power, d = POWERS[loss], sensitivity
-    s0, s1, s2 = b / (1 - b), b * b / (1 - b) ** 2, b * b * (1 + b) / (1 - b) ** 3  # Σ_j b^(j+1) j^k, k = 0, 1, 2
+    s0, s1, s2 = (
+        b / (1 - b),
+        b * b / (1 - b) ** 2,
+        b * b * (1 + b) / (1 - b) ** 3,
+    )  # Σ_j b^(j+1) j^k, k = 0, 1, 2
     best = None
     for r in range(1, d + 1):
         # sums of x and x² over 0..r-1, and over r..r+d-1, where |η| = x + j d has mass a b^(j+1)
@@ -71,7 +75,11 @@ def truncated_laplace(epsilon: float, delta: float, sensitivity: float, loss: st
     log, power = _log_ratio(epsilon, delta), POWERS[loss]
     scale = math.factorial(power) * (sensitivity / epsilon) ** power
     if log < 1:
-        return scale * math.fsum(log**k / math.factorial(k) for k in range(power + 1, 30)) / math.expm1(log)
+        return (
+            scale
+            * math.fsum(log**k / math.factorial(k) for k in range(power + 1, 30))
+            / math.expm1(log)
+        )
     below = math.fsum(log**k / math.factorial(k) for k in range(1, power + 1))
     return scale * (1 - below * math.exp(-log) / -math.expm1(-log))
 

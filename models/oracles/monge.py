@@ -26,7 +26,9 @@ import numpy as np
 from workbench.solvers.arrays import Integers, Pair, Vector
 
 SQUARED, POISSON, QUANTILE = 0, 1, 2
-Problem = tuple[int, Vector, Vector, tuple[float, ...]]  # kind, table, below, (q, mean, spread, τ, scale)
+Problem = tuple[
+    int, Vector, Vector, tuple[float, ...]
+]  # kind, table, below, (q, mean, spread, τ, scale)
 _SMALL = 150  # labels up to which plain Python takes less than loading Numba
 
 
@@ -133,13 +135,18 @@ def _interval_loss(problem: Problem, r: int, i: int) -> float:
     elif s0 > 0.0:
         centre = s1 / s0
         s2 = (table[i, 4] - table[r, 4]) + (table[i, 5] - table[r, 5])
-        within = max(s2 - s1 * centre if kind == 0 else s2 - s1 * np.log(centre) if centre > 0.0 else 0.0, 0.0)
+        within = max(
+            s2 - s1 * centre if kind == 0 else s2 - s1 * np.log(centre) if centre > 0.0 else 0.0,
+            0.0,
+        )
     o = (mean + q * s0 * centre) / (1.0 + q * s0)
     if r > 0 and o < table[r - 1, 6]:
         o = table[r - 1, 6]
     if i < k and o > table[i, 6]:
         o = table[i, 6]
-    return float(spread + divergence(kind, mean, o) + q * (within + s0 * divergence(kind, centre, o)))
+    return float(
+        spread + divergence(kind, mean, o) + q * (within + s0 * divergence(kind, centre, o))
+    )
 
 
 interval_loss = _interval_loss

@@ -84,13 +84,17 @@ def staircases(n: int, mu_bar: int, epsilon: float) -> list[Staircase]:
         last_of_segment = k + 1 == len(regions) or regions[k + 1][0] != h
         lower = mass * math.exp(-(b - h) * epsilon) * _xi(epsilon, j) if h else 0.0
         tail = math.exp(epsilon) if last_of_segment else _xi(epsilon, j + 1)  # (37b) and (37a)
-        stairs.append(Staircase(h, j, lengths, mass, lower, mass * math.exp(-(b - h) * epsilon) * tail))
+        stairs.append(
+            Staircase(h, j, lengths, mass, lower, mass * math.exp(-(b - h) * epsilon) * tail)
+        )
     return stairs
 
 
 def staircase_pmf(stairs: Staircase, epsilon: float) -> Vector:
     """(30): the printed PMF of a flat region, shape (n + 1,)."""
-    return stairs.mass * np.repeat(np.exp(-epsilon * np.arange(len(stairs.lengths))), stairs.lengths)
+    return stairs.mass * np.repeat(
+        np.exp(-epsilon * np.arange(len(stairs.lengths))), stairs.lengths
+    )
 
 
 def _linear_pmf(grid: Grid, before: Staircase, after: Staircase, delta: float) -> Vector:

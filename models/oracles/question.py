@@ -104,7 +104,13 @@ def ask(
         reduced = tuple(step % size for step, size in zip(shift, shape, strict=True))
         if any(reduced):
             budgets[reduced] = min(budget, budgets.get(reduced, math.inf))
-    missing = [] if directed else [opposite(shape, shift) for shift in budgets if opposite(shape, shift) not in budgets]
+    missing = (
+        []
+        if directed
+        else [opposite(shape, shift) for shift in budgets if opposite(shape, shift) not in budgets]
+    )
     if missing:
-        raise OutsideDomain(f"shifts must be closed under negation unless directed. Missing {missing[0]}.")
+        raise OutsideDomain(
+            f"shifts must be closed under negation unless directed. Missing {missing[0]}."
+        )
     return Question(shape, budgets, delta, requires)

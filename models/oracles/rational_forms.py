@@ -69,22 +69,31 @@ def lemma4(n: int, mu_bar: int) -> Affine:
 def staircase(lengths: Sequence[int]) -> Affine:
     """The error rate of noise with so many masses a^i f(0), i = 0, 1, ..."""
     most = len(lengths) - 1
-    return _rest(_power(most), sum((length * _power(most - i) for i, length in enumerate(lengths)), ZERO))
+    return _rest(
+        _power(most), sum((length * _power(most - i) for i, length in enumerate(lengths)), ZERO)
+    )
 
 
 def theorem2(length: int) -> list[tuple[Affine, Affine]]:
     """(the δ up to which it holds, the least error rate) for one distance of a cycle under PDP, by rising δ."""
     parts = []
     for m in range(length - 1, 0, -1):
-        parts.append((Affine.reduced(_power(1), ZERO, _sum_to(m)), _rest(_power(m), _sum_to(m))))  # flat to δ̄
-        parts.append((Affine.reduced(ONE, ZERO, _sum_to(m - 1)), Affine.reduced(ONE, -_power(m - 1), ONE)))  # to δ̲
+        parts.append(
+            (Affine.reduced(_power(1), ZERO, _sum_to(m)), _rest(_power(m), _sum_to(m)))
+        )  # flat to δ̄
+        parts.append(
+            (Affine.reduced(ONE, ZERO, _sum_to(m - 1)), Affine.reduced(ONE, -_power(m - 1), ONE))
+        )  # to δ̲
     return parts
 
 
 def _geometric(k: int) -> list[list[Poly]]:
     """(x + 1) x^k times geometric noise, clamped to 0..k-1."""
     inner, end = fmpz_poly([-1, 1]), fmpz_poly([0, 1])
-    return [[_power(k - abs(y - z)) * (end if z in (0, k - 1) else inner) for z in range(k)] for y in range(k)]
+    return [
+        [_power(k - abs(y - z)) * (end if z in (0, k - 1) else inner) for z in range(k)]
+        for y in range(k)
+    ]
 
 
 def _integers(weights: Table) -> tuple[list[list[int]], int]:
@@ -99,7 +108,10 @@ def geometric_post_processing(weights: Table, x: Fraction) -> Affine:
     noise = _geometric(len(table))
     total = ZERO
     for z in range(len(table)):
-        losses = [sum((row[z] * table[y][o] for y, row in enumerate(noise)), ZERO) for o in range(len(table[0]))]
+        losses = [
+            sum((row[z] * table[y][o] for y, row in enumerate(noise)), ZERO)
+            for o in range(len(table[0]))
+        ]
         total += min(losses, key=lambda loss: value_at(loss, x))
     return Affine.reduced(total, ZERO, fmpz_poly([1, 1]) * _power(len(table)) * common)
 
@@ -112,7 +124,11 @@ def bins(weights: Table, x: Fraction) -> Affine:
         for outputs in combinations(range(len(table[0])), d):
             everywhere = sum(row[o] for row in table for o in outputs)
             inside = sum(min(row[o] for o in outputs) for row in table)
-            loss = Affine.reduced(fmpz_poly([everywhere - inside, inside]), ZERO, fmpz_poly([common * (d - 1), common]))
+            loss = Affine.reduced(
+                fmpz_poly([everywhere - inside, inside]),
+                ZERO,
+                fmpz_poly([common * (d - 1), common]),
+            )
             if best is None or loss(x) < best(x):
                 best = loss
     assert best is not None

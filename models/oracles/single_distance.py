@@ -53,7 +53,9 @@ def single_distance_law(
     error, masses = best_level_cut((length,), _steps(length, both_ways), epsilon, delta)
     pmf = np.zeros(math.prod(sizes))
     pmf[multiples(sizes, shift)] = masses
-    name, proof = ("symmetric single distance", _BOTH_WAYS) if both_ways else ("Theorem 2", _ONE_WAY)
+    name, proof = (
+        ("symmetric single distance", _BOTH_WAYS) if both_ways else ("Theorem 2", _ONE_WAY)
+    )
     return ClosedForm(name, error, pmf, "optimum", proof)
 
 

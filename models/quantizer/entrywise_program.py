@@ -18,7 +18,9 @@ from workbench.solvers.arrays import Positions, Vector
 from workbench.solvers.data import Data, with_entries
 from workbench.solvers.program import Program
 
-Terms = tuple[Sequence[Any] | NDArray[Any], Sequence[Any] | NDArray[Any]]  # columns (k,) and their coefficients (k,)
+Terms = tuple[
+    Sequence[Any] | NDArray[Any], Sequence[Any] | NDArray[Any]
+]  # columns (k,) and their coefficients (k,)
 
 
 class EntrywiseProgram:
@@ -34,7 +36,9 @@ class EntrywiseProgram:
         self._values: list[Vector] = []
         self._sides: list[tuple[float, float]] = []
 
-    def row(self, columns: ArrayLike, values: ArrayLike, low: float = -np.inf, high: float = 0.0) -> None:
+    def row(
+        self, columns: ArrayLike, values: ArrayLike, low: float = -np.inf, high: float = 0.0
+    ) -> None:
         """One row; a column may be named twice (its entries add up), zero entries are kept as places."""
         self._columns.append(np.asarray(columns, dtype=np.intp))
         self._values.append(np.asarray(values, dtype=float))
@@ -42,7 +46,10 @@ class EntrywiseProgram:
 
     def below(self, small: Terms, large: Terms, factor: float = 1.0) -> None:
         """The row small <= factor large."""
-        self.row(np.concatenate([small[0], large[0]]), np.concatenate([small[1], -factor * np.asarray(large[1])]))
+        self.row(
+            np.concatenate([small[0], large[0]]),
+            np.concatenate([small[1], -factor * np.asarray(large[1])]),
+        )
 
     def compared(self, rows: Iterable[tuple[Positions, Vector]]) -> EntrywiseProgram:
         """Itself, with rows columns * values <= 0, made before."""
@@ -53,12 +60,18 @@ class EntrywiseProgram:
     def program(self, name: str, scale: float = 1.0) -> Program:
         """The program in numbers. Another of the same writing has the same pattern: a session follows it."""
         sizes = np.array([columns.size for columns in self._columns])
-        pattern, place = _pattern(sizes.tobytes(), np.concatenate(self._columns).tobytes(), self.c.size)
-        entries = np.asarray(np.bincount(place, np.concatenate(self._values), pattern.nnz), dtype=np.float64)
+        pattern, place = _pattern(
+            sizes.tobytes(), np.concatenate(self._columns).tobytes(), self.c.size
+        )
+        entries = np.asarray(
+            np.bincount(place, np.concatenate(self._values), pattern.nnz), dtype=np.float64
+        )
         entries[np.abs(entries) < 1e-9] = 0.0  # solvers drop smaller ones, and say nothing
         A = with_entries(pattern, entries)
         low, high = np.array(self._sides).T
-        data = Data(self.c, 0.0, A, low, high, self.lower, self.upper, np.zeros(self.c.size, dtype=bool))
+        data = Data(
+            self.c, 0.0, A, low, high, self.lower, self.upper, np.zeros(self.c.size, dtype=bool)
+        )
         return Program(name, data, scale=scale)
 
 

@@ -43,7 +43,9 @@ from workbench.models import statement as cp
 from workbench.solvers.arrays import Ints, Positions, Vector
 from workbench.solvers.program import Program
 
-LAW_SCALE = 2.0**20  # laws are dispatched in units of 2^-20, so that 1e-7 tolerances are 1e-13 of probability
+LAW_SCALE = (
+    2.0**20
+)  # laws are dispatched in units of 2^-20, so that 1e-7 tolerances are 1e-13 of probability
 
 
 def smallest_epsilon(low: float, high: float, c: float = 1.0) -> float:
@@ -112,13 +114,20 @@ class LawModel:
     @cached_property
     def parameters(self) -> dict[str, Ints]:
         """Name -> shape, in the program's order."""
-        return {"odds": self._links, "bins": (self.outputs,), "at": (self.points,), "loss": (self.points, self.outputs)}
+        return {
+            "odds": self._links,
+            "bins": (self.outputs,),
+            "at": (self.points,),
+            "loss": (self.points, self.outputs),
+        }
 
     @cached_property
     def program(self) -> Program:
         """The same model as a sparse program. Columns: s (Fortran order), then low; rows: sum, mean, private."""
         n, m = self.points, self.outputs
-        odds, bins, at, loss = (cp.Parameter(shape, name) for name, shape in self.parameters.items())
+        odds, bins, at, loss = (
+            cp.Parameter(shape, name) for name, shape in self.parameters.items()
+        )
         laws: cp.Affine
         means: cp.Affine
         laws = means = s = cp.Variable((n, m), "s", (0.0, np.inf))
@@ -129,7 +138,10 @@ class LawModel:
             private = [s <= odds * low]
         else:
             links = odds[:, None]
-            private = [(own - other <= links * other).transposed() for own, other in ((s[1:], s[:-1]), (s[:-1], s[1:]))]
+            private = [
+                (own - other <= links * other).transposed()
+                for own, other in ((s[1:], s[:-1]), (s[:-1], s[1:]))
+            ]
         rows = [
             (cp.sum(laws, axis=1) == 1).set_label("sum"),
             (means @ bins - at == 0).set_label("mean"),
@@ -138,7 +150,9 @@ class LawModel:
         problem = cp.Problem(cp.sum(loss * laws), rows, [s])
         return problem.program(f"quantizer laws at {n} points over {m} outputs", LAW_SCALE)
 
-    def values(self, odds: ArrayLike, bins: ArrayLike, at: ArrayLike, loss: ArrayLike) -> Mapping[str, Any]:
+    def values(
+        self, odds: ArrayLike, bins: ArrayLike, at: ArrayLike, loss: ArrayLike
+    ) -> Mapping[str, Any]:
         """Parameter values of the program; bins below 1e-9 in size are 0 (solvers drop such coefficients)."""
         outputs = np.asarray(bins, dtype=float)
         outputs = np.where(np.abs(outputs) < 1e-9, 0.0, outputs)

@@ -55,7 +55,9 @@ from workbench.solvers.arrays import Pair, Positions, Vector
 Key = tuple[str, int]
 Bounds = Mapping[Key, Pair]
 Entries = tuple[Positions, Vector]  # columns and their coefficients
-Compared = tuple[tuple[int, int], tuple[int, int], float]  # (j, i), (k, l), f of a row q_j(i) <= f q_k(l)
+Compared = tuple[
+    tuple[int, int], tuple[int, int], float
+]  # (j, i), (k, l), f of a row q_j(i) <= f q_k(l)
 _NO_MORE = np.array([1.0, -1.0])  # of a row that one column is no more than another
 
 
@@ -104,7 +106,9 @@ class TwoBinShape:
     @cached_property
     def columns(self) -> dict[Key, Positions]:
         """The columns of every selection distribution that inputs use, (side, length) -> those of q(1), q(2), ..."""
-        keys = sorted({key for j, _, _ in self.pieces for key in (("l", j), (self.right, self.m - j))})
+        keys = sorted(
+            {key for j, _, _ in self.pieces for key in (("l", j), (self.right, self.m - j))}
+        )
         parts = np.split(np.arange(sum(j for _, j in keys)), np.cumsum([j for _, j in keys])[:-1])
         return dict(zip(keys, parts, strict=True))
 
@@ -130,16 +134,22 @@ class TwoBinShape:
         """s(l, r) of (4) on piece j. Shape (j, m - j)."""
         return _shares(self.bins, j, x)
 
-    def replaced(self, j: int, x: float, fixed: Mapping[Key, Vector], other: float | None = None) -> list[Entries]:
+    def replaced(
+        self, j: int, x: float, fixed: Mapping[Key, Vector], other: float | None = None
+    ) -> list[Entries]:
         """p(x, i) on piece j, i = 1..m, with the bounded factor at its values `fixed`; other: x of i > j."""
         (left, right), shorter = self.drawn(j), self.shorter(j)
         s, kept = self.shares(j, x), 1 - self.shares(j, x if other is None else other)
         q = fixed[shorter] if shorter[1] > 1 else np.ones(1)
-        own = self.symmetric and 2 * j == self.m  # both vectors are the bounded one: the own factor is replaced
+        own = (
+            self.symmetric and 2 * j == self.m
+        )  # both vectors are the bounded one: the own factor is replaced
         first = shorter == ("l", j)
         upper: Iterable[Entries]
         lower = (
-            ((right, row) for row in q[:, None] * s) if first else zip(left[:, None], s @ q[::-1, None], strict=True)
+            ((right, row) for row in q[:, None] * s)
+            if first
+            else zip(left[:, None], s @ q[::-1, None], strict=True)
         )
         if not first or own:
             upper = ((left, row) for row in q[::-1, None] * kept.T)
@@ -171,7 +181,9 @@ class TwoBinShape:
             lp.row(columns, np.ones(columns.size), 1.0, 1.0)
         return lp
 
-    def theorem5(self, epsilon: float, bounds: Bounds, *, optimistic: bool = False) -> EntrywiseProgram:
+    def theorem5(
+        self, epsilon: float, bounds: Bounds, *, optimistic: bool = False
+    ) -> EntrywiseProgram:
         """The LP of Theorem 5 (Theorem 4 when not symmetric).
 
         bounds: (o, u) of every vector in `bounded`. optimistic: o and u change places in the products, which turns
@@ -179,7 +191,10 @@ class TwoBinShape:
         """
         lp, odds = self.program(self.m, bounds), float(np.exp(epsilon))
         lp.c[: self.size] = self.losses
-        low, high = ({key: pair[k] for key, pair in bounds.items()} for k in ((1, 0) if optimistic else (0, 1)))
+        low, high = (
+            {key: pair[k] for key, pair in bounds.items()}
+            for k in ((1, 0) if optimistic else (0, 1))
+        )
         largest = [self.replaced(j, a, high, b) for j, a, b in self.pieces]
         smallest = [self.replaced(j, b, low, a) for j, a, b in self.pieces]
         for i in range(1, self.stated + 1):
@@ -201,7 +216,9 @@ class TwoBinShape:
             if side == other and j > i
         ]
 
-    def theorem6(self, epsilon: float, u: float, o_before: float, o_last: float) -> EntrywiseProgram:
+    def theorem6(
+        self, epsilon: float, u: float, o_before: float, o_last: float
+    ) -> EntrywiseProgram:
         """The reduced LP of Theorem 6 for symmetric bins with at least two inside (-1, 1).
 
         u, o_before, o_last: the bounds on q_{s-1}(s-1), q_{t-1}(1), q_t(1); B_s < B_t are the bins in (-1, 1)
@@ -215,7 +232,10 @@ class TwoBinShape:
         lp.compared(self._falling)
         # the two largest probabilities of an output, q_s(s) and p(-1, s-1), and the two smallest, p(B_t, 1) and p(1, 1)
         at_c, before, at_t = self.shares(s - 1, -1.0)[-1], self.drawn(t - 1)[1], self.drawn(t)
-        larger = (q["l", s][[-1]], np.ones(1)), (self.drawn(s - 1)[1], (1.0 if s == 2 else u) * at_c)
+        larger = (
+            (q["l", s][[-1]], np.ones(1)),
+            (self.drawn(s - 1)[1], (1.0 if s == 2 else u) * at_c),
+        )
         last = self.shares(t, 1.0)[0]  # of one right bin: q_1(1) = 1, no bound is needed
         smaller = (
             (before[1:], o_before * self.shares(t - 1, self.bins[t - 1])[0, 1:]),
@@ -258,7 +278,10 @@ class TwoBinShape:
         for k in range(self.inside[0], self.inside[-1] + 1):
             for r in range(k + 2, m + 1):
                 factor, i = (bins[r - 1] - bins[k - 1]) / (bins[r - 1] - bins[k]), m - r + 1
-                pairs += [((m - k, i), (m - k + 1, i), factor), ((m - k - 1, i), (m - k, i), factor)]
+                pairs += [
+                    ((m - k, i), (m - k + 1, i), factor),
+                    ((m - k - 1, i), (m - k, i), factor),
+                ]
         return self._rows(pairs)
 
     def read(self, x: Vector, key: Key) -> Vector:
@@ -269,7 +292,9 @@ class TwoBinShape:
     def selection(self, x: Vector) -> tuple[list[Vector | None], list[Vector | None]]:
         """The left and right selection distributions of a point, for `two_bin`: None where no input uses one."""
         laws = {key: np.maximum(x[columns], 0.0) for key, columns in self.columns.items()}
-        left, right = ([laws.get((side, j)) for j in range(1, self.m)] for side in ("l", self.right))
+        left, right = (
+            [laws.get((side, j)) for j in range(1, self.m)] for side in ("l", self.right)
+        )
         return left, right
 
 
@@ -289,7 +314,10 @@ class ProductModel:
     def joint(self) -> list[Positions]:
         """The columns of π_j for every piece j. Shapes (j, m - j)."""
         ends = np.cumsum([self.shape.size, *(gain.size for gain in self.gains)])
-        return [first + np.arange(g.size).reshape(g.shape) for first, g in zip(ends[:-1], self.gains, strict=True)]
+        return [
+            first + np.arange(g.size).reshape(g.shape)
+            for first, g in zip(ends[:-1], self.gains, strict=True)
+        ]
 
     def lp(self, epsilon: float, box: Bounds) -> EntrywiseProgram:
         """The LP of a box, (lo, hi) for every bounded vector."""
@@ -303,9 +331,13 @@ class ProductModel:
             key = shape.shorter(j)
             if key in box:
                 of_left = key == ("l", j)
-                low, high = (np.broadcast_to(q[:, None] if of_left else q[::-1], pi.shape) for q in box[key])
+                low, high = (
+                    np.broadcast_to(q[:, None] if of_left else q[::-1], pi.shape) for q in box[key]
+                )
                 other = np.broadcast_to(right if of_left else left[:, None], pi.shape)
-                for column, q, least_q, most_q in zip(pi.flat, other.flat, low.flat, high.flat, strict=True):
+                for column, q, least_q, most_q in zip(
+                    pi.flat, other.flat, low.flat, high.flat, strict=True
+                ):
                     lp.row([column, q], [-1.0, least_q])
                     lp.row([column, q], [1.0, -most_q])
             for x in (a, b):

@@ -31,7 +31,9 @@ class _CvxpySession(Session):
 
         assert owner.variant is not None
         self._cp, self._solver = cvxpy, owner.variant.upper()
-        self._settings = ({"linear_solver": "qdldl"} if owner.variant == "scs" else {}) | owner.in_words(options)
+        self._settings = (
+            {"linear_solver": "qdldl"} if owner.variant == "scs" else {}
+        ) | owner.in_words(options)
         if options.native:
             self._try_settings()
 
@@ -48,7 +50,9 @@ class _CvxpySession(Session):
             chain.solve_via_data(problem, data, False, False, dict(settings))
         except Exception as error:
             given = ", ".join(f"{key} = {value!r}" for key, value in self.options.native.items())
-            raise UnsupportedOption(f"{self.owner.label} cannot honour the option {given}: {error}.") from None
+            raise UnsupportedOption(
+                f"{self.owner.label} cannot honour the option {given}: {error}."
+            ) from None
 
     def _build(self, data: Data) -> None:
         cp = self._cp
@@ -68,13 +72,19 @@ class _CvxpySession(Session):
         ]
         constraints = [part[0] for part in self._parts]
         fixed, high, low = sides(data.lower, data.upper)
-        constraints += [relation(x[some], ends[some]) for relation, some, ends, _ in (fixed, low, high) if some.any()]
+        constraints += [
+            relation(x[some], ends[some])
+            for relation, some, ends, _ in (fixed, low, high)
+            if some.any()
+        ]
         if self.program.cones is not None:
             first, *others = (x[column] for column in self.program.cones.T)
             constraints.append(cp.SOC(first, cp.vstack(others)))
         self._x, self._data = x, data
         self._problem = cp.Problem(cp.Minimize(data.c @ x + data.offset), constraints)
-        self._canonical = self._problem.get_problem_data(self._solver, solver_opts=dict(self._settings))
+        self._canonical = self._problem.get_problem_data(
+            self._solver, solver_opts=dict(self._settings)
+        )
 
     def _run(self, start: Start, basis: Any) -> Raw:
         problem, (data, chain, inverse) = self._problem, self._canonical
@@ -84,7 +94,9 @@ class _CvxpySession(Session):
             settings |= {} if key in self.options.native else {key: left}
         word = ""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # CVXPY's "may be inaccurate" and deprecations of its solvers
+            warnings.simplefilter(
+                "ignore"
+            )  # CVXPY's "may be inaccurate" and deprecations of its solvers
             try:
                 native = chain.solve_via_data(problem, data, False, False, settings)
                 word = _word(native)
@@ -94,15 +106,28 @@ class _CvxpySession(Session):
         status = problem.status or "solver_error"
         raw = Raw(self._ended(word, status), f"{status} ({word})" if word else status)
         stats = problem.solver_stats
-        raw.iterations = int(stats.num_iters) if stats is not None and stats.num_iters is not None else None
+        raw.iterations = (
+            int(stats.num_iters) if stats is not None and stats.num_iters is not None else None
+        )
         if self._x.value is not None:
             raw.x = np.array(self._x.value, dtype=float)
-            raw.point = PointStatus.FEASIBLE if raw.termination is Termination.OPTIMAL else PointStatus.INFEASIBLE
+            raw.point = (
+                PointStatus.FEASIBLE
+                if raw.termination is Termination.OPTIMAL
+                else PointStatus.INFEASIBLE
+            )
         multipliers = self._multipliers()
         if multipliers is not None and raw.x is not None:
             raw.rest = Rest(multipliers, self._data.c - self._data.A.T @ multipliers)
-            raw.dual = PointStatus.FEASIBLE if raw.termination is Termination.OPTIMAL else PointStatus.INFEASIBLE
-        elif raw.termination is Termination.INFEASIBLE and self.owner.capabilities().infeasibility_certificate:
+            raw.dual = (
+                PointStatus.FEASIBLE
+                if raw.termination is Termination.OPTIMAL
+                else PointStatus.INFEASIBLE
+            )
+        elif (
+            raw.termination is Termination.INFEASIBLE
+            and self.owner.capabilities().infeasibility_certificate
+        ):
             raw.ray = multipliers
         return raw
 

@@ -26,7 +26,9 @@ from workbench.solvers.session import Options, Raw, Session
 from workbench.solvers.solution import PointStatus, Rest, Start
 
 RESTRICTED = 2000  # columns, and rows, of the licence inside the gurobipy wheel
-_BELOW, _ABOVE, _EQUAL, _RANGE = range(4)  # kinds of rows: a x <= high, a x >= low, equal, both sides
+_BELOW, _ABOVE, _EQUAL, _RANGE = range(
+    4
+)  # kinds of rows: a x <= high, a x >= low, equal, both sides
 _SENSES = np.array(["<", ">", "=", "="])
 _SIZE_LIMIT = 10010
 
@@ -70,10 +72,14 @@ class _GurobiSession(Session):
         self._given_limit = self._settings.get("TimeLimit", float("inf"))
         self._m: Any = None
         self._words = {
-            getattr(gurobipy.GRB.Status, word): word for word in dir(gurobipy.GRB.Status) if not word.startswith("_")
+            getattr(gurobipy.GRB.Status, word): word
+            for word in dir(gurobipy.GRB.Status)
+            if not word.startswith("_")
         }
         with gurobipy.Model(env=_env(os.getpid())) as trial:
-            self._configure(trial)  # an option that Gurobi does not know is refused now, not at the first solve
+            self._configure(
+                trial
+            )  # an option that Gurobi does not know is refused now, not at the first solve
 
     def _configure(self, model: Any) -> None:
         for key, value in self._settings.items():
@@ -150,12 +156,16 @@ class _GurobiSession(Session):
 
     def _optimize(self) -> None:
         left = self._deadline.limit
-        self._m.Params.TimeLimit = self._given_limit if left is None else min(left, self._given_limit)
+        self._m.Params.TimeLimit = (
+            self._given_limit if left is None else min(left, self._given_limit)
+        )
         try:
             self._m.optimize()
         except self._gp.GurobiError as error:
             if error.errno == _SIZE_LIMIT:
-                raise LicenceExceeded(f"gurobi's licence is too small for {self.program.name}: {error}") from None
+                raise LicenceExceeded(
+                    f"gurobi's licence is too small for {self.program.name}: {error}"
+                ) from None
             raise SolverError(f"gurobi failed on {self.program.name}: {error}") from error
 
     def _read(self, start: Start) -> Raw:
@@ -179,7 +189,9 @@ class _GurobiSession(Session):
     def _rest(self) -> Rest:
         m = self._m
         basis = None if self._settings.get("Crossover") == 0 else (m.VBasis, m.CBasis)
-        return Rest(row_dual=np.array(m.Pi), reduced_cost=np.array(m.RC[: len(self._own)]), basis=basis)
+        return Rest(
+            row_dual=np.array(m.Pi), reduced_cost=np.array(m.RC[: len(self._own)]), basis=basis
+        )
 
     def _ray(self) -> Vector | None:
         """The certificate of an infeasible or unbounded LP. Gurobi keeps one only when it was told to beforehand."""
@@ -205,7 +217,11 @@ def _set(model: Any, attribute: str, handles: list[Any], which: Positions, value
 
 def _kinds(data: Data) -> Positions:
     low, high = data.row_lower, data.row_upper
-    return np.where(low == high, _EQUAL, np.where(low == -np.inf, _BELOW, np.where(high == np.inf, _ABOVE, _RANGE)))
+    return np.where(
+        low == high,
+        _EQUAL,
+        np.where(low == -np.inf, _BELOW, np.where(high == np.inf, _ABOVE, _RANGE)),
+    )
 
 
 def _right(kind: Positions, low: Vector, high: Vector) -> Vector:

@@ -54,7 +54,9 @@ def create_silent_highs() -> Any:
 
 
 class _HighsSession(Session):
-    pool: ClassVar[int | None] = None  # thread count of the process's pool, as far as this room has set it
+    pool: ClassVar[int | None] = (
+        None  # thread count of the process's pool, as far as this room has set it
+    )
 
     def __init__(self, owner: Backend, program: Program, options: Options) -> None:
         super().__init__(owner, program, options)
@@ -108,7 +110,10 @@ class _HighsSession(Session):
             h.changeColsCost(which.size, which.astype(np.int32), values)
         if change.offset is not None:
             h.changeObjectiveOffset(change.offset)
-        for moved, change_bounds in ((change.rows, h.changeRowsBounds), (change.columns, h.changeColsBounds)):
+        for moved, change_bounds in (
+            (change.rows, h.changeRowsBounds),
+            (change.columns, h.changeColsBounds),
+        ):
             if moved is not None:
                 change_bounds(moved[0].size, moved[0].astype(np.int32), *moved[1:])
         return True
@@ -125,7 +130,11 @@ class _HighsSession(Session):
         if self._mip:
             h.clearSolver()
             start = Start.COLD
-        elif start is Start.BASIS and basis is not None and h.setBasis(basis) != self._highspy.HighsStatus.kOk:
+        elif (
+            start is Start.BASIS
+            and basis is not None
+            and h.setBasis(basis) != self._highspy.HighsStatus.kOk
+        ):
             raise SolverError(f"highs cannot start {self.program.name} from this basis.")
         limit = self._deadline.limit if self._native_limit is None else self._native_limit
         h.setOptionValue("time_limit", np.inf if limit is None else h.getRunTime() + limit)
@@ -176,7 +185,9 @@ class _HighsSession(Session):
         status = h.getModelStatus()
         termination = self.owner.ended(status.name)
         raw = Raw(termination, h.modelStatusToString(status), start=start)
-        raw.iterations = max(0, info("simplex_iteration_count")) + max(0, info("ipm_iteration_count"))
+        raw.iterations = max(0, info("simplex_iteration_count")) + max(
+            0, info("ipm_iteration_count")
+        )
         values = h.getSolution()
         if info("primal_solution_status") == _FEASIBLE and termination is not Termination.CUTOFF:
             raw.x, raw.point = np.array(values.col_value), PointStatus.FEASIBLE

@@ -33,27 +33,46 @@ from workbench.solvers.session import Interruption, Options, Raw, Session
 from workbench.solvers.solution import PointStatus, Rest, Start, Termination
 
 _FEASIBLE = 2  # SOLUTION_STATUS_FEASIBLE
-_FINE_TOLERANCE = 1e-10  # GLOP's tolerances where a program is solved in coarser units than its own.
+_FINE_TOLERANCE = (
+    1e-10  # GLOP's tolerances where a program is solved in coarser units than its own.
+)
 _CP_SAT_BOUND = 1e7  # SatParameters.mip_max_bound
 
 
 class _MathOptSession(Session):
     def __init__(self, owner: Backend, program: Program, options: Options) -> None:
         super().__init__(owner, program, options)
-        from ortools.math_opt import callback_pb2, model_parameters_pb2, model_pb2, model_update_pb2, parameters_pb2
+        from ortools.math_opt import (
+            callback_pb2,
+            model_parameters_pb2,
+            model_pb2,
+            model_update_pb2,
+            parameters_pb2,
+        )
         from ortools.math_opt.core.python import solver
         from ortools.util.python import solve_interrupter
         from pybind11_abseil.status import StatusNotOk  # type: ignore[import-untyped]
 
         _hush()
-        self._core, self._interrupter, self._refusal = solver, solve_interrupter.SolveInterrupter, StatusNotOk
+        self._core, self._interrupter, self._refusal = (
+            solver,
+            solve_interrupter.SolveInterrupter,
+            StatusNotOk,
+        )
         self._pb, self._model_pb, self._update_pb = parameters_pb2, model_pb2, model_update_pb2
-        self._model_parameters, self._callbacks = model_parameters_pb2, callback_pb2.CallbackRegistrationProto()
+        self._model_parameters, self._callbacks = (
+            model_parameters_pb2,
+            callback_pb2.CallbackRegistrationProto(),
+        )
         assert owner.variant is not None
         self._variant = owner.variant
-        self._kind = parameters_pb2.SolverTypeProto.Value("SOLVER_TYPE_" + owner.variant.upper().replace("-", "_"))
+        self._kind = parameters_pb2.SolverTypeProto.Value(
+            "SOLVER_TYPE_" + owner.variant.upper().replace("-", "_")
+        )
         self._parameters = self._translate(options)
-        self._settings = {field.name: str(value).strip() for field, value in self._parameters.ListFields()}
+        self._settings = {
+            field.name: str(value).strip() for field, value in self._parameters.ListFields()
+        }
         self._mip = program.is_mip
         self._solver: Any = None
 
@@ -106,7 +125,9 @@ class _MathOptSession(Session):
         if change.coefficients is not None:
             rows, columns, values = change.coefficients
             order = np.lexsort((columns, rows))
-            _fill_matrix(update.linear_constraint_matrix_updates, rows[order], columns[order], values[order])
+            _fill_matrix(
+                update.linear_constraint_matrix_updates, rows[order], columns[order], values[order]
+            )
         for moved, target in (
             (change.rows, update.linear_constraint_updates),
             (change.columns, update.variable_updates),
@@ -121,7 +142,11 @@ class _MathOptSession(Session):
         if start is Start.BASIS and basis is not None:
             hints.initial_basis.CopyFrom(basis)
         parameters = self._parameters
-        if self._variant == "glop" and self._scale < self.program.scale and self.options.feasibility_tolerance is None:
+        if (
+            self._variant == "glop"
+            and self._scale < self.program.scale
+            and self.options.feasibility_tolerance is None
+        ):
             parameters = type(parameters)()
             parameters.CopyFrom(self._parameters)
             parameters.glop.primal_feasibility_tolerance = _FINE_TOLERANCE
@@ -131,13 +156,20 @@ class _MathOptSession(Session):
             parameters.time_limit.FromNanoseconds(int(left * 1e9))
         seen = False
         try:
-            if self._variant == "gscip":  # catches Ctrl-C by itself; MathOpt's interrupter makes it complain on stderr
+            if (
+                self._variant == "gscip"
+            ):  # catches Ctrl-C by itself; MathOpt's interrupter makes it complain on stderr
                 result = self._solver.solve(parameters, hints, None, self._callbacks, None, None)
             else:
                 interrupter = self._interrupter()
                 with Interruption(interrupter.interrupt) as interruption:
                     result = self._solver.solve(
-                        parameters, hints, None, self._callbacks, None, interrupter.pybind_interrupter
+                        parameters,
+                        hints,
+                        None,
+                        self._callbacks,
+                        None,
+                        interrupter.pybind_interrupter,
                     )
                 seen = interruption.seen
         except self._refusal as error:
@@ -152,9 +184,13 @@ class _MathOptSession(Session):
         reason, limit = self._pb_name(ended, "reason"), self._pb_name(ended, "limit")
         words = " ".join(word for word in (reason.lower(), limit.lower(), ended.detail) if word)
         raw = Raw(self.owner.ended(limit or reason), words, start=start)
-        raw.iterations = int(stats.simplex_iterations + stats.barrier_iterations + stats.first_order_iterations)
+        raw.iterations = int(
+            stats.simplex_iterations + stats.barrier_iterations + stats.first_order_iterations
+        )
         if limit == "UNDETERMINED":  # GLOP and CP-SAT do not say which
-            raw.termination = Termination.ERROR if self._deadline.seconds is None else Termination.TIME_LIMIT
+            raw.termination = (
+                Termination.ERROR if self._deadline.seconds is None else Termination.TIME_LIMIT
+            )
             most = self.options.iteration_limit
             if most is not None and raw.iterations >= most:
                 raw.termination = Termination.ITERATION_LIMIT
@@ -171,18 +207,26 @@ class _MathOptSession(Session):
         if solution is not None and solution.HasField("primal_solution"):
             primal = solution.primal_solution
             if primal.feasibility_status == _FEASIBLE:
-                raw.x, raw.point = _scatter(primal.variable_values, self._size), PointStatus.FEASIBLE
+                raw.x, raw.point = (
+                    _scatter(primal.variable_values, self._size),
+                    PointStatus.FEASIBLE,
+                )
         if self._mip or self._variant == "gscip":  # which gives an LP a bound, but no duals
             raw.nodes = int(result.solve_stats.node_count) if self._variant == "gscip" else None
             bounds = result.termination.objective_bounds
             raw.bounded(bounds.dual_bound, bounds.primal_bound)
             self._doubt(raw)
         elif solution is not None and solution.HasField("dual_solution"):
-            dual, rest = solution.dual_solution, Rest(basis=solution.basis if solution.HasField("basis") else None)
+            dual, rest = (
+                solution.dual_solution,
+                Rest(basis=solution.basis if solution.HasField("basis") else None),
+            )
             if dual.feasibility_status == _FEASIBLE:
                 raw.dual = PointStatus.FEASIBLE
                 row_dual, reduced_cost = dual.dual_values, dual.reduced_costs
-                rest = Rest(_scatter(row_dual, self._height), _scatter(reduced_cost, self._size), rest.basis)
+                rest = Rest(
+                    _scatter(row_dual, self._height), _scatter(reduced_cost, self._size), rest.basis
+                )
             raw.rest = rest
 
     def _in_coarser_units(self, raw: Raw) -> bool:
@@ -192,10 +236,17 @@ class _MathOptSession(Session):
 
     def _doubt(self, raw: Raw) -> None:
         """What CP-SAT proves inside its box is not proven for a program whose points may lie outside."""
-        claims = (Termination.OPTIMAL, Termination.INFEASIBLE) if self._costs else (Termination.INFEASIBLE,)
+        claims = (
+            (Termination.OPTIMAL, Termination.INFEASIBLE)
+            if self._costs
+            else (Termination.INFEASIBLE,)
+        )
         if self._outside and raw.termination in claims:
             raw.termination, raw.bound, raw.gap = Termination.NUMERICAL, None, None
-            raw.notes = (*raw.notes, "CP-SAT looks no further than 1e7, and the columns' bounds are wider")
+            raw.notes = (
+                *raw.notes,
+                "CP-SAT looks no further than 1e7, and the columns' bounds are wider",
+            )
 
     @staticmethod
     def _pb_name(message: Any, field: str) -> str:
@@ -220,7 +271,10 @@ def _hush() -> None:
     spec = importlib.util.find_spec("ortools")
     for root in (spec.submodule_search_locations or ()) if spec is not None else ():
         for path in pathlib.Path(root).glob(".libs/libabsl_log_globals*"):
-            name = re.search(rb"_ZN4absl\d+lts_\d{8}14SetMinLogLevelENS0_18LogSeverityAtLeastE", path.read_bytes())
+            name = re.search(
+                rb"_ZN4absl\d+lts_\d{8}14SetMinLogLevelENS0_18LogSeverityAtLeastE",
+                path.read_bytes(),
+            )
             with contextlib.suppress(OSError, AttributeError):
                 if name is not None:
                     getattr(ctypes.CDLL(str(path)), name.group().decode())(2)  # errors and worse
@@ -256,7 +310,9 @@ def _put(message: Any, key: str, value: Any) -> None:
     for part in path:
         message = getattr(message, part)
     if path == ["gscip"] and "/" in last:
-        kind = {bool: "bool_params", int: "int_params", float: "real_params", str: "string_params"}[type(value)]
+        kind = {bool: "bool_params", int: "int_params", float: "real_params", str: "string_params"}[
+            type(value)
+        ]
         getattr(message, kind)[last] = value
     else:
         setattr(message, last, value)

@@ -42,5 +42,7 @@ from workbench.solvers.conformance.limits import LimitClauses
 from workbench.solvers.conformance.sessions import SessionClauses
 
 
-class BackendContract(AnswerClauses, IntegerClauses, SessionClauses, LimitClauses, InterruptClauses):
+class BackendContract(
+    AnswerClauses, IntegerClauses, SessionClauses, LimitClauses, InterruptClauses
+):
     """Test a backend against every clause. Subclasses set `label`, and `backend_class` if it is not registered."""

@@ -17,7 +17,14 @@ from workbench.solvers.conformance.clauses import (
 )
 from workbench.solvers.errors import BackendUnavailable
 from workbench.solvers.program import Program
-from workbench.solvers.solution import PointStatus, Solution, Start, Termination, infeasible_by, unbounded_along
+from workbench.solvers.solution import (
+    PointStatus,
+    Solution,
+    Start,
+    Termination,
+    infeasible_by,
+    unbounded_along,
+)
 
 INF = np.inf
 _RANDOM_SEEDS = range(3)
@@ -37,12 +44,17 @@ class AnswerClauses(Contract):
         require_close("objective", solution.objective, 3, self.accuracy)
         _require_small_residuals(solution, self.accuracy)
         require_equal("start", solution.start, Start.COLD)
-        require(solution.nodes is None or solution.nodes >= 0, f"nodes must be >= 0. Got {solution.nodes}.")
+        require(
+            solution.nodes is None or solution.nodes >= 0,
+            f"nodes must be >= 0. Got {solution.nodes}.",
+        )
         require_equal("solver", solution.solver, self.label)
         require(solution.version, "version must not be empty.")
         require(solution.raw_status, "raw_status must not be empty.")
         require(solution.seconds > 0, f"seconds must be > 0. Got {solution.seconds}.")
-        require(self.label in str(solution), f"str(solution) must contain {self.label}. Got {solution}.")
+        require(
+            self.label in str(solution), f"str(solution) must contain {self.label}. Got {solution}."
+        )
 
     @clause("answers", "lp")
     def test_every_kind_of_row_and_column(self) -> None:
@@ -68,7 +80,10 @@ class AnswerClauses(Contract):
         solution = self.solve(instances.program([], np.zeros((2, 0)), [-1, 0], [0, 1], offset=2.5))
         require_optimal(solution)
         require_equal("objective", solution.objective, 2.5)
-        require(solution.x is not None and solution.x.shape == (0,), f"x must be empty. Got {solution.x}.")
+        require(
+            solution.x is not None and solution.x.shape == (0,),
+            f"x must be empty. Got {solution.x}.",
+        )
         require_optimal(self.solve(instances.program([], np.zeros((0, 0)), 0, 0)))
         impossible = self.solve(instances.program([], np.zeros((1, 0)), 1, 2))
         require_equal("termination", impossible.termination, Termination.INFEASIBLE)
@@ -91,7 +106,10 @@ class AnswerClauses(Contract):
         require_equal("gap", solution.gap, None)
         if self.capabilities().infeasibility_certificate:
             is_proof = solution.ray is not None and infeasible_by(program.template, solution.ray)
-            require(is_proof, f"ray must be row multipliers that prove infeasibility. Got {solution.ray}.")
+            require(
+                is_proof,
+                f"ray must be row multipliers that prove infeasibility. Got {solution.ray}.",
+            )
 
     @clause("statuses", "lp")
     def test_lp_unbounded(self) -> None:
@@ -142,11 +160,15 @@ class AnswerClauses(Contract):
         with self.solver().open(instances.movable(program, **{side: ("shift", row)})) as session:
             high = session.solve({"shift": step}).objective
             low = session.solve({"shift": -step}).objective
-        require(high is not None and low is not None, "the shifted programs must have an objective.")
+        require(
+            high is not None and low is not None, "the shifted programs must have an objective."
+        )
         assert high is not None
         assert low is not None
         slope = (high - low) / (2 * step)
-        require_close("the slope of the optimum", slope, duals[row], max(1e-5, self.accuracy / step))
+        require_close(
+            "the slope of the optimum", slope, duals[row], max(1e-5, self.accuracy / step)
+        )
 
     @clause("bounds", "lp", "duals")
     def test_lagrangian_bound(self) -> None:
@@ -165,7 +187,10 @@ class AnswerClauses(Contract):
         require_optimal(solution)
         require_close("bound", solution.bound, 3, 10 * self.accuracy)
         has_duals = self.capabilities().duals
-        require((solution.native_bound is None) == has_duals, "the bound must come from the duals if they are claimed.")
+        require(
+            (solution.native_bound is None) == has_duals,
+            "the bound must come from the duals if they are claimed.",
+        )
 
     @clause("scaling", "lp")
     def test_scaled_lp(self) -> None:
@@ -195,7 +220,10 @@ class IntegerClauses(Contract):
         require_close("gap", solution.gap, 0, 1e-6)
         _require_small_residuals(solution, 1e-6)
         require(solution.row_dual is None, f"row_dual must be None. Got {solution.row_dual}.")
-        require(solution.reduced_cost is None, f"reduced_cost must be None. Got {solution.reduced_cost}.")
+        require(
+            solution.reduced_cost is None,
+            f"reduced_cost must be None. Got {solution.reduced_cost}.",
+        )
 
     @clause("integers", "milp")
     def test_mixed_integers(self) -> None:
@@ -213,7 +241,9 @@ class IntegerClauses(Contract):
     def test_milp_with_a_constant_cost(self) -> None:
         """Add the offset of the objective to objective and bound."""
         base = instances.knapsack().template
-        program = instances.program(base.c, base.A.toarray(), -INF, 47, upper=1, integer=True, offset=100)
+        program = instances.program(
+            base.c, base.A.toarray(), -INF, 47, upper=1, integer=True, offset=100
+        )
         solution = self.solve(program)
         require_close("objective", solution.objective, 59, 1e-6)
         require_close("bound", solution.bound, 59, 1e-6)

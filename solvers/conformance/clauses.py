@@ -111,7 +111,9 @@ class Contract:
             raise SkipTest(f"{self.label} does not support the option {option}")
 
 
-def clause(area: str, *needs: str, option: str | None = None) -> Callable[[Callable[[_C], None]], Callable[[_C], None]]:
+def clause(
+    area: str, *needs: str, option: str | None = None
+) -> Callable[[Callable[[_C], None]], Callable[[_C], None]]:
     """Make a method a clause of the contract. The first line of its docstring is the rule.
 
     Args:
@@ -131,8 +133,14 @@ def clause(area: str, *needs: str, option: str | None = None) -> Callable[[Calla
             except SkipTest:
                 raise
             except Exception as error:
-                cause = str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
-                broken = f"{self.label} breaks the clause {area!r}, {check.__name__}: {rule} {cause}"
+                cause = (
+                    str(error)
+                    if isinstance(error, AssertionError)
+                    else f"{type(error).__name__}: {error}"
+                )
+                broken = (
+                    f"{self.label} breaks the clause {area!r}, {check.__name__}: {rule} {cause}"
+                )
                 raise ContractBroken(broken) from error
 
         vars(run)["area"] = area
@@ -184,9 +192,14 @@ def require_refusal(error: type[Exception], pattern: str) -> Iterator[None]:
     try:
         yield
     except error as refusal:
-        require(re.search(pattern, str(refusal)), f"the message must match {pattern!r}. Got {str(refusal)!r}.")
+        require(
+            re.search(pattern, str(refusal)),
+            f"the message must match {pattern!r}. Got {str(refusal)!r}.",
+        )
     else:
-        raise AssertionError(f"{error.__name__} with a message that matches {pattern!r} must be raised. Got no error.")
+        raise AssertionError(
+            f"{error.__name__} with a message that matches {pattern!r} must be raised. Got no error."
+        )
 
 
 def _written(value: object) -> str:

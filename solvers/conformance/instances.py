@@ -141,7 +141,9 @@ def triangle(**fields: Any) -> Program:
 
 def infeasible(*, integer: bool = False) -> Program:
     """State x + y <= 1 and x + y >= 2."""
-    return program([1, 1], [[1, 1], [1, 1]], [-INF, 2], [1, INF], integer=integer, name="infeasible")
+    return program(
+        [1, 1], [[1, 1], [1, 1]], [-INF, 2], [1, INF], integer=integer, name="infeasible"
+    )
 
 
 def unbounded(*, integer: bool = False) -> Program:
@@ -151,7 +153,14 @@ def unbounded(*, integer: bool = False) -> Program:
 
 def infeasible_both_ways(*, integer: bool = False) -> Program:
     """State min -x - y, x - y <= 1 and x - y >= 2: infeasible, and its dual is infeasible as well."""
-    return program([-1, -1], [[1, -1], [1, -1]], [-INF, 2], [1, INF], integer=integer, name="infeasible both ways")
+    return program(
+        [-1, -1],
+        [[1, -1], [1, -1]],
+        [-INF, 2],
+        [1, INF],
+        integer=integer,
+        name="infeasible both ways",
+    )
 
 
 def mixed(*, integer: bool = False) -> Program:
@@ -181,7 +190,15 @@ def mixed(*, integer: bool = False) -> Program:
 
 def knapsack() -> Program:
     """State max 10a + 13b + 18c + 31d + 7e, 11a + 15b + 20c + 35d + 10e <= 47, each 0 or 1: optimum 41."""
-    return program([-10, -13, -18, -31, -7], [[11, 15, 20, 35, 10]], -INF, 47, upper=1, integer=True, name="knapsack")
+    return program(
+        [-10, -13, -18, -31, -7],
+        [[11, 15, 20, 35, 10]],
+        -INF,
+        47,
+        upper=1,
+        integer=True,
+        name="knapsack",
+    )
 
 
 def packing(rows: int = 30, columns: int = 120, seed: int = 0) -> Program:
@@ -189,7 +206,9 @@ def packing(rows: int = 30, columns: int = 120, seed: int = 0) -> Program:
     rng = np.random.default_rng(seed)
     A = rng.integers(1, 1000, (rows, columns)).astype(float)
     profit = A.mean(axis=0) + rng.integers(1, 500, columns)
-    return program(-profit, A, -INF, np.floor(A.sum(axis=1) / 3), upper=1, integer=True, name="packing")
+    return program(
+        -profit, A, -INF, np.floor(A.sum(axis=1) / 3), upper=1, integer=True, name="packing"
+    )
 
 
 def market_split(rows: int = 5, columns: int = 40, seed: int = 0) -> Program:
@@ -223,4 +242,6 @@ def random_lp(rows: int = 12, columns: int = 8, seed: int = 0, scale: float = 1.
     low = np.where(kind == 1, -INF, row_values - rng.uniform(0.1, 1, rows))
     high = np.where(kind == 2, INF, row_values + rng.uniform(0.1, 1, rows))
     high[0] = low[0] = row_values[0]
-    return program(rng.normal(size=columns), A, low, high, lower=-1, upper=1, scale=scale, name="random")
+    return program(
+        rng.normal(size=columns), A, low, high, lower=-1, upper=1, scale=scale, name="random"
+    )

@@ -43,7 +43,9 @@ def load_backend(task: Mapping[str, Any]) -> Backend:
     return solver
 
 
-def announce_solves(session: Session, *, has_interruption: bool) -> contextlib.AbstractContextManager[object]:
+def announce_solves(
+    session: Session, *, has_interruption: bool
+) -> contextlib.AbstractContextManager[object]:
     """Print "ready" whenever the solver begins to run, or, if it has one, when its Interruption is entered."""
     if not has_interruption:
         run = session._run
@@ -79,7 +81,9 @@ def describe_solve(session: Session) -> dict[str, Any]:
 
 def main(task: Mapping[str, Any]) -> None:
     """Solve twice in one session, which must survive its own interruption."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell's background job ignores Ctrl-C.
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # A shell's background job ignores Ctrl-C.
     size = task["size"]
     program = instances.slow_lp(size) if task["kind"] == "lp" else instances.packing(size, 4 * size)
     with (

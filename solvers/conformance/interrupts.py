@@ -40,7 +40,9 @@ class InterruptClauses(Contract):
         for answer in self._interrupt("milp", 30, {}):
             require_equal("termination", answer["termination"], "interrupted")
             is_incumbent = answer["bound"] < answer["objective"] < 0 and answer["residual"] < 1e-6
-            require(is_incumbent, f"an incumbent with a bound below it must be returned. Got {answer}.")
+            require(
+                is_incumbent, f"an incumbent with a bound below it must be returned. Got {answer}."
+            )
 
     def _interrupt(self, kind: str, size: int, native: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Press Ctrl-C in two solves of one session.
@@ -65,7 +67,9 @@ class InterruptClauses(Contract):
             "native": dict(native),
         }
         command = [sys.executable, "-m", f"{__package__}.interrupted", json.dumps(task)]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(folder or os.getcwd() for folder in sys.path)}
+        environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join(folder or os.getcwd() for folder in sys.path)
+        }
         answers = []
         sent = time.perf_counter()
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as child:
@@ -86,5 +90,7 @@ class InterruptClauses(Contract):
                 child.kill()
         require_equal("the number of answers", len(answers), 2)
         for answer in answers:
-            require(answer["latency"] < _HANG_SECONDS, f"the answer must come at once. Got {answer}.")
+            require(
+                answer["latency"] < _HANG_SECONDS, f"the answer must come at once. Got {answer}."
+            )
         return answers

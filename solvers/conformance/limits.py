@@ -49,13 +49,17 @@ class LimitClauses(Contract):
         for option, value in OPTION_VALUES.items():
             options = Options(**({"threads": None} | {option: value}))
             if option not in solver.supported_options:
-                message = rf"^{re.escape(self.label)} cannot honour the option {option}; leave it out\.$"
+                message = (
+                    rf"^{re.escape(self.label)} cannot honour the option {option}; leave it out\.$"
+                )
                 with require_refusal(UnsupportedOption, message):
                     solver.open(self.easy(), options)
                 continue
             with solver.open(self.easy(), options) as session:
                 solution = session.solve()
-            require_equal(f"termination with the option {option}", solution.termination, Termination.OPTIMAL)
+            require_equal(
+                f"termination with the option {option}", solution.termination, Termination.OPTIMAL
+            )
             require_equal("threads", solution.threads, options.threads)
             require_equal("seed", solution.seed, options.seed)
 
@@ -77,7 +81,9 @@ class LimitClauses(Contract):
         try:
             solution = self.solve(self.easy(), threads=2)
         except UnsupportedOption as error:
-            require("thread" in str(error), f"the message must name the threads. Got {str(error)!r}.")
+            require(
+                "thread" in str(error), f"the message must name the threads. Got {str(error)!r}."
+            )
         else:
             require_optimal(solution)
             require_equal("threads", solution.threads, 2)
@@ -94,7 +100,10 @@ class LimitClauses(Contract):
         require_equal("termination", solution.termination, Termination.TIME_LIMIT)
         require_equal("point", solution.point, PointStatus.FEASIBLE)
         _require_open_gap(solution)
-        require(solution.residuals and solution.residuals.worst <= 1e-6, f"the point must be feasible. Got {solution}.")
+        require(
+            solution.residuals and solution.residuals.worst <= 1e-6,
+            f"the point must be feasible. Got {solution}.",
+        )
 
     @clause("limits", "milp", option="time_limit")
     def test_time_limit_without_incumbent(self) -> None:
@@ -114,7 +123,9 @@ class LimitClauses(Contract):
         solution = self.solve(instances.slow_lp(500), time_limit=0.003)
         require_equal("termination", solution.termination, Termination.TIME_LIMIT)
         residuals = solution.residuals
-        is_honest = residuals is None or solution.point is PointStatus.INFEASIBLE or residuals.worst < 1e-6
+        is_honest = (
+            residuals is None or solution.point is PointStatus.INFEASIBLE or residuals.worst < 1e-6
+        )
         require(is_honest, f"a point that violates rows must be INFEASIBLE. Got {residuals}.")
 
     @clause("limits", "lp", option="time_limit")
@@ -164,7 +175,9 @@ class LimitClauses(Contract):
         time_limit = {"time_limit": 30} if "time_limit" in self.solver().supported_options else {}
         solution = self.solve(instances.packing(), node_limit=1, **time_limit)
         require_equal("termination", solution.termination, Termination.NODE_LIMIT)
-        require(solution.gap is None or solution.gap > 1e-6, f"gap must be open. Got {solution.gap}.")
+        require(
+            solution.gap is None or solution.gap > 1e-6, f"gap must be open. Got {solution.gap}."
+        )
 
     @clause("limits", "lp", option="iteration_limit")
     def test_iteration_limit(self) -> None:
@@ -190,19 +203,35 @@ def _require_cutoff(solution: Solution, cutoff: float | None, optimum: float) ->
         require_optimal(solution)
         require_close("objective", solution.objective, optimum, 1e-4 * abs(optimum))
         return
-    require(cutoff is not None and cutoff < optimum, f"no cutoff must end at {cutoff}: the optimum is {optimum}.")
+    require(
+        cutoff is not None and cutoff < optimum,
+        f"no cutoff must end at {cutoff}: the optimum is {optimum}.",
+    )
     require(solution.x is None, f"x must be None. Got {solution.x}.")
-    is_proof = cutoff is not None and solution.bound is not None and cutoff - 1e-6 <= solution.bound <= optimum + 1e-6
+    is_proof = (
+        cutoff is not None
+        and solution.bound is not None
+        and cutoff - 1e-6 <= solution.bound <= optimum + 1e-6
+    )
     require(is_proof, f"bound must be in [{cutoff}, {optimum}]. Got {solution.bound}.")
 
 
 def _require_open_gap(solution: Solution) -> None:
     """Require an incumbent of negative cost, and a bound below it."""
     objective, bound, gap = solution.objective, solution.bound, solution.gap
-    is_open = objective is not None and bound is not None and gap is not None and gap > 1e-6 and bound < objective < 0
+    is_open = (
+        objective is not None
+        and bound is not None
+        and gap is not None
+        and gap > 1e-6
+        and bound < objective < 0
+    )
     require(is_open, f"bound < objective < 0 must hold. Got bound {bound}, objective {objective}.")
 
 
 def _require_no_hang(begin: float) -> None:
     seconds = time.perf_counter() - begin
-    require(seconds < _HANG_SECONDS, f"the solve must end soon after its limit. It took {seconds:.0f} s.")
+    require(
+        seconds < _HANG_SECONDS,
+        f"the solve must end soon after its limit. It took {seconds:.0f} s.",
+    )

@@ -104,17 +104,25 @@ class SessionClauses(Contract):
                 session.follow(program)
                 hot = session.solve()
                 reference = self.solve_by_highs(program)
-                require(hot.program is program, "solution.program must be the program that is followed.")
+                require(
+                    hot.program is program, "solution.program must be the program that is followed."
+                )
                 require_equal("termination", hot.termination, reference.termination)
                 if reference.x is not None:
-                    require_close("objective", hot.objective, reference.objective, 100 * self.accuracy)
+                    require_close(
+                        "objective", hot.objective, reference.objective, 100 * self.accuracy
+                    )
                 if self.capabilities().hot_start:
                     require_equal("start", hot.start, Start.HOT)
             all_integer = replace(program.template, integrality=np.ones(6, bool))
             for wrong in (Program("whole", all_integer), instances.moving()):
-                with require_refusal(InvalidProgram, "matrix pattern and integer columns of plain 7"):
+                with require_refusal(
+                    InvalidProgram, "matrix pattern and integer columns of plain 7"
+                ):
                     session.follow(wrong)
-            session.follow(Program("crossed", replace(program.template, lower=program.template.upper + 1)))
+            session.follow(
+                Program("crossed", replace(program.template, lower=program.template.upper + 1))
+            )
             with require_refusal(InvalidProgram, "crossed bounds"):
                 session.solve()
 
@@ -154,12 +162,17 @@ class SessionClauses(Contract):
         """Move either side of low <= x0 + 2 x1 <= high, up to where the two sides meet."""
         low_optima = ((0.0, 0.5), (0.5, 0.75), (2.0, 1.5), (0.0, 0.5))
         high_optima = ((0.0, -3.0), (0.5, -3.5), (-2.0, -1.0), (0.0, -3.0))
-        for cost, side, optima in ((1.0, "row_lower", low_optima), (-1.0, "row_upper", high_optima)):
+        for cost, side, optima in (
+            (1.0, "row_lower", low_optima),
+            (-1.0, "row_upper", high_optima),
+        ):
             base = instances.program([cost, cost], [[1, 2]], 1, 3)
             with self.solver().open(instances.movable(base, **{side: ("shift", 0)})) as session:
                 for shift, optimum in optima:
                     objective = session.solve({"shift": shift}).objective
-                    require_close(f"the objective at shift {shift}", objective, optimum, self.accuracy)
+                    require_close(
+                        f"the objective at shift {shift}", objective, optimum, self.accuracy
+                    )
 
     @clause("parameters", "lp")
     def test_goes_on_after_infeasible_and_unbounded(self) -> None:
@@ -167,7 +180,12 @@ class SessionClauses(Contract):
         base = instances.program([0.0], [[1.0], [1.0]], [-INF, 0.0], [4.0, INF], upper=10.0)
         program = instances.movable(base, c=("cost", 0), row_upper=("ceiling", 0))
         with self.solver().open(program) as session:
-            for cost, ceiling, optimum in ((-1.0, 0.0, -4), (-1.0, -6.0, None), (-1.0, 1.0, -5), (2.0, 1.0, 0)):
+            for cost, ceiling, optimum in (
+                (-1.0, 0.0, -4),
+                (-1.0, -6.0, None),
+                (-1.0, 1.0, -5),
+                (2.0, 1.0, 0),
+            ):
                 solution = session.solve({"cost": cost, "ceiling": ceiling})
                 if optimum is None:
                     require_equal("termination", solution.termination, Termination.INFEASIBLE)
@@ -176,7 +194,9 @@ class SessionClauses(Contract):
         free = instances.program([0.0, 0.0], [[1.0, -1.0]], -INF, 1.0)
         with self.solver().open(instances.movable(free, c=("cost", 0))) as session:
             require_close("objective", session.solve({"cost": 1.0}).objective, 0, self.accuracy)
-            require_equal("termination", session.solve({"cost": -1.0}).termination, Termination.UNBOUNDED)
+            require_equal(
+                "termination", session.solve({"cost": -1.0}).termination, Termination.UNBOUNDED
+            )
             require_close("objective", session.solve({"cost": 1.0}).objective, 0, self.accuracy)
 
     @clause("parameters", "milp")
@@ -200,7 +220,9 @@ class SessionClauses(Contract):
             require_equal("start", again.start, Start.BASIS)
             _require_no_more_work(again, first)
         with self.solver().open(program) as session:
-            _require_no_more_work(session.solve(MOVING_BASE, start="basis", basis=first.basis), first)
+            _require_no_more_work(
+                session.solve(MOVING_BASE, start="basis", basis=first.basis), first
+            )
 
     @clause("numbers")
     def test_misread_numbers_are_refused(self) -> None:
@@ -223,8 +245,12 @@ class SessionClauses(Contract):
                 with require_refusal(InvalidProgram, "1e-9"):
                     session.solve({"number": -1.0 + 2.0**-40}, start=start)
             if section in ("upper", "row_upper"):
-                interval = instances.program([1.0], [[1.0]], 0.0, 1.0, upper=1.0, integer=is_integer)
-                with self.solver().open(instances.movable(interval, **{section: ("number", 0)})) as crossed:
+                interval = instances.program(
+                    [1.0], [[1.0]], 0.0, 1.0, upper=1.0, integer=is_integer
+                )
+                with self.solver().open(
+                    instances.movable(interval, **{section: ("number", 0)})
+                ) as crossed:
                     crossed.solve({"number": 0.0})
                     with require_refusal(InvalidProgram, "crossed"):
                         crossed.solve({"number": -2.0}, start=start)
@@ -234,7 +260,9 @@ class SessionClauses(Contract):
     def test_constant_nan_is_refused(self) -> None:
         """Refuse nan in numbers that no parameter moves."""
         for section in ("c", "row_upper", "lower"):
-            program = instances.program([-1.0], [[1.0]], -INF, 3.0, upper=9, integer=not self.capabilities().lp)
+            program = instances.program(
+                [-1.0], [[1.0]], -INF, 3.0, upper=9, integer=not self.capabilities().lp
+            )
             getattr(program.template, section)[0] = np.nan
             with self.solver().open(program) as session, require_refusal(InvalidProgram, "nan"):
                 session.solve()
@@ -245,7 +273,11 @@ class SessionClauses(Contract):
         programs = []
         if self.capabilities().lp:
             programs += [instances.triangle(), instances.infeasible(), instances.unbounded()]
-            programs += [instances.infeasible_both_ways(), instances.mixed(), instances.random_lp(60, 40)]
+            programs += [
+                instances.infeasible_both_ways(),
+                instances.mixed(),
+                instances.random_lp(60, 40),
+            ]
         if self.capabilities().milp:
             programs += [instances.knapsack(), instances.infeasible(integer=True)]
             programs += [instances.unbounded(integer=True), instances.packing(5, 15)]
@@ -267,13 +299,19 @@ class SessionClauses(Contract):
             solver.check_size(wide)
             return
         limit = rf"admits {licence.max_columns} columns and {licence.max_rows} rows; large one has .* and .*\.$"
-        with mock.patch.object(Session, "_load", side_effect=AssertionError("the program was loaded")):
+        with mock.patch.object(
+            Session, "_load", side_effect=AssertionError("the program was loaded")
+        ):
             for rows, columns in ((1, licence.max_columns + 1), (licence.max_rows + 1, 1)):
-                large = instances.program(np.zeros(columns), np.ones((rows, columns)), 0, 1, name="large one")
+                large = instances.program(
+                    np.zeros(columns), np.ones((rows, columns)), 0, 1, name="large one"
+                )
                 with require_refusal(LicenceExceeded, limit):
                     solver.open(large)
             largest = licence.max_columns
-            solver.open(instances.program(np.zeros(largest), np.ones((1, largest)), -INF, 1)).close()
+            solver.open(
+                instances.program(np.zeros(largest), np.ones((1, largest)), -INF, 1)
+            ).close()
 
     @clause("sessions")
     def test_a_closed_session_says_so(self) -> None:
@@ -282,7 +320,9 @@ class SessionClauses(Contract):
         solution = session.solve()
         session.close()
         session.close()
-        with require_refusal(SolverError, f"the session of triangle by {re.escape(self.label)} is closed"):
+        with require_refusal(
+            SolverError, f"the session of triangle by {re.escape(self.label)} is closed"
+        ):
             session.solve()
         require_close("x", solution["x"], [1, 1], 1e-2)
 
@@ -321,7 +361,9 @@ def _require_no_more_work(solution: Solution, first: Solution) -> None:
     require_close("objective", solution.objective, first.objective, 1e-9)
     has_saved = solution.iterations is not None and first.iterations is not None
     is_no_slower = has_saved and (solution.iterations or 0) <= (first.iterations or 0)
-    require(is_no_slower, f"iterations must be at most {first.iterations}. Got {solution.iterations}.")
+    require(
+        is_no_slower, f"iterations must be at most {first.iterations}. Got {solution.iterations}."
+    )
 
 
 @contextlib.contextmanager

@@ -33,7 +33,16 @@ from workbench.solvers.backend import Options, backend
 from workbench.solvers.data import Data
 from workbench.solvers.errors import NoRationalSolution
 from workbench.solvers.exact.polynomial_equations import solved
-from workbench.solvers.exact.polynomials import ONE, ZERO, Affine, Interval, Poly, fraction, rational, value_at
+from workbench.solvers.exact.polynomials import (
+    ONE,
+    ZERO,
+    Affine,
+    Interval,
+    Poly,
+    fraction,
+    rational,
+    value_at,
+)
 from workbench.solvers.exact.rational_lp import Rational, RationalLP
 from workbench.solvers.exact.rational_refinement import solve_rational
 from workbench.solvers.program import Program
@@ -74,7 +83,11 @@ class Vertex:
     def dual_at(self, x: Fraction) -> bool:
         """Whether the multipliers have the right signs at x, strictly."""
         at = rational(x)
-        return all(condition.constant(at) * condition.over(at) > 0 for condition in self.dual if condition.constant)
+        return all(
+            condition.constant(at) * condition.over(at) > 0
+            for condition in self.dual
+            if condition.constant
+        )
 
     def deltas_at(self, x: Fraction, low: Fraction, high: Fraction) -> Interval:
         """The part of an interval of δ where the point is feasible at x; nothing: the lower end is above the upper."""
@@ -113,22 +126,37 @@ class Parametric:
         exact: Mapping[str, Mapping[int, Fraction]] | None = None,
     ) -> None:
         if program.is_mip or program.cones is not None:
-            raise NoRationalSolution("A formula needs a program without integer columns and without cones.")
+            raise NoRationalSolution(
+                "A formula needs a program without integer columns and without cones."
+            )
         self.program, self.delta = program, delta
         self.powers = {
-            name: [fmpz_poly([0] * entry + [1]) if isinstance(entry, int) else entry for entry in entries]
+            name: [
+                fmpz_poly([0] * entry + [1]) if isinstance(entry, int) else entry
+                for entry in entries
+            ]
             for name, entries in powers.items()
         }
         self.numbers, self.exact = numbers or {}, exact or {}
         symbols, parameters = program.symbols, self._parameters()
-        entries = [None if base is None else _summed(base, terms, parameters) for base, terms in symbols.values]
+        entries = [
+            None if base is None else _summed(base, terms, parameters)
+            for base, terms in symbols.values
+        ]
         self._codes, self._entries = symbols.codes, entries
         self._stays = [not terms for _, terms in symbols.values]
         self.cost = [_still(entry) for entry in self._section("c")]
         (self.offset,) = map(_still, self._section("offset"))
-        self.bounds = [*zip(*([_number(e) for e in self._section(end)] for end in ("lower", "upper")), strict=True)]
+        self.bounds = [
+            *zip(
+                *([_number(e) for e in self._section(end)] for end in ("lower", "upper")),
+                strict=True,
+            )
+        ]
         rows: list[dict[int, fmpq_poly]] = [{} for _ in symbols.codes["row_lower"]]
-        for i, j, entry in zip(symbols.row.tolist(), symbols.column.tolist(), self._section("A"), strict=True):
+        for i, j, entry in zip(
+            symbols.row.tolist(), symbols.column.tolist(), self._section("A"), strict=True
+        ):
             if value := _still(entry):
                 rows[i][j] = value
         self.rows: list[dict[int, Poly]] = []
@@ -138,7 +166,10 @@ class Parametric:
             parts = [part for side in (low, high) if side is not None for part in side]
             common = lcm(*(int(v.denom()) for v in (*row.values(), *parts)))
             self.rows.append({j: (v * common).numer() for j, v in row.items()})
-            whole = [None if s is None else ((s[0] * common).numer(), (s[1] * common).numer()) for s in (low, high)]
+            whole = [
+                None if s is None else ((s[0] * common).numer(), (s[1] * common).numer())
+                for s in (low, high)
+            ]
             self.sides.append((whole[0], whole[1]))
         self._session: Session | None = None
         self._vertices: dict[Basis, Vertex] = {}
@@ -146,13 +177,17 @@ class Parametric:
     @property
     def degree(self) -> int:
         """The highest power of x among the parameters."""
-        return max((entry.degree() for entries in self.powers.values() for entry in entries), default=1)
+        return max(
+            (entry.degree() for entries in self.powers.values() for entry in entries), default=1
+        )
 
     def _section(self, section: str) -> list[Entry | None]:
         """The entries of a section, as the rationals that those which stay stand for."""
         codes, known = self._codes[section].tolist(), self.exact.get(section, {})
         return [
-            (_constant(known[at]), fmpq_poly([])) if at in known and self._stays[code] else self._entries[code]
+            (_constant(known[at]), fmpq_poly([]))
+            if at in known and self._stays[code]
+            else self._entries[code]
             for at, code in enumerate(codes)
         ]
 
@@ -165,7 +200,10 @@ class Parametric:
             elif name in self.powers:
                 stacked += [(fmpq_poly(entry), fmpq_poly([])) for entry in self.powers[name]]
             else:
-                stacked += [(_constant(Fraction(value)), fmpq_poly([])) for value in self.numbers[name][: prod(shape)]]
+                stacked += [
+                    (_constant(Fraction(value)), fmpq_poly([]))
+                    for value in self.numbers[name][: prod(shape)]
+                ]
         return stacked
 
     @cached_property
@@ -184,7 +222,9 @@ class Parametric:
             np.r_[data.upper, end],
             np.zeros(n + 2 * m, dtype=bool),
         )
-        moves = {name: move for name, move in self.program.moves.items() if name not in ("c", "offset")}
+        moves = {
+            name: move for name, move in self.program.moves.items() if name not in ("c", "offset")
+        }
         program = replace(self.program, template=whole, moves=moves, cost=1.0, shift=0.0)
         kept = {name: known for name, known in self.exact.items() if name not in ("c", "offset")}
         return Parametric(program, self.powers, self.delta, self.numbers, kept)
@@ -195,9 +235,14 @@ class Parametric:
         """What a solver proposes there; None where it finds the program infeasible."""
         if self._session is None:
             tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-            self._session = backend("highs").open(self.program, Options(algorithm="simplex", native=tight))
+            self._session = backend("highs").open(
+                self.program, Options(algorithm="simplex", native=tight)
+            )
         shapes, values = self.program.parameters, self._values(x, delta)
-        floats = {name: np.reshape([*map(float, own)], shapes[name], order="F") for name, own in values.items()}
+        floats = {
+            name: np.reshape([*map(float, own)], shapes[name], order="F")
+            for name, own in values.items()
+        }
         solution = self._session.solve(floats)
         if solution.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
@@ -205,7 +250,10 @@ class Parametric:
             return None
         if solution.termination is not Termination.OPTIMAL or solution.basis is None:
             raise NoRationalSolution(f"The solver proposes no basis: {solution.raw_status}.")
-        columns, rows = ([int(v) for v in part] for part in (solution.basis.col_status, solution.basis.row_status))
+        columns, rows = (
+            [int(v) for v in part]
+            for part in (solution.basis.col_status, solution.basis.row_status)
+        )
         return Basis(
             tuple(_held(status, ends) for status, ends in zip(columns, self.bounds, strict=True)),
             tuple(_held(status, ends) for status, ends in zip(rows, self.sides, strict=True)),
@@ -227,7 +275,9 @@ class Parametric:
             elif name in self.powers:
                 values[name] = [value_at(power, x) for power in self.powers[name]]
             else:
-                values[name] = [Fraction(float(value)) for value in self.numbers[name][: prod(shape)]]
+                values[name] = [
+                    Fraction(float(value)) for value in self.numbers[name][: prod(shape)]
+                ]
         return values
 
     def refined_basis_at(self, x: Fraction, delta: Fraction) -> Basis:
@@ -247,9 +297,15 @@ class Parametric:
         if "relaxed" in vars(self):
             self.relaxed.close()
 
-    def known_at(self, x: Fraction, low: Fraction, high: Fraction) -> list[tuple[Fraction, Fraction, Vertex]]:
+    def known_at(
+        self, x: Fraction, low: Fraction, high: Fraction
+    ) -> list[tuple[Fraction, Fraction, Vertex]]:
         """The vertices so far that are optimal at x for some part of an interval of δ, each with that part."""
-        ranges = ((*v.deltas_at(x, low, high), v) for v in reversed(self._vertices.values()) if v.dual_at(x))
+        ranges = (
+            (*v.deltas_at(x, low, high), v)
+            for v in reversed(self._vertices.values())
+            if v.dual_at(x)
+        )
         return [part for part in ranges if part[0] < part[1]]
 
     def vertex(self, basis: Basis) -> Vertex:
@@ -262,7 +318,9 @@ class Parametric:
         free = [j for j, at in enumerate(basis.columns) if not at]
         tight = [i for i, at in enumerate(basis.rows) if at]
         if len(free) != len(tight):
-            raise NoRationalSolution(f"The basis has {len(tight)} equations for {len(free)} unknowns.")
+            raise NoRationalSolution(
+                f"The basis has {len(tight)} equations for {len(free)} unknowns."
+            )
         held = {
             j: Affine.number(ends[at > 0] or 0)
             for j, (at, ends) in enumerate(zip(basis.columns, self.bounds, strict=True))
@@ -304,14 +362,17 @@ class Parametric:
         conditions = []
         for j, (at, ends) in enumerate(zip(basis.columns, self.bounds, strict=True)):
             if not at:
-                conditions += _within(point[j], [None if end is None else Affine.number(end) for end in ends])
+                conditions += _within(
+                    point[j], [None if end is None else Affine.number(end) for end in ends]
+                )
         for i, (at, sides) in enumerate(zip(basis.rows, self.sides, strict=True)):
             if not at:
                 activity = Affine.number(0)
                 for j, entry in self.rows[i].items():
                     activity = activity + point[j].times(entry)
                 conditions += _within(
-                    activity, [None if side is None else Affine.reduced(*side, ONE) for side in sides]
+                    activity,
+                    [None if side is None else Affine.reduced(*side, ONE) for side in sides],
                 )
         return conditions
 
@@ -340,7 +401,9 @@ def _constant(value: Fraction) -> fmpq_poly:
     return fmpq_poly([fmpq(value.numerator, value.denominator)])
 
 
-def _summed(base: Fraction, terms: Iterable[tuple[int, Fraction]], parameters: Sequence[Entry]) -> Entry:
+def _summed(
+    base: Fraction, terms: Iterable[tuple[int, Fraction]], parameters: Sequence[Entry]
+) -> Entry:
     """base + Σ factor * parameter."""
     constant, slope = _constant(base), fmpq_poly([])
     for at, factor in terms:
@@ -352,7 +415,9 @@ def _summed(base: Fraction, terms: Iterable[tuple[int, Fraction]], parameters: S
 def _still(entry: Entry | None) -> fmpq_poly:
     """An entry that δ does not move. Raises NoRationalSolution."""
     if entry is None or entry[1]:
-        raise NoRationalSolution("A formula in delta needs a program where delta moves sides of rows only.")
+        raise NoRationalSolution(
+            "A formula in delta needs a program where delta moves sides of rows only."
+        )
     return entry[0]
 
 
@@ -389,7 +454,11 @@ def _different(conditions: Sequence[Affine]) -> tuple[Affine, ...]:
     kept: dict[tuple[Ints, ...], Affine] = {}
     for condition in conditions:
         parts = condition.constant, condition.slope, condition.over
-        if condition.slope or any(part.degree() > 0 for part in parts) or condition(Fraction(1)) < 0:
+        if (
+            condition.slope
+            or any(part.degree() > 0 for part in parts)
+            or condition(Fraction(1)) < 0
+        ):
             kept.setdefault(tuple(tuple(map(int, part.coeffs())) for part in parts), condition)
     return tuple(kept.values())
 

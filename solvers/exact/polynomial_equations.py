@@ -44,7 +44,9 @@ def solved(equations: Sequence[tuple[Mapping[int, Poly], Affine]]) -> dict[int, 
                     where[c].add(k)
                 elif changed.pop(c, None) is not None:
                     where[c].discard(k)
-            open_rows[k] = _primitive(changed, first * up - down * constant, second * up - down * slope)
+            open_rows[k] = _primitive(
+                changed, first * up - down * constant, second * up - down * slope
+            )
     values: dict[int, Affine] = {}
     for j, row, constant, slope in reversed(order):
         right = Affine.reduced(constant, slope, ONE)
@@ -55,7 +57,9 @@ def solved(equations: Sequence[tuple[Mapping[int, Poly], Affine]]) -> dict[int, 
     return values
 
 
-def _primitive(row: dict[int, Poly], constant: Poly, slope: Poly) -> tuple[dict[int, Poly], Poly, Poly]:
+def _primitive(
+    row: dict[int, Poly], constant: Poly, slope: Poly
+) -> tuple[dict[int, Poly], Poly, Poly]:
     """A row divided by what its entries have in common."""
     common = constant.gcd(slope)
     for entry in row.values():

@@ -56,11 +56,15 @@ class Affine:
 
     def __add__(self, other: Affine) -> Affine:
         if self.over == other.over:
-            return Affine.reduced(self.constant + other.constant, self.slope + other.slope, self.over)
+            return Affine.reduced(
+                self.constant + other.constant, self.slope + other.slope, self.over
+            )
         common = self.over.gcd(other.over)
         mine, its = other.over // common, self.over // common
         return Affine.reduced(
-            self.constant * mine + other.constant * its, self.slope * mine + other.slope * its, self.over * mine
+            self.constant * mine + other.constant * its,
+            self.slope * mine + other.slope * its,
+            self.over * mine,
         )
 
     def __sub__(self, other: Affine) -> Affine:
@@ -78,11 +82,15 @@ class Affine:
         """With δ a ratio of polynomials."""
         if not self.slope:
             return self
-        return Affine.reduced(self.constant * denominator + self.slope * numerator, ZERO, self.over * denominator)
+        return Affine.reduced(
+            self.constant * denominator + self.slope * numerator, ZERO, self.over * denominator
+        )
 
     def __call__(self, x: Fraction, delta: Fraction = Fraction(0)) -> Fraction:
         """Its value. Raises ZeroDivisionError at a pole."""
-        return (value_at(self.constant, x) + delta * value_at(self.slope, x)) / value_at(self.over, x)
+        return (value_at(self.constant, x) + delta * value_at(self.slope, x)) / value_at(
+            self.over, x
+        )
 
     def derivative(self, steps: int = 1) -> Affine:
         """d/dε where x = e^(ε/steps): x/steps times that by x."""
@@ -113,7 +121,10 @@ class Affine:
 def _range(polynomial: Poly, low: Fraction, high: Fraction) -> Interval:
     """Between what a polynomial lies in an interval of positive numbers: rising terms and falling ones apart."""
     coefficients = polynomial.coeffs()
-    up, down = (fmpz_poly([value if (value > 0) == rises else 0 for value in coefficients]) for rises in (True, False))
+    up, down = (
+        fmpz_poly([value if (value > 0) == rises else 0 for value in coefficients])
+        for rises in (True, False)
+    )
     return value_at(up, low) + value_at(down, high), value_at(up, high) + value_at(down, low)
 
 
@@ -176,7 +187,9 @@ class Root:
             return 0
         while left.high > right.low and right.high > left.low:
             low, high = max(left.low, right.low), min(left.high, right.high)
-            if left.polynomial == right.polynomial and sign_at(left.polynomial, low) != sign_at(left.polynomial, high):
+            if left.polynomial == right.polynomial and sign_at(left.polynomial, low) != sign_at(
+                left.polynomial, high
+            ):
                 return 0
             left, right = left.refined(), right.refined()
         return -1 if left.high <= right.low else 1
@@ -197,7 +210,9 @@ class Root:
 def sign_changes(polynomial: Poly, low: Fraction, high: Fraction | None) -> int:
     """Those of Descartes' rule for the open interval; high None: without end."""
     length = Fraction(1) if high is None else high - low
-    moved = fmpq_poly(polynomial)(fmpq_poly([rational(low), rational(length)])).numer()  # at low + t length, t > 0
+    moved = fmpq_poly(polynomial)(
+        fmpq_poly([rational(low), rational(length)])
+    ).numer()  # at low + t length, t > 0
     if high is not None:  # t in (0, 1)
         at = moved.coeffs()
         moved = fmpz_poly([0] * (polynomial.degree() + 1 - len(at)) + at[::-1])(fmpz_poly([1, 1]))
@@ -213,11 +228,15 @@ def _turns(polynomial: Poly) -> Iterator[Root]:
         elif multiplicity % 2:
             for zero, _ in factor.complex_roots():
                 if zero.imag == 0:
-                    middle, radius = (fraction(part.fmpq()) for part in (zero.real.mid(), zero.real.rad()))
+                    middle, radius = (
+                        fraction(part.fmpq()) for part in (zero.real.mid(), zero.real.rad())
+                    )
                     yield Root(factor, middle - radius, middle + radius)
 
 
-def interval_around(polynomials: Iterable[Poly], x: Fraction, low: Root, high: Root | None) -> tuple[Root, Root | None]:
+def interval_around(
+    polynomials: Iterable[Poly], x: Fraction, low: Root, high: Root | None
+) -> tuple[Root, Root | None]:
     """The largest part of [low, high] around x in which no polynomial changes its sign; none is 0 at x."""
     for polynomial in polynomials:
         top = None if high is None else high.high

@@ -76,14 +76,18 @@ class RationalPoint:
         free = np.flatnonzero(~self.fixed).tolist()
         rows = np.flatnonzero(self.tight).tolist()
         if len(free) != len(rows) or len(free) > _DENSE:
-            raise NoRationalSolution(f"The exact basis has {len(rows)} equations for {len(free)} unknowns.")
+            raise NoRationalSolution(
+                f"The exact basis has {len(rows)} equations for {len(free)} unknowns."
+            )
         at = {j: k for k, j in enumerate(free)}
         x = [_nearest(v, bounds) for v, bounds in zip(self.x, self.lp.bounds, strict=True)]
         matrix = [[fmpq(0)] * len(free) for _ in rows]
         right = []
         for k, i in enumerate(rows):
             row = self.lp.rows[i]
-            side = _nearest(sum((a * self.x[j] for j, a in row.items()), Fraction(0)), self.lp.sides[i])
+            side = _nearest(
+                sum((a * self.x[j] for j, a in row.items()), Fraction(0)), self.lp.sides[i]
+            )
             for j, a in row.items():
                 if j in at:
                     matrix[k][at[j]] = fmpq(a.numerator, a.denominator)
@@ -113,7 +117,12 @@ class RationalLP:
         if symbols is not None:
             self.symbols = symbols
         else:
-            self.cost, self.bounds, self.sides, self.rows = [0] * columns, [(0, 1)] * columns, [], []
+            self.cost, self.bounds, self.sides, self.rows = (
+                [0] * columns,
+                [(0, 1)] * columns,
+                [],
+                [],
+            )
 
     @cached_property
     def cost(self) -> list[Rational]:
@@ -135,7 +144,9 @@ class RationalLP:
         """The entries of every row that are not 0, by their columns."""
         symbols = self.symbols
         rows: list[dict[int, Rational]] = [{} for _ in self.sides]
-        for i, j, value in zip(symbols.row.tolist(), symbols.column.tolist(), symbols.of("A"), strict=True):
+        for i, j, value in zip(
+            symbols.row.tolist(), symbols.column.tolist(), symbols.of("A"), strict=True
+        ):
             if value:
                 rows[i][j] = value
         return rows
@@ -145,10 +156,18 @@ class RationalLP:
         """The numbers, each different one once."""
         which: dict[Rational | None, int] = {}
         entries = [(i, j, value) for i, row in enumerate(self.rows) for j, value in row.items()]
-        ends = [[pair[end] for pair in pairs] for pairs in (self.bounds, self.sides) for end in (0, 1)]
-        listed: list[Sequence[Rational | None]] = [[value for *_, value in entries], self.cost, *ends]
+        ends = [
+            [pair[end] for pair in pairs] for pairs in (self.bounds, self.sides) for end in (0, 1)
+        ]
+        listed: list[Sequence[Rational | None]] = [
+            [value for *_, value in entries],
+            self.cost,
+            *ends,
+        ]
         codes = {
-            section: np.array([which.setdefault(value, len(which)) for value in values], dtype=np.intp)
+            section: np.array(
+                [which.setdefault(value, len(which)) for value in values], dtype=np.intp
+            )
             for section, values in zip(SECTIONS, listed, strict=True)
         }
         i, j = (np.array([entry[k] for entry in entries], dtype=np.intp) for k in (0, 1))
@@ -173,7 +192,9 @@ class RationalLP:
         return cls.at(Program("", data), {}, bits)
 
     @classmethod
-    def at(cls, program: Program, values: Mapping[str, Sequence[Rational]], bits: int = 320) -> RationalLP:
+    def at(
+        cls, program: Program, values: Mapping[str, Sequence[Rational]], bits: int = 320
+    ) -> RationalLP:
         """A program at rational values of its parameters, each listed entry by entry."""
         p = [Fraction(value) for name in program.parameters for value in values[name]]
         symbols = program.symbols
@@ -238,10 +259,17 @@ class RationalLP:
                     if self.bounds[j][which] is None and loose in ([], [j]):
                         value = Fraction(side - activity + a * (ends[j] or 0)) / a
                         known = boxes[j][which]
-                        boxes[j][which] = value if known is None else (max, min)[which](known, value)
+                        boxes[j][which] = (
+                            value if known is None else (max, min)[which](known, value)
+                        )
         return boxes
 
-    def row(self, entries: Mapping[int, Rational], low: Rational | None = None, high: Rational | None = None) -> int:
+    def row(
+        self,
+        entries: Mapping[int, Rational],
+        low: Rational | None = None,
+        high: Rational | None = None,
+    ) -> int:
         """Add low <= Σ entries[j] x_j <= high (None: no bound); returns its position."""
         self.rows.append({j: v for j, v in entries.items() if v})
         self.sides.append((low, high))
@@ -259,7 +287,11 @@ def object_array(values: Sequence[Any]) -> Integers:
 
 def _nearest(value: Fraction, sides: tuple[Rational | None, Rational | None]) -> Fraction:
     """The side a value is nearest to; itself without any."""
-    near = min((side for side in sides if side is not None), key=lambda side: abs(side - value), default=value)
+    near = min(
+        (side for side in sides if side is not None),
+        key=lambda side: abs(side - value),
+        default=value,
+    )
     return Fraction(near)
 
 

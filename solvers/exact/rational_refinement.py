@@ -76,12 +76,16 @@ def solve_rational(
                 return exact
         exact = (basis and refinement.near_basis(basis)) or refinement.near_basis(None)
         if exact is None:
-            raise NoRationalSolution("Refining the solver's answer did not reach an exactly feasible point.")
+            raise NoRationalSolution(
+                "Refining the solver's answer did not reach an exactly feasible point."
+            )
         return exact
 
 
 def _is_proven(exact: RationalPoint) -> bool:
-    return exact.bound is not None and exact.objective - exact.bound <= abs(exact.objective) / _CLOSE
+    return (
+        exact.bound is not None and exact.objective - exact.bound <= abs(exact.objective) / _CLOSE
+    )
 
 
 def held_by(basis: Any) -> tuple[Flags, Flags]:
@@ -93,17 +97,23 @@ def held_by(basis: Any) -> tuple[Flags, Flags]:
 class _Refinement:
     """The state of one solve: exact integers, and the live solver that sees their leading digits."""
 
-    def __init__(self, lp: RationalLP, bounded: RationalLP, accuracy: int, time_limit: float | None) -> None:
+    def __init__(
+        self, lp: RationalLP, bounded: RationalLP, accuracy: int, time_limit: float | None
+    ) -> None:
         """bounded: whose optimum the multipliers bound."""
         self.deadline = Deadline(time_limit)
         self.lp, self.bounded, self.accuracy, self.P = lp, bounded, accuracy, lp.bits
         self.i, self.j, self.a, self.floats, cost, common = lp.integers
         if common & (common - 1):
-            raise NoRationalSolution("The exact program has a coefficient that is no dyadic rational; round it first.")
+            raise NoRationalSolution(
+                "The exact program has a coefficient that is no dyadic rational; round it first."
+            )
         self.S, self.c = common.bit_length() - 1, cost << self.P
         self.low, self.high = self._sides()
         self.session: Session | None = None
-        self.point: Integers | None = None  # columns and activities of the rows at the last basis, if it has any
+        self.point: Integers | None = (
+            None  # columns and activities of the rows at the last basis, if it has any
+        )
         self.held = self.low[0], self.high[0]  # columns and rows at their lower, upper bound
 
     def __enter__(self) -> _Refinement:
@@ -118,7 +128,10 @@ class _Refinement:
         """Lower and upper bounds, rounded inwards to integers over 2^P: where there are any, and 2^S times each."""
         symbols, P = self.lp.symbols, self.P
         values = [value or 0 for value in symbols.values]
-        lower, upper = (np.concatenate([symbols.codes[end], symbols.codes[f"row_{end}"]]) for end in ("lower", "upper"))
+        lower, upper = (
+            np.concatenate([symbols.codes[end], symbols.codes[f"row_{end}"]])
+            for end in ("lower", "upper")
+        )
         low = object_array([-((-v.numerator << P) // v.denominator) for v in values])[lower]
         high = object_array([(v.numerator << P) // v.denominator for v in values])[upper]
         above, below = symbols.there[lower], symbols.there[upper]
@@ -130,7 +143,10 @@ class _Refinement:
     @cached_property
     def matrix(self) -> sp.csc_array:
         """The matrix in doubles."""
-        keep, shape = np.abs(self.floats) >= _LEAST, (self.low[0].size - self.lp.columns, self.lp.columns)
+        keep, shape = (
+            np.abs(self.floats) >= _LEAST,
+            (self.low[0].size - self.lp.columns, self.lp.columns),
+        )
         return sp.csc_array((self.floats[keep], (self.i[keep], self.j[keep])), shape=shape)
 
     def at_basis(self) -> RationalPoint | None:
@@ -148,7 +164,11 @@ class _Refinement:
         place[columns], place[n + rows] = np.arange(columns.size), np.arange(rows.size)
         inside = (place[self.j] >= 0) & (place[n + self.i] >= 0)
         system = _System(
-            place[n + self.i[inside]], place[self.j[inside]], self.a[inside], self.floats[inside], rows.size
+            place[n + self.i[inside]],
+            place[self.j[inside]],
+            self.a[inside],
+            self.floats[inside],
+            rows.size,
         )
         goal = self.P + self.S - self.accuracy - 1
         if (correct := system.solved((sides - self._point(x))[n + rows], self.S, goal)) is None:
@@ -228,12 +248,16 @@ class _Refinement:
         n, (lower, upper) = self.lp.columns, self._moved(point, grow)
         cost = _floats(self.c, self.P + self.S - steep)
         sides = lower[n:], upper[n:], lower[:n], upper[:n]
-        program = Program("correction of a basis", Data(cost, 0.0, self.matrix, *sides, np.zeros(n, dtype=bool)))
+        program = Program(
+            "correction of a basis", Data(cost, 0.0, self.matrix, *sides, np.zeros(n, dtype=bool))
+        )
         if self.session is None:
             tight = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
             plain = {"presolve": "off"}  # which calls programs with ratios close to 1 infeasible
             self.session = backend("highs").open(program, Options(native=tight | plain))
-            return self.session.solve(start="hot" if first is None else "basis", basis=first, time_limit=self._left())
+            return self.session.solve(
+                start="hot" if first is None else "basis", basis=first, time_limit=self._left()
+            )
         self.session.follow(program)
         solution = self.session.solve(time_limit=self._left())
         if solution.termination is Termination.OPTIMAL:
@@ -243,7 +267,9 @@ class _Refinement:
     def _left(self) -> float | None:
         """Seconds that are left, None without a limit. Raises NoRationalSolution when none are."""
         if self.deadline.passed:
-            raise NoRationalSolution("There was no time left to solve the exact program of the solver's pattern.")
+            raise NoRationalSolution(
+                "There was no time left to solve the exact program of the solver's pattern."
+            )
         return self.deadline.limit
 
 
@@ -264,7 +290,9 @@ class _System:
 
             with contextlib.suppress(RuntimeError):  # a singular system
                 factors: Any = splu(sp.csc_array((floats, (i, j)), shape=(size, size)))
-                self._solve = lambda right, transpose: factors.solve(right, "T" if transpose else "N")
+                self._solve = lambda right, transpose: factors.solve(
+                    right, "T" if transpose else "N"
+                )
 
     @property
     def transposed(self) -> _System:

@@ -28,7 +28,15 @@ from functools import cmp_to_key
 from workbench.solvers.arrays import Ints
 from workbench.solvers.errors import NoRationalSolution
 from workbench.solvers.exact.parametric import Basis, Parametric, Vertex
-from workbench.solvers.exact.polynomials import ZERO, Affine, Interval, Poly, Root, interval_around, sign_at
+from workbench.solvers.exact.polynomials import (
+    ZERO,
+    Affine,
+    Interval,
+    Poly,
+    Root,
+    interval_around,
+    sign_at,
+)
 from workbench.solvers.search import Deadline
 
 _TRIES = 16  # samples of one gap: the conditions of a basis may be just 0 at some
@@ -63,7 +71,9 @@ class Formula:
         slope = rise.times(run.over, run.constant)
         constant = first - slope.times(low.constant, low.over)
         return Affine.reduced(
-            constant.constant * slope.over, slope.constant * constant.over, constant.over * slope.over
+            constant.constant * slope.over,
+            slope.constant * constant.over,
+            constant.over * slope.over,
         )
 
 
@@ -89,7 +99,9 @@ class NoPoint(NoRationalSolution):
     """Within an interval of δ there is a part, around this δ at this x, where the program is infeasible."""
 
     def __init__(self, x: Fraction, delta: Fraction) -> None:
-        super().__init__(f"The program is infeasible at x = {float(x):g}, delta = {float(delta):g}.")
+        super().__init__(
+            f"The program is infeasible at x = {float(x):g}, delta = {float(delta):g}."
+        )
         self.x, self.delta = x, delta
 
 
@@ -131,7 +143,9 @@ def regions(
     except KeyboardInterrupt:
         if not done:
             raise
-    return sorted(done, key=lambda region: _order(region.low)), sorted(left + gaps, key=lambda gap: _order(gap[0]))
+    return sorted(done, key=lambda region: _order(region.low)), sorted(
+        left + gaps, key=lambda gap: _order(gap[0])
+    )
 
 
 def _width(gap: Ends) -> float:
@@ -145,7 +159,10 @@ _order = cmp_to_key(Root.against)
 def region_around(program: Parametric, x: Fraction, deltas: Interval) -> Region:
     """The whole region of x > 1 around a rational. Raises NoRationalSolution."""
     return _region(
-        program, [x + Fraction(k, 1 << 60) for k in range(_TRIES)], (Root.rational(Fraction(1)), None), deltas
+        program,
+        [x + Fraction(k, 1 << 60) for k in range(_TRIES)],
+        (Root.rational(Fraction(1)), None),
+        deltas,
     )
 
 
@@ -167,13 +184,17 @@ def given_region(
             raise NoRationalSolution("The least violation is 0.")
         formulas, conditions = without_any(first, deltas[0])
     else:
-        formulas, conditions = chained([first, *others] if deltas[0] < deltas[1] else others, deltas)
+        formulas, conditions = chained(
+            [first, *others] if deltas[0] < deltas[1] else others, deltas
+        )
         if len(formulas) != len(others):
             raise NoRationalSolution("The bases have other formulas than one each.")
     try:
         signs = _signs(conditions, x)
     except _Touching:
-        raise NoRationalSolution(f"A condition of a basis does not hold at x = {float(x):g}.") from None
+        raise NoRationalSolution(
+            f"A condition of a basis does not hold at x = {float(x):g}."
+        ) from None
     return Region(*interval_around(signs, x, *ends), formulas, x)
 
 
@@ -192,7 +213,9 @@ def _sampled(program: Parametric, gap: Ends, deltas: Interval) -> Region:
     return _region(program, _between(*gap, max(1, program.degree)), gap, deltas)
 
 
-def _region(program: Parametric, samples: Iterable[Fraction], gap: Ends, deltas: Interval) -> Region:
+def _region(
+    program: Parametric, samples: Iterable[Fraction], gap: Ends, deltas: Interval
+) -> Region:
     """The region around the first sample that is on no border."""
     for k, sample in enumerate(samples):
         proposed = _proposed if k < _REFINE else _refined
@@ -205,7 +228,9 @@ def _region(program: Parametric, samples: Iterable[Fraction], gap: Ends, deltas:
         except _Touching:
             continue
         return Region(*interval_around(signs, x, *gap), formulas, x)
-    raise NoRationalSolution(f"No basis that the solver proposes is exactly optimal near x = {float(gap[0]):g}.")
+    raise NoRationalSolution(
+        f"No basis that the solver proposes is exactly optimal near x = {float(gap[0]):g}."
+    )
 
 
 def _between(low: Root, high: Root | None, degree: int) -> Iterator[Fraction]:
@@ -253,7 +278,9 @@ def _walked(
     return without_any(violated, first)
 
 
-def chained(vertices: Sequence[Vertex], deltas: Interval) -> tuple[tuple[Formula, ...], list[Affine]]:
+def chained(
+    vertices: Sequence[Vertex], deltas: Interval
+) -> tuple[tuple[Formula, ...], list[Affine]]:
     """The formulas of vertices that are optimal one after the other for rising δ, and the conditions of that.
 
     Of the vertices of one formula the first must be optimal at its lower end only, and the last at its upper end.
@@ -261,7 +288,9 @@ def chained(vertices: Sequence[Vertex], deltas: Interval) -> tuple[tuple[Formula
     low, last = (Affine.number(delta) for delta in deltas)
     if deltas[0] == deltas[1]:
         vertex = vertices[0]
-        return (Formula(vertex.value.at(deltas[0]), low, low, vertex, vertex),), _conditions(vertex, deltas[0])
+        return (Formula(vertex.value.at(deltas[0]), low, low, vertex, vertex),), _conditions(
+            vertex, deltas[0]
+        )
     runs = _by_formula(vertices)
     start, formulas = runs[0][0], []
     conditions = [condition.at(deltas[0]) for condition in start.primal]
@@ -279,7 +308,10 @@ def chained(vertices: Sequence[Vertex], deltas: Interval) -> tuple[tuple[Formula
 def without_any(violated: Vertex, delta: Fraction) -> tuple[tuple[Formula, ...], list[Affine]]:
     """No formula, where the program is infeasible, and the conditions of that. violated: of the relaxed program."""
     end = Affine.number(delta)
-    return (Formula(None, end, end, violated, violated),), [violated.value.at(delta), *_conditions(violated, delta)]
+    return (Formula(None, end, end, violated, violated),), [
+        violated.value.at(delta),
+        *_conditions(violated, delta),
+    ]
 
 
 def _conditions(vertex: Vertex, delta: Fraction) -> list[Affine]:
@@ -304,7 +336,9 @@ def _by_formula(vertices: Sequence[Vertex]) -> list[list[Vertex]]:
     return runs
 
 
-def _vertices(program: Parametric, x: Fraction, deltas: Interval, proposed: Proposed) -> list[Vertex]:
+def _vertices(
+    program: Parametric, x: Fraction, deltas: Interval, proposed: Proposed
+) -> list[Vertex]:
     """The bases for δ in an interval at a sample, by rising δ; those that are known are tried before a solver is."""
     known = program.known_at(x, *deltas)
     chain = []
@@ -312,9 +346,9 @@ def _vertices(program: Parametric, x: Fraction, deltas: Interval, proposed: Prop
     while gaps:
         low, high = gaps.pop()
         inside = [(max(least, low), min(most, high), vertex) for least, most, vertex in known]
-        least, most, vertex = next((part for part in inside if part[0] < part[1]), None) or _optimal(
-            program, x, (low, high), proposed
-        )
+        least, most, vertex = next(
+            (part for part in inside if part[0] < part[1]), None
+        ) or _optimal(program, x, (low, high), proposed)
         chain.append((least, vertex))
         gaps += [(a, b) for a, b in ((low, least), (most, high)) if a < b]
     return [vertex for _, vertex in sorted(chain, key=lambda item: item[0])]

@@ -58,7 +58,11 @@ def contract_of(label: str) -> type[BackendContract]:
     """The tests of one solver, under a name that pytest collects."""
     words = label.replace(":", "-").split("-")
     name = "Test" + "".join(word.capitalize() for word in words)
-    return type(name, (BackendContract,), {"__module__": __name__, "label": label, **DIFFERENCES.get(label, {})})
+    return type(
+        name,
+        (BackendContract,),
+        {"__module__": __name__, "label": label, **DIFFERENCES.get(label, {})},
+    )
 
 
 INSTALLED = [label for label in names() if backend(label).installed()]
@@ -74,7 +78,9 @@ def test_differences_are_of_solvers_that_exist():
 def test_cp_sat_says_how_far_it_looks():
     from workbench.solvers.conformance import instances
 
-    far = instances.program([-1.0, 1e-9], [[1.0, 1.0]], -instances.INF, 5e7, upper=4e7, integer=True)
+    far = instances.program(
+        [-1.0, 1e-9], [[1.0, 1.0]], -instances.INF, 5e7, upper=4e7, integer=True
+    )
     with backend("ortools:cp-sat").open(far) as session:
         solution = session.solve()
     assert solution.termination is Termination.NUMERICAL

@@ -49,9 +49,14 @@ def child(code):
     return run.stdout + run.stderr
 
 
-@pytest.mark.parametrize("order", ORDERS, ids=lambda order: "-".join(PACKAGES[k].split(".")[0] for k in order))
+@pytest.mark.parametrize(
+    "order", ORDERS, ids=lambda order: "-".join(PACKAGES[k].split(".")[0] for k in order)
+)
 def test_solver_libraries_load_together(order):
-    if not all(backend(label).installed() for label in ("highs", "gurobi", "ortools:glop", "cvxpy:clarabel")):
+    if not all(
+        backend(label).installed()
+        for label in ("highs", "gurobi", "ortools:glop", "cvxpy:clarabel")
+    ):
         pytest.skip("not all four packages are installed")
     imports = "".join(f"import {PACKAGES[k]}\n" for k in order)
     assert child(imports + SOLVE) == "ok\n"

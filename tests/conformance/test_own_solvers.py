@@ -22,7 +22,10 @@ def easy(label):
         ("highs", {"simplex_strategy": 4}),
         ("gurobi", {"Method": 0}),
         ("ortools:glop", {"use_dual_simplex": True}),
-        ("ortools:pdlp", {"termination_criteria.simple_optimality_criteria.eps_optimal_relative": 1e-9}),
+        (
+            "ortools:pdlp",
+            {"termination_criteria.simple_optimality_criteria.eps_optimal_relative": 1e-9},
+        ),
         ("ortools:cp-sat", {"cp_model_presolve": False}),
         ("ortools:gscip", {"separating/maxrounds": 0}),
         ("cvxpy:clarabel", {"tol_gap_abs": 1e-10}),

@@ -25,7 +25,9 @@ class FlippedDuals(BaseSession):
     def _run(self, start, basis):
         raw = super()._run(start, basis)
         if raw.rest.row_dual is not None:
-            raw.rest = raw.rest._replace(row_dual=-raw.rest.row_dual, reduced_cost=-raw.rest.reduced_cost)
+            raw.rest = raw.rest._replace(
+                row_dual=-raw.rest.row_dual, reduced_cost=-raw.rest.reduced_cost
+            )
         return raw
 
 
@@ -179,7 +181,9 @@ DEFECTS = {
 def contract_with(session_class, **attributes):
     """The contract of HiGHS with another session."""
     wrong = type("Wrong", (Highs,), {"session": session_class})
-    return type("WrongContract", (BackendContract,), {"label": "highs", "backend_class": wrong} | attributes)()
+    return type(
+        "WrongContract", (BackendContract,), {"label": "highs", "backend_class": wrong} | attributes
+    )()
 
 
 def broken_clauses(contract):
@@ -209,7 +213,9 @@ def test_a_wrong_backend_fails_in_the_clauses_that_it_breaks(defect):
 
 def test_limits_are_clauses_as_well():
     contract = contract_with(Unlimited)
-    with pytest.raises(ContractBroken, match=r"'limits', test_lp_time_limit: .* must be time_limit. Got optimal"):
+    with pytest.raises(
+        ContractBroken, match=r"'limits', test_lp_time_limit: .* must be time_limit. Got optimal"
+    ):
         contract.test_lp_time_limit()
 
 
@@ -267,7 +273,9 @@ def test_what_cannot_run_here_is_skipped_with_the_reason(monkeypatch, change):
 
 def test_exclusions_name_tests_and_reasons():
     for excluded in ({"test_no_such_clause": "because"}, {"test_no_cost": ""}):
-        with pytest.raises(TypeError, match="excluded must be names of tests of the contract with reasons"):
+        with pytest.raises(
+            TypeError, match="excluded must be names of tests of the contract with reasons"
+        ):
             contract_with(BaseSession, excluded=excluded)
 
 

@@ -33,7 +33,8 @@ __all__ = ["ROOT", "Block", "blocks", "pages", "run_page"]
 
 ROOT = Path(__file__).resolve().parents[2]
 _FENCE = re.compile(
-    r"^(?P<ticks>`{3,})(?P<kind>\{?[\w:-]*\}?)[^\n]*\n(?P<body>.*?)^(?P=ticks)`*$", re.MULTILINE | re.DOTALL
+    r"^(?P<ticks>`{3,})(?P<kind>\{?[\w:-]*\}?)[^\n]*\n(?P<body>.*?)^(?P=ticks)`*$",
+    re.MULTILINE | re.DOTALL,
 )
 _NAMED = re.compile(r"# (?P<name>[\w.-]+\.\w+)\n")
 _RUN = ("console", "pycon", "python", "toml", "text", "{code-cell}")
@@ -52,7 +53,10 @@ class Block:
 
 def pages() -> list[Path]:
     """The README and every page."""
-    return [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)]
+    return [
+        ROOT / "README.md",
+        *sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts),
+    ]
 
 
 def blocks(page: Path) -> Iterator[Block]:
@@ -80,7 +84,9 @@ def run_page(page: Path, folder: Path) -> None:
         elif block.kind == "pycon":
             _run_examples(block, space, place)
         elif block.kind in ("python", "{code-cell}"):
-            code = re.sub(r"\A(:[\w-]+:.*\n)+", lambda options: "\n" * options[0].count("\n"), block.text)
+            code = re.sub(
+                r"\A(:[\w-]+:.*\n)+", lambda options: "\n" * options[0].count("\n"), block.text
+            )
             exec(compile("\n" * (block.line - 1) + code, str(page), "exec"), space)
 
 
@@ -107,12 +113,21 @@ def _run_command(command: str, expected: str, place: str) -> None:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "COLUMNS": "120"}
         done = subprocess.run(
-            ["bash", "-c", command], capture_output=True, text=True, timeout=600, env=environment, check=False
+            ["bash", "-c", command],
+            capture_output=True,
+            text=True,
+            timeout=600,
+            env=environment,
+            check=False,
         )
         code, output = done.returncode, done.stdout + done.stderr
-    assert (code != 0) == bool(_REFUSAL.search(expected)), f"{place}: exit code {code} of {command}\n{output}"
+    assert (code != 0) == bool(_REFUSAL.search(expected)), (
+        f"{place}: exit code {code} of {command}\n{output}"
+    )
     if expected.strip():
-        same = doctest.OutputChecker().check_output(expected.strip() + "\n", output.strip() + "\n", _FLAGS)
+        same = doctest.OutputChecker().check_output(
+            expected.strip() + "\n", output.strip() + "\n", _FLAGS
+        )
         assert same, f"{place}: {command}\nexpected\n{expected}\nbut it printed\n{output}"
 
 
@@ -120,7 +135,11 @@ def _workbench(arguments: list[str]) -> tuple[int, str]:
     from workbench.cli import main
 
     if arguments[0] == "recommend" and "--time-limit" not in arguments:
-        arguments = [*arguments, "--time-limit", "300"]  # its 20 seconds are too few on a busy machine
+        arguments = [
+            *arguments,
+            "--time-limit",
+            "300",
+        ]  # its 20 seconds are too few on a busy machine
     output = io.StringIO()
     with redirect_stdout(output), redirect_stderr(output):
         try:
@@ -133,7 +152,9 @@ def _workbench(arguments: list[str]) -> tuple[int, str]:
 def _run_examples(block: Block, space: dict[str, Any], place: str) -> None:
     test = doctest.DocTestParser().get_doctest(block.text, space, place, place, block.line)
     failures = io.StringIO()
-    result = doctest.DocTestRunner(optionflags=_FLAGS).run(test, out=failures.write, clear_globs=False)
+    result = doctest.DocTestRunner(optionflags=_FLAGS).run(
+        test, out=failures.write, clear_globs=False
+    )
     space.update(test.globs)
     assert result.attempted, f"{place}: no example"
     assert not result.failed, failures.getvalue()

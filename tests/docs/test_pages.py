@@ -34,8 +34,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_page_does_what_it_says(page: Path, place: Path) -> None:
     run_page(page, place)
     for drawn in place.glob("*.png"):
-        if (DOCS / "figures" / drawn.name).exists():  # the picture in the page is the one that its command draws
-            ours, shown = (matplotlib.image.imread(file) for file in (drawn, DOCS / "figures" / drawn.name))
+        if (
+            DOCS / "figures" / drawn.name
+        ).exists():  # the picture in the page is the one that its command draws
+            ours, shown = (
+                matplotlib.image.imread(file) for file in (drawn, DOCS / "figures" / drawn.name)
+            )
             assert ours.shape == shown.shape
             assert np.abs(ours - shown).mean() < 0.02, f"draw docs/figures/{drawn.name} again"
 
@@ -58,7 +62,11 @@ def test_a_page_that_says_something_else_fails(text: str, place: Path) -> None:
     matrix = "```text\n# m.csv\n0.75,0.25\n0.25,0.75\n```\n\n"
     read = Path.read_text
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Path, "read_text", lambda path, *a, **k: matrix + text if path == page else read(path, *a, **k))
+        patch.setattr(
+            Path,
+            "read_text",
+            lambda path, *a, **k: matrix + text if path == page else read(path, *a, **k),
+        )
         found = list(blocks(page))
         assert len(found) >= 2
         with pytest.raises(AssertionError):
@@ -106,5 +114,7 @@ def test_the_readme_is_one_screen() -> None:
 
 def test_the_tables_of_options_are_of_families() -> None:
     tables = re.compile(r"^```\{options\} (.*)$", re.MULTILINE)
-    named = [name for page in DOCS.rglob("*.md") for name in tables.findall(page.read_text("utf-8"))]
+    named = [
+        name for page in DOCS.rglob("*.md") for name in tables.findall(page.read_text("utf-8"))
+    ]
     assert sorted(named) == sorted(OURS)

@@ -11,7 +11,9 @@ import pytest
 
 SITE = Path(__file__).resolve().parents[2] / "docs" / "_build" / "html"
 # elements whose address a browser fetches by itself, and the attributes that hold it
-FETCHED = dict.fromkeys(("script", "img", "iframe", "source", "audio", "video", "embed", "input", "track"), "src")
+FETCHED = dict.fromkeys(
+    ("script", "img", "iframe", "source", "audio", "video", "embed", "input", "track"), "src"
+)
 FETCHED |= {"object": "data", "link": "href", "image": "href"}
 
 
@@ -24,7 +26,9 @@ class _Addresses(HTMLParser):
         given = dict(attrs)
         if tag in FETCHED and (address := given.get(FETCHED[tag])):
             self.found.append(address)
-        self.found += [part.split()[0] for part in (given.get("srcset") or "").split(",") if part.strip()]
+        self.found += [
+            part.split()[0] for part in (given.get("srcset") or "").split(",") if part.strip()
+        ]
         self.found += re.findall(r"url\(\s*['\"]?([^'\")]+)", given.get("style") or "")
 
 
@@ -38,7 +42,9 @@ def outside(text: str) -> list[str]:
 
 
 def _in_style(text: str) -> list[str]:
-    return re.findall(r"url\(\s*['\"]?([^'\")]+)", text) + re.findall(r"@import\s+['\"]([^'\"]+)", text)
+    return re.findall(r"url\(\s*['\"]?([^'\")]+)", text) + re.findall(
+        r"@import\s+['\"]([^'\"]+)", text
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +60,12 @@ def _in_style(text: str) -> list[str]:
 )
 def test_what_is_fetched_from_elsewhere_is_seen(text: str) -> None:
     assert len(outside(text)) == 1
-    assert outside('<a href="https://a.b">a link</a><img src="data:image/png;base64,AA"><img src="c.png">') == []
+    assert (
+        outside(
+            '<a href="https://a.b">a link</a><img src="data:image/png;base64,AA"><img src="c.png">'
+        )
+        == []
+    )
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +83,11 @@ def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
     for page in pages:
         assert not outside(page.read_text("utf-8")), page
     for sheet in site.rglob("*.css"):
-        assert not [address for address in _in_style(sheet.read_text("utf-8")) if "//" in address.split(",")[0][:8]]
+        assert not [
+            address
+            for address in _in_style(sheet.read_text("utf-8"))
+            if "//" in address.split(",")[0][:8]
+        ]
 
 
 def test_scripts_of_the_site_name_no_other_place(site: Path) -> None:

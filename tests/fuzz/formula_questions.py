@@ -24,14 +24,18 @@ def channel(draw: random.Random) -> Question:
     prior = draw.choice(["uniform", "worst", [draw.randint(0, 3) + (i == 0) for i in range(k)]])
     near = draw.choice([{"neighbours": "all"}, {"neighbours": "consecutive"}])
     query = wb.FiniteQuery(inputs, inputs if draw.random() < 0.5 else range(m), prior=prior, **near)
-    own = [[Fraction(draw.randint(0, 9), draw.randint(1, 7)) for _ in range(query.m)] for _ in range(k)]
+    own = [
+        [Fraction(draw.randint(0, 9), draw.randint(1, 7)) for _ in range(query.m)] for _ in range(k)
+    ]
     return query, {"loss": draw.choice(["absolute", "squared", own, own])}
 
 
 def constrained(draw: random.Random) -> Question:
     """With constraints by name, in some order; where no channel meets them a piece says infeasible."""
     k = draw.randint(2, 4)
-    query = wb.FiniteQuery(range(k), prior=draw.choice(["uniform", "worst", [1, *range(1, k)]]), max_shift=1)
+    query = wb.FiniteQuery(
+        range(k), prior=draw.choice(["uniform", "worst", [1, *range(1, k)]]), max_shift=1
+    )
     names = ["unbiased", "row-monotone", "column-monotone", "symmetric", "honest"]
     return query, {
         "loss": draw.choice(["absolute", "error-rate"]),
@@ -42,7 +46,10 @@ def constrained(draw: random.Random) -> Question:
 def metric(draw: random.Random) -> Question:
     """A budget for each distance."""
     inputs = sorted(draw.sample(range(6), draw.randint(2, 4)))
-    return wb.FiniteQuery(inputs, neighbours="all"), {"notion": "metric", "loss": draw.choice(["absolute", "squared"])}
+    return wb.FiniteQuery(inputs, neighbours="all"), {
+        "notion": "metric",
+        "loss": draw.choice(["absolute", "squared"]),
+    }
 
 
 def modulo(draw: random.Random) -> Question:
@@ -51,14 +58,18 @@ def modulo(draw: random.Random) -> Question:
     shifts = draw.sample(range(1, n + 1), draw.randint(1, 2))
     noise = wb.ModuloNoise(n=n, shifts=shifts, directed=draw.random() < 0.4)
     own = [Fraction(draw.randint(0, 9), draw.randint(1, 3)) for _ in range(n + 1)]
-    return noise, {"loss": draw.choice(["error-rate", "circular-squared", "squared", "worst-squared", own])}
+    return noise, {
+        "loss": draw.choice(["error-rate", "circular-squared", "squared", "worst-squared", own])
+    }
 
 
 def vectors(draw: random.Random) -> Question:
     """Noise on two coordinates."""
     sizes = [draw.randint(2, 4), draw.randint(2, 3)]
     shifts = draw.choice([[(0, 1), (1, 0)], [(1, 1)], [(0, 1)]])
-    return wb.ModuloNoise(sizes=sizes, shifts=shifts), {"loss": draw.choice(["error-rate", "squared"])}
+    return wb.ModuloNoise(sizes=sizes, shifts=shifts), {
+        "loss": draw.choice(["error-rate", "squared"])
+    }
 
 
 def labels(draw: random.Random) -> Question:
@@ -66,7 +77,11 @@ def labels(draw: random.Random) -> Question:
     values = sorted(draw.sample(range(7), draw.randint(2, 4)))
     question = wb.Labels(values, [draw.randint(1, 4) for _ in values])
     outputs = tuple(sorted(draw.sample(range(7), draw.randint(2, 3))))
-    return question, {"method": "lp", "outputs": outputs, "loss": draw.choice(["absolute", "squared"])}
+    return question, {
+        "method": "lp",
+        "outputs": outputs,
+        "loss": draw.choice(["absolute", "squared"]),
+    }
 
 
 def quantizer(draw: random.Random) -> Question:
@@ -82,7 +97,10 @@ def budgets(draw: random.Random) -> Question:
     n = draw.randint(3, 6)
     shares = {shift: Fraction(draw.randint(1, 4), 2) for shift in (1, 2)}
     loss = draw.choice(["error-rate", "circular-squared"])
-    return wb.ModuloNoise(n=n, shifts=[1, 2], directed=draw.random() < 0.5), {"loss": loss, "epsilon": shares}
+    return wb.ModuloNoise(n=n, shifts=[1, 2], directed=draw.random() < 0.5), {
+        "loss": loss,
+        "epsilon": shares,
+    }
 
 
 FAMILIES = (channel, constrained, metric, modulo, budgets, vectors, labels, quantizer)
@@ -103,9 +121,13 @@ def compared(family: Any, draw: random.Random, points: int = POINTS) -> dict[str
     question, options = family(draw)
     with_delta = family not in (metric, quantizer)
     free = with_delta and family is not constrained and draw.random() < 0.5
-    fixed = round(draw.random() ** 3, 3) if with_delta and not free and draw.random() < 0.7 else None
+    fixed = (
+        round(draw.random() ** 3, 3) if with_delta and not free and draw.random() < 0.7 else None
+    )
     found = wb.formula(
-        question, **options, **({"delta": "0..1"} if free else {} if fixed is None else {"delta": fixed})
+        question,
+        **options,
+        **({"delta": "0..1"} if free else {} if fixed is None else {"delta": fixed}),
     )
     with tempfile.TemporaryDirectory() as folder:
         (path,) = found.save(Path(folder) / "f.json")
@@ -124,7 +146,11 @@ def compared(family: Any, draw: random.Random, points: int = POINTS) -> dict[str
             value = math.inf
         try:
             unit = options.get("epsilon")
-            here = epsilon if unit is None else {shift: epsilon * share for shift, share in unit.items()}
+            here = (
+                epsilon
+                if unit is None
+                else {shift: epsilon * share for shift, share in unit.items()}
+            )
             best = wb.design(question, **{**options, "epsilon": here}, **given).objective
         except (wb.Infeasible, wb.InvalidRequest):
             best = math.inf

@@ -42,7 +42,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def _load() -> ModuleType:
-    where = importlib.util.spec_from_file_location("check_certificate", ROOT / "tools" / "check_certificate.py")
+    where = importlib.util.spec_from_file_location(
+        "check_certificate", ROOT / "tools" / "check_certificate.py"
+    )
     assert where is not None
     assert where.loader is not None
     module = importlib.util.module_from_spec(where)
@@ -57,7 +59,13 @@ Data = dict[str, Any]
 # ----------------------------------------------------------------------------------------------- certificates
 
 
-def law(source: random.Random, n: int, *, full: bool = False, widths: tuple[int, ...] = (1, 3, 3, 8, 60, 300)) -> Data:
+def law(
+    source: random.Random,
+    n: int,
+    *,
+    full: bool = False,
+    widths: tuple[int, ...] = (1, 3, 3, 8, 60, 300),
+) -> Data:
     """A random row of n weights: short, long, or with zeros."""
     while True:
         bits = source.choice(widths)
@@ -119,22 +127,39 @@ Law = tuple[tuple[int, ...], int]
 Pairs = list[tuple[Law, Law]]
 
 
-def claimed(source: random.Random, mechanism: Data, pairs: Pairs, notions: list[str], epsilon: Any = None) -> Data:
+def claimed(
+    source: random.Random, mechanism: Data, pairs: Pairs, notions: list[str], epsilon: Any = None
+) -> Data:
     """A certificate whose δ, or ε, is near what the compared laws reach. epsilon: one for each pair, as in a file."""
     if epsilon is None and source.random() < 0.25:
-        return beyond(source, mechanism, pairs, source.choice(["curve", "tradeoff", "renyi", "zcdp", "gdp"]))
+        return beyond(
+            source, mechanism, pairs, source.choice(["curve", "tradeoff", "renyi", "zcdp", "gdp"])
+        )
     notion = source.choice(notions)
-    ratios = [Fraction(k * q[1], l * p[1]) for p, q in pairs for k, l in zip(p[0], q[0], strict=True) if l]
+    ratios = [
+        Fraction(k * q[1], l * p[1]) for p, q in pairs for k, l in zip(p[0], q[0], strict=True) if l
+    ]
     losses = [ratio for ratio in ratios if ratio > 1]
     if notion in {"pure", "metric"}:
-        at = logarithm(source, max(losses)) if losses and source.random() < 0.8 else rational(source)
+        at = (
+            logarithm(source, max(losses)) if losses and source.random() < 0.8 else rational(source)
+        )
         return certificate(mechanism, notion, epsilon or at)
-    at = logarithm(source, source.choice(losses)) if losses and source.random() < 0.6 else rational(source)
+    at = (
+        logarithm(source, source.choice(losses))
+        if losses and source.random() < 0.6
+        else rational(source)
+    )
     budgets = [item[1] for item in epsilon] if epsilon else [at] * len(pairs)
     reached = max(
-        delta_of(pair, notion, checker.rational(value, "epsilon")) for pair, value in zip(pairs, budgets, strict=True)
+        delta_of(pair, notion, checker.rational(value, "epsilon"))
+        for pair, value in zip(pairs, budgets, strict=True)
     )
-    delta = "1" if source.random() < 0.2 else nearly(source, min(max(reached, Fraction(0)), Fraction(1)))
+    delta = (
+        "1"
+        if source.random() < 0.2
+        else nearly(source, min(max(reached, Fraction(0)), Fraction(1)))
+    )
     return certificate(mechanism, notion, epsilon or at, delta)
 
 
@@ -144,7 +169,10 @@ def beyond(source: random.Random, mechanism: Data, pairs: Pairs, notion: str) ->
         return claim_of(mechanism, notion=notion, tradeoff=function(source, pairs))
     if notion == "curve":
         epsilons = {rational(source) for _ in range(source.randrange(1, 4))}
-        reached = [max(delta_of(pair, "dp", checker.rational(text, "epsilon")) for pair in pairs) for text in epsilons]
+        reached = [
+            max(delta_of(pair, "dp", checker.rational(text, "epsilon")) for pair in pairs)
+            for text in epsilons
+        ]
         points = [
             [text, nearly(source, min(max(at, Fraction(0)), Fraction(1)))]
             for text, at in zip(epsilons, reached, strict=True)
@@ -163,33 +191,57 @@ def beyond(source: random.Random, mechanism: Data, pairs: Pairs, notion: str) ->
     elif notion == "gdp":
         curves = [TradeOff((a.numerator, a.denominator, b.numerator, b.denominator) for _, a, b in laws.steps)
                   for laws in moments]  # fmt: skip
-        needed = [curve.needed(vertex, 256)[0] for curve in curves if not curve.unbounded for vertex in curve.vertices]
+        needed = [
+            curve.needed(vertex, 256)[0]
+            for curve in curves
+            if not curve.unbounded
+            for vertex in curve.vertices
+        ]
         least = max(needed, default=Fraction(0))
     else:
         bounds = [Concentrated(laws) for laws in moments]
-        least = max((b.least[0] for b in bounds if not b.unbounded and not b.same), default=Fraction(0))
-    value = max(Fraction(0), least * (1 + source.choice([1, 1, -1]) * far)).limit_denominator(10**80)
+        least = max(
+            (b.least[0] for b in bounds if not b.unbounded and not b.same), default=Fraction(0)
+        )
+    value = max(Fraction(0), least * (1 + source.choice([1, 1, -1]) * far)).limit_denominator(
+        10**80
+    )
     others = {"alpha": str(order)} if notion == "renyi" else {}
-    return claim_of(mechanism, notion=notion, **{checker.PARAMETERS[notion][0]: str(value)}, **others)
+    return claim_of(
+        mechanism, notion=notion, **{checker.PARAMETERS[notion][0]: str(value)}, **others
+    )
 
 
 def function(source: random.Random, pairs: Pairs) -> list[list[str]]:
     """Points of about the largest function that all pairs allow in both orders, by a few tests of each."""
     errors = [(Fraction(0), Fraction(1)), (Fraction(1), Fraction(0))]
     for (p, p_sum), (q, q_sum) in pairs:
-        tests = [sorted(source.sample(range(len(p)), source.randrange(len(p) + 1))) for _ in range(4)]
-        tests += [[i for i in range(len(p)) if p[i] * q_sum * 8 > t * q[i] * p_sum] for t in (1, 4, 8, 16, 64)]
-        errors += [(1 - Fraction(sum(p[i] for i in s), p_sum), Fraction(sum(q[i] for i in s), q_sum)) for s in tests]
+        tests = [
+            sorted(source.sample(range(len(p)), source.randrange(len(p) + 1))) for _ in range(4)
+        ]
+        tests += [
+            [i for i in range(len(p)) if p[i] * q_sum * 8 > t * q[i] * p_sum]
+            for t in (1, 4, 8, 16, 64)
+        ]
+        errors += [
+            (1 - Fraction(sum(p[i] for i in s), p_sum), Fraction(sum(q[i] for i in s), q_sum))
+            for s in tests
+        ]
     errors += [(b, a) for a, b in errors]
     hull: list[tuple[Fraction, Fraction]] = []
-    for alpha, beta in sorted({alpha: min(b for a, b in errors if a == alpha) for alpha, _ in errors}.items()):
-        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (alpha - hull[-1][0]) >= (beta - hull[-1][1]) * (
-            hull[-1][0] - hull[-2][0]
-        ):
+    for alpha, beta in sorted(
+        {alpha: min(b for a, b in errors if a == alpha) for alpha, _ in errors}.items()
+    ):
+        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (alpha - hull[-1][0]) >= (
+            beta - hull[-1][1]
+        ) * (hull[-1][0] - hull[-2][0]):
             hull.pop()
         hull.append((alpha, beta))
     ends = [point for point in hull if point[1]] + [next(point for point in hull if not point[1])]
-    moved = [[str(alpha), nearly(source, beta) if source.random() < 0.3 else str(beta)] for alpha, beta in ends]
+    moved = [
+        [str(alpha), nearly(source, beta) if source.random() < 0.3 else str(beta)]
+        for alpha, beta in ends
+    ]
     return moved if source.random() < 0.5 or len(moved) < 4 else moved[:1] + moved[2:]
 
 
@@ -224,7 +276,12 @@ def noise(source: random.Random) -> Data:
     n = math.prod(sizes)
     points = [[part * source.choice([1, -1]) for part in point] for point in _points(sizes)[1:]]
     shifts = source.sample(points, source.randrange(1, min(3, len(points)) + 1))
-    mechanism = {"kind": "noise", "sizes": sizes, "shifts": shifts, "directed": source.random() < 0.5}
+    mechanism = {
+        "kind": "noise",
+        "sizes": sizes,
+        "shifts": shifts,
+        "directed": source.random() < 0.5,
+    }
     mechanism |= law(source, n, full=source.random() < 0.7)
     epsilon = None
     if source.random() < 0.3:
@@ -239,7 +296,16 @@ def noise(source: random.Random) -> Data:
     f = law_of(mechanism)
     data = claimed(source, mechanism, pairs_of(mechanism), ["pdp", "dp", "pure", "metric"], epsilon)
     if source.random() < 0.5:
-        name = source.choice(["error-rate", "squared", "eta-squared", "circular-squared", "own-loss", "prior-squared"])
+        name = source.choice(
+            [
+                "error-rate",
+                "squared",
+                "eta-squared",
+                "circular-squared",
+                "own-loss",
+                "prior-squared",
+            ]
+        )
         weights = f[0]
         losses = None if name == "error-rate" else _losses(source, name, sizes)
         value = Fraction(sum(weights) - weights[0]) if losses is None else _dot(losses, weights)
@@ -259,7 +325,11 @@ def channel(source: random.Random) -> Data:
         rows[1] = deepcopy(rows[0])
     pairs = [[i, j] for i in range(count) for j in range(count) if i != j]
     pairs = sorted(source.sample(pairs, source.randrange(1, len(pairs) + 1)))
-    epsilon = [[pair, str(Fraction(source.randrange(0, 60), 20))] for pair in pairs] if source.random() < 0.3 else None
+    epsilon = (
+        [[pair, str(Fraction(source.randrange(0, 60), 20))] for pair in pairs]
+        if source.random() < 0.3
+        else None
+    )
     compared = [(law_of(rows[i]), law_of(rows[j])) for i, j in pairs]
     mechanism = {"kind": "channel", "rows": rows, "pairs": pairs}
     data = claimed(source, mechanism, compared, ["pdp", "dp", "pure", "metric"], epsilon)
@@ -268,15 +338,25 @@ def channel(source: random.Random) -> Data:
     if source.random() < 0.4:
         inputs = [Fraction(source.randrange(-20, 20), 2) for _ in range(count)]
         worst = max(abs(_dot(law, outputs) - y) for law, y in zip(laws, inputs, strict=True))
-        data["bias"] = {"outputs": [*map(str, outputs)], "inputs": [*map(str, inputs)], "worst": str(worst)}
+        data["bias"] = {
+            "outputs": [*map(str, outputs)],
+            "inputs": [*map(str, inputs)],
+            "worst": str(worst),
+        }
     if source.random() < 0.5:
-        labels = [Fraction(source.randrange(-9, 9), source.choice([1, 4])) for _ in range(source.randrange(1, 5))]
+        labels = [
+            Fraction(source.randrange(-9, 9), source.choice([1, 4]))
+            for _ in range(source.randrange(1, 5))
+        ]
         prior = [Fraction(source.randrange(0, 9), 7) for _ in labels]
         prior[-1] += 1
         at = [source.randrange(count) for _ in labels]
-        name = source.choice(["squared", "absolute", "error-rate", "pinball:0.3", "huber:1.5", "huber:2e-1"])
+        name = source.choice(
+            ["squared", "absolute", "error-rate", "pinball:0.3", "huber:1.5", "huber:2e-1"]
+        )
         total = sum(
-            p * _dot(laws[k], [_loss(name, o - y) for o in outputs]) for y, p, k in zip(labels, prior, at, strict=True)
+            p * _dot(laws[k], [_loss(name, o - y) for o in outputs])
+            for y, p, k in zip(labels, prior, at, strict=True)
         )
         data["objective"] = {
             "name": name, "value": _rounded(source, total / sum(prior)), "labels": [*map(str, labels)],
@@ -288,16 +368,24 @@ def channel(source: random.Random) -> Data:
 def real_range(source: random.Random) -> Data:
     """A channel of real answers, now and then without a pair that it needs; or nearest outputs."""
     ends = sorted(
-        {Fraction(source.randrange(-20, 20), source.choice([1, 2, 3])) for _ in range(source.randrange(3, 6))}
+        {
+            Fraction(source.randrange(-20, 20), source.choice([1, 2, 3]))
+            for _ in range(source.randrange(3, 6))
+        }
     )
     if len(ends) < 3 or source.random() < 0.5:
-        outputs = sorted(Fraction(source.randrange(-20, 20), 2) for _ in range(source.randrange(2, 7)))
+        outputs = sorted(
+            Fraction(source.randrange(-20, 20), 2) for _ in range(source.randrange(2, 7))
+        )
         data = {"kind": "nearest-outputs", "ends": [str(outputs[0] - 1), str(outputs[-1] + source.randrange(2))],
                 "outputs": [*map(str, outputs)], "own": source.randrange(1, len(outputs)),
                 "odds": str(1 + Fraction(source.randrange(60), 20)), "steps": source.randrange(1, 9),
                 "direct": str(source.choice([Fraction(0), Fraction(source.randrange(8), 20)]))}  # fmt: skip
         return claimed(source, data, pairs_of(data), ["pdp", "dp", "pure"])
-    at_ends, reach = source.random() < 0.5, Fraction(source.randrange(1, 40), source.choice([1, 2, 3]))
+    at_ends, reach = (
+        source.random() < 0.5,
+        Fraction(source.randrange(1, 40), source.choice([1, 2, 3])),
+    )
     count, n = len(ends) - (not at_ends), source.randrange(1, 4)
     pairs = [[i, j] for i in range(count) for j in range(count) if i != j]
     if source.random() < 0.7:
@@ -313,7 +401,9 @@ def quantizer(source: random.Random) -> Data:
     """A mechanism on real inputs, some laws continuous, with its bias."""
     notion = source.choice(["pdp", "pdp", "dp", "pure", "metric"])
     pieces, m, widths = source.randrange(1, 4), source.randrange(1, 5), (1, 3, 3, 8, 60, 300)
-    crossing = notion == "pdp" and source.random() < 0.7  # three outcomes and a small ε: the supremum is often inside
+    crossing = (
+        notion == "pdp" and source.random() < 0.7
+    )  # three outcomes and a small ε: the supremum is often inside
     if crossing:
         pieces, m, widths = source.randrange(1, 3), source.randrange(3, 6), (2, 3)
     knots = sorted(Fraction(k, 4) for k in source.sample(range(-20, 20), pieces + 1))
@@ -322,7 +412,12 @@ def quantizer(source: random.Random) -> Data:
         for k in range(1, pieces):
             ends[2 * k] = ends[2 * k - 1]
     outputs = [Fraction(source.randrange(-20, 20), source.choice([1, 3])) for _ in range(m)]
-    mechanism = {"kind": "quantizer", "knots": [*map(str, knots)], "outputs": [*map(str, outputs)], "ends": ends}
+    mechanism = {
+        "kind": "quantizer",
+        "knots": [*map(str, knots)],
+        "outputs": [*map(str, outputs)],
+        "ends": ends,
+    }
     places = [x for k in range(pieces) for x in (knots[k], knots[k + 1])]
     laws = [*map(masses, ends)]
     if notion == "metric":
@@ -334,7 +429,9 @@ def quantizer(source: random.Random) -> Data:
         ]
         data = certificate(mechanism, notion, nearly(source, max(slopes)))
     elif notion == "pdp":
-        epsilon = source.choice(["0", "0.05", "1/10", "0.3"] if crossing else ["0", rational(source, 2)])
+        epsilon = source.choice(
+            ["0", "0.05", "1/10", "0.3"] if crossing else ["0", rational(source, 2)]
+        )
         audit = wb.audit(mechanism_of(mechanism), checker.rational(epsilon, "epsilon"))
         reached = audit.worst("pdp").measured.sharp()[1]
         data = certificate(mechanism, notion, epsilon, nearly(source, min(reached, Fraction(1))))
@@ -343,7 +440,11 @@ def quantizer(source: random.Random) -> Data:
         data = claimed(source, mechanism, pairs, [notion])
     if source.random() < 0.6:
         worst = max(abs(_dot(law, outputs) - x) for law, x in zip(laws, places, strict=True))
-        data["bias"] = {"outputs": mechanism["outputs"], "inputs": [*map(str, places)], "worst": str(worst)}
+        data["bias"] = {
+            "outputs": mechanism["outputs"],
+            "inputs": [*map(str, places)],
+            "worst": str(worst),
+        }
     return data
 
 
@@ -362,13 +463,23 @@ def line(source: random.Random, *, real: bool = False) -> Data:
     else:
         around = data["first"] <= 0 <= data["first"] + count - 1
         atom = source.choice(["0", "1", "5/3"]) if around else "0"
-        data |= {"kind": "real-noise", "sensitivity": "7/2", "grid": "0.25", "steps": reach, "atom": atom}
+        data |= {
+            "kind": "real-noise",
+            "sensitivity": "7/2",
+            "grid": "0.25",
+            "steps": reach,
+            "atom": atom,
+        }
     made = checker.KINDS[data["kind"]](data)
     found = claimed(source, data, pairs_of(data), ["pure", "dp", "pdp"])
     if not made.clamp and source.random() < 0.4:
         with suppress(checker.Refused):
             name = source.choice(["absolute", "squared"])
-            found["objective"] = {"name": name, "value": str(checker.line_loss(name, None, made)), "losses": None}
+            found["objective"] = {
+                "name": name,
+                "value": str(checker.line_loss(name, None, made)),
+                "losses": None,
+            }
     return found
 
 
@@ -377,7 +488,9 @@ def of_notion(notion: str) -> Callable[[random.Random], Data]:
 
     def generate(source: random.Random) -> Data:
         data = source.choice([noise, channel, line])(source)
-        return data | {"claim": beyond(source, data["mechanism"], pairs_of(data["mechanism"]), notion)["claim"]}
+        return data | {
+            "claim": beyond(source, data["mechanism"], pairs_of(data["mechanism"]), notion)["claim"]
+        }
 
     return generate
 
@@ -391,7 +504,10 @@ def pairs_of(mechanism: Data) -> Pairs:
     if mechanism["kind"] in ("channel", "nearest-outputs"):
         return [(made.laws[i], made.laws[j]) for i, j in made.labels]
     if made.clamp:
-        rows = [made.line.row(made.clamp[0] - q, made.clamp[1] - q) for q in range(made.clamp[0], made.clamp[1] + 1)]
+        rows = [
+            made.line.row(made.clamp[0] - q, made.clamp[1] - q)
+            for q in range(made.clamp[0], made.clamp[1] + 1)
+        ]
         return [(rows[i], rows[j]) for i, j in made.labels]
     return [made.line.pair(*label) for label in made.labels]
 
@@ -417,7 +533,10 @@ def _losses(source: random.Random, name: str, sizes: list[int]) -> list[Fraction
         "eta-squared": lambda e, s: e * e,
         "circular-squared": lambda e, s: min(e, s - e) ** 2,
     }[name]
-    return [Fraction(sum(at(e, s) for e, s in zip(point, sizes, strict=True))) for point in _points(sizes)]
+    return [
+        Fraction(sum(at(e, s) for e, s in zip(point, sizes, strict=True)))
+        for point in _points(sizes)
+    ]
 
 
 def _dot(one: Any, two: Any) -> Fraction:
@@ -439,7 +558,10 @@ def _loss(name: str, r: Fraction) -> Fraction:
 def _rounded(source: random.Random, value: Fraction) -> str:
     """The value, rounded up by nothing, by what is allowed, or by a little more or less."""
     slack = max(abs(value), Fraction(1, 10**300)) / 10**15
-    return str(value + slack * source.choice([0, 0, Fraction(1, 2), 1, Fraction(11, 10), Fraction(-1, 100)]))
+    return str(
+        value
+        + slack * source.choice([0, 0, Fraction(1, 2), 1, Fraction(11, 10), Fraction(-1, 100)])
+    )
 
 
 # -------------------------------------------------------------------------------------------------- mutations
@@ -457,7 +579,13 @@ ODD: list[Any] = [
 def spots(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Every place in a JSON value but the root."""
     found = [path] if path else []
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, item in items:
         found += spots(item, (*path, key))
     return found
@@ -486,9 +614,19 @@ def mutated(source: random.Random, data: Data) -> Data:
         parent[key] = old[:k] + middle + old[k + 1 :]
     elif how == 3 and isinstance(old, list) and old:
         k = source.randrange(len(old))
-        source.choice([lambda: old.pop(k), lambda: old.insert(k, deepcopy(old[k])), lambda: source.shuffle(old)])()
+        source.choice(
+            [
+                lambda: old.pop(k),
+                lambda: old.insert(k, deepcopy(old[k])),
+                lambda: source.shuffle(old),
+            ]
+        )()
     elif how == 4:
-        rows = [at(data, spot[:-1]) for spot in spots(data) if spot[-1] == "total" and spot[0] == "mechanism"]
+        rows = [
+            at(data, spot[:-1])
+            for spot in spots(data)
+            if spot[-1] == "total" and spot[0] == "mechanism"
+        ]
         if rows:
             _reweighed(source, source.choice(rows))
     elif how == 5 and isinstance(old, int) and not isinstance(old, bool):
@@ -502,7 +640,9 @@ def mutated(source: random.Random, data: Data) -> Data:
 
 def _reweighed(source: random.Random, law: Data) -> None:
     """A weight changed, with its total."""
-    weights = [int(str(k), 16) for k in law["weights"] if isinstance(k, str) and k.startswith("0x")] or [1]
+    weights = [
+        int(str(k), 16) for k in law["weights"] if isinstance(k, str) and k.startswith("0x")
+    ] or [1]
     k = source.randrange(len(weights))
     weights[k] = max(0, weights[k] + source.choice([1, -1, 5, -weights[k]]))
     law |= row(weights if source.random() < 0.9 else [2 * k for k in weights])
@@ -522,7 +662,9 @@ def _claim_changed(source: random.Random, data: Data) -> None:
 def damaged(source: random.Random, content: bytes) -> bytes:
     """The bytes of a file changed."""
     k, length = source.randrange(len(content)), source.randrange(1, 20)
-    extra = bytes(source.choice(b'0123456789abcdefx",:[]{}-/. \n\\u\xff') for _ in range(source.randrange(4)))
+    extra = bytes(
+        source.choice(b'0123456789abcdefx",:[]{}-/. \n\\u\xff') for _ in range(source.randrange(4))
+    )
     return source.choice(
         [
             content[:k],
@@ -545,7 +687,9 @@ def verdicts(path: Path) -> tuple[str, str]:
         ours = "proven"
     except CorruptFile as error:
         causes = {NotCertified: "false", NotProven: "unknown", type(None): "unreadable"}
-        ours = "too large" if "refused as too large" in str(error) else causes[type(error.__cause__)]
+        ours = (
+            "too large" if "refused as too large" in str(error) else causes[type(error.__cause__)]
+        )
     try:
         checker.check(checker.read(path))
         theirs = "proven"
@@ -557,7 +701,10 @@ def verdicts(path: Path) -> tuple[str, str]:
 def counted(data: Data) -> int | None:
     """The units both checkers count for a file that makes sense: ours is as large as it says, and no larger."""
     found: list[int] = []
-    counting, checker.work = checker.work, lambda *args: found.append(counting(*args)) or checker.LIMIT + 1
+    counting, checker.work = (
+        checker.work,
+        lambda *args: found.append(counting(*args)) or checker.LIMIT + 1,
+    )
     try:
         checker.check(json.loads(json.dumps(data)))
     except checker.Refused:
@@ -578,15 +725,23 @@ def compare(count: int, seed: int, folder: Path, kind: str | None = None) -> Cou
         source = random.Random(f"{seed} {case}")
         data = GENERATORS[names[case % len(names)]](source)
         for _ in range(source.choice([0, 0, 1, 1, 1, 2])):
-            with suppress(AttributeError, LookupError, TypeError, ValueError):  # nothing left there to change
+            with suppress(
+                AttributeError, LookupError, TypeError, ValueError
+            ):  # nothing left there to change
                 data = mutated(source, data)
         content = json.dumps(data).encode()
         if source.random() < 0.1:
             content = damaged(source, content)
         path.write_bytes(content)
         ours, theirs = verdicts(path)
-        foreign = (ours, theirs) == ("unreadable", "unknown")  # a version or a kind that neither knows
-        both = {ours, theirs} == {"false", "unreadable"}  # a false claim with a loss that makes no sense
+        foreign = (ours, theirs) == (
+            "unreadable",
+            "unknown",
+        )  # a version or a kind that neither knows
+        both = {ours, theirs} == {
+            "false",
+            "unreadable",
+        }  # a false claim with a loss that makes no sense
         assert ours == theirs or foreign or both, (
             f"case {case} of seed {seed}: ours {ours}, the checker's {theirs}: {content.decode(errors='replace')}"
         )
@@ -612,4 +767,7 @@ if __name__ == "__main__":
     cases, start = (int(text) for text in (sys.argv[1:] + ["10000", "1"][len(sys.argv) - 1 :]))
     with tempfile.TemporaryDirectory() as temporary:
         for each in GENERATORS:
-            print(f"{each}: {dict(compare(cases, start, Path(temporary), each))} of {cases}", flush=True)
+            print(
+                f"{each}: {dict(compare(cases, start, Path(temporary), each))} of {cases}",
+                flush=True,
+            )

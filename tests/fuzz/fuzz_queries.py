@@ -19,7 +19,9 @@ def run(count: int = 60, seed: int = 24) -> int:
         seconds.append(each)
         wrong += bool(wrong_here)
         print(f"{number:3} {each:6.2f} s  {query}", *wrong_here, sep="\n      ", flush=True)
-    print(f"{wrong} of {count} wrong; median {statistics.median(seconds):.2f} s, longest {max(seconds):.2f} s")
+    print(
+        f"{wrong} of {count} wrong; median {statistics.median(seconds):.2f} s, longest {max(seconds):.2f} s"
+    )
     return wrong
 
 

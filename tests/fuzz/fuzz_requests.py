@@ -167,7 +167,9 @@ def check_call(name: str, given: Mapping[str, Any]) -> str:
         return type(error).__name__
     except (Exception, TooSlow) as error:
         where = "".join(traceback.format_tb(error.__traceback__)[-3:])
-        raise AssertionError(f"{name}({dict(given)})\n{where}{type(error).__name__}: {error}") from None
+        raise AssertionError(
+            f"{name}({dict(given)})\n{where}{type(error).__name__}: {error}"
+        ) from None
     return "answer"
 
 
@@ -216,7 +218,9 @@ def check_file(name: str, content: bytes) -> str:
         return type(error).__name__
     except (Exception, TooSlow) as error:
         where = "".join(traceback.format_tb(error.__traceback__)[-3:])
-        raise AssertionError(f"{name} of {content!r}\n{where}{type(error).__name__}: {error}") from None
+        raise AssertionError(
+            f"{name} of {content!r}\n{where}{type(error).__name__}: {error}"
+        ) from None
     return "answer"
 
 

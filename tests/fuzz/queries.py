@@ -28,7 +28,10 @@ LOSSES = {
     "huber:2": lambda r: r * r / 2 if abs(r) <= 2 else 2 * (abs(r) - 1),
 }
 BIN_LOSSES = ("squared", "absolute", "pinball:0.8")
-EPSILONS, DELTAS = ("0.01", "0.1", "0.5", "1", "3", "8", "20"), ("0", "0", "1e-9", "1e-5", "0.01", "0.3")
+EPSILONS, DELTAS = (
+    ("0.01", "0.1", "0.5", "1", "3", "8", "20"),
+    ("0", "0", "1e-9", "1e-5", "0.01", "0.3"),
+)
 BETWEEN = 60  # outputs of the plain program between the ends, where a design may publish any number
 LIMIT = 120  # seconds: a busy machine changes few numbers
 Query = dict[str, Any]
@@ -42,7 +45,10 @@ def generated(count: int, seed: int = 24) -> Iterator[Query]:
         budget = {"epsilon": draw.choice(EPSILONS), "delta": draw.choice(DELTAS)}
         if number % 6 == 5:
             low, width = draw.choice([0, -3, 100]), draw.choice([1, 8, 50])
-            query: Query = {"range": f"{low}..{low + width}", "loss": draw.choice(["absolute", "squared"])}
+            query: Query = {
+                "range": f"{low}..{low + width}",
+                "loss": draw.choice(["absolute", "squared"]),
+            }
             if draw.random() < 0.4:
                 query["sensitivity"] = str(Fraction(width, draw.choice([2, 4])))
             if prior := (None, "worst", "1,3")[number // 6 % 3]:
@@ -93,7 +99,13 @@ def _plain_list(query: Query) -> tuple[float, float, float]:
     if query.get("directed"):  # the larger answer against the other alone
         near &= x[:, None] > x
     prior = query.get("prior", "uniform")
-    weights = None if prior == "worst" else np.ones(x.size) if prior == "uniform" else np.array(prior, dtype=float)
+    weights = (
+        None
+        if prior == "worst"
+        else np.ones(x.size)
+        if prior == "uniform"
+        else np.array(prior, dtype=float)
+    )
     return least_loss(table, weights, near, query), 1e-6 if given else 0.01, float(table.max())
 
 
@@ -114,7 +126,9 @@ def _plain_range(query: Query) -> tuple[float, float, float]:
     return least_loss(table, weights, near, query), 0.01, float(table.max())
 
 
-def least_loss(table: np.ndarray, weights: np.ndarray | None, near: np.ndarray, query: Query) -> float:
+def least_loss(
+    table: np.ndarray, weights: np.ndarray | None, near: np.ndarray, query: Query
+) -> float:
     """min Σ p(x) M(o|x) ℓ(x, o), or the largest loss of any x (weights None); as one linear program."""
     (k, m), (epsilon, delta) = table.shape, (float(query["epsilon"]), float(query["delta"]))
     pairs = [(i, j) for i in range(k) for j in range(k) if i != j and near[i, j]]
@@ -140,10 +154,14 @@ def least_loss(table: np.ndarray, weights: np.ndarray | None, near: np.ndarray, 
         rows += k
     i, j, v = (np.concatenate(part) for part in zip(*entries, strict=True))
     upper = sp.csr_array((v, (i, j)), shape=(rows, columns))
-    equal = sp.csr_array((np.ones(k * m), (np.arange(k * m) // m, np.arange(k * m))), shape=(k, columns))
+    equal = sp.csr_array(
+        (np.ones(k * m), (np.arange(k * m) // m, np.arange(k * m))), shape=(k, columns)
+    )
     shares = np.zeros(k) if weights is None else weights / weights.sum()
     cost = np.concatenate([(shares[:, None] * table).ravel(), np.zeros(slack), np.ones(int(worst))])
-    found = linprog(cost, upper, np.concatenate(high), equal, np.ones(k), method="highs", options=TIGHT)
+    found = linprog(
+        cost, upper, np.concatenate(high), equal, np.ones(k), method="highs", options=TIGHT
+    )
     assert found.status == 0, found.message
     return float(found.fun)
 
@@ -167,7 +185,10 @@ def applies(query: Query) -> dict[str, bool]:
         "modulo noise": even and same and prior != "worst",
         "exponential": same,
         "randomized response": {*answers} <= outputs,
-        "RR-on-Bins": not query.get("directed") and everyone and prior != "worst" and query["loss"] in BIN_LOSSES,
+        "RR-on-Bins": not query.get("directed")
+        and everyone
+        and prior != "worst"
+        and query["loss"] in BIN_LOSSES,
     }
 
 
@@ -210,7 +231,9 @@ def _moved(query: Query, rows: dict[str, Any]) -> Iterator[str]:
     other = {row["class"]: row for row in wb.recommend(**moved, time_limit=LIMIT)}
     for name, row in rows.items():
         here, there = row["objective"], other[name]["objective"]
-        if (here is None) != (there is None) or (here is not None and not _near(here, there, 1e-6, row, other[name])):
+        if (here is None) != (there is None) or (
+            here is not None and not _near(here, there, 1e-6, row, other[name])
+        ):
             yield f"{name}: {here}, moved {there}"
 
 
@@ -219,7 +242,8 @@ def _near(here: float, there: float, within: float, *rows: Any) -> bool:
     lowest = min((row["bound"] or 0.0) if "stopped" in row["notes"] or row["bound"] is not None else row["objective"]
                  for row in rows)  # fmt: skip
     return abs(here - there) <= within * abs(here) + 1e-12 or (
-        lowest <= here * (1 + 1e-9) and abs(here - there) <= abs(max(here, there) - lowest) * (1 + 1e-9)
+        lowest <= here * (1 + 1e-9)
+        and abs(here - there) <= abs(max(here, there) - lowest) * (1 + 1e-9)
     )
 
 

@@ -305,10 +305,14 @@ def fill(folder: Path) -> None:
     (folder / "labels.csv").write_text("label,weight\n0,1\n1,2\n2,0.5\n")
     (folder / "column.csv").write_text("a\n" + "1\n2\n3\n" * 10)
     (folder / "prior.txt").write_text("0.2,0.2\n0.2 0.2 0.2\n")
-    (folder / "spec.toml").write_text('[[grid]]\nmodel = "modulo"\nn = 4\nmax_shift = [1, 2]\nepsilon = "0.5:1:3"\n')
+    (folder / "spec.toml").write_text(
+        '[[grid]]\nmodel = "modulo"\nn = 4\nmax_shift = [1, 2]\nepsilon = "0.5:1:3"\n'
+    )
     (folder / "key").write_bytes(KEY)
     (folder / "key").chmod(0o600)
-    (folder / "stream.bits").write_bytes(write_stream([1.0, -2.0, 0.5], wb.DyadicLaplace(1, 2, 100), KEY))
+    (folder / "stream.bits").write_bytes(
+        write_stream([1.0, -2.0, 0.5], wb.DyadicLaplace(1, 2, 100), KEY)
+    )
     wb.save(wb.certify(LAW, "dp", 3, 0.1), folder / "certificate.json")
 
     wb.save(LAW, folder / "mechanism.json")

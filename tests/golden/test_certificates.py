@@ -39,7 +39,9 @@ def test_the_independent_checkers_prove_all_of_them() -> None:
 
 def test_there_is_a_file_of_every_kind() -> None:
     data = [json.loads(path.read_text()) for path in FILES]
-    assert {each["mechanism"]["kind"] for each in data if "mechanism" in each} == {*KINDS} - {*OTHERS}
+    assert {each["mechanism"]["kind"] for each in data if "mechanism" in each} == {*KINDS} - {
+        *OTHERS
+    }
     notions = {each["claim"]["notion"] for each in data if "claim" in each}
     assert notions == {"pure", "dp", "pdp", "metric", "curve", "tradeoff", "renyi", "zcdp", "gdp"}
     families = {each["question"]["family"] for each in data if "question" in each}

@@ -12,7 +12,11 @@ import pytest
 from .values import arithmetic, folder_of_inputs, observed, recorded, recorded_arithmetic
 
 LINES = recorded()
-SAME, SOLVER, SEARCH = 1e-12, 1e-8, 1e-4  # relative; the last two on a processor that rounds in another way
+SAME, SOLVER, SEARCH = (
+    1e-12,
+    1e-8,
+    1e-4,
+)  # relative; the last two on a processor that rounds in another way
 UNASKED = (
     "pure_epsilon",
     "pdp_delta",
@@ -64,6 +68,10 @@ def test_a_command_answers_what_was_recorded(line: dict[str, Any], folder: Path)
 
 
 def _same(old: Any, new: Any, tolerance: float) -> bool:
-    if isinstance(old, bool) or not isinstance(old, (int, float)) or not isinstance(new, (int, float)):
+    if (
+        isinstance(old, bool)
+        or not isinstance(old, (int, float))
+        or not isinstance(new, (int, float))
+    ):
         return bool(old == new)
     return math.isclose(old, new, rel_tol=tolerance, abs_tol=tolerance)

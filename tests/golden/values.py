@@ -27,7 +27,14 @@ import typer
 
 from workbench.cli import main
 
-__all__ = ["VALUES", "arithmetic", "folder_of_inputs", "observed", "recorded", "recorded_arithmetic"]
+__all__ = [
+    "VALUES",
+    "arithmetic",
+    "folder_of_inputs",
+    "observed",
+    "recorded",
+    "recorded_arithmetic",
+]
 
 HERE = Path(__file__).resolve().parent
 VALUES = HERE / "values.json"
@@ -82,7 +89,16 @@ def arithmetic() -> str:
     Solvers then stop at points that differ in the last bits too, and so do the answers that are not refined exactly.
     """
     x = np.random.default_rng(0).random((60, 60))
-    parts = [x @ x, x @ x[0], np.linalg.solve(x, x[0]), np.exp(x), np.log(x), np.sin(x), x.sum(axis=0), x.ravel().sum()]
+    parts = [
+        x @ x,
+        x @ x[0],
+        np.linalg.solve(x, x[0]),
+        np.exp(x),
+        np.log(x),
+        np.sin(x),
+        x.sum(axis=0),
+        x.ravel().sum(),
+    ]
     parts += [np.array([f(v) for v in x[0]]) for f in (math.exp, math.log)]
     return hashlib.sha256(b"".join(np.asarray(part).tobytes() for part in parts)).hexdigest()
 

@@ -41,13 +41,25 @@ def assert_alike(one: np.ndarray, two: np.ndarray, field: str) -> None:
 def assert_same(one: Program, two: Program) -> None:
     """Every array equal, bit by bit, at zero and at two random parameters; blocks, parameters, scale and sense."""
     assert list(one.parameters.items()) == list(two.parameters.items())
-    assert (one.scale, one.sense, names(one.variables)) == (two.scale, two.sense, names(two.variables))
+    assert (one.scale, one.sense, names(one.variables)) == (
+        two.scale,
+        two.sense,
+        names(two.variables),
+    )
     assert names(one.rows) == names(two.rows)
     assert one.moves.keys() == two.moves.keys()
-    assert all(np.array_equal(one.moves[section].place, two.moves[section].place) for section in one.moves)
+    assert all(
+        np.array_equal(one.moves[section].place, two.moves[section].place) for section in one.moves
+    )
     size = sum(int(np.prod(shape, dtype=int)) for shape in one.parameters.values())
-    points = [one.template, *(one.at(p) for p in np.random.default_rng(size).uniform(1, 9, (2, size)))]
-    others = [two.template, *(two.at(p) for p in np.random.default_rng(size).uniform(1, 9, (2, size)))]
+    points = [
+        one.template,
+        *(one.at(p) for p in np.random.default_rng(size).uniform(1, 9, (2, size))),
+    ]
+    others = [
+        two.template,
+        *(two.at(p) for p in np.random.default_rng(size).uniform(1, 9, (2, size))),
+    ]
     for a, b in zip(points, others, strict=True):
         assert a.offset == b.offset
         assert a.A.shape == b.A.shape
@@ -63,7 +75,12 @@ def constraints(sizes: tuple[int, ...]):
 
 
 LOSSES = ("error-rate", "squared", "worst-squared", "own")
-SHAPES = [((5,), ((1,), (4,))), ((6,), ((1,), (2,), (3,), (5,))), ((2, 3), ((0, 1), (1, 1))), ((4,), ((0,), (2,)))]
+SHAPES = [
+    ((5,), ((1,), (4,))),
+    ((6,), ((1,), (2,), (3,), (5,))),
+    ((2, 3), ((0, 1), (1, 1))),
+    ((4,), ((0,), (2,))),
+]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +97,11 @@ def test_noise_programs_are_their_cvxpy_statements(requires: str, minimise: str,
     rng = np.random.default_rng(3)
     for k, (loss, (sizes, shifts)) in enumerate(itertools.product(LOSSES, SHAPES)):
         N = int(np.prod(sizes))
-        losses = rng.normal(size=(N, N)) * rng.integers(0, 2, (N, N)) if loss == "own" else loss_vector(loss, sizes)
+        losses = (
+            rng.normal(size=(N, N)) * rng.integers(0, 2, (N, N))
+            if loss == "own"
+            else loss_vector(loss, sizes)
+        )
         groups = tuple(range(len(shifts)))[::-1] if k % 2 else ()
         own = constraints(sizes)[k % 3]
         model = ModuloModel(sizes, shifts, requires, losses, minimise, positive, groups, own)
@@ -96,7 +117,12 @@ def test_programs_of_known_patterns_are_their_cvxpy_statements():
     exact = RationalLP.at(model.program, {"exp_epsilon": [3], "delta": [Fraction(1, 4)]})
     data = model.program.data({"exp_epsilon": [3.0], "delta": 0.25})
     plain = RationalLP.of(data)
-    assert (exact.rows, exact.sides, exact.bounds, exact.cost) == (plain.rows, plain.sides, plain.bounds, plain.cost)
+    assert (exact.rows, exact.sides, exact.bounds, exact.cost) == (
+        plain.rows,
+        plain.sides,
+        plain.bounds,
+        plain.cost,
+    )
     assert exact.excess([Fraction(1, 6)] * 6) == plain.excess([Fraction(1, 6)] * 6) > 0
 
 
@@ -112,7 +138,9 @@ CHANNELS = [  # pairs, the budget of each, whether there is a delta, what is min
 
 @pytest.mark.parametrize(("pairs", "groups", "approximate", "minimise"), CHANNELS)
 @pytest.mark.parametrize("prior", [[0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 0.0], None])
-def test_channel_programs_are_their_cvxpy_statements(pairs, groups, approximate: bool, minimise: str, prior):
+def test_channel_programs_are_their_cvxpy_statements(
+    pairs, groups, approximate: bool, minimise: str, prior
+):
     labels, outputs = np.arange(4.0), np.arange(5.0)
     plain = np.abs(labels[:, None] - outputs)
     losses, support = (plain.copy() for _ in range(2))
@@ -120,7 +148,16 @@ def test_channel_programs_are_their_cvxpy_statements(pairs, groups, approximate:
     p = None if prior is None else np.array(prior)
     for loss, scale, stated in ((plain, 1.0, None), (losses, 2.0**20, support > 0)):
         model = ChannelModel(
-            labels, outputs, p, loss, pairs, groups, approximate, minimise=minimise, scale=scale, support=stated
+            labels,
+            outputs,
+            p,
+            loss,
+            pairs,
+            groups,
+            approximate,
+            minimise=minimise,
+            scale=scale,
+            support=stated,
         )
         assert_same(model.program, compile(model.problem(cp), "stated", scale=scale))
 
@@ -150,7 +187,9 @@ def test_named_constraints_are_their_cvxpy_statements(name: str):
 def test_a_channel_with_binaries_is_its_cvxpy_statement():
     labels = np.arange(4.0)
     loss, requires = np.abs(labels[:, None] - labels), RATIO_BOUNDS[1]
-    model = ChannelModel(labels, labels, None, loss, consecutive(4), approximate=True, requires=requires)
+    model = ChannelModel(
+        labels, labels, None, loss, consecutive(4), approximate=True, requires=requires
+    )
     assert_same(model.program, compile(model.problem(cp), "stated"))
 
 
@@ -158,14 +197,18 @@ def test_constraints_alone_are_their_cvxpy_statements():
     for sizes in ((5,), (6,), (2, 3)):
         for own in constraints(sizes)[1:]:
             N = int(np.prod(sizes))
-            assert_same(constraint_program(own, N), constraint_program(lambda f, own=own: own(f), N))
+            assert_same(
+                constraint_program(own, N), constraint_program(lambda f, own=own: own(f), N)
+            )
 
 
 def test_options_that_state_constraints_are_written_directly():
     given = {"epsilon": 1, "zero_mean": True, "equal": "1=3,0=2"}
     own = FAMILY.request(ModuloNoise(n=4, max_shift=1), **given).aim.constraints
     assert isinstance(own, StatedEquations)
-    model = ModuloModel((5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=own)
+    model = ModuloModel(
+        (5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=own
+    )
     assert [block.name for block in model.program.rows if block.wished] == [
         "mean zero",
         "equal masses 1=3",
@@ -175,7 +218,9 @@ def test_options_that_state_constraints_are_written_directly():
     given["constraints"] = lambda f: [f[1] >= 0.1]
     mixed = FAMILY.request(ModuloNoise(n=4, max_shift=1), **given).aim.constraints
     assert not is_plain(mixed)
-    model = ModuloModel((5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=mixed)
+    model = ModuloModel(
+        (5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=mixed
+    )
     assert_same(model.program, compile(model.problem(cp), "stated", scale=MASS_SCALE))
 
 
@@ -202,5 +247,9 @@ except SystemExit as ended:
     assert not ended.code, ended.code
 print(sorted(set(sys.modules) & {{"cvxpy", "pandas", "matplotlib", "scipy.stats", "scipy.optimize", "gurobipy"}}))
 """
-    ended = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout.splitlines()[-1:]) == (0, ["[]"]), ended.stdout[-500:] + ended.stderr
+    ended = subprocess.run(
+        [sys.executable, "-c", asked], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout.splitlines()[-1:]) == (0, ["[]"]), (
+        ended.stdout[-500:] + ended.stderr
+    )

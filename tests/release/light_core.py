@@ -19,7 +19,11 @@ class _Blocked(importlib.abc.MetaPathFinder):
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> None:
         root = name.partition(".")[0]
-        if root not in ALLOWED and root not in sys.stdlib_module_names and root not in sys.builtin_module_names:
+        if (
+            root not in ALLOWED
+            and root not in sys.stdlib_module_names
+            and root not in sys.builtin_module_names
+        ):
             raise ModuleNotFoundError(f"No module named {name!r} (blocked)", name=name)
 
 
@@ -29,10 +33,14 @@ def run() -> None:
 
     third = Fraction(1, 3)
     answers = wb.AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [54, 24, 10, 0, 12])
-    vector = wb.AdditiveNoise(wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1), (1, 0)]), [6, 4, 4, 5, 4, 4])
+    vector = wb.AdditiveNoise(
+        wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1), (1, 0)]), [6, 4, 4, 5, 4, 4]
+    )
     affine = wb.PiecewiseAffine.of([-1, 1], [-3, 3], [[2 * third, third], [third, 2 * third]])
     wb.save(wb.certify(answers, "pdp", "0.5", "0.05"), "noise.json")  # repaired
-    wb.save(wb.certify(vector, "dp", {(0, 1): Fraction(1, 2), (1, 0): "0.2"}, "0.01"), "vector.json")
+    wb.save(
+        wb.certify(vector, "dp", {(0, 1): Fraction(1, 2), (1, 0): "0.2"}, "0.01"), "vector.json"
+    )
     wb.save(wb.certify(affine, epsilon="0.7", unbiased=True), "quantizer.json")
     for name in ("noise", "vector", "quantizer"):
         wb.check(f"{name}.json")

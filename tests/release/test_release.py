@@ -34,10 +34,22 @@ def list_package_files() -> set[str]:
 def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(tmp_path: Path) -> None:
     source = tmp_path / "source"
     for name in FOLDERS:
-        shutil.copytree(ROOT / name, source / name, symlinks=True)  # A build leaves files in its folder.
+        shutil.copytree(
+            ROOT / name, source / name, symlinks=True
+        )  # A build leaves files in its folder.
     for name in ("pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
         shutil.copy(ROOT / name, source)
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(source)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--wheel-dir",
+        str(tmp_path),
+        str(source),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("*.whl")
@@ -50,7 +62,12 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(tmp_path: P
 def test_numpy_and_flint_are_enough_for_mechanisms_given_by_hand(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "tests" / "release" / "light_core.py"), "--blocked"]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=600, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}
+        command,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr
     assert "needs" in json.loads(done.stdout)["solvers_error"]
@@ -76,9 +93,13 @@ def test_one_version_is_named_everywhere() -> None:
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
     assert cited is not None
     assert project["version"] == cited.group(1) == workbench.__version__
-    released = re.search(r'^date-released: "(.+)"$', (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
+    released = re.search(
+        r'^date-released: "(.+)"$', (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE
+    )
     assert released is not None
-    assert f"## {workbench.__version__} ({released.group(1)})\n" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"## {workbench.__version__} ({released.group(1)})\n" in (
+        ROOT / "CHANGELOG.md"
+    ).read_text("utf-8")
 
 
 @pytest.mark.parametrize("file", ["Dockerfile", "docs/ARTIFACT.md"])
@@ -112,7 +133,9 @@ def tested_set(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
     """Pretend that the tested versions are installed; a test changes some of them."""
     versions: dict[str, str | None] = {**installation.tested_versions()}
     real = installation._version
-    monkeypatch.setattr(installation, "_version", lambda name: versions.get(name.lower(), real(name)))
+    monkeypatch.setattr(
+        installation, "_version", lambda name: versions.get(name.lower(), real(name))
+    )
     return versions
 
 
@@ -144,7 +167,10 @@ def test_the_doctor_names_each_version_that_differs(tested_set: dict[str, str | 
     tested_set |= {"numpy": "2.4.5", "rich": "9.9"}
     found = installation.installation()
     rows = {row["package"]: row for row in found["packages"]}
-    assert (rows["numpy"]["status"], rows["rich"]["status"]) == ("other version", "outside the range")
+    assert (rows["numpy"]["status"], rows["rich"]["status"]) == (
+        "other version",
+        "outside the range",
+    )
     assert f"numpy 2.4.5 (tested: {tested})" in found["why"]
     assert "rich 9.9" in found["why"]
     assert "scipy" not in found["why"]
@@ -179,7 +205,15 @@ def test_a_specifier_of_another_form_is_refused(specifier: str) -> None:
 
 def test_no_text_says_that_the_package_is_in_a_registry() -> None:
     files = [path for folder in (*FOLDERS, "docs") for path in (ROOT / folder).rglob("*")]
-    texts = {path: path.read_text("utf-8") for path in files if path.suffix in (".py", ".md", ".toml", ".html", ".js")}
+    texts = {
+        path: path.read_text("utf-8")
+        for path in files
+        if path.suffix in (".py", ".md", ".toml", ".html", ".js")
+    }
     texts[ROOT / "README.md"] = (ROOT / "README.md").read_text("utf-8")
-    named = [path.name for path, text in texts.items() if re.search(r"pip install\W+(--\S+ )*'?dp-workbench", text)]
+    named = [
+        path.name
+        for path, text in texts.items()
+        if re.search(r"pip install\W+(--\S+ )*'?dp-workbench", text)
+    ]
     assert named == []

@@ -19,13 +19,19 @@ def test_a_workflow_only_calls_make_targets(file: Path) -> None:
     steps = [step for job in stated["jobs"].values() for step in job["steps"]]
     commands = [step["run"] for step in steps if "run" in step]
     assert commands
-    assert [c for c in commands if not re.fullmatch(r"make [a-z-]+", c) or c.split()[1] not in TARGETS] == []
+    assert [
+        c for c in commands if not re.fullmatch(r"make [a-z-]+", c) or c.split()[1] not in TARGETS
+    ] == []
     assert stated["permissions"] == {"contents": "read"}
     assert all("timeout-minutes" in job for job in stated["jobs"].values())
 
 
 def test_every_kind_of_check_has_a_workflow() -> None:
-    called = {target for file in WORKFLOWS for target in re.findall(r"run: make ([a-z-]+)", file.read_text("utf-8"))}
+    called = {
+        target
+        for file in WORKFLOWS
+        for target in re.findall(r"run: make ([a-z-]+)", file.read_text("utf-8"))
+    }
     assert called == {"test", "test-unpinned", "docs", "check-release", "fuzz", "full"}
 
 

@@ -52,7 +52,9 @@ def same(first: Data, second: Data) -> bool:
 
 def test_there_and_back() -> None:
     data = everything()
-    found = read_mps(mps_text("a name", data, [Block("f", 0, (3,)), Block("t", 3, ())], ["what it is"]))
+    found = read_mps(
+        mps_text("a name", data, [Block("f", 0, (3,)), Block("t", 3, ())], ["what it is"])
+    )
     assert same(found.data, data)
     assert (found.name, found.comments) == ("a_name", ("what it is",))
     assert list(found.columns) == ["f_0", "f_1", "f_2", "t", "x4", "x5", "x6"]
@@ -64,13 +66,18 @@ def test_a_range_that_no_double_states_becomes_two_rows() -> None:
     box = np.zeros(1), np.ones(1), np.zeros(1, dtype=bool)
     data = Data(np.ones(1), 0.0, sp.csc_array([[1.0]]), np.array([low]), np.array([high]), *box)
     found = read_mps(mps_text("x", data))
-    assert (found.data.row_lower.tolist(), found.data.row_upper.tolist()) == ([low, -INF], [INF, high])
+    assert (found.data.row_lower.tolist(), found.data.row_upper.tolist()) == (
+        [low, -INF],
+        [INF, high],
+    )
 
 
 def test_rows_without_bounds_are_left_out() -> None:
     box = np.zeros(1), np.ones(1), np.zeros(1, dtype=bool)
     A = sp.csc_array(np.ones((2, 1)))
-    found = read_mps(mps_text("x", Data(np.ones(1), 0.0, A, np.array([-INF, 0.5]), np.array([INF, INF]), *box)))
+    found = read_mps(
+        mps_text("x", Data(np.ones(1), 0.0, A, np.array([-INF, 0.5]), np.array([INF, INF]), *box))
+    )
     assert found.data.A.shape == (1, 1)
 
 
@@ -147,7 +154,9 @@ ENDATA
     assert (data.lower.tolist(), data.upper.tolist()) == ([0, 0, 0], [24, 100, INF])
     assert data.integrality.tolist() == [True, True, False]
     best = solve(Program("classic", data, found.sense))
-    assert best.objective == pytest.approx(23 * 45 + 14 * 80 + 7)  # 115 + 280 of wood, and 2 of the rest
+    assert best.objective == pytest.approx(
+        23 * 45 + 14 * 80 + 7
+    )  # 115 + 280 of wood, and 2 of the rest
 
 
 @pytest.mark.parametrize(
@@ -162,10 +171,16 @@ ENDATA
         ("ROWS\n N c\n E r\nCOLUMNS\n x s 1\nENDATA", "line 5"),
         ("ROWS\n N c\n E r\nCOLUMNS\n x r one\nENDATA", "line 5"),
         ("ROWS\n N c\n E r\nCOLUMNS\n x r\nENDATA", "line 5"),
-        ("ROWS\n N c\n E r\nCOLUMNS\n x r 1\n x r 2\nENDATA", "line 6: every entry must be given once"),
+        (
+            "ROWS\n N c\n E r\nCOLUMNS\n x r 1\n x r 2\nENDATA",
+            "line 6: every entry must be given once",
+        ),
         ("ROWS\n N c\n E r\nCOLUMNS\n x r 1\nBOUNDS\n SC b x 1\nENDATA", "line 7: a bound must be"),
         ("ROWS\n N c\n E r\nCOLUMNS\n x r nan\nENDATA", "line 5.*is no number"),
-        ("ROWS\n N c\n E r\nCOLUMNS\n x r 1\nBOUNDS\n LO b x 2\n UP b x 1\nENDATA", "crossed bounds"),
+        (
+            "ROWS\n N c\n E r\nCOLUMNS\n x r 1\nBOUNDS\n LO b x 2\n UP b x 1\nENDATA",
+            "crossed bounds",
+        ),
     ],
 )
 def test_what_is_no_program_is_refused(text: str, reason: str) -> None:
@@ -180,16 +195,28 @@ def _small(lower: float = 0.0, upper: float = INF) -> Data:
     """min x + 2y, x + y >= 1, x <= 1/2, x + 3y <= 4."""
     A = sp.csc_array(np.array([[1.0, 1], [1, 0], [1, 3]]))
     ends = np.array([1.0, -INF, -INF]), np.array([INF, 0.5, 4.0])
-    return Data(np.array([1.0, 2.0]), 0.25, A, *ends, np.full(2, lower), np.full(2, upper), np.zeros(2, dtype=bool))
+    return Data(
+        np.array([1.0, 2.0]),
+        0.25,
+        A,
+        *ends,
+        np.full(2, lower),
+        np.full(2, upper),
+        np.zeros(2, dtype=bool),
+    )
 
 
 def test_a_dual_proves_a_bound_in_rationals() -> None:
     data = _small(upper=9.0)
-    assert exact_bound(data, [2.0, -1.0, 0.0]) == Fraction(7, 4)  # 2 - 1/2 + 1/4: the optimum, at (1/2, 1/2)
+    assert exact_bound(data, [2.0, -1.0, 0.0]) == Fraction(
+        7, 4
+    )  # 2 - 1/2 + 1/4: the optimum, at (1/2, 1/2)
     assert exact_objective(data, [0.5, 0.5]) == Fraction(7, 4)
     assert exact_bound(data, [0.0, 0.0, 0.0]) == Fraction(1, 4)
     assert exact_bound(data, [3.0, -1.0, 0.0]) == Fraction(1, 4) + 3 - Fraction(1, 2) - 9 - 9
-    assert exact_bound(data, [-1.0, 5.0, 0.0]) == Fraction(1, 4)  # multipliers of sides that are not there
+    assert exact_bound(data, [-1.0, 5.0, 0.0]) == Fraction(
+        1, 4
+    )  # multipliers of sides that are not there
 
 
 def test_what_rows_imply_bounds_columns_without_bounds() -> None:

@@ -37,7 +37,12 @@ def rich_model():
         cp.norm1(y) <= 5 + p["positive"],
         cp.max(x) + z <= 10,
     ]
-    cost = cp.sum(cp.multiply(p["matrix"], x)) + p["vector"] @ y + p["positive"] * cp.norm_inf(y) - 3 * z
+    cost = (
+        cp.sum(cp.multiply(p["matrix"], x))
+        + p["vector"] @ y
+        + p["positive"] * cp.norm_inf(y)
+        - 3 * z
+    )
     return cp.Problem(cp.Minimize(cost + 2 * p["scalar"] + 1), rows), p
 
 
@@ -45,7 +50,14 @@ def canonical(problem):
     """c, offset, A, b, bounds as CVXPY states them for HiGHS at the parameters' current values."""
     data, _, _ = problem.get_problem_data(cp.HIGHS)
     c, offset, A, b = data["param_prob"].apply_parameters()
-    return c, offset, -A.toarray(), b, data["param_prob"].lower_bounds, data["param_prob"].upper_bounds
+    return (
+        c,
+        offset,
+        -A.toarray(),
+        b,
+        data["param_prob"].lower_bounds,
+        data["param_prob"].upper_bounds,
+    )
 
 
 RICH, RICH_PARAMETERS = rich_model()
@@ -119,7 +131,11 @@ def test_matrices_are_read_in_their_own_shape():
 
 def test_labelled_constraints():
     x = cp.Variable(2, name="x", nonneg=True)
-    rows = [(x[0] + x[1] <= 3).set_label("budget"), x[0] >= 1, (x[0] == 2 * x[1]).set_label("ratio")]
+    rows = [
+        (x[0] + x[1] <= 3).set_label("budget"),
+        x[0] >= 1,
+        (x[0] == 2 * x[1]).set_label("ratio"),
+    ]
     program = compile(cp.Problem(cp.Maximize(x[0]), rows))
     assert [block.name for block in program.rows] == ["ratio", "budget", "constraint[1]"]
     budget = next(block for block in program.rows if block.name == "budget")
@@ -136,8 +152,14 @@ def test_sense():
 
 
 def test_integers():
-    x, y, z = cp.Variable(2, name="x", integer=True), cp.Variable(name="y", boolean=True), cp.Variable(name="z")
-    program = compile(cp.Problem(cp.Minimize(cp.sum(x) + y + z), [x >= -3, z >= 0, cp.sum(x) + y + z >= 1]))
+    x, y, z = (
+        cp.Variable(2, name="x", integer=True),
+        cp.Variable(name="y", boolean=True),
+        cp.Variable(name="z"),
+    )
+    program = compile(
+        cp.Problem(cp.Minimize(cp.sum(x) + y + z), [x >= -3, z >= 0, cp.sum(x) + y + z >= 1])
+    )
     template = program.template
     assert template.integrality[program.block("x").start :][:2].tolist() == [True, True]
     at = program.block("y").start
@@ -156,7 +178,10 @@ def test_a_parameter_without_effect_is_still_asked_for():
 
 
 def test_scaling_is_exact():
-    x, k = cp.Variable(2, name="x", bounds=[0, 0.1]), cp.Variable(name="k", integer=True, bounds=[0, 7])
+    x, k = (
+        cp.Variable(2, name="x", bounds=[0, 0.1]),
+        cp.Variable(name="k", integer=True, bounds=[0, 7]),
+    )
     level = cp.Parameter(name="level")
     scale = 2.0**20
     problem = cp.Problem(cp.Minimize(3 * x[0] + 5 * k + 1), [x[0] + level * x[1] + 2 * k >= 0.3])
@@ -168,7 +193,9 @@ def test_scaling_is_exact():
     point[program.block("k").start] = 3
     moved = np.where(data.integrality, point, point * scale)
     np.testing.assert_allclose(scaled.A @ moved, scale * (data.A @ point), rtol=1e-15)
-    assert scaled.c @ moved + scaled.offset == pytest.approx(scale * (data.c @ point + data.offset), rel=1e-15)
+    assert scaled.c @ moved + scaled.offset == pytest.approx(
+        scale * (data.c @ point + data.offset), rel=1e-15
+    )
     assert scaled.upper[program.block("k").start] == 7
     assert scaled.upper[program.block("x").start] == 0.1 * scale
     assert data.scaled(1.0) is data
@@ -203,13 +230,23 @@ def refused():
     yield "semidefinite", cp.Problem(cp.Minimize(cp.trace(box)), [box >> np.eye(2)]), "linear"
     yield "not DPP", cp.Problem(cp.Minimize(p * q * x[0]), [x >= 0]), "DPP"
     yield "not convex", cp.Problem(cp.Minimize(-cp.abs(x[0])), [x >= 0]), "DPP"
-    yield "shared variable name", cp.Problem(cp.Minimize(cp.sum(x + twin)), [x >= 0, twin >= 0]), "distinct variable"
-    yield "shared parameter name", cp.Problem(cp.Minimize(p * x[0] + same * y[0]), [x >= 0]), "distinct parameter"
+    yield (
+        "shared variable name",
+        cp.Problem(cp.Minimize(cp.sum(x + twin)), [x >= 0, twin >= 0]),
+        "distinct variable",
+    )
+    yield (
+        "shared parameter name",
+        cp.Problem(cp.Minimize(p * x[0] + same * y[0]), [x >= 0]),
+        "distinct parameter",
+    )
     yield "attribute", cp.Problem(cp.Minimize(cp.sum(symmetric @ x)), [x >= 0]), "attributes"
     yield "variable attribute", cp.Problem(cp.Minimize(cp.sum(box)), [box >= 0]), "attributes"
 
 
-@pytest.mark.parametrize(("problem", "message"), [pytest.param(p, m, id=name) for name, p, m in refused()])
+@pytest.mark.parametrize(
+    ("problem", "message"), [pytest.param(p, m, id=name) for name, p, m in refused()]
+)
 def test_refused_problems(problem, message):
     with pytest.raises(InvalidProgram, match=message):
         compile(problem, "the model")
@@ -250,9 +287,16 @@ def test_check_of_coefficients(value):
 
 def test_larger_costs_are_the_same_program():
     x = cp.Variable(2, name="x", bounds=[0, 3])
-    program = compile(cp.Problem(cp.Minimize(1e-10 * x[0] + 3e-10 * x[1] + 1), [x[0] + x[1] >= 2]), "tiny", scale=4)
+    program = compile(
+        cp.Problem(cp.Minimize(1e-10 * x[0] + 3e-10 * x[1] + 1), [x[0] + x[1] >= 2]),
+        "tiny",
+        scale=4,
+    )
     solution = solve(replace(program, cost=2.0**40), solver="highs")
-    assert solution["x"].tolist() == [2, 0]  # at costs below its tolerance every point would be an optimum
+    assert solution["x"].tolist() == [
+        2,
+        0,
+    ]  # at costs below its tolerance every point would be an optimum
     assert solution.objective == pytest.approx(1 + 2e-10, rel=1e-15)
     assert solution.bound == pytest.approx(1 + 2e-10, rel=1e-15)
     assert solution.row_dual == pytest.approx([-1e-10], rel=1e-9)

@@ -13,20 +13,41 @@ from workbench.solvers import contract
 from workbench.solvers.backend import CLASSES, Options, backend, listing, names, solve
 from workbench.solvers.canonical import compile
 from workbench.solvers.contract import Capabilities, Licence
-from workbench.solvers.errors import BackendUnavailable, LicenceExceeded, SolverError, UnsupportedOption
+from workbench.solvers.errors import (
+    BackendUnavailable,
+    LicenceExceeded,
+    SolverError,
+    UnsupportedOption,
+)
 from workbench.solvers.program import Block, Data, Program
 
 
 def line(integer=False):
     """min -x, 0 <= x <= 2."""
     one = np.ones(1)
-    data = Data(-one, 0.0, sp.csc_array((0, 1)), np.zeros(0), np.zeros(0), 0 * one, 2 * one, np.array([integer]))
+    data = Data(
+        -one,
+        0.0,
+        sp.csc_array((0, 1)),
+        np.zeros(0),
+        np.zeros(0),
+        0 * one,
+        2 * one,
+        np.array([integer]),
+    )
     return Program("line", data, variables=(Block("x", 0, (1,)),))
 
 
 def test_names_are_labels():
     assert names()[0] == "highs"
-    assert {"gurobi", "ortools:glop", "ortools:pdlp", "ortools:cp-sat", "ortools:gscip", "scip"} <= set(names())
+    assert {
+        "gurobi",
+        "ortools:glop",
+        "ortools:pdlp",
+        "ortools:cp-sat",
+        "ortools:gscip",
+        "scip",
+    } <= set(names())
     assert {"cvxpy:clarabel", "cvxpy:scs"} <= set(names())
     for name in names():
         assert backend(name).label == name
@@ -37,7 +58,10 @@ def test_names_are_labels():
     ("label", "message"),
     [
         ("simplex", r"^solver must be one of highs, gurobi, .*\. Got 'simplex'\.$"),
-        ("ortools:scip", r"^the variant of ortools must be one of glop, pdlp, cp-sat, gscip\. Got 'scip'\.$"),
+        (
+            "ortools:scip",
+            r"^the variant of ortools must be one of glop, pdlp, cp-sat, gscip\. Got 'scip'\.$",
+        ),
         ("highs:ipm", r"^the variant of highs must be left out\. Got 'ipm'\.$"),
         ("", "solver must be one of"),
     ],
@@ -69,7 +93,9 @@ def test_plain_families_pick_a_variant():
 
 def test_not_installed(monkeypatch):
     monkeypatch.setattr(contract, "importable", lambda module: False)
-    with pytest.raises(BackendUnavailable, match=r"^highs is not installed \(pip install highspy\)\.$"):
+    with pytest.raises(
+        BackendUnavailable, match=r"^highs is not installed \(pip install highspy\)\.$"
+    ):
         solve(line())
 
 
@@ -90,9 +116,14 @@ def test_no_licence(monkeypatch):
 
 
 def test_wrong_kind_of_program():
-    with pytest.raises(BackendUnavailable, match="ortools:glop cannot solve mixed-integer programs, and line is one"):
+    with pytest.raises(
+        BackendUnavailable,
+        match="ortools:glop cannot solve mixed-integer programs, and line is one",
+    ):
         solve(line(integer=True), solver="ortools:glop")
-    with pytest.raises(BackendUnavailable, match="ortools:cp-sat cannot solve linear programs, and line is one"):
+    with pytest.raises(
+        BackendUnavailable, match="ortools:cp-sat cannot solve linear programs, and line is one"
+    ):
         solve(line(), solver="ortools:cp-sat")
     with pytest.raises(BackendUnavailable, match="cvxpy:clarabel cannot solve mixed-integer"):
         solve(line(integer=True), solver="cvxpy")
@@ -107,12 +138,17 @@ def test_errors_are_one_tree():
 def test_words():
     assert Capabilities(milp=True, hot_start=True).words() == "lp, milp, hot start"
     assert str(Licence("full")) == "full"
-    assert str(Licence("size-limited", 2000, 2000)) == "size-limited: at most 2000 columns and 2000 rows"
+    assert (
+        str(Licence("size-limited", 2000, 2000))
+        == "size-limited: at most 2000 columns and 2000 rows"
+    )
     assert Options(gap=0.1, threads=None).given() == {"gap": 0.1}
 
 
 def test_plain_ortools_refuses_what_its_solver_cannot_honour():
-    with pytest.raises(UnsupportedOption, match="ortools:gscip cannot honour the option iteration_limit"):
+    with pytest.raises(
+        UnsupportedOption, match="ortools:gscip cannot honour the option iteration_limit"
+    ):
         solve(line(integer=True), solver="ortools", options=Options(iteration_limit=5))
 
 

@@ -17,7 +17,10 @@ def test_bisection_ends_at_neighbouring_floats_or_at_the_tolerance():
     low, high = bisect(lambda x: x * x >= 2, Fraction(0), Fraction(2), tolerance=Fraction(1, 1000))
     assert 0 < high - low <= Fraction(1, 1000)
     assert low * low < 2 <= high * high
-    assert bisect(lambda x: x >= 100, 1.0, 1e6, turns=1, middle=lambda a, b: math.sqrt(a * b)) == (1.0, 1e3)
+    assert bisect(lambda x: x >= 100, 1.0, 1e6, turns=1, middle=lambda a, b: math.sqrt(a * b)) == (
+        1.0,
+        1e3,
+    )
 
     assert bisect(lambda x: None if x < 1 else x > 0, 0.0, 4.0) == (0.0, 1.0)  # at 0.5 undecided
 

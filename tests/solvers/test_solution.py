@@ -46,12 +46,19 @@ def box(integer=False):
 
 def solution(**kwargs):
     program = Program("box", box(), variables=(Block("x", 0, (2,)),), sense=kwargs.pop("sense", 1))
-    return Solution(program=program, p=np.zeros(0), **({"termination": Termination.OPTIMAL} | kwargs))
+    return Solution(
+        program=program, p=np.zeros(0), **({"termination": Termination.OPTIMAL} | kwargs)
+    )
 
 
 def test_unknown_is_none():
     nothing = solution(termination=Termination.TIME_LIMIT)
-    assert (nothing.objective, nothing.bound, nothing.gap, nothing.residuals) == (None, None, None, None)
+    assert (nothing.objective, nothing.bound, nothing.gap, nothing.residuals) == (
+        None,
+        None,
+        None,
+        None,
+    )
     assert not nothing.optimal
     with pytest.raises(ValueError, match="has no value"):
         nothing["x"]
@@ -61,7 +68,9 @@ def test_unknown_is_none():
 @pytest.mark.parametrize("sense", [1, -1])
 def test_signs_follow_the_model(sense):
     rest = Rest(np.full(2, -1 / 3), np.zeros(2))
-    known = solution(sense=sense, x=np.ones(2), point=PointStatus.FEASIBLE, rest=rest, dual=PointStatus.FEASIBLE)
+    known = solution(
+        sense=sense, x=np.ones(2), point=PointStatus.FEASIBLE, rest=rest, dual=PointStatus.FEASIBLE
+    )
     assert known.objective == sense * 3
     assert known.bound == pytest.approx(sense * 3)
     assert known.gap == pytest.approx(0)
@@ -87,7 +96,9 @@ def test_every_multiplier_bounds_from_below(y):
 
 def test_no_bound_from_multipliers_that_prove_nothing():
     assert lagrangian_bound(box(), np.zeros(2)) is None
-    assert lagrangian_bound(box(), np.array([1.0, 1.0])) is None  # point at the infinite side: set to zero
+    assert (
+        lagrangian_bound(box(), np.array([1.0, 1.0])) is None
+    )  # point at the infinite side: set to zero
     assert lagrangian_bound(box(), np.full(2, -1 / 3)) == pytest.approx(3)
 
 
@@ -113,7 +124,9 @@ def test_a_bound_over_a_box_survives_rounding(seed, spread):
     )
     y = np.abs(numbers(rows))
     A = [[Fraction(a) for a in row] for row in data.A.toarray().tolist()]
-    exact = Fraction(data.offset) + sum(Fraction(a) * Fraction(b) for a, b in zip(y, data.row_lower, strict=True))
+    exact = Fraction(data.offset) + sum(
+        Fraction(a) * Fraction(b) for a, b in zip(y, data.row_lower, strict=True)
+    )
     for j in range(columns):
         reduced = Fraction(data.c[j]) - sum(Fraction(y[i]) * A[i][j] for i in range(rows))
         exact += min(reduced * Fraction(low[j]), reduced * Fraction(high[j]))

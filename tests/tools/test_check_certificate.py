@@ -31,8 +31,16 @@ def run(*paths: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
-def noise(weights: list[int], notion: str, epsilon: str, delta: str = "0", **mechanism: object) -> dict:
-    shape = {"kind": "noise", "sizes": [len(weights)], "shifts": [[1]], "directed": False, **row(weights)}
+def noise(
+    weights: list[int], notion: str, epsilon: str, delta: str = "0", **mechanism: object
+) -> dict:
+    shape = {
+        "kind": "noise",
+        "sizes": [len(weights)],
+        "shifts": [[1]],
+        "directed": False,
+        **row(weights),
+    }
     return certificate(shape | mechanism, notion, epsilon, delta)
 
 
@@ -63,7 +71,11 @@ GOOD = noise([5, 3, 2, 3], "pure", "0.6")  # ln(5/3) = .511
         (noise([1 << 200_000] * 60 + [1], "pure", "0.6"), 2, "too large: It would take"),
         (GOOD | {"format": "other"}, 2, "unreadable: The format"),
         ([], 2, "unreadable: A certificate"),
-        (GOOD | {"objective": {"name": "error-rate", "value": "0", "losses": None}}, 1, "false: The error-rate is 0.6"),
+        (
+            GOOD | {"objective": {"name": "error-rate", "value": "0", "losses": None}},
+            1,
+            "false: The error-rate is 0.6",
+        ),
     ],
 )
 def test_one_file_on_a_bare_python(data, code, sentence, tmp_path: Path):
@@ -76,7 +88,9 @@ def test_one_file_on_a_bare_python(data, code, sentence, tmp_path: Path):
 
 def test_several_files_and_none(tmp_path: Path):
     paths = [tmp_path / f"{k}.json" for k in range(3)]
-    for path, data in zip(paths, (GOOD, GOOD | {"version": 9}, noise([5, 3, 2, 3], "pure", "0.51")), strict=True):
+    for path, data in zip(
+        paths, (GOOD, GOOD | {"version": 9}, noise([5, 3, 2, 3], "pure", "0.51")), strict=True
+    ):
         path.write_text(json.dumps(data))
     assert run(paths[0], paths[0]).returncode == 0
     assert run(*paths[:2]).returncode == 2
@@ -123,7 +137,9 @@ def test_places_that_are_no_files(tmp_path: Path):
 def test_the_power_encloses_e_to_the_epsilon():
     source, widest = random.Random(1), 0.0
     for _ in range(200):
-        epsilon = Fraction(source.randrange(1, 10 ** source.randrange(1, 9)), 10 ** source.randrange(0, 9))
+        epsilon = Fraction(
+            source.randrange(1, 10 ** source.randrange(1, 9)), 10 ** source.randrange(0, 9)
+        )
         if epsilon > 5000:
             continue
         power = checker.Power(epsilon)
@@ -144,7 +160,9 @@ def test_pdp_on_real_inputs_at_its_exact_supremum():
         m, top = source.choice([3, 4, 5]), source.choice([4, 8, 12])
         ends = [[source.randrange(0, top) + (k == 0) for k in range(m)] for _ in range(4)]
         ends = [[x // math.gcd(*law) for x in law] for law in ends]
-        law = wb.PiecewiseAffine.of(range(3), range(m), [[Fraction(x, sum(law)) for x in law] for law in ends])
+        law = wb.PiecewiseAffine.of(
+            range(3), range(m), [[Fraction(x, sum(law)) for x in law] for law in ends]
+        )
         at_zero = wb.audit(law, 0).worst("pdp").measured
         assert at_zero.b == 0  # a rational, so δ can be exactly that
         assert verdict(quantizer(ends, "pdp", "0", str(at_zero.a))) == "proven"
@@ -153,7 +171,10 @@ def test_pdp_on_real_inputs_at_its_exact_supremum():
         assert verdict(quantizer(ends, "pdp", epsilon, str(above))) == "proven", seed
         if below > 0:
             refused += 1
-            assert verdict(quantizer(ends, "pdp", epsilon, str(below * (1 - Fraction(1, 10**15))))) == "false", seed
+            assert (
+                verdict(quantizer(ends, "pdp", epsilon, str(below * (1 - Fraction(1, 10**15)))))
+                == "false"
+            ), seed
     assert refused > 50
 
 
@@ -175,19 +196,32 @@ def test_an_expected_loss_of_noise_is_no_objective():
         }
     }
     assert verdict(data) == "unreadable"
-    assert verdict(GOOD | {"objective": {"name": "error-rate", "value": "8/13", "losses": None}}) == "proven"
+    assert (
+        verdict(GOOD | {"objective": {"name": "error-rate", "value": "8/13", "losses": None}})
+        == "proven"
+    )
 
 
 def test_losses_of_the_file_are_called_so(tmp_path: Path):
     path = tmp_path / "c.json"
-    path.write_text(json.dumps(GOOD | {"objective": {"name": "mine", "value": "0", "losses": ["0"] * 4}}))
+    path.write_text(
+        json.dumps(GOOD | {"objective": {"name": "mine", "value": "0", "losses": ["0"] * 4}})
+    )
     assert "mine at most 0 by numbers that this file states." in run(path).stdout
     sentence = "Its loss is 0.0 by numbers that this file states, under the name 'mine'."
     assert wb.check(path).words[-1] == sentence
     row = {"first": 0, "period": 1, "ratio": "0", "total": "0x3", "weights": ["0x1"] * 3}
-    line = certificate({"kind": "integer-noise", "sensitivity": 1, "clamp": None, **row}, "dp", "0", "1")
-    for name, expected in (("mine", "proven"), ("eta-squared", "unreadable"), ("error-rate", "unreadable")):
-        path.write_text(json.dumps(line | {"objective": {"name": name, "value": "0", "losses": ["0"] * 3}}))
+    line = certificate(
+        {"kind": "integer-noise", "sensitivity": 1, "clamp": None, **row}, "dp", "0", "1"
+    )
+    for name, expected in (
+        ("mine", "proven"),
+        ("eta-squared", "unreadable"),
+        ("error-rate", "unreadable"),
+    ):
+        path.write_text(
+            json.dumps(line | {"objective": {"name": name, "value": "0", "losses": ["0"] * 3}})
+        )
         assert verdicts(path) == (expected, expected), name
 
 
@@ -217,10 +251,15 @@ def test_both_refuse_what_is_too_large(data, tmp_path: Path):
 
 def test_many_pieces_are_decided_without_pairs(tmp_path: Path):
     jumps = [[k + 1, 1] for k in range(4000)]  # ln of (1/2) / (1/4001): 7.6013
-    halves = [(3000 + k, math.gcd(3000 + k, 6000)) for k in range(2001)]  # |p'| / p at the last knot: 1/1000
+    halves = [
+        (3000 + k, math.gcd(3000 + k, 6000)) for k in range(2001)
+    ]  # |p'| / p at the last knot: 1/1000
     laws = [[up // common, (6000 - up) // common] for up, common in halves]
     ends = [end for a, b in pairwise(laws) for end in (a, b)]
-    for found, notion, enough, too_little in ((jumps, "pure", "7.602", "7.6"), (ends, "metric", "0.001", "0.000999")):
+    for found, notion, enough, too_little in (
+        (jumps, "pure", "7.602", "7.6"),
+        (ends, "metric", "0.001", "0.000999"),
+    ):
         for epsilon, expected in ((enough, "proven"), (too_little, "false")):
             path = tmp_path / "c.json"
             path.write_text(json.dumps(quantizer(found, notion, epsilon)))
@@ -233,9 +272,13 @@ def test_the_normal_distribution_is_enclosed():
     source, widest = random.Random(3), 0.0
     with ctx.workprec(600):
         for k in range(60):
-            x = Fraction(source.randrange(-4000, 4000), 100 if k % 2 else 10 ** source.randrange(2, 9))
+            x = Fraction(
+                source.randrange(-4000, 4000), 100 if k % 2 else 10 ** source.randrange(2, 9)
+            )
             digits = source.choice([40, 100])
-            ends = checker.normal(Decimal(x.numerator) / Decimal(x.denominator), checker.Enclosed(digits))
+            ends = checker.normal(
+                Decimal(x.numerator) / Decimal(x.denominator), checker.Enclosed(digits)
+            )
             low, high = (arb(fmpq(*Fraction(end).as_integer_ratio())) for end in ends)
             true = (-arb(fmpq(x.numerator, x.denominator)) / arb(2).sqrt()).erfc() / 2
             assert not true < low
@@ -248,7 +291,10 @@ BUDGETS = {  # of designs, and one that they miss
     "zcdp": ({"rho": "0.1"}, {"rho": "0.0999"}),
     "renyi": ({"alpha": "4", "epsilon": "0.5"}, {"alpha": "4", "epsilon": "0.4999"}),
     "gdp": ({"mu": "1"}, {"mu": "0.9999"}),
-    "curve": ({"curve": [["0.5", "0.1"], ["1", "0.01"]]}, {"curve": [["0.5", "0.099"], ["1", "0.0099"]]}),
+    "curve": (
+        {"curve": [["0.5", "0.1"], ["1", "0.01"]]},
+        {"curve": [["0.5", "0.099"], ["1", "0.0099"]]},
+    ),
     "tradeoff": (
         {"tradeoff": [["0", "1"], ["0.1", "0.6"], ["0.4", "0.2"], ["1", "0"]]},
         {"tradeoff": [["0", "1"], ["0.1", "0.601"], ["0.4", "0.201"], ["1", "0"]]},
@@ -261,7 +307,9 @@ BUDGETS = {  # of designs, and one that they miss
 def test_designs_of_every_notion(notion, family):
     given, missed = BUDGETS[notion]
     question = wb.ModuloNoise(n=6, max_shift=1) if family == "noise" else wb.Labels([0, 1])
-    design = wb.design(question, notion=notion, **given, **({} if family == "noise" else {"method": "lp"}))
+    design = wb.design(
+        question, notion=notion, **given, **({} if family == "noise" else {"method": "lp"})
+    )
     data = json.loads(json.dumps(design.certificate.to_dict()))
     assert verdict(data) == "proven"
     assert checker.check(data).count(notion) == 1
@@ -280,7 +328,10 @@ def test_budgets_of_the_other_notions_that_make_no_sense():
         {"notion": "tradeoff", "tradeoff": [["0", "0.9"], ["0.5", "0.5"], ["1", "0"]]},
         {"notion": "tradeoff", "tradeoff": [["0", "0"], ["1", "0"]]},
         {"notion": "tradeoff", "tradeoff": [["0", "0.1"], ["0.5", "0"], ["1", "0"], ["1/2", "0"]]},
-        {"notion": "tradeoff", "tradeoff": [["0", "0.1"], ["0.5", "0"], ["0.6", "0.1"], ["1", "0"]]},
+        {
+            "notion": "tradeoff",
+            "tradeoff": [["0", "0.1"], ["0.5", "0"], ["0.6", "0.1"], ["1", "0"]],
+        },
         {"notion": "tradeoff", "tradeoff": [["0.1", "0.1"], ["0.5", "0"]]},
     ):
         assert verdict(GOOD | {"claim": claim}) == "unreadable", claim
@@ -311,12 +362,22 @@ BELL = [1 << 40, 1 << 38, 1 << 36, (1 << 35) + 1, 1 << 36, 1 << 38]
     [
         (noise(BELL, "pure", "0") | {"claim": {"notion": "gdp", "mu": "1000000"}}, (0, 0)),
         (noise(BELL, "pure", "0") | {"claim": {"notion": "gdp", "mu": "1000"}}, (0, 0)),
-        (noise([1, 1 << 200, 1 << 400], "pure", "0") | {"claim": {"notion": "gdp", "mu": "1"}}, (1, 1)),
-        (noise([1, 1 << 1500, 1 << 3000], "pure", "0") | {"claim": {"notion": "gdp", "mu": "1"}}, (1, 2)),
+        (
+            noise([1, 1 << 200, 1 << 400], "pure", "0") | {"claim": {"notion": "gdp", "mu": "1"}},
+            (1, 1),
+        ),
+        (
+            noise([1, 1 << 1500, 1 << 3000], "pure", "0") | {"claim": {"notion": "gdp", "mu": "1"}},
+            (1, 2),
+        ),
         (gaussian(300, 25, "1e-4"), (0, 0)),
         (gaussian(1200, 100, "1e-6"), (2, 2)),
         (noise(BELL, "pure", "0") | {"claim": {"notion": "zcdp", "rho": "1e-5000"}}, (1, 1)),
-        (noise([1 << 80, (1 << 80) + 1], "pure", "0") | {"claim": {"notion": "zcdp", "rho": "1e-40"}}, (2, 2)),
+        (
+            noise([1 << 80, (1 << 80) + 1], "pure", "0")
+            | {"claim": {"notion": "zcdp", "rho": "1e-40"}},
+            (2, 2),
+        ),
     ],
     ids=["far μ", "μ", "tail", "long tail", "nearly tight", "tighter", "tiny ρ", "far orders"],
 )
@@ -325,16 +386,26 @@ def test_hard_claims_are_decided_or_refused_in_ten_seconds(data, codes, tmp_path
     path = tmp_path / "c.json"
     path.write_text(json.dumps(data))
     for command, code in zip(
-        ([sys.executable, "-m", "workbench", "check"], [sys.executable, "-I", "-S", str(TOOL)]), codes, strict=True
+        ([sys.executable, "-m", "workbench", "check"], [sys.executable, "-I", "-S", str(TOOL)]),
+        codes,
+        strict=True,
     ):
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False, timeout=600)
+        done = subprocess.run(
+            [*command, str(path)], capture_output=True, text=True, check=False, timeout=600
+        )
         assert done.returncode == code, done.stdout + done.stderr
         assert "Bug" not in done.stderr
-        assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 15  # ten alone on a machine
+        assert (
+            resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 15
+        )  # ten alone on a machine
 
 
 def test_only_the_first_parameter_may_be_given_for_each_comparison(tmp_path: Path):
     path = tmp_path / "c.json"
-    path.write_text(json.dumps(GOOD | {"claim": {"notion": "dp", "epsilon": "1", "delta": [[[1], "0"], [[3], "0"]]}}))
+    path.write_text(
+        json.dumps(
+            GOOD | {"claim": {"notion": "dp", "epsilon": "1", "delta": [[[1], "0"], [[3], "0"]]}}
+        )
+    )
     assert verdicts(path) == ("unreadable", "unreadable")

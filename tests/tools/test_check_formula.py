@@ -28,11 +28,17 @@ QUESTIONS: list[tuple[Any, dict[str, Any]]] = [
     (COUNTS, {"loss": "absolute"}),
     (COUNTS, {"loss": "squared", "delta": "0..1"}),
     (COUNTS, {"loss": "absolute", "delta": "1/20", "epsilon": "0.5..2"}),
-    (wb.FiniteQuery("0..3", neighbours="all", prior=[1, 2, 3, 4]), {"loss": "error-rate", "epsilon": 1}),
+    (
+        wb.FiniteQuery("0..3", neighbours="all", prior=[1, 2, 3, 4]),
+        {"loss": "error-rate", "epsilon": 1},
+    ),
     (wb.FiniteQuery("0..2", "0..3", neighbours="all"), {"loss": "absolute", "delta": "0..0.5"}),
     (wb.ModuloNoise(n=12, max_shift=2), {"loss": "circular-squared"}),
     (wb.ModuloNoise(n=8, max_shift=3, directed=True), {"delta": "0..1"}),
-    (wb.ModuloNoise(sizes=[3, 4], shifts=[(0, 1), (1, 0)]), {"delta": "0.1", "epsilon": "0.5..2", "loss": "squared"}),
+    (
+        wb.ModuloNoise(sizes=[3, 4], shifts=[(0, 1), (1, 0)]),
+        {"delta": "0.1", "epsilon": "0.5..2", "loss": "squared"},
+    ),
     (wb.ModuloNoise(n=5, max_shift=2), {"loss": "worst-squared", "delta": "0.1"}),
     (wb.ModuloNoise(n=5, max_shift=2), {"loss": ["0", "1", "2", "1/3", "2", "1"], "delta": "0.1"}),
     (wb.ModuloNoise(n=5, max_shift=2), {"notion": "metric", "epsilon": {1: "1/2", 2: 1}}),
@@ -45,7 +51,10 @@ QUESTIONS: list[tuple[Any, dict[str, Any]]] = [
         {"loss": [[0, 1, 2], [1, 0, "1/3"], [2, 1, 0]], "delta": "0.1"},
     ),
     (wb.Labels([0, 1, 4], [1, 2, 3]), {"method": "lp", "outputs": (0, 2, 4), "loss": "squared"}),
-    (wb.Labels(range(4)), {"method": "lp", "neighbours": "consecutive", "notion": "dp", "delta": "0.1"}),
+    (
+        wb.Labels(range(4)),
+        {"method": "lp", "neighbours": "consecutive", "notion": "dp", "delta": "0.1"},
+    ),
     (wb.Quantization("-2,-0.5,0.5,2"), {}),  # infeasible up to ε = ln 3
     (wb.Quantization("-3,-1,1,3", c=2), {"loss": "squared", "knots": 3}),
 ]
@@ -100,7 +109,9 @@ def test_it_is_one_file_of_the_standard_library() -> None:
 
 
 @pytest.mark.parametrize(("question", "options"), QUESTIONS)
-def test_it_proves_what_the_workbench_finds(question: Any, options: dict[str, Any], tmp_path: Path) -> None:
+def test_it_proves_what_the_workbench_finds(
+    question: Any, options: dict[str, Any], tmp_path: Path
+) -> None:
     formula = wb.formula(question, **options)
     (path,) = formula.save(tmp_path / "f.json")
     done = run(path)
@@ -140,8 +151,12 @@ def _wider(data: Any) -> None:
 
 @pytest.mark.parametrize("change", [_numerator, _delta, _loss, _region, _end, _basis, _wider])
 @pytest.mark.parametrize("free", [True, False])
-def test_it_refuses_what_is_changed(change: Callable[[Any], None], free: bool, tmp_path: Path) -> None:
-    (path,) = wb.formula(COUNTS, loss="squared", delta="0..1" if free else "1/20").save(tmp_path / "f.json")
+def test_it_refuses_what_is_changed(
+    change: Callable[[Any], None], free: bool, tmp_path: Path
+) -> None:
+    (path,) = wb.formula(COUNTS, loss="squared", delta="0..1" if free else "1/20").save(
+        tmp_path / "f.json"
+    )
     data = json.loads(path.read_text())
     changed = copy.deepcopy(data)
     change(changed)
@@ -242,7 +257,13 @@ def test_everything_that_is_shown_is_checked(change: Callable[[Any], None], free
 
 def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Where something stands in a value of JSON."""
-    entries = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    entries = (
+        data.items()
+        if isinstance(data, dict)
+        else enumerate(data)
+        if isinstance(data, list)
+        else ()
+    )
     for key, value in entries:
         yield (*path, key)
         yield from places(value, (*path, key))
@@ -252,7 +273,13 @@ def variants(value: Any) -> list[Any]:
     """Other values than one that stands somewhere."""
     others: list[Any] = [None, [value], str(value) + " "]
     if type(value) in (int, float):
-        others += [str(value), -value if value else -0.0, value + 1, value * 2 if value else 0.5, not value]
+        others += [
+            str(value),
+            -value if value else -0.0,
+            value + 1,
+            value * 2 if value else 0.5,
+            not value,
+        ]
     if isinstance(value, list):
         others += [value[::-1], value[:-1], value * 2]
     return [other for other in others if json.dumps(other) != json.dumps(value)]
@@ -260,7 +287,9 @@ def variants(value: Any) -> list[Any]:
 
 def test_no_change_of_what_is_shown_is_proven() -> None:
     """Every place of the shown part, by every variant of what stands there, and without it."""
-    formula = wb.formula(wb.FiniteQuery("0..1", "0..2", neighbours="all"), loss="absolute", delta="0..1/2")
+    formula = wb.formula(
+        wb.FiniteQuery("0..1", "0..2", neighbours="all"), loss="absolute", delta="0..1/2"
+    )
     data = json.loads(json.dumps(formula.to_dict() | formula.proof()))
     assert CHECKER.check(data)
     count = 0
@@ -279,7 +308,9 @@ def test_no_change_of_what_is_shown_is_proven() -> None:
             else:
                 holder[last] = other
             count += 1
-            with suppress(CHECKER.Refused, TypeError, ValueError, KeyError, AttributeError, IndexError):
+            with suppress(
+                CHECKER.Refused, TypeError, ValueError, KeyError, AttributeError, IndexError
+            ):
                 CHECKER.check(changed)
                 raise AssertionError((path, other))
     assert count > 120
@@ -295,7 +326,20 @@ def test_a_formula_as_text_is_read() -> None:
     assert len(set(texts)) > 4
     for text in ("e^ε", "e^(2ε) (1 - δ) / 3", "-(e^(ε/2) + 1) 2δ", "((1))"):
         assert CHECKER.Text(text, 2).value()
-    for text in ("", "e", "1 +", "(1", "1)", "1 / 0", "1 / δ", "δ δ", "e^(ε/3)", "1 1 1 x", "--1", "e^(99999999ε)"):
+    for text in (
+        "",
+        "e",
+        "1 +",
+        "(1",
+        "1)",
+        "1 / 0",
+        "1 / δ",
+        "δ δ",
+        "e^(ε/3)",
+        "1 1 1 x",
+        "--1",
+        "e^(99999999ε)",
+    ):
         with pytest.raises(CHECKER.Refused):
             CHECKER.Text(text, 2).value()
 
@@ -313,22 +357,53 @@ HUGE: list[tuple[Callable[[Any], None], str]] = [
     (_set("regions", 0, "sample", "1e300000000"), "moderate"),
     (_set("regions", 0, "low", "1e300000000"), "moderate"),
     (_set("regions", 0, "high", [["1"] * 100_000, "1", "2"]), "terms"),
-    (_set("question", {"family": "modulo", "options": {"sizes": [1e9], "shifts": [1]}}), "another type"),
-    (_set("question", {"family": "modulo", "options": {"sizes": [10**9], "shifts": [1]}}), "4000"),
-    (_set("question", {"family": "modulo", "options": {"sizes": [10**9] * 40, "shifts": [1]}}), "32"),
-    (_set("question", {"family": "modulo", "options": {"sizes": [4000], "shifts": [*range(1, 4000)]}}), "entries"),
     (
-        _set("question", {"family": "modulo", "options": {"sizes": [9], "shifts": [1, 2], "epsilon": "1=1e-300"}}),
+        _set("question", {"family": "modulo", "options": {"sizes": [1e9], "shifts": [1]}}),
+        "another type",
+    ),
+    (_set("question", {"family": "modulo", "options": {"sizes": [10**9], "shifts": [1]}}), "4000"),
+    (
+        _set("question", {"family": "modulo", "options": {"sizes": [10**9] * 40, "shifts": [1]}}),
+        "32",
+    ),
+    (
+        _set(
+            "question",
+            {"family": "modulo", "options": {"sizes": [4000], "shifts": [*range(1, 4000)]}},
+        ),
+        "entries",
+    ),
+    (
+        _set(
+            "question",
+            {
+                "family": "modulo",
+                "options": {"sizes": [9], "shifts": [1, 2], "epsilon": "1=1e-300"},
+            },
+        ),
         "power",
     ),
-    (_set("question", {"family": "modulo", "options": {"sizes": [9], "shifts": [1], "epsilon": "1=999"}}), "power"),
-    (_set("question", {"family": "labels", "options": {"labels": "0..1000000000", "method": "lp"}}), "4000"),
+    (
+        _set(
+            "question",
+            {"family": "modulo", "options": {"sizes": [9], "shifts": [1], "epsilon": "1=999"}},
+        ),
+        "power",
+    ),
+    (
+        _set(
+            "question", {"family": "labels", "options": {"labels": "0..1000000000", "method": "lp"}}
+        ),
+        "4000",
+    ),
     (lambda data: data.update(delta=["0", "0"], question=KNOTS), "knots"),
 ]
 
 
 @pytest.mark.parametrize(("change", "reason"), HUGE)
-def test_what_is_too_large_is_refused_before_it_is_built(change: Callable[[Any], None], reason: str) -> None:
+def test_what_is_too_large_is_refused_before_it_is_built(
+    change: Callable[[Any], None], reason: str
+) -> None:
     data = copy.deepcopy(saved(False))
     change(data)
     with pytest.raises(CHECKER.Refused, match=reason) as refused:

@@ -58,8 +58,12 @@ def write(path: Path, content: bytes | str | Any) -> str:
         b'{"format": "X", "version": 2}',
     ],
 )
-def test_what_cannot_be_read_is_not_called_false(tool: ModuleType, content: bytes, tmp_path: Path) -> None:
-    path = write(tmp_path / "f.json", content.replace(b'"X"', json.dumps(FORMATS[tool.__name__]).encode()))
+def test_what_cannot_be_read_is_not_called_false(
+    tool: ModuleType, content: bytes, tmp_path: Path
+) -> None:
+    path = write(
+        tmp_path / "f.json", content.replace(b'"X"', json.dumps(FORMATS[tool.__name__]).encode())
+    )
     assert tool.main([path]) == 2
 
 
@@ -67,14 +71,23 @@ def test_no_device_pipe_socket_or_folder_is_read(tool: ModuleType, tmp_path: Pat
     os.mkfifo(tmp_path / "pipe")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "socket"))
-        places = [tmp_path, tmp_path / "none", tmp_path / "pipe", tmp_path / "socket", "/dev/zero", "/dev/null"]
+        places = [
+            tmp_path,
+            tmp_path / "none",
+            tmp_path / "pipe",
+            tmp_path / "socket",
+            "/dev/zero",
+            "/dev/null",
+        ]
         assert [tool.main([str(place)]) for place in places] == [2] * 6
 
 
 @pytest.mark.parametrize(
     "error", [MemoryError, OverflowError, RecursionError, ArithmeticError, KeyError, AssertionError]
 )
-def test_an_error_is_no_verdict(tool: ModuleType, error: type[Exception], tmp_path: Path, monkeypatch) -> None:
+def test_an_error_is_no_verdict(
+    tool: ModuleType, error: type[Exception], tmp_path: Path, monkeypatch
+) -> None:
     def failing(data: object) -> str:
         raise error("1")
 
@@ -82,7 +95,9 @@ def test_an_error_is_no_verdict(tool: ModuleType, error: type[Exception], tmp_pa
     assert tool.main([write(tmp_path / "f.json", "{}")]) == 2
 
 
-def test_a_file_that_takes_too_long_is_left_undecided(tool: ModuleType, tmp_path: Path, monkeypatch, capsys) -> None:
+def test_a_file_that_takes_too_long_is_left_undecided(
+    tool: ModuleType, tmp_path: Path, monkeypatch, capsys
+) -> None:
     def endless(data: object) -> str:
         while True:
             pass
@@ -93,7 +108,9 @@ def test_a_file_that_takes_too_long_is_left_undecided(tool: ModuleType, tmp_path
     assert "too large" in capsys.readouterr().out
 
 
-def test_a_file_writes_neither_lines_nor_colours(tool: ModuleType, tmp_path: Path, monkeypatch, capsys) -> None:
+def test_a_file_writes_neither_lines_nor_colours(
+    tool: ModuleType, tmp_path: Path, monkeypatch, capsys
+) -> None:
     forged = "x\nother.json: proven: \x1b[32mall\u202e\x07"
 
     def refused(data: object) -> str:
@@ -108,11 +125,17 @@ def test_a_file_writes_neither_lines_nor_colours(tool: ModuleType, tmp_path: Pat
     assert "x\\nother.json" in printed
 
 
-def test_a_terminal_without_greek_letters_changes_no_exit_code(tool: ModuleType, tmp_path: Path) -> None:
+def test_a_terminal_without_greek_letters_changes_no_exit_code(
+    tool: ModuleType, tmp_path: Path
+) -> None:
     path = write(tmp_path / "ε.json", "{}")
     command = [sys.executable, str(TOOLS / f"{tool.__name__}.py"), path]
     done = subprocess.run(
-        command, capture_output=True, check=False, timeout=600, env={**os.environ, "PYTHONIOENCODING": "ascii"}
+        command,
+        capture_output=True,
+        check=False,
+        timeout=600,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
     )
     assert (done.returncode, done.stderr) == (2, b"")
 
@@ -124,7 +147,9 @@ def test_without_a_file_nothing_is_proven_or_false(tool: ModuleType, arguments: 
 
 
 def test_a_verdict_that_cannot_be_printed_is_not_false(tool: ModuleType, tmp_path: Path) -> None:
-    path = write(tmp_path / "f.json", CERTIFICATE if tool.__name__ == "check_certificate" else FORMULA)
+    path = write(
+        tmp_path / "f.json", CERTIFICATE if tool.__name__ == "check_certificate" else FORMULA
+    )
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, str(TOOLS / f"{tool.__name__}.py"), path],
@@ -135,14 +160,30 @@ def test_a_verdict_that_cannot_be_printed_is_not_false(tool: ModuleType, tmp_pat
         )
     assert (done.returncode, done.stderr) == (2, b"")
     closed = subprocess.run(
-        ["bash", "-c", '"$0" "$1" "$2" >&- 2>&-', sys.executable, str(TOOLS / f"{tool.__name__}.py"), path],
+        [
+            "bash",
+            "-c",
+            '"$0" "$1" "$2" >&- 2>&-',
+            sys.executable,
+            str(TOOLS / f"{tool.__name__}.py"),
+            path,
+        ],
         check=False,
         timeout=600,
     )
     assert closed.returncode == 0
 
 
-NEWER = {"pairwise", "removeprefix", "removesuffix", "bit_count", "batched", "cache", "nextafter", "sumprod"}
+NEWER = {
+    "pairwise",
+    "removeprefix",
+    "removesuffix",
+    "bit_count",
+    "batched",
+    "cache",
+    "nextafter",
+    "sumprod",
+}
 
 
 def test_the_source_is_that_of_an_old_python(tool: ModuleType) -> None:
@@ -153,7 +194,9 @@ def test_the_source_is_that_of_an_old_python(tool: ModuleType) -> None:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
             assert node.attr not in NEWER
-            assert not (isinstance(node.value, ast.Name) and node.value.id == "math" and node.attr == "lcm")
+            assert not (
+                isinstance(node.value, ast.Name) and node.value.id == "math" and node.attr == "lcm"
+            )
         elif isinstance(node, ast.ImportFrom):
             assert node.module != "__future__"
             assert not NEWER & {alias.name for alias in node.names}
@@ -173,12 +216,21 @@ def test_the_source_is_that_of_an_old_python(tool: ModuleType) -> None:
 @pytest.mark.parametrize("version", ["3.7", "3.8", "3.9", "3.10", "3.12", "3.13"])
 def test_other_versions_of_python(tool: ModuleType, version: str, tmp_path: Path) -> None:
     program = shutil.which(f"python{version}")
-    if program is None or subprocess.run([program, "-c", ""], capture_output=True, check=False, timeout=600).returncode:
+    if (
+        program is None
+        or subprocess.run(
+            [program, "-c", ""], capture_output=True, check=False, timeout=600
+        ).returncode
+    ):
         pytest.skip(f"There is no Python {version}.")
     samples = {"check_certificate": CERTIFICATE, "check_formula": FORMULA}
     path = write(tmp_path / "f.json", samples[tool.__name__])
     done = subprocess.run(
-        [program, str(TOOLS / f"{tool.__name__}.py"), path], capture_output=True, text=True, check=False, timeout=600
+        [program, str(TOOLS / f"{tool.__name__}.py"), path],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
     assert done.returncode == (2 if version == "3.7" else 0), done.stdout + done.stderr
 
@@ -220,5 +272,13 @@ FORMULA = {  # randomised response among three answers: 2/(x + 2)
     "question": {"family": "modulo", "options": {"sizes": [3], "shifts": [1]}},
     "epsilon": None,
     "delta": ["0", "0"],
-    "regions": [{"low": "1", "high": None, "sample": "2", "feasible": True, "bases": [["000", "++00+00"]] * 2}],
+    "regions": [
+        {
+            "low": "1",
+            "high": None,
+            "sample": "2",
+            "feasible": True,
+            "bases": [["000", "++00+00"]] * 2,
+        }
+    ],
 }

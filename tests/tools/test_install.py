@@ -20,7 +20,11 @@ def write_wheel(folder: Path, name: str, version: str, requires: tuple[str, ...]
     """Write a wheel that holds one module with its version."""
     path = folder / f"{name}-{version}-py3-none-any.whl"
     info = f"{name}-{version}.dist-info"
-    metadata = [f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {line}" for line in requires)]
+    metadata = [
+        f"Name: {name}",
+        f"Version: {version}",
+        *(f"Requires-Dist: {line}" for line in requires),
+    ]
     files = {
         f"{name}.py": f"VERSION = {version!r}\n",
         f"{info}/METADATA": "Metadata-Version: 2.1\n" + "\n".join(metadata) + "\n",
@@ -60,7 +64,14 @@ def run_install(
     }
     done = subprocess.run(
         [
-            *(sys.executable, str(SCRIPT), "--venv", str(venv), "--pins", str(tmp_path / "pins.txt")),
+            *(
+                sys.executable,
+                str(SCRIPT),
+                "--venv",
+                str(venv),
+                "--pins",
+                str(tmp_path / "pins.txt"),
+            ),
             *("--project", str(index / "project-0.1-py3-none-any.whl"), *options),
         ],
         capture_output=True,
@@ -99,13 +110,17 @@ def test_pins_that_exclude_each_other_are_all_left_out(tmp_path: Path, index: Pa
     assert "cannot be installed together" in printed
 
 
-def test_without_pins_the_newest_versions_in_range_are_installed(tmp_path: Path, index: Path) -> None:
+def test_without_pins_the_newest_versions_in_range_are_installed(
+    tmp_path: Path, index: Path
+) -> None:
     code, printed, installed = run_install(tmp_path, index, "alpha==1.0", options=("--no-pins",))
     assert code == 0, printed
     assert (installed["alpha"], installed["beta"]) == ("1.2", "2.1")
 
 
-def test_a_project_that_cannot_be_installed_ends_with_pips_message(tmp_path: Path, index: Path) -> None:
+def test_a_project_that_cannot_be_installed_ends_with_pips_message(
+    tmp_path: Path, index: Path
+) -> None:
     for file in index.glob("beta-*"):
         file.unlink()
     code, printed, _ = run_install(tmp_path, index, "alpha==1.0")

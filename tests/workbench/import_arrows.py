@@ -52,7 +52,9 @@ def find_modules(packages: Packages) -> dict[str, Path]:
             links = [Path(place, name) for name in inner if Path(place, name).is_symlink()]
             for link in links:
                 if link.resolve() not in folders:
-                    raise LookupError(f"{link} is a link to a folder that is no package of the test.")
+                    raise LookupError(
+                        f"{link} is a link to a folder that is no package of the test."
+                    )
             for name in names:
                 if name.endswith(".py"):
                     path = Path(place, name)
@@ -127,7 +129,11 @@ class Arrows:
             elif isinstance(node, ast.ImportFrom):
                 for name in self._imported_names(node, package):
                     yield from self._module_of(name)
-            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in faces:
+            elif (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id in faces
+            ):
                 yield from self._module_of(f"{FACE}.{node.attr}")
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield from self._named(node.value, module)
@@ -167,7 +173,9 @@ class Arrows:
 
     def _loaded(self, call: ast.Call, module: str) -> Iterator[str]:
         """The modules that a call of import_module may import."""
-        loader = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        loader = (
+            call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        )
         if loader not in _LOADERS or not call.args:
             return
         given = call.args[0]
@@ -221,7 +229,11 @@ def find_cycle(arrows: Arrows) -> list[str]:
 
     The face is left out: it provides names of all layers, and a module that needs its version imports it.
     """
-    graph = {module: sorted(targets - {FACE}) for module, targets in arrows.graph.items() if module != FACE}
+    graph = {
+        module: sorted(targets - {FACE})
+        for module, targets in arrows.graph.items()
+        if module != FACE
+    }
     finished: set[str] = set()
 
     def visit(module: str, path: list[str]) -> list[str]:

@@ -30,11 +30,16 @@ def test_names_and_a_function_of_ones_own_constrain_together():
         return [M[0, 1] <= 0.2]
 
     def least(*constraints):
-        return wb.design("channel", answers="0..3", max_shift=1, epsilon=1, constraints=[*constraints]).objective
+        return wb.design(
+            "channel", answers="0..3", max_shift=1, epsilon=1, constraints=[*constraints]
+        ).objective
 
     both = least("symmetric", low)
     assert both >= max(least("symmetric"), least(low)) - 1e-9
-    assert least(low) == wb.design("channel", answers="0..3", max_shift=1, epsilon=1, constraints=low).objective
+    assert (
+        least(low)
+        == wb.design("channel", answers="0..3", max_shift=1, epsilon=1, constraints=low).objective
+    )
     assert both > least("symmetric") + 1e-3
     with pytest.raises(wb.InvalidRequest, match="at most one function"):
         least(low, lambda M: [M[1, 1] <= 0.3])
@@ -47,7 +52,9 @@ def test_one_file_of_a_program_is_compared(tmp_path: Path, capsys):
 
 
 @pytest.mark.parametrize(("period", "said"), [(1e9, False), (-1.0, True)])
-def test_a_search_says_on_stderr_what_it_reached_at_most_once_a_period(period: float, said: bool, capsys, monkeypatch):
+def test_a_search_says_on_stderr_what_it_reached_at_most_once_a_period(
+    period: float, said: bool, capsys, monkeypatch
+):
     monkeypatch.setattr("workbench.io.result.SILENT", period)
     assert run(f"design quantizer --levels 6 --epsilon {2 if said else 1}") == 0
     answer = capsys.readouterr()
@@ -80,27 +87,54 @@ _COUNT = "--answers 0..2 --max-shift 1 --epsilon 1"
             "design laplace --sensitivity 1",
             "No such option --sensitivity of design laplace; design noise, design channel have it.",
         ),
-        ("design modulo --answers 0..4", "No such option --answers of design modulo; design channel has it."),
-        (f"recommend {_COUNT} --loss mae", "loss must be absolute, which is what it is called here. Got 'mae'."),
+        (
+            "design modulo --answers 0..4",
+            "No such option --answers of design modulo; design channel has it.",
+        ),
+        (
+            f"recommend {_COUNT} --loss mae",
+            "loss must be absolute, which is what it is called here. Got 'mae'.",
+        ),
         (
             f"design channel {_COUNT} --loss rmse",
             "loss must be squared, whose root is the RMSE (max_loss is then its square).",
         ),
-        (f"design channel {_COUNT} --rho 1", "rho must be left out when notion is dp (notion zcdp takes it). Got 1."),
-        (f"design channel {_COUNT} --sensitivity 1", "(max_shift: how far neighbouring answers differ). Got 1."),
-        ("design channel --answers none.csv --max-shift 1 --epsilon 1", "inputs must be a file that can be read."),
+        (
+            f"design channel {_COUNT} --rho 1",
+            "rho must be left out when notion is dp (notion zcdp takes it). Got 1.",
+        ),
+        (
+            f"design channel {_COUNT} --sensitivity 1",
+            "(max_shift: how far neighbouring answers differ). Got 1.",
+        ),
+        (
+            "design channel --answers none.csv --max-shift 1 --epsilon 1",
+            "inputs must be a file that can be read.",
+        ),
         (
             "design labels --labels red,green --epsilon 1",
             "must be a number (names are counted: 0, 1, 2, ...). Got red.",
         ),
-        ("design labels --labels 3 --epsilon 1", "labels must be LOW..HIGH, \"a,b,c\" or a CSV file. Got '3'."),
-        ("frontier channel --answers 0..2 --max-shift 1 --epsilon 0..2", "such as 0.1:4:40. Got '0..2'."),
-        (f"frontier channel {_COUNT} --plot x.tex", "named .png, .svg or .pdf (--html writes a page). Got x.tex."),
+        (
+            "design labels --labels 3 --epsilon 1",
+            "labels must be LOW..HIGH, \"a,b,c\" or a CSV file. Got '3'.",
+        ),
+        (
+            "frontier channel --answers 0..2 --max-shift 1 --epsilon 0..2",
+            "such as 0.1:4:40. Got '0..2'.",
+        ),
+        (
+            f"frontier channel {_COUNT} --plot x.tex",
+            "named .png, .svg or .pdf (--html writes a page). Got x.tex.",
+        ),
         (
             f"frontier channel {_COUNT} --out x.xyz",
             "a folder, or a file named .csv, .tex, .json, .png, .svg, .pdf or .html. Got x.xyz.",
         ),
-        ("explore none.json", "a saved mechanism is shown by `workbench audit FILE --html PAGE`. Got none.json."),
+        (
+            "explore none.json",
+            "a saved mechanism is shown by `workbench audit FILE --html PAGE`. Got none.json.",
+        ),
     ],
 )
 def test_a_first_guess_that_is_wrong_says_what_would_do(line: str, said: str, capsys):
@@ -116,7 +150,11 @@ def test_wrong_names_in_python_are_told_the_right_ones():
     with pytest.raises(wb.InvalidRequest, match=r"\(wb\.load reads a file\)\. Got str\.$"):
         wb.compose("design.json", times="1,2", delta=1e-6)
     design = wb.design("channel", answers="0..2", max_shift=1, epsilon=1)
-    for name, there in {"sample": "wb.sample", "matrix": "design.mechanism.matrix", "prices": "shadow_prices"}.items():
+    for name, there in {
+        "sample": "wb.sample",
+        "matrix": "design.mechanism.matrix",
+        "prices": "shadow_prices",
+    }.items():
         with pytest.raises(AttributeError, match=rf"'{name}': it is .*{there}"):
             getattr(design, name)
     assert wb.compose(design, "2", delta=1e-6) == wb.compose(design, 2, delta=1e-6)
@@ -136,9 +174,15 @@ def test_a_frontier_is_written_where_its_ending_says(tmp_path: Path, capsys):
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        (wb.ModuloNoise(n=8, max_shift=2, directed=True), "Noise modulo 9, directed differences 1, 2"),
+        (
+            wb.ModuloNoise(n=8, max_shift=2, directed=True),
+            "Noise modulo 9, directed differences 1, 2",
+        ),
         (wb.FiniteQuery("0..4", max_shift=1), "5 inputs 0..4, 5 outputs, 4 pairs of neighbours"),
-        (wb.IntegerNoise(2, clamp=(0, 9)), "Noise on the integers, sensitivity 2, clamped into 0..9"),
+        (
+            wb.IntegerNoise(2, clamp=(0, 9)),
+            "Noise on the integers, sensitivity 2, clamped into 0..9",
+        ),
         (wb.RealNoise(3), "Noise on the reals, sensitivity 3"),
         (wb.Labels.uniform(0, 4), "5 labels 0..4"),
         (wb.Quantization(levels=4), "Unbiased quantizer of uniform inputs in [-1, 1] to 4 outputs"),

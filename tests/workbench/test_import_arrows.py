@@ -5,7 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from import_arrows import FACE, Arrows, Layers, Packages, arrows_between, find_cycle, find_modules, upward_arrows
+from import_arrows import (
+    FACE,
+    Arrows,
+    Layers,
+    Packages,
+    arrows_between,
+    find_cycle,
+    find_modules,
+    upward_arrows,
+)
 
 SOURCES = {
     "solvers/__init__.py": "",
@@ -68,7 +77,10 @@ def test_a_clean_tree_has_no_upward_arrow_and_no_cycle(packages: Packages) -> No
     solvers, models, _ = packages
     assert len(arrows.modules) == len(SOURCES)  # every file once, under one name
     assert arrows.graph[f"{models}.program"] == {f"{solvers}.backends.first"}
-    assert arrows.graph["workbench.families.api"] == {f"{models}.program", "workbench.privacy.audit"}
+    assert arrows.graph["workbench.families.api"] == {
+        f"{models}.program",
+        "workbench.privacy.audit",
+    }
     assert not arrows.graph["workbench.privacy.audit"]
     assert not upward_arrows(arrows, _layers(packages))
     assert not arrows_between(arrows, ["workbench.privacy"], [solvers, models])
@@ -76,17 +88,23 @@ def test_a_clean_tree_has_no_upward_arrow_and_no_cycle(packages: Packages) -> No
 
 
 @pytest.mark.parametrize("kind", PLANTED)
-def test_solvers_that_import_models_are_reported(packages: Packages, tmp_path: Path, kind: str) -> None:
+def test_solvers_that_import_models_are_reported(
+    packages: Packages, tmp_path: Path, kind: str
+) -> None:
     solvers, models, _ = packages
     text = PLANTED[kind].format(target=f"{models}.program", package=models, name="program")
     _plant(tmp_path, "solvers/backends/first.py", text)
     arrows = Arrows(packages)
-    assert upward_arrows(arrows, _layers(packages)) == [f"{solvers}.backends.first -> {models}.program"]
+    assert upward_arrows(arrows, _layers(packages)) == [
+        f"{solvers}.backends.first -> {models}.program"
+    ]
     assert {f"{solvers}.backends.first", f"{models}.program"} == {*find_cycle(arrows)}
 
 
 @pytest.mark.parametrize("kind", PLANTED)
-def test_privacy_that_imports_models_is_reported(packages: Packages, tmp_path: Path, kind: str) -> None:
+def test_privacy_that_imports_models_is_reported(
+    packages: Packages, tmp_path: Path, kind: str
+) -> None:
     _, models, _ = packages
     text = PLANTED[kind].format(target=f"{models}.program", package=models, name="program")
     _plant(tmp_path, "workbench/privacy/audit.py", text)
@@ -95,8 +113,12 @@ def test_privacy_that_imports_models_is_reported(packages: Packages, tmp_path: P
 
 
 @pytest.mark.parametrize("kind", PLANTED)
-def test_a_planted_import_of_families_is_reported(packages: Packages, tmp_path: Path, kind: str) -> None:
-    text = PLANTED[kind].format(target="workbench.families.api", package="workbench.families", name="api")
+def test_a_planted_import_of_families_is_reported(
+    packages: Packages, tmp_path: Path, kind: str
+) -> None:
+    text = PLANTED[kind].format(
+        target="workbench.families.api", package="workbench.families", name="api"
+    )
     _plant(tmp_path, "workbench/privacy/audit.py", text)
     expected = ["workbench.privacy.audit -> workbench.families.api"]
     assert upward_arrows(Arrows(packages), _layers(packages)) == expected
@@ -110,25 +132,37 @@ def test_a_planted_import_of_families_is_reported(packages: Packages, tmp_path: 
         "def use():\n    import workbench as wb\n\n    return wb.design(1)\n",
     ],
 )
-def test_a_name_of_the_face_is_an_arrow_to_its_home(packages: Packages, tmp_path: Path, text: str) -> None:
+def test_a_name_of_the_face_is_an_arrow_to_its_home(
+    packages: Packages, tmp_path: Path, text: str
+) -> None:
     _plant(tmp_path, "workbench/privacy/audit.py", text)
     expected = ["workbench.privacy.audit -> workbench.families.api"]
     assert upward_arrows(Arrows(packages), _layers(packages)) == expected
 
 
-def test_a_name_without_a_dot_is_an_arrow_where_it_is_imported(packages: Packages, tmp_path: Path) -> None:
+def test_a_name_without_a_dot_is_an_arrow_where_it_is_imported(
+    packages: Packages, tmp_path: Path
+) -> None:
     solvers, models, _ = packages
-    _plant(tmp_path, "solvers/lowest.py", f'import importlib\n\nimportlib.import_module("{models}")\n')
+    _plant(
+        tmp_path, "solvers/lowest.py", f'import importlib\n\nimportlib.import_module("{models}")\n'
+    )
     expected = [f"{solvers}.lowest -> {models}"]
     assert upward_arrows(Arrows(packages), _layers(packages)) == expected
 
 
-def test_a_name_in_a_table_is_an_arrow_of_the_module_that_reads_it(packages: Packages, tmp_path: Path) -> None:
+def test_a_name_in_a_table_is_an_arrow_of_the_module_that_reads_it(
+    packages: Packages, tmp_path: Path
+) -> None:
     solvers, models, _ = packages
-    (tmp_path / "solvers" / "table.toml").write_text(f'[first]\nclasses = ["{models}.program:Thing"]\n')
+    (tmp_path / "solvers" / "table.toml").write_text(
+        f'[first]\nclasses = ["{models}.program:Thing"]\n'
+    )
     assert not upward_arrows(Arrows(packages), _layers(packages))
     _plant(tmp_path, "solvers/lowest.py", 'TABLE = "table.toml"\n')
-    assert upward_arrows(Arrows(packages), _layers(packages)) == [f"{solvers}.lowest -> {models}.program"]
+    assert upward_arrows(Arrows(packages), _layers(packages)) == [
+        f"{solvers}.lowest -> {models}.program"
+    ]
 
 
 def test_a_link_that_no_package_names_is_refused(tmp_path: Path) -> None:

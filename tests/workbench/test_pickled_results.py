@@ -26,11 +26,16 @@ def nothing(epsilon: float, delta: float) -> dict[int, int]:
 
 RESULTS: dict[str, Callable[[], Any]] = {
     "recommend": lambda: wb.recommend(QUESTION, epsilon=1),
-    "recommend with own law": lambda: wb.recommend(QUESTION, epsilon=1, baseline=lambda epsilon, delta: {0: 1}),
+    "recommend with own law": lambda: wb.recommend(
+        QUESTION, epsilon=1, baseline=lambda epsilon, delta: {0: 1}
+    ),
     "recommend with own loss": lambda: wb.recommend(QUESTION, epsilon=1, loss=fourth_power),
     "recommend of a range": lambda: wb.recommend(range="0..10", epsilon=1, only="staircase (pure)"),
     "recommend of places": lambda: wb.recommend(
-        wb.FiniteQuery([(0, 0), (0, 1), (1, 0)], neighbours="all"), epsilon=1, loss="euclidean", notion="metric"
+        wb.FiniteQuery([(0, 0), (0, 1), (1, 0)], neighbours="all"),
+        epsilon=1,
+        loss="euclidean",
+        notion="metric",
     ),
     "compare": lambda: wb.compare(QUESTION, epsilon=1, loss="squared", solvers="highs"),
     "formula": lambda: wb.formula(QUESTION, loss="absolute"),
@@ -38,19 +43,27 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "formulas": lambda: wb.formula("modulo", n="3..5", max_shift=1, loss="error-rate"),
     "frontier": lambda: wb.frontier(QUESTION, epsilon="0.5,1", loss="squared"),
     "design of a channel": lambda: wb.design(QUESTION, epsilon=1, loss="squared"),
-    "design of own loss": lambda: wb.design(QUESTION, epsilon=1, loss=lambda output, answer: abs(output - answer)),
+    "design of own loss": lambda: wb.design(
+        QUESTION, epsilon=1, loss=lambda output, answer: abs(output - answer)
+    ),
     "design of a range": lambda: wb.design("channel", range="0..10", epsilon=1),
     "design of integers": lambda: wb.design(wb.IntegerNoise(1), epsilon=1, loss="squared"),
     "design of reals": lambda: wb.design(wb.RealNoise(1), epsilon=1, loss="squared"),
-    "design modulo": lambda: wb.design(wb.ModuloNoise(n=4, max_shift=1), epsilon=1, loss="squared", notion="dp"),
+    "design modulo": lambda: wb.design(
+        wb.ModuloNoise(n=4, max_shift=1), epsilon=1, loss="squared", notion="dp"
+    ),
     "design of labels": lambda: wb.design(wb.Labels(range(4)), epsilon=1, loss="squared"),
     "design of a quantizer": lambda: wb.design(wb.Quantization(levels=2), epsilon=1),
     "design of bits": lambda: wb.design("laplace", epsilon=1, bits=8),
     "audit": lambda: wb.audit(wb.design(QUESTION, epsilon=1, loss="squared").mechanism, epsilon=1),
     "certificate": lambda: wb.design(QUESTION, epsilon=1, loss="squared").certificate,
-    "error": lambda: expected_error(wb.design(QUESTION, epsilon=1, loss="squared").mechanism, "squared"),
+    "error": lambda: expected_error(
+        wb.design(QUESTION, epsilon=1, loss="squared").mechanism, "squared"
+    ),
     "prices": lambda: wb.design(QUESTION, epsilon=1, loss="squared").shadow_prices,
-    "composition": lambda: wb.compose(wb.design(QUESTION, epsilon=1, loss="squared").mechanism, 2, epsilon=1),
+    "composition": lambda: wb.compose(
+        wb.design(QUESTION, epsilon=1, loss="squared").mechanism, 2, epsilon=1
+    ),
     "risk": lambda: wb.risk(wb.design(QUESTION, epsilon=1, loss="squared").mechanism),
     "profile": lambda: wb.profile(wb.design(QUESTION, epsilon=1, loss="squared").mechanism),
 }
@@ -87,7 +100,9 @@ def test_a_formula_without_a_file_is_pickled_with_the_reason(tmp_path: Any):
     formula = wb.formula(QUESTION, loss=np.subtract.outer(np.arange(4), np.arange(4)) ** 2)
     copy = pickle.loads(pickle.dumps(formula))
     assert copy(1) == formula(1)
-    patterns = wb.formula("modulo", n=4, max_shift=1, loss="error-rate", notion="pdp", epsilon=1, delta="0..0.1")
+    patterns = wb.formula(
+        "modulo", n=4, max_shift=1, loss="error-rate", notion="pdp", epsilon=1, delta="0..0.1"
+    )
     again = pickle.loads(pickle.dumps(patterns))
     for each in (patterns, again):
         with pytest.raises(WorkbenchError):
@@ -120,7 +135,10 @@ def test_a_question_is_recommended_for_as_its_options_are(question: Any, options
     loss = "error-rate" if "a,b,c" in options.values() else "squared"
     of_object = wb.recommend(question, epsilon=1, loss=loss)
     of_options = wb.recommend(**options, epsilon=1, loss=loss)
-    told = [[(row["class"], row["objective"], row["bound"]) for row in table] for table in (of_object, of_options)]
+    told = [
+        [(row["class"], row["objective"], row["bound"]) for row in table]
+        for table in (of_object, of_options)
+    ]
     assert told[0] == told[1]
     assert of_object.title == of_options.title
     assert of_object.chosen == of_options.chosen
@@ -135,7 +153,9 @@ def test_a_range_as_a_question_is_recommended_for_as_its_options_are():
     assert of_object["objective"] == of_options["objective"]
 
 
-@pytest.mark.parametrize("wrong", ["0..3", 5, wb.ModuloNoise(n=4, max_shift=1), wb.RealNoise(1), [0, 1]])
+@pytest.mark.parametrize(
+    "wrong", ["0..3", 5, wb.ModuloNoise(n=4, max_shift=1), wb.RealNoise(1), [0, 1]]
+)
 def test_what_is_no_question_of_recommend_is_refused_in_a_sentence(wrong: Any):
     with pytest.raises(InvalidRequest, match="must be a FiniteQuery"):
         wb.recommend(wrong, epsilon=1)

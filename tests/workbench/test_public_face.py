@@ -23,7 +23,9 @@ def test_every_public_name_loads():
 
 def test_no_public_function_is_hidden_by_a_module_of_its_name():
     folder = Path(workbench.__file__).parent
-    modules = {path.stem for path in folder.glob("*.py")} | {path.name for path in folder.iterdir() if path.is_dir()}
+    modules = {path.stem for path in folder.glob("*.py")} | {
+        path.name for path in folder.iterdir() if path.is_dir()
+    }
     assert not modules & set(workbench.__all__)
 
 
@@ -36,7 +38,9 @@ def test_the_error_tree_is_the_one_in_the_docstring():
 
 
 def run(code: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, check=False
+    )
 
 
 def test_auditing_imports_no_solver_and_no_model(tmp_path: Path):
@@ -69,7 +73,9 @@ design = wb.design(wb.ModuloNoise(n=3, max_shift=1), epsilon=1)
 print(design.certificate is not None, {"models", "solvers"} & {*sys.modules})
 """
     (tmp_path / "script.py").write_text(script)
-    done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = subprocess.run(
+        [sys.executable, "script.py"], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
     assert (done.returncode, done.stdout) == (0, "True set()\n"), done.stderr
 
 
@@ -85,10 +91,17 @@ sys.meta_path = [finder for finder in sys.meta_path if "Editable" not in getattr
 import workbench as wb
 wb.design(wb.ModuloNoise(n=3, max_shift=1), epsilon=1)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
     assert "NotInstalled: This clone has no symbolic links" in done.stderr
     assert "installing.md" in done.stderr
-    doctor = code.rpartition("import workbench")[0] + "from workbench.cli.doctor import doctor; sys.exit(doctor())"
-    done = subprocess.run([sys.executable, "-c", doctor], capture_output=True, text=True, cwd=tmp_path, check=False)
+    doctor = (
+        code.rpartition("import workbench")[0]
+        + "from workbench.cli.doctor import doctor; sys.exit(doctor())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", doctor], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
     assert done.returncode == 1, done.stderr
     assert "solvers: This clone has no symbolic links" in done.stdout

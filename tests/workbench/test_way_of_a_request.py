@@ -25,8 +25,13 @@ def test_a_design_passes_few_files_and_reads_epsilon_once() -> None:
         code = frame.f_code
         if event != "call" or not code.co_filename.startswith(OURS) or code.co_name.startswith("<"):
             return
-        given = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]]
-        text = any(type(value) in (float, str) and value in (EPSILON, str(EPSILON)) for value in given)
+        given = [
+            frame.f_locals.get(name)
+            for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        ]
+        text = any(
+            type(value) in (float, str) and value in (EPSILON, str(EPSILON)) for value in given
+        )
         calls.append((code.co_filename.removeprefix(ROOT), code.co_qualname, text))
 
     _designed()  # what is imported and cached is no part of the way
@@ -43,5 +48,12 @@ def test_a_design_passes_few_files_and_reads_epsilon_once() -> None:
         for file, name, text in calls
         if text and not file.startswith(("/workbench/models/", "/workbench/solvers/"))
     ]
-    chain = ["Option.of", "positive", "number_where", "exact", "rational", "_decimal"]  # one calls the next
+    chain = [
+        "Option.of",
+        "positive",
+        "number_where",
+        "exact",
+        "rational",
+        "_decimal",
+    ]  # one calls the next
     assert [name for _, name in readers] == chain

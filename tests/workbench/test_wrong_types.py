@@ -67,7 +67,9 @@ def test_the_designers_own_start(question, start):
 def test_what_is_missing_or_unknown(question):
     with pytest.raises(wb.InvalidRequest, match=r"^epsilon must be given\. Got none\.$"):
         wb.design(question, delta=0.1)
-    with pytest.raises(wb.InvalidRequest, match=r"^request must be made of notion, .*\. Got bogus\.$"):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"^request must be made of notion, .*\. Got bogus\.$"
+    ):
         wb.design(question, epsilon=1, bogus=2)
     for solvers in (3, b"x", [3], {"highs": 1}):
         with pytest.raises(wb.InvalidRequest, match=r"^solvers must be a list of names"):
@@ -84,7 +86,15 @@ def test_constraints_that_are_not_linear_or_fail_when_called(question):
 def test_the_raw_objective_is_the_loss_of_the_mechanism_returned(question):
     """First-order methods return points that are no PMF by 1e-6; what is shown is what the mechanism costs."""
     loose = Options(feasibility_tolerance=1e-4)
-    d = wb.design(question, epsilon=1, notion="dp", delta=0.1, solver="ortools:pdlp", certify=False, options=loose)
+    d = wb.design(
+        question,
+        epsilon=1,
+        notion="dp",
+        delta=0.1,
+        solver="ortools:pdlp",
+        certify=False,
+        options=loose,
+    )
     assert isinstance(d.mechanism, AdditiveNoise)
     assert d.objective == pytest.approx(float(1 - d.mechanism.exact_pmf[0]), abs=1e-16)
     assert d.claimed != d.objective
@@ -109,7 +119,9 @@ def test_without_a_bound_the_words_say_so(question, monkeypatch):
         ({"options": {"time": 1}}, "options must be a mapping of time_limit"),
     ],
 )
-def test_options_are_read_alike_by_every_design(question: object, request_: dict[str, object], message: str):
+def test_options_are_read_alike_by_every_design(
+    question: object, request_: dict[str, object], message: str
+):
     with pytest.raises(wb.InvalidRequest) as raised:
         wb.design(question, epsilon=1, **request_)
     assert str(raised.value).startswith(message)
@@ -126,11 +138,14 @@ def test_options_are_read_alike_by_every_design(question: object, request_: dict
     ],
 )
 @pytest.mark.parametrize("wrong", [abs, 3, None, object(), {0: 0, 1: 1}, {0, 1}, True])
-def test_a_loss_on_the_line_is_a_name_or_a_list(question: Any, more: dict[str, Any], wrong: Any) -> None:
+def test_a_loss_on_the_line_is_a_name_or_a_list(
+    question: Any, more: dict[str, Any], wrong: Any
+) -> None:
     if wrong is abs and getattr(question, "clamp", None):
         pytest.skip("clamped integers take a function of the difference")
     with pytest.raises(
-        wb.InvalidRequest, match=r"^loss must be one of absolute, squared, error-rate, pinball:τ, huber:h; or losses"
+        wb.InvalidRequest,
+        match=r"^loss must be one of absolute, squared, error-rate, pinball:τ, huber:h; or losses",
     ):
         wb.design(question, loss=wrong, **more)
 
@@ -147,15 +162,39 @@ def test_wrong_types_of_laws_are_one_sentence():
     group = wb.ModuloNoise(n=1, max_shift=1)
     endless = range(10**12)
     calls: list[tuple[Callable[[], Any], str]] = [
-        *((lambda x=x: quantizer.mae(density=x), "density must be uniform, or normal") for x in ("x", 3, [1], 0)),
+        *(
+            (lambda x=x: quantizer.mae(density=x), "density must be uniform, or normal")
+            for x in ("x", 3, [1], 0)
+        ),
         (lambda: quantizer.mse(density=b"x"), "density must be"),
-        *((lambda x=x: wb.Channel.from_noise(x), "noise must be additive noise") for x in (None, 3, "x", quantizer)),
-        *((lambda x=x: AdditiveNoise.from_pmf(x, [1]), "question must be a ModuloNoise") for x in (None, 3, "x")),
-        *((lambda x=x: AdditiveNoise.from_pmf(group, x), "pmf must be") for x in (None, "ab", ["a", "b"], [1j, 2])),
-        (lambda: PiecewiseAffine(endless, quantizer.bins, quantizer.ends), "knots must be a tuple of rationals"),
-        (lambda: PiecewiseAffine((1, "a"), quantizer.bins, quantizer.ends), "knots must be a tuple of rationals"),
-        (lambda: PiecewiseAffine.of(endless, [1, 2], []), "knots must be at most 10000000 entries long"),
-        (lambda: PiecewiseAffine.from_ends("q", [1, 2], endless, []), "knots must be at most 10000000 entries"),
+        *(
+            (lambda x=x: wb.Channel.from_noise(x), "noise must be additive noise")
+            for x in (None, 3, "x", quantizer)
+        ),
+        *(
+            (lambda x=x: AdditiveNoise.from_pmf(x, [1]), "question must be a ModuloNoise")
+            for x in (None, 3, "x")
+        ),
+        *(
+            (lambda x=x: AdditiveNoise.from_pmf(group, x), "pmf must be")
+            for x in (None, "ab", ["a", "b"], [1j, 2])
+        ),
+        (
+            lambda: PiecewiseAffine(endless, quantizer.bins, quantizer.ends),
+            "knots must be a tuple of rationals",
+        ),
+        (
+            lambda: PiecewiseAffine((1, "a"), quantizer.bins, quantizer.ends),
+            "knots must be a tuple of rationals",
+        ),
+        (
+            lambda: PiecewiseAffine.of(endless, [1, 2], []),
+            "knots must be at most 10000000 entries long",
+        ),
+        (
+            lambda: PiecewiseAffine.from_ends("q", [1, 2], endless, []),
+            "knots must be at most 10000000 entries",
+        ),
         (lambda: wb.FiniteQuery(endless, max_shift=1), "inputs must be at most 10000000 entries"),
     ]
     for call, message in calls:
@@ -219,7 +258,9 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_whatever_an_argument_is_the_error_is_ours(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whatever_an_argument_is_the_error_is_ours(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     call, arguments = CALLS[name]
     for argument in arguments:
@@ -237,12 +278,21 @@ def test_whatever_an_argument_is_the_error_is_ours(name: str, tmp_path: Path, mo
         (lambda: wb.design(CHANNELS, epsilon=1, constraints=7), "constraints must be"),
         (lambda: wb.design(CHANNELS, epsilon=1, curve=np.zeros(3)), "curve must be left out"),
         (lambda: wb.design(CHANNELS, epsilon=1, tradeoff={1: 2}), "tradeoff must be left out"),
-        (lambda: wb.design(wb.IntegerNoise(1, clamp=(0, 3)), epsilon=1, unit=1e308), "unit must be between"),
-        (lambda: wb.design(wb.Labels([0, 1]), epsilon=1, method="lp", constraints=7), "constraints must be"),
+        (
+            lambda: wb.design(wb.IntegerNoise(1, clamp=(0, 3)), epsilon=1, unit=1e308),
+            "unit must be between",
+        ),
+        (
+            lambda: wb.design(wb.Labels([0, 1]), epsilon=1, method="lp", constraints=7),
+            "constraints must be",
+        ),
         (lambda: wb.compare(Path("no.csv"), ["highs"], epsilon=1), "request must be made of"),
         (lambda: wb.compare(GROUP, np.zeros((2, 2)), epsilon=1), "solvers must be a list of names"),
         (lambda: wb.formula(CHANNELS, epsilon=1, time_limit="abc"), "time_limit must be"),
-        (lambda: wb.frontier(CHANNELS, epsilon="1", notion=np.datetime64("2020-01-01")), "notion must be"),
+        (
+            lambda: wb.frontier(CHANNELS, epsilon="1", notion=np.datetime64("2020-01-01")),
+            "notion must be",
+        ),
         (lambda: wb.frontier(CHANNELS, epsilon="1", baseline=[[]]), "baseline must be"),
         (lambda: wb.recommend(range="0..1", epsilon=1, prior=[[1], 2]), "prior must be"),
         (lambda: wb.sample(CHANNEL, 10**400, answer=0), "count must be an integer"),

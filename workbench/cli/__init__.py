@@ -15,7 +15,9 @@ def main(arguments: list[str] | None = None) -> None:
     from workbench.io.extras import says_what_is_missing
 
     gc.set_threshold(_OBJECTS)
-    atexit.register(gc.freeze)  # what is left goes with the process: collecting it takes a fifth of a short command
+    atexit.register(
+        gc.freeze
+    )  # what is left goes with the process: collecting it takes a fifth of a short command
     given = sys.argv[1:] if arguments is None else arguments
     try:
         with says_what_is_missing("The command line"):

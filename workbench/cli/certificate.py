@@ -29,7 +29,9 @@ _SAFE = (
     "least: for neighbours that stay the same."
 )
 _SEVERAL = " Of several, somebody is protected who changes each input by a pair of its mechanism's neighbours."
-_ONE_SIDED = " Neighbours are one-sided: real ones go both ways, and the other way was not compared."
+_ONE_SIDED = (
+    " Neighbours are one-sided: real ones go both ways, and the other way was not compared."
+)
 
 
 def audit(
@@ -60,8 +62,15 @@ def audit(
     budget = None if epsilon is None else positive(epsilon, "epsilon", or_zero=True)
     privacy = audit(certificate or mechanism, budget, loss=loss, data=data)
     claim = certificate.claim if certificate else None
-    values = {"file": file.name, **privacy.to_dict(), **published, "certified": claim and claim.notion.name}
-    rows = privacy.facts() + [(name.replace("_", " "), repr(value)) for name, value in published.items()]
+    values = {
+        "file": file.name,
+        **privacy.to_dict(),
+        **published,
+        "certified": claim and claim.notion.name,
+    }
+    rows = privacy.facts() + [
+        (name.replace("_", " "), repr(value)) for name, value in published.items()
+    ]
     if risk:
         from workbench.privacy.risk import risk as measure_risk
 
@@ -89,9 +98,13 @@ def _published(name: str, given: Sequence[str]) -> tuple[Any, Record]:
         parameter, equals, value = text.partition("=")
         if not equals:
             must("with", "NAME=VALUE", text)
-        parameters[parameter.strip()] = int(value) if parameter == "levels" and value.isdecimal() else value.strip()
+        parameters[parameter.strip()] = (
+            int(value) if parameter == "levels" and value.isdecimal() else value.strip()
+        )
     mechanism = built(name, **parameters)
-    printed = {f"published_{key}": value for key, value in bounds(name, mechanism, parameters).items()}
+    printed = {
+        f"published_{key}": value for key, value in bounds(name, mechanism, parameters).items()
+    }
     return mechanism, {"mae_51": mechanism.mae_51, **printed}
 
 
@@ -117,7 +130,9 @@ def _write_checker(file: Path | None, target: Path, kind: str | None) -> Report:
         must("kind", "certificate or formula", kind)
     if file is not None:
         data = parse_json(read_text(file))
-        fitting = "formula" if isinstance(data, dict) and data.get("format") == FORMULA else "certificate"
+        fitting = (
+            "formula" if isinstance(data, dict) and data.get("format") == FORMULA else "certificate"
+        )
         if kind not in (None, fitting):
             must("kind", f"{fitting}, as {file.name} is a file of that kind", kind)
         kind = fitting
@@ -139,14 +154,20 @@ def _check(file: Path) -> Report:
         with cpu_limit(_CHECK_SECONDS), limited(LIMIT):
             proven = prove(file)
             words = proven.words
-    except CorruptFile as error:  # 1 for a file that is false, 2 for one that cannot be read or decided
+    except (
+        CorruptFile
+    ) as error:  # 1 for a file that is false, 2 for one that cannot be read or decided
         error.exit_code = 1 if isinstance(error.__cause__, NotCertified) else 2
         raise
     except OutOfTime:
-        sentence = f"{_plain(file.name)} cannot be decided within {_CHECK_SECONDS} seconds of CPU time."
+        sentence = (
+            f"{_plain(file.name)} cannot be decided within {_CHECK_SECONDS} seconds of CPU time."
+        )
         raise CorruptFile(f"{sentence} workbench.check in Python has no limit.") from None
     except (ArithmeticError, MemoryError, RecursionError) as error:
-        raise CorruptFile(f"{_plain(file.name)} cannot be decided: {type(error).__name__}.") from None
+        raise CorruptFile(
+            f"{_plain(file.name)} cannot be decided: {type(error).__name__}."
+        ) from None
     record = getattr(proven, "record", {})
 
     def shown() -> Iterator[Any]:
@@ -154,16 +175,22 @@ def _check(file: Path) -> Report:
         yield from (f"  {sentence}" for sentence in words)
         if record:
             yield "Recorded, not proven:"
-            yield facts([(f"  {_plain(key)}", _plain(value)) for key, value in record.items()][:_NOTED])
+            yield facts(
+                [(f"  {_plain(key)}", _plain(value)) for key, value in record.items()][:_NOTED]
+            )
 
     values = {"file": file.name, "proven": True, "words": list(words)}
     if not isinstance(proven, Certificate):  # the file of a formula
         return Report(values | proven.to_dict(), shown())
     composed = {"composed": proven.composed.to_dict()} if proven.composed else {}
-    return Report({**values, "claim": proven.claim.to_dict(), **composed, "not_proven": dict(record)}, shown())
+    return Report(
+        {**values, "claim": proven.claim.to_dict(), **composed, "not_proven": dict(record)}, shown()
+    )
 
 
-def sample(file: Path, *, count: int, answer: str | None, insecure_seed: int | None, json: bool) -> None:
+def sample(
+    file: Path, *, count: int, answer: str | None, insecure_seed: int | None, json: bool
+) -> None:
     """Draw from a mechanism, exactly distributed, with randomness of the operating system; one draw a line."""
     if not 0 <= count <= 100_000_000:
         must("count", "an integer in 0..100000000", count)
@@ -188,7 +215,9 @@ def sample(file: Path, *, count: int, answer: str | None, insecure_seed: int | N
         point = parts[0] if len(parts) == 1 else tuple(parts)
     values = draw(subject, count, answer=point, insecure_seed=insecure_seed)
     if json:
-        emit_json({"file": file.name, "secure": insecure_seed is None, "draws": whole_as_integers(values)})
+        emit_json(
+            {"file": file.name, "secure": insecure_seed is None, "draws": whole_as_integers(values)}
+        )
         return
     for start in range(0, count, 65536):
         part = whole_as_integers(values[start : start + 65536])
@@ -213,13 +242,17 @@ def compose(
     names = [path.name for path in file]
     subject, named = (mechanisms, names) if several else (mechanisms[0], names[0])
     composed = run(subject, times, delta=delta, epsilon=epsilon, interval=interval)
-    limits = {name: getattr(composed, name) for name in ("epsilon", "epsilon_low", "delta", "delta_low")}
+    limits = {
+        name: getattr(composed, name) for name in ("epsilon", "epsilon_low", "delta", "delta_low")
+    }
     heads = ["runs", "ε (safe)", "ε (at least)", "δ (safe)", "δ (at least)"]
     counts = composed.times if isinstance(composed.times, tuple) else [composed.times]
     cells = [" + ".join(map(str, counts)), *limits.values()]
     caption = _SAFE + _SEVERAL * several + _ONE_SIDED * composed.one_sided
     shown = table("Composition", heads, [cells], caption=caption)
-    values = {name: jsonable(value) for name, value in limits.items()} | {"one_sided": composed.one_sided}
+    values = {name: jsonable(value) for name, value in limits.items()} | {
+        "one_sided": composed.one_sided
+    }
     return Report({"file": named, "times": jsonable(composed.times), **values}, [shown])
 
 
@@ -240,9 +273,15 @@ def _open(
         moves = [tuple(integers(part, "shifts")) for part in shifts.split(";") if part.strip()]
     elif shifts is not None:
         moves = list(integers(shifts.replace(";", ","), "shifts"))
-    rows = None if pairs is None else [integers(part.replace("-", ","), "pairs") for part in pairs.split(",")]
+    rows = (
+        None
+        if pairs is None
+        else [integers(part.replace("-", ","), "pairs") for part in pairs.split(",")]
+    )
     contents = read(file)
-    return contents, contents.related(sizes=orders, shifts=moves, max_shift=max_shift, directed=directed, pairs=rows)
+    return contents, contents.related(
+        sizes=orders, shifts=moves, max_shift=max_shift, directed=directed, pairs=rows
+    )
 
 
 def _plain(value: object) -> str:

@@ -58,12 +58,19 @@ class _Group(Plainly, TyperGroup):
             from workbench.pipeline.registry import families
 
             for kind in families(name):
-                _loads_later(*(f"numpy.{part}" for part in ("ctypeslib", "f2py", "ma", "polynomial", "testing")))
+                _loads_later(
+                    *(
+                        f"numpy.{part}"
+                        for part in ("ctypeslib", "f2py", "ma", "polynomial", "testing")
+                    )
+                )
                 if built := _loaded(makes)(kind):
                     group.command(kind.name, cls=Command, epilog=epilog(built[1]))(built[0])
         order = {path: at for at, path in enumerate(entries())}
         commands = {**typer.main.get_group(group).commands, **self._built}
-        self._built = dict(sorted(commands.items(), key=lambda item: order.get(self._path + item[0], -1)))
+        self._built = dict(
+            sorted(commands.items(), key=lambda item: order.get(self._path + item[0], -1))
+        )
 
     @property
     def commands(self) -> Any:
@@ -89,7 +96,8 @@ app = typer.Typer(
     cls=_Group,
     help="Design differential-privacy mechanisms by optimization; judge, audit and reproduce.",
     epilog=epilog(
-        entries()["wishes"]["examples"], "Twenty wishes, twenty commands (docs/cheat-sheet.md has each in words):"
+        entries()["wishes"]["examples"],
+        "Twenty wishes, twenty commands (docs/cheat-sheet.md has each in words):",
     ),
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -124,14 +132,21 @@ def _mount(group: typer.Typer, path: str, name: str, entry: Values) -> None:
     panel = entry.get("panel")
     if "help" in entry or "families" in entry:
         group_of = typer.Typer(
-            cls=_Group, help=entry.get("help") or built.__doc__, epilog=help_end, rich_markup_mode="rich"
+            cls=_Group,
+            help=entry.get("help") or built.__doc__,
+            epilog=help_end,
+            rich_markup_mode="rich",
         )
         if built:
             group_of.callback(invoke_without_command=True, epilog=help_end)(built)
         group.add_typer(group_of, name=name, no_args_is_help=built is None, rich_help_panel=panel)
     elif built:
         group.command(
-            name, cls=Command, epilog=help_end, context_settings=entry.get("settings"), rich_help_panel=panel
+            name,
+            cls=Command,
+            epilog=help_end,
+            context_settings=entry.get("settings"),
+            rich_help_panel=panel,
         )(built)
 
 
@@ -144,7 +159,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and leave."
+        ),
     ] = False,
     plugin: Annotated[
         list[Path] | None,
@@ -239,7 +257,9 @@ def _run(given: list[str]) -> tuple[int, Record | None]:
     except SystemExit as stop:
         if not given:  # the completion of a shell ends so
             raise
-        if isinstance(stop.__context__, BrokenPipeError):  # Rich, in a help text whose reader has left
+        if isinstance(
+            stop.__context__, BrokenPipeError
+        ):  # Rich, in a help text whose reader has left
             return 2, None
         words = f"Code that was added to the workbench has ended the command (sys.exit, code {stop.code})."
         return failed("WorkbenchError", words)
@@ -261,7 +281,10 @@ def _run(given: list[str]) -> tuple[int, Record | None]:
         if os.environ.get("WORKBENCH_DEBUG"):
             raise
         line = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        return failed("WorkbenchError", f"Code that was added to the workbench has ended the command ({line}).")
+        return failed(
+            "WorkbenchError",
+            f"Code that was added to the workbench has ended the command ({line}).",
+        )
 
 
 # A message of the parser of command lines -> the same in the one form of a message.
@@ -315,7 +338,8 @@ def _commands_with(option: str, context: Any) -> list[str]:
     return [
         f"{before} {name}"
         for name, each in group.commands.items()
-        if each is not context.command and any(option in parameter.opts for parameter in each.params)
+        if each is not context.command
+        and any(option in parameter.opts for parameter in each.params)
     ]
 
 
@@ -331,7 +355,9 @@ def _usage(message: str, given: Sequence[str]) -> str:
                 why = why.replace(theirs, word)
             near = " or ".join(parts.get("near", "").rsplit(", ", 1))
             name = flag.split(" / ")[0].lstrip("-")  # --time-limit -> time-limit; FILE.csv stays
-            words = ours.format_map(parts | {"name": name, "why": why, "near": near, "value": _value(flag, given)})
+            words = ours.format_map(
+                parts | {"name": name, "why": why, "near": near, "value": _value(flag, given)}
+            )
             break
     return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}..."
 

@@ -40,7 +40,18 @@ _HEADS = {
 _CAPTION = "δ, ε and private are of the mechanism as returned, in exact arithmetic; agrees: with the closed form."
 _ROUNDED_UP = ("pdp_delta", "dp_delta", "pure_epsilon")
 _FORMATS = {"residual": ".1g", "seconds": ".3f"}
-_SUITE = ["solver", "solved", "mean s", "ratio", "MB", "worst gap", "residual", "private", "certified", "not solved"]
+_SUITE = [
+    "solver",
+    "solved",
+    "mean s",
+    "ratio",
+    "MB",
+    "worst gap",
+    "residual",
+    "private",
+    "certified",
+    "not solved",
+]
 
 
 def compare(
@@ -56,7 +67,9 @@ def compare(
     """Compare solvers: a family on one request, --suite on a versioned suite of programs of every model."""
     if context.invoked_subcommand:
         if suite is not None:
-            raise InvalidRequest(f"suite must be left out with {context.invoked_subcommand}. Got {suite!r}.")
+            raise InvalidRequest(
+                f"suite must be left out with {context.invoked_subcommand}. Got {suite!r}."
+            )
         return None
     suite = _suite_of(suite, programs, listing=listing, json=json)
     if suite is None and programs is None:
@@ -72,14 +85,18 @@ def compare(
     if listing:
         rows = [{"instance": instance.name, "model": instance.model} for instance in taken]
         cells = [[*row.values()] for row in rows]
-        return Report({"instances": rows}, [table(f"{len(rows)} instances", ["instance", "model"], cells)])
+        return Report(
+            {"instances": rows}, [table(f"{len(rows)} instances", ["instance", "model"], cells)]
+        )
     if out:
         output_folder(out, "out")
     source = programs or str(suite)
     result = under_a_bar(lambda tell: compare_programs(source, **given, progress=tell))
     if not result.rows:
         raise KeyboardInterrupt
-    report = _suite_report(result, suite or f"{Path(programs or '').name} (files)", given["time_limit"], out)
+    report = _suite_report(
+        result, suite or f"{Path(programs or '').name} (files)", given["time_limit"], out
+    )
     if programs is None:
         return report
     return replace(report, shown=[_answers(result), *report.shown])
@@ -125,7 +142,10 @@ def _answers(result: Result) -> Any:
             row["instance"],
             row["solver"],
             row["status"],
-            *(None if row.get(name) is None else f"{row[name]:.9g}" for name in ("objective", "bound")),
+            *(
+                None if row.get(name) is None else f"{row[name]:.9g}"
+                for name in ("objective", "bound")
+            ),
             _short(row.get("residual")),
             None if row.get("seconds") is None else f"{row['seconds']:.3f}",
         ]
@@ -178,7 +198,10 @@ def compare_command(kind: Family) -> Examples | None:
         names = solver_names(solvers)
         request = kind.request_of(kind.read(present(given), "command") | {"check": "audit"})
         result = compare_request(
-            request, names, limit=limit, progress=lambda done, total, solver: err.print(f"{solver} ...")
+            request,
+            names,
+            limit=limit,
+            progress=lambda done, total, solver: err.print(f"{solver} ..."),
         )
         if given.get("time_limit") is None:
             given["time_limit"] = limit

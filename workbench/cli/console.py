@@ -42,7 +42,9 @@ class _Output(Console):
 
 _PAIR, _DEEP = 26, 8  # signs of a pair of columns; rows from which a table of pairs is folded
 # Piped output has no terminal to fit; unless COLUMNS asks for a width, give tables room instead of rich's 80 columns.
-_FITS = (sys.stdout is not None and sys.stdout.isatty()) or os.environ.get("COLUMNS", "").isdecimal()
+_FITS = (sys.stdout is not None and sys.stdout.isatty()) or os.environ.get(
+    "COLUMNS", ""
+).isdecimal()
 # What is printed names files and what others add: no word of it is markup, a colon's emoji or a number to be coloured.
 _PLAIN: Values = {"markup": False, "emoji": False, "highlight": False}
 out = _Output(width=None if _FITS else 120, **_PLAIN)
@@ -91,7 +93,9 @@ def own_stdout() -> Iterator[None]:
             before.flush()
             kept = os.dup(1)
             os.dup2(2, 1)
-            _answers = open(kept, "w", encoding=before.encoding, errors=before.errors, closefd=False)  # noqa: SIM115
+            _answers = open(  # noqa: SIM115
+                kept, "w", encoding=before.encoding, errors=before.errors, closefd=False
+            )
     sys.stdout = sys.stderr
     try:
         yield
@@ -119,7 +123,9 @@ def open_streams() -> None:
             if os.open(os.devnull, os.O_RDWR) != number:  # lowest free number first
                 continue
         if getattr(sys, name) is None:
-            setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8", closefd=False))  # noqa: SIM115
+            mode = "w" if number else "r"
+            stream = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
 
 
 def drop_output(stream: TextIO | None = None) -> None:
@@ -146,7 +152,9 @@ def emit_json(payload: Values) -> None:
     answers().flush()
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, caption: str | None = None) -> Table:
+def table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, caption: str | None = None
+) -> Table:
     """A rich table; numbers right-aligned and shown with nine significant digits, None as a dash."""
     shown = Table(
         title=title or None,
@@ -159,11 +167,19 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, 
         pad_edge=False,
     )
     for k, column in enumerate(columns):
-        numeric = any(isinstance(row[k], (int, float)) and not isinstance(row[k], bool) for row in rows)
+        numeric = any(
+            isinstance(row[k], (int, float)) and not isinstance(row[k], bool) for row in rows
+        )
         words = [word for row in rows for word in _cell(row[k]).split() if is_number(word)]
-        least = max(map(len, words), default=None)  # a number is never broken, however narrow the output
+        least = max(
+            map(len, words), default=None
+        )  # a number is never broken, however narrow the output
         shown.add_column(
-            column, justify="right" if numeric else "left", overflow="fold", no_wrap=k == 0 or numeric, min_width=least
+            column,
+            justify="right" if numeric else "left",
+            overflow="fold",
+            no_wrap=k == 0 or numeric,
+            min_width=least,
         )
     for row in rows:
         shown.add_row(*map(_cell, row))
@@ -180,7 +196,9 @@ def folded(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> T
     parts = [[*rows[k * deep : (k + 1) * deep]] for k in range(across)]
     parts = [part + [["", ""]] * (deep - len(part)) for part in parts]
     return table(
-        title, [*heads] * across, [[cell for pair in line for cell in pair] for line in zip(*parts, strict=True)]
+        title,
+        [*heads] * across,
+        [[cell for pair in line for cell in pair] for line in zip(*parts, strict=True)],
     )
 
 

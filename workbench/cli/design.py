@@ -56,13 +56,22 @@ def design_command(kind: Family) -> Examples:
         shown = []
         if optimum:
             more["formula"] = optimum.to_dict()
-            shown.append(note(f"The optimum is {optimum.pieces[0].text()}, {optimum.where(optimum.pieces[0])}."))
+            shown.append(
+                note(
+                    f"The optimum is {optimum.pieces[0].text()}, {optimum.where(optimum.pieces[0])}."
+                )
+            )
         if prices:
             more |= {"shadow_prices": design.shadow_prices.to_dict(), "unique": design.unique}
             shown += map(note, (str(design.shadow_prices), _UNIQUE[design.unique]))
         return Report(lambda: design.to_dict() | more, (*_shown(design), *shown))
 
-    offered = {"raw": kind.certifies, "plot": kind.draws, "width": kind.draws, "mps": "solver" in known}
+    offered = {
+        "raw": kind.certifies,
+        "plot": kind.draws,
+        "width": kind.draws,
+        "mps": "solver" in known,
+    }
     without = [name for name, there in offered.items() if not there]
     return command("design", run, options, without, kind.summary), kind.examples
 
@@ -95,7 +104,13 @@ def _shown(design: Design) -> Iterator[Any]:
     yield from map(note, design.words)
 
 
-_LAWS = {"class": "class", "RMSE": "rmse", "worst answer": "worst", "largest bias": "bias", "bits": "bits"}
+_LAWS = {
+    "class": "class",
+    "RMSE": "rmse",
+    "worst answer": "worst",
+    "largest bias": "bias",
+    "bits": "bits",
+}
 
 
 def recommend(**given: Any) -> Report:
@@ -103,19 +118,34 @@ def recommend(**given: Any) -> Report:
     from workbench.recommendation.recommend import recommend as recommended
     from workbench.recommendation.wording import BORROWED, STOPPED
 
-    files = {name: given[name] for name in ("answers", "places", "neighbours", "outputs", "prior", "loss")}
+    files = {
+        name: given[name]
+        for name in ("answers", "places", "neighbours", "outputs", "prior", "loss")
+    }
     files |= {f"baseline {k}": path for k, path in enumerate(given["baseline"] or [])}
     outputs = Outputs(files, given)
-    if given["column"] is None and sum(given[name] is not None for name in ("answers", "places", "range")) != 1:
-        raise InvalidRequest("The answers must be given by exactly one of answers, places and range.")
+    if (
+        given["column"] is None
+        and sum(given[name] is not None for name in ("answers", "places", "range")) != 1
+    ):
+        raise InvalidRequest(
+            "The answers must be given by exactly one of answers, places and range."
+        )
     result = under_a_bar(lambda tell: recommended(**present(given), progress=tell))
     outputs.write(result, "result_page", lambda path: result.best.save(path))
 
     def shown() -> Iterator[Any]:
         what = "epsilon" if given["minimise"] == "epsilon" else "loss"
-        columns = {"class": "class", what: "objective", "proven bound": "bound", "certified": "certified"}
+        columns = {
+            "class": "class",
+            what: "objective",
+            "proven bound": "bound",
+            "certified": "certified",
+        }
         heads = {**columns, "notes": "notes"}
-        yield table(result.title, [*heads], [[row[name] for name in heads.values()] for row in result])
+        yield table(
+            result.title, [*heads], [[row[name] for name in heads.values()] for row in result]
+        )
         laws = [row for row in result if row["worst"] is not None]
         if laws:
             yield table("What is published", [*_LAWS], [_cells(row) for row in laws])

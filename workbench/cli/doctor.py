@@ -19,7 +19,12 @@ _PACKAGES = {
     "status": "status",
     "extra": "extra",
 }
-_SOLVERS = {"solver": "name", "version": "version", "can": "capabilities", "licence": "licence"}  # head -> key
+_SOLVERS = {
+    "solver": "name",
+    "version": "version",
+    "can": "capabilities",
+    "licence": "licence",
+}  # head -> key
 
 
 def _solvers() -> tuple[list[Record], str | None]:
@@ -41,7 +46,10 @@ def doctor(json: bool = False, stream: TextIO | None = None) -> int:
 
     report = installation()
     report["solvers"], report["solvers_error"] = _solvers()
-    print(json_text.dumps(report, ensure_ascii=False) if json else "\n".join(_lines(report)), file=stream)
+    print(
+        json_text.dumps(report, ensure_ascii=False) if json else "\n".join(_lines(report)),
+        file=stream,
+    )
     is_bad = report["verdict"] in ("known bad", "incomplete")
     return 1 if is_bad or missing_links() else 0
 

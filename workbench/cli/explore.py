@@ -41,7 +41,9 @@ def explore(
         if context.args or export is not None:
             got = " ".join(context.args) or "none"
             page = "a saved mechanism is shown by `workbench audit FILE --html PAGE`"
-            raise InvalidRequest(f"family must be given before its options, and for an export; {page}. Got {got}.")
+            raise InvalidRequest(
+                f"family must be given before its options, and for an export; {page}. Got {got}."
+            )
         _serve("", (), port, browser)
         return
     kind = named(family)
@@ -93,14 +95,25 @@ def _serve(state: str, files: Files, port: int, browser: bool) -> None:
 
 def _ending_signals() -> list[signal.Signals]:
     """List the signals that would end this process and leave its temporary files, as far as they can be caught."""
-    ignored = (signal.SIG_IGN, None)  # as `nohup` does with SIGHUP; None: of a handler that is not Python's
+    ignored = (
+        signal.SIG_IGN,
+        None,
+    )  # as `nohup` does with SIGHUP; None: of a handler that is not Python's
     named = [getattr(signal, name) for name in _ENDING if hasattr(signal, name)]
-    return [number for number in named if number == signal.SIGINT or signal.getsignal(number) not in ignored]
+    return [
+        number
+        for number in named
+        if number == signal.SIGINT or signal.getsignal(number) not in ignored
+    ]
 
 
 def _forward(address: str, folder: Path) -> str:
     """A page of the owner's alone that goes to the address: the command line of a browser is there for all to see."""
     page = folder / "explorer.html"
     goes = f'<meta http-equiv="refresh" content="0;url={escape(address)}">'
-    write_new(page, f'<!doctype html><meta name="referrer" content="no-referrer">{goes}'.encode(), private=True)
+    write_new(
+        page,
+        f'<!doctype html><meta name="referrer" content="no-referrer">{goes}'.encode(),
+        private=True,
+    )
     return page.as_uri()

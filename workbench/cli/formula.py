@@ -38,7 +38,9 @@ _PATTERNS = (
 def formula_command(kind: Family) -> Examples:
     """The command that finds the formulas of a family."""
     own = {"epsilon", "delta", "time_limit", *kind.how}
-    counts = {option.name for option in kind.given_in("command") if option.question and option.kind is int}
+    counts = {
+        option.name for option in kind.given_in("command") if option.question and option.kind is int
+    }
     options = [
         replace(option, kind=str) if option.name in counts else option
         for option in kind.given_in("command")
@@ -58,13 +60,26 @@ def formula_command(kind: Family) -> Examples:
 
         outputs = Outputs(files_of(options, given), given)
         texts = present(given)
-        texts |= {name: int(texts[name]) for name in counts & texts.keys() if texts[name].isdecimal()}
+        texts |= {
+            name: int(texts[name]) for name in counts & texts.keys() if texts[name].isdecimal()
+        }
         of_several = several(counts, texts)
         if of_several and (plot := outputs["plot file"]):
             must("plot", "left out for a range of questions", plot)
         if pattern and not of_several:
-            must("pattern", "given with a range such as n 3..20 or answers 0..3..0..12", "one question")
-        result = formula(kind.name, epsilon=epsilon, delta=delta, time_limit=time_limit, progress=err.print, **texts)
+            must(
+                "pattern",
+                "given with a range such as n 3..20 or answers 0..3..0..12",
+                "one question",
+            )
+        result = formula(
+            kind.name,
+            epsilon=epsilon,
+            delta=delta,
+            time_limit=time_limit,
+            progress=err.print,
+            **texts,
+        )
         outputs.write(result)
         if of_several:
             return _series(result, len(of_several[1]), pattern)
@@ -72,7 +87,9 @@ def formula_command(kind: Family) -> Examples:
         words = f"Not all is proven: {len(result.open)} interval(s) of epsilon are open."
         return Report(result.to_dict, _shown(result), words if early else None)
 
-    return command("formula", run, options, summary=f"The least loss of {kind.title} as a formula."), kind.formulas
+    return command(
+        "formula", run, options, summary=f"The least loss of {kind.title} as a formula."
+    ), kind.formulas
 
 
 def _series(result: FormulaSeries, wanted: int, pattern: bool) -> Report:
@@ -85,11 +102,15 @@ def _series(result: FormulaSeries, wanted: int, pattern: bool) -> Report:
         for conjecture in conjectures:
             yield Text(str(conjecture))
         if pattern and not conjectures:
-            yield note("No pattern fits: a conjecture is verified on at least five n that it was not fitted on.")
+            yield note(
+                "No pattern fits: a conjecture is verified on at least five n that it was not fitted on."
+            )
 
     proven = len(result.formulas)
     stopped = f"Interrupted: {proven} of {wanted} are proven." if proven < wanted else None
-    told = result.to_dict() | ({"conjectures": [str(each) for each in conjectures]} if pattern else {})
+    told = result.to_dict() | (
+        {"conjectures": [str(each) for each in conjectures]} if pattern else {}
+    )
     return Report(told, shown(), stopped)
 
 
@@ -105,6 +126,8 @@ def _shown(formula: Formula) -> Iterator[Any]:
     if formula.at is not None:
         yield note(_PATTERNS.format(epsilon=float(formula.at)))
         return
-    yield note(f"Proven for every epsilon of each line, in exact arithmetic ({formula.seconds:.2f} s).")
+    yield note(
+        f"Proven for every epsilon of each line, in exact arithmetic ({formula.seconds:.2f} s)."
+    )
     for low, high in formula.open:
         yield note(f"Open, not proven: epsilon between {low:.9g} and {high:.9g}.")

@@ -22,8 +22,19 @@ if TYPE_CHECKING:
 
 _REASONS = 3  # why rows have no value: so many reasons are shown, the most frequent first
 _CLOSED = 1e-6  # gap of what counts as proven
-_LEAST_SIZE = 1e-3  # Smaller objectives count as this part of the largest of their curve in that gap.
-_HEADS = ["curve", "mechanism", "notion", "rows", "proven", "certified", "oracle agrees", "without a value"]
+_LEAST_SIZE = (
+    1e-3  # Smaller objectives count as this part of the largest of their curve in that gap.
+)
+_HEADS = [
+    "curve",
+    "mechanism",
+    "notion",
+    "rows",
+    "proven",
+    "certified",
+    "oracle agrees",
+    "without a value",
+]
 
 
 def frontier_command(kind: Family) -> Examples | None:
@@ -50,17 +61,26 @@ def frontier_command(kind: Family) -> Examples | None:
     ) -> Report:
         out = out or Path(f"frontier-{kind.name}")
         inputs = files_of([option for option in options if option.question], given)
-        for path in [out / "frontier.csv", *(path for end in ("csv", *PICTURES) for path in out.glob(f"*.{end}"))]:
+        for path in [
+            out / "frontier.csv",
+            *(path for end in ("csv", *PICTURES) for path in out.glob(f"*.{end}")),
+        ]:
             distinct_files(inputs, {"out": path})
         chosen = _columns(columns, out)
-        check_outputs(inputs, {"html file": html, "plot file": plot, "out": out if is_page(out) else None}, width)
+        check_outputs(
+            inputs,
+            {"html file": html, "plot file": plot, "out": out if is_page(out) else None},
+            width,
+        )
         plan = frontiers.plan_of(kind, None, read(options, present(given)) | {"certify": not raw})
         if chosen_file := out.suffix.lower() in FILES and not out.is_dir():
             output_file(out, "out")
         if not is_page(out) and not chosen_file:
             output_folder(out, "out")
         result = under_a_bar(lambda tell: frontiers.run(plan, tell, jobs))
-        files = _written(result, out, [path for path in (out, html) if path and is_page(path)], chosen)
+        files = _written(
+            result, out, [path for path in (out, html) if path and is_page(path)], chosen
+        )
         if plot and files:
             result.plot(plot, width=width)
         more = {"title": result.title, "tasks": result.total, "finished": result.finished}
@@ -69,7 +89,9 @@ def frontier_command(kind: Family) -> Examples | None:
         shown, stopped = _report(result, files, chosen), result.kept(f"tasks are finished; {kept}.")
         return Report(lambda: more | {"rows": result.to_dict()["rows"]}, shown, stopped)
 
-    return command("frontier", run, options, [] if certifies else ["raw"], offered.summary), offered.examples
+    return command(
+        "frontier", run, options, [] if certifies else ["raw"], offered.summary
+    ), offered.examples
 
 
 def _columns(columns: str | None, out: Path) -> list[str] | None:
@@ -82,10 +104,14 @@ def _columns(columns: str | None, out: Path) -> list[str] | None:
     if ending not in (".csv", ".tex"):
         must("columns", "given with --out FILE.csv or FILE.tex", out.name)
     chosen = [name.strip() for name in columns.split(",")]
-    return chosen if all(chosen) else must("columns", "names of columns, separated by commas", columns)
+    return (
+        chosen if all(chosen) else must("columns", "names of columns, separated by commas", columns)
+    )
 
 
-def _written(result: Result, place: Path, pages: Sequence[Path], columns: Sequence[str] | None = None) -> list[Path]:
+def _written(
+    result: Result, place: Path, pages: Sequence[Path], columns: Sequence[str] | None = None
+) -> list[Path]:
     """What was written: the table and its plots unless the place is a page, and pages; nothing where there are no
     rows. Columns that no row has are left out."""
     if not result.rows:
@@ -99,7 +125,9 @@ def _written(result: Result, place: Path, pages: Sequence[Path], columns: Sequen
     return [*files, *pages]
 
 
-def _report(result: Result, files: Sequence[Path], columns: Sequence[str] | None = None) -> Iterator[Any]:
+def _report(
+    result: Result, files: Sequence[Path], columns: Sequence[str] | None = None
+) -> Iterator[Any]:
     """How many rows of what, what disagrees, and where it is."""
     if not result.rows:
         return
@@ -129,10 +157,14 @@ def _counts(key: Any, part: pd.DataFrame) -> list[Any]:
     """One curve: how many rows, and how many of them are proven, certified, in agreement, without a value."""
     agreement, failed = part["oracle_agrees"].dropna(), int(part["objective"].isna().sum())
     agree = f"{int(agreement.sum())} of {len(agreement)}" if len(agreement) else "-"
-    objective, bound = (part[name].astype(float) for name in ("objective", "bound"))  # of None alone: objects
+    objective, bound = (
+        part[name].astype(float) for name in ("objective", "bound")
+    )  # of None alone: objects
     sizes = objective.abs()
     closed = objective - bound <= _CLOSED * sizes.clip(lower=_LEAST_SIZE * sizes.max())
     proven = f"{int(closed.sum())} of {len(part)}" if part["bound"].notna().any() else "-"
     certified = int(part["certified"].eq(True).sum())
-    names = [None if name != name else name for name in key]  # of "failed": neither mechanism nor notion
+    names = [
+        None if name != name else name for name in key
+    ]  # of "failed": neither mechanism nor notion
     return [*names, len(part), proven, certified or "-", agree, failed or "-"]

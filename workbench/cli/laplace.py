@@ -41,7 +41,10 @@ def encode(
     from workbench.mechanisms.dyadic_laplace.stream import read_header, write_stream
 
     check_outputs({"input": source, "key": seed_file}, {"output": target})
-    numbers = [positive_float(text, name) for text, name in ((epsilon, "epsilon"), (ell, "ell"), (reach, "reach"))]
+    numbers = [
+        positive_float(text, name)
+        for text, name in ((epsilon, "epsilon"), (ell, "ell"), (reach, "reach"))
+    ]
     mechanism, chosen = DyadicLaplace(*numbers), check_code(code)
     key = _read_key(seed_file)
     values = read_column(source, column, mechanism.reach / mechanism.epsilon, header=header)
@@ -80,7 +83,9 @@ def decode(
     key = _read_key(seed_file)
     data = load_bytes(source)
     wanted = {"epsilon": epsilon, "ell": ell}
-    expected = {name: None if text is None else positive_float(text, name) for name, text in wanted.items()}
+    expected = {
+        name: None if text is None else positive_float(text, name) for name, text in wanted.items()
+    }
     with named(source):
         values, header = read_stream(data, key, **expected)
     if target:
@@ -89,7 +94,11 @@ def decode(
         sys.stdout.write(column_text("x_hat", values))
         return None
     mechanism = header.mechanism
-    facts = {"file": target and str(target), "count": header.count, **_budgets(mechanism, header.code)}
+    facts = {
+        "file": target and str(target),
+        "count": header.count,
+        **_budgets(mechanism, header.code),
+    }
     facts |= {"mse": mechanism.mse}
     return Report(facts if target else {**facts, "x_hat": values.tolist()}, [_shown(facts)])
 
@@ -100,7 +109,9 @@ def keygen(target: Path) -> Report:
         write_new(target, os.urandom(32), private=True)
     except OSError as error:
         must("key file", "a new file", f"{target.name or target}: {error.strerror}")
-    return Report({"file": str(target), "bytes": 32}, [f"Wrote a key of 32 random bytes to {target}."])
+    return Report(
+        {"file": str(target), "bytes": 32}, [f"Wrote a key of 32 random bytes to {target}."]
+    )
 
 
 def _shown(facts: Values) -> Any:
@@ -120,5 +131,8 @@ def _read_key(path: Path) -> bytes:
     if len(set(key)) < MIN_KEY_BYTES // 2:
         must("seed-file", rule, f"{path.name}, whose bytes take {len(set(key))} values")
     if others_can_read(path):
-        err.print(f"note: other users can read the key {path.name}; chmod 600 keeps it to its owner.", soft_wrap=True)
+        err.print(
+            f"note: other users can read the key {path.name}; chmod 600 keeps it to its owner.",
+            soft_wrap=True,
+        )
     return key

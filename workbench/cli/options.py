@@ -38,7 +38,12 @@ def entries() -> dict[str, Values]:
 
 def epilog(examples: Iterable[str], head: str = "Examples:") -> str:
     """Examples as the end of a help text."""
-    return "\n\n".join([head, *[escape(text if text.startswith("(") else f"  workbench {text}") for text in examples]])
+    return "\n\n".join(
+        [
+            head,
+            *[escape(text if text.startswith("(") else f"  workbench {text}") for text in examples],
+        ]
+    )
 
 
 class Plainly:
@@ -75,7 +80,12 @@ class Command(Plainly, TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read a command line, on which an option whose value is in brackets may stand without it."""
-        bare = {flag for each in self.params if (each.metavar or "").startswith("[") for flag in each.opts}
+        bare = {
+            flag
+            for each in self.params
+            if (each.metavar or "").startswith("[")
+            for flag in each.opts
+        }
         return super().parse_args(ctx, _with_values(args, bare))
 
 
@@ -111,7 +121,9 @@ def _plain(kind: Any, value: Any, param: Any) -> Any:
         return kind(value)
     if kind in _DIGITS and _DIGITS[kind].fullmatch(str(value)):
         number = kind(value)
-        if (param.min is None or number >= param.min) and (param.max is None or number <= param.max):
+        if (param.min is None or number >= param.min) and (
+            param.max is None or number <= param.max
+        ):
             return number
     return None
 
@@ -154,7 +166,9 @@ def _of_entry(name: str, without: Collection[str]) -> list[inspect.Parameter]:
     own = {**entries()[entry.get("like", name)].get("options", {}), **entry.get("options", {})}
     if entry.get("json", True):
         own["json"] = {}
-    return [_stated(each, about or several[each]) for each, about in own.items() if each not in without]
+    return [
+        _stated(each, about or several[each]) for each, about in own.items() if each not in without
+    ]
 
 
 _TYPES = {"text": str, "file": Path, "count": int, "number": float, "flag": bool, "choice": bool}
@@ -174,15 +188,23 @@ def _stated(name: str, about: str | Values) -> inspect.Parameter:
         declared: Any = typer.Argument(metavar=table["metavar"] or None, help=words)
     else:
         flag = f"--{table.get('name', name).replace('_', '-')}"
-        flag = f"{flag}/--no-{flag[2:]}" if is_choice or (kind is bool and default is True) else flag
-        declared = typer.Option(flag, help=words, min=table.get("min"), max=table.get("max"), metavar=table.get("bare"))
+        flag = (
+            f"{flag}/--no-{flag[2:]}" if is_choice or (kind is bool and default is True) else flag
+        )
+        declared = typer.Option(
+            flag, help=words, min=table.get("min"), max=table.get("max"), metavar=table.get("bare")
+        )
     annotation: Any = Annotated[shown | None if default is None else shown, declared]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
 
 
 def _of_option(option: Option) -> inspect.Parameter:
     """The parameter that an option of a family is."""
-    from workbench.pipeline.option import spell  # a command without a family works where these refuse to load
+    from workbench.pipeline.option import (
+        spell,
+    )  # a command without a family works where these refuse to load
 
     several = option.kind is list
     default = spell(option.default) if option.kind is str else option.default
@@ -190,7 +212,9 @@ def _of_option(option: Option) -> inspect.Parameter:
         option.name,
         {
             "name": option.command or option.name,
-            "type": "text" if several else next(name for name, kind in _TYPES.items() if kind is option.kind),
+            "type": "text"
+            if several
+            else next(name for name, kind in _TYPES.items() if kind is option.kind),
             "repeatable": several,
             "required": option.required,
             "default": None if several else default,

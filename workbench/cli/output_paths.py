@@ -59,7 +59,9 @@ def output_file(path: Path, name: str) -> None:
         must(name, "in a folder that can be written", f"{path}: {error.strerror}")
 
 
-def check_outputs(inputs: Inputs, outputs: Mapping[str, Path | None], width: str | None = None) -> None:
+def check_outputs(
+    inputs: Inputs, outputs: Mapping[str, Path | None], width: str | None = None
+) -> None:
     """Refuse outputs (what a message calls them -> path, None where not given) that cannot be written, or that are one
     file with an input or with each other; and a width that the plot file cannot have."""
     if width is not None:
@@ -81,14 +83,18 @@ class Outputs:
     """
 
     def __init__(self, inputs: Inputs, given: Record) -> None:
-        self._files: dict[str, Path | None] = {name: given.pop(option, None) for option, name in _FILES.items()}
+        self._files: dict[str, Path | None] = {
+            name: given.pop(option, None) for option, name in _FILES.items()
+        }
         self._width = given.pop("width", None)
         check_outputs(inputs, self._files, self._width)
 
     def __getitem__(self, name: str) -> Path | None:
         return self._files[name]
 
-    def write(self, subject: Any, page: str = "", save: Callable[[Path], Any] | None = None, **drawn: Any) -> None:
+    def write(
+        self, subject: Any, page: str = "", save: Callable[[Path], Any] | None = None, **drawn: Any
+    ) -> None:
         """Save it, plot it, and write its page, as far as these are wanted. page: the function of
         `workbench.explorer.page` that makes it; save: instead of its own; drawn: more options of the plot."""
         saved, plot, html, _ = self._files.values()

@@ -73,7 +73,11 @@ class Publication:
     protected: str = "Only this column is protected"
 
     def __post_init__(self) -> None:
-        outputs = {"output": self.target, "report beside the output": self.sidecar, "ledger": self.ledger}
+        outputs = {
+            "output": self.target,
+            "report beside the output": self.sidecar,
+            "ledger": self.ledger,
+        }
         check_outputs({"input": self.source, **self.inputs}, outputs)
         for name in ("output", "report beside the output"):
             path = outputs[name]
@@ -92,7 +96,10 @@ class Publication:
         if self.ledger is None:
             must("ledger_limit", "given with a ledger", self.ledger_limit)
         epsilon, _, delta = self.ledger_limit.partition(",")
-        limit = positive(epsilon, "ledger_limit"), probability(delta or 0, "delta of the ledger_limit")
+        limit = (
+            positive(epsilon, "ledger_limit"),
+            probability(delta or 0, "delta of the ledger_limit"),
+        )
         return LedgerTerms(person=self.person, epsilon=limit[0], delta=limit[1])
 
     @property
@@ -111,7 +118,11 @@ class Publication:
         """The columns to publish, by name or number, and the others that the options name. Raises InvalidRequest."""
         from workbench.data.csv_column import CsvTable
 
-        options = [(name, column) for name, column in (("id", self.id), ("person", self.person)) if column is not None]
+        options = [
+            (name, column)
+            for name, column in (("id", self.id), ("person", self.person))
+            if column is not None
+        ]
         names = [*columns, *(column for _, column in options)]
         located = CsvTable.read(self.source, names, header=self.header, multiline=self.multiline)[1]
         private, others = located[: len(columns)], located[len(columns) :]
@@ -155,12 +166,24 @@ class Publication:
         kept = [*range(table.width)] if self.copy else [] if columns.id is None else [columns.id.at]
         others = {*kept} - {column.at for column in columns.private}
         private_names = {column.name.casefold() for column in columns.private}
-        same = [at for at in others if table.header and table.rows[0][at].strip().casefold() in private_names]
+        same = [
+            at
+            for at in others
+            if table.header and table.rows[0][at].strip().casefold() in private_names
+        ]
         if same:
-            must("copy", f"left out where another column, {same[0] + 1}, has the name of the private one", table.file)
+            must(
+                "copy",
+                f"left out where another column, {same[0] + 1}, has the name of the private one",
+                table.file,
+            )
         words = [*report["words"], *account.words]
         if others:
-            copied = "the other columns are copied as they are" if self.copy else f"{self.id} is copied as it is"
+            copied = (
+                "the other columns are copied as they are"
+                if self.copy
+                else f"{self.id} is copied as it is"
+            )
             words.append(f"{self.protected}: {copied}.")
         words += [] if self.insecure_seed is None else [_SEEDED]
         rows, error = len(drawn[0]), report["expected_error"]
@@ -176,20 +199,40 @@ class Publication:
         cells = table.with_columns(
             kept, {column.at: values for column, values in zip(columns.private, drawn, strict=True)}
         )
-        own_words, own_entries = self._write(account, columns, given, content, csv_bytes(cells), private=bool(others))
+        own_words, own_entries = self._write(
+            account, columns, given, content, csv_bytes(cells), private=bool(others)
+        )
         if not table.header and self.header is None:
-            own_words.append(f"The first line of {table.file} was taken as data (--header takes it as names).")
+            own_words.append(
+                f"The first line of {table.file} was taken as data (--header takes it as names)."
+            )
         if table.broken:
-            own_words.append(f"{table.broken} cells hold line breaks: see that none of them holds rows of the table.")
+            own_words.append(
+                f"{table.broken} cells hold line breaks: see that none of them holds rows of the table."
+            )
         every = [*words, *account.own_words, *own_words]
         wrote = f"{self.target} ({rows} rows) and {self.sidecar.name}"
         errors = [("error", f"{label}: {value:.9g}") for label, value in error.items()]
         shown = [("wrote", wrote), ("budget", account.headline), *lines, *errors]
-        told = {**safe, **account.own, **own_entries, "file": str(self.target), "words": every, **(own or {})}
+        told = {
+            **safe,
+            **account.own,
+            **own_entries,
+            "file": str(self.target),
+            "words": every,
+            **(own or {}),
+        }
         return Report(told, [facts(shown), *map(note, every)])
 
     def _write(
-        self, account: Account, columns: Columns, given: NDArray[Any], report: bytes, content: bytes, *, private: bool
+        self,
+        account: Account,
+        columns: Columns,
+        given: NDArray[Any],
+        report: bytes,
+        content: bytes,
+        *,
+        private: bool,
     ) -> tuple[list[str], Record]:
         """Book the release, then write it. Returns words and entries for the owner of the data.
 
@@ -251,7 +294,13 @@ _RUN = (
 
 
 def _privatised(
-    kind: str, *needed: str, column: str, mechanism: Path | None, clip: str | None, raw: bool, **given: Any
+    kind: str,
+    *needed: str,
+    column: str,
+    mechanism: Path | None,
+    clip: str | None,
+    raw: bool,
+    **given: Any,
 ) -> Report:
     """A column through the mechanism of a file, or the best of a family. kind: of both; needed: the options that its
     request must have."""
@@ -275,11 +324,15 @@ def _saved_or_best(
 
     if mechanism:
         if given:
-            raise InvalidRequest(f"{next(iter(given))} must be left out with a mechanism, which says it.")
+            raise InvalidRequest(
+                f"{next(iter(given))} must be left out with a mechanism, which says it."
+            )
         return partial(mechanism_for_column, mechanism, kind, raw=raw)
     if missing := [name for name in needed if name not in given]:
         *first, last = needed
-        raise InvalidRequest(f"A mechanism must be given, or {', '.join(first)} and {last}. Got no {missing[0]}.")
+        raise InvalidRequest(
+            f"A mechanism must be given, or {', '.join(first)} and {last}. Got no {missing[0]}."
+        )
     from workbench.pipeline.registry import family
 
     best = family(kind)
@@ -287,7 +340,9 @@ def _saved_or_best(
     return lambda: designed_for_column(best.designed(request))
 
 
-def _through(run: Publication, kind: str, column: str, read: Callable[[], ColumnMechanism], clip: str | None) -> Report:
+def _through(
+    run: Publication, kind: str, column: str, read: Callable[[], ColumnMechanism], clip: str | None
+) -> Report:
     """A column published through a mechanism."""
     from workbench.privacy.column_release import Rows
 
@@ -308,5 +363,9 @@ def _through(run: Publication, kind: str, column: str, read: Callable[[], Column
         "words": [*subject.words, *rows.words],
     }
     drawn = subject.mechanism.publish(rows.values, insecure_seed=run.insecure_seed)
-    lines = [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped and clip else []
-    return run.published(columns, rows.given, [drawn], cost, report, lines, {"clipped_rows": rows.clipped})
+    lines = (
+        [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped and clip else []
+    )
+    return run.published(
+        columns, rows.given, [drawn], cost, report, lines, {"clipped_rows": rows.clipped}
+    )

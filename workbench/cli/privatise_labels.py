@@ -61,9 +61,9 @@ def privatise_labels(
             return best_bins(prior, second, loss)
         return design(prior, epsilon=second, method=method, time_limit=time_limit).mechanism
 
-    release = LabelRandomizer(known, epsilon, best, split=split, projection=projection, epsilon_prior=epsilon1).run(
-        values, run.drawing
-    )
+    release = LabelRandomizer(
+        known, epsilon, best, split=split, projection=projection, epsilon_prior=epsilon1
+    ).run(values, run.drawing)
     mechanism = release.mechanism
     report = {
         "column": column, "labels": release.known.k,

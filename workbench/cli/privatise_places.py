@@ -38,7 +38,9 @@ def privatise_places(*, columns: str, mechanism: Path, clip: bool, **files: Any)
     from workbench.exact.numbers import jsonable
     from workbench.exact.sampler import Sampler
 
-    run = Publication({"mechanism": mechanism}, **files, protected="Only the positions are protected")
+    run = Publication(
+        {"mechanism": mechanism}, **files, protected="Only the positions are protected"
+    )
     names = two_names(columns, run.source)
     certificate, places, outputs = _channel(mechanism)
     chosen = run.read(names)
@@ -47,7 +49,9 @@ def privatise_places(*, columns: str, mechanism: Path, clip: bool, **files: Any)
     farthest = _diameter(places)
     if not clip:
         more = "--clip moves them to the nearest place"
-        chosen.private[0].refuse(moved > farthest, f"at most {farthest:.6g} from a place, with the other column", more)
+        chosen.private[0].refuse(
+            moved > farthest, f"at most {farthest:.6g} from a place, with the other column", more
+        )
     cost, norm = _cost(certificate, places)
     channel: Any = certificate.mechanism
     words = ["Every position was first moved to its nearest place."]
@@ -78,7 +82,11 @@ def _channel(path: Path) -> tuple[Certificate, Vector, Vector]:
     certificate = read(path).certificate
     labelled = None if certificate is None else getattr(certificate.mechanism, "labelled", None)
     if certificate is None or labelled is None or not all(map(planar, labelled)):
-        must("mechanism", "the certificate that `workbench design channel --places FILE.csv --save` wrote", path.name)
+        must(
+            "mechanism",
+            "the certificate that `workbench design channel --places FILE.csv --save` wrote",
+            path.name,
+        )
     for points in labelled:
         Plane(points, (), "L1")  # Coordinates that are too large are refused.
     places, outputs = (np.array([[float(c) for c in point] for point in each]) for each in labelled)
@@ -126,9 +134,13 @@ def _cost(certificate: Certificate, places: Vector) -> tuple[RowCost, str]:
         is_local = not _holds_everywhere(certificate, budget, norm)
     else:
         is_local = not any_two.within(budget)
-    any_two = budget if budget and not is_local and not budget.per_distance else any_two.rounded_up()
+    any_two = (
+        budget if budget and not is_local and not budget.per_distance else any_two.rounded_up()
+    )
     words = f"the {len(places)} places"
-    return RowCost(budget, any_two, is_local, words, certificate.notion, apart="that the certificate names"), norm
+    return RowCost(
+        budget, any_two, is_local, words, certificate.notion, apart="that the certificate names"
+    ), norm
 
 
 def _holds_everywhere(certificate: Certificate, budget: PrivacyBudget, norm: str) -> bool:
@@ -159,7 +171,9 @@ def _budget(certificate: Certificate) -> tuple[PrivacyBudget | None, str]:
     from workbench.questions.places import Plane
 
     norm = str(certificate.record.get("norm", "L2"))
-    if not certificate.claim.notion.per_distance or isinstance(certificate.claim.values.get("epsilon"), Fraction):
+    if not certificate.claim.notion.per_distance or isinstance(
+        certificate.claim.values.get("epsilon"), Fraction
+    ):
         return budget_of(certificate.claim), norm
     channel: Any = certificate.mechanism
     plane = Plane(channel.labelled[0], channel.labelled[0], norm)
@@ -171,6 +185,8 @@ def _expected(channel: Any, places: Vector, outputs: Vector) -> dict[str, float]
     """How far a place is published from itself."""
     import numpy as np
 
-    each = (channel.matrix * np.hypot(*(places[:, None, :] - outputs[None, :, :]).transpose(2, 0, 1))).sum(axis=1)
+    each = (
+        channel.matrix * np.hypot(*(places[:, None, :] - outputs[None, :, :]).transpose(2, 0, 1))
+    ).sum(axis=1)
     return {"largest mean distance from any place": float(each.max()),
             "mean distance, places equally often": float(each.mean())}  # fmt: skip

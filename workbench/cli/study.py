@@ -32,7 +32,9 @@ def verify(**given: Any) -> Report:
         cells = [[group[name] for name in _GROUPS] for group in groups]
         yield table("Models against oracles", heads, cells, caption=_GROUPS_CAPTION)
         for row in bad:
-            request = " ".join(f"{name}={value}" for name, value in row.items() if name not in COLUMNS)
+            request = " ".join(
+                f"{name}={value}" for name, value in row.items() if name not in COLUMNS
+            )
             reason = row["failure"] or f"{row['objective']:.9g} against {row['oracle_value']:.9g}"
             where = f"{row['solver']} on {row['question']} {request}"
             err.print(f"disagrees: {where}: {reason}", soft_wrap=True)
@@ -86,7 +88,12 @@ def list_programs(**given: Any) -> Report:
 
     rows = listing(**given)
     return Report(
-        {"programs": rows}, [table(f"{len(rows)} programs", _LISTED, [[row[head] for head in _LISTED] for row in rows])]
+        {"programs": rows},
+        [
+            table(
+                f"{len(rows)} programs", _LISTED, [[row[head] for head in _LISTED] for row in rows]
+            )
+        ],
     )
 
 
@@ -100,7 +107,9 @@ def export_programs(folder: Path, **given: Any) -> Report:
 
     output_folder(folder, "folder")
     rows = run(folder, **given, progress=tell)
-    return Report({"folder": str(folder), "programs": rows}, [f"Wrote {len(rows)} programs into {folder}."])
+    return Report(
+        {"folder": str(folder), "programs": rows}, [f"Wrote {len(rows)} programs into {folder}."]
+    )
 
 
 def verify_programs(folder: Path) -> Report:

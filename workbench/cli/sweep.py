@@ -49,12 +49,18 @@ def sweep(
             return len(book.known(read.keys))
 
     if dry_run:
-        return _said({"name": read.name, "points": len(read), "tasks": len(read.chunks), "known": known()})
+        return _said(
+            {"name": read.name, "points": len(read), "tasks": len(read.chunks), "known": known()}
+        )
 
     def work(tell: Progress) -> SweepResult:
         def progress(outcome: Outcome) -> None:
             failed = sum(n for status, n in outcome.statuses.items() if status not in _FOUND)
-            tell(outcome.solved, outcome.points - outcome.known, f"sweep, {failed} not optimal" if failed else "sweep")
+            tell(
+                outcome.solved,
+                outcome.points - outcome.known,
+                f"sweep, {failed} not optimal" if failed else "sweep",
+            )
 
         return run(read, ledger, **workers, progress=progress)
 
@@ -73,8 +79,12 @@ def _ledger_files(ledger: Path) -> Record:
 
 
 def _said(values: Values, *, failed: bool = False) -> Report:
-    rows = [(name.replace("_", " "), str(value)) for name, value in values.items() if name != "statuses"]
-    rows += [(f"status {status}", str(number)) for status, number in values.get("statuses", {}).items()]
+    rows = [
+        (name.replace("_", " "), str(value)) for name, value in values.items() if name != "statuses"
+    ]
+    rows += [
+        (f"status {status}", str(number)) for status, number in values.get("statuses", {}).items()
+    ]
     return Report(values, [facts(rows)], failed=failed)
 
 
@@ -83,7 +93,10 @@ def list_(*, ledger: Path, model: str | None, status: str | None, limit: int) ->
     with Ledger(ledger, create=False) as book:
         total, matching, chosen = len(book), 0, deque[Row](maxlen=min(limit, sys.maxsize) or None)
         for row in book.rows():
-            if model in (None, row.request_values["model"]) and status in (None, row.answer_values["status"]):
+            if model in (None, row.request_values["model"]) and status in (
+                None,
+                row.answer_values["status"],
+            ):
                 matching += 1
                 chosen.append(row)
     lines = [_brief(row) for row in chosen]
@@ -98,7 +111,12 @@ def _brief(row: Row) -> Values:
     request, answer = row.request_values, row.answer_values
     given = request["parameters"]
     words = ", ".join(f"{name} {given[name]}" for name in _ASKED if given.get(name) is not None)
-    line = {"key": row.key, "model": request["model"], "backend": request["backend"], "asked": words}
+    line = {
+        "key": row.key,
+        "model": request["model"],
+        "backend": request["backend"],
+        "asked": words,
+    }
     return line | {name: answer.get(name) for name in (*_ANSWERED, "failure")}
 
 
@@ -110,8 +128,14 @@ def show(key: str, *, ledger: Path) -> Report:
     lines = [("key", row.key), ("", "sha256 of the request; the answer's seal is intact")]
     lines += [(name, str(request[name])) for name in ("model", "backend")]
     for group in ("parameters", "options", "versions"):
-        lines += [(f"{group[:-1]} {name}", str(value)) for name, value in request[group].items() if value is not None]
-    lines += [(name.replace("_", " "), str(value)) for name, value in answer.items() if value is not None]
+        lines += [
+            (f"{group[:-1]} {name}", str(value))
+            for name, value in request[group].items()
+            if value is not None
+        ]
+    lines += [
+        (name.replace("_", " "), str(value)) for name, value in answer.items() if value is not None
+    ]
     values = {"key": row.key, "request": request, "answer": answer, "seconds": row.seconds}
     return Report(values, [facts([*lines, ("seconds", f"{row.seconds:.4g}")])])
 
@@ -136,7 +160,9 @@ def export(target: Path, *, ledger: Path, spec: Path | None, effort: bool) -> Re
     missing = 0 if wanted is None else len(wanted) - count
     words = f"Wrote {count} rows to {' and '.join(file.name for file in files)}."
     words += f" {missing} points of the specification have no row yet." if missing else ""
-    return Report({"files": [str(file) for file in files], "rows": count, "missing": missing}, [words])
+    return Report(
+        {"files": [str(file) for file in files], "rows": count, "missing": missing}, [words]
+    )
 
 
 def merge(sources: list[Path], *, ledger: Path, json: bool) -> Report:
@@ -156,9 +182,19 @@ def merge(sources: list[Path], *, ledger: Path, json: bool) -> Report:
 
     merged = under_a_bar(work, "merge", lines=not json)
     different = [{"key": key, "ledger": str(source)} for key, source in merged.different]
-    words = [f"{merged.new} rows are new in {ledger}, {merged.equal} were there with the same answer."]
-    words += [f"{line['key'][:12]}: {line['ledger']} has another answer, which was not taken." for line in different]
-    values = {"ledger": str(ledger), "new": merged.new, "equal": merged.equal, "different": different}
+    words = [
+        f"{merged.new} rows are new in {ledger}, {merged.equal} were there with the same answer."
+    ]
+    words += [
+        f"{line['key'][:12]}: {line['ledger']} has another answer, which was not taken."
+        for line in different
+    ]
+    values = {
+        "ledger": str(ledger),
+        "new": merged.new,
+        "equal": merged.equal,
+        "different": different,
+    }
     return Report(values, words, failed=bool(different))
 
 

@@ -81,7 +81,9 @@ def compare(
     elif isinstance(question, (str, Path)):
         if foreign := next((name for name in request if name not in _OF_SUITES), None):
             must("request", f"made of {', '.join(_OF_SUITES)} for a suite", foreign)
-        return compare_programs(question, solvers, instances=instances, progress=progress, **request)
+        return compare_programs(
+            question, solvers, instances=instances, progress=progress, **request
+        )
     if instances is not None:
         must("instances", "left out, except for a suite", repr(instances))
     if not spelled:
@@ -132,12 +134,16 @@ def compare_request(
             if design is not None and design.solver != solver:
                 yield _not_asked(row, solver, design.solver)
                 continue
-            if row.get("seconds") is None and row["objective"] is not None:  # of a search with several programs
+            if (
+                row.get("seconds") is None and row["objective"] is not None
+            ):  # of a search with several programs
                 row["seconds"] = clock.elapsed
             if request.certified:
                 row["certified_objective"] = row["objective"]
             elif row["objective"] is not None and request.family.certifies:
-                _, certified = attempt(partial(_design, request.with_values(check="certify"), solver, limit))
+                _, certified = attempt(
+                    partial(_design, request.with_values(check="certify"), solver, limit)
+                )
                 if certified and certified.certificate:
                     row |= {"certified": True, "certified_objective": certified.objective}
             yield row | {"solver": solver}
@@ -159,9 +165,18 @@ def compare_request(
 
 def _not_asked(row: Row, solver: str, answered_by: str | None) -> Row:
     """The row of a solver that did not answer."""
-    answered = f"{answered_by} answered" if answered_by else "a closed form or the workbench's own algorithm answered"
+    answered = (
+        f"{answered_by} answered"
+        if answered_by
+        else "a closed form or the workbench's own algorithm answered"
+    )
     nothing = dict.fromkeys(row, None)
-    return {**nothing, "status": NOT_ASKED, "failure": f"{solver} was not asked: {answered}", "solver": solver}
+    return {
+        **nothing,
+        "status": NOT_ASKED,
+        "failure": f"{solver} was not asked: {answered}",
+        "solver": solver,
+    }
 
 
 def _plots(table: pd.DataFrame) -> Plots:
@@ -183,7 +198,11 @@ def recommendation(rows: Sequence[Row], *, certified: bool = False) -> str:
 
     certified: whether the rows are of certified designs, not of what solvers returned.
     """
-    answered = [row for row in rows if row["objective"] is not None and row.get("oracle_agrees") is not False]
+    answered = [
+        row
+        for row in rows
+        if row["objective"] is not None and row.get("oracle_agrees") is not False
+    ]
     if not answered:
         return "No solver can be recommended for this request: none of them gave an answer that can be trusted."
 
@@ -191,7 +210,9 @@ def recommendation(rows: Sequence[Row], *, certified: bool = False) -> str:
         return _proven(row), _closed(row), bool(row.get("certified"))
 
     most = max(map(worth, answered))
-    best = preferred([row | {"left": _left(row)} for row in answered if worth(row) == most], "left", "seconds")
+    best = preferred(
+        [row | {"left": _left(row)} for row in answered if worth(row) == most], "left", "seconds"
+    )
     proven = "does not prove an optimum, and none of the others does"
     if _proven(best):
         proven = "proves the optimum"
@@ -205,8 +226,14 @@ def recommendation(rows: Sequence[Row], *, certified: bool = False) -> str:
     if not best.get("private") and not best.get("certified"):
         private = "could not be certified"
     took = [row["seconds"] for row in answered if row.get("seconds") is not None]
-    speed = f" ({best['seconds']:.3g} s cold, {best['seconds'] / min(took):.3g} times the fastest)" if took else ""
-    return f"Use {best['solver']} for this request: it {proven}, and its mechanism {private}{speed}."
+    speed = (
+        f" ({best['seconds']:.3g} s cold, {best['seconds'] / min(took):.3g} times the fastest)"
+        if took
+        else ""
+    )
+    return (
+        f"Use {best['solver']} for this request: it {proven}, and its mechanism {private}{speed}."
+    )
 
 
 def _left(row: Row) -> float | None:
@@ -223,7 +250,12 @@ def _closed(row: Row) -> bool:
 def _proven(row: Row) -> bool:
     """Whether the optimum is proven, by a point that is feasible; of many runs no gap is asked for."""
     gap = row.get("gap")
-    return row["status"] in ("optimal", FOUND) and gap is not None and bool(gap <= GOOD) and _is_feasible(row)
+    return (
+        row["status"] in ("optimal", FOUND)
+        and gap is not None
+        and bool(gap <= GOOD)
+        and _is_feasible(row)
+    )
 
 
 def _is_feasible(row: Row) -> bool:
@@ -251,7 +283,11 @@ def compare_programs(
     """
     from workbench.comparison.library import folder_instances
 
-    if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float)) or not 0 < time_limit <= 86_400:
+    if (
+        isinstance(time_limit, bool)
+        or not isinstance(time_limit, (int, float))
+        or not 0 < time_limit <= 86_400
+    ):
         must("time_limit", "seconds in (0, 86400]", time_limit)
     if instances is not None and not isinstance(instances, str):
         must("instances", 'a text of patterns such as "noise-milp-*,mvu-*"', repr(instances))
@@ -278,10 +314,17 @@ def compare_programs(
         progress=progress,
         hot=not suite,
         repeats=repeats,
-        settings={"threads": threads, **({} if tolerance is None else dict.fromkeys(_TOLERANCES, tolerance))},
+        settings={
+            "threads": threads,
+            **({} if tolerance is None else dict.fromkeys(_TOLERANCES, tolerance)),
+        },
     )
     if all(row["status"] == "not applicable" for row in result) and not result.interrupted:
-        must("solvers", "some that are installed and can state one of the instances", ",".join(labels))
+        must(
+            "solvers",
+            "some that are installed and can state one of the instances",
+            ",".join(labels),
+        )
     return replace(result, sentences=(*result.sentences, *left_out))
 
 
@@ -293,7 +336,9 @@ def _draw(table: pd.DataFrame) -> Figure | None:
         return None
     figure, (axis,) = panels(width=SCREEN, height=0.8 + 0.25 * len(answered))
     looks = [1.0 if private is True else 0.45 for private in answered["private"]]
-    bars = axis.barh(answered["solver"].tolist(), answered["seconds"].astype(float).tolist(), color=COLOURS[0])
+    bars = axis.barh(
+        answered["solver"].tolist(), answered["seconds"].astype(float).tolist(), color=COLOURS[0]
+    )
     for bar, alpha in zip(bars, looks, strict=True):
         bar.set_alpha(alpha)
     axis.set_xscale("log")

@@ -73,7 +73,9 @@ def _row(instance: Instance, program: Program) -> Row:
     }
 
 
-def library(names: str | None = None, most: int | None = None) -> Iterator[tuple[Instance, Program]]:
+def library(
+    names: str | None = None, most: int | None = None
+) -> Iterator[tuple[Instance, Program]]:
     """The programs whose names match patterns, with at most so many non-zeros. Raises InvalidRequest."""
     for instance in chosen("library", names):
         program = instance.fixed()
@@ -88,7 +90,9 @@ def listing(names: str | None = None, most: int | None = None) -> list[Row]:
     known, rows = json.loads(_OPTIMA.read_text("utf-8")), []
     for instance, program in library(names, most):
         digest, stored = _hash(_text(instance, program)), known.get(instance.name, {})
-        proven = stored if stored.get("sha256") == digest else dict.fromkeys(("value", "bound", "proof"))
+        proven = (
+            stored if stored.get("sha256") == digest else dict.fromkeys(("value", "bound", "proof"))
+        )
         rows.append(_row(instance, program) | proven | {"sha256": digest})
     return rows
 
@@ -119,50 +123,84 @@ def export(
     for done, (instance, program) in enumerate(wanted):
         progress(done, len(wanted), instance.name)
         text = _text(instance, program)
-        program = Program(program.name, read_mps(text).data, scale=program.scale)  # what the file says
+        program = Program(
+            program.name, read_mps(text).data, scale=program.scale
+        )  # what the file says
         row = _row(instance, program)
         with translated_errors():
             solution, *others = [
-                solve(program, {}, solver, Options(time_limit=time_limit)) for solver in _judges(program)
+                solve(program, {}, solver, Options(time_limit=time_limit))
+                for solver in _judges(program)
             ]
         row |= {"sha256": _hash(text), **_known(program, solution, others)}
         row["made_by"] = {"workbench": workbench.__version__, "highs": backend("highs").version()}
         write_whole(folder / f"{instance.name}.mps", text.encode())
-        write_whole(folder / f"{instance.name}.json", (json.dumps({"format": FORMAT, **row}) + "\n").encode())
+        write_whole(
+            folder / f"{instance.name}.json",
+            (json.dumps({"format": FORMAT, **row}) + "\n").encode(),
+        )
         rows.append({key: value for key, value in row.items() if key not in ("point", "dual")})
     return rows
 
 
 def _judges(program: Program) -> list[str]:
     """HiGHS; of a mixed-integer program also others that are installed, whose bounds are to agree."""
-    return ["highs", *(name for name in ("scip", "ortools:gscip") if program.is_mip and backend(name).installed())][:2]
+    return [
+        "highs",
+        *(
+            name
+            for name in ("scip", "ortools:gscip")
+            if program.is_mip and backend(name).installed()
+        ),
+    ][:2]
 
 
 def _known(program: Program, solution: Solution, others: Sequence[Solution] = ()) -> Row:
     """Value, violation and bound of a solution, exact where they say so. others: of other solvers; the least bound of
     all counts."""
-    record = {"value": None, "bound": None, "violation": None, "point": None, "dual": None, "dual_bound": None}
+    record = {
+        "value": None,
+        "bound": None,
+        "violation": None,
+        "point": None,
+        "dual": None,
+        "dual_bound": None,
+    }
     solved = [each for each in (solution, *others) if each.objective is not None]
     if not solved:
         return {**record, "proof": f"none: {solution.raw_status}"}
     best = min(solved, key=lambda each: float(each.objective or 0.0))
-    if solution.objective is None or float(best.objective or 0.0) < solution.objective - _BETTER * abs(
-        solution.objective
-    ):
+    if solution.objective is None or float(
+        best.objective or 0.0
+    ) < solution.objective - _BETTER * abs(solution.objective):
         solution, others = best, [each for each in (solution, *others) if each is not best]
     assert solution.x is not None
     data = program.template
     point, dual = _sharp(data, solution.x.tolist(), solution.seconds)
-    record |= _decided(data, point, dual) | {"point": list(point), "dual": None if dual is None else list(dual)}
+    record |= _decided(data, point, dual) | {
+        "point": list(point),
+        "dual": None if dual is None else list(dual),
+    }
     if program.is_mip:
         known = [solution, *others]
-        least = min((-math.inf if each.bound is None else each.bound for each in known), default=-math.inf)
+        least = min(
+            (-math.inf if each.bound is None else each.bound for each in known), default=-math.inf
+        )
         words = " and ".join(f"{each.solver} {each.version}" for each in known)
         proof = f"the least bound of branch and bound of {words}, their word"
-        if early := [f"{each.solver} ({each.termination})" for each in known if each.termination not in _ENDED]:
-            proof += f"; stopped early: {', '.join(early)}, so that the value may not be the optimum"
+        if early := [
+            f"{each.solver} ({each.termination})"
+            for each in known
+            if each.termination not in _ENDED
+        ]:
+            proof += (
+                f"; stopped early: {', '.join(early)}, so that the value may not be the optimum"
+            )
         return record | {"bound": None if least == -math.inf else least, "proof": proof}
-    return record | {"bound": record["dual_bound"], "proof": "Lagrangian value of the dual, in rationals"}
+    return record | {
+        "bound": record["dual_bound"],
+        "proof": "Lagrangian value of the dual, in rationals",
+    }
 
 
 def _decided(data: Data, point: Sequence[float], dual: Sequence[float] | None) -> Row:
@@ -175,7 +213,9 @@ def _decided(data: Data, point: Sequence[float], dual: Sequence[float] | None) -
     }
 
 
-def _sharp(data: Data, x: Sequence[float], seconds: float) -> tuple[Sequence[float], Sequence[float] | None]:
+def _sharp(
+    data: Data, x: Sequence[float], seconds: float
+) -> tuple[Sequence[float], Sequence[float] | None]:
     """(point, multipliers) that prove a linear program's optimum to rounding; of a mixed-integer one x and those of its
     relaxation.
 
@@ -199,7 +239,9 @@ def _sharp(data: Data, x: Sequence[float], seconds: float) -> tuple[Sequence[flo
             or (bound := exact_bound(data, solution.row_dual / _UNITS)) is None
         ):
             continue
-        left = float(exact_objective(data, solution.x) - bound) + float(exact_violation(relaxed, solution.x))
+        left = float(exact_objective(data, solution.x) - bound) + float(
+            exact_violation(relaxed, solution.x)
+        )
         if left < gap:
             gap, dual = left, tuple((solution.row_dual / _UNITS).tolist())
             best = best if whole else tuple(solution.x.tolist())
@@ -227,18 +269,31 @@ def read_program(path: Path) -> tuple[Program, Row]:
     known = {}
     if beside.exists():
         with named(beside):
-            known = parse_json(read_bytes(beside, _LIMIT, "program's record").decode("utf-8", "replace"))
+            known = parse_json(
+                read_bytes(beside, _LIMIT, "program's record").decode("utf-8", "replace")
+            )
             _check_record(known)
             digest = _hash(text)
             if known.get("sha256", digest) != digest:
-                raise CorruptFile(f"The record is of another program than {path.name}: their sha256 differ.")
+                raise CorruptFile(
+                    f"The record is of another program than {path.name}: their sha256 differ."
+                )
             _check_point(known, program.data)
     try:
-        scale = next((float(line.removeprefix(SCALE)) for line in program.comments if line.startswith(SCALE)), 1.0)
+        scale = next(
+            (
+                float(line.removeprefix(SCALE))
+                for line in program.comments
+                if line.startswith(SCALE)
+            ),
+            1.0,
+        )
     except ValueError:
         scale = math.nan
     if not 0 < scale < math.inf:
-        raise CorruptFile(f"The comment {SCALE.strip()!r} of {path.name} must be followed by a finite number > 0.")
+        raise CorruptFile(
+            f"The comment {SCALE.strip()!r} of {path.name} must be followed by a finite number > 0."
+        )
     return Program(program.name, program.data, program.sense, scale=scale), known
 
 
@@ -255,7 +310,9 @@ def _check_point(known: Row, data: Data) -> None:
         values = known.get(name)
         if values is None:
             continue
-        finite = isinstance(values, list) and all(type(v) in (int, float) and abs(v) <= float_info.max for v in values)
+        finite = isinstance(values, list) and all(
+            type(v) in (int, float) and abs(v) <= float_info.max for v in values
+        )
         if not finite or len(values) != length:
             raise CorruptFile(f"{name} must be a list of {length} numbers.")
 
@@ -264,7 +321,9 @@ def _check_record(known: Any) -> None:
     if not isinstance(known, dict):
         raise CorruptFile("The record must be a JSON object.")
     for name in ("optimum", "value", "bound", "violation", "dual_bound"):
-        if not isinstance(known.get(name, 0.0), (int, float, type(None))) or isinstance(known.get(name), bool):
+        if not isinstance(known.get(name, 0.0), (int, float, type(None))) or isinstance(
+            known.get(name), bool
+        ):
             raise CorruptFile(f"{name} must be a number.")
 
 
@@ -279,8 +338,12 @@ def _files(folder: Path) -> list[Path]:
         return [folder]
     if not folder.is_dir():
         return must("programs", "an MPS file, or a folder with files named .mps or .mps.gz", folder)
-    files = sorted(path for path in folder.iterdir() if path.name.lower().endswith((".mps", ".mps.gz")))
-    return files or must("programs", "an MPS file, or a folder with files named .mps or .mps.gz", folder)
+    files = sorted(
+        path for path in folder.iterdir() if path.name.lower().endswith((".mps", ".mps.gz"))
+    )
+    return files or must(
+        "programs", "an MPS file, or a folder with files named .mps or .mps.gz", folder
+    )
 
 
 def folder_instances(folder: Path, names: str | None = None) -> tuple[list[Instance], list[str]]:
@@ -318,7 +381,13 @@ def _instance(path: Path) -> Instance:
     judge = _judge(name, known) if program.template.A.nnz <= _JUDGED else None
     model, parameters = (str(known.get(part, "")) for part in ("model", "parameters"))
     return Instance(
-        name, model, lambda: (program, {}), judge, "library", parameters=parameters, known=known_range(known)
+        name,
+        model,
+        lambda: (program, {}),
+        judge,
+        "library",
+        parameters=parameters,
+        known=known_range(known),
     )
 
 
@@ -330,9 +399,17 @@ def _ours() -> dict[str, Instance]:
 def _judge(name: str, known: Values) -> Any:
     """The judge of the library's own instance where the file is the one that it makes."""
     instance = _ours().get(name)
-    if instance is None or known.get("format") != FORMAT or known.get("parameters") != instance.parameters:
+    if (
+        instance is None
+        or known.get("format") != FORMAT
+        or known.get("parameters") != instance.parameters
+    ):
         return None
-    return instance.judge if instance.fixed().shape == (known.get("rows"), known.get("columns")) else None
+    return (
+        instance.judge
+        if instance.fixed().shape == (known.get("rows"), known.get("columns"))
+        else None
+    )
 
 
 def verify_folder(folder: Path) -> list[Row]:
@@ -357,5 +434,7 @@ def verify_folder(folder: Path) -> list[Row]:
         holds = all(known[name] == value for name, value in decided.items())
         what = "linear relaxation" if data.is_mip else "program"
         words = f"no point of the {what} costs less than dual_bound; the point misses a row by violation"
-        rows.append({"name": path.name, "holds": holds, **decided, "bound": known["bound"], "proven": words})
+        rows.append(
+            {"name": path.name, "holds": holds, **decided, "bound": known["bound"], "proven": words}
+        )
     return rows

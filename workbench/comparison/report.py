@@ -88,7 +88,9 @@ def shifted_mean(seconds: Any) -> float:
 def summary(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
     """One row per kind of program and solver: how many it solves, how fast, how well, how privately."""
     rows = []
-    for (kind, solver), part in table[table["status"] != "not applicable"].groupby(["kind", "solver"], sort=False):
+    for (kind, solver), part in table[table["status"] != "not applicable"].groupby(
+        ["kind", "solver"], sort=False
+    ):
         times = np.where(part["solved"], part["seconds"].astype(float), time_limit)
         audited = part["private"].dropna()
         failed = part.loc[~part["solved"].astype(bool), "status"].value_counts()
@@ -124,7 +126,11 @@ def preferred(rows: Sequence[Row], gap: str, seconds: str) -> Row:
     """What to use of rows of solvers that are worth as much otherwise; gap, seconds: columns. See the module."""
 
     def power(row: Row) -> float:
-        return math.floor(math.log10(max(row[gap], EXACT))) if row[gap] is not None and row[gap] >= 0 else math.inf
+        return (
+            math.floor(math.log10(max(row[gap], EXACT)))
+            if row[gap] is not None and row[gap] >= 0
+            else math.inf
+        )
 
     def time(row: Row) -> float:
         return row[seconds] + SHIFT if row.get(seconds) is not None else math.inf
@@ -134,7 +140,9 @@ def preferred(rows: Sequence[Row], gap: str, seconds: str) -> Row:
     latest = _ALIKE * min(map(time, close))
     known = names()
     quick = [row for row in close if time(row) <= latest]
-    return min(quick, key=lambda row: known.index(row["solver"]) if row["solver"] in known else len(known))
+    return min(
+        quick, key=lambda row: known.index(row["solver"]) if row["solver"] in known else len(known)
+    )
 
 
 def _hot(part: pd.DataFrame) -> dict[str, float]:
@@ -143,7 +151,11 @@ def _hot(part: pd.DataFrame) -> dict[str, float]:
         return {}
     both = part[part["hot_seconds"].notna() & part["solved"].astype(bool)]
     if both.empty:
-        return {"hot_instances": 0, "their_cold_seconds": float("nan"), "their_hot_seconds": float("nan")}
+        return {
+            "hot_instances": 0,
+            "their_cold_seconds": float("nan"),
+            "their_hot_seconds": float("nan"),
+        }
     cold, hot = (shifted_mean(both[name].astype(float)) for name in ("seconds", "hot_seconds"))
     return {"hot_instances": len(both), "their_cold_seconds": cold, "their_hot_seconds": hot}
 
@@ -153,8 +165,12 @@ def profile(table: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:
 
     Instances that nobody solves count in the shares. Times below LEAST are not told apart.
     """
-    times = table.assign(time=np.where(table["solved"], table["seconds"].astype(float).clip(lower=LEAST), np.inf))
-    grid = times.pivot_table(index="instance", columns="solver", values="time", aggfunc="first", dropna=False)
+    times = table.assign(
+        time=np.where(table["solved"], table["seconds"].astype(float).clip(lower=LEAST), np.inf)
+    )
+    grid = times.pivot_table(
+        index="instance", columns="solver", values="time", aggfunc="first", dropna=False
+    )
     grid = grid.fillna(np.inf)
     curves = {}
     for solver, ratios in grid.div(grid.min(axis="columns"), axis="index").items():
@@ -172,7 +188,10 @@ def draw_profile(table: pd.DataFrame) -> Figure:
         most = max([2.0, *(float(x[-1]) for x, _ in curves.values() if x.size)]) * 1.2
         named = {"kind": kind, "instances": here["instance"].nunique()}
         for solver, (x, share) in curves.items():
-            steps = {"ratio": [1.0, *x, most], "share": [0.0, *share, *(share[-1:] if x.size else [0.0])]}
+            steps = {
+                "ratio": [1.0, *x, most],
+                "share": [0.0, *share, *(share[-1:] if x.size else [0.0])],
+            }
             parts.append(pd.DataFrame({**named, "solver": solver, **steps}))
     return draw(Drawing(FIGURES["profile"], styles=_looks(ran)), pd.concat(parts))
 
@@ -210,9 +229,13 @@ def draw_scatter(table: pd.DataFrame) -> Figure:
         for panel, (x, y) in pairs.items()
     )
     points[["x", "y"]] = points[["x", "y"]].clip(lower=_FLOOR)
-    extents = [points.groupby("panel")[["x", "y"]].agg(end).agg(end, axis=1) for end in ("min", "max")]
+    extents = [
+        points.groupby("panel")[["x", "y"]].agg(end).agg(end, axis=1) for end in ("min", "max")
+    ]
     ends = pd.concat(extents).rename("x").reset_index()
-    figure = draw(Drawing(FIGURES["scatter"], {}, _looks(ran), {"ends": ends.assign(y=ends["x"])}), points)
+    figure = draw(
+        Drawing(FIGURES["scatter"], {}, _looks(ran), {"ends": ends.assign(y=ends["x"])}), points
+    )
     figure.axes[0].set_xlabel(f"seconds of {reference}")
     return figure
 
@@ -221,7 +244,10 @@ def plots(table: pd.DataFrame) -> Plots:
     """The plots of a table of runs."""
     if (table["status"] == "not applicable").all():
         return {}
-    return {"performance_profile": partial(draw_profile, table), "scatter": partial(draw_scatter, table)}
+    return {
+        "performance_profile": partial(draw_profile, table),
+        "scatter": partial(draw_scatter, table),
+    }
 
 
 def recommendations(table: pd.DataFrame) -> tuple[str, ...]:
@@ -230,7 +256,9 @@ def recommendations(table: pd.DataFrame) -> tuple[str, ...]:
     for kind, part in table.groupby("kind", sort=False):
         most = max(zip(part["solved"], part["certified"], strict=True))
         equal = [row for row in records(part) if (row["solved"], row["certified"]) == most]
-        best = preferred(equal, "worst_certified_gap" if most[1] else "worst_gap_to_best", "shifted_mean_seconds")
+        best = preferred(
+            equal, "worst_certified_gap" if most[1] else "worst_gap_to_best", "shifted_mean_seconds"
+        )
         if not best["solved"]:
             sentences.append(f"For {kind}s no solver can be recommended: none solved any of them.")
             continue

@@ -72,16 +72,22 @@ def run_suite(
                 progress(next(done), total, f"{instance.name} by {solver}")
                 row = _unfit(backend(solver), program)
                 if row is None:
-                    row = _repeated([run_one(program, solver, options, hot=hot) for _ in range(repeats)])
+                    row = _repeated(
+                        [run_one(program, solver, options, hot=hot) for _ in range(repeats)]
+                    )
                     row |= _judge(instance, row.pop("x", None), row.get("objective"))
                 yield shared | {"solver": solver} | row
 
     result = gathered(title, rows(), total, name="runs", columns=COLUMNS, draw=plots)
     result = replace(result, rows=verdict_rows(result.rows))
-    missing = dict.fromkeys(f"{row['failure']}." for row in result if "is not installed" in str(row.get("failure")))
+    missing = dict.fromkeys(
+        f"{row['failure']}." for row in result if "is not installed" in str(row.get("failure"))
+    )
     if all(row["status"] == "not applicable" for row in result):
         return replace(result, sentences=tuple(missing))
-    return replace(result, sentences=(*recommendations(summary(result.to_frame(), time_limit)), *missing))
+    return replace(
+        result, sentences=(*recommendations(summary(result.to_frame(), time_limit)), *missing)
+    )
 
 
 def size(program: Program) -> Row:
@@ -111,7 +117,13 @@ def _repeated(rows: Sequence[Row]) -> Row:
         return row
     low, middle, high = np.quantile(seconds, (0.25, 0.5, 0.75)).tolist()
     peak = max(row["peak_mb"] for row in rows)
-    return row | {"seconds": middle, "repeats": len(rows), "seconds_low": low, "seconds_high": high, "peak_mb": peak}
+    return row | {
+        "seconds": middle,
+        "repeats": len(rows),
+        "seconds_low": low,
+        "seconds_high": high,
+        "peak_mb": peak,
+    }
 
 
 def supported(solver: str, options: Values) -> Values:
@@ -145,7 +157,10 @@ def run_one(program: Program, solver: str, options: Values, *, hot: bool = False
     if ended.returncode == 0 and ended.stdout:
         row |= pickle.loads(ended.stdout)
     else:
-        row |= {"status": "crashed", "failure": _why(ended.returncode, ended.stderr.decode("utf-8", "replace"))}
+        row |= {
+            "status": "crashed",
+            "failure": _why(ended.returncode, ended.stderr.decode("utf-8", "replace")),
+        }
     if left_out:
         row["left_out"] = ", ".join(left_out)
     return row
@@ -163,7 +178,11 @@ def _judge(instance: Instance, x: Any, objective: float | None) -> Row:
         return {}
     try:
         verdict = instance.judge(x, objective)
-    except (WorkbenchError, ValueError, ArithmeticError) as error:  # a point too wild to be a mechanism
+    except (
+        WorkbenchError,
+        ValueError,
+        ArithmeticError,
+    ) as error:  # a point too wild to be a mechanism
         return {"private": False, "certified": False, "judgement": f"no mechanism: {error}"}
     return asdict(verdict)
 
@@ -179,7 +198,10 @@ def verdict_rows(rows: Sequence[Row]) -> list[Row]:
     contradicted: a bound above what is reached;
     solved: optimal, with residuals and a gap to the best bound up to GOOD.
     """
-    return [_with_verdict(row, [other for other in rows if other["instance"] == row["instance"]]) for row in rows]
+    return [
+        _with_verdict(row, [other for other in rows if other["instance"] == row["instance"]])
+        for row in rows
+    ]
 
 
 def _with_verdict(row: Row, same: Sequence[Row]) -> Row:
@@ -188,7 +210,9 @@ def _with_verdict(row: Row, same: Sequence[Row]) -> Row:
     reached += [
         other["objective"]
         for other in same
-        if other.get("certified_objective") is None and other.get("residual") is not None and other["residual"] <= EXACT
+        if other.get("certified_objective") is None
+        and other.get("residual") is not None
+        and other["residual"] <= EXACT
     ]
     best = min((value for value in reached if value is not None), default=None)
     most = math.inf if best is None else best + GOOD * max(1.0, abs(best))
@@ -209,4 +233,8 @@ def _with_verdict(row: Row, same: Sequence[Row]) -> Row:
 def _feasible(row: Row) -> bool:
     """Whether a row has a point whose recomputed residuals are up to GOOD, relative to max(1, |objective|)."""
     residual, objective = row.get("residual"), row.get("objective")
-    return residual is not None and objective is not None and residual <= GOOD * max(1.0, abs(objective))
+    return (
+        residual is not None
+        and objective is not None
+        and residual <= GOOD * max(1.0, abs(objective))
+    )

@@ -120,7 +120,10 @@ def _kinds(named: str | Sequence[str]) -> list[Family]:
 
 def _asked(kind: Family, options: Values) -> bool:
     """Whether a solver takes part in the answer to a request."""
-    return kind.backend({option.name: option.default for option in kind.options} | dict(options)) is not None
+    return (
+        kind.backend({option.name: option.default for option in kind.options} | dict(options))
+        is not None
+    )
 
 
 def _row(kind: Family, question: Any, options: Values, solver: str) -> Row:
@@ -128,10 +131,17 @@ def _row(kind: Family, question: Any, options: Values, solver: str) -> Row:
     ours = {"certify": False} | ({} if solver == "none" else {"solver": solver})
     taken = {name: value for name, value in ours.items() if name in known}
     row, design = attempt(lambda: kind.designed(kind.request(question, **taken, **options)))
-    cannot = row["status"] in ("unavailable", "licence")  # another kind of program than this solver's
+    cannot = row["status"] in (
+        "unavailable",
+        "licence",
+    )  # another kind of program than this solver's
     agrees = None if cannot else False if row["failure"] is not None else row["oracle_agrees"]
     oracle = "not for this solver" if cannot else row.get("oracle")
-    judgement = {"oracle": oracle, "difference": design.oracle.difference if design else None, "agrees": agrees}
+    judgement = {
+        "oracle": oracle,
+        "difference": design.oracle.difference if design else None,
+        "agrees": agrees,
+    }
     answer = {name: row.get(name) for name in COLUMNS[2:]} | judgement
     return {"question": repr(question), **options, "solver": solver, **answer}
 

@@ -35,7 +35,9 @@ def answer(program: Any, solver: str, given: Values, hot: bool) -> Record:
         with chosen.open(program, options) as session:
             solution = session.solve(start=Start.COLD)
         limit = options.time_limit
-        quick = limit is None or solution.seconds < limit / 4  # so much again is left before the process is ended
+        quick = (
+            limit is None or solution.seconds < limit / 4
+        )  # so much again is left before the process is ended
         resolved = _hot_seconds(program, chosen, options) if hot and quick else None
     except LicenceExceeded as error:
         return {"status": "licence", "failure": str(error)}
@@ -62,7 +64,9 @@ def _peak() -> float:
     """The most memory that this process has held, in megabytes; Linux's maximum of getrusage is that of the parent,
     too, where this one is larger."""
     with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii") as lines:
-        return next(float(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024 / 1e6
+        return (
+            next(float(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024 / 1e6
+        )
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most / 1e6 if sys.platform == "darwin" else most * 1024 / 1e6
 
@@ -88,7 +92,9 @@ def main(parent: str) -> None:
     """Read a task, solve it, write the answer; end with the process `parent` that started it."""
     end_with_parent(int(parent))
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as stdout:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what a solver prints is no answer
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # what a solver prints is no answer
         stdout.write(pickle.dumps(answer(*pickle.load(sys.stdin.buffer))))
 
 

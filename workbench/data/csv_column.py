@@ -35,8 +35,12 @@ from workbench.exact.numbers import rational
 
 _MISSING = frozenset(("na", "n/a", "n.a.", "null", "none", "nil", "missing", "nan"))
 # What programs write for a missing value, without the marks around it.
-_ODD_VALUES = _MISSING | frozenset(("n/d", "n.d.", "nd", "nv", "nat", "div/0", "unknown", "true", "false"))
-_QUANTITY = re.compile(r"\W*\d(?!\d*(?:st|nd|rd|th)\b)", re.IGNORECASE)  # A number, but no "2nd visit".
+_ODD_VALUES = _MISSING | frozenset(
+    ("n/d", "n.d.", "nd", "nv", "nat", "div/0", "unknown", "true", "false")
+)
+_QUANTITY = re.compile(
+    r"\W*\d(?!\d*(?:st|nd|rd|th)\b)", re.IGNORECASE
+)  # A number, but no "2nd visit".
 _GROUPED = re.compile(r"\d[,'\s\xa0\u202f]\d")  # a decimal comma, or digits in groups
 _SHORT_INTEGER = 18  # Integers of fewer digits are read without the general parser.
 
@@ -66,8 +70,12 @@ def _could_be_value(cell: str) -> bool:
 def _could_be_odd_value(cell: str) -> bool:
     """Whether a cell of the first row may be a value that no column of numbers has: "31 kg", "0x1f", "#N/A"."""
     text = cell.strip()
-    is_error = text.startswith("#") and text.endswith(("!", "?"))  # as spreadsheets write #VALUE! and #NAME?
-    return bool(_QUANTITY.match(text)) or is_error or text.lower().strip("#<>()!?*-. ") in _ODD_VALUES
+    is_error = text.startswith("#") and text.endswith(
+        ("!", "?")
+    )  # as spreadsheets write #VALUE! and #NAME?
+    return (
+        bool(_QUANTITY.match(text)) or is_error or text.lower().strip("#<>()!?*-. ") in _ODD_VALUES
+    )
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,12 @@ class CsvTable:
 
     @classmethod
     def read(
-        cls, path: Path | str, columns: Sequence[str | None], *, header: bool | None = None, multiline: bool = False
+        cls,
+        path: Path | str,
+        columns: Sequence[str | None],
+        *,
+        header: bool | None = None,
+        multiline: bool = False,
     ) -> tuple[CsvTable, list[CsvColumn]]:
         """The table, and the columns that are asked for.
 
@@ -130,7 +143,11 @@ class CsvTable:
     @property
     def broken(self) -> int:
         """How many cells hold line breaks."""
-        return sum("\n" in cell or "\r" in cell for row in self.rows for cell in row) if self.multiline else 0
+        return (
+            sum("\n" in cell or "\r" in cell for row in self.rows for cell in row)
+            if self.multiline
+            else 0
+        )
 
     def _refuse_hidden_rows(self, positions: Sequence[int]) -> None:
         """Refuse a cell with line breaks that may hold rows of the table, as a quote that is not closed makes them.
@@ -145,7 +162,11 @@ class CsvTable:
                 for text in re.split("[\r\n]+", cell)[1:]:
                     parts = text.split(",")
                     if len(parts) >= self.width and any(is_number(parts[at]) for at in positions):
-                        must(self.line(index), "without rows of the table inside a quoted cell", repr(text[:60]))
+                        must(
+                            self.line(index),
+                            "without rows of the table inside a quoted cell",
+                            repr(text[:60]),
+                        )
 
     @property
     def width(self) -> int:
@@ -156,12 +177,18 @@ class CsvTable:
         """What a message calls a row of the body: its line in the file."""
         return f"line {self.lines[index + self.header]} of {self.file}"
 
-    def with_columns(self, kept: Sequence[int], numbers: dict[int, npt.NDArray[Any]]) -> list[list[str]]:
+    def with_columns(
+        self, kept: Sequence[int], numbers: dict[int, npt.NDArray[Any]]
+    ) -> list[list[str]]:
         """The cells of some columns in their order, numbers (rows,) in place of those of a column."""
         columns = []
         for at in sorted({*kept, *numbers}):
             name = [self.rows[0][at]] if self.header else []
-            column = map(repr, whole_as_integers(numbers[at])) if at in numbers else (row[at] for row in self.body)
+            column = (
+                map(repr, whole_as_integers(numbers[at]))
+                if at in numbers
+                else (row[at] for row in self.body)
+            )
             columns.append([*name, *column])
         return [list(row) for row in zip(*columns, strict=True)]
 
@@ -174,7 +201,9 @@ class CsvColumn:
     at: int
 
     @classmethod
-    def read(cls, path: Path | str, column: str | None = None, *, header: bool | None = None) -> CsvColumn:
+    def read(
+        cls, path: Path | str, column: str | None = None, *, header: bool | None = None
+    ) -> CsvColumn:
         """The column of a file by its name or number; None stands for the only one. Arguments and errors as
         `CsvTable.read`."""
         return CsvTable.read(path, [column], header=header)[1][0]
@@ -193,7 +222,9 @@ class CsvColumn:
         """The column as finite numbers; shape (rows,). largest: a public bound on their size. Raises InvalidRequest."""
         values = np.array([_number(cell) for cell in self.cells])
         wrong = ~(np.abs(values) <= largest)
-        grouped = any(_GROUPED.search(self.cells[row]) for row in np.flatnonzero(wrong)[:1].tolist())
+        grouped = any(
+            _GROUPED.search(self.cells[row]) for row in np.flatnonzero(wrong)[:1].tolist()
+        )
         more = "write 1234.5 without separators of thousands or decimal commas" if grouped else ""
         bound = "" if largest == sys.float_info.max else f", at most {largest:.6g} in size"
         self.refuse(wrong, f"a finite number{bound}", more)
@@ -216,7 +247,9 @@ class CsvColumn:
             aside = "; ".join(filter(None, (rows, more)))
             got = repr(self.table.body[first][self.at][:60]) + (f" ({aside})" if aside else "")
             column = self.name if self.table.header else self.at + 1
-            raise InvalidRequest(f"{self.table.line(first)}, column {column}, must be {constraint}. Got {got}.")
+            raise InvalidRequest(
+                f"{self.table.line(first)}, column {column}, must be {constraint}. Got {got}."
+            )
 
 
 def csv_bytes(rows: list[list[str]]) -> bytes:
@@ -227,7 +260,11 @@ def csv_bytes(rows: list[list[str]]) -> bytes:
 
 
 def read_column(
-    path: Path, column: str | None = None, largest: float = sys.float_info.max, *, header: bool | None = None
+    path: Path,
+    column: str | None = None,
+    largest: float = sys.float_info.max,
+    *,
+    header: bool | None = None,
 ) -> Vector:
     """The finite numbers of one column of a UTF-8 CSV file; shape (rows,). Arguments and errors as `CsvColumn`."""
     return CsvColumn.read(path, column, header=header).numbers(largest)
@@ -246,7 +283,11 @@ def two_names(text: str, path: Path) -> list[str]:
     if len(names) > 2:
         parts = [part.strip() for part in text.split(",")]
         pairs = ([",".join(parts[:k]), ",".join(parts[k:])] for k in range(1, len(parts)))
-        known = [pair for pair in pairs if all(name in first or _is_position(name, len(first)) for name in pair)]
+        known = [
+            pair
+            for pair in pairs
+            if all(name in first or _is_position(name, len(first)) for name in pair)
+        ]
         names = known[0] if len(known) == 1 else names
     if len(names) != 2 or not all(names):
         must("columns", "two columns, such as x,y (quote a name that holds a comma)", repr(text))
@@ -257,24 +298,36 @@ def _refuse_separator(first: list[str], file: str) -> None:
     """Refuse a file of one column whose first line holds another separator. Raises InvalidRequest."""
     used = [words for mark, words in SEPARATORS.items() if len(first) == 1 and mark in first[0]]
     if used:
-        must("input", "a CSV file with commas between its cells", f"{file}, whose cells are separated by {used[0]}")
+        must(
+            "input",
+            "a CSV file with commas between its cells",
+            f"{file}, whose cells are separated by {used[0]}",
+        )
 
 
 def _is_position(column: str, width: int) -> bool:
     """Whether a text is the number of a column, counted from 1."""
-    return column.isascii() and column.isdecimal() and len(column) < 10 and 1 <= int(column) <= width
+    return (
+        column.isascii() and column.isdecimal() and len(column) < 10 and 1 <= int(column) <= width
+    )
 
 
-def _locate(first: list[str], columns: Sequence[str | None], header: bool | None, file: str) -> tuple[list[int], bool]:
+def _locate(
+    first: list[str], columns: Sequence[str | None], header: bool | None, file: str
+) -> tuple[list[int], bool]:
     """(the index of every chosen column, whether the first row is a header). Raises InvalidRequest."""
     names = [] if header is False else [cell.strip() for cell in first]
     positions = [_position(column, names, len(first), file) for column in columns]
     if header is None:
         by_name = [column for column in columns if column is not None and column.strip() in names]
-        both = next((column for column in by_name if _is_position(column.strip(), len(first))), None)
+        both = next(
+            (column for column in by_name if _is_position(column.strip(), len(first))), None
+        )
         values = [*map(_could_be_value, first)]
         if both is not None:
-            _say_header(f"{file}, in which {both} is a name of the first row and the number of a column")
+            _say_header(
+                f"{file}, in which {both} is a name of the first row and the number of a column"
+            )
         if by_name and all(values):
             _say_header(f"{file}, of whose first row every cell could be a value")
         chosen = {values[at] for at in positions}
@@ -287,7 +340,11 @@ def _locate(first: list[str], columns: Sequence[str | None], header: bool | None
 
 def _say_header(got: str) -> None:
     """Refuse a first row that may be a header or not. Raises InvalidRequest."""
-    must("input", "given with --header or --no-header, or begin with a row that can be nothing but names", got)
+    must(
+        "input",
+        "given with --header or --no-header, or begin with a row that can be nothing but names",
+        got,
+    )
 
 
 def _position(column: str | None, names: list[str], width: int, file: str) -> int:
@@ -305,8 +362,16 @@ def _position(column: str | None, names: list[str], width: int, file: str) -> in
     if _is_position(wanted, width):
         return int(wanted) - 1
     if same:
-        must("column", f"one of {' and '.join(same)}, by number: {file} has {len(same)} columns {column}", column)
-    known = f"one of {', '.join(names)}, or 1 to {width}" if names else f"1 to {width}, as it has no header"
+        must(
+            "column",
+            f"one of {' and '.join(same)}, by number: {file} has {len(same)} columns {column}",
+            column,
+        )
+    known = (
+        f"one of {', '.join(names)}, or 1 to {width}"
+        if names
+        else f"1 to {width}, as it has no header"
+    )
     raise InvalidRequest(f"column must be a column of {file}: {known}. Got {column!r}.")
 
 

@@ -57,7 +57,9 @@ def split_rows(text: str, file: str, *, multiline: bool = False) -> CsvRows:
         while row.count('"') % 2 and multiline and at < len(lines):
             row += newline + lines[at]
             at += 1
-        rows.cells.append(_cells(row.removesuffix("\r"), f"line {first + 1} of {file}", multiline=multiline))
+        rows.cells.append(
+            _cells(row.removesuffix("\r"), f"line {first + 1} of {file}", multiline=multiline)
+        )
         rows.lines.append(first + 1)
     return rows
 
@@ -81,7 +83,9 @@ def _cells(row: str, place: str, *, multiline: bool) -> list[str]:
     if '"' not in row and "\r" not in row:
         return row.split(",")
     if row.count('"') % 2:
-        more = "" if multiline else " on its line; --multiline takes line breaks inside quoted cells"
+        more = (
+            "" if multiline else " on its line; --multiline takes line breaks inside quoted cells"
+        )
         raise CorruptFile(f"{place} is not CSV: a quote is not closed{more}.")
     cells, end = [], 0
     while True:

@@ -41,7 +41,9 @@ def rationals(values: Any, name: str) -> Rationals:
     return tuple(numbers)
 
 
-def real_input(x: Any, low: Fraction, high: Fraction, knots: Iterable[Fraction] = (), name: str = "x") -> Fraction:
+def real_input(
+    x: Any, low: Fraction, high: Fraction, knots: Iterable[Fraction] = (), name: str = "x"
+) -> Fraction:
     """An input of a mechanism on [low, high]: a string is the decimal it spells, a float the rational it is, or the
     knot it is nearest to. Raises InvalidRequest."""
     at = exact(x, name) if isinstance(x, str) else rationals([x], name)[0]
@@ -94,12 +96,18 @@ def spelled_range(ends: RationalPair) -> str:
     return "..".join(map(files.spelled, ends))
 
 
-def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True, middle: Any = 0) -> Rationals:
+def read_bins(
+    bins: Any, c: Fraction | int = 1, *, cover: bool = True, middle: Any = 0
+) -> Rationals:
     """The bins a request means: at least 2, finite, strictly increasing, with B_1 <= middle - c, B_m >= middle + c.
 
     bins: numbers, or one string such as "-3,-0.5,0.5,3". Raises InvalidRequest.
     """
-    parts = bins.split(",") if isinstance(bins, str) else plain_list(bins, "bins", "a list of numbers", column=True)
+    parts = (
+        bins.split(",")
+        if isinstance(bins, str)
+        else plain_list(bins, "bins", "a list of numbers", column=True)
+    )
     outputs = tuple(exact(part, "a bin") for part in parts)
     if any(abs(b) > LARGEST for b in outputs):
         must("bins", f"at most {LARGEST:g} in size", max(map(abs, outputs)))
@@ -110,7 +118,11 @@ def read_bins(bins: Any, c: Fraction | int = 1, *, cover: bool = True, middle: A
         must("bins", "strictly increasing", shown)
     if cover and (outputs[0] > middle - c or outputs[-1] < middle + c):
         domain = f"[{float(middle - c):g}, {float(middle + c):g}]"
-        must("bins", f"numbers that cover the inputs, {'' if middle else '[-c, c] = '}{domain}", shown)
+        must(
+            "bins",
+            f"numbers that cover the inputs, {'' if middle else '[-c, c] = '}{domain}",
+            shown,
+        )
     return outputs
 
 

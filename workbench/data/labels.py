@@ -51,7 +51,9 @@ class LabelledTuple(tuple[Any, ...]):
 
 def is_frame(values: Any) -> bool:
     """Whether this is a table with named columns: of pandas, polars or pyarrow."""
-    return hasattr(values, "column_names") or (hasattr(values, "columns") and hasattr(values, "to_numpy"))
+    return hasattr(values, "column_names") or (
+        hasattr(values, "columns") and hasattr(values, "to_numpy")
+    )
 
 
 def plain_scalar(value: Any) -> Any:
@@ -78,7 +80,9 @@ def column_labels(values: Any) -> list[Any] | None:
     if not is_frame(values):
         return None
     names = values.column_names if hasattr(values, "column_names") else values.columns
-    if _is_default(names) or list(names) == [f"column_{position}" for position in range(len(names))]:
+    if _is_default(names) or list(names) == [
+        f"column_{position}" for position in range(len(names))
+    ]:
         return None
     return list(names) if len(names) > 1 else None
 
@@ -86,12 +90,18 @@ def column_labels(values: Any) -> list[Any] | None:
 def _coordinate(array: Any, axis: int) -> list[Any] | None:
     """The labels of an axis of an array of xarray; None where it has none."""
     dims = array.dims
-    return list(np.asarray(array.coords[dims[axis]])) if axis < len(dims) and dims[axis] in array.coords else None
+    return (
+        list(np.asarray(array.coords[dims[axis]]))
+        if axis < len(dims) and dims[axis] in array.coords
+        else None
+    )
 
 
 def _is_default(index: Any) -> bool:
     """Whether an index is the one that pandas makes where none is given: a RangeIndex from 0."""
-    return hasattr(index, "step") and hasattr(index, "start") and (index.start, index.step) == (0, 1)
+    return (
+        hasattr(index, "step") and hasattr(index, "start") and (index.start, index.step) == (0, 1)
+    )
 
 
 def align(
@@ -128,11 +138,15 @@ def align(
     if len(positions) == len(answers) and {*positions} == {*range(len(answers))}:
         ordered = sorted(zip(positions, range(len(entries)), strict=True))
         return [entries[at] for _, at in ordered]
-    if len(labels) == len(answers) and [label_point(label) for label in labels] == [*range(len(labels))]:
+    if len(labels) == len(answers) and [label_point(label) for label in labels] == [
+        *range(len(labels))
+    ]:
         return list(entries)
     times = Counter(positions)
     unknown = [label for label, position in zip(labels, positions, strict=True) if position is None]
-    twice = [label for label, position in zip(labels, positions, strict=True) if times[position] > 1]
+    twice = [
+        label for label, position in zip(labels, positions, strict=True) if times[position] > 1
+    ]
     lacking = [answers[position] for position in range(len(answers)) if not times[position]]
     got = []
     if unknown:
@@ -143,7 +157,11 @@ def align(
         got.append(f"no label for {_listed(lacking)}")
     if lacking and lacking_is_zero and not unknown and not twice:
         got.append(f"where that means 0: {name}.reindex({what}, fill_value=0)")
-    return must(name, f"labelled by the {len(answers)} {what}, or by 0, 1, 2, ... in this order", "; ".join(got))
+    return must(
+        name,
+        f"labelled by the {len(answers)} {what}, or by 0, 1, 2, ... in this order",
+        "; ".join(got),
+    )
 
 
 @dataclass(frozen=True)
@@ -155,7 +173,9 @@ class Axis:
     what: str
 
 
-def align_table(rows: Sequence[Sequence[Any]], down: Axis, across: Axis, name: str) -> list[list[Any]]:
+def align_table(
+    rows: Sequence[Sequence[Any]], down: Axis, across: Axis, name: str
+) -> list[list[Any]]:
     """Put the rows of a table, and the entries of every row, into the order of the points. Raises InvalidRequest."""
     ordered = align(rows, down.labels, down.points, f"the rows of {name}", down.what)
     if across.labels is None:
@@ -168,7 +188,11 @@ def align_table(rows: Sequence[Sequence[Any]], down: Axis, across: Axis, name: s
 
 
 def aligned(
-    values: Any, entries: Sequence[Any], answers: Callable[[], Iterable[Any]], name: str, what: str = "answers"
+    values: Any,
+    entries: Sequence[Any],
+    answers: Callable[[], Iterable[Any]],
+    name: str,
+    what: str = "answers",
 ) -> Sequence[Any]:
     """Put the entries of a container into the order of the answers, which are listed only where it has labels.
 
@@ -182,7 +206,11 @@ def aligned(
 
 
 def aligned_array(
-    values: Any, array: NDArray[Any], answers: Callable[[], Iterable[Any]], name: str, what: str = "answers"
+    values: Any,
+    array: NDArray[Any],
+    answers: Callable[[], Iterable[Any]],
+    name: str,
+    what: str = "answers",
 ) -> NDArray[Any]:
     """Do the same with the array (n,) of a container's entries. Raises InvalidRequest."""
     if row_labels(values) is None:
@@ -194,7 +222,9 @@ def refuse_labels(values: Any, name: str) -> None:
     """Refuse labels where only positions have a meaning: another index than 0, 1, 2, ... Raises InvalidRequest."""
     for labels in (row_labels(values), column_labels(values)):
         if labels is not None and [label_point(label) for label in labels] != [*range(len(labels))]:
-            wanted = "read by position, without labels other than 0, 1, 2, ... (.to_numpy() drops them)"
+            wanted = (
+                "read by position, without labels other than 0, 1, 2, ... (.to_numpy() drops them)"
+            )
             must(name, wanted, f"the labels {_listed(labels)}")
 
 

@@ -42,7 +42,9 @@ class LawTable:
     inputs: list[Any] | None = None
     outputs: list[Any] | None = None
 
-    def align(self, inputs: Sequence[Any], outputs: Sequence[Any], what: str) -> list[list[Fraction]]:
+    def align(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], what: str
+    ) -> list[list[Fraction]]:
         """Return the rows in the order of some inputs, with entries in the order of some outputs.
 
         Args:

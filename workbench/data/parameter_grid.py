@@ -74,7 +74,11 @@ def _parts(value: Grid, name: str) -> Iterable[Any]:
             must(name, "numbers and grids such as 0.1:4:40, separated by commas", repr(value))
         return parts
     if isinstance(value, Iterable) and getattr(value, "ndim", None) != 0:
-        return [part for item in value for part in (_parts(item, name) if isinstance(item, str) else [item])]
+        return [
+            part
+            for item in value
+            for part in (_parts(item, name) if isinstance(item, str) else [item])
+        ]
     return [value]
 
 
@@ -94,4 +98,8 @@ def _range(text: str, name: str, most: int) -> list[Fraction]:
     if low <= 0 or high <= 0:
         must(name, "FIRST:LAST:COUNT:log with FIRST and LAST > 0", repr(text))
     first, log_step = math.log(low), (math.log(high) - math.log(low)) / (count - 1)
-    return [low, *(Fraction(f"{math.exp(first + log_step * k):.6g}") for k in range(1, count - 1)), high]
+    return [
+        low,
+        *(Fraction(f"{math.exp(first + log_step * k):.6g}") for k in range(1, count - 1)),
+        high,
+    ]

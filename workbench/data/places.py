@@ -25,8 +25,12 @@ def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] |
         must("places", f"at most {_MOST}", len(rows))
     if len({len(row) for row in rows}) != 1:
         must("places", "a CSV file of rows x, y[, weight]", "rows of several widths")
-    cells = [[exact(cell, f"row {at} of the places") for cell in row] for at, row in enumerate(rows, 1)]
-    return [tuple(row[:2]) for row in cells], [row[2] for row in cells] if len(rows[0]) == 3 else None
+    cells = [
+        [exact(cell, f"row {at} of the places") for cell in row] for at, row in enumerate(rows, 1)
+    ]
+    return [tuple(row[:2]) for row in cells], [row[2] for row in cells] if len(
+        rows[0]
+    ) == 3 else None
 
 
 def norm_of(words: str) -> str:

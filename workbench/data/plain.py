@@ -33,7 +33,9 @@ _MOST = 10_000_000  # entries of a list: a range may have any number of them
 _TABLES = ("pandas", "polars", "pyarrow")
 
 
-def plain_numbers(values: Any, name: str, constraint: str = "finite numbers", *, column: bool = False) -> Vector:
+def plain_numbers(
+    values: Any, name: str, constraint: str = "finite numbers", *, column: bool = False
+) -> Vector:
     """Numbers as floats, in the shape given; NaN and infinities are left to the caller.
 
     values: an int, float, Fraction or Decimal, an array or (nested) list of them. column: as for `plain_list`.
@@ -53,7 +55,9 @@ def plain_numbers(values: Any, name: str, constraint: str = "finite numbers", *,
         return must(name, constraint, type(values).__name__)
 
 
-def kept_numbers(values: Any, name: str, constraint: str = "finite numbers") -> tuple[Vector, NDArray[Any]]:
+def kept_numbers(
+    values: Any, name: str, constraint: str = "finite numbers"
+) -> tuple[Vector, NDArray[Any]]:
     """Finite numbers as floats, and entry by entry as they were handed in, for `exact_number`.
 
     NumPy makes doubles of a list in which one number is a float, and two integers beyond 2^53 may then be one double:
@@ -63,7 +67,11 @@ def kept_numbers(values: Any, name: str, constraint: str = "finite numbers") -> 
     if not np.isfinite(floats).all():
         must(name, constraint, values)
     listed = isinstance(values, (list, tuple))
-    kept = np.array(values, dtype=object) if listed else plain_array(values, name, constraint, column=True)
+    kept = (
+        np.array(values, dtype=object)
+        if listed
+        else plain_array(values, name, constraint, column=True)
+    )
     if kept.shape != floats.shape:
         must(name, constraint, type(values).__name__)
     return floats, kept.astype(np.int64) if kept.dtype.kind == "b" else kept
@@ -134,7 +142,9 @@ def spelled_integer(value: Any) -> Any:
     return int(number)
 
 
-def whole_number(value: Any, name: str, least: int, most: int | None = None, constraint: str = "") -> int:
+def whole_number(
+    value: Any, name: str, least: int, most: int | None = None, constraint: str = ""
+) -> int:
     """An integer in least..most, NumPy's, Python's or a text of one. constraint: the same in other words. Raises
     InvalidRequest."""
     value = spelled_integer(value)
@@ -144,7 +154,9 @@ def whole_number(value: Any, name: str, least: int, most: int | None = None, con
     return int(value)
 
 
-def plain_list(values: Any, name: str, constraint: str = "a list", *, column: bool = False) -> list[Any]:
+def plain_list(
+    values: Any, name: str, constraint: str = "a list", *, column: bool = False
+) -> list[Any]:
     """The entries of a list, tuple, array or other iterable in an order, no text and no mapping; of a data frame its
     rows, or the entries of its only column.
 
@@ -188,7 +200,9 @@ def _open_container(values: Any, name: str, constraint: str) -> Any:
         must(name, f"{constraint}, none of them {mark}", type(values).__name__)
     if is_frame(values):
         columns = [list(_open_container(column, name, constraint)) for column in _columns(values)]
-        return columns[0] if len(columns) == 1 else [list(row) for row in zip(*columns, strict=True)]
+        return (
+            columns[0] if len(columns) == 1 else [list(row) for row in zip(*columns, strict=True)]
+        )
     if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):
         return np.asarray(values.data)
     if hasattr(values, "dims") and hasattr(values, "coords"):
@@ -235,7 +249,13 @@ def _mark_of(values: Any, depth: int = 3) -> str | None:
         return None
     if depth and isinstance(values, Sequence) and not isinstance(values, (str, bytes, range)):
         return next((mark for part in values if (mark := _mark_of(part, depth - 1))), None)
-    if "numpy.ma.core" in sys.modules and isinstance(values, np.ma.MaskedArray):  # which is slow to import
+    if "numpy.ma.core" in sys.modules and isinstance(
+        values, np.ma.MaskedArray
+    ):  # which is slow to import
         return "masked" if np.ma.getmaskarray(values).any() else None
     kinds = (type(values), type(getattr(values, "dtype", None)))
-    return "with a unit" if any(hasattr(kind, mark) for kind in kinds for mark in ("unit", "units")) else None
+    return (
+        "with a unit"
+        if any(hasattr(kind, mark) for kind in kinds for mark in ("unit", "units"))
+        else None
+    )

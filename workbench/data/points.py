@@ -84,19 +84,27 @@ def steps(text: str) -> Rationals | None:
     STEP > 0, of a size that doubles have."""
     ends, _, by = text.partition(":")
     read = tuple(map(rational, (*ends.partition("..")[::2], by or "1")))
-    known = tuple(n for n in read if n is not None and (not n or 0 < abs(nearest_float(n)) < math.inf))
+    known = tuple(
+        n for n in read if n is not None and (not n or 0 < abs(nearest_float(n)) < math.inf)
+    )
     return known if len(known) == 3 and known[0] <= known[1] and known[2] > 0 else None
 
 
-def cells_of(given: Any, name: str, constraint: str = "numbers, as a list or as a CSV file") -> list[Any]:
+def cells_of(
+    given: Any, name: str, constraint: str = "numbers, as a list or as a CSV file"
+) -> list[Any]:
     """The entries of a list or of a data frame of one column, of a text "1,2,1", or the cells of a CSV file of one row
     or column; labels are left to the caller (`workbench.data.labels`). Raises InvalidRequest."""
     if isinstance(given, str) and not names_file(given):
         return given.strip().removesuffix(",").split(",") if given.strip() else []
     if isinstance(given, (str, Path)):
         rows = [[cell for cell in row if cell] for row in read_table(given, name)]
-        if len(rows) > 1 and (widest := max(map(len, rows))) > 1:  # read in a row, they would be something else
-            must(name, "one row or one column of a file", f"{len(rows)} rows of up to {widest} cells")
+        if (
+            len(rows) > 1 and (widest := max(map(len, rows))) > 1
+        ):  # read in a row, they would be something else
+            must(
+                name, "one row or one column of a file", f"{len(rows)} rows of up to {widest} cells"
+            )
         return [cell for row in rows for cell in row]
     return plain_list(given, name, constraint, column=True)
 
@@ -123,7 +131,9 @@ def point(value: Any, name: str) -> Point:
         try:
             return exact(value, name)
         except InvalidRequest:
-            if not value.strip() or rational(value) is not None or is_number(value):  # too large, or nan and inf
+            if (
+                not value.strip() or rational(value) is not None or is_number(value)
+            ):  # too large, or nan and inf
                 raise
             return value.strip()
     return exact(value, name, "a finite number, a text or a tuple of these")
@@ -155,5 +165,11 @@ def number_table(given: Any, name: str, shape: tuple[int, ...]) -> list[list[Fra
     entries = [plain_list(row, name, expected) for row in plain_list(given, name, expected)]
     if len(entries) != shape[0] or any(len(row) != shape[1] for row in entries):
         widths = sorted({len(row) for row in entries})
-        must(name, expected, f"{len(entries)} rows of {' or '.join(map(str, widths[:3])) or 0} columns")
-    return [[positive(cell, f"every entry of {name}", or_zero=True) for cell in row] for row in entries]
+        must(
+            name,
+            expected,
+            f"{len(entries)} rows of {' or '.join(map(str, widths[:3])) or 0} columns",
+        )
+    return [
+        [positive(cell, f"every entry of {name}", or_zero=True) for cell in row] for row in entries
+    ]

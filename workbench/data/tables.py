@@ -39,7 +39,11 @@ def read_table(path: Path | str, name: str = "input", *, header: bool = False) -
             cell.place = f"line {line}, column {column} of {Path(path).name}"
         table += [cells] if any(cells) else []
     numbers = [[is_number(cell) for cell in row] for row in table]
-    named = len(table) > 1 and not any(numbers[0]) and any(all(column) for column in zip(*numbers[1:], strict=False))
+    named = (
+        len(table) > 1
+        and not any(numbers[0])
+        and any(all(column) for column in zip(*numbers[1:], strict=False))
+    )
     return table[1:] if named and not header else table
 
 

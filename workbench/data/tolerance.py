@@ -69,7 +69,12 @@ def rounding(
         return ZERO
     largest = max(map(abs, [*numbers, threshold]))
     tolerance = _last_places(largest, min(bits))
-    if spacing is not None and computed and min(bits) == _DOUBLE_BITS and _are_single(numbers, computed):
+    if (
+        spacing is not None
+        and computed
+        and min(bits) == _DOUBLE_BITS
+        and _are_single(numbers, computed)
+    ):
         single = _last_places(largest, _SINGLE_BITS)
         if 2 * single <= spacing:
             return single
@@ -77,7 +82,11 @@ def rounding(
 
 
 def threshold_tolerance(
-    threshold: Fraction, numbers: Sequence[Fraction], entries: Sequence[Any], name: str, spacing: Fraction | None = None
+    threshold: Fraction,
+    numbers: Sequence[Fraction],
+    entries: Sequence[Any],
+    name: str,
+    spacing: Fraction | None = None,
 ) -> Fraction:
     """How far two values may exceed a threshold and still be neighbours.
 
@@ -95,7 +104,9 @@ def threshold_tolerance(
     if spacing is None:
         spacing = min((after - before for before, after in pairwise(ordered)), default=ZERO)
     tolerance = _RELATIVE * min(threshold, ordered[-1] - ordered[0])
-    if not all(isinstance(entry, int) or getattr(entry, "denominator", 0) == 1 for entry in entries):
+    if not all(
+        isinstance(entry, int) or getattr(entry, "denominator", 0) == 1 for entry in entries
+    ):
         tolerance = max(tolerance, rounding(numbers, entries, spacing, threshold))
     if 2 * tolerance > spacing:
         must(
@@ -120,7 +131,9 @@ class PointIndex:
         self._places = {value: position for position, value in enumerate(points)}
         numbers = [(value, at) for at, value in enumerate(points) if isinstance(value, Fraction)]
         self._numbers = sorted(numbers)
-        self._tuples = [(value, position) for position, value in enumerate(points) if isinstance(value, tuple)]
+        self._tuples = [
+            (value, position) for position, value in enumerate(points) if isinstance(value, tuple)
+        ]
         self._tolerances: dict[int | None, Fraction] = {}
 
     def find(self, value: Any, entry: Any = None) -> int | None:
@@ -152,7 +165,9 @@ class PointIndex:
     def _nearest(self, value: Fraction, tolerance: Fraction) -> int | None:
         at = bisect_left(self._numbers, (value, -1))
         around = self._numbers[max(0, at - 1) : at + 1]
-        distance, position = min(((abs(known - value), place) for known, place in around), default=(tolerance + 1, 0))
+        distance, position = min(
+            ((abs(known - value), place) for known, place in around), default=(tolerance + 1, 0)
+        )
         return position if distance <= tolerance else None
 
     def _tolerance(self, bits: int | None) -> Fraction:
@@ -163,7 +178,9 @@ class PointIndex:
             largest = max(map(abs, known), default=ZERO)
             own = rounding(known, (), spacing)
             tolerance = max(_RELATIVE * spacing, own, _last_places(largest, bits or _DOUBLE_BITS))
-            self._tolerances[bits] = tolerance if 2 * tolerance < spacing or len(known) < 2 else ZERO
+            self._tolerances[bits] = (
+                tolerance if 2 * tolerance < spacing or len(known) < 2 else ZERO
+            )
         return self._tolerances[bits]
 
 
@@ -203,7 +220,9 @@ def _is_near(known: Any, value: Any, tolerance: Fraction) -> bool:
 def _fraction_bits(entry: Any) -> int | None:
     """Bits after the point of the significand of a NumPy float with fewer of them than a float64; else None."""
     if isinstance(entry, (tuple, list)) or (isinstance(entry, np.ndarray) and entry.ndim):
-        return min((bits for part in entry if (bits := _fraction_bits(part)) is not None), default=None)
+        return min(
+            (bits for part in entry if (bits := _fraction_bits(part)) is not None), default=None
+        )
     if isinstance(entry, (np.float16, np.float32)):
         return int(np.finfo(type(entry)).nmant)
     return None
@@ -217,7 +236,9 @@ def _is_float(number: Fraction) -> bool:
 
 def _are_single(numbers: Sequence[Fraction], computed: Sequence[Fraction]) -> bool:
     """Whether all numbers are of float32: its shortest decimals, or these as float64 shows them."""
-    if not any(rational(f"{nearest_float(number):.{_SINGLE_DIGITS}g}") != number for number in computed):
+    if not any(
+        rational(f"{nearest_float(number):.{_SINGLE_DIGITS}g}") != number for number in computed
+    ):
         return False
     with np.errstate(over="ignore", under="ignore"):
         singles = [np.float32(nearest_float(number)) for number in numbers]

@@ -30,8 +30,12 @@ class AliasTable:
         self.source, self.total = source, sum(weights)
         columns = (len(weights) - 1).bit_length()
         self.rest = _BITS - columns  # bits of a word that are of U
-        self.own, others = _columns([*(k << columns for k in weights), *[0] * ((1 << columns) - len(weights))])
-        self.floors = np.array([(mass << self.rest + _MORE) // self.total for mass in self.own], dtype=np.uint64)
+        self.own, others = _columns(
+            [*(k << columns for k in weights), *[0] * ((1 << columns) - len(weights))]
+        )
+        self.floors = np.array(
+            [(mass << self.rest + _MORE) // self.total for mass in self.own], dtype=np.uint64
+        )
         self.first = (self.floors >> np.uint64(_MORE)).astype(np.uint16)
         self.outcomes = np.stack([np.arange(len(others)), others], axis=1).astype(np.int32).ravel()
 
@@ -69,7 +73,9 @@ def _columns(masses: Sequence[int]) -> tuple[list[int], list[int]]:
     """
     height = sum(masses) // len(masses)
     own, other = [*masses], list(range(len(masses)))
-    small, large = ([i for i, mass in enumerate(masses) if (mass < height) == less] for less in (True, False))
+    small, large = (
+        [i for i, mass in enumerate(masses) if (mass < height) == less] for less in (True, False)
+    )
     for i in small:  # which grows by what is left of large ones
         at = other[i] = large[-1]
         own[at] -= height - own[i]

@@ -37,7 +37,10 @@ class Distribution:
     total: int
 
     def __init__(self, weights: Iterable[Any], name: str = "weights") -> None:
-        values = [_rational(value, name) for value in plain_list(weights, name, "a list of exact numbers >= 0")]
+        values = [
+            _rational(value, name)
+            for value in plain_list(weights, name, "a list of exact numbers >= 0")
+        ]
         self._set(over_common(values)[0], name)
 
     @classmethod
@@ -83,7 +86,10 @@ class Distribution:
     def rounded(cls, weights: Any, name: str) -> Distribution:
         """As `read`, of a list whose floats may be below 0 by the rounding of a solver, and are 0 there. Raises
         InvalidRequest."""
-        listed = [max(value, 0.0) if isinstance(value, float) and value > -1e-6 else value for value in weights]
+        listed = [
+            max(value, 0.0) if isinstance(value, float) and value > -1e-6 else value
+            for value in weights
+        ]
         return cls.read(listed, name)
 
     @classmethod

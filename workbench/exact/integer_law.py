@@ -30,7 +30,9 @@ from workbench.exact.sampler import Sampler
 from workbench.exact.time_limit import BLOCK, go_on
 
 
-def closed_upwards(weights: list[Any], least: Callable[[int, Any], Iterable[tuple[int, Any]]]) -> list[Any]:
+def closed_upwards(
+    weights: list[Any], least: Callable[[int, Any], Iterable[tuple[int, Any]]]
+) -> list[Any]:
     """The least weights >= these with w_j >= the floor of every (j, floor) that `least` gives for an i and its w_i.
 
     A floor is at most the weight that sets it: so the largest is final when it comes.
@@ -56,7 +58,11 @@ def closed_upwards(weights: list[Any], least: Callable[[int, Any], Iterable[tupl
 def raised_law(first: int, weights: Sequence[int], reach: int, ratio: Fraction) -> IntegerLaw:
     """The least law of integers above some from `first` on with f(η) <= f(η + s) / ratio wherever |s| <= reach; its
     tails fall by the ratio every reach."""
-    padded = [*[0] * reach, *weights, *[0] * reach]  # there it does not rise outwards: its repetition keeps the ratios
+    padded = [
+        *[0] * reach,
+        *weights,
+        *[0] * reach,
+    ]  # there it does not rise outwards: its repetition keeps the ratios
 
     def least(i: int, weight: int) -> Iterator[tuple[int, int]]:
         floor = -(-weight * ratio.numerator // ratio.denominator)
@@ -72,11 +78,15 @@ class IntegerLaw:
     ratio: in [0, 1). Raises InvalidRequest.
     """
 
-    def __init__(self, first: int, weights: Iterable[Any] | Distribution, period: int = 1, ratio: Any = 0) -> None:
+    def __init__(
+        self, first: int, weights: Iterable[Any] | Distribution, period: int = 1, ratio: Any = 0
+    ) -> None:
         go_on()
         self.held = weights if isinstance(weights, Distribution) else Distribution(weights)
         self.weights = self.held.integers
-        self.ratio = number_where(ratio, "ratio", "a number in [0, 1)", lambda number: 0 <= number < 1)
+        self.ratio = number_where(
+            ratio, "ratio", "a number in [0, 1)", lambda number: 0 <= number < 1
+        )
         self.first = whole_number(first, "first", -FARTHEST, FARTHEST)
         self.period = whole_number(period, "period", 1, len(self.weights))
 
@@ -119,7 +129,9 @@ class IntegerLaw:
         near = eta - blocks * self.period if eta > self.last else eta + blocks * self.period
         inside = self.weights[near - self.first] if self.ratio or not blocks else 0
         key = inside, blocks, whole
-        if key not in self._known:  # comparisons of all shifts ask for it, and many weights are the same
+        if (
+            key not in self._known
+        ):  # comparisons of all shifts ask for it, and many weights are the same
             self._known[key] = inside * self.ratio**blocks / (1 - self.ratio if whole else 1)
         return self._known[key]
 
@@ -157,7 +169,9 @@ class IntegerLaw:
         inside = self.window(low, high)
         inside[0] = self.below(low + 1)
         inside[-1] = self.total - self.below(high)
-        return Distribution(inside) if self.ratio else Distribution.from_integers([*map(int, inside)])
+        return (
+            Distribution(inside) if self.ratio else Distribution.from_integers([*map(int, inside)])
+        )
 
     def below(self, eta: int) -> Fraction:
         """Σ_{x < eta} f(x), not normalised."""
@@ -188,9 +202,14 @@ class IntegerLaw:
         if self.ratio:
             if not beyond:
                 must("loss", "known beyond the weights of a law with tails", "a list")
-            right = [(w, self.last - k) for k, w in enumerate(self.weights[: -self.period - 1 : -1])]
+            right = [
+                (w, self.last - k) for k, w in enumerate(self.weights[: -self.period - 1 : -1])
+            ]
             left = [(w, -self.first - k) for k, w in enumerate(self.weights[: self.period])]
-            for side, terms in ((right, beyond), (left, below or beyond)):  # |η| = outwards + b period in block b
+            for side, terms in (
+                (right, beyond),
+                (left, below or beyond),
+            ):  # |η| = outwards + b period in block b
                 if min(outwards for _, outwards in side) < 1 - self.period:
                     must("first", "far enough from 0 for its tails", self.first)
                 total += self._tail_mean(side, terms)
@@ -202,7 +221,11 @@ class IntegerLaw:
         constant, linear = r / (1 - r), step * r / (1 - r) ** 2  # Σ r^b, Σ b period r^b
         square = step * step * r * (1 + r) / (1 - r) ** 3  # Σ (b period)² r^b
         s0, s1, s2 = (sum(w * a**k for w, a in side) for k in range(3))
-        powers = s0 * constant, s1 * constant + s0 * linear, s2 * constant + 2 * s1 * linear + s0 * square
+        powers = (
+            s0 * constant,
+            s1 * constant + s0 * linear,
+            s2 * constant + 2 * s1 * linear + s0 * square,
+        )
         return sum((c * power for c, power in zip(beyond, powers, strict=False)), ZERO)
 
     def draw(self, count: int, source: Source) -> Integers:
@@ -210,14 +233,19 @@ class IntegerLaw:
         left, right = (self.ratio / (1 - self.ratio) * end for end in self.ends)
         which = Sampler(Distribution([left, *self.weights, right]), source).draw(count)
         drawn = which + (self.first - 1)
-        for end, start, sign in ((0, self.first, -1), (len(self.weights) + 1, self.last + 1 - self.period, 1)):
+        for end, start, sign in (
+            (0, self.first, -1),
+            (len(self.weights) + 1, self.last + 1 - self.period, 1),
+        ):
             outside = np.flatnonzero(which == end)
             if not outside.size:
                 continue
             steps = np.ones(outside.size, dtype=np.int64)
             going = np.arange(outside.size)
             while going.size:
-                going = going[source.bernoulli(self.ratio.numerator, self.ratio.denominator, going.size)]
+                going = going[
+                    source.bernoulli(self.ratio.numerator, self.ratio.denominator, going.size)
+                ]
                 steps[going] += 1
             block = self.weights[start - self.first :][: self.period]
             place = Sampler(Distribution(block), source).draw(outside.size)
@@ -226,7 +254,9 @@ class IntegerLaw:
 
     def over(self, low: int, high: int) -> IntegerLaw:
         """The same law, its weights from low to high at least."""
-        before, after = (-(-max(0, beyond) // self.period) for beyond in (self.first - low, high - self.last))
+        before, after = (
+            -(-max(0, beyond) // self.period) for beyond in (self.first - low, high - self.last)
+        )
         first, last = self.first - before * self.period, self.last + after * self.period
         return IntegerLaw(first, self.window(first, last), self.period, self.ratio)
 

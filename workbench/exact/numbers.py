@@ -33,8 +33,13 @@ Interval = RationalPair  # its two ends
 Rationals = tuple[Fraction, ...]
 
 ZERO, ONE = Fraction(0), Fraction(1)
-_MAX_EXPONENT = 5000  # decimal digits of a number, before or after the point; more is a mistake or an attack
-_LARGEST, _LEAST = Fraction(sys.float_info.max), Fraction(5, 10**324)  # of a double, as it is written
+_MAX_EXPONENT = (
+    5000  # decimal digits of a number, before or after the point; more is a mistake or an attack
+)
+_LARGEST, _LEAST = (
+    Fraction(sys.float_info.max),
+    Fraction(5, 10**324),
+)  # of a double, as it is written
 
 
 def exact(value: Any, name: str, constraint: str = "a finite number") -> Fraction:
@@ -50,12 +55,16 @@ def exact(value: Any, name: str, constraint: str = "a finite number") -> Fractio
     number = rational(value)
     if number is None:
         must(name, constraint, value)
-    if abs(number) > _LARGEST or (number and abs(number) < _LEAST and not isinstance(value, Fraction)):
+    if abs(number) > _LARGEST or (
+        number and abs(number) < _LEAST and not isinstance(value, Fraction)
+    ):
         must(name, "0, or of a size from 5e-324 to 1.79e308", value)
     return number
 
 
-def number_where(value: Any, name: str, constraint: str, allowed: Callable[[Fraction], bool]) -> Fraction:
+def number_where(
+    value: Any, name: str, constraint: str, allowed: Callable[[Fraction], bool]
+) -> Fraction:
     """`exact(value)`, required to be allowed. constraint: the same in words. Raises InvalidRequest."""
     number = exact(value, name, constraint)
     return number if allowed(number) else must(name, constraint, value)
@@ -76,7 +85,11 @@ def rational(value: Any) -> Fraction | None:
     """The number that `exact` reads, of any size within 5000 decimal digits; None for what is no finite number."""
     if type(value) is Fraction:
         return value
-    if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+    if (
+        type(value).__module__ == "numpy"
+        and hasattr(value, "item")
+        and getattr(value, "ndim", None) == 0
+    ):
         # float32(0.1) means 0.1 as well: its own shortest decimal, not that of its widening to a double
         if value.dtype.kind not in "iuf":  # a time span would become a count of its unit
             return None
@@ -90,7 +103,9 @@ def rational(value: Any) -> Fraction | None:
 
 def _spelled(text: str) -> Fraction | None:
     """The decimal or the ratio that a text spells."""
-    if len(text) > 2 * _MAX_EXPONENT or not text.isascii() or "_" in text:  # "1_0" and full-width digits
+    if (
+        len(text) > 2 * _MAX_EXPONENT or not text.isascii() or "_" in text
+    ):  # "1_0" and full-width digits
         return None
     if "/" not in text:
         return _decimal(text)
@@ -104,7 +119,11 @@ def _decimal(value: Any) -> Fraction | None:
         number = Decimal(value) if isinstance(value, str) else value
     except InvalidOperation:
         return None
-    if not isinstance(number, Decimal) or not number.is_finite() or (number and abs(number.adjusted()) > _MAX_EXPONENT):
+    if (
+        not isinstance(number, Decimal)
+        or not number.is_finite()
+        or (number and abs(number.adjusted()) > _MAX_EXPONENT)
+    ):
         return None
     return Fraction(number)
 
@@ -187,7 +206,9 @@ def ball_ends(enclosed: Any) -> Interval:
     """The two ends of a flint ball, as exact rationals. Raises NotProven for a ball without ends."""
     if not enclosed.is_finite():
         raise NotProven("A number is beyond what can be enclosed.")
-    centre, radius = (Fraction(int(end.p), int(end.q)) for end in (enclosed.mid().fmpq(), enclosed.rad().fmpq()))
+    centre, radius = (
+        Fraction(int(end.p), int(end.q)) for end in (enclosed.mid().fmpq(), enclosed.rad().fmpq())
+    )
     return centre - radius, centre + radius
 
 
@@ -217,8 +238,13 @@ def sign_exp(a: Fraction, b: Fraction, epsilon: Fraction) -> int:
         gap = a - b
         return (gap > 0) - (gap < 0)
     flip = 1 if a > 0 else -1
-    left, right = abs(a.numerator) * b.denominator, abs(b.numerator) * a.denominator  # left : right = a : b
-    if abs(epsilon) > left.bit_length() + right.bit_length():  # then 2^|ε| alone outweighs any ratio of the two
+    left, right = (
+        abs(a.numerator) * b.denominator,
+        abs(b.numerator) * a.denominator,
+    )  # left : right = a : b
+    if (
+        abs(epsilon) > left.bit_length() + right.bit_length()
+    ):  # then 2^|ε| alone outweighs any ratio of the two
         return -flip if epsilon > 0 else flip
     bits = 64
     while True:
@@ -287,7 +313,9 @@ class ExpNumber:
         if not self.b and not that.b:
             return (self.a > that.a) - (self.a < that.a)
         if self.b == 0 or that.b == 0 or self.epsilon == that.epsilon:
-            return sign_exp(self.a - that.a, self.b - that.b, self.epsilon if self.b else that.epsilon)
+            return sign_exp(
+                self.a - that.a, self.b - that.b, self.epsilon if self.b else that.epsilon
+            )
         bits = 128
         while True:
             (low, high), (low2, high2) = self.ends(bits), that.ends(bits)
@@ -307,7 +335,11 @@ class ExpNumber:
 
     def __eq__(self, other: object) -> bool:
         that = _number(other)
-        return NotImplemented if that is None else (self.a, self.b, self.epsilon) == (that.a, that.b, that.epsilon)
+        return (
+            NotImplemented
+            if that is None
+            else (self.a, self.b, self.epsilon) == (that.a, that.b, that.epsilon)
+        )
 
     def __hash__(self) -> int:
         return hash(self.a) if self.b == 0 else hash((self.a, self.b, self.epsilon))
@@ -322,7 +354,9 @@ def _number(value: Any) -> ExpNumber | None:
     """A finite int, float or Fraction as the rational it is; None for what is no number."""
     if isinstance(value, ExpNumber):
         return value
-    finite = isinstance(value, (int, Fraction)) or (isinstance(value, float) and math.isfinite(value))
+    finite = isinstance(value, (int, Fraction)) or (
+        isinstance(value, float) and math.isfinite(value)
+    )
     return ExpNumber(Fraction(value), ZERO, ZERO) if finite else None
 
 
@@ -339,8 +373,13 @@ def jsonable(value: Any, *, gaps: bool = False) -> Any:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):
-        names = (",".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in value)
-        return {name: jsonable(part, gaps=gaps) for name, part in zip(names, value.values(), strict=True)}
+        names = (
+            ",".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in value
+        )
+        return {
+            name: jsonable(part, gaps=gaps)
+            for name, part in zip(names, value.values(), strict=True)
+        }
     if isinstance(value, (list, tuple)):
         return [jsonable(part, gaps=gaps) for part in value]
     if isinstance(value, Fraction):

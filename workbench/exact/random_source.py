@@ -54,7 +54,9 @@ class Source:
 
     def below(self, bound: int, count: int) -> Integers:
         """(count,) uniform integers in 0..bound-1; 1 <= bound < 2^63."""
-        limit = np.uint64(_WORD - _WORD % bound - 1)  # accept words up to here: a multiple of bound of them
+        limit = np.uint64(
+            _WORD - _WORD % bound - 1
+        )  # accept words up to here: a multiple of bound of them
         drawn = self.words(count).copy()
         again = np.flatnonzero(drawn > limit)
         while again.size:

@@ -44,7 +44,9 @@ class Sampler:
     laws: at most 65536; source: of randomness, the operating system by default. Raises InvalidRequest.
     """
 
-    def __init__(self, laws: Distribution | Sequence[Distribution], source: Source | None = None) -> None:
+    def __init__(
+        self, laws: Distribution | Sequence[Distribution], source: Source | None = None
+    ) -> None:
         self.laws = (laws,) if isinstance(laws, Distribution) else tuple(laws)
         if not 1 <= len(self.laws) <= _LAWS:
             must("laws", f"1 to {_LAWS} distributions", len(self.laws))
@@ -85,7 +87,9 @@ class Sampler:
         """Independent draws of 0..m-1 from the first law. count: >= 0. Shape (count,). Raises InvalidRequest."""
         drawn = np.empty(whole_number(count, "count", 0), dtype=np.int64)
         outcomes = len(self.laws[0].integers)
-        aliases = _MANY < outcomes <= MOST and ("_aliases" in self.__dict__ or drawn.size >= outcomes)
+        aliases = _MANY < outcomes <= MOST and (
+            "_aliases" in self.__dict__ or drawn.size >= outcomes
+        )
         for start in range(0, drawn.size, _CHUNK):
             part = drawn[start : start + _CHUNK]
             part[:] = self._aliases.draw(part.size) if aliases else self._drawn(part.size)
@@ -99,10 +103,16 @@ class Sampler:
         """Draws by the cells of the laws named, of the first law without names."""
         words = self.source.short_words(count)
         cells = words >> np.uint16(_WORD - self.bits)
-        drawn = self.table.take(cells if which is None else (which.astype(np.int32) << self.bits) + cells)
+        drawn = self.table.take(
+            cells if which is None else (which.astype(np.int32) << self.bits) + cells
+        )
         open_ = np.flatnonzero(drawn < 0)
         if open_.size:
-            laws = np.zeros(open_.size, dtype=np.int64) if which is None else which[open_].astype(np.int64)
+            laws = (
+                np.zeros(open_.size, dtype=np.int64)
+                if which is None
+                else which[open_].astype(np.int64)
+            )
             drawn[open_] = self._settle_many(laws, words[open_])
         return drawn
 

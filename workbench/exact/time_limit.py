@@ -52,7 +52,10 @@ def go_on() -> None:
 def cpu_limit(seconds: float) -> Iterator[None]:
     """Raise OutOfTime inside after so many seconds of CPU time: only in the main thread, and where there are such
     clocks (not on Windows)."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+    if (
+        not hasattr(signal, "setitimer")
+        or threading.current_thread() is not threading.main_thread()
+    ):
         yield
         return
 
@@ -60,7 +63,9 @@ def cpu_limit(seconds: float) -> Iterator[None]:
         raise OutOfTime
 
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds, 1)  # again each second, should something swallow the exception
+    signal.setitimer(
+        signal.ITIMER_PROF, seconds, 1
+    )  # again each second, should something swallow the exception
     try:
         yield
     finally:

@@ -39,10 +39,20 @@ def frontier(request: PageRequest) -> list[View]:
         if name in offered:
             taken[name] = values[name] if offered[name].question else text
         elif kind.option(name).question:
-            raise InvalidRequest(f"The trade-offs of {kind.name} are not computed for a question with {name}.")
-    hot = {name: [value] for name, value in request.point().items() if value is not None and name in offered}
-    if missing := [name for name in kind.hot if name in offered and offered[name].required and name not in hot]:
-        raise InvalidRequest(f"They are compared at one {' and '.join(missing)}, which this request does not give.")
+            raise InvalidRequest(
+                f"The trade-offs of {kind.name} are not computed for a question with {name}."
+            )
+    hot = {
+        name: [value]
+        for name, value in request.point().items()
+        if value is not None and name in offered
+    }
+    if missing := [
+        name for name in kind.hot if name in offered and offered[name].required and name not in hot
+    ]:
+        raise InvalidRequest(
+            f"They are compared at one {' and '.join(missing)}, which this request does not give."
+        )
     raw = {"certify": False} if "certify" in offered else {}
     with no_files():
         plan = plan_of(kind, None, read([*offered.values()], taken | hot | raw))

@@ -40,7 +40,10 @@ _EXACT_POINTS = 2000  # Of a larger profile, times its different pairs, the draw
 _ORDERS = 60  # Orders of a chart of Rényi divergences.
 _DRAWN = 500  # cells of a density
 _MASSES = 400_000  # of all comparisons of a profile: a second or two
-_TALL, _FLAT = 1e4, 100  # times the least value, or the one in the middle, from where an axis is logarithmic
+_TALL, _FLAT = (
+    1e4,
+    100,
+)  # times the least value, or the one in the middle, from where an axis is logarithmic
 _NEAR = 1.05  # times the loss of a design, up to which a closed form that is an upper bound is drawn beside it
 _OPEN = 1e-6  # a gap between objective and bound from here on is drawn
 
@@ -76,12 +79,18 @@ def law_figures(design: Design, *, is_whole: bool = True) -> list[Figure]:
 def law_figure(mechanism: Any) -> Figure | None:
     """A mechanism's law as bars, a heat map or lines; None where it is none of those, or too large."""
     drawing = getattr(mechanism, "drawing", None)
-    if drawing is None or np.ndim(getattr(mechanism, "outputs", ())) > 1:  # places are a map of the family's own
+    if (
+        drawing is None or np.ndim(getattr(mechanism, "outputs", ())) > 1
+    ):  # places are a map of the family's own
         return None
     figure = drawing()
     if figure["kind"] == "lines":
         return figure if len(figure["series"]) <= _OUTPUTS else None
-    return figure if np.size(figure["values"]) <= (_BARS if figure["kind"] == "bars" else _CELLS) else None
+    return (
+        figure
+        if np.size(figure["values"]) <= (_BARS if figure["kind"] == "bars" else _CELLS)
+        else None
+    )
 
 
 def with_law(figure: Figure, mechanism: Any) -> Figure:
@@ -90,7 +99,9 @@ def with_law(figure: Figure, mechanism: Any) -> Figure:
     if law is None:
         return figure
     heads, rows = law
-    about = [float(number(row[1])) for row in rows] if len(heads) == 2 else None  # beside the exact ones on a screen
+    about = (
+        [float(number(row[1])) for row in rows] if len(heads) == 2 else None
+    )  # beside the exact ones on a screen
     return {**figure, "law": True, "table": {"heads": heads, "rows": rows, "about": about}}
 
 
@@ -98,7 +109,11 @@ def other_laws(design: Design) -> list[Figure]:
     """Laws of published noise at the same budget, as outlines over the design's own."""
     laws = design.family.beside(design).items()
     cuts = {name: max(1, -(-len(y) // _DRAWN)) if len(x) > len(y) else 1 for name, (x, y) in laws}
-    return [{"name": name, "x": x[:: cuts[name]], "y": y[:: cuts[name]]} for name, (x, y) in laws if len(y) < _BARS]
+    return [
+        {"name": name, "x": x[:: cuts[name]], "y": y[:: cuts[name]]}
+        for name, (x, y) in laws
+        if len(y) < _BARS
+    ]
 
 
 # Its privacy.
@@ -121,19 +136,27 @@ def profile_figures(mechanism: Any, claim: Claim | None) -> list[Figure]:
     subject = as_mechanism(mechanism)
     most = _MASSES // max(1, len(subject.outputs))
     if len(list(islice(subject.comparisons(), most + 1))) > most:
-        raise WorkbenchError(f"A profile is drawn for up to {most} comparisons of neighbours; there are more.")
+        raise WorkbenchError(
+            f"A profile is drawn for up to {most} comparisons of neighbours; there are more."
+        )
     curves = profiles(subject)
     points = _asked_points(claim)
     profile = curves_figure(curves, points)
     if sum(len(curve.ends) * len(curve.curves) for curve in curves) <= _EXACT_POINTS:
         named = [(delta_notion(curve.notion).title, curve) for curve in curves]
-        rows = [[f"{title} δ", at, curve.delta(at)] for title, curve in named for at in curve.ends.tolist()]
+        rows = [
+            [f"{title} δ", at, curve.delta(at)]
+            for title, curve in named
+            for at in curve.ends.tolist()
+        ]
         heads = ["series", "ε where a formula changes, rounded up", "δ there, rounded up"]
         profile["table"] = {"heads": heads, "rows": rows}
     mu = None if claim is None else claim.values.get("mu")
     if isinstance(mu, Fraction):
         x = profile["series"][0]["x"]
-        profile["series"].append(series("asked", "dashed", 6, x, [_gaussian_delta(float(mu), e) for e in x]))
+        profile["series"].append(
+            series("asked", "dashed", 6, x, [_gaussian_delta(float(mu), e) for e in x])
+        )
     shown = [profile]
     dp = next((curve for curve in curves if curve.notion == "dp"), None)
     if dp and not subject.one_sided:
@@ -180,10 +203,16 @@ def _tradeoff(profile: Any, points: Sequence[tuple[float, float]], claim: Claim 
 
     ends = thinned(profile.ends, 400)
     alpha = np.unique(np.concatenate([np.linspace(0, 1, 101), np.geomspace(1e-4, 1, 60)]))
-    drawn = [series("this mechanism", "line", 0, alpha, errors_granted(alpha, ends, profile.heights(ends)))]
+    drawn = [
+        series(
+            "this mechanism", "line", 0, alpha, errors_granted(alpha, ends, profile.heights(ends))
+        )
+    ]
     values = {} if claim is None else claim.values
     if "tradeoff" in values:
-        x, y = ([float(error) for error in errors] for errors in zip(*values["tradeoff"], strict=True))
+        x, y = (
+            [float(error) for error in errors] for errors in zip(*values["tradeoff"], strict=True)
+        )
         drawn.append(series("asked", "dashed", 6, x, y))
     elif isinstance(values.get("mu"), Fraction):
         normal = NormalDist()
@@ -191,9 +220,13 @@ def _tradeoff(profile: Any, points: Sequence[tuple[float, float]], claim: Claim 
         limits = [normal.cdf(normal.inv_cdf(1 - at) - float(values["mu"])) for at in inside]
         drawn.append(series("asked", "dashed", 6, [0, *inside, 1], [1, *limits, 0]))
     elif points:
-        drawn.append(series("asked", "dashed", 6, alpha, errors_granted(alpha, *zip(*points, strict=True))))
+        drawn.append(
+            series("asked", "dashed", 6, alpha, errors_granted(alpha, *zip(*points, strict=True)))
+        )
     drawn.append(series("guessing", "dashed", 7, [0, 1], [1, 0]))
-    return lines("Trade-off curve: telling two neighbours apart", "type I error α", "type II error β", drawn)
+    return lines(
+        "Trade-off curve: telling two neighbours apart", "type I error α", "type II error β", drawn
+    )
 
 
 def _divergence_figure(mechanism: Any, claim: Claim | None) -> Figure | None:
@@ -236,7 +269,9 @@ def _solved(rows: Iterable[Values]) -> list[Values]:
 
 def _tells(row: Values) -> bool:
     """Whether a closed form says something beside the design: a bound far above it, as near δ = 1, does not."""
-    return row["oracle_kind"] != "upper bound" or bool(row["oracle_value"] <= _NEAR * row["objective"])
+    return row["oracle_kind"] != "upper bound" or bool(
+        row["oracle_value"] <= _NEAR * row["objective"]
+    )
 
 
 def along(name: str, label: str, rows: Sequence[Values], *, scale: str, steps: bool) -> Figure:
@@ -246,7 +281,10 @@ def along(name: str, label: str, rows: Sequence[Values], *, scale: str, steps: b
     x, y = [row[name] for row in solved], [row["objective"] for row in solved]
     drawn = []
     for colour, kind in ((2, "optimum"), (1, "upper bound"), (4, "lower bound")):
-        law = [row["oracle_value"] if row.get("oracle_kind") == kind and _tells(row) else None for row in solved]
+        law = [
+            row["oracle_value"] if row.get("oracle_kind") == kind and _tells(row) else None
+            for row in solved
+        ]
         if any(value is not None for value in law):
             drawn.append(series(f"closed form ({kind})", "halo", colour, x, law))
     low = [row["objective"] if row.get("bound") is None else row["bound"] for row in solved]
@@ -254,35 +292,56 @@ def along(name: str, label: str, rows: Sequence[Values], *, scale: str, steps: b
         drawn.append(series("proven interval", "band", 0, x, y, low=low, steps=steps))
     drawn.append(series("designs", "hollow", 0, x, y, steps=steps))
     failed = [str(row.get("failure") or row.get("status")) for row in rows if row not in solved]
-    between = "keep the last value, as the least error jumps" if steps else "only join them for the eye"
+    between = (
+        "keep the last value, as the least error jumps" if steps else "only join them for the eye"
+    )
     note = f"Marks are computed; the thin lines {between}." if len(solved) > 1 else ""
-    note += f" {len(failed)} of {len(rows)} values have no design there: {failed[0]}" if failed else ""
+    note += (
+        f" {len(failed)} of {len(rows)} values have no design there: {failed[0]}" if failed else ""
+    )
     what = label.removeprefix("least ")
     title = f"{what[:1].upper() if what.isascii() else what[:1]}{what[1:]} against {NAMES.get(name, name)}"
     more = {"along": name, "note": note, "zero": scale == "share"}
     figure = lines(title, NAMES.get(name, name), label, drawn, log=scale != "count", **more)
-    figure["y"]["log"] = bool(y and min(y) > 0 and max(y) > min(_TALL * min(y), _FLAT * np.median(y)))
+    figure["y"]["log"] = bool(
+        y and min(y) > 0 and max(y) > min(_TALL * min(y), _FLAT * np.median(y))
+    )
     return figure
 
 
 def _pieces(name: str, look: str, colour: int, rows: Sequence[Values]) -> list[Figure]:
     """Exact pieces of a frontier along δ as a series; none of no rows."""
-    x, y = ([row[end] for row in rows for end in (at, f"{at}_high")] for at in ("delta", "objective"))
+    x, y = (
+        [row[end] for row in rows for end in (at, f"{at}_high")] for at in ("delta", "objective")
+    )
     return [series(name, look, colour, x, y)] if rows else []
 
 
 def rivals(rows: Sequence[Values]) -> Figure:
     """From rows of the family's frontier: exact pieces along δ as a series, and published mechanisms as a table."""
-    pieces = [row for row in rows if row.get("curve") == "piece" and row.get("objective") is not None]
+    pieces = [
+        row for row in rows if row.get("curve") == "piece" and row.get("objective") is not None
+    ]
     proven = [row for row in pieces if row.get("status") == "optimal"]
     drawn = _pieces("exact frontier, proven", "segments", 1, proven)
-    drawn += _pieces("frontier, not proven in time", "dashed-segments", 1, [row for row in pieces if row not in proven])
+    drawn += _pieces(
+        "frontier, not proven in time",
+        "dashed-segments",
+        1,
+        [row for row in pieces if row not in proven],
+    )
     listed = [
         [row.get("mechanism"), row.get("objective"), row.get("bound"), _standing(row)]
-        for row in sorted(rows, key=lambda row: (row.get("objective") is None, row.get("objective") or 0.0))
+        for row in sorted(
+            rows, key=lambda row: (row.get("objective") is None, row.get("objective") or 0.0)
+        )
         if row.get("curve") in ("baseline", "limit")
     ]
-    table = _table("Other mechanisms at the same budget", ["mechanism", "error", "no less than", "proof"], listed)
+    table = _table(
+        "Other mechanisms at the same budget",
+        ["mechanism", "error", "no less than", "proof"],
+        listed,
+    )
     table["note"] = "" if listed else "None is published for this budget."
     return {"overlays": {"delta": drawn} if drawn else {}, "table": table}
 
@@ -291,4 +350,10 @@ def _standing(row: Values) -> str:
     """Whether a published mechanism is proven at the budget, or why it has no number."""
     if row.get("objective") is None:
         return str(row.get("failure") or row.get("status"))
-    return "certified" if row.get("certified") else "exact audit" if row.get("private") else "a closed form"
+    return (
+        "certified"
+        if row.get("certified")
+        else "exact audit"
+        if row.get("private")
+        else "a closed form"
+    )

@@ -39,20 +39,45 @@ def formula_map(request: PageRequest) -> View:
     deltas = (ZERO, ONE) if moved else None
     size = max(question.stated(deltas)[0].program.program.shape)
     if size > _LARGEST:
-        raise InvalidRequest(f"A map is drawn for programs of at most {_LARGEST} rows and columns. Got {size}.")
+        raise InvalidRequest(
+            f"A map is drawn for programs of at most {_LARGEST} rows and columns. Got {size}."
+        )
     formula = formula_of(question, _LIMITS, deltas, _SECONDS)
     low, high = shown(formula.pieces)
     numbers = numbered(formula.pieces)
-    drawn = [_region(piece, numbers[piece.text()], low, high) for piece in formula.pieces if piece.epsilon[0] < high]
-    note = "" if not formula.open else "Blank: not proven in some seconds; workbench formula goes on."
+    drawn = [
+        _region(piece, numbers[piece.text()], low, high)
+        for piece in formula.pieces
+        if piece.epsilon[0] < high
+    ]
+    note = (
+        "" if not formula.open else "Blank: not proven in some seconds; workbench formula goes on."
+    )
     axes = {"x": {"label": "privacy budget ε"}, "y": {"label": "δ" if moved else "optimum"}}
-    return {"kind": "map", "title": "Which formula holds where", **axes, "regions": drawn, "note": note, "moved": moved}
+    return {
+        "kind": "map",
+        "title": "Which formula holds where",
+        **axes,
+        "regions": drawn,
+        "note": note,
+        "moved": moved,
+    }
 
 
 def _region(piece: Piece, number: int, low: float, high: float) -> Record:
     epsilons = np.linspace(max(piece.epsilon[0], low), min(piece.epsilon[1], high), _STEPS)
     ends = piece.delta if piece.free or piece.value is None else (piece.value, piece.value)
     below, above = (sampled(end, epsilons, piece.steps) for end in ends)
-    known = {name: value for name, value in piece.to_dict().items() if name.startswith(("numerator", "denominator"))}
+    known = {
+        name: value
+        for name, value in piece.to_dict().items()
+        if name.startswith(("numerator", "denominator"))
+    }
     lines = {"x": epsilons, "low": below, "high": above}
-    return {"name": f"{number}: {piece.text()}", "colour": number - 1, "steps": piece.steps, **lines, **known}
+    return {
+        "name": f"{number}: {piece.text()}",
+        "colour": number - 1,
+        "steps": piece.steps,
+        **lines,
+        **known,
+    }

@@ -71,7 +71,10 @@ def listing() -> list[Values]:
 def first(kind: Family) -> Given:
     """What a page begins with: the first example that gives what a slider is for, else the first of all."""
     examples = [given for _, given in _examples(kind)]
-    return next((given for given in examples if kind.hot and kind.hot[-1] in given), next(iter(examples), {}))
+    return next(
+        (given for given in examples if kind.hot and kind.hot[-1] in given),
+        next(iter(examples), {}),
+    )
 
 
 def _listed(option: Option) -> Values:
@@ -92,7 +95,13 @@ def _listed(option: Option) -> Values:
 
 def _text(value: Any) -> str:
     spelled = spell(value)
-    return "" if spelled is None else ",".join(map(str, spelled)) if isinstance(spelled, list) else str(spelled)
+    return (
+        ""
+        if spelled is None
+        else ",".join(map(str, spelled))
+        if isinstance(spelled, list)
+        else str(spelled)
+    )
 
 
 def _refusal(option: Option, value: Any) -> str | None:
@@ -118,8 +127,16 @@ def suggestions(kind: Family) -> View:
 
 def words_of(option: Option) -> list[str]:
     """The words of one option, as its reader lists them when it refuses another."""
-    match = _WORDS.search(_refusal(option, "?") or "") if option.kind in (str, list) and not option.hot else None
-    return [word for word in re.split(r",? or |, ", match[1]) if _WORD.fullmatch(word)] if match else []
+    match = (
+        _WORDS.search(_refusal(option, "?") or "")
+        if option.kind in (str, list) and not option.hot
+        else None
+    )
+    return (
+        [word for word in re.split(r",? or |, ", match[1]) if _WORD.fullmatch(word)]
+        if match
+        else []
+    )
 
 
 def option_range(option: Option) -> View | None:
@@ -171,7 +188,9 @@ def named_files(kind: Family, given: Given) -> Files:
 
 def state(family: str, given: Given) -> str:
     """What is shown, as the fragment of the explorer's address has it."""
-    texts = {name: str(text).lower() if isinstance(text, bool) else text for name, text in given.items()}
+    texts = {
+        name: str(text).lower() if isinstance(text, bool) else text for name, text in given.items()
+    }
     return urlencode({"family": family, **texts}, doseq=True)
 
 
@@ -253,7 +272,9 @@ def command_line(kind: Family, given: Given) -> str:
 
 def python_call(kind: Family, given: Given) -> str:
     """The Python call that designs what is shown."""
-    words = [f"{name}={_literal(_typed(_option(kind, name), value))}" for name, value in given.items()]
+    words = [
+        f"{name}={_literal(_typed(_option(kind, name), value))}" for name, value in given.items()
+    ]
     return f"import workbench as wb\nd = wb.design({', '.join([repr(kind.name), *words])})"
 
 

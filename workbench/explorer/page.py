@@ -75,7 +75,9 @@ def page(title: str, data: Values) -> str:
 
     In the JSON every "<" is escaped, so that no text in it can end the element it stands in; a long one is compressed.
     """
-    content = json.dumps(jsonable({"version": __version__, **data}, gaps=True), allow_nan=False, ensure_ascii=False)
+    content = json.dumps(
+        jsonable({"version": __version__, **data}, gaps=True), allow_nan=False, ensure_ascii=False
+    )
     packed = len(content) > _PACKED
     if packed:  # base64 has no "<" either
         content = base64.b64encode(zlib.compress(content.encode(), 9)).decode()
@@ -169,7 +171,9 @@ def design_page(design: Design) -> str:
         _section(title, {"kind": "facts", "rows": design.facts()}, row),
         *(_section("", figure | {"proven": proven}) for figure in figures.law_figures(design)),
     ]
-    return document(title, sections + (_privacy(design.mechanism, design.claim) if design.mechanism else []))
+    return document(
+        title, sections + (_privacy(design.mechanism, design.claim) if design.mechanism else [])
+    )
 
 
 def audit_page(mechanism: Any, facts: Facts, claim: Claim | None) -> str:
@@ -211,7 +215,12 @@ def result_page(result: Result) -> str:
     return document(result.title, sections)
 
 
-_NUMBERS = {"class": "class", "objective": "expected loss", "bound": "no less than", "certified": "certified"}
+_NUMBERS = {
+    "class": "class",
+    "objective": "expected loss",
+    "bound": "no less than",
+    "certified": "certified",
+}
 _TABLES = {  # of a recommendation: title -> column -> its head
     "What to use": _NUMBERS | {"notes": "what it needs"},
     "What is published": {"class": "class", "rmse": "root mean squared error", "worst": "loss of the worst answer",
@@ -219,18 +228,53 @@ _TABLES = {  # of a recommendation: title -> column -> its head
 }  # fmt: skip
 
 
-def _recommended(rows: Sequence[Row], texts: Sequence[Values], drawn: Sequence[Values], cells: Values) -> list[Values]:
+def _recommended(
+    rows: Sequence[Row], texts: Sequence[Values], drawn: Sequence[Values], cells: Values
+) -> list[Values]:
     """Of a recommendation: the classes, the plot of what they cost, what they publish, their commands, the others."""
     served = [row for row in rows if row["objective"] is not None]
     first, second = (
-        {"kind": "cells", "title": title, "heads": [*heads.values()], "rows": [[*map(r.get, heads)] for r in served]}
+        {
+            "kind": "cells",
+            "title": title,
+            "heads": [*heads.values()],
+            "rows": [[*map(r.get, heads)] for r in served],
+        }
         for title, columns in _TABLES.items()
-        for heads in [{name: head for name, head in columns.items() if any(r[name] is not None for r in served)}]
+        for heads in [
+            {
+                name: head
+                for name, head in columns.items()
+                if any(r[name] is not None for r in served)
+            }
+        ]
     )
-    commands = {"kind": "facts", "rows": [(row["class"], row["command"]) for row in rows if row["command"]]}
-    others = {"kind": "facts", "rows": [(row["class"], row["notes"]) for row in rows if row["objective"] is None]}
+    commands = {
+        "kind": "facts",
+        "rows": [(row["class"], row["command"]) for row in rows if row["command"]],
+    }
+    others = {
+        "kind": "facts",
+        "rows": [(row["class"], row["notes"]) for row in rows if row["objective"] is None],
+    }
     whole = {**cells, "title": "All columns"}
-    parts: list[list[Values]] = [[*texts, first | {"look": "classes"}], [*drawn], [second], [commands], [others, whole]]
-    titles = "What to use", "", "What is published", "The command of each", "What does not apply, and why"
-    sections = [_section(title, *part, narrow=False) for title, part in zip(titles, parts, strict=True)]
-    return [section for section in sections if section["parts"] != [second] or len(second["heads"]) > 1]
+    parts: list[list[Values]] = [
+        [*texts, first | {"look": "classes"}],
+        [*drawn],
+        [second],
+        [commands],
+        [others, whole],
+    ]
+    titles = (
+        "What to use",
+        "",
+        "What is published",
+        "The command of each",
+        "What does not apply, and why",
+    )
+    sections = [
+        _section(title, *part, narrow=False) for title, part in zip(titles, parts, strict=True)
+    ]
+    return [
+        section for section in sections if section["parts"] != [second] or len(second["heads"]) > 1
+    ]

@@ -26,7 +26,14 @@ from workbench.pipeline.request import Request
 Tell = Callable[..., None]  # (parts done, parts, and what has come out of the last one)
 _DIGITS = 4  # of what is found or drawn along an option
 _STEPS = 25  # values of an option along its range
-_TRIED = (True, "1", "0.5", "2", "0..10", "1,2,1")  # values of an option of which no words are known
+_TRIED = (
+    True,
+    "1",
+    "0.5",
+    "2",
+    "0..10",
+    "1,2,1",
+)  # values of an option of which no words are known
 _UNFIT = re.compile(
     r"left out|parameters of the notion|exactly one|only there|given without|not both|must be 0 when|"
     r"must be \w+ for other"
@@ -75,7 +82,11 @@ class PageRequest:
             for name in movable(self.kind, self.values)
             if isinstance(taken.get(name), (int, Fraction)) and not isinstance(taken[name], bool)
         ]
-        return {name: value for name, value in numbers if option_range(self.kind.option(name)) is not None}
+        return {
+            name: value
+            for name, value in numbers
+            if option_range(self.kind.option(name)) is not None
+        }
 
     def request(self, check: str, **more: Any) -> Request:
         """The family's request; no file is read."""
@@ -92,24 +103,38 @@ class PageRequest:
     def at(self, name: str, value: Fraction) -> PageRequest:
         """The same with another value of an option."""
         exact = int(value) if self.kind.option(name).kind is int else value
-        return replace(self, given={**self.given, name: spelled(value)}, values={**self.values, name: exact})
+        return replace(
+            self, given={**self.given, name: spelled(value)}, values={**self.values, name: exact}
+        )
 
     def range(self, name: Any) -> View:
         """The range of a slider. Raises InvalidRequest for an option that has none."""
-        ends = option_range(self.kind.option(name)) if name in movable(self.kind, self.values) else None
+        ends = (
+            option_range(self.kind.option(name))
+            if name in movable(self.kind, self.values)
+            else None
+        )
         return ends or must("along", f"a number among {', '.join(self.numbers)}", repr(name))
 
     def grid(self, name: Any, steps: int = _STEPS) -> list[Fraction]:
         """Values of an option over its slider's range, the present one among them, three digits each."""
         reach = self.range(name)
-        low, high, scale = (Fraction(f"{reach['low']:.3g}"), Fraction(f"{reach['high']:.3g}"), reach["scale"])
+        low, high, scale = (
+            Fraction(f"{reach['low']:.3g}"),
+            Fraction(f"{reach['high']:.3g}"),
+            reach["scale"],
+        )
         least, most = float(low), float(high)
-        numbers = {Fraction(f"{least * (most / least) ** (k / (steps - 1)):.3g}") for k in range(steps)}
+        numbers = {
+            Fraction(f"{least * (most / least) ** (k / (steps - 1)):.3g}") for k in range(steps)
+        }
         if scale == "count":
             numbers = {Fraction(1 << k) for k in range(int(most).bit_length())}
         now = self.numbers.get(name)
         zero = {Fraction(0)} if scale == "share" else set()
-        return sorted({min(max(number, low), high) for number in numbers} | zero | ({now} if now else set()))
+        return sorted(
+            {min(max(number, low), high) for number in numbers} | zero | ({now} if now else set())
+        )
 
 
 def short(value: Any) -> Fraction:
@@ -129,7 +154,11 @@ def movable(kind: Family, values: Values) -> list[str]:
     fit = parameters(values.get("notion"))
     hot = [name for name in reversed(kind.hot) if fit is None or name in fit or name not in _BEGIN]
     least = values.get("minimise", "loss")
-    return [name for name in dict.fromkeys([*hot, *(fit or ()), *runs]) if name in named and name != least]
+    return [
+        name
+        for name in dict.fromkeys([*hot, *(fit or ()), *runs])
+        if name in named and name != least
+    ]
 
 
 def parameters(notion: Any) -> tuple[str, ...] | None:
@@ -185,7 +214,10 @@ def _said(kind: Family, given: Given, option: Option) -> str | None:
         refusals.append(sentence)
         if _UNFIT.search(sentence):
             break
-    return next((sentence for sentence in refusals if _UNFIT.search(sentence)), refusals[0] if refusals else None)
+    return next(
+        (sentence for sentence in refusals if _UNFIT.search(sentence)),
+        refusals[0] if refusals else None,
+    )
 
 
 def adapted(kind: Family, given: Given, changed: str, limit: str | None = None) -> Given:

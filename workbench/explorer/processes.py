@@ -23,7 +23,9 @@ from workbench.io.processes import begin_worker, safe_start
 from workbench.solvers.search import Deadline
 
 LIMITS = {"live": 20.0, "slow": 120.0}  # seconds of one task
-LANE = dict.fromkeys(("suggestions", "fields", "adapt", "design", "certify"), "live")  # of a task; the others are slow
+LANE = dict.fromkeys(
+    ("suggestions", "fields", "adapt", "design", "certify"), "live"
+)  # of a task; the others are slow
 _LEAST_MEMORY = 4 << 30  # A worker may always use so many bytes of address space.
 _PRELOADED = [
     "workbench.explorer.tasks",
@@ -48,7 +50,9 @@ def _serve(pipe: Any, files: Files) -> None:
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (most_memory(), resource.getrlimit(resource.RLIMIT_AS)[1]))
+        resource.setrlimit(
+            resource.RLIMIT_AS, (most_memory(), resource.getrlimit(resource.RLIMIT_AS)[1])
+        )
     from workbench.explorer.tasks import Tasks
 
     tasks = Tasks(files)
@@ -80,17 +84,21 @@ def _answer(tasks: Any, task: str, request: Values, tell: Callable[..., None]) -
     except WorkbenchError as error:
         return {"error": type(error).__name__, "message": str(error)}
     except MemoryError:
-        words = (
-            f"The request needs more than the {most_memory() >> 30} GB that a page may use: ask for less, or use the"
-        )
-        return {"error": "WorkbenchError", "message": f"{words} command line, which has no such limit."}
+        words = f"The request needs more than the {most_memory() >> 30} GB that a page may use: ask for less, or use the"
+        return {
+            "error": "WorkbenchError",
+            "message": f"{words} command line, which has no such limit.",
+        }
     except Exception as error:
         return bug(error)
 
 
 def bug(error: Exception) -> Message:
     """The message of an error that nobody foresaw."""
-    return {"error": "Bug", "message": f"{type(error).__name__}: {' '.join(str(error).split())} (this is a bug)"}
+    return {
+        "error": "Bug",
+        "message": f"{type(error).__name__}: {' '.join(str(error).split())} (this is a bug)",
+    }
 
 
 class _Lane:
@@ -110,7 +118,9 @@ class _Lane:
         if self._process is None or not self._process.is_alive():
             self.end()
             pipe, theirs = self._context.Pipe()
-            process = self._context.Process(target=_serve, args=(theirs, tuple(self._files)), daemon=True)
+            process = self._context.Process(
+                target=_serve, args=(theirs, tuple(self._files)), daemon=True
+            )
             with safe_start():
                 process.start()
             theirs.close()
@@ -162,12 +172,16 @@ class _Lane:
             deadline = Deadline(self._limit)
             while not finished:
                 if deadline.passed:
-                    raise Stopped(f"Stopped after {self._limit:g} s. Ask for less, or use the command line.")
+                    raise Stopped(
+                        f"Stopped after {self._limit:g} s. Ask for less, or use the command line."
+                    )
                 message = pipe.recv() if pipe.poll(_TICK) else {}
                 finished = "result" in message or "error" in message
                 yield message
         except (EOFError, OSError):
-            raise Stopped("The computation ended unexpectedly; it may have needed too much memory.") from None
+            raise Stopped(
+                "The computation ended unexpectedly; it may have needed too much memory."
+            ) from None
         finally:
             if not finished:
                 self.end()

@@ -112,12 +112,18 @@ class _Handler(BaseHTTPRequestHandler):
         origins = self.headers.get_all("Origin", [])
         if origins and origins not in [[f"http://{host}"] for host in hosts]:
             raise _Refused(403, "The Origin is not this server.")
-        if not anywhere and self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        if not anywhere and self.headers.get("Sec-Fetch-Site", "none") not in (
+            "none",
+            "same-origin",
+        ):
             raise _Refused(403, "Other sites have no access.")
 
     def _check_token(self, given: str) -> None:
         if not hmac.compare_digest(given.encode(), self.server.token.encode()):
-            raise _Refused(403, "The token is missing or wrong: open the address that workbench explore printed.")
+            raise _Refused(
+                403,
+                "The token is missing or wrong: open the address that workbench explore printed.",
+            )
         self.server.keep_place(self.connection)
 
     def _body(self) -> Values:
@@ -172,7 +178,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _line(self, message: Values) -> None:
         text = json.dumps(message, allow_nan=False, ensure_ascii=False) if message else ""
-        line = text.encode(errors="backslashreplace") + b"\n"  # half a character is \\ud... in JSON, too
+        line = (
+            text.encode(errors="backslashreplace") + b"\n"
+        )  # half a character is \\ud... in JSON, too
         self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
 
 
@@ -187,7 +195,9 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 16
 
     def __init__(self, port: int = 0, files: Files = ()) -> None:
-        self._open: dict[Any, bool] = {}  # connection -> whether it has shown the token, oldest first
+        self._open: dict[
+            Any, bool
+        ] = {}  # connection -> whether it has shown the token, oldest first
         self._changing = threading.Lock()
         super().__init__(("127.0.0.1", port), _Handler)
         self.port: int = self.server_address[1]

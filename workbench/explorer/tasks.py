@@ -33,7 +33,16 @@ from workbench.exact.numbers import jsonable
 from workbench.exact.objects import Values
 from workbench.explorer import alone, figures, views
 from workbench.explorer.formula_map import formula_map
-from workbench.explorer.given import EMPTY, Files, View, exact_values, known, listing, suggestions, texts_given
+from workbench.explorer.given import (
+    EMPTY,
+    Files,
+    View,
+    exact_values,
+    known,
+    listing,
+    suggestions,
+    texts_given,
+)
 from workbench.explorer.page_request import PageRequest, Tell, adapted, fields, silent
 from workbench.pipeline.design import Design
 from workbench.pipeline.frontier_plots import jumps
@@ -42,11 +51,18 @@ from workbench.pipeline.registry import family
 from workbench.solvers.search import Deadline
 
 _MOMENT = Fraction(1, 20)  # seconds of a preliminary solve
-_WHILE, _LONG = Fraction(6), Fraction(60)  # of one beside a slider, and of others: lanes have limits, too
+_WHILE, _LONG = (
+    Fraction(6),
+    Fraction(60),
+)  # of one beside a slider, and of others: lanes have limits, too
 _ROUNDING = 1e-6  # relative, of a solver's answer
 _SLOW = 0.1  # seconds of a design from which the next ones are preliminary
 _QUICK = 0.12  # seconds within which a design is certified while a slider moves
-_FEWEST, _PATIENCE, _LONGEST = 5, 8.0, 20.0  # so many designs of a curve unless it takes longest; seconds of a pass
+_FEWEST, _PATIENCE, _LONGEST = (
+    5,
+    8.0,
+    20.0,
+)  # so many designs of a curve unless it takes longest; seconds of a pass
 _CURVES = 12  # whose rows are kept
 _EXPORTED = 13  # designs in an export
 _KEPT = 250_000  # characters of the figures of a design that comes with a curve
@@ -72,7 +88,9 @@ class Tasks:
         self._timings: defaultdict[str, _Timing] = defaultdict(_Timing)  # of questions
         self._last: tuple[str, Design] | None = None
         self._limit = _LONG
-        self._rows: OrderedDict[str, dict[Fraction, tuple[View, str]]] = OrderedDict()  # of curves that go on
+        self._rows: OrderedDict[str, dict[Fraction, tuple[View, str]]] = (
+            OrderedDict()
+        )  # of curves that go on
 
     def run(self, task: str, request: Values, tell: Tell = silent) -> View:
         """One task. request: family, given (option -> text), and what the task takes. Raises WorkbenchError."""
@@ -81,7 +99,9 @@ class Tasks:
         if task == "recommend":
             return alone.recommend(request, tell)
         named = request.get("family", "")
-        kind = family(named if isinstance(named, str) else must("family", "a text", type(named).__name__))
+        kind = family(
+            named if isinstance(named, str) else must("family", "a text", type(named).__name__)
+        )
         given = texts_given(kind, request.get("given"))
         if task == "suggestions":
             return suggestions(kind)
@@ -90,11 +110,15 @@ class Tasks:
             if task == "fields":
                 return fields(kind, texts)
             limit = request.get("limit")
-            fit = adapted(kind, texts, str(request.get("changed")), limit if isinstance(limit, str) else None)
+            fit = adapted(
+                kind, texts, str(request.get("changed")), limit if isinstance(limit, str) else None
+            )
             return {"given": fit, "room": fields(kind, fit)}
         values = exact_values(kind, given, self.files)
         texts = {name: value for name, value in given.items() if value not in EMPTY}
-        view: View = jsonable(getattr(self, task)(PageRequest(kind, texts, values, request, tell)), gaps=True)
+        view: View = jsonable(
+            getattr(self, task)(PageRequest(kind, texts, values, request, tell)), gaps=True
+        )
         return view
 
     # Designs.
@@ -109,7 +133,9 @@ class Tasks:
         if self._last is None or self._last[0] != request.key:
             timing, clock = self._timing(request), Deadline()
             design = _reached(_audited(request, self._limit))
-            timing.slow |= timing.solved > 0 and clock.elapsed > _SLOW  # the first design also states its model
+            timing.slow |= (
+                timing.solved > 0 and clock.elapsed > _SLOW
+            )  # the first design also states its model
             timing.solved += 1
             self._last = request.key, design
         return self._last[1]
@@ -132,7 +158,12 @@ class Tasks:
     def _proven(self, request: PageRequest) -> Design | None:
         """The certified design, where it takes no longer than a slider may; None elsewhere."""
         timing = self._timing(request)
-        if not request.kind.certifies or timing.solved <= 1 or timing.slow or timing.seconds > _QUICK:
+        if (
+            not request.kind.certifies
+            or timing.solved <= 1
+            or timing.slow
+            or timing.seconds > _QUICK
+        ):
             return None
         clock = Deadline()
         try:
@@ -167,7 +198,9 @@ class Tasks:
 
     def certify(self, request: PageRequest) -> View:
         """The certified mechanism, with its certificate's file."""
-        design = _reached(partial(request.kind.designed, request.request("certify", **request.within(_LONG))))
+        design = _reached(
+            partial(request.kind.designed, request.request("certify", **request.within(_LONG)))
+        )
         self._last, proof = (request.key, design), design.certificate
         view = views.view(design, request, is_final=True)
         return view | ({"certificate": proof.content().decode()} if proof else {})
@@ -188,7 +221,9 @@ class Tasks:
         name: Any = request.more.get("along")
         grid = request.grid(name)
         others = {option: text for option, text in request.given.items() if option != name}
-        known = self._rows.setdefault(json.dumps([request.kind.name, name, others], sort_keys=True), {})
+        known = self._rows.setdefault(
+            json.dumps([request.kind.name, name, others], sort_keys=True), {}
+        )
         self._rows.move_to_end(next(key for key, rows in self._rows.items() if rows is known))
         while len(self._rows) > _CURVES:
             self._rows.popitem(last=False)
@@ -199,26 +234,40 @@ class Tasks:
             if clock.elapsed > (_PATIENCE if len(known) >= _FEWEST else _LONGEST):
                 break
             there = request.at(name, value)
-            solve = _audited(request, _LONG, **{name: value}) if name in request.kind.hot else _audited(there, _LONG)
+            solve = (
+                _audited(request, _LONG, **{name: value})
+                if name in request.kind.hot
+                else _audited(there, _LONG)
+            )
             row, design = attempt(partial(_reached, solve))
             known[value] = {**row, name: float(value)}, views.label(design) if design else ""
             request.tell(len(known), len(grid), _step(design, there, name, value))
-        return self._curve(request, name, known) | {"left": sum(value not in known for value in grid)}
+        return self._curve(request, name, known) | {
+            "left": sum(value not in known for value in grid)
+        }
 
-    def _curve(self, request: PageRequest, name: str, known: dict[Fraction, tuple[View, str]]) -> View:
+    def _curve(
+        self, request: PageRequest, name: str, known: dict[Fraction, tuple[View, str]]
+    ) -> View:
         """The figure of a curve, None where no other value than the present one is taken."""
         rows = [known[value][0] for value in sorted(known)]
         label = next((label for _, label in known.values() if label), "objective")
-        if all(row["status"] == "refused" for row in rows if row[name] != request.values[name]):  # as a δ of pure
+        if all(
+            row["status"] == "refused" for row in rows if row[name] != request.values[name]
+        ):  # as a δ of pure
             return {"figure": None, "rows": rows}
         scale, notion = request.range(name)["scale"], request.values.get("notion")
-        steps = scale == "count" or jumps({"notion": notion, **request.point(), name: row[name]} for row in rows)
+        steps = scale == "count" or jumps(
+            {"notion": notion, **request.point(), name: row[name]} for row in rows
+        )
         return {"figure": figures.along(name, label, rows, scale=scale, steps=steps), "rows": rows}
 
     def rivals(self, request: PageRequest) -> View:
         """Exact pieces and other mechanisms, from the family's frontier, and laws of published ones."""
         if request.kind.frontier is None:
-            raise InvalidRequest(f"No published mechanisms are listed for the family {request.kind.name}.")
+            raise InvalidRequest(
+                f"No published mechanisms are listed for the family {request.kind.name}."
+            )
         design = self._designed(request)
         laws = figures.other_laws(design) if design.mechanism else []
         try:
@@ -226,7 +275,9 @@ class Tasks:
         except InvalidRequest as error:
             if laws:
                 return {"overlays": {}, "table": None, "rows": [], "laws": laws}
-            raise InvalidRequest(f"Other mechanisms are not listed for this request. {error}") from None
+            raise InvalidRequest(
+                f"Other mechanisms are not listed for this request. {error}"
+            ) from None
         return figures.rivals(rows) | {"rows": rows, "laws": laws}
 
     def export(self, request: PageRequest) -> View:
@@ -234,10 +285,19 @@ class Tasks:
         kind, quiet = request.kind, replace(request, tell=silent)
         view = (self.certify if kind.certifies else self.complete)(request)
         slid = list(request.numbers)
-        moved = [quiet.at(slid[0], value) for value in request.grid(slid[0], _EXPORTED)] if slid else []
+        moved = (
+            [quiet.at(slid[0], value) for value in request.grid(slid[0], _EXPORTED)] if slid else []
+        )
         steps = {f"{slid[0]} {at.given[slid[0]]}": partial(self._exported, at) for at in moved}
-        curves = {f"along {name}": partial(self.along, replace(quiet, more={"along": name})) for name in slid}
-        parts = {"profile": partial(self.profile, quiet), **curves, "rivals": partial(self.rivals, quiet)}
+        curves = {
+            f"along {name}": partial(self.along, replace(quiet, more={"along": name}))
+            for name in slid
+        }
+        parts = {
+            "profile": partial(self.profile, quiet),
+            **curves,
+            "rivals": partial(self.rivals, quiet),
+        }
         parts |= {"formulas": partial(self.formulas, quiet), **steps}
         answers = {}
         errors, deadline = {}, Deadline(8 * _PATIENCE)
@@ -250,7 +310,9 @@ class Tasks:
             except WorkbenchError as error:
                 if name != "formulas":  # which most questions have none of
                     errors[name] = str(error)
-        drawn = {name: answers[f"along {name}"]["figure"] for name in slid if f"along {name}" in answers}
+        drawn = {
+            name: answers[f"along {name}"]["figure"] for name in slid if f"along {name}" in answers
+        }
         page: View = {
             "family": kind.name,
             "given": dict(request.given),
@@ -288,7 +350,9 @@ def _reached(solve: Callable[[], Design]) -> Design:
         between, bound = str(error), error.design.bound
         if bound is not None:
             between = f"the optimum lies between {bound:.9g} and {error.design.objective:.9g}."
-        design = replace(error.design, words=(*error.design.words, f"Not proven to be the best: {between}"))
+        design = replace(
+            error.design, words=(*error.design.words, f"Not proven to be the best: {between}")
+        )
     low = -math.inf if design.bound is None or design.certificate is not None else design.bound
     if low - design.objective > _ROUNDING * abs(low):
         raise NotProven("The solver was stopped before its law was private.", bound=low)
@@ -301,7 +365,9 @@ def _step(design: Design | None, request: PageRequest, name: str, value: Fractio
         return None
     answers = jsonable(views.view(design, request, proving=True), gaps=True)
     return (
-        {"along": name, "at": float(value), "view": answers} if len(json.dumps(answers["figures"])) <= _KEPT else None
+        {"along": name, "at": float(value), "view": answers}
+        if len(json.dumps(answers["figures"])) <= _KEPT
+        else None
     )
 
 

@@ -18,7 +18,9 @@ _CALLED = {"mae": "mean absolute error", "mse": "mean squared error", "ell": "le
 _RISKED = 150_000  # masses of comparisons of which the risk is told while one waits
 
 
-def view(design: Design, request: PageRequest, *, proving: bool = False, is_final: bool = False) -> View:
+def view(
+    design: Design, request: PageRequest, *, proving: bool = False, is_final: bool = False
+) -> View:
     """A design as plain data; nothing that is not in its row, its facts or its tables. proving: its proof is still to
     come, and what its raw answer misses by rounding is not told; is_final: nothing better of it follows, so that its
     whole law comes along, which the page then saves."""
@@ -29,7 +31,10 @@ def view(design: Design, request: PageRequest, *, proving: bool = False, is_fina
         "heading": design.heading,
         "title": kind.title,
         "facts": [fact for fact in facts if not (raw and proving and _of_rounding(fact))],
-        "note": next((words for name, words in facts if name == "note" and words.startswith("Not proven")), ""),
+        "note": next(
+            (words for name, words in facts if name == "note" and words.startswith("Not proven")),
+            "",
+        ),
         "row": row,
         "objective": row["objective"],
         "label": label(design),
@@ -41,7 +46,9 @@ def view(design: Design, request: PageRequest, *, proving: bool = False, is_fina
         "status": design.status,
         "unfinished": raw and _is_unfinished(design),
         "bound": design.bound,
-        "figures": figures.law_figures(design, is_whole=is_final and (certified or not kind.certifies)),
+        "figures": figures.law_figures(
+            design, is_whole=is_final and (certified or not kind.certifies)
+        ),
         "given": dict(given),
         "hot": request.numbers,
         "command": command_line(kind, given),
@@ -62,9 +69,14 @@ def _of_rounding(fact: tuple[str, str]) -> bool:
 
 def label(design: Design) -> str:
     """What the objective is called: the label of the fact that states it."""
-    facts, number = [fact for fact in design.facts() if fact[0] != "bound"], f"{design.objective:.9g}"
+    facts, number = (
+        [fact for fact in design.facts() if fact[0] != "bound"],
+        f"{design.objective:.9g}",
+    )
     in_full = [label for label, words in facts if words == repr(design.objective)]
-    columns = [name for name, value in design.family.columns(design).items() if value == design.objective]
+    columns = [
+        name for name, value in design.family.columns(design).items() if value == design.objective
+    ]
     begun = [label for label, words in facts if words.startswith(number) and label != "objective"]
     words = next(iter([*in_full, *begun, *columns]), "objective")
     unsaid = words == f"least {design.request.loss_name}" and "rate" not in words

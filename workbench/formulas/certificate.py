@@ -57,10 +57,20 @@ from workbench.solvers.exact.regions import Region, given_region
 
 VERSION = 1
 _SHOWN = {"what", "variable", "pieces", "open"}
-_ASIDE = {"solver", "options", "check", "certify", "progress", "epsilon", "delta"}  # of no meaning for a formula
+_ASIDE = {
+    "solver",
+    "options",
+    "check",
+    "certify",
+    "progress",
+    "epsilon",
+    "delta",
+}  # of no meaning for a formula
 _HELD = "-0+"
 _MAX_DEGREE = 2_000  # An end of a region whose polynomial has more coefficients is refused.
-_MAX_END_BITS = 500_000  # So is one with more coefficients times bits of its longest number: seconds of work.
+_MAX_END_BITS = (
+    500_000  # So is one with more coefficients times bits of its longest number: seconds of work.
+)
 _MAX_END = 10**300  # An end above it has no logarithm in floats.
 _FLOAT_TOLERANCE = 1e-14  # Floats of a file may differ from ours by so much, relative or absolute.
 
@@ -83,7 +93,10 @@ class Question:
             return ""
         budgets = self.request({"epsilon": self.unit}).claim.epsilon
         keys = [key if isinstance(key, tuple) else (key,) for key in budgets]
-        parts = [f"{','.join(map(str, key))}={spelled(v)}" for key, v in zip(keys, budgets.values(), strict=True)]
+        parts = [
+            f"{','.join(map(str, key))}={spelled(v)}"
+            for key, v in zip(keys, budgets.values(), strict=True)
+        ]
         return (";" if len(keys[0]) > 1 else ",").join(parts)
 
     def stated(self, deltas: Interval | None) -> tuple[Stated, Interval]:
@@ -120,31 +133,50 @@ def record(question: Question, stated: Stated, known: Known) -> Record:
     """What a certificate holds beside the pieces. Raises InvalidRequest for a question that cannot be written down."""
     kind, options = question.family, Record()
     given = question.request({"epsilon": question.unit}).question
-    values = {name: value for name, value in question.values().items() if not kind.option(name).question}
+    values = {
+        name: value for name, value in question.values().items() if not kind.option(name).question
+    }
     values |= kind.question_options(given)
     for name, value in values.items():
         option = kind.option(name)
-        if not option.solver and name not in _ASIDE and value is not None and value != option.default:
+        if (
+            not option.solver
+            and name not in _ASIDE
+            and value is not None
+            and value != option.default
+        ):
             options[name] = spell(value)
     if question.budgets:
         options["epsilon"] = question.budgets
     asked_for = {"family": kind.name, "options": options}
     again, own = _asked(asked_for).stated(known.delta)[0].program, stated.program
-    if any(getattr(again, name) != getattr(own, name) for name in ("rows", "sides", "cost", "bounds", "offset")):
-        raise InvalidRequest("The question cannot be written as options, so that no file can hold its proof.")
+    if any(
+        getattr(again, name) != getattr(own, name)
+        for name in ("rows", "sides", "cost", "bounds", "offset")
+    ):
+        raise InvalidRequest(
+            "The question cannot be written as options, so that no file can hold its proof."
+        )
     return _PROOF.write(known, question=asked_for)
 
 
 def _region(region: Region) -> Record:
     bases = [region.formulas[0].start.basis, *(formula.vertex.basis for formula in region.formulas)]
-    signs = [["".join(_HELD[at + 1] for at in part) for part in (basis.columns, basis.rows)] for basis in bases]
+    signs = [
+        ["".join(_HELD[at + 1] for at in part) for part in (basis.columns, basis.rows)]
+        for basis in bases
+    ]
     return _REGION.write(region, feasible=region.formulas[0].value is not None, bases=signs)
 
 
 def _end(root: Root) -> Any:
     if root.low == root.high:
         return spelled(root.low)
-    return [[str(int(value)) for value in root.polynomial.coeffs()], spelled(root.low), spelled(root.high)]
+    return [
+        [str(int(value)) for value in root.polynomial.coeffs()],
+        spelled(root.low),
+        spelled(root.high),
+    ]
 
 
 # Read.
@@ -157,7 +189,9 @@ def from_dict(data: Any) -> Formula:
     proof = _PROOF.read({name: value for name, value in fields.items() if name not in _SHOWN})
     delta = proof["delta"]
     try:
-        with no_files():  # a certificate is self-contained: its options name no file of this machine
+        with (
+            no_files()
+        ):  # a certificate is self-contained: its options name no file of this machine
             stated, _ = _asked(proof["question"]).stated(delta)
         parts = [_proven(stated.program, entry, delta) for entry in proof["regions"]]
         gaps = _uncovered(parts, x_bounds(proof["epsilon"], stated.steps))
@@ -166,7 +200,10 @@ def from_dict(data: Any) -> Formula:
     except InvalidRequest as error:
         raise CorruptFile(f"Its question is none: {error}") from None
     formula = Formula(
-        stated.what, pieces_of(stated, parts), stated.steps, tuple(epsilons(g, stated.steps) for g in gaps)
+        stated.what,
+        pieces_of(stated, parts),
+        stated.steps,
+        tuple(epsilons(g, stated.steps) for g in gaps),
     )
     shown = formula.to_dict()
     if wrong := [name for name in sorted(_SHOWN) if not _agree(shown[name], fields[name])]:
@@ -240,9 +277,12 @@ def _proven(program: Parametric, fields: Record, delta: Interval) -> Region:
         refuse("bases", "at least two")
     region = given_region(used, bases, sample, (low, high), delta, feasible=fields["feasible"])
     if any(
-        a is not b and (a is None or b is None or a.against(b)) for a, b in zip(region.ends, (low, high), strict=True)
+        a is not b and (a is None or b is None or a.against(b))
+        for a, b in zip(region.ends, (low, high), strict=True)
     ):
-        raise NotCertified(f"a condition of a basis changes its sign in the region around x = {float(sample):g}.")
+        raise NotCertified(
+            f"a condition of a basis changes its sign in the region around x = {float(sample):g}."
+        )
     return region
 
 
@@ -254,14 +294,17 @@ def _basis(program: Parametric, data: Any) -> Basis:
             refuse("A basis", "of as many signs as the program has columns and rows")
         held = tuple(_HELD.index(sign) - 1 for sign in text)
         if any(
-            at and pair[at > 0] is None and (at > 0 or pair[1] is not None) for at, pair in zip(held, ends, strict=True)
+            at and pair[at > 0] is None and (at > 0 or pair[1] is not None)
+            for at, pair in zip(held, ends, strict=True)
         ):
             refuse("A basis", "one that holds columns and rows where they have an end")
         parts.append(held)
     return Basis(*parts)
 
 
-def _uncovered(parts: Sequence[Region], limits: tuple[Fraction, Fraction | None]) -> list[tuple[Root, Root | None]]:
+def _uncovered(
+    parts: Sequence[Region], limits: tuple[Fraction, Fraction | None]
+) -> list[tuple[Root, Root | None]]:
     """What of an interval of x the regions leave. Raises NotCertified where they overlap."""
     gaps: list[tuple[Root, Root | None]] = []
     at: Root | None = Root.rational(limits[0])
@@ -279,19 +322,25 @@ def _uncovered(parts: Sequence[Region], limits: tuple[Fraction, Fraction | None]
 def _agree(proven: Any, shown: Any) -> bool:
     """Whether two JSON values are the same, floats up to their last digits."""
     if isinstance(proven, dict) and isinstance(shown, dict):
-        return proven.keys() == shown.keys() and all(_agree(proven[name], shown[name]) for name in proven)
+        return proven.keys() == shown.keys() and all(
+            _agree(proven[name], shown[name]) for name in proven
+        )
     if isinstance(proven, (list, tuple)) and isinstance(shown, list):
         return len(proven) == len(shown) and all(map(_agree, proven, shown))
     if isinstance(proven, float) and isinstance(shown, float):
         same_sign = math.copysign(1, proven) == math.copysign(1, shown)
-        return same_sign and math.isclose(proven, shown, rel_tol=_FLOAT_TOLERANCE, abs_tol=_FLOAT_TOLERANCE)
+        return same_sign and math.isclose(
+            proven, shown, rel_tol=_FLOAT_TOLERANCE, abs_tol=_FLOAT_TOLERANCE
+        )
     return type(proven) is type(shown) and bool(proven == shown)
 
 
 _END = Entry(_end, lambda data, what: _root(data))
 _DELTAS = Entry(lambda ends: [*map(spelled, ends)], _interval)
 _EPSILONS = Entry(lambda ends: [*map(spelled, ends)], _epsilons)
-_REGION = RecordForm("A region", low=_END, high=optional(_END), sample=RATIO, feasible=FLAG, bases=AS_IS)
+_REGION = RecordForm(
+    "A region", low=_END, high=optional(_END), sample=RATIO, feasible=FLAG, bases=AS_IS
+)
 _QUESTION = RecordForm("The question", family=TEXT, options=OBJECT)
 _PROOF = RecordForm(
     "The file of a formula",

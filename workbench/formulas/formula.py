@@ -72,12 +72,20 @@ def formula(
     kind = family(question) if spelled else family_of(question)
     if unused := [name for name in kind.how if options.get(name) is not None]:
         words = ", ".join(f"{name} = {options[name]!r}" for name in unused)
-        must("options", f"without {' and '.join(unused)}: a formula is found in exact arithmetic, by no solver", words)
-    counts = {option.name for option in kind.given_in("command") if option.question and option.kind is int}
+        must(
+            "options",
+            f"without {' and '.join(unused)}: a formula is found in exact arithmetic, by no solver",
+            words,
+        )
+    counts = {
+        option.name for option in kind.given_in("command") if option.question and option.kind is int
+    }
     if spelled and (ranged := several(counts, options)) is not None:
         name, each = ranged
         ends = {"epsilon": epsilon, "delta": delta, "time_limit": time_limit}
-        return series(name, each, lambda n: formula(question, **{**options, **ends, name: each[n]}), progress)
+        return series(
+            name, each, lambda n: formula(question, **{**options, **ends, name: each[n]}), progress
+        )
 
     def request(point: Values) -> Any:
         given = {**options, **point}
@@ -87,12 +95,16 @@ def formula(
         given = {**options, "epsilon": ONE}
         return kind.read(given, spelled=spelled)
 
-    return formula_of(Question(kind, request, values, options.get("notion")), epsilon, delta, time_limit, progress)
+    return formula_of(
+        Question(kind, request, values, options.get("notion")), epsilon, delta, time_limit, progress
+    )
 
 
 def formula_around(request: Any) -> Formula:
     """The piece of a request's formula that holds at its ε, at its δ. Raises as `formula`; NotProven."""
-    formulas = formula_of(Question(request.family, request.at, dict, request.claim.notion.name), request.claim.epsilon)
+    formulas = formula_of(
+        Question(request.family, request.at, dict, request.claim.notion.name), request.claim.epsilon
+    )
     if formulas.at is None:
         return formulas
     delta = float(request.claim.delta)  # of patterns, whose pieces lie side by side in δ
@@ -125,7 +137,9 @@ def formula_of(
             must("epsilon", why, got)
         deltas = deltas or (ZERO, ONE)
         request = question.request({"epsilon": limits[0], "delta": deltas[1]})
-        from workbench.formulas.pattern_formulas import pattern_formula  # imports the model of noise
+        from workbench.formulas.pattern_formulas import (
+            pattern_formula,
+        )  # imports the model of noise
 
         with translated_errors():
             formula = pattern_formula(request, deltas, limit, progress)
@@ -144,7 +158,14 @@ def formula_of(
     known = Known(limits, deltas, tuple(parts))
     pieces = pieces_of(stated, parts)
     gaps = tuple(epsilons(gap, stated.steps) for gap in left)
-    return Formula(stated.what, pieces, stated.steps, gaps, deadline.elapsed, lambda: record(question, stated, known))
+    return Formula(
+        stated.what,
+        pieces,
+        stated.steps,
+        gaps,
+        deadline.elapsed,
+        lambda: record(question, stated, known),
+    )
 
 
 def _ends(given: Any, name: str, wanted: str) -> RationalPair | None:
@@ -179,6 +200,8 @@ def _told(progress: Progress | None, steps: int) -> Callable[[Region], None]:
 
     def told(region: Region) -> None:
         low, high = epsilons(region.ends, steps)
-        say(f"{next(proven)} intervals of epsilon are proven, the last from {low:.6g} to {high:.6g}.")
+        say(
+            f"{next(proven)} intervals of epsilon are proven, the last from {low:.6g} to {high:.6g}."
+        )
 
     return told

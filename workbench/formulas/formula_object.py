@@ -67,7 +67,11 @@ class Formula:
         """
         power, share = exact(epsilon, "epsilon"), None if delta is None else exact(delta, "delta")
         if self.at is not None and power != self.at:
-            must("epsilon", f"{float(self.at):g}, where the patterns are proven to be optimal", epsilon)
+            must(
+                "epsilon",
+                f"{float(self.at):g}, where the patterns are proven to be optimal",
+                epsilon,
+            )
         for bits in (_BITS, 4 * _BITS, 16 * _BITS):
             x = exp_interval(power / self.steps, bits)
             piece = self._piece(x, share, epsilon)
@@ -86,7 +90,14 @@ class Formula:
             if not piece.low.above(x[1]) and (piece.high is None or not piece.high.below(x[0]))
         ]
         if not here:
-            ends = ", ".join(sorted({f"{piece.epsilon[0]:.6g} < ε < {piece.epsilon[1]:.6g}" for piece in self.pieces}))
+            ends = ", ".join(
+                sorted(
+                    {
+                        f"{piece.epsilon[0]:.6g} < ε < {piece.epsilon[1]:.6g}"
+                        for piece in self.pieces
+                    }
+                )
+            )
             must("epsilon", f"where the formula holds ({ends})", epsilon)
         if delta is None:
             if any(piece.free for piece in here):
@@ -108,7 +119,10 @@ class Formula:
                 row: Record = {"from_epsilon": low, "to_epsilon": high}
                 if piece.free:
                     row["from_delta"], row["to_delta"] = piece.delta_text()
-                rows.append(row | {name: written(mass, WORDS, self.steps) for name, mass in part.masses.items()})
+                rows.append(
+                    row
+                    | {name: written(mass, WORDS, self.steps) for name, mass in part.masses.items()}
+                )
         return rows
 
     # Shown.
@@ -116,7 +130,9 @@ class Formula:
     def __str__(self) -> str:
         name = "ε" if self.at is None else "δ"
         gaps = (f"open, not proven: {low:.9g} < {name} < {high:.9g}" for low, high in self.open)
-        return "\n".join([self.what, *(f"{self.where(piece)}: {piece.text()}" for piece in self.pieces), *gaps])
+        return "\n".join(
+            [self.what, *(f"{self.where(piece)}: {piece.text()}" for piece in self.pieces), *gaps]
+        )
 
     @property
     def words(self) -> Words:
@@ -180,7 +196,9 @@ class Formula:
             where = where if self.at is None else rf"\varepsilon = {low:.6g}"
             if piece.free:
                 where += r",\ {} \le \delta \le {}".format(*piece.delta_text(LATEX))
-            rows.append((piece.text(LATEX) if piece.value is not None else r"\text{infeasible}", where))
+            rows.append(
+                (piece.text(LATEX) if piece.value is not None else r"\text{infeasible}", where)
+            )
         if not table:
             body = " \\\\\n".join(f"  {text} & {where}" for text, where in rows)
             return f"\\begin{{cases}}\n{body}\n\\end{{cases}}"
@@ -212,7 +230,9 @@ class Formula:
         try:
             sympy = importlib.import_module("sympy")
         except ModuleNotFoundError:
-            raise NotInstalled("A formula in sympy needs sympy, which is not installed: pip install sympy.") from None
+            raise NotInstalled(
+                "A formula in sympy needs sympy, which is not installed: pip install sympy."
+            ) from None
         epsilon, delta = sympy.symbols("epsilon delta", positive=True)
         known = {"x": sympy.exp(epsilon), "delta": delta}
         cases = []
@@ -222,7 +242,12 @@ class Formula:
             if piece.free:
                 first, last = (sympy.sympify(text, known) for text in piece.delta_text(PYTHON))
                 where = sympy.And(where, delta >= first, delta <= last)
-            cases.append((sympy.nan if piece.value is None else sympy.sympify(piece.text(PYTHON), known), where))
+            cases.append(
+                (
+                    sympy.nan if piece.value is None else sympy.sympify(piece.text(PYTHON), known),
+                    where,
+                )
+            )
         return sympy.Piecewise(*cases)
 
     def save(self, path: str | Path) -> list[Path]:

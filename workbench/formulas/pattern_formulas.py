@@ -71,13 +71,17 @@ def pattern_formula(
         if formula is None:
             left.append((piece.delta_low, piece.delta_high))
         elif known and known[-1].vertex.value == formula.vertex.value and not left:
-            known[-1] = replace(known[-1], traced=replace(known[-1].traced, delta_high=piece.delta_high))
+            known[-1] = replace(
+                known[-1], traced=replace(known[-1].traced, delta_high=piece.delta_high)
+            )
         else:
             known.append(formula)
     if not known:
         raise NotProven("No piece of the frontier is proven in this time.")
     what = f"{known[0].stated.what}, under PDP at ε = {float(epsilon):g}"
-    return Formula(what, _pieces(known, deltas, epsilon), open=tuple(left), proof=_no_file, at=epsilon)
+    return Formula(
+        what, _pieces(known, deltas, epsilon), open=tuple(left), proof=_no_file, at=epsilon
+    )
 
 
 def pattern_value(question: ModuloNoise, epsilon: Real, delta: Fraction) -> Affine | None:
@@ -100,8 +104,13 @@ def _no_file() -> Record:
 
 def _found(request: ModuloRequest, piece: Traced, low: float) -> _Found | None:
     """The formula of a traced piece, None where none fits it."""
-    delta = Fraction((low + piece.delta_high) / 2).limit_denominator(int(64 / (piece.delta_high - low)) + 1)
-    for check in ("audit", "certify"):  # a repaired mechanism where a solver's point says too little
+    delta = Fraction((low + piece.delta_high) / 2).limit_denominator(
+        int(64 / (piece.delta_high - low)) + 1
+    )
+    for check in (
+        "audit",
+        "certify",
+    ):  # a repaired mechanism where a solver's point says too little
         given = request.with_values(delta=delta, check=check)
         broken = pattern_of(given.family.designed(given).mechanism, given.budgets)
         stated = given.with_values(epsilon=ONE).stated(broken)
@@ -160,7 +169,9 @@ def _pieces(known: Sequence[_Found], deltas: Interval, epsilon: Fraction) -> tup
     for each, first, last in zip(known, lows, highs, strict=True):
         solved = Solved(each.vertex.value, first, last, each.vertex, each.vertex)
         part = Part(low, high, solved, each.stated.masses)
-        pieces.append(Piece(low, high, (first, last), each.vertex.value, (part,), pattern=each.pattern))
+        pieces.append(
+            Piece(low, high, (first, last), each.vertex.value, (part,), pattern=each.pattern)
+        )
     return tuple(pieces)
 
 

@@ -41,7 +41,9 @@ class Part:
         if self.solution.value is None:
             return {}
         nothing = Affine.number(0)
-        return {name: sum(map(self.solution.point, at), nothing) for name, at in self.columns.items()}
+        return {
+            name: sum(map(self.solution.point, at), nothing) for name, at in self.columns.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,10 @@ class Piece:
         low, high = self.epsilon
         known: Record = {"epsilon": [low, None if math.isinf(high) else high]}
         if self.value is not None:
-            known |= {"numerator": _integers(self.value.constant), "denominator": _integers(self.value.over)}
+            known |= {
+                "numerator": _integers(self.value.constant),
+                "denominator": _integers(self.value.over),
+            }
             if self.value.slope:
                 known["numerator_delta"] = _integers(self.value.slope)
         known["delta"] = [_end(value) for value in self.delta]
@@ -123,7 +128,14 @@ def pieces_of(stated: Stated, regions: Sequence[Region]) -> tuple[Piece, ...]:
     for region in regions:
         for solved in region.formulas:
             part = Part(region.low, region.high, solved, stated.masses)
-            piece = Piece(region.low, region.high, (solved.low, solved.high), solved.value, (part,), stated.steps)
+            piece = Piece(
+                region.low,
+                region.high,
+                (solved.low, solved.high),
+                solved.value,
+                (part,),
+                stated.steps,
+            )
             for k, before in enumerate(kept):
                 same = (before.value, before.delta) == (piece.value, piece.delta)
                 if same and before.high is not None and before.high.against(piece.low) == 0:

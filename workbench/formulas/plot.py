@@ -25,7 +25,11 @@ _STEPS = 120  # of ε in a piece
 _HATCHES = ("", "///", "...", "\\\\\\", "xxx", "+++")  # from one round of colours to the next
 _NAMED = 40  # breakpoints that are named
 _TICKS = (0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1)  # of δ, shown by its square root
-_LEAST, _MOST, _BEYOND = 3.0, 20.0, 1.4  # ε shown: of a formula without an end, and beyond its last breakpoint
+_LEAST, _MOST, _BEYOND = (
+    3.0,
+    20.0,
+    1.4,
+)  # ε shown: of a formula without an end, and beyond its last breakpoint
 _LEGEND = 0.045  # inches of a sign
 _WIDE = 0.025  # of a region that takes its number, as a part of the axis
 _BELOW = 24  # formulas of a legend's column
@@ -47,7 +51,11 @@ def figure(what: str, pieces: Sequence[Piece], at: float | None = None) -> Figur
     _breakpoints(axis, pieces, high)
     axis.set(xlabel="ε", ylabel="δ" if free else "optimum", xlim=(low, high))
     if free:
-        last = max(float(piece.delta[1](Fraction(2))) for piece in pieces if not piece.delta[1].over.degree())
+        last = max(
+            float(piece.delta[1](Fraction(2)))
+            for piece in pieces
+            if not piece.delta[1].over.degree()
+        )
         axis.set_yscale("function", functions=(lambda y: np.sqrt(np.maximum(y, 0)), np.square))
         axis.set(ylim=(0, last), yticks=[tick for tick in _TICKS if tick <= last])
         axis.set_yticklabels([f"{tick:g}" for tick in axis.get_yticks()])
@@ -64,7 +72,13 @@ def _over_delta(what: str, pieces: Sequence[Piece], epsilon: float) -> Figure:
         number, deltas = numbers[piece.text()], piece.delta_at(Fraction(epsilon))
         x = Fraction(math.exp(epsilon / piece.steps))
         values = [float(piece.value(x, Fraction(delta))) for delta in deltas]
-        axis.plot(deltas, values, label=_label(piece, number), color=_style(number)["color"], linewidth=2.2)
+        axis.plot(
+            deltas,
+            values,
+            label=_label(piece, number),
+            color=_style(number)["color"],
+            linewidth=2.2,
+        )
     axis.set(xlabel="δ", ylabel="optimum")
     axis.set_title(what)
     _legend(axis, numbers)
@@ -105,7 +119,11 @@ def _style(number: int) -> Record:
 
 
 def _label(piece: Piece, number: int) -> str:
-    text = r"\mathrm{infeasible}" if piece.value is None else piece.text(LATEX).replace(r"\frac", r"\dfrac")
+    text = (
+        r"\mathrm{infeasible}"
+        if piece.value is None
+        else piece.text(LATEX).replace(r"\frac", r"\dfrac")
+    )
     return rf"$\mathbf{{{number}}}:\ {text}$"
 
 
@@ -123,9 +141,15 @@ def _region(axis: Axes, piece: Piece, epsilons: Vector, numbers: Mapping[str, in
         epsilons, below, above, facecolor=style["color"], hatch=style["hatch"], edgecolor="white", linewidth=0.6,
         alpha=0.75, label=_label(piece, number),
     )  # fmt: skip
-    heights, edge = np.sqrt(np.maximum(above, 0)) - np.sqrt(np.maximum(below, 0)), len(epsilons) // 5
+    heights, edge = (
+        np.sqrt(np.maximum(above, 0)) - np.sqrt(np.maximum(below, 0)),
+        len(epsilons) // 5,
+    )
     at = min(max(int(np.argmax(heights)), edge), len(epsilons) - 1 - edge)
-    if epsilons[-1] - epsilons[0] > _WIDE * (axis.get_xlim()[1] - axis.get_xlim()[0]) and heights[at] > _WIDE:
+    if (
+        epsilons[-1] - epsilons[0] > _WIDE * (axis.get_xlim()[1] - axis.get_xlim()[0])
+        and heights[at] > _WIDE
+    ):
         middle = (math.sqrt(max(below[at], 0)) + heights[at] / 2) ** 2
         axis.text(
             epsilons[at], middle, f"{number}", ha="center", va="center", weight="bold",

@@ -55,7 +55,9 @@ class Conjecture:
     def __str__(self) -> str:
         name = "last piece" if self.piece == 1 else f"piece {self.piece} from the last"
         others = len(self.cases) - self.fitted
-        first = f"conjecture for the {name}, holds exactly for n = {self.cases[0]}..{self.cases[-1]} "
+        first = (
+            f"conjecture for the {name}, holds exactly for n = {self.cases[0]}..{self.cases[-1]} "
+        )
         first += f"(fitted on {self.fitted} of them, verified on the {others} others)"
         return "\n".join([first, *self.words])
 
@@ -92,11 +94,17 @@ class FormulaSeries:
 
     def to_dict(self) -> Record:
         """JSON-ready."""
-        return {"name": self.name, "formulas": {str(value): each.to_dict() for value, each in self.formulas.items()}}
+        return {
+            "name": self.name,
+            "formulas": {str(value): each.to_dict() for value, each in self.formulas.items()},
+        }
 
     def pattern(self) -> list[Conjecture]:
         """What the pieces seem to be as functions of n, from the last one on; none where nothing fits five others."""
-        pieces = {n: [piece for piece in each.pieces if not piece.free] for n, each in self.formulas.items()}
+        pieces = {
+            n: [piece for piece in each.pieces if not piece.free]
+            for n, each in self.formulas.items()
+        }
         of_all = range(1, min(map(len, pieces.values()), default=0) + 1)
         every = (_conjecture(k, {n: parts[-k] for n, parts in pieces.items()}) for k in of_all)
         return [each for each in every if each is not None]
@@ -125,7 +133,10 @@ def several(counts: Collection[str], given: Values) -> tuple[str, dict[int, Any]
 
 
 def series(
-    name: str, values: Iterable[int], solve: Callable[[int], Formula], progress: Progress | None = None
+    name: str,
+    values: Iterable[int],
+    solve: Callable[[int], Formula],
+    progress: Progress | None = None,
 ) -> FormulaSeries:
     """The formulas of several values of an option; after Ctrl-C those that are proven.
 
@@ -167,7 +178,8 @@ def _of_class(pieces: Mapping[int, Piece]) -> str | None:
     if len(pieces) <= _FIT or any(piece.value is None for piece in pieces.values()):
         return None
     top, below = (
-        _polynomial({n: getattr(piece.value, name) for n, piece in pieces.items()}) for name in ("constant", "over")
+        _polynomial({n: getattr(piece.value, name) for n, piece in pieces.items()})
+        for name in ("constant", "over")
     )
     if top is None or below is None:
         return None
@@ -183,11 +195,16 @@ def _polynomial(given: Mapping[int, Poly]) -> str | None:
         return None
     for edge in range(_EDGE + 1):
         ends = [  # the coefficients of the first powers from an end, each a polynomial in n
-            [_fit({n: int(poly[at[n] + sign * k]) for n, poly in given.items()}) for k in range(edge)]
+            [
+                _fit({n: int(poly[at[n] + sign * k]) for n, poly in given.items()})
+                for k in range(edge)
+            ]
             for at, sign in ((lowest, 1), (degree, -1))
         ]
         inner = {
-            (n, j): int(poly[j]) for n, poly in given.items() for j in range(lowest[n] + edge, degree[n] - edge + 1)
+            (n, j): int(poly[j])
+            for n, poly in given.items()
+            for j in range(lowest[n] + edge, degree[n] - edge + 1)
         }
         middle = _solved(inner, _TWO_VARIABLES) if inner else ()
         if middle is not None and not any(None in rows for rows in ends):
@@ -211,7 +228,11 @@ def _solved(values: Mapping[Pair, int], monomials: Sequence[Pair]) -> Poly2 | No
     first = sorted({n for n, _ in values})[:_FIT]
     for count in range(1, len(monomials) + 1):
         used = monomials[:count]
-        rows = [[fmpq(n**a * j**b) for a, b in used] + [fmpq(value)] for (n, j), value in values.items() if n in first]
+        rows = [
+            [fmpq(n**a * j**b) for a, b in used] + [fmpq(value)]
+            for (n, j), value in values.items()
+            if n in first
+        ]
         reduced, rank = fmpq_mat(rows).rref()
         weights = tuple(fraction(reduced[k, count]) for k in range(min(count, rank)))
         one_solution = rank == count and all(reduced[k, k] == 1 for k in range(count))
@@ -227,7 +248,9 @@ def _written(first: Poly2, last: Poly2, edge: int, ends: Sequence[Any], middle: 
     """A sum of powers of e^ε whose coefficients are functions of n and j."""
     low, high = _text(first, _ONE_VARIABLE), _text(last, _ONE_VARIABLE)
     if low == high:
-        coefficient = _text((ends[0] or [None])[0] or middle, _ONE_VARIABLE if ends[0] else _TWO_VARIABLES)
+        coefficient = _text(
+            (ends[0] or [None])[0] or middle, _ONE_VARIABLE if ends[0] else _TWO_VARIABLES
+        )
         return coefficient if low == "0" else f"{_grouped(coefficient)} e^({_grouped(low)}ε)"
     inner = _text(middle, _TWO_VARIABLES) if middle else "0"
     text = f"Σ_(j={low}..{high}) {_grouped(inner) if not edge else 'c_j'} e^(jε){f', c_j = {inner}' if edge else ''}"
@@ -253,7 +276,11 @@ def _text(weights: Poly2, monomials: Sequence[Pair]) -> str:
         letters, size = _letters("n", a) + _letters("j", b), abs(weight)
         top = f"{size.numerator if size.numerator != 1 or not letters else ''}{letters}"
         term = top if size.denominator == 1 else f"{top}/{size.denominator}"
-        text = f"{text} {'-' if weight < 0 else '+'} {term}" if text else f"{'-' if weight < 0 else ''}{term}"
+        text = (
+            f"{text} {'-' if weight < 0 else '+'} {term}"
+            if text
+            else f"{'-' if weight < 0 else ''}{term}"
+        )
     return text or "0"
 
 

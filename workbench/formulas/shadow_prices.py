@@ -64,11 +64,20 @@ class ShadowPrices:
             if sides is not None
         ]
         if count := len(self.names):
-            shown = [*self.names[:_SHOWN], *([f"and {count - _SHOWN} more"] if count > _SHOWN else [])]
-            lines.append(f"{count} of {self.of} comparisons use up the budget to a billionth: {', '.join(shown)}")
+            shown = [
+                *self.names[:_SHOWN],
+                *([f"and {count - _SHOWN} more"] if count > _SHOWN else []),
+            ]
+            lines.append(
+                f"{count} of {self.of} comparisons use up the budget to a billionth: {', '.join(shown)}"
+            )
         for name, (binding, rows, price) in self.constraints.items():
             where, most = ("", "") if rows == 1 else (f" in {binding} of {rows} rows", "up to ")
-            decides = f"decides{where}, a unit is worth {most}{price:.6g}" if binding else "does not decide"
+            decides = (
+                f"decides{where}, a unit is worth {most}{price:.6g}"
+                if binding
+                else "does not decide"
+            )
             lines.append(f"the constraint {name} {decides}")
         return "; ".join([*lines, *filter(None, [self.words])]) + "."
 
@@ -84,7 +93,9 @@ class ShadowPrices:
             "binding": [[*label] for label in self.binding],
             "names": [*self.names],
             "comparisons": self.of,
-            "constraints": {name: dict(zip(parts, each, strict=True)) for name, each in self.constraints.items()},
+            "constraints": {
+                name: dict(zip(parts, each, strict=True)) for name, each in self.constraints.items()
+            },
             "words": self.words,
         }
 
@@ -103,10 +114,14 @@ def shadow_prices(design: Any) -> ShadowPrices:
     except WorkbenchError as error:
         words = str(error).rstrip(".")
     constraints = _constraints(design)
-    compares = hasattr(design.mechanism, "comparisons")  # a mechanism of real inputs may have none to list
+    compares = hasattr(
+        design.mechanism, "comparisons"
+    )  # a mechanism of real inputs may have none to list
     if not compares or (less := _less(design.claim)) is None:
         return ShadowPrices(epsilon, delta, (), 0, words, (), constraints)
-    every = list(itertools.islice(measure(design.mechanism, less, design.mechanism.comparisons()), _MOST + 1))
+    every = list(
+        itertools.islice(measure(design.mechanism, less, design.mechanism.comparisons()), _MOST + 1)
+    )
     binding: tuple[Ints, ...] = ()
     if len(every) > _MOST:
         words = f"{words} more than {_MOST} comparisons are not listed".lstrip()
@@ -122,7 +137,9 @@ def _name(label: Ints, design: Any) -> str:
     inputs = own[0] if own else getattr(design.question, "values", None)
     if inputs is not None and len(label) == 2:
         each = (inputs[at] for at in label)
-        return " to ".join(f"{float(x):g}" if isinstance(x, (Fraction, float)) else str(x) for x in each)
+        return " to ".join(
+            f"{float(x):g}" if isinstance(x, (Fraction, float)) else str(x) for x in each
+        )
     return str(label[0]) if len(label) == 1 else str(label)
 
 
@@ -137,7 +154,11 @@ def _constraints(design: Any) -> dict[str, Decides]:
         if block.wished:
             prices = np.abs(solution.row_dual[block.start : block.start + block.size])
             binding, rows, price = known.get(block.name, (0, 0, 0.0))
-            known[block.name] = binding + int((prices > zero).sum()), rows + block.size, max(price, float(prices.max()))
+            known[block.name] = (
+                binding + int((prices > zero).sum()),
+                rows + block.size,
+                max(price, float(prices.max())),
+            )
     return known
 
 
@@ -177,7 +198,9 @@ def _prices(request: Any) -> tuple[Sides, Sides | None]:
     def sides(which: int, *near: Any) -> FloatPair:
         """dV/dε (0) or dV/dδ (1) of the first and of the last piece near the request."""
         formula = formula_of(question, *near)
-        known = [prices[which] for piece in formula.pieces if (prices := piece.shadow_prices) is not None]
+        known = [
+            prices[which] for piece in formula.pieces if (prices := piece.shadow_prices) is not None
+        ]
         x = exp_interval(at / formula.steps, _BITS)
         ends: list[Any] = [price.enclosed(*x, share) for price in (known[0], known[-1])]
         if None in ends:

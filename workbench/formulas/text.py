@@ -47,7 +47,9 @@ def _slash(top: str, below: str) -> str:
     return f"{f'({top})' if ' + ' in outside or ' - ' in outside else top} / {below if plain else f'({below})'}"
 
 
-WORDS = Style(lambda power: "e^ε" if power == 1 else f"e^({_exponent(power, 'ε')})", "δ", "", _slash)
+WORDS = Style(
+    lambda power: "e^ε" if power == 1 else f"e^({_exponent(power, 'ε')})", "δ", "", _slash
+)
 LATEX = Style(
     lambda power: f"e^{{{_exponent(power, _VAREPSILON)}}}", r"\delta", r"\,",
     lambda top, below: rf"\frac{{{top}}}{{{below}}}", (r"\left(", r"\right)"),
@@ -117,7 +119,9 @@ def _sum(polynomial: Poly, style: Style, steps: int) -> str:
         if not value:
             continue
         size = str(abs(value)) if abs(value) != 1 or k == 0 else ""
-        term = style.product.join(filter(None, (size, style.power(Fraction(k, steps)) if k else "")))
+        term = style.product.join(
+            filter(None, (size, style.power(Fraction(k, steps)) if k else ""))
+        )
         if text:
             text += f" {'-' if value < 0 else '+'} {term}"
         else:

@@ -13,7 +13,14 @@ from workbench.errors import WorkbenchError, must
 from workbench.exact.objects import Values
 from workbench.io.result import Progress, Result, Row, check_progress, silent
 from workbench.pipeline.family import Family
-from workbench.pipeline.frontier_plan import COLUMNS, Frontier, Plan, Task, failed_row, published_tasks
+from workbench.pipeline.frontier_plan import (
+    COLUMNS,
+    Frontier,
+    Plan,
+    Task,
+    failed_row,
+    published_tasks,
+)
 from workbench.pipeline.option import Option, count, flag, read
 from workbench.pipeline.published import index_by_name, list_entries
 from workbench.pipeline.registry import families, family_of
@@ -21,7 +28,13 @@ from workbench.pipeline.user_baselines import make_baselines, read_baselines
 from workbench.solvers.search import Deadline
 
 COMPARED = (
-    Option("baselines", flag, True, "What is published, by other packages too, at the same budgets.", kind=bool),
+    Option(
+        "baselines",
+        flag,
+        True,
+        "What is published, by other packages too, at the same budgets.",
+        kind=bool,
+    ),
     Option(
         "baseline",
         read_baselines,
@@ -69,7 +82,11 @@ def frontier(
     by_name = isinstance(question, str)
     kind = _named(question) if by_name else family_of(question)
     offered = frontier_of(kind)
-    known = [option for option in offered.options if "python" in option.places and (by_name or not option.question)]
+    known = [
+        option
+        for option in offered.options
+        if "python" in option.places and (by_name or not option.question)
+    ]
     values = read(known, {**options, **({} if epsilon is None else {"epsilon": epsilon})})
     return run(plan_of(kind, None if by_name else question, values), progress, jobs)
 
@@ -78,7 +95,11 @@ def frontier_of(kind: Family) -> Frontier:
     """The frontier of a family, with the options for what it is compared with. Raises InvalidRequest where it has
     none."""
     offered: Frontier = importlib.import_module(_named(kind.name).frontier or "").FRONTIER
-    return offered if offered.points is None else replace(offered, options=(*offered.options, *COMPARED))
+    return (
+        offered
+        if offered.points is None
+        else replace(offered, options=(*offered.options, *COMPARED))
+    )
 
 
 def plan_of(kind: Family, question: Any, values: Values) -> Plan:
@@ -97,7 +118,9 @@ def plan_of(kind: Family, question: Any, values: Values) -> Plan:
     baselines = values.get("baseline") or ()
     if offered.points is None or not (baselines or values["baselines"]):
         return plan
-    user_baselines = make_baselines(tuple((name, law) for name, law in baselines if law is not None), kind.name)
+    user_baselines = make_baselines(
+        tuple((name, law) for name, law in baselines if law is not None), kind.name
+    )
     entries = list_entries(kind, user_baselines)
     entries_by_name = index_by_name(entries)
     words = [name for name, law in baselines if law is None]
@@ -107,7 +130,10 @@ def plan_of(kind: Family, question: Any, values: Values) -> Plan:
         entries = [entry for name, entry in entries_by_name.items() if name in names]
     elif not values["baselines"]:
         entries = [entry for entry in entries if entry.package]
-    return replace(plan, tasks=[*plan.tasks, *published_tasks(entries, offered.points(question, values), names)])
+    return replace(
+        plan,
+        tasks=[*plan.tasks, *published_tasks(entries, offered.points(question, values), names)],
+    )
 
 
 def _find_names(names: Iterable[str], word: str) -> list[str]:
@@ -134,7 +160,9 @@ def _help() -> str:
 
 
 def _named(name: str) -> Family:
-    return with_frontiers(name).get(name) or must("family", f"one of {', '.join(with_frontiers())}", repr(name))
+    return with_frontiers(name).get(name) or must(
+        "family", f"one of {', '.join(with_frontiers())}", repr(name)
+    )
 
 
 def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:
@@ -152,7 +180,9 @@ def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:
         pass
     rows = [row for at in sorted(answered) for row in answered[at]]
     parts = len(answered), total, clock.elapsed
-    return Result(plan.title, rows, "frontier", COLUMNS, plan.draw, *parts, sentences=plan.sentences)
+    return Result(
+        plan.title, rows, "frontier", COLUMNS, plan.draw, *parts, sentences=plan.sentences
+    )
 
 
 def _answers(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, list[Row]]]:
@@ -166,7 +196,9 @@ def _answers(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, list[Row]]
     except Exception as error:
         if type(error).__name__ != "PicklingError":
             raise
-        raise WorkbenchError(f"These tasks cannot be sent to other processes; leave out jobs. ({error})") from None
+        raise WorkbenchError(
+            f"These tasks cannot be sent to other processes; leave out jobs. ({error})"
+        ) from None
 
 
 def _rows(task: Task) -> list[Row]:
@@ -174,7 +206,11 @@ def _rows(task: Task) -> list[Row]:
     try:
         return list(task())
     except MemoryError:
-        return [failed_row(WorkbenchError("The request needs more memory than there is."), curve="failed")]
+        return [
+            failed_row(
+                WorkbenchError("The request needs more memory than there is."), curve="failed"
+            )
+        ]
     except WorkbenchError as error:
         return [failed_row(error, curve="failed")]
 

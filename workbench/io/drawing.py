@@ -159,7 +159,9 @@ def _list_panels(figure: Values, table: pd.DataFrame) -> list[tuple[Record, pd.D
     common = {key: figure[key] for key in _AXIS if key in figure}
     parts = [part for _, part in table.groupby(figure["by"])] if "by" in figure else []
     special = figure.get("panels", [{}] * max(1, len(parts)))
-    specs = [common | {**own, "set": {**common.get("set", {}), **own.get("set", {})}} for own in special]
+    specs = [
+        common | {**own, "set": {**common.get("set", {}), **own.get("set", {})}} for own in special
+    ]
     return list(zip(specs, parts or [_select_rows(spec, table) for spec in specs], strict=True))
 
 
@@ -170,7 +172,9 @@ def _draw_panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing)
         rows = series.get("rows", table)
         if "of" in series:
             rows = _select_rows(spec, drawing.further[series["of"]])
-        for at, (part, look) in enumerate(_list_curves(series, _select_rows(series, rows), drawing.styles)):
+        for at, (part, look) in enumerate(
+            _list_curves(series, _select_rows(series, rows), drawing.styles)
+        ):
             getattr(_Curve(axis, part, {**look, "at": at}, words), look.get("kind", "line"))()
     for name, scale in spec.get("scales", {}).items():
         if scale == "log":
@@ -187,7 +191,9 @@ def _draw_panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing)
     for name, column in spec.get("ticks", {}).items():
         axis.set(**{f"{name}ticks": np.unique(table[column])})
     if "names" in spec:
-        axis.set_xticks(range(len(table)), [_fill(spec["names"], table, words, at) for at in range(len(table))])
+        axis.set_xticks(
+            range(len(table)), [_fill(spec["names"], table, words, at) for at in range(len(table))]
+        )
     for name, numbers in spec.get("plain", {}).items():
         low, high = getattr(axis, f"get_{name}lim")()
         inside = [number for number in numbers if low <= number <= high]
@@ -200,7 +206,9 @@ def _select_rows(spec: Values, table: pd.DataFrame) -> pd.DataFrame:
     return table.query(spec["where"]) if "where" in spec else table
 
 
-def _list_curves(series: Values, table: pd.DataFrame, styles: Values) -> Iterator[tuple[pd.DataFrame, Record]]:
+def _list_curves(
+    series: Values, table: pd.DataFrame, styles: Values
+) -> Iterator[tuple[pd.DataFrame, Record]]:
     """List the rows and the style of every curve of a series."""
     if "curves" in series:
         members = [(table, {"y": y, **own}) for y, own in series["curves"].items()]
@@ -209,12 +217,18 @@ def _list_curves(series: Values, table: pd.DataFrame, styles: Values) -> Iterato
         named = styles[series["styles"]]
         members = [(groups[name], dict(named[name])) for name in named if name in groups]
     elif "by" in series:
-        members = [(part, {}) for _, part in table.groupby(series["by"], sort=not isinstance(series["by"], list))]
+        members = [
+            (part, {})
+            for _, part in table.groupby(series["by"], sort=not isinstance(series["by"], list))
+        ]
     else:
         members = [(table, {})]
     for k, (part, own) in enumerate(members):
         shift = (k - (len(members) - 1) / 2) * series.get("spread", 0.0) / len(members)
-        yield part, {**own, **series, "shift": shift, "width": series.get("spread", 0.8) / len(members)}
+        yield (
+            part,
+            {**own, **series, "shift": shift, "width": series.get("spread", 0.8) / len(members)},
+        )
 
 
 def _fill(template: Any, table: pd.DataFrame, words: Values | None, at: int = 0) -> Any:
@@ -238,7 +252,11 @@ class _Curve:
         """A column, an expression of columns, a number for every row, or the numbers of the rows."""
         if isinstance(what, str):
             return np.asarray(self.table[what] if what in self.table else self.table.eval(what))
-        return np.arange(len(self.table)) if what is None else np.full(len(self.table), what, dtype=float)
+        return (
+            np.arange(len(self.table))
+            if what is None
+            else np.full(len(self.table), what, dtype=float)
+        )
 
     @property
     def x(self) -> Any:
@@ -265,7 +283,11 @@ class _Curve:
     @property
     def style(self) -> Record:
         """What matplotlib is told."""
-        own = {key: tuple(v) if isinstance(v, list) else v for key, v in self.look.items() if key not in _OURS}
+        own = {
+            key: tuple(v) if isinstance(v, list) else v
+            for key, v in self.look.items()
+            if key not in _OURS
+        }
         if own.get("marker") == "by":
             own["marker"] = MARKERS[self.look["at"]]
         if "label" in own:
@@ -286,17 +308,25 @@ class _Curve:
         self.axis.step(x, y, where="post", **self.style)
 
     def bars(self) -> None:
-        self.axis.bar(self.x, self.y, width=self.look["width"], **self.without("marker", "linestyle"))
+        self.axis.bar(
+            self.x, self.y, width=self.look["width"], **self.without("marker", "linestyle")
+        )
 
     def stairs(self) -> None:
-        self.axis.stairs(self.y, np.append(self.x - 0.5, self.x[-1] + 0.5), baseline=None, **self.style)
+        self.axis.stairs(
+            self.y, np.append(self.x - 0.5, self.x[-1] + 0.5), baseline=None, **self.style
+        )
 
     def errors(self) -> None:
-        self.axis.errorbar(self.x, self.y, yerr=np.nan_to_num(self.values(self.look["error"])), **self.style)
+        self.axis.errorbar(
+            self.x, self.y, yerr=np.nan_to_num(self.values(self.look["error"])), **self.style
+        )
 
     def band(self) -> None:
         ends = map(self.values, self.look["y"])
-        self.axis.fill_between(self.x, *ends, **{"linewidth": 0, **self.without("marker", "linestyle")})
+        self.axis.fill_between(
+            self.x, *ends, **{"linewidth": 0, **self.without("marker", "linestyle")}
+        )
 
     def across(self) -> None:
         name, draw_at = ("x", self.axis.axvline) if "x" in self.look else ("y", self.axis.axhline)
@@ -305,11 +335,16 @@ class _Curve:
 
     def span(self) -> None:
         names = self.look["y"]
-        ends = np.concatenate([self.values(name) for name in (names if isinstance(names, list) else [names])])
+        ends = np.concatenate(
+            [self.values(name) for name in (names if isinstance(names, list) else [names])]
+        )
         self.axis.axhspan(ends.min(), ends.max(), **{"linewidth": 0, **self.style})
 
     def heat(self) -> None:
-        size, limits = round(len(self.table) ** 0.5), self.table[self.look.get("limits", [self.look["y"]])].to_numpy()
+        size, limits = (
+            round(len(self.table) ** 0.5),
+            self.table[self.look.get("limits", [self.look["y"]])].to_numpy(),
+        )
         ends = (float(limits.min()), float(limits.max())) if "limits" in self.look else None
         pmf_heat(self.axis, self.y, (size, size), limits=ends)
 
@@ -317,7 +352,9 @@ class _Curve:
         from matplotlib.colors import LogNorm
 
         look, scale = self.look, LogNorm(_FAINT, (self.words or {})["most"])
-        grid = self.table.pivot_table(index=look["y"], columns=look["x"], values=look["mass"]).to_numpy()
+        grid = self.table.pivot_table(
+            index=look["y"], columns=look["x"], values=look["mass"]
+        ).to_numpy()
         edges = np.append(np.unique(self.x), look["until"])
         shown = np.where(grid > 0, np.maximum(grid, _FAINT), np.nan)
         image = self.axis.pcolormesh(edges, edges, shown, cmap="viridis", norm=scale)
@@ -327,10 +364,16 @@ class _Curve:
     def map(self) -> None:
         look = self.look
         table = self.table.assign(percent=self.values(look["value"]))
-        percent_bar(percent_map(self.axis, table, (look["x"], look["y"]), "percent"), [self.axis], look["label"])
+        percent_bar(
+            percent_map(self.axis, table, (look["x"], look["y"]), "percent"),
+            [self.axis],
+            look["label"],
+        )
 
     def text(self) -> None:
         style, offset = self.without("label"), self.look.get("offset", (0, 0))
         for at, place in enumerate(zip(self.x, self.y, strict=True)):
-            text = _fill(self.look["text"], self.table, {**(self.words or {}), "value": place[1]}, at)
+            text = _fill(
+                self.look["text"], self.table, {**(self.words or {}), "value": place[1]}, at
+            )
             self.axis.annotate(text, place, offset, textcoords="offset points", **style)

@@ -46,7 +46,9 @@ def missing_links() -> list[str]:
     return [f"workbench/{name}" for name in ("models", "solvers") if (package / name).is_file()]
 
 
-def explain_missing_module(what: str, error: ModuleNotFoundError) -> NotInstalled | ModuleNotFoundError:
+def explain_missing_module(
+    what: str, error: ModuleNotFoundError
+) -> NotInstalled | ModuleNotFoundError:
     """Return the error to raise where the import of a module failed.
 
     A missing module of the workbench is a bug and stays an ImportError, unless the clone was made

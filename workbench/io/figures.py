@@ -32,7 +32,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 _NARROW, _WIDE, _POINTS = 2.0, 40.0, 8  # inches; size of letters
 _OVER = 1.02  # of a width, by which a figure may be cut
 _PANEL_WIDTH = 1.6  # In a given width, panels of fewer inches are placed below each other.
-_PANEL_HEIGHT = 1.2  # In a given width, a figure is made higher until its panels have so many inches.
+_PANEL_HEIGHT = (
+    1.2  # In a given width, a figure is made higher until its panels have so many inches.
+)
 _DEEPENINGS = 8  # A figure is made higher at most so often.
 _LEAST_POINTS = 4.0  # A legend that is wider than its figure has letters of at least this size.
 _MAX_DECADES = 5  # A logarithmic axis with 0 apart has at most so many ticks.
@@ -42,10 +44,19 @@ DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 # A solver's points over a closed form's line: hollow, so that the line stays visible
-SOLVER: Record = {"linestyle": "none", "markerfacecolor": "white", "markersize": 5, "markeredgewidth": 1.2}
+SOLVER: Record = {
+    "linestyle": "none",
+    "markerfacecolor": "white",
+    "markersize": 5,
+    "markeredgewidth": 1.2,
+}
 
 
-COLUMN, SCREEN, PAGE = 3.3, 5.0, 7.0  # inches: of a column and of a page in print, of one panel on a screen
+COLUMN, SCREEN, PAGE = (
+    3.3,
+    5.0,
+    7.0,
+)  # inches: of a column and of a page in print, of one panel on a screen
 WIDTHS = {"column": COLUMN, "page": PAGE}
 Width = str | float | None
 _Draws = TypeVar("_Draws", bound="Callable[..., Any]")
@@ -57,7 +68,9 @@ _ONE_AT_A_TIME = RLock()  # matplotlib has one set of parameters for all threads
 def _style() -> Any:
     """The style sheet, workbench.mplstyle; matplotlib's first import takes no display from the environment."""
     first = "matplotlib" not in sys.modules
-    named = os.environ.pop("MPLBACKEND", None)  # matplotlib is not imported where it knows no such backend
+    named = os.environ.pop(
+        "MPLBACKEND", None
+    )  # matplotlib is not imported where it knows no such backend
     import matplotlib as mpl
 
     if named is not None:
@@ -65,7 +78,9 @@ def _style() -> Any:
     if named is not None and first:
         with suppress(ValueError):
             mpl.rcParams["backend"] = named
-    return mpl.rc_params_from_file(Path(__file__).with_name("workbench.mplstyle"), use_default_template=False)
+    return mpl.rc_params_from_file(
+        Path(__file__).with_name("workbench.mplstyle"), use_default_template=False
+    )
 
 
 def styled(draw: _Draws) -> _Draws:
@@ -83,7 +98,9 @@ def styled(draw: _Draws) -> _Draws:
 
 
 @styled
-def panels(columns: int = 1, rows: int = 1, *, width: float = PAGE, height: float = 2.6) -> tuple[Figure, list[Axes]]:
+def panels(
+    columns: int = 1, rows: int = 1, *, width: float = PAGE, height: float = 2.6
+) -> tuple[Figure, list[Axes]]:
     """A figure of rows x columns panels without a display; the axes row-major; its width and a panel's height in
     inches."""
     from matplotlib.figure import Figure  # without pyplot, which would want one
@@ -96,7 +113,9 @@ def titled(axis: Axes, title: str) -> None:
     """A title in as many lines as it takes above its panel."""
     place, figure = axis.get_subplotspec(), axis.get_figure(root=True)
     columns = 1 if place is None else place.get_gridspec().ncols
-    axis.set_title(wrapped(title, (PAGE if figure is None else figure.get_figwidth()) / columns - 0.3))
+    axis.set_title(
+        wrapped(title, (PAGE if figure is None else figure.get_figwidth()) / columns - 0.3)
+    )
 
 
 def wrapped(text: str, inches: float) -> str:
@@ -140,7 +159,11 @@ def plain_log_from_zero(axes: Axes, name: str, first: float, last: float) -> Non
 def legend_below(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) -> None:
     """One legend for several panels, below them all, each label once, in at most so many columns as fit; it can never
     cover data."""
-    entries = {label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    entries = {
+        label: handle
+        for axis in axes
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
     labels = list(entries)
     columns = max(1, min(columns, len(labels)))
     while columns > 1 and _wide(labels, columns) > figure.get_figwidth():
@@ -151,24 +174,40 @@ def legend_below(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) -> N
 
 def _wide(labels: Sequence[str], columns: int) -> float:
     """About how wide a legend of the style sheet is, in inches, each with its handle."""
-    return sum(max(_SIGN * len(label) for label in part) + 0.6 for part in np.array_split(labels, columns))
+    return sum(
+        max(_SIGN * len(label) for label in part) + 0.6 for part in np.array_split(labels, columns)
+    )
 
 
-def pmf_heat(axis: Axes, masses: ArrayLike, sizes: Pair, *, limits: tuple[float, float] | None = None) -> None:
+def pmf_heat(
+    axis: Axes, masses: ArrayLike, sizes: Pair, *, limits: tuple[float, float] | None = None
+) -> None:
     """A two-dimensional PMF as a grid of numbers on a logarithmic colour scale; limits: its ends, for several grids."""
     from matplotlib.colors import LogNorm
 
     grid = np.asarray(masses, dtype=float).reshape(sizes)
     positive = grid[grid > 0]
     low, high = limits or (float(positive.min()), float(positive.max()))
-    image = axis.imshow(np.where(grid > 0, grid, np.nan), cmap="viridis", norm=LogNorm(low / 1.5, high))
+    image = axis.imshow(
+        np.where(grid > 0, grid, np.nan), cmap="viridis", norm=LogNorm(low / 1.5, high)
+    )
     axis.grid(False)
     dark = (low / 1.5) ** 0.45 * high**0.55  # the darker part of the scale takes white numbers
     size = min(6.0, 33 / max(sizes))
     if max(sizes) <= 12:
         for (i, j), mass in np.ndenumerate(grid):
-            number = f"{mass:.4f}" if mass >= 1e-3 or mass == 0 else f"{mass:.1e}".replace("e-0", "e-")
-            axis.text(j, i, number, ha="center", va="center", fontsize=size, color="white" if mass < dark else "black")
+            number = (
+                f"{mass:.4f}" if mass >= 1e-3 or mass == 0 else f"{mass:.1e}".replace("e-0", "e-")
+            )
+            axis.text(
+                j,
+                i,
+                number,
+                ha="center",
+                va="center",
+                fontsize=size,
+                color="white" if mass < dark else "black",
+            )
     axis.set_xlabel("η₂")
     axis.set_ylabel("η₁")
     axis.set_xticks(range(sizes[1]))
@@ -188,10 +227,18 @@ def percent_map(axis: Axes, table: pd.DataFrame, places: tuple[str, str], value:
         at = rows.index(down), columns.index(across)
         values[at], known[at] = percent, 1
         colour = "white" if percent > 100 else "black"
-        axis.text(at[1], at[0], _percent(percent), ha="center", va="center", fontsize=6, color=colour)
+        axis.text(
+            at[1], at[0], _percent(percent), ha="center", va="center", fontsize=6, color=colour
+        )
     axis.grid(False)
     axis.imshow(known, cmap="Greys", vmin=0, vmax=4, aspect="auto", origin="lower")
-    image = axis.imshow(values.clip(*_PERCENT), norm=LogNorm(*_PERCENT), cmap="YlOrRd", aspect="auto", origin="lower")
+    image = axis.imshow(
+        values.clip(*_PERCENT),
+        norm=LogNorm(*_PERCENT),
+        cmap="YlOrRd",
+        aspect="auto",
+        origin="lower",
+    )
     for names, ticks in ((columns, axis.set_xticks), (rows, axis.set_yticks)):
         ticks(range(len(names)), [name if isinstance(name, str) else f"{name:g}" for name in names])
     return image
@@ -218,7 +265,9 @@ def dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> Figur
     20 times the best are named only. rows: class, objective, bound, certified."""
     best = min(float(row["objective"]) for row in rows)
     near = [row for row in rows if row["objective"] <= _FAR * best][::-1]
-    far = [f"{row['class']} ({row['objective']:.4g})" for row in rows if row["objective"] > _FAR * best]
+    far = [
+        f"{row['class']} ({row['objective']:.4g})" for row in rows if row["objective"] > _FAR * best
+    ]
     figure, (axis,) = panels(height=0.25 * len(near) + 1.0)
     for k, row in enumerate(near):
         low = row["bound"]
@@ -227,13 +276,17 @@ def dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> Figur
         face = COLOURS[0] if row["certified"] else "white"
         axis.plot([row["objective"]], [k], "o", color=COLOURS[0], markerfacecolor=face)
     axis.set_yticks(range(len(near)), [str(row["class"]) for row in near])
-    axis.set_xlabel(label if not far else f"{label}\nnot drawn, above {_FAR:g} times the best: {', '.join(far)}")
+    axis.set_xlabel(
+        label if not far else f"{label}\nnot drawn, above {_FAR:g} times the best: {', '.join(far)}"
+    )
     titled(axis, title)
     return figure
 
 
 @styled
-def place_plot(places: ArrayLike, masses: ArrayLike, words: Sequence[str], own: ArrayLike) -> Figure:
+def place_plot(
+    places: ArrayLike, masses: ArrayLike, words: Sequence[str], own: ArrayLike
+) -> Figure:
     """Maps of places (k, 2), each place coloured by a mass: `masses` (maps, k), named by `words`; own: (2,), the place
     that the last is the law of."""
     from matplotlib.collections import PolyCollection
@@ -253,7 +306,9 @@ def place_plot(places: ArrayLike, masses: ArrayLike, words: Sequence[str], own: 
         axis.set_aspect("equal")
         titled(axis, name)
         axis.set(xlabel="first coordinate", ylabel="second coordinate" if axis is axes[0] else "")
-        figure.colorbar(squares, ax=axis, shrink=0.8, label="probability" if axis is axes[-1] else "")
+        figure.colorbar(
+            squares, ax=axis, shrink=0.8, label="probability" if axis is axes[-1] else ""
+        )
     axes[-1].plot(*np.asarray(own, dtype=float), marker="x", color="#d62728")
     return figure
 
@@ -346,7 +401,11 @@ def _narrow_legends(figure: Figure) -> None:
 
 def _deepen(figure: Figure) -> None:
     """Make a figure higher until its panels are at least `_PANEL_HEIGHT`, but for those of a fixed shape."""
-    free = [axis for axis in figure.axes if axis.get_subplotspec() is not None and axis.get_aspect() == "auto"]
+    free = [
+        axis
+        for axis in figure.axes
+        if axis.get_subplotspec() is not None and axis.get_aspect() == "auto"
+    ]
     for _ in range(_DEEPENINGS):
         figure.draw_without_rendering()
         heights = [axis.get_window_extent().height / figure.dpi for axis in free]

@@ -42,7 +42,9 @@ def no_files() -> Iterator[None]:
 
 def is_there(path: Path | str) -> bool:
     """Whether there is a file or a folder of that name; within `no_files` there is none."""
-    with contextlib.suppress(OSError, ValueError):  # a text too long for a name, or with a zero byte
+    with contextlib.suppress(
+        OSError, ValueError
+    ):  # a text too long for a name, or with a zero byte
         return _reading.get() and Path(path).exists()
     return False
 
@@ -50,17 +52,25 @@ def is_there(path: Path | str) -> bool:
 def names_file(given: object) -> bool:
     """Whether an option names a file of data: a path, or a text that is the name of one or ends as such names do."""
     suffixes = (".csv", ".tsv", ".txt", ".json")
-    return isinstance(given, Path) or (isinstance(given, str) and (given.endswith(suffixes) or is_there(given)))
+    return isinstance(given, Path) or (
+        isinstance(given, str) and (given.endswith(suffixes) or is_there(given))
+    )
 
 
 def file_path(path: object, name: str = "file") -> Path:
     """A path of a file, as text or Path. name: what a message calls it. Raises InvalidRequest."""
-    if not isinstance(path, (str, os.PathLike)) or not isinstance(text := os.fspath(path), str) or "\0" in text:
+    if (
+        not isinstance(path, (str, os.PathLike))
+        or not isinstance(text := os.fspath(path), str)
+        or "\0" in text
+    ):
         must(name, "the path of a file", path)
     return Path(text)
 
 
-def write_whole(path: Path | str, content: bytes | Iterable[bytes], *, private: bool = False) -> None:
+def write_whole(
+    path: Path | str, content: bytes | Iterable[bytes], *, private: bool = False
+) -> None:
     """Write a file whole or not at all: beside it, then renamed onto it. A device or pipe is written into, and a
     symbolic link followed: neither is replaced by a file. content: at once, or in parts.
 
@@ -86,10 +96,14 @@ def write_whole(path: Path | str, content: bytes | Iterable[bytes], *, private: 
 
 def write_json(path: Path | str, data: Any, *, private: bool = False) -> None:
     """`write_whole` of JSON on lines. Raises InvalidRequest, OSError."""
-    write_whole(path, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode(), private=private)
+    write_whole(
+        path, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode(), private=private
+    )
 
 
-def write_new(path: Path, content: bytes | Iterable[bytes], *, private: bool = False, like: Path | None = None) -> None:
+def write_new(
+    path: Path, content: bytes | Iterable[bytes], *, private: bool = False, like: Path | None = None
+) -> None:
     """Write a file that must not exist yet; nothing is left of one that could not be written. Raises OSError.
 
     private: its owner's alone (mode 600); like: a file whose mode it gets, if there is one.
@@ -125,7 +139,9 @@ def others_can_read(path: Path) -> bool:
     return os.name == "posix" and bool(path.stat().st_mode & 0o077)
 
 
-def distinct_files(inputs: Mapping[str, Path | str | None], outputs: Mapping[str, Path | str | None]) -> None:
+def distinct_files(
+    inputs: Mapping[str, Path | str | None], outputs: Mapping[str, Path | str | None]
+) -> None:
     """Refuse, before any work, an output that is the same file as an input or as another output.
 
     inputs, outputs: what a message calls a file -> its path, None where it was not given. Files are compared by device
@@ -170,11 +186,17 @@ def read_bytes(path: Path | str, limit: int, name: str = "file") -> bytes:
     try:
         kind = where.stat().st_mode
         if stat.S_ISREG(kind):  # a device may act when it is opened
-            handle = os.open(where, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+            handle = os.open(
+                where, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+            )
             with os.fdopen(handle, "rb") as file:
-                status = os.fstat(handle)  # what was opened may be another file than what was looked at
+                status = os.fstat(
+                    handle
+                )  # what was opened may be another file than what was looked at
                 kind = status.st_mode
-                content = file.read(limit + 1) if stat.S_ISREG(kind) and status.st_size <= limit else b""
+                content = (
+                    file.read(limit + 1) if stat.S_ISREG(kind) and status.st_size <= limit else b""
+                )
             if content is None:  # a file of the kernel that has nothing to say yet
                 must(name, "a file that can be read without waiting", called)
     except OSError as error:
@@ -222,13 +244,21 @@ def read_text(path: Path | str, limit: int = LIMIT, name: str = "file") -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        other = ", but UTF-16: save it as UTF-8" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
-        raise CorruptFile(f"{Path(path).name} is not UTF-8 text (byte {error.start}){other}.") from None
+        other = (
+            ", but UTF-16: save it as UTF-8" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
+        )
+        raise CorruptFile(
+            f"{Path(path).name} is not UTF-8 text (byte {error.start}){other}."
+        ) from None
 
 
 def spreadsheet_text(cell: Any) -> Any:
     """A cell of a table as it is, but a text that a spreadsheet would take for a formula after an apostrophe."""
-    formula = isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not _NUMBERS.issuperset(cell)
+    formula = (
+        isinstance(cell, str)
+        and cell[:1] in ("=", "+", "-", "@", "\t", "\r")
+        and not _NUMBERS.issuperset(cell)
+    )
     return f"'{cell}" if formula else cell
 
 
@@ -256,12 +286,20 @@ def parse_json(text: str, *, decimals: bool = False) -> Any:
 
     try:
         integer = partial(number, whole=True)
-        data = json.loads(text, object_pairs_hook=pairs, parse_constant=constant, parse_int=integer, parse_float=number)
+        data = json.loads(
+            text,
+            object_pairs_hook=pairs,
+            parse_constant=constant,
+            parse_int=integer,
+            parse_float=number,
+        )
         if "\\ud" in text.lower():  # half of a character, which no output could show
             json.dumps(data, ensure_ascii=False).encode()
         return data
     except json.JSONDecodeError as error:
-        raise CorruptFile(f"Not JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from None
+        raise CorruptFile(
+            f"Not JSON: {error.msg} at line {error.lineno}, column {error.colno}."
+        ) from None
     except UnicodeEncodeError:
         raise CorruptFile("A string holds half a character (a lone surrogate).") from None
     except RecursionError:

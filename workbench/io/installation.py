@@ -25,7 +25,14 @@ from workbench.io.files import try_folder
 DISTRIBUTION = "dp-workbench"
 _LIGHT = ("numpy", "python-flint")
 _DEVELOPERS = ("all", "dev")
-_CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless_shell")
+_CHROMIUM = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "headless_shell",
+)
 
 Row = dict[str, Any]
 
@@ -74,7 +81,11 @@ def within(version: str, specifier: str) -> bool:
         match = re.fullmatch(r"\s*(==|!=|>=|<=|<|>)\s*([\w.]+?)(\.\*)?\s*", part)
         if match is None or (match.group(3) and match.group(1) not in ("==", "!=")):
             raise ValueError(f"the specifier {part!r} is of no known form")
-        limit = tuple(map(int, re.findall(r"\d+", match.group(2)))) if match.group(3) else _numbers(match.group(2))
+        limit = (
+            tuple(map(int, re.findall(r"\d+", match.group(2))))
+            if match.group(3)
+            else _numbers(match.group(2))
+        )
         compared = (*have, *[0] * len(limit))[: len(limit)] if match.group(3) else have
         if not _COMPARED[match.group(1)](compared, limit):
             return False
@@ -93,7 +104,12 @@ def tested_versions() -> dict[str, str]:
 
     Only packages that can change a number are listed; names are in lower case.
     """
-    lines = resources.files("workbench.io").joinpath("tested_versions.txt").read_text("utf-8").splitlines()
+    lines = (
+        resources.files("workbench.io")
+        .joinpath("tested_versions.txt")
+        .read_text("utf-8")
+        .splitlines()
+    )
     pins = (line.partition("#")[0].strip().partition("==") for line in lines)
     return {name.lower(): version for name, _, version in pins if name}
 
@@ -153,7 +169,10 @@ def clashes(versions: Mapping[str, str | None]) -> list[str]:
     return [
         clash.why
         for clash in CLASHES
-        if all((have := versions.get(name)) and within(have, spec) for name, spec in clash.versions.items())
+        if all(
+            (have := versions.get(name)) and within(have, spec)
+            for name, spec in clash.versions.items()
+        )
     ]
 
 
@@ -164,7 +183,10 @@ def _verdict(rows: list[Row], bad: list[str]) -> tuple[str, str]:
     if bad:
         return "known bad", "; ".join(bad) + "."
     if not rows:
-        return "not tested", f"{DISTRIBUTION} is not installed as a package, so its requirements are not known."
+        return (
+            "not tested",
+            f"{DISTRIBUTION} is not installed as a package, so its requirements are not known.",
+        )
     if missing:
         if set(_LIGHT) & set(missing):
             return "incomplete", f"Nothing works without {' and '.join(_LIGHT)}."

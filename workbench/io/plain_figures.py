@@ -19,7 +19,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.exact.objects import Record, Values
-from workbench.io.figures import COLOURS, DASHES, SCREEN, legend_below, panels, styled, titled, wrapped
+from workbench.io.figures import (
+    COLOURS,
+    DASHES,
+    SCREEN,
+    legend_below,
+    panels,
+    styled,
+    titled,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,13 +45,17 @@ ROUNDING = 1e-12  # Doubles of a whole law miss a sum of 1 by less than this.
 MAX_TAIL_BARS = 900  # A picture shows at most so many noise values of each geometric tail.
 
 
-def lines(title: str, x: str, y: str, drawn: Iterable[Figure], *, log: bool = False, **more: Any) -> Figure:
+def lines(
+    title: str, x: str, y: str, drawn: Iterable[Figure], *, log: bool = False, **more: Any
+) -> Figure:
     """A figure of lines and points; log: whether x is logarithmic."""
     axes = {"x": {"label": x, "log": log}, "y": {"label": y, "log": False}}
     return {"kind": "lines", "title": title, **axes, "series": list(drawn), **more}
 
 
-def series(name: str, look: str, colour: int, x: Iterable[Any], y: Iterable[Any], **more: Any) -> Figure:
+def series(
+    name: str, look: str, colour: int, x: Iterable[Any], y: Iterable[Any], **more: Any
+) -> Figure:
     """One series of a figure of lines."""
     return {"name": name, "look": look, "colour": colour, "x": [*x], "y": [*y], **more}
 
@@ -63,11 +76,15 @@ def bars(title: str, x: str, labels: Iterable[Any], values: Any, seen: float = S
 
 def drawn_words(first: str, last: str, share: float) -> str:
     """Name the part of a law that a picture draws, and its probability in percent: below 100 %, as it is not all."""
-    digits = next((digits for digits in range(5, 15) if float(f"{100 * share:.{digits}g}") < 100), 15)
+    digits = next(
+        (digits for digits in range(5, 15) if float(f"{100 * share:.{digits}g}") < 100), 15
+    )
     return f"drawn: {first}..{last}, {100 * share:.{digits}g} % of the mass"
 
 
-def heat(title: str, down: str, rows: Iterable[Any], across: str, columns: Iterable[Any], cells: Any) -> Figure:
+def heat(
+    title: str, down: str, rows: Iterable[Any], across: str, columns: Iterable[Any], cells: Any
+) -> Figure:
     """A matrix of probabilities with the names of its rows and columns."""
     named = {"rows": names(rows), "columns": names(columns)}
     return {"kind": "heat", "title": title, "x": across, "y": down, **named, "values": cells}
@@ -82,7 +99,10 @@ def names(values: Iterable[Any]) -> list[str]:
 def over(figure: Figure, laws: Mapping[str, tuple[Any, Any]]) -> Figure:
     """A law with others over it, as far as it goes. laws: name -> (values, masses), of densities (edges, means)."""
     if figure["kind"] != "lines":
-        return {**figure, "others": [{"name": name, "x": x, "y": y} for name, (x, y) in laws.items()]}
+        return {
+            **figure,
+            "others": [{"name": name, "x": x, "y": y} for name, (x, y) in laws.items()],
+        }
     drawn = [*figure["series"]]
     for name, (at, means) in laws.items():
         x, y = np.asarray(at), np.append(means, means[-1:])[: len(at)]
@@ -123,7 +143,9 @@ def draw_lines(axis: Axes, figure: Values) -> None:
             style |= {"marker": "o", "linestyle": "none"}
         if look != "band":
             axis.plot(x, y, drawstyle="steps-post" if step else "default", **style)
-    axis.set(xlabel=figure["x"]["label"], ylabel=figure["y"]["label"], ylim=(0, 1.06 * axis.dataLim.ymax))
+    axis.set(
+        xlabel=figure["x"]["label"], ylabel=figure["y"]["label"], ylim=(0, 1.06 * axis.dataLim.ymax)
+    )
 
 
 def _ticks(labels: Sequence[str]) -> tuple[list[int], list[str]]:
@@ -139,7 +161,11 @@ def _bars(axis: Axes, figure: Values) -> None:
     for k, law in enumerate(figure.get("others", ()), 1):
         masses = {f"{float(at):g}": mass for at, mass in zip(law["x"], law["y"], strict=True)}
         edges, level = np.arange(len(labels) + 1) - 0.5, [masses.get(name, 0.0) for name in labels]
-        look: Record = {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)], "linewidth": 1.4}
+        look: Record = {
+            "color": COLOURS[k % len(COLOURS)],
+            "linestyle": DASHES[k % len(DASHES)],
+            "linewidth": 1.4,
+        }
         axis.stairs(level, edges, baseline=None, label=law["name"], **look)
     axis.set_xticks(*_ticks(labels))
     axis.set(xlabel=figure["x"], ylabel=figure["y"])
@@ -155,7 +181,9 @@ def _heat(axis: Axes, figure: Values) -> None:
     if max(cells.shape) <= _NUMBERED:
         for (i, j), mass in np.ndenumerate(cells):
             colour = "white" if mass > _DARK * most else "black"
-            short = f"{mass:.1e}".replace("e-0", "e-") if 0 < mass < 0.01 else f"{mass:.3g}"  # six characters at most
+            short = (
+                f"{mass:.1e}".replace("e-0", "e-") if 0 < mass < 0.01 else f"{mass:.3g}"
+            )  # six characters at most
             axis.text(j, i, short, ha="center", va="center", fontsize=6, color=colour)
     axis.set_yticks(*_ticks(figure["rows"]))
     axis.set_xticks(*_ticks(figure["columns"]))

@@ -23,7 +23,10 @@ from workbench.exact.objects import Record
 from workbench.io.providers import load_provided, places_of
 
 GROUPS = ("families", "notions", "backends", "baselines", "mechanisms")
-_SINGLE = ("families", "notions")  # groups whose things are instances; a class is called for its only one
+_SINGLE = (
+    "families",
+    "notions",
+)  # groups whose things are instances; a class is called for its only one
 FILES = "WORKBENCH_PLUGINS"  # environment variable: files that the processes of a sweep or a comparison load as well
 
 
@@ -58,7 +61,11 @@ def plugins(group: str) -> dict[str, Plugin]:
         for file in filter(None, os.environ.get(FILES, "").split(os.pathsep)):
             load_file(file)
         for entry in sorted(entry_points(group=f"workbench.{group}"), key=lambda e: e.name):
-            package = entry.value.partition(":")[0] if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+            package = (
+                entry.value.partition(":")[0]
+                if entry.dist is None
+                else f"{entry.dist.name} {entry.dist.version}"
+            )
             try:
                 _add(entry.load(), package, group)
             except KeyboardInterrupt:
@@ -137,7 +144,9 @@ def _add(thing: Any, package: str, wanted: str | None = None) -> None:
         return
     if before is not None or name in _ours(group):
         owner = "dp-workbench" if before is None else before.package
-        raise InvalidRequest(f"The name {name!r} of {package} is taken by {owner} in workbench.{group}.")
+        raise InvalidRequest(
+            f"The name {name!r} of {package} is taken by {owner} in workbench.{group}."
+        )
     _plugins[group][name] = Plugin(thing, package)
 
 
@@ -146,7 +155,12 @@ def _group(thing: Any) -> str | None:
     kind = next((group for group, base in places_of("plugin bases").items() if base in bases), None)
     if kind == "backends" and not isinstance(thing, type):
         return None
-    if kind is None and isinstance(thing, type) and hasattr(thing, "kind") and hasattr(thing, "from_dict"):
+    if (
+        kind is None
+        and isinstance(thing, type)
+        and hasattr(thing, "kind")
+        and hasattr(thing, "from_dict")
+    ):
         return "mechanisms"
     return kind
 

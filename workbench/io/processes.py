@@ -11,7 +11,9 @@ import threading
 import time
 from collections.abc import Iterator
 
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
 SAFE = {"PYTHONSAFEPATH": "1"}  # in a new Python's environment: its path has no current folder
 _PR_SET_PDEATHSIG = 1
 _PERIOD = 1.0  # seconds between two looks at the parent

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-Places = Mapping[str, str]  # name -> "module:attribute", or "module" where the module itself is provided
+Places = Mapping[
+    str, str
+]  # name -> "module:attribute", or "module" where the module itself is provided
 
 _places: dict[str, Places] = {}
 

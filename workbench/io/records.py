@@ -58,7 +58,10 @@ def floats(values: Any) -> list[str]:
 
 def float_array(data: Any, what: str) -> Vector:
     """Finite doubles written by `floats`. Raises CorruptFile."""
-    return np.array([float(ratio(item, f"An entry of {what}", 30)) for item in listed(data, what)], dtype=np.float64)
+    return np.array(
+        [float(ratio(item, f"An entry of {what}", 30)) for item in listed(data, what)],
+        dtype=np.float64,
+    )
 
 
 def short_text(data: Any, what: str) -> str:
@@ -89,7 +92,10 @@ def read_law(data: Any, what: str) -> Distribution:
 def column_records(laws: Sequence[Distribution]) -> list[list[Any]]:
     """Laws on the same outcomes as `read_columns` reads them, over one total."""
     common = math.lcm(*{law.total for law in laws})
-    rows = [law.integers if law.total == common else [k * (common // law.total) for k in law.integers] for law in laws]
+    rows = [
+        law.integers if law.total == common else [k * (common // law.total) for k in law.integers]
+        for law in laws
+    ]
     return [
         [entry for weight, run in groupby(column) for entry in (len([*run]), hex(weight))]
         for column in zip(*rows, strict=True)
@@ -145,7 +151,9 @@ def many(entry: Entry) -> Entry:
     """A list of them, as a tuple."""
     return Entry(
         lambda values: [*map(entry.write, values)],
-        lambda data, what: tuple(entry.read(item, f"An entry of {what}") for item in listed(data, what)),
+        lambda data, what: tuple(
+            entry.read(item, f"An entry of {what}") for item in listed(data, what)
+        ),
     )
 
 
@@ -163,7 +171,11 @@ def held(read: Callable[[Any], Any]) -> Entry:
 
 
 AS_IS = Entry(lambda value: value, lambda data, what: data)
-WHOLE, FLAG, OBJECT = typed(int, "an integer"), typed(bool, "true or false"), typed(dict, "an object")
+WHOLE, FLAG, OBJECT = (
+    typed(int, "an integer"),
+    typed(bool, "true or false"),
+    typed(dict, "an object"),
+)
 TEXT, RATIO, LAW = Entry(str, short_text), Entry(spelled, ratio), Entry(law_record, read_law)
 DOUBLES = Entry(floats, float_array)
 WHOLES, RATIOS, LAWS = many(WHOLE), many(RATIO), many(LAW)
@@ -172,13 +184,19 @@ WHOLES, RATIOS, LAWS = many(WHOLE), many(RATIO), many(LAW)
 class RecordForm:
     """The entries of a record. what: it is called in messages; fixed: the entries that are always the same."""
 
-    def __init__(self, what: str, fixed: Values = MappingProxyType({}), /, **entries: Entry) -> None:
+    def __init__(
+        self, what: str, fixed: Values = MappingProxyType({}), /, **entries: Entry
+    ) -> None:
         self.what, self.fixed, self.entries = what, fixed, entries
 
     def write(self, given: Any, **others: Any) -> Record:
         """JSON-ready, of the attributes of an object, but for others."""
-        values = {name: others[name] if name in others else getattr(given, name) for name in self.entries}
-        return {**self.fixed} | {name: entry.write(values[name]) for name, entry in self.entries.items()}
+        values = {
+            name: others[name] if name in others else getattr(given, name) for name in self.entries
+        }
+        return {**self.fixed} | {
+            name: entry.write(values[name]) for name, entry in self.entries.items()
+        }
 
     def read(self, data: Any) -> Record:
         """What `write` wrote, in the order of the entries. Raises CorruptFile."""

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from workbench.io.figures import Width
 
 Row = dict[str, Any]
-Plots = Mapping[str, "Callable[[], Figure | None]"]  # a plot is drawn when it is called; None: too few rows
+Plots = Mapping[
+    str, "Callable[[], Figure | None]"
+]  # a plot is drawn when it is called; None: too few rows
 
 Progress = Callable[[int, int, str], None]  # told (parts done, parts, what is next)
 
@@ -42,7 +44,9 @@ def silent(done: int, total: int, what: str) -> None:
     """Nobody is told."""
 
 
-def now_and_then(tell: Callable[[str], object], seconds: float | None = None) -> Callable[[str], None]:
+def now_and_then(
+    tell: Callable[[str], object], seconds: float | None = None
+) -> Callable[[str], None]:
     """Tells a line where nothing was told for so long."""
     last = time.monotonic()
 
@@ -120,7 +124,9 @@ class Result(Sequence[Row]):
         """The names of the plots that `plot` and `save` try to draw."""
         return list(self.draw(self._table))
 
-    def plot(self, path: str | Path | None = None, *, which: str | None = None, width: Width = None) -> Figure:
+    def plot(
+        self, path: str | Path | None = None, *, which: str | None = None, width: Width = None
+    ) -> Figure:
         """One plot as a matplotlib figure, saved where a path is given (.png, .svg or .pdf).
 
         which: its name in `plots`; the first that the rows suffice for by default. width: "column" or "page" of a
@@ -140,7 +146,9 @@ class Result(Sequence[Row]):
                 return figure
         raise InvalidRequest(f"rows must be enough for a plot. Got {len(self)} of {self.title!r}.")
 
-    def save(self, path: str | Path, *, width: Width = None, columns: Sequence[str] | None = None) -> list[Path]:
+    def save(
+        self, path: str | Path, *, width: Width = None, columns: Sequence[str] | None = None
+    ) -> list[Path]:
         """Write a file (.csv, .tex or .json the table, .png, .svg or .pdf the plot), or else a folder with all of them.
 
         A folder is made when missing; it gets `name`.csv and every plot that the rows suffice for as PNG, SVG and PDF.
@@ -219,7 +227,11 @@ class Result(Sequence[Row]):
         shown = table_of(self.rows[:_SHOWN]).dropna(axis="columns", how="all")
         shown = shown[[name for name in shown if not self.noted or name in self.noted]]
         more = [f"{len(self) - _SHOWN} more rows"] if len(self) > _SHOWN else []
-        stopped = [f"Interrupted: {self.finished} of {self.total} parts are finished."] if self.interrupted else []
+        stopped = (
+            [f"Interrupted: {self.finished} of {self.total} parts are finished."]
+            if self.interrupted
+            else []
+        )
         try:
             drawing = picture(self.plot, DRAWN)
         except InvalidRequest:  # too few rows
@@ -243,7 +255,17 @@ def gathered(
     with suppress(KeyboardInterrupt):
         finished.extend(rows)
     seconds = time.perf_counter() - begin
-    return Result(title, finished, name, columns, draw, len(finished), total, seconds, tuple(sentences(finished)))
+    return Result(
+        title,
+        finished,
+        name,
+        columns,
+        draw,
+        len(finished),
+        total,
+        seconds,
+        tuple(sentences(finished)),
+    )
 
 
 def table_of(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:
@@ -258,7 +280,9 @@ def table_of(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:
 
 def records(table: pd.DataFrame) -> list[Row]:
     """The rows of a table as strict JSON: no NaN, infinities as "inf"."""
-    rows: list[Row] = jsonable(table.astype(object).where(table.notna(), None).to_dict("records"), gaps=True)
+    rows: list[Row] = jsonable(
+        table.astype(object).where(table.notna(), None).to_dict("records"), gaps=True
+    )
     return rows
 
 
@@ -281,9 +305,7 @@ _ACCENTS = {
     "\u0302": "hat", "\u0303": "tilde", "\u0304": "bar", "\u0305": "bar", "\u0307": "dot", "\u0308": "ddot",
     "\u0331": "underline", "\u0332": "underline",
 }  # fmt: skip
-_GREEK = (
-    "α alpha β beta γ gamma δ delta ε varepsilon η eta θ theta λ lambda μ mu π pi ρ rho σ sigma τ tau φ varphi ψ psi"
-)
+_GREEK = "α alpha β beta γ gamma δ delta ε varepsilon η eta θ theta λ lambda μ mu π pi ρ rho σ sigma τ tau φ varphi ψ psi"
 _SIGNS = "Δ Delta Σ Sigma Φ Phi Ω Omega ℓ ell ∞ infty ≤ le ≥ ge → to ‖ Vert − mathbin{-} ∈ in · cdot × times ± pm"
 _NAMES = [*_GREEK.split(), *_SIGNS.split()]
 _COMMANDS = {sign: f"\\{name}" for sign, name in zip(_NAMES[::2], _NAMES[1::2], strict=True)}
@@ -320,7 +342,9 @@ def _accented(text: str) -> str:
 def tex_bytes(table: pd.DataFrame, title: str) -> bytes:
     """A table for LaTeX (booktabs), numbers with six significant digits, the title as its caption."""
     caption = title.translate({ord(sign): f"\\{sign}" for sign in "&%$#_{}"})
-    shown = table.map(lambda value: str(value).replace("inf", "∞") if value in (math.inf, -math.inf) else value)
+    shown = table.map(
+        lambda value: str(value).replace("inf", "∞") if value in (math.inf, -math.inf) else value
+    )
     text = shown.to_latex(index=False, float_format="%.6g", na_rep="", escape=True, caption=caption)
     text = _accented(unicodedata.normalize("NFC", text)).translate(_SYMBOLS)
     return re.sub(r"(?<!\\)\$\$", "", text).encode()  # one formula, so that an index has its letter
@@ -333,7 +357,10 @@ _TABLES: Mapping[str, Callable[[Result, Sequence[str] | None], bytes]] = {
     ),
     ".json": lambda result, columns: result.to_json().encode(),
 }
-FILES = (*_TABLES, *(f".{form}" for form in PICTURES))  # endings of what `Result.save` writes into one file
+FILES = (
+    *_TABLES,
+    *(f".{form}" for form in PICTURES),
+)  # endings of what `Result.save` writes into one file
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -51,7 +51,9 @@ class Shown(ABC):
         """Whether a notebook draws it by itself: pictures of very large objects take long."""
         return True
 
-    def plot(self, path: str | Path | None = None, *, width: Width = None, **options: Any) -> Figure:
+    def plot(
+        self, path: str | Path | None = None, *, width: Width = None, **options: Any
+    ) -> Figure:
         """The picture, saved where a path is given (.png, .svg or .pdf). width: "column" or "page" of a paper (3.3 and
         7 inches), or inches, with letters of 8 pt. options: of `figure`.
 
@@ -66,7 +68,11 @@ class Shown(ABC):
         return figure
 
     def _repr_html_(self) -> str:
-        return document(self.heading, facts(self.facts()), drawing=picture(self.figure, DRAWN) if self.drawable else "")
+        return document(
+            self.heading,
+            facts(self.facts()),
+            drawing=picture(self.figure, DRAWN) if self.drawable else "",
+        )
 
 
 def document(title: str, body: str, notes: Sequence[str] = (), drawing: str = "") -> str:
@@ -106,7 +112,9 @@ def picture(draw: Callable[[], Figure], most: int | None = None) -> str:
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
     if most is None or len(text) <= most:
-        return text[text.index("<svg") :].replace("<svg ", "<svg style='max-width:100%;height:auto' ", 1)
+        return text[text.index("<svg") :].replace(
+            "<svg ", "<svg style='max-width:100%;height:auto' ", 1
+        )
     pixels = BytesIO()
     figure.savefig(pixels, format="png", dpi=min(68.0, 800 / figure.get_figwidth()))
     code = base64.b64encode(pixels.getvalue()).decode()

@@ -102,7 +102,11 @@ class AdditiveNoise(ShownMechanism):
         if x is None:
             return self.masses
         origin = self.question.answer(x)
-        return self.masses.take(self.question.index(self.question.negative(origin))) if any(origin) else self.masses
+        return (
+            self.masses.take(self.question.index(self.question.negative(origin)))
+            if any(origin)
+            else self.masses
+        )
 
     @property
     def inputs(self) -> Any:
@@ -134,7 +138,10 @@ class AdditiveNoise(ShownMechanism):
             index = question.index(shift)
 
             def describe(k: int, index: Positions = index) -> tuple[str, str]:
-                return f"f({question.show(question.point(k))})", f"f({question.show(question.point(int(index[k])))})"
+                return (
+                    f"f({question.show(question.point(k))})",
+                    f"f({question.show(question.point(int(index[k])))})",
+                )
 
             yield Comparison(shift, self.masses, self.masses.take(index), describe)
 
@@ -147,7 +154,9 @@ class AdditiveNoise(ShownMechanism):
         """x + η in the group, η itself without an x. Shape (count,); (count, k) on a group of k > 1 factors."""
         q = self.question
         origin = (0,) * len(q.sizes) if x is None else q.answer(x)
-        noise = np.stack(np.unravel_index(Sampler(self.masses, source).draw(count), q.sizes), axis=-1)
+        noise = np.stack(
+            np.unravel_index(Sampler(self.masses, source).draw(count), q.sizes), axis=-1
+        )
         moved = (noise + np.array(origin)) % np.array(q.sizes)
         return np.asarray(moved[:, 0] if q.scalar else moved, dtype=np.int64)
 
@@ -166,7 +175,11 @@ class AdditiveNoise(ShownMechanism):
     def column_inputs(self) -> ColumnInputs | None:
         """The answers of a scalar query."""
         n = self.question.order - 1
-        return ColumnInputs("noise", 0.0, float(n), f"an integer in 0..{n}", True) if self.question.scalar else None
+        return (
+            ColumnInputs("noise", 0.0, float(n), f"an integer in 0..{n}", True)
+            if self.question.scalar
+            else None
+        )
 
     def over_domain(self, low: Fraction, high: Fraction) -> AdditiveNoise:
         """The same noise where every two answers from low to high are neighbours; itself where they are."""
@@ -212,8 +225,17 @@ class AdditiveNoise(ShownMechanism):
         """The PMF: bars, a heat map for two factors."""
         sizes = self.question.sizes
         if len(sizes) == 2:
-            return heat(NOISE, "noise η₁", range(sizes[0]), "noise η₂", range(sizes[1]), self.pmf.reshape(sizes))
-        return bars(NOISE, "noise η, added to the true answer", range(self.pmf.size), self.pmf, -1.0)
+            return heat(
+                NOISE,
+                "noise η₁",
+                range(sizes[0]),
+                "noise η₂",
+                range(sizes[1]),
+                self.pmf.reshape(sizes),
+            )
+        return bars(
+            NOISE, "noise η, added to the true answer", range(self.pmf.size), self.pmf, -1.0
+        )
 
     # Numbers.
 
@@ -238,9 +260,13 @@ class AdditiveNoise(ShownMechanism):
         Raises InvalidRequest.
         """
         if (losses is None) != (name == "error-rate"):
-            raise InvalidRequest("losses must be given for every objective but error-rate, and not there.")
+            raise InvalidRequest(
+                "losses must be given for every objective but error-rate, and not there."
+            )
         if name == "worst-squared":
-            raise InvalidRequest("objective must be left out for worst-squared, which has no one loss for each noise.")
+            raise InvalidRequest(
+                "objective must be left out for worst-squared, which has no one loss for each noise."
+            )
         if losses is None:
             return 1 - self.masses[0]
         if len(losses) != len(self.masses):
@@ -253,7 +279,11 @@ class AdditiveNoise(ShownMechanism):
     def distances(self) -> Distances:
         """Of the answers, as integers and not modulo anything."""
         ends = tuple((0, size - 1) for size in self.question.sizes)
-        return Distances("whole" if self.question.scalar else "vector", ends, farthest=sum(top for _, top in ends))
+        return Distances(
+            "whole" if self.question.scalar else "vector",
+            ends,
+            farthest=sum(top for _, top in ends),
+        )
 
     def within(self, distance: int) -> AdditiveNoise:
         """The same noise under the relation "answers at most so far apart", both ways."""
@@ -284,4 +314,8 @@ class AdditiveNoise(ShownMechanism):
 
 
 def _question(question: Any) -> ModuloNoise:
-    return question if isinstance(question, ModuloNoise) else must("question", "a ModuloNoise", question)
+    return (
+        question
+        if isinstance(question, ModuloNoise)
+        else must("question", "a ModuloNoise", question)
+    )

@@ -33,11 +33,15 @@ class AffineSampler:
     """knots: K+1 increasing rationals; ends: 2K laws, at both ends of every piece; source: of randomness, the operating
     system by default."""
 
-    def __init__(self, knots: Sequence[Fraction], ends: Sequence[Distribution], source: Source | None = None) -> None:
+    def __init__(
+        self, knots: Sequence[Fraction], ends: Sequence[Distribution], source: Source | None = None
+    ) -> None:
         self.knots = tuple(knots)
         self.source = source or Source()
         number: dict[Distribution, int] = {}
-        self.law_of = np.array([number.setdefault(end, len(number)) for end in ends], dtype=np.int32)
+        self.law_of = np.array(
+            [number.setdefault(end, len(number)) for end in ends], dtype=np.int32
+        )
         self.sampler = Sampler(tuple(number), self.source)
         self.lefts = np.array([*map(float, knots[:-1])])
         self.cuts = self.lefts[1:]
@@ -50,7 +54,11 @@ class AffineSampler:
         """What is published of every input in x, within the range. outputs: (m,) published values. Shape of x."""
         flat, drawn = x.reshape(-1), np.empty(x.size)
         for start in range(0, x.size, _CHUNK):
-            np.take(outputs, self.positions(flat[start : start + _CHUNK]), out=drawn[start : start + _CHUNK])
+            np.take(
+                outputs,
+                self.positions(flat[start : start + _CHUNK]),
+                out=drawn[start : start + _CHUNK],
+            )
         return drawn.reshape(x.shape)
 
     def positions(self, x: Vector, given: NDArray[Any] | None = None) -> NDArray[np.int32]:
@@ -60,8 +68,13 @@ class AffineSampler:
         piece = np.searchsorted(self.cuts, x, side="right")
         if given is not None:  # floats keep the order of any other input and the knots
             for at in np.flatnonzero(x == self.lefts[piece]).tolist():
-                piece[at] = min(max(bisect_right(self.knots, exact_number(given[at])), 1), self.lefts.size) - 1
-        ahead = (x - self.lefts[piece]) * self.scales[piece] - first  # t 2^8 - w: U < t when >= 1, not when <= 0
+                piece[at] = (
+                    min(max(bisect_right(self.knots, exact_number(given[at])), 1), self.lefts.size)
+                    - 1
+                )
+        ahead = (x - self.lefts[piece]) * self.scales[
+            piece
+        ] - first  # t 2^8 - w: U < t when >= 1, not when <= 0
         right = ahead >= 0.5
         near = np.flatnonzero((ahead > -self.slack) & (ahead < 1 + self.slack))
         if near.size:

@@ -29,7 +29,15 @@ from workbench.exact.objects import Pair, Pairs, Record
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.exact.time_limit import go_on
-from workbench.io.records import column_records, law_record, listed, read_columns, read_law, refuse, take
+from workbench.io.records import (
+    column_records,
+    law_record,
+    listed,
+    read_columns,
+    read_law,
+    refuse,
+    take,
+)
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.mechanism import (
     AuditSize,
@@ -61,7 +69,9 @@ class Channel(ShownMechanism):
 
     rows: tuple[Distribution, ...]
     neighbours: Pairs | None = None
-    labelled: tuple[tuple[Point, ...], tuple[Point, ...]] | None = field(default=None, compare=False)
+    labelled: tuple[tuple[Point, ...], tuple[Point, ...]] | None = field(
+        default=None, compare=False
+    )
 
     segments = ()
     repaired_by = "rows"
@@ -70,16 +80,29 @@ class Channel(ShownMechanism):
         for name in ("rows", "neighbours", "labelled"):
             if isinstance(getattr(self, name), list):
                 self.__dict__[name] = tuple(getattr(self, name))
-        if not isinstance(self.rows, tuple) or not all(isinstance(row, Distribution) for row in self.rows):
-            must("rows", "a tuple of Distributions (Channel.of reads others)", type(self.rows).__name__)
+        if not isinstance(self.rows, tuple) or not all(
+            isinstance(row, Distribution) for row in self.rows
+        ):
+            must(
+                "rows",
+                "a tuple of Distributions (Channel.of reads others)",
+                type(self.rows).__name__,
+            )
         for name in ("neighbours", "labelled"):
             if not isinstance(getattr(self, name), (tuple, NoneType)):
                 must(name, "a tuple, or None", type(getattr(self, name)).__name__)
-        if self.labelled is not None and not all(isinstance(part, (tuple, list)) for part in self.labelled):
-            must("labelled", "two tuples, of the inputs and of the outputs", repr(self.labelled)[:80])
+        if self.labelled is not None and not all(
+            isinstance(part, (tuple, list)) for part in self.labelled
+        ):
+            must(
+                "labelled", "two tuples, of the inputs and of the outputs", repr(self.labelled)[:80]
+            )
         if not self.rows or len({len(row.integers) for row in self.rows}) != 1:
             must("rows", "at least one row, all of one length", [len(row) for row in self.rows])
-        if self.labelled is not None and [*map(len, self.labelled)] != [len(self.rows), len(self.rows[0])]:
+        if self.labelled is not None and [*map(len, self.labelled)] != [
+            len(self.rows),
+            len(self.rows[0]),
+        ]:
             counts = f"{len(self.rows)} inputs and {len(self.rows[0])} outputs"
             must("labelled", counts, [*map(len, self.labelled)])
         count = len(self.rows)
@@ -87,7 +110,9 @@ class Channel(ShownMechanism):
             self.__dict__["neighbours"] = None
 
     @classmethod
-    def of(cls, rows: Rows, pairs: Iterable[Any] | None = None, *, directed: bool = False) -> Channel:
+    def of(
+        cls, rows: Rows, pairs: Iterable[Any] | None = None, *, directed: bool = False
+    ) -> Channel:
         """Rows (a Channel, a float matrix, or rows of exact numbers) with neighbouring row numbers.
 
         pairs: (i, j) of different rows, both orders unless directed; None: every two. Raises InvalidRequest.
@@ -95,7 +120,11 @@ class Channel(ShownMechanism):
         if not isinstance(directed, bool):
             must("directed", "True or False", repr(directed))
         channel = rows if isinstance(rows, Channel) else cls.from_rows(rows)
-        related = None if pairs is None else read_row_pairs(pairs, len(channel.rows) - 1, directed=directed)
+        related = (
+            None
+            if pairs is None
+            else read_row_pairs(pairs, len(channel.rows) - 1, directed=directed)
+        )
         return cls(channel.rows, related, channel.labelled)
 
     @classmethod
@@ -142,16 +171,24 @@ class Channel(ShownMechanism):
         """The row of an input. Raises InvalidRequest."""
         if self.labelled is None:
             top = len(self.rows) - 1
-            return whole_number(x, "answer", 0, top, f"a row of the channel, an integer in 0..{top}")
+            return whole_number(
+                x, "answer", 0, top, f"a row of the channel, an integer in 0..{top}"
+            )
         answer = None if x is None else point(x, "answer")
         place = None if answer is None else self._index.find(answer, x)
         if place is None:
             inputs = self.labelled[0]
             numbers = rationals_of(inputs)
             if numbers is None:
-                must("answer", f"one of the {len(inputs)} inputs, such as {shown(inputs[0])!r}", repr(x))
+                must(
+                    "answer",
+                    f"one of the {len(inputs)} inputs, such as {shown(inputs[0])!r}",
+                    repr(x),
+                )
             must(
-                "answer", f"one of the {len(inputs)} labels from {float(min(numbers)):g} to {float(max(numbers)):g}", x
+                "answer",
+                f"one of the {len(inputs)} labels from {float(min(numbers)):g} to {float(max(numbers)):g}",
+                x,
             )
         return place
 
@@ -190,7 +227,9 @@ class Channel(ShownMechanism):
     @property
     def one_sided(self) -> bool:
         """Whether a pair is listed in one order only."""
-        return self.neighbours is not None and not {(j, i) for i, j in self.neighbours} <= {*self.neighbours}
+        return self.neighbours is not None and not {(j, i) for i, j in self.neighbours} <= {
+            *self.neighbours
+        }
 
     def budgets(self, epsilon: Budget) -> Budgets:
         """The budget of every ordered pair; a mapping may give (i, j) for both orders. Raises InvalidRequest."""
@@ -202,7 +241,9 @@ class Channel(ShownMechanism):
 
     def extremes(self) -> Iterator[Comparison]:
         """The pairs that decide pure ε: linear in the channel where every two rows are neighbours."""
-        return compare_pairs(self.rows, extreme_pairs(self.rows) if self.neighbours is None else self.neighbours)
+        return compare_pairs(
+            self.rows, extreme_pairs(self.rows) if self.neighbours is None else self.neighbours
+        )
 
     @property
     def audit_size(self) -> AuditSize:
@@ -226,10 +267,20 @@ class Channel(ShownMechanism):
     def distances(self) -> Distances:
         """Of integers in a row as numbers, of other inputs in steps."""
         top = len(self.rows) - 1
-        numbers = [*map(Fraction, range(top + 1))] if self.labelled is None else rationals_of(self.labelled[0])
-        if numbers is not None and int(numbers[0]) == numbers[0] and all(b - a == 1 for a, b in pairwise(numbers)):
+        numbers = (
+            [*map(Fraction, range(top + 1))]
+            if self.labelled is None
+            else rationals_of(self.labelled[0])
+        )
+        if (
+            numbers is not None
+            and int(numbers[0]) == numbers[0]
+            and all(b - a == 1 for a, b in pairwise(numbers))
+        ):
             return Distances("whole", ((int(numbers[0]), int(numbers[-1])),), farthest=top)
-        return Distances("listed", listed=[*self.inputs], farthest=1 if self.neighbours is None else top)
+        return Distances(
+            "listed", listed=[*self.inputs], farthest=1 if self.neighbours is None else top
+        )
 
     def within(self, distance: int) -> Channel:
         """The same rows, those of inputs at most so far apart being neighbours, both ways."""
@@ -266,7 +317,11 @@ class Channel(ShownMechanism):
 
     def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`: rows and ordered pairs."""
-        return {"kind": "channel", "rows": [*map(law_record, self.rows)], "pairs": [*map(list, self.pairs)]}
+        return {
+            "kind": "channel",
+            "rows": [*map(law_record, self.rows)],
+            "pairs": [*map(list, self.pairs)],
+        }
 
     @property
     def record_digits(self) -> int:
@@ -280,7 +335,12 @@ class Channel(ShownMechanism):
         other."""
         if self.neighbours is not None:
             return None
-        return {"kind": "channel", "rows": len(self.rows), "columns": column_records(self.rows), "pairs": "all"}
+        return {
+            "kind": "channel",
+            "rows": len(self.rows),
+            "columns": column_records(self.rows),
+            "pairs": "all",
+        }
 
     @classmethod
     def from_dict(cls, data: Any) -> Channel:
@@ -296,7 +356,10 @@ class Channel(ShownMechanism):
         entries = take(data, "The channel", {"kind", "rows", "pairs"})
         rows = tuple(read_law(row, "A row") for row in listed(entries["rows"], "rows"))
         pairs = listed(entries["pairs"], "pairs")
-        if not all(isinstance(pair, list) and len(pair) == 2 and all(type(k) is int for k in pair) for pair in pairs):
+        if not all(
+            isinstance(pair, list) and len(pair) == 2 and all(type(k) is int for k in pair)
+            for pair in pairs
+        ):
             refuse("pairs", "pairs of row numbers")
         return cls.of(cls(rows), pairs, directed=True)
 
@@ -306,10 +369,14 @@ class Channel(ShownMechanism):
         Raises InvalidRequest.
         """
         if len(outputs) != len(self.rows[0]) or len(inputs) != len(self.rows):
-            raise InvalidRequest(f"A {len(self.rows)} x {len(self.rows[0])} channel needs as many inputs and outputs.")
+            raise InvalidRequest(
+                f"A {len(self.rows)} x {len(self.rows[0])} channel needs as many inputs and outputs."
+            )
         whole, scale = over_common(outputs)
         go_on()
-        worst = max(abs(row.mean_over(whole, scale) - y) for row, y in zip(self.rows, inputs, strict=True))
+        worst = max(
+            abs(row.mean_over(whole, scale) - y) for row, y in zip(self.rows, inputs, strict=True)
+        )
         return Bias(tuple(outputs), tuple(inputs), worst)
 
     @property
@@ -325,7 +392,11 @@ class Channel(ShownMechanism):
         return replace(self, rows=tuple(rows))
 
     def __repr__(self) -> str:
-        relation = "every two neighbours" if self.neighbours is None else f"{len(self.pairs)} pairs of neighbours"
+        relation = (
+            "every two neighbours"
+            if self.neighbours is None
+            else f"{len(self.pairs)} pairs of neighbours"
+        )
         return f"Channel({len(self.rows)} x {len(self.rows[0])}, {relation})"
 
     # Numbers.
@@ -371,7 +442,10 @@ def _side_by_side(pmf: Any) -> tuple[list[int], list[int]]:
     for k, mass in enumerate(p):
         taken = min(mass, excess)
         p[k], excess = mass - taken, excess - taken
-    q = [mass * exp_bounds(-step * (dense._lower_loss + k), _UNITS)[0] >> _UNITS for k, mass in enumerate(p)]
+    q = [
+        mass * exp_bounds(-step * (dense._lower_loss + k), _UNITS)[0] >> _UNITS
+        for k, mass in enumerate(p)
+    ]
     if excess:
         must("losses", "of two laws", "an infinite loss of a probability above 1")
     if (total := sum(q)) > unit:  # small masses of large negative losses, as doubles

@@ -32,7 +32,9 @@ class CutNoise:
         last = last if law.ratio else min(last, max(-law.first, law.last))
         bits = last // law.period * law.ratio.denominator.bit_length() if law.ratio else 0
         if bits > _BITS:
-            raise NotCertified(f"Its exact loss on so wide a range needs numbers of {bits} bits, more than {_BITS}.")
+            raise NotCertified(
+                f"Its exact loss on so wide a range needs numbers of {bits} bits, more than {_BITS}."
+            )
         weights = law.window(-last, last)
         self.even, self._power = weights == weights[::-1], power
         folded = [weights[last]]
@@ -83,7 +85,9 @@ class CutNoise:
 
         if self._power == 1:
             return mean(half, half)
-        ends = sorted({min(start, width - start) for start in self._starts if start <= width} | {half})
+        ends = sorted(
+            {min(start, width - start) for start in self._starts if start <= width} | {half}
+        )
         best = max(mean(u, u) for u in ends)
         for a, b in pairwise(ends):
             go_on()

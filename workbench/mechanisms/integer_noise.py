@@ -30,7 +30,16 @@ from workbench.exact.objects import Pairs, Record
 from workbench.exact.random_source import Source
 from workbench.io.files import spelled
 from workbench.io.plain_figures import MAX_TAIL_BARS, NOISE, SEEN, Figure, bars
-from workbench.io.records import AS_IS, RATIO, WHOLE, WHOLES, Entry, RecordForm, law_record, optional
+from workbench.io.records import (
+    AS_IS,
+    RATIO,
+    WHOLE,
+    WHOLES,
+    Entry,
+    RecordForm,
+    law_record,
+    optional,
+)
 from workbench.mechanisms.additive import PART_LOSSES
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import (
@@ -139,7 +148,9 @@ class LineNoise(ShownMechanism):
     def audit_size(self) -> AuditSize:
         """Of the comparisons, counted without listing them."""
         law, reach, atom = self.cells, self.reach, self.atom
-        outcomes = len(law.weights) + 2 * reach + (2 * law.period if law.ratio else 0) + (2 if atom else 0)
+        outcomes = (
+            len(law.weights) + 2 * reach + (2 * law.period if law.ratio else 0) + (2 if atom else 0)
+        )
         bits = self.bits_of_weights(reach, 3) + (bits_of(atom) if atom else 0)
         return AuditSize(2 * reach, outcomes, 1, bits, extremes=1 if law.falls else None)
 
@@ -175,7 +186,10 @@ class LineNoise(ShownMechanism):
     def published_error(self) -> dict[str, float] | None:
         """What a number plus noise is off by; None where what is published depends on the answer."""
         squared = float(self.loss("squared"))
-        return {"mean absolute error": float(self.loss("absolute")), "root mean squared error": squared**0.5}
+        return {
+            "mean absolute error": float(self.loss("absolute")),
+            "root mean squared error": squared**0.5,
+        }
 
     def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`."""
@@ -220,7 +234,9 @@ class AdditiveIntegerNoise(LineNoise):
     def rows(self) -> tuple[Distribution, ...]:
         """The law of what is published on every answer, of clamped noise."""
         if self.question.clamp is None:
-            raise InvalidRequest("rows are those of clamped noise: unclamped it has infinitely many.")
+            raise InvalidRequest(
+                "rows are those of clamped noise: unclamped it has infinitely many."
+            )
         return self._channel.rows
 
     @cached_property
@@ -229,7 +245,11 @@ class AdditiveIntegerNoise(LineNoise):
         assert self.question.clamp is not None
         low, high = self.question.clamp
         count = high - low + 1
-        near = ((i, j) for i in range(count) for j in range(max(0, i - self.reach), min(count, i + self.reach + 1)))
+        near = (
+            (i, j)
+            for i in range(count)
+            for j in range(max(0, i - self.reach), min(count, i + self.reach + 1))
+        )
         rows = tuple(self.noise.clamped(low - q, high - q) for q in range(low, high + 1))
         return Channel(rows, tuple(pair for pair in near if pair[0] != pair[1]))
 
@@ -272,7 +292,11 @@ class AdditiveIntegerNoise(LineNoise):
 
     def budgets(self, epsilon: Budget) -> Budgets:
         """The budget of every comparison; a mapping gives one for each distance (of clamped noise, pair of rows)."""
-        return super().budgets(epsilon) if self.question.clamp is None else self._channel.budgets(epsilon)
+        return (
+            super().budgets(epsilon)
+            if self.question.clamp is None
+            else self._channel.budgets(epsilon)
+        )
 
     @property
     def audit_size(self) -> AuditSize:
@@ -281,7 +305,9 @@ class AdditiveIntegerNoise(LineNoise):
             return super().audit_size
         low, high = self.question.clamp
         count = high - low + 1
-        return AuditSize(self.reach * (2 * count - self.reach - 1), count, count, self.bits_of_weights(count, 2))
+        return AuditSize(
+            self.reach * (2 * count - self.reach - 1), count, count, self.bits_of_weights(count, 2)
+        )
 
     # What is published.
 
@@ -293,20 +319,30 @@ class AdditiveIntegerNoise(LineNoise):
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> Integers:
         """One draw for each of many true answers. answers: (n,) integers. Raises InvalidRequest."""
         clamp = self.question.clamp
-        constraint = "a column of integers" if clamp is None else f"integers in {clamp[0]}..{clamp[1]}"
+        constraint = (
+            "a column of integers" if clamp is None else f"integers in {clamp[0]}..{clamp[1]}"
+        )
         given = whole_column(answers, "answers", *(clamp or (-_FARTHEST, _FARTHEST)), constraint)
         return self._published(given, self.noise.draw(given.size, Source(insecure_seed)))
 
     def _published(self, answers: Integers | int, noise: Integers) -> Integers:
-        return answers + noise if self.question.clamp is None else np.clip(answers + noise, *self.question.clamp)
+        return (
+            answers + noise
+            if self.question.clamp is None
+            else np.clip(answers + noise, *self.question.clamp)
+        )
 
     @property
     def column_inputs(self) -> ColumnInputs:
         """The answers of clamped noise; else the integers that floats hold."""
         clamp = self.question.clamp
         if clamp is None:
-            return ColumnInputs("noise", -(2.0**53), 2.0**53, "an integer of size at most 2^53", True, bounded=False)
-        return ColumnInputs("noise", float(clamp[0]), float(clamp[1]), f"an integer in {clamp[0]}..{clamp[1]}", True)
+            return ColumnInputs(
+                "noise", -(2.0**53), 2.0**53, "an integer of size at most 2^53", True, bounded=False
+            )
+        return ColumnInputs(
+            "noise", float(clamp[0]), float(clamp[1]), f"an integer in {clamp[0]}..{clamp[1]}", True
+        )
 
     def within(self, distance: int) -> AdditiveIntegerNoise:
         """The same noise on answers at most so far apart."""
@@ -329,8 +365,14 @@ class AdditiveIntegerNoise(LineNoise):
         """`loss`, or Σ f(η) loss(η) of losses of one's own, one for each weight. Raises InvalidRequest."""
         if losses is None or name in ("absolute", "error-rate", *PART_LOSSES):
             return super().exact_loss(name, losses)
-        if self.noise.ratio or self.question.clamp is not None or len(losses) != len(self.noise.weights):
-            raise InvalidRequest("losses must be one for each weight of unclamped noise without tails.")
+        if (
+            self.noise.ratio
+            or self.question.clamp is not None
+            or len(losses) != len(self.noise.weights)
+        ):
+            raise InvalidRequest(
+                "losses must be one for each weight of unclamped noise without tails."
+            )
         return self.noise.held.mean(losses)
 
     # Repair, files, words.

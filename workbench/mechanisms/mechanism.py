@@ -111,7 +111,14 @@ class AuditSize:
         extremes: int | None = None,
     ) -> AuditSize:
         """Of laws that are held."""
-        return cls(comparisons, len(laws[0]), len(laws), max(law.total.bit_length() for law in laws), numbers, extremes)
+        return cls(
+            comparisons,
+            len(laws[0]),
+            len(laws),
+            max(law.total.bit_length() for law in laws),
+            numbers,
+            extremes,
+        )
 
 
 @dataclass(frozen=True)
@@ -153,19 +160,32 @@ class Distances:
         if hasattr(mechanism, "distances"):
             return cls(**vars(mechanism.distances))
         if not hasattr(mechanism, "within"):
-            must("mechanism", "one that says its law for any distance of neighbours (`within`)", mechanism)
+            must(
+                "mechanism",
+                "one that says its law for any distance of neighbours (`within`)",
+                mechanism,
+            )
         column = mechanism.column_inputs
         farthest = column.high - column.low if column.bounded else math.inf
-        return cls("whole" if column.whole else "real", ((column.low, column.high),), farthest=farthest)
+        return cls(
+            "whole" if column.whole else "real", ((column.low, column.high),), farthest=farthest
+        )
 
     def nearest(self, x: Any) -> Any:
         """The input that is used for a value, which moves no two values apart."""
         if self.kind == "listed":
             return x
         near = [
-            min(max(part, low), high) for part, (low, high) in zip(np.atleast_1d(x).tolist(), self.ends, strict=True)
+            min(max(part, low), high)
+            for part, (low, high) in zip(np.atleast_1d(x).tolist(), self.ends, strict=True)
         ]
-        return near[0] if self.kind == "real" else int(near[0]) if self.kind == "whole" else tuple(near)
+        return (
+            near[0]
+            if self.kind == "real"
+            else int(near[0])
+            if self.kind == "whole"
+            else tuple(near)
+        )
 
 
 @dataclass(frozen=True)
@@ -184,7 +204,10 @@ class ColumnInputs:
     exact: bool = False
 
 
-ONE_SIDED = "note", "one-sided neighbours: real ones go both ways, and the other way was not compared"
+ONE_SIDED = (
+    "note",
+    "one-sided neighbours: real ones go both ways, and the other way was not compared",
+)
 
 
 class Mechanism(Protocol):
@@ -268,7 +291,9 @@ def as_mechanism(given: Any) -> Mechanism:
     return mechanism
 
 
-def sample(mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int | None = None) -> NDArray[Any]:
+def sample(
+    mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int | None = None
+) -> NDArray[Any]:
     """What a mechanism publishes, independently `count` times.
 
     Args:
@@ -291,7 +316,9 @@ def sample(mechanism: Any, count: int, *, answer: Any = None, insecure_seed: int
         return Sampler(mechanism, source).draw(count)
     if isinstance(mechanism, IntegerLaw):
         noise: NDArray[Any] = mechanism.draw(count, source)
-        return noise if answer is None else noise + whole_number(answer, "answer", -FARTHEST, FARTHEST)
+        return (
+            noise if answer is None else noise + whole_number(answer, "answer", -FARTHEST, FARTHEST)
+        )
     return as_mechanism(mechanism).draws(answer, count, source)
 
 
@@ -327,7 +354,9 @@ def label_budgets(
     for key, amount in epsilon.items():
         label = read(key)
         if label not in known:
-            raise InvalidRequest(f"epsilon has a budget for {shown(label)}, which is not one of the {kind}s.")
+            raise InvalidRequest(
+                f"epsilon has a budget for {shown(label)}, which is not one of the {kind}s."
+            )
         if given.setdefault(label, amount) != amount:
             raise InvalidRequest(f"epsilon has two different budgets for {kind} {shown(label)}.")
     budgets = {}

@@ -59,7 +59,13 @@ _FORM = RecordForm(
     "The nearest outputs", {"kind": "nearest-outputs"}, ends=RATIOS, outputs=RATIOS, own=WHOLE, odds=RATIO,
     direct=RATIO, steps=WHOLE,
 )  # fmt: skip
-_OUTCOMES = ("own outputs", "the other's own outputs", "other outputs", "the own step", "the other's step")
+_OUTCOMES = (
+    "own outputs",
+    "the other's own outputs",
+    "other outputs",
+    "the own step",
+    "the other's step",
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,7 +148,9 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     def outputs(self) -> Vector:
         """What is published. Shape (m,), or (m + n,)."""
         low, high = map(float, self.ends)
-        middles = low + (high - low) * (2 * np.arange(self.steps if self.direct else 0) + 1) / (2 * self.steps)
+        middles = low + (high - low) * (2 * np.arange(self.steps if self.direct else 0) + 1) / (
+            2 * self.steps
+        )
         return np.append([float(value) for value in self.bins], middles)
 
     @property
@@ -187,7 +195,10 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         (a, b, step), m = self._weights, len(self.bins)
         k = min(self.own, m - self.own)
         rest, steps = (self.own - k) * a + (m - self.own - k) * b, [step, 0] if step else []
-        laws = Distribution([k * a, k * b, rest, *steps]), Distribution([k * b, k * a, rest, *steps[::-1]])
+        laws = (
+            Distribution([k * a, k * b, rest, *steps]),
+            Distribution([k * b, k * a, rest, *steps[::-1]]),
+        )
 
         def describe(outcome: int) -> tuple[str, str]:
             return f"Pr[{_OUTCOMES[outcome]}|x]", f"Pr[{_OUTCOMES[outcome]}|x']"
@@ -213,7 +224,10 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     def _draw(self, x: Vector, given: NDArray[Any], source: Source) -> NDArray[np.float64]:
         # an own output with probability L (a - 1)/N, else any of the m alike, is the law above
         a, b, m, own = self.odds.numerator, self.odds.denominator, len(self.bins), self.own
-        first, kept = _below(self.cuts, x, given), source.bernoulli(own * (a - b), own * a + (m - own) * b, x.size)
+        first, kept = (
+            _below(self.cuts, x, given),
+            source.bernoulli(own * (a - b), own * a + (m - own) * b, x.size),
+        )
         at = np.where(kept, first + source.below(own, x.size), source.below(m, x.size))
         if self.direct:
             whole = np.flatnonzero(source.bernoulli(*self.direct.as_integer_ratio(), x.size))
@@ -223,14 +237,14 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     @property
     def column_cautions(self) -> tuple[str, ...]:
         """That answers themselves are published."""
-        words = (
-            f"With probability {float(self.direct):g} each number is published itself, to 1/{self.steps} of the range."
-        )
+        words = f"With probability {float(self.direct):g} each number is published itself, to 1/{self.steps} of the range."
         return (words,) if self.direct else ()
 
     # What it costs.
 
-    def errors(self, loss: str, weights: Sequence[Fraction] = (ONE,)) -> tuple[Fraction, Fraction, Fraction]:
+    def errors(
+        self, loss: str, weights: Sequence[Fraction] = (ONE,)
+    ) -> tuple[Fraction, Fraction, Fraction]:
         """(mean loss, the largest, where), exact. loss: absolute or squared; weights: of equal parts of the range, with
         uniform answers on each."""
         steps, (owned, other, step) = self.steps, self._weights
@@ -246,27 +260,38 @@ class NearestOutputs(RangePublisher, ShownMechanism):
             x = np.concatenate([x, before, np.minimum(before + 2 * half, high)])
         x = np.sort(x)
         first = np.searchsorted(cuts, x)
-        each = other * _sums(at, x, 0, len(o), size) + (owned - other) * _sums(at, x, first, first + self.own, size)
+        each = other * _sums(at, x, 0, len(o), size) + (owned - other) * _sums(
+            at, x, first, first + self.own, size
+        )
         if step:
             each += step * abs((x - low) % (2 * half) - half) ** size
         worst = int(each.argmax())
         before, after = np.full_like(at, low), np.full_like(at, high)
         groups = [
             (at, before, after, other),
-            (at, np.append(before[: self.own], cuts), np.append(cuts, after[: self.own]), owned - other),
+            (
+                at,
+                np.append(before[: self.own], cuts),
+                np.append(cuts, after[: self.own]),
+                owned - other,
+            ),
         ]
 
         def of_steps(x: int) -> int:  # 12 times the integral from low to x
             whole, rest = divmod(x - low, 2 * half)
             left = half - rest
-            return int(12 // (size + 1) * ((2 * whole + 1) * half ** (size + 1) - left * abs(left) ** size))
+            return int(
+                12 // (size + 1) * ((2 * whole + 1) * half ** (size + 1) - left * abs(left) ** size)
+            )
 
         mean, width = ZERO, (high - low) // len(weights)
         for part, weight in enumerate(weights):
             a, b = low + part * width, low + (part + 1) * width
             sums = (factor * _integrals(points, np.clip(left, a, b), np.clip(right, a, b), size).sum()
                     for points, left, right, factor in groups if factor)  # fmt: skip
-            mean += weight * Fraction(int(sum(sums)) + step * (of_steps(b) - of_steps(a)), 12 * width)
+            mean += weight * Fraction(
+                int(sum(sums)) + step * (of_steps(b) - of_steps(a)), 12 * width
+            )
         return mean / total, Fraction(int(each[worst]), total), Fraction(int(x[worst]), unit)
 
     # Files and words.
@@ -275,7 +300,9 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         """One line."""
         name = "RR-on-Bins" if self.own == 1 else f"NearestOutputs, {self.own} of them likelier,"
         words = f"{name} with {len(self.bins)} outputs, for all real answers {self.column_inputs.constraint}"
-        direct = f", with probability {float(self.direct):g} the answer itself in {self.steps} steps"
+        direct = (
+            f", with probability {float(self.direct):g} the answer itself in {self.steps} steps"
+        )
         return words + direct * (self.direct > 0)
 
     def to_dict(self) -> Record:
@@ -305,7 +332,9 @@ def _sums(at: NDArray[Any], x: NDArray[Any], first: Any, end: Any, size: int) ->
     zero = np.zeros(1, dtype=object)
     ones, twos = (np.concatenate([zero, np.cumsum(at**power)]) for power in (1, 2))
     if size == 2:
-        return np.asarray(twos[end] - twos[first] - 2 * x * (ones[end] - ones[first]) + (end - first) * x * x)
+        return np.asarray(
+            twos[end] - twos[first] - 2 * x * (ones[end] - ones[first]) + (end - first) * x * x
+        )
     middle = np.clip(np.searchsorted(at, x), first, end)
     return np.asarray(x * (2 * middle - first - end) + ones[first] + ones[end] - 2 * ones[middle])
 

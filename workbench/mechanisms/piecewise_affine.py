@@ -74,14 +74,24 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     repaired_by = "rows"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.knots, tuple) or not all(isinstance(knot, (int, Fraction)) for knot in self.knots):
+        if not isinstance(self.knots, tuple) or not all(
+            isinstance(knot, (int, Fraction)) for knot in self.knots
+        ):
             must("knots", "a tuple of rationals", type(self.knots).__name__)
         if len(self.knots) < 2 or any(a >= b for a, b in pairwise(self.knots)):
             must("knots", "at least two increasing numbers", [round_up(x) for x in self.knots[:8]])
-        if not isinstance(self.bins, tuple) or not all(isinstance(value, (int, Fraction)) for value in self.bins):
+        if not isinstance(self.bins, tuple) or not all(
+            isinstance(value, (int, Fraction)) for value in self.bins
+        ):
             must("bins", "a tuple of rationals", type(self.bins).__name__)
-        if not isinstance(self.ends, tuple) or not all(isinstance(law, Distribution) for law in self.ends):
-            must("ends", "a tuple of Distributions (PiecewiseAffine.of reads others)", type(self.ends).__name__)
+        if not isinstance(self.ends, tuple) or not all(
+            isinstance(law, Distribution) for law in self.ends
+        ):
+            must(
+                "ends",
+                "a tuple of Distributions (PiecewiseAffine.of reads others)",
+                type(self.ends).__name__,
+            )
         if len(self.ends) != 2 * len(self.knots) - 2:
             must("ends", f"{2 * len(self.knots) - 2} laws, two for each piece", len(self.ends))
         if any(len(law) != len(self.bins) for law in self.ends):
@@ -92,10 +102,14 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """The mechanism with these knots (K+1,), outputs (m,) and end laws, shape (2K, m) or (K, 2, m), floats read as
         the rationals they are and laws normalised by their exact sums. Raises InvalidRequest."""
         laws = _rows(ends) if isinstance(ends, np.ndarray) else ends
-        return cls(rationals(knots, "knots"), rationals(outputs, "outputs"), Channel.from_rows(laws).rows)
+        return cls(
+            rationals(knots, "knots"), rationals(outputs, "outputs"), Channel.from_rows(laws).rows
+        )
 
     @classmethod
-    def from_ends(cls, name: str, bins: Any, knots: Sequence[Any], ends: ArrayLike | Sequence[Any]) -> PiecewiseAffine:
+    def from_ends(
+        cls, name: str, bins: Any, knots: Sequence[Any], ends: ArrayLike | Sequence[Any]
+    ) -> PiecewiseAffine:
         """A quantizer of a request or a solver: knots from -c to c and bins are the decimals they are written as, end
         laws as `of`, or the laws at the knots of a continuous one (K + 1, m), with a solver's negative rounding errors
         as 0. Raises InvalidRequest."""
@@ -154,7 +168,8 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def segments(self) -> tuple[Segment, ...]:
         """The pieces, from left to right."""
         return tuple(
-            Segment(a, b, left, right) for (a, b), (left, right) in zip(pairwise(self.knots), self.pieces, strict=True)
+            Segment(a, b, left, right)
+            for (a, b), (left, right) in zip(pairwise(self.knots), self.pieces, strict=True)
         )
 
     def _where(self, end: int) -> str:
@@ -164,7 +179,9 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def audit_size(self) -> AuditSize:
         """Every end law, every ordered pair of different ones."""
         comparisons = len({*self.ends}) ** 2
-        return AuditSize.of(self.ends, comparisons, (*self.knots, *self.bins), min(comparisons, self.m))
+        return AuditSize.of(
+            self.ends, comparisons, (*self.knots, *self.bins), min(comparisons, self.m)
+        )
 
     def sample(self, x: ArrayLike, *, clip: bool = False, insecure_seed: int | None = None) -> Any:
         """Publish every number of x independently, from the exact law at each, with randomness of the system.
@@ -179,7 +196,9 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         if kept.dtype.kind == "f":
             drawn = sampler.draw(values, self.outputs)
         else:
-            drawn = self.outputs[sampler.positions(values.reshape(-1), kept.reshape(-1))].reshape(values.shape)
+            drawn = self.outputs[sampler.positions(values.reshape(-1), kept.reshape(-1))].reshape(
+                values.shape
+            )
         return float(drawn) if drawn.ndim == 0 else drawn
 
     publish = sample
@@ -260,14 +279,19 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """E error under a density of x - middle (uniform by default), by exact integration. loss: as
         `error_function`."""
         under = density_of("uniform" if density is None else density, float(self.c))
-        knots, outputs = (np.array([nearest_float(v - self.middle) for v in side]) for side in (self.knots, self.bins))
+        knots, outputs = (
+            np.array([nearest_float(v - self.middle) for v in side])
+            for side in (self.knots, self.bins)
+        )
         weights = ErrorIntegrals(knots, outputs, under).weights(loss)
         return float(np.sum(weights * self.matrix.reshape(weights.shape)))
 
     @cached_property
     def bias(self) -> Fraction:
         """The largest |E M(x) - x| over all x, exact: it is affine on every piece."""
-        return max(abs(end.mean(self.bins) - x) for end, x in zip(self.ends, self.places, strict=True))
+        return max(
+            abs(end.mean(self.bins) - x) for end, x in zip(self.ends, self.places, strict=True)
+        )
 
     @property
     def unbiased_means(self) -> tuple[Rationals, Rationals]:

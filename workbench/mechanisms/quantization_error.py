@@ -104,7 +104,11 @@ class RealErrors(ABC):
     @property
     def mae_51(self) -> float:
         """The paper's convention: the mean error over the 51 points -c, -0.96 c, ..., c of its Table 1."""
-        return float(self.error_at(float(self.middle) + np.linspace(-float(self.c), float(self.c), 51)).mean())
+        return float(
+            self.error_at(
+                float(self.middle) + np.linspace(-float(self.c), float(self.c), 51)
+            ).mean()
+        )
 
 
 class ErrorIntegrals:

@@ -52,7 +52,13 @@ from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.range_publisher import RangePublisher
 
 _FORM = RecordForm(
-    "The range", {"kind": "range"}, ends=RATIOS, sensitivity=RATIO, at_ends=FLAG, outputs=RATIOS, channel=AS_IS
+    "The range",
+    {"kind": "range"},
+    ends=RATIOS,
+    sensitivity=RATIO,
+    at_ends=FLAG,
+    outputs=RATIOS,
+    channel=AS_IS,
 )
 
 
@@ -77,10 +83,14 @@ class RangeMechanism(RangePublisher, Channel):
         if self.labelled is None or rationals_of(self.labelled[1]) is None:
             must("outputs", "numbers", self.labelled)
         if len(self.rows) != len(self.ends) - (not self.at_ends):
-            must("rows", "one for each cell, or each end", f"{len(self.rows)}, {len(self.ends)} ends")
+            must(
+                "rows", "one for each cell, or each end", f"{len(self.rows)}, {len(self.ends)} ends"
+            )
         if self.neighbours is not None:
             compared = {*self.neighbours}
-            apart = next((p for i, j in self._related() for p in ((i, j), (j, i)) if p not in compared), None)
+            apart = next(
+                (p for i, j in self._related() for p in ((i, j), (j, i)) if p not in compared), None
+            )
             if apart is not None:
                 must("pairs", "all rows of answers within the sensitivity", f"no pair {apart}")
 
@@ -103,7 +113,9 @@ class RangeMechanism(RangePublisher, Channel):
         """The law of every real answer."""
         rows = self.rows
         laws = [*pairwise(rows)] if self.at_ends else [(row, row) for row in rows]
-        return PiecewiseAffine(self.ends, self._values, tuple(law for pair in laws for law in pair), "channel")
+        return PiecewiseAffine(
+            self.ends, self._values, tuple(law for pair in laws for law in pair), "channel"
+        )
 
     @property
     def _values(self) -> tuple[Fraction, ...]:
@@ -115,7 +127,9 @@ class RangeMechanism(RangePublisher, Channel):
         return self.on_reals.law(Fraction(x) if isinstance(x, float) else x)
 
     def _draw(self, x: Vector, given: NDArray[Any], source: Source) -> NDArray[np.float64]:
-        return np.asarray(self.outputs[AffineSampler(self.ends, self.on_reals.ends, source).positions(x, given)])
+        return np.asarray(
+            self.outputs[AffineSampler(self.ends, self.on_reals.ends, source).positions(x, given)]
+        )
 
     def over_domain(self, low: Fraction, high: Fraction) -> Any:
         """The same rows where every two are neighbours; itself where they are."""

@@ -27,7 +27,9 @@ class RangePublisher:
         """One draw for each of the clamped answers x, which decide but where they are an end that given is not."""
         raise NotImplementedError
 
-    def publish(self, answers: ArrayLike, *, insecure_seed: int | None = None) -> NDArray[np.float64]:
+    def publish(
+        self, answers: ArrayLike, *, insecure_seed: int | None = None
+    ) -> NDArray[np.float64]:
         """One draw for each of many answers, clamped into the range, independently. answers: (n,) finite numbers,
         exact, a float being the decimal it shows. Shape (n,). Raises InvalidRequest."""
         return self.sample(answers, Source(insecure_seed))
@@ -37,7 +39,9 @@ class RangePublisher:
         x, given = kept_numbers(values, "answers", "finite numbers, one for each row")
         if x.ndim != 1:
             must("answers", "finite numbers, one for each row", repr(values))
-        return self._draw(np.clip(x, float(self.ends[0]), float(self.ends[-1])), given, source or Source())
+        return self._draw(
+            np.clip(x, float(self.ends[0]), float(self.ends[-1])), given, source or Source()
+        )
 
     def over_domain(self, low: Fraction, high: Fraction) -> Any:
         """The mechanism where every two numbers from low to high are neighbours: itself."""

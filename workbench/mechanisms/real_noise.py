@@ -76,7 +76,10 @@ class AdditiveRealNoise(LineNoise):
     def __post_init__(self) -> None:
         if not isinstance(self.question, RealNoise) or not isinstance(self.cells, IntegerLaw):
             must("mechanism", "a RealNoise and an IntegerLaw", type(self.cells).__name__)
-        steps, atom = whole_number(self.steps, "steps", 1, MAX_STEPS), positive(self.atom, "atom", or_zero=True)
+        steps, atom = (
+            whole_number(self.steps, "steps", 1, MAX_STEPS),
+            positive(self.atom, "atom", or_zero=True),
+        )
         self.__dict__.update(steps=steps, atom=atom)
         if self.atom and not self.cells.first <= 0 <= self.cells.last:
             must("cells", "around 0, where the atom is", f"{self.cells.first}..{self.cells.last}")
@@ -90,7 +93,9 @@ class AdditiveRealNoise(LineNoise):
     @property
     def outputs(self) -> Vector:
         """The middles of the cells behind the positions of `law`."""
-        return np.arange(self.cells.first - 1, self.cells.last + 2, dtype=np.float64) * float(self.width)
+        return np.arange(self.cells.first - 1, self.cells.last + 2, dtype=np.float64) * float(
+            self.width
+        )
 
     def read_answer(self, x: Any) -> Fraction:
         """A number. Raises InvalidRequest."""
@@ -119,12 +124,16 @@ class AdditiveRealNoise(LineNoise):
     def _published(self, answers: list[Fraction], source: Source) -> Vector:
         count, grid, width = len(answers), self.question.grid, self.width
         at_zero = source.bernoulli(
-            self.atom.numerator * self.total.denominator, self.atom.denominator * self.total.numerator, count
+            self.atom.numerator * self.total.denominator,
+            self.atom.denominator * self.total.numerator,
+            count,
         )
         cells, words = self.cells.draw(count, source), source.words(count)
         published = np.empty(count)
         scale = width / grid
-        for k, (answer, zero, j, word) in enumerate(zip(answers, at_zero, cells.tolist(), words.tolist(), strict=True)):
+        for k, (answer, zero, j, word) in enumerate(
+            zip(answers, at_zero, cells.tolist(), words.tolist(), strict=True)
+        ):
             start = answer / grid + Fraction(1, 2)
             if not zero:
                 start += scale * (j - Fraction(1, 2))
@@ -142,13 +151,17 @@ class AdditiveRealNoise(LineNoise):
     def within(self, distance: float) -> AdditiveRealNoise:
         """The same noise on answers at most so far apart, in whole cells."""
         steps = math.ceil(Fraction(distance) / self.width)
-        return replace(self, question=replace(self.question, sensitivity=steps * self.width), steps=steps)
+        return replace(
+            self, question=replace(self.question, sensitivity=steps * self.width), steps=steps
+        )
 
     def published_error(self) -> dict[str, float] | None:
         """Of clamped noise that of inputs spread evenly over the range."""
         if self.question.clamp is None:
             return super().published_error()
-        words = f"mean absolute error of inputs spread evenly over {spelled_range(self.question.clamp)}"
+        words = (
+            f"mean absolute error of inputs spread evenly over {spelled_range(self.question.clamp)}"
+        )
         return {words: round_up(self.clamped_loss("absolute"))}
 
     def loss(self, name: str) -> Fraction:
@@ -179,7 +192,9 @@ class AdditiveRealNoise(LineNoise):
             return cut.largest(width)
         part = width / len(weights)
         rises = [cut.integral((i + 1) * part) - cut.integral(i * part) for i in range(len(weights))]
-        sums = (w * (near + far) for w, near, far in zip(weights, rises, reversed(rises), strict=True))
+        sums = (
+            w * (near + far) for w, near, far in zip(weights, rises, reversed(rises), strict=True)
+        )
         return sum(sums, ZERO) / (2 * part * sum(weights))
 
     # Repair, files, words.
@@ -200,7 +215,9 @@ class AdditiveRealNoise(LineNoise):
         """From exact masses of the cells first, first + 1, ... and of the atom, in one unit. Raises InvalidRequest."""
         cells = IntegerLaw(first, weights)
         at = next(i for i, w in enumerate(cells.weights) if w)
-        return cls(question, steps, cells, Fraction(atom) * cells.weights[at] / Fraction(weights[at]))
+        return cls(
+            question, steps, cells, Fraction(atom) * cells.weights[at] / Fraction(weights[at])
+        )
 
     def with_noise(self, cells: IntegerLaw) -> AdditiveRealNoise:
         """The same question answered with other cells and no atom."""
@@ -211,7 +228,9 @@ class AdditiveRealNoise(LineNoise):
 
         Shapes (m + 1,), (m,)."""
         first, masses = self.cells.with_tails(SEEN, _MAX_TAIL_CELLS)
-        edges: Vector = (np.arange(first, first + masses.size + 1, dtype=np.float64) - 0.5) * float(self.width)
+        edges: Vector = (np.arange(first, first + masses.size + 1, dtype=np.float64) - 0.5) * float(
+            self.width
+        )
         return edges, masses * float(self.cells.total / self.total / self.width)
 
     def describe(self) -> str:
@@ -253,7 +272,9 @@ class AdditiveRealNoise(LineNoise):
     def from_dict(cls, data: Any) -> AdditiveRealNoise:
         """The mechanism written by `to_dict`, which claims no privacy. Raises CorruptFile, InvalidRequest."""
         ends = {"clamp": RATIOS} if isinstance(data, dict) and "clamp" in data else {}
-        (steps, atom, *question), cells = cls.read(data, steps=WHOLE, atom=RATIO, sensitivity=RATIO, grid=RATIO, **ends)
+        (steps, atom, *question), cells = cls.read(
+            data, steps=WHOLE, atom=RATIO, sensitivity=RATIO, grid=RATIO, **ends
+        )
         return cls(RealNoise(*question), steps, cells, atom)
 
     def __repr__(self) -> str:

@@ -73,7 +73,9 @@ def notion(given: str | Notion) -> Notion:
 
 def delta_notion(given: str | Notion) -> DeltaNotion:
     """A notion with a δ at every ε. Raises InvalidRequest with the names of those there are."""
-    measure = OURS.get(given) or plugins.added("notions").get(given) if isinstance(given, str) else given
+    measure = (
+        OURS.get(given) or plugins.added("notions").get(given) if isinstance(given, str) else given
+    )
     if not isinstance(measure, DeltaNotion):
         choices = [name for name in known() if isinstance(notion(name), DeltaNotion)]
         must("notion", f"one of {', '.join(choices)}", getattr(given, "name", given))

@@ -65,7 +65,10 @@ class HockeySticks(Notion):
 
     def meets(self, measured: Any, values: Values) -> bool:
         """Whether every hockey stick is at most its δ."""
-        return all(reached <= delta for reached, (_, delta) in zip(measured, self.sticks(values), strict=True))
+        return all(
+            reached <= delta
+            for reached, (_, delta) in zip(measured, self.sticks(values), strict=True)
+        )
 
     def tightest(self, measured: Any, values: Values) -> tuple[bool, float, int]:
         """(whether it is missed, the largest excess over its δ, which one), of what is missed where something is."""
@@ -90,13 +93,18 @@ class Curve(HockeySticks):
     def parse(self, parameter: str, value: Any) -> Any:
         """Pairs (ε, δ), exact, ε growing."""
         pairs = self.read_pairs(value)
-        points = {positive(epsilon, "epsilon", or_zero=True): probability(delta, "delta") for epsilon, delta in pairs}
+        points = {
+            positive(epsilon, "epsilon", or_zero=True): probability(delta, "delta")
+            for epsilon, delta in pairs
+        }
         if not points or len(points) < len(pairs):
             must(parameter, f"{self.WHAT}, each epsilon once", repr(value))
         curve = sorted(points.items())
         for (low, delta), (high, more) in itertools.pairwise(curve):
             if more > delta:  # what is (ε, δ)-private is so at every larger ε
-                growing = f"{float(delta):g} at {float(low):g} and {float(more):g} at {float(high):g}"
+                growing = (
+                    f"{float(delta):g} at {float(low):g} and {float(more):g} at {float(high):g}"
+                )
                 must(parameter, f"{self.WHAT} whose delta does not grow with epsilon", growing)
         return tuple(curve)
 

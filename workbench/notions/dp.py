@@ -7,7 +7,15 @@ from typing import Any, ClassVar
 
 from workbench.exact.numbers import ZERO, ExpNumber, RationalPair, positive, probability
 from workbench.notions.laws import Laws, Names
-from workbench.notions.notion import HockeyStick, Notion, Requirement, Result, Values, apart, decimal
+from workbench.notions.notion import (
+    HockeyStick,
+    Notion,
+    Requirement,
+    Result,
+    Values,
+    apart,
+    decimal,
+)
 
 
 class DeltaNotion(Notion):
@@ -27,7 +35,11 @@ class DeltaNotion(Notion):
 
     def parse(self, parameter: str, value: Any) -> Fraction:
         """ε >= 0, δ in [0, 1]."""
-        return positive(value, parameter, or_zero=True) if parameter == "epsilon" else probability(value, parameter)
+        return (
+            positive(value, parameter, or_zero=True)
+            if parameter == "epsilon"
+            else probability(value, parameter)
+        )
 
     def ratio_decides(self, values: Values) -> bool:
         """Where δ = 0, so that no outcome may have P > e^ε Q: of a subclass that measures something else, no."""
@@ -60,7 +72,9 @@ class DeltaNotion(Notion):
     def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
         """One of the outcomes above e^ε."""
         epsilon = result.values["epsilon"]
-        return laws.exceeding(laws.telling_outcome(epsilon), epsilon, names) if result.label else None
+        return (
+            laws.exceeding(laws.telling_outcome(epsilon), epsilon, names) if result.label else None
+        )
 
 
 class DP(DeltaNotion):

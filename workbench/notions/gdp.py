@@ -26,10 +26,17 @@ from workbench.notions.laws import Laws
 from workbench.notions.notion import HockeyStick, LeastParameter, Requirement, Values, decided
 
 _BITS = 4096  # of the balls, beyond which a claim is left undecided
-_CUT, _SPECK = 1e-9, 1e-10  # share of a vertex beyond the curve that is cut off; probabilities that solvers can tell
+_CUT, _SPECK = (
+    1e-9,
+    1e-10,
+)  # share of a vertex beyond the curve that is cut off; probabilities that solvers can tell
 _STEEPEST = 20  # ε of a tangent: e^ε is a coefficient
 _MOST, _GRID = 4, 1 << 14  # tangents at once; ε of tangents are multiples of 1 over it
-_APART, _THIN, _TAIL = 0.125, 3.0, (6.75, 0.25)  # quantiles of dense tangents; from where they are less dense
+_APART, _THIN, _TAIL = (
+    0.125,
+    3.0,
+    (6.75, 0.25),
+)  # quantiles of dense tangents; from where they are less dense
 Vertex = tuple[int, int, int, int]
 _LARGEST = 20  # μ of a program, whose tangents are at e^(μ²/2)
 
@@ -40,7 +47,9 @@ def _tangent(mu: float, epsilon: float) -> HockeyStick:
     solvers cannot tell apart."""
     at = Fraction(round(epsilon * _GRID), _GRID)
     x = float(at)
-    tails = [math.erfc((x / mu + side * mu / 2) / math.sqrt(2)) / 2 for side in (-1, 1)]  # each to its last digits
+    tails = [
+        math.erfc((x / mu + side * mu / 2) / math.sqrt(2)) / 2 for side in (-1, 1)
+    ]  # each to its last digits
     return HockeyStick(at, Fraction(min(1.0, max(tails[0] - math.exp(x) * tails[1], 0.0) + 1e-14)))
 
 
@@ -49,7 +58,9 @@ class TradeOff:
     P(A) > Q(A): elsewhere nothing is asked. To reduce long integers would take most of an audit."""
 
     def __init__(self, vertices: Iterable[Vertex]) -> None:
-        self.vertices = [(k, total, l, other) for k, total, l, other in vertices if k * other > l * total]
+        self.vertices = [
+            (k, total, l, other) for k, total, l, other in vertices if k * other > l * total
+        ]
 
     @property
     def unbounded(self) -> bool:
@@ -62,14 +73,18 @@ class TradeOff:
 
         with ctx.workprec(bits):
             k, total, l, other = map(arb, vertex)
-            return ball_ends(arb(2).sqrt() * ((2 * (k / total) - 1).erfinv() - (2 * (l / other) - 1).erfinv()))
+            return ball_ends(
+                arb(2).sqrt() * ((2 * (k / total) - 1).erfinv() - (2 * (l / other) - 1).erfinv())
+            )
 
     @cached_property
     def least(self) -> float:
         """The least μ, rounded up; inf where there is none."""
         if self.unbounded:
             return math.inf
-        return max((round_up(self.needed(each, _bits(*each))[1]) for each in self.vertices), default=0.0)
+        return max(
+            (round_up(self.needed(each, _bits(*each))[1]) for each in self.vertices), default=0.0
+        )
 
     def within(self, mu: Fraction) -> bool:
         """Whether μ is enough. Raises NotProven where 4096 bits, or the work that is allowed, do not tell."""
@@ -77,7 +92,9 @@ class TradeOff:
 
     def _within(self, vertex: Vertex, mu: Fraction) -> bool:
         ends = partial(self.needed, vertex)
-        return decided("mu", mu, ends, mu, lambda bits: 1000 + bits * bits // 200, _bits(*vertex), _BITS)
+        return decided(
+            "mu", mu, ends, mu, lambda bits: 1000 + bits * bits // 200, _bits(*vertex), _BITS
+        )
 
 
 def _bits(k: int, total: int, l: int, other: int) -> int:
@@ -119,7 +136,11 @@ class GDP(LeastParameter):
         mu = float(values["mu"])
         places = np.concatenate([np.arange(-mu / 2, _THIN, _APART), np.arange(_THIN, *_TAIL)])
         at = [(mu * (mu / 2 + z), _APART if z < _THIN else _TAIL[1]) for z in places.tolist()]
-        return tuple((_tangent(mu, each), _tangent(mu / (1 + h * h / 8), each)) for each, h in at if each < _STEEPEST)
+        return tuple(
+            (_tangent(mu, each), _tangent(mu / (1 + h * h / 8), each))
+            for each, h in at
+            if each < _STEEPEST
+        )
 
     def gaussian_mu(self, values: Values) -> Fraction:
         """μ itself."""

@@ -25,9 +25,13 @@ from workbench.exact.numbers import ZERO, ExpNumber, RationalPair, exp_bounds_at
 from workbench.exact.objects import Pair
 from workbench.exact.time_limit import go_on
 
-_MANY_OUTCOMES = 1_000  # Laws of more outcomes look at the clock; loops over comparisons of fewer do.
+_MANY_OUTCOMES = (
+    1_000  # Laws of more outcomes look at the clock; loops over comparisons of fewer do.
+)
 
-Names: TypeAlias = Callable[[int], tuple[str, str]]  # outcome -> how its mass in P and in Q is written
+Names: TypeAlias = Callable[
+    [int], tuple[str, str]
+]  # outcome -> how its mass in P and in Q is written
 
 
 class Laws:
@@ -68,7 +72,9 @@ class Laws:
         """P(V) and Q(V) of the violations V at ε."""
         if self._above[0] is not epsilon:  # the budget of many comparisons is one object
             broken = self.violations(epsilon).tolist()
-            a, b = (Fraction(sum(compress(law.integers, broken)), law.total) for law in (self.p, self.q))
+            a, b = (
+                Fraction(sum(compress(law.integers, broken)), law.total) for law in (self.p, self.q)
+            )
             self._above = epsilon, (a, b)
         return self._above[1]
 
@@ -107,7 +113,11 @@ class Laws:
         """(r, P(A), Q(A)) with A = {P/Q >= r} for every ratio r, the largest first; None for ∞."""
         total, other = self.p.total, self.q.total
         return [
-            (Fraction((k - a) * other, (l - b) * total) if l > b else None, Fraction(k, total), Fraction(l, other))
+            (
+                Fraction((k - a) * other, (l - b) * total) if l > b else None,
+                Fraction(k, total),
+                Fraction(l, other),
+            )
             for (a, b), (k, l) in pairwise([(0, 0), *self.corners])
         ]
 
@@ -115,7 +125,9 @@ class Laws:
         """An outcome with P > e^ε Q to show: a rounding accident if there is one, else the heaviest."""
         broken = np.flatnonzero(self.violations(epsilon))
         p, q = self.p.floats[broken], self.q.floats[broken]
-        with np.errstate(all="ignore"):  # only a choice of example: floats will do, and may underflow
+        with np.errstate(
+            all="ignore"
+        ):  # only a choice of example: floats will do, and may underflow
             spare = 1 - math.exp(min(float(epsilon), 700.0)) * q / p
         spare = np.abs(np.where(np.isfinite(spare), spare, 1.0))
         return int(broken[np.argmin(spare) if spare.min() < 1e-6 else np.argmax(p)])
@@ -124,4 +136,8 @@ class Laws:
         """By how much an outcome's mass in P exceeds e^ε times that in Q, in words."""
         (high, low), p, q = names(outcome), self.p[outcome], self.q[outcome]
         gap = ExpNumber.of(p, q, epsilon).upper
-        return f"{high} exceeds e^epsilon {low} by {gap:.2g}" if q else f"{high} is {gap:.2g} where {low} is 0"
+        return (
+            f"{high} exceeds e^epsilon {low} by {gap:.2g}"
+            if q
+            else f"{high} is {gap:.2g} where {low} is 0"
+        )

@@ -42,9 +42,15 @@ class Metric(Pure):
 
     def measure_segments(self, segments: Sequence[Any], values: Values) -> Any:
         """The least ε for the distance |x - x'|."""
-        if any(first.high == second.low and first.right != second.left for first, second in pairwise(segments)):
+        if any(
+            first.high == second.low and first.right != second.left
+            for first, second in pairwise(segments)
+        ):
             return Slope(None)
-        rises = [(_largest_rise(segment.left, segment.right), segment.high - segment.low) for segment in segments]
+        rises = [
+            (_largest_rise(segment.left, segment.right), segment.high - segment.low)
+            for segment in segments
+        ]
         steepest = [rise / width for rise, width in rises if rise is not None]
         return Slope(max(steepest, default=ZERO) if len(steepest) == len(rises) else None)
 

@@ -153,7 +153,9 @@ class Notion(ABC):
         the comparisons of laws at knots decide it. Raises InvalidRequest where nothing decides it."""
         if self.convex:
             return None
-        raise InvalidRequest(f"The notion {self.name} is not decided for mechanisms on real inputs.")
+        raise InvalidRequest(
+            f"The notion {self.name} is not decided for mechanisms on real inputs."
+        )
 
     def segment_work(self, segments: int, outputs: int, bits: int) -> int:
         """What `measure_segments` takes, in comparisons of short numbers; bits: of the integers."""
@@ -173,7 +175,11 @@ class Notion(ABC):
 
     def worst(self, results: Sequence[Result]) -> Result:
         """The result to report of several."""
-        return results[0] if len(results) == 1 else max(results, key=lambda r: self.size(r.measured, r.values))
+        return (
+            results[0]
+            if len(results) == 1
+            else max(results, key=lambda r: self.size(r.measured, r.values))
+        )
 
     def most_broken(self, results: Sequence[Result]) -> Result:
         """Of the results that miss their budgets, the one to show."""
@@ -193,7 +199,9 @@ class Notion(ABC):
 
     def requires(self, values: Values) -> tuple[Requirement, ...]:
         """What must hold of (P, Q), all at once, as plain data. Raises InvalidRequest where no model can state it."""
-        raise InvalidRequest(f"The notion {self.name} cannot be designed for, only measured and certified.")
+        raise InvalidRequest(
+            f"The notion {self.name} cannot be designed for, only measured and certified."
+        )
 
     def relaxed(self, values: Values) -> tuple[Requirement, ...]:
         """Requirements that a budget implies, for a design to start from: all of them where there are finitely many."""
@@ -236,7 +244,12 @@ class LeastParameter(Notion):
     def most_broken(self, results: Sequence[Result]) -> Result:
         """The one that needs most beyond its own budget."""
         name = self.parameters[0]
-        return max(results, key=lambda result: self.size(result.measured, result.values) - float(result.values[name]))
+        return max(
+            results,
+            key=lambda result: (
+                self.size(result.measured, result.values) - float(result.values[name])
+            ),
+        )
 
     def least_words(self, measured: Any, values: Values) -> str:
         """The least number that holds, in words, with what is known of it."""
@@ -297,12 +310,18 @@ def decided(
             return high <= limit
         bits *= 2
     tried = f"balls of {most}" if most < math.inf else str(bits // 2)
-    raise NotProven(f"Whether {name} = {nearest_float(budget):g} is enough is not decided by {tried} bits.")
+    raise NotProven(
+        f"Whether {name} = {nearest_float(budget):g} is enough is not decided by {tried} bits."
+    )
 
 
 def decimal(value: Fraction) -> str:
     """A rational in at most 17 digits."""
-    return f"{float(value):.17g}" if exact(f"{float(value):.6g}", "value") != value else f"{float(value):.6g}"
+    return (
+        f"{float(value):.17g}"
+        if exact(f"{float(value):.6g}", "value") != value
+        else f"{float(value):.6g}"
+    )
 
 
 def apart(value: Fraction, budget: Fraction) -> str:

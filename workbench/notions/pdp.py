@@ -38,9 +38,17 @@ class PDP(DeltaNotion):
 
     def measure_segments(self, segments: Sequence[Any], values: Values) -> Any:
         """The exact δ over every two real inputs. segments: each with the laws `left` and `right` at its ends."""
-        pieces = [tuple((a, b - a) for a, b in zip(part.left, part.right, strict=True)) for part in segments]
+        pieces = [
+            tuple((a, b - a) for a, b in zip(part.left, part.right, strict=True))
+            for part in segments
+        ]
         distinct = [*dict.fromkeys(pieces)]
-        return largest(value for p in distinct for q in distinct for value in _on_pieces(p, q, values["epsilon"]))
+        return largest(
+            value
+            for p in distinct
+            for q in distinct
+            for value in _on_pieces(p, q, values["epsilon"])
+        )
 
     def segment_work(self, segments: int, outputs: int, bits: int) -> int:
         """Critical inputs and the outcomes that violate between them, for every two segments."""
@@ -91,7 +99,11 @@ def _violations(p: Lines, q: Lines, s: Fraction, epsilon: Fraction) -> Iterable[
             (below if db > 0 else above)[i] = ExpNumber.of(here / db, b / db, epsilon)  # E t_i
     ends = {t for t in (*below.values(), *above.values()) if zero < t < growth}
     for low, high in pairwise([zero, *sorted(ends), growth]):
-        yield tuple(always + [i for i, t in below.items() if t >= high] + [i for i, t in above.items() if t <= low])
+        yield tuple(
+            always
+            + [i for i, t in below.items() if t >= high]
+            + [i for i, t in above.items() if t <= low]
+        )
 
 
 def _between(low: ExpNumber, high: ExpNumber) -> Fraction:

@@ -67,7 +67,11 @@ class Pure(Notion):
     def most_broken(self, results: Sequence[Result]) -> Result:
         """The loss furthest above its own budget."""
         return max(
-            results, key=lambda result: (result.measured.loss - float(result.values["epsilon"]), result.measured.mass)
+            results,
+            key=lambda result: (
+                result.measured.loss - float(result.values["epsilon"]),
+                result.measured.mass,
+            ),
         )
 
     def finding(self, worst: Any, values: Values, budget: str) -> str:

@@ -45,7 +45,9 @@ class Loss:
         go_on()
         with ctx.workprec(bits):
             power = ball(order) - 1
-            return sum((weight * (power * loss).exp() for weight, loss in self._balls(bits)), arb(0)).log()
+            return sum(
+                (weight * (power * loss).exp() for weight, loss in self._balls(bits)), arb(0)
+            ).log()
 
     def mean(self, bits: int) -> Any:
         """A ball around Σ P ln P/Q, the Kullback-Leibler divergence."""

@@ -63,14 +63,20 @@ class TradeOffFunction(HockeySticks):
         points = tuple(sorted(errors.items()))
         if points[0][0] or points[-1][1]:
             must(
-                parameter, "a function from alpha = 0 to beta = 0", f"from {_point(points[0])} to {_point(points[-1])}"
+                parameter,
+                "a function from alpha = 0 to beta = 0",
+                f"from {_point(points[0])} to {_point(points[-1])}",
             )
         if any(above := [point for point in points if sum(point) > 1]):
             must(parameter, "at most 1 - alpha, the errors of a blind guess", _point(above[0]))
         slopes = [(b2 - b) / (a2 - a) for (a, b), (a2, b2) in pairwise(points)]
         for k, slope in enumerate(slopes):
             if slope > 0:
-                must(parameter, "a function that does not rise", f"{_point(points[k + 1])} after {_point(points[k])}")
+                must(
+                    parameter,
+                    "a function that does not rise",
+                    f"{_point(points[k + 1])} after {_point(points[k])}",
+                )
             if k and slope < slopes[k - 1]:
                 must(parameter, "convex", f"{_point(points[k])} above the line of its neighbours")
         if not points[0][1]:
@@ -86,7 +92,9 @@ class TradeOffFunction(HockeySticks):
         if not 0 < scale <= 1:
             must("scale", f"in (0, 1] for a {self.title}", f"{float(scale):g}")
         known = dict(points) | ({} if points[-1][0] == 1 else {ONE: ZERO})
-        return tuple((alpha, scale * beta + (1 - scale) * (1 - alpha)) for alpha, beta in known.items())
+        return tuple(
+            (alpha, scale * beta + (1 - scale) * (1 - alpha)) for alpha, beta in known.items()
+        )
 
     def stick(self, laws: Laws, at: Fraction) -> ExpNumber:
         """Σ max(0, P - M Q), exact."""
@@ -118,7 +126,9 @@ class TradeOffFunction(HockeySticks):
 def _gaps(laws: Laws, slope: Fraction) -> tuple[list[int], int]:
     """P - slope Q of every outcome, in units of 1 over the second number."""
     (top, below), total, other = slope.as_integer_ratio(), laws.p.total, laws.q.total
-    return (laws.p.array * (other * below) - laws.q.array * (total * top)).tolist(), total * other * below
+    return (
+        laws.p.array * (other * below) - laws.q.array * (total * top)
+    ).tolist(), total * other * below
 
 
 def _point(point: RationalPair) -> str:

@@ -32,10 +32,17 @@ from workbench.notions.notion import (
 from workbench.notions.renyi import Loss
 
 _BITS = 256
-_PIECES, _LEAST, _WORK = 4000, 200, 1_000_000  # pieces of α before a claim is left undecided; pieces times masses
+_PIECES, _LEAST, _WORK = (
+    4000,
+    200,
+    1_000_000,
+)  # pieces of α before a claim is left undecided; pieces times masses
 _LAST = 10**15  # the largest order that is looked at
 _NEAR = Fraction(1, 10**6)  # relative, of the interval of the least ρ
-_CUT, _SPECK = 1e-7, 1e-9  # relative excess of ρ that is cut off; masses that a solver means to be 0
+_CUT, _SPECK = (
+    1e-7,
+    1e-9,
+)  # relative excess of ρ that is cut off; masses that a solver means to be 0
 _STEEPEST = 690.0  # exponent of a bound on Σ P^α Q^(1-α) that programs take
 
 
@@ -92,7 +99,9 @@ class Concentrated(Loss):
             else:
                 start = self.moment(a)[1]
                 slope = (high - start) / (b - a)
-                at = min(max((slope / rho + 1) / 2, a), b)  # where the chord is furthest above ρ α (α-1)
+                at = min(
+                    max((slope / rho + 1) / 2, a), b
+                )  # where the chord is furthest above ρ α (α-1)
                 decided = start + slope * (at - a) <= rho * at * (at - 1)
             if not decided:
                 middle = (a + b) / 2
@@ -145,7 +154,9 @@ class ZCDP(LeastParameter):
         decided: bool | None = measured.within(values["rho"])
         if decided is None:
             rho = nearest_float(values["rho"])
-            raise NotProven(f"Whether rho = {rho:g} is enough is not decided by the orders that were tried.")
+            raise NotProven(
+                f"Whether rho = {rho:g} is enough is not decided by the orders that were tried."
+            )
         return decided
 
     def size(self, measured: Any, values: Values) -> float:
@@ -157,7 +168,9 @@ class ZCDP(LeastParameter):
     def least_words(self, measured: Any, values: Values) -> str:
         """That ρ, or the one asked, which may be proven where no smaller one is."""
         rho, least = values["rho"], self.size(measured, values)
-        return f"at most {round_up(rho) if rho < least and measured.within(rho) else least!r} (proven)"
+        return (
+            f"at most {round_up(rho) if rho < least and measured.within(rho) else least!r} (proven)"
+        )
 
     def relaxed(self, values: Values) -> tuple[Requirement, ...]:
         """The relative entropy, the limit of orders towards 1, and the Rényi divergence of order 2."""
@@ -180,7 +193,9 @@ class ZCDP(LeastParameter):
         excess = moments / (grid * (grid - 1)) - rho
         at = min(max(int(excess.argmax()), 1), grid.size - 2)
         before, top, behind = excess[at - 1 : at + 2].tolist()
-        bend = min(before - 2 * top + behind, -1e-300)  # of a parabola through the three, whose top is between orders
+        bend = min(
+            before - 2 * top + behind, -1e-300
+        )  # of a parabola through the three, whose top is between orders
         if max(top - (behind - before) ** 2 / (8 * bend), excess.max()) <= _CUT * rho:
             return ()
         step = min(max((before - behind) / (2 * bend), -1.0), 1.0)
@@ -191,7 +206,11 @@ class ZCDP(LeastParameter):
         """Orders α as ln(α - 1)."""
         rho = values["rho"]
         most = min(2.0**10, math.sqrt(0.25 + _STEEPEST / float(rho)) - 0.5)
-        return math.log(2.0**-6), math.log(most), lambda level: self._order(1 + Fraction(math.exp(level)), rho)
+        return (
+            math.log(2.0**-6),
+            math.log(most),
+            lambda level: self._order(1 + Fraction(math.exp(level)), rho),
+        )
 
     @staticmethod
     def _order(alpha: Fraction, rho: Fraction) -> Requirement:

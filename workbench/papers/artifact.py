@@ -94,7 +94,11 @@ class Comparison:
         """In words: "agrees", "differs: erratum", "differs: not explained", or the surprising ones."""
         if self.agrees:
             return "agrees" if self.expected else "agrees, although it is said to differ"
-        return "DIFFERS" if self.expected else f"differs: {'erratum' if self.explained else 'not explained'}"
+        return (
+            "DIFFERS"
+            if self.expected
+            else f"differs: {'erratum' if self.explained else 'not explained'}"
+        )
 
     @property
     def surprising(self) -> bool:
@@ -142,7 +146,9 @@ class Artifact:
         table, noise = self.table.copy(), 0.0 if self.measured else _NOISE
         for column in table.columns:
             count = self.digits.get(str(column), DIGITS)
-            table[column] = [rounded(v, count, noise) if isinstance(v, float) else v for v in table[column]]
+            table[column] = [
+                rounded(v, count, noise) if isinstance(v, float) else v for v in table[column]
+            ]
         table.attrs = self.table.attrs
         return table
 
@@ -167,7 +173,9 @@ class Artifact:
         for name in formats:
             if name in WIDTHS and self.draw:
                 with suppress(InvalidRequest):  # no room for its legend
-                    files[f"{self.name}_{name}.pdf"] = figure_bytes(self.draw(shown), "pdf", WIDTHS[name])
+                    files[f"{self.name}_{name}.pdf"] = figure_bytes(
+                        self.draw(shown), "pdf", WIDTHS[name]
+                    )
         return files
 
 
@@ -199,7 +207,9 @@ def artifact(
         draw = Drawing(own["figure"], words, paper_states.get("styles", {}), further or {})
     title, caption = (own[key].format(**words) for key in ("title", "caption"))
     beside = [*_compared(paper, name, table), *comparisons]
-    return Artifact(name, title, table, draw, caption, beside, own.get("digits", {}), own.get("measured", False))
+    return Artifact(
+        name, title, table, draw, caption, beside, own.get("digits", {}), own.get("measured", False)
+    )
 
 
 def given(part: Values, full: bool) -> Record:
@@ -207,7 +217,9 @@ def given(part: Values, full: bool) -> Record:
     return {**part.get("given", {}), **(part.get("full", {}) if full else {})}
 
 
-def tabled(paper: str, name: str, functions: Values, full: bool = False, kept: Path | None = None) -> pd.DataFrame:
+def tabled(
+    paper: str, name: str, functions: Values, full: bool = False, kept: Path | None = None
+) -> pd.DataFrame:
     """The table that papers/declared/<paper>.toml states: one part after the other, each the rows `of` a function.
 
     A part: given, full (instead, with `full`): what the function is given; each: further of these, in every
@@ -230,7 +242,9 @@ def tabled(paper: str, name: str, functions: Values, full: bool = False, kept: P
                         file.write(f"{json.dumps([__version__, key, had[key]])}\n")
             tables.append(pd.DataFrame(had[key]))
     table = pd.concat(tables, ignore_index=True).reindex(columns=own.get("columns"))
-    return table.assign(**{column: np.ravel(_there(paper, at)) for column, at in own.get("beside", {}).items()})
+    return table.assign(
+        **{column: np.ravel(_there(paper, at)) for column, at in own.get("beside", {}).items()}
+    )
 
 
 def _lines(text: str) -> Iterator[tuple[str, list[Row]]]:
@@ -270,9 +284,13 @@ def _compared(paper: str, name: str, table: pd.DataFrame) -> Iterator[Comparison
             for what in (beside["tolerance"], beside.get("expected", True))
         )
         for k, row in enumerate(rows.head(len(ours)).to_dict("records")):
-            what, remark = (beside.get(key, "").format(**{**row, "k": k}) for key in ("what", "remark"))
+            what, remark = (
+                beside.get(key, "").format(**{**row, "k": k}) for key in ("what", "remark")
+            )
             place = beside.get("place") or printed(paper)[name]["place"]
-            yield Comparison(what, place, values[k].item(), ours[k].item(), tolerances[k], expected[k], remark)
+            yield Comparison(
+                what, place, values[k].item(), ours[k].item(), tolerances[k], expected[k], remark
+            )
 
 
 def _word(what: Any, table: pd.DataFrame) -> Any:
@@ -301,7 +319,9 @@ def _erratum(stated: Values, functions: Values) -> Record:
             words[word] = functions[what["of"]](**what["given"]).eval(what["value"])
         else:
             words[word] = _expression(what, words) if isinstance(what, str) else what
-    sentences = {key: stated[key].format(**words) for key in ("place", "printed", "right", "evidence")}
+    sentences = {
+        key: stated[key].format(**words) for key in ("place", "printed", "right", "evidence")
+    }
     return sentences | {"holds": bool(_expression(stated["holds"], words))}
 
 
@@ -335,7 +355,9 @@ class Paper:
     together: Sequence[Collection[str]] = ()
     timed: Collection[str] = ()
     kept: Collection[str] = ()
-    on_demand: bool = False  # recomputed only when named or with --full: it takes minutes and times machines
+    on_demand: bool = (
+        False  # recomputed only when named or with --full: it takes minutes and times machines
+    )
 
     @property
     def needs_full(self) -> bool:
@@ -352,12 +374,16 @@ def paper_stated(file: str, *spaces: Record) -> Paper:
     """
     own, functions = declared(file), ChainMap(*spaces)
     artifacts = {
-        name: _stated(file, name, functions) if "rows" in stated else functions[name.replace("-", "_")]
+        name: _stated(file, name, functions)
+        if "rows" in stated
+        else functions[name.replace("-", "_")]
         for name, stated in own.items()
         if stated.keys() >= {"title", "caption"}
     }
     return Paper(
-        **own["paper"], artifacts=artifacts, errata=partial(errata, file, functions) if "errata" in own else None
+        **own["paper"],
+        artifacts=artifacts,
+        errata=partial(errata, file, functions) if "errata" in own else None,
     )
 
 

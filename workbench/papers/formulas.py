@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 
 
 def _verdict(ours: Sequence[Affine | None], theirs: Sequence[Affine]) -> str:
-    return "equal" if len(ours) == len(theirs) and all(map(Affine.__eq__, ours, theirs)) else "DIFFERS"
+    return (
+        "equal" if len(ours) == len(theirs) and all(map(Affine.__eq__, ours, theirs)) else "DIFFERS"
+    )
 
 
 def _values(solved: Formula) -> list[Affine | None]:
@@ -55,17 +57,26 @@ def single_distance(n: Sequence[int], epsilon: float) -> Iterable[Row]:
         for mu in range(1, last + 1):
             question = ModuloNoise(n=last, shifts=[mu], directed=True)
             length = order((last + 1,), (mu,))
-            printed, law = rational_forms.lemma3(length), rational_forms.hop_law((last + 1,), ((mu,),))
+            printed, law = (
+                rational_forms.lemma3(length),
+                rational_forms.hop_law((last + 1,), ((mu,),)),
+            )
             pure, dp = formula(question, notion="pure"), formula(question, delta="0..1")
             row = {"n": last, "mu": mu, "cycle": length, "formula": pure.pieces[0].text()}
-            row |= {"lemma 3": _verdict(_values(pure), [printed]), "dp": _verdict(_values(dp), [law])}
+            row |= {
+                "lemma 3": _verdict(_values(pure), [printed]),
+                "dp": _verdict(_values(dp), [law]),
+            }
             if mu == 1:
                 known = rational_forms.theorem2(length)
                 solved = formula(question, notion="pdp", epsilon=epsilon, delta="0..1")
                 same = [value for _, value in known], [end for end, _ in known]
                 ends = [piece.delta[1] for piece in solved.pieces]
                 both = {_verdict(_values(solved), same[0]), _verdict(ends, same[1])}
-                row |= {"theorem 2": "DIFFERS" if "DIFFERS" in both else "equal", "pieces": len(known)}
+                row |= {
+                    "theorem 2": "DIFFERS" if "DIFFERS" in both else "equal",
+                    "pieces": len(known),
+                }
             yield row
 
 
@@ -77,18 +88,31 @@ def bounded_difference(n: Sequence[int], epsilon: float) -> Iterable[Row]:
             pure = formula(question, notion="pure")
             row = {"n": last, "mu_bar": mu_bar, "formula": pure.pieces[0].text()}
             row["lemma 4"] = _verdict(_values(pure), [rational_forms.lemma4(last, mu_bar)])
-            yield row | (_theorem3(question, last, mu_bar, epsilon) if mu_bar > 1 else {"theorem 3": "one distance"})
+            yield row | (
+                _theorem3(question, last, mu_bar, epsilon)
+                if mu_bar > 1
+                else {"theorem 3": "one distance"}
+            )
 
 
 def _theorem3(question: ModuloNoise, n: int, mu_bar: int, epsilon: float) -> Row:
     """How many printed flat regions are right, and the first that is not: its δ, what is printed, what is true."""
-    regions = [stairs for stairs in staircases(n, mu_bar, epsilon) if stairs.h and stairs.lower < stairs.upper]
+    regions = [
+        stairs
+        for stairs in staircases(n, mu_bar, epsilon)
+        if stairs.h and stairs.lower < stairs.upper
+    ]
     for k, stairs in enumerate(regions):
         printed = rational_forms.staircase(stairs.lengths)
-        ours = pattern_value(question, epsilon, Fraction((stairs.lower + stairs.upper) / 2).limit_denominator(10**9))
+        ours = pattern_value(
+            question, epsilon, Fraction((stairs.lower + stairs.upper) / 2).limit_denominator(10**9)
+        )
         if ours != printed:
             region = {"from_delta": stairs.lower, "to_delta": stairs.upper}
-            shown = {"printed": written(printed), "optimum": "not proven" if ours is None else written(ours)}
+            shown = {
+                "printed": written(printed),
+                "optimum": "not proven" if ours is None else written(ours),
+            }
             return {"theorem 3": "REFUTED", "right regions": k, **region, **shown}
     return {"theorem 3": "equal" if regions else "no region", "right regions": len(regions)}
 
@@ -99,7 +123,10 @@ def counts(n: Sequence[int], losses: Sequence[str]) -> Iterable[Row]:
         for loss in losses:
             solved = formula(FiniteQuery(range(last + 1), max_shift=1), loss=loss, notion="pure")
             table = _table(range(last + 1), range(last + 1), loss)
-            theirs = [rational_forms.geometric_post_processing(table, x) for x in map(_inside, solved.pieces)]
+            theirs = [
+                rational_forms.geometric_post_processing(table, x)
+                for x in map(_inside, solved.pieces)
+            ]
             yield from _rows(solved, theirs, {"answers": f"0..{last}", "loss": loss})
 
 
@@ -119,7 +146,9 @@ def bins(labels: str, outputs: Sequence[str], losses: Sequence[str]) -> Iterable
     for given in outputs:
         places = [Fraction(value) for value in given.split(",")]
         for loss in losses:
-            solved = formula(Labels(range(low, high + 1)), method="lp", outputs=tuple(places), loss=loss)
+            solved = formula(
+                Labels(range(low, high + 1)), method="lp", outputs=tuple(places), loss=loss
+            )
             table = _table(range(low, high + 1), places, loss)
             theirs = [rational_forms.bins(table, _inside(piece)) for piece in solved.pieces]
             yield from _rows(solved, theirs, {"outputs": given, "loss": loss})
@@ -132,12 +161,18 @@ def quantizer(outputs: str, knots: Sequence[int]) -> Iterable[Row]:
         for piece in formula(question, knots=count).pieces:
             low, high = piece.epsilon
             at = round((low + high) / 2 if math.isfinite(high) else low + 1, 3)
-            row: Row = {"knots": count, "from_epsilon": low, "to_epsilon": high if math.isfinite(high) else None}
+            row: Row = {
+                "knots": count,
+                "from_epsilon": low,
+                "to_epsilon": high if math.isfinite(high) else None,
+            }
             row |= {"formula": piece.text(), "epsilon": at}
             if piece.value is not None:
                 row["loss"] = float(piece.value(Fraction(math.exp(at))))
                 with suppress(Infeasible, InvalidRequest):  # of small ε there is none
-                    row["theorem 5"] = design(question, method="optm", epsilon=at, certify=False).objective
+                    row["theorem 5"] = design(
+                        question, method="optm", epsilon=at, certify=False
+                    ).objective
             yield row
 
 
@@ -154,7 +189,10 @@ def _loss(error: Any, power: int | None) -> Fraction:
 
 def _inside(piece: Any) -> Fraction:
     """A rational e^ε inside a piece."""
-    low, high = (Fraction(math.exp(end)) for end in (piece.epsilon[0], min(piece.epsilon[1], piece.epsilon[0] + 2)))
+    low, high = (
+        Fraction(math.exp(end))
+        for end in (piece.epsilon[0], min(piece.epsilon[1], piece.epsilon[0] + 2))
+    )
     return (low + high) / 2
 
 
@@ -169,7 +207,8 @@ def _rows(solved: Formula, theirs: Sequence[Affine], named: Row) -> Iterable[Row
 def verdicts(table: pd.DataFrame) -> Row:
     """How often each verdict was given, in words."""
     counted = [
-        f"{column}: " + ", ".join(f"{count} {word}" for word, count in table[column].value_counts().items())
+        f"{column}: "
+        + ", ".join(f"{count} {word}" for word, count in table[column].value_counts().items())
         for column in _VERDICTS
         if column in table
     ]
@@ -178,8 +217,12 @@ def verdicts(table: pd.DataFrame) -> Row:
 
 def _map(full: bool) -> Artifact:
     given = declared("formulas")["map"]["given"]
-    solved = formula("channel", answers=given["answers"], max_shift=1, loss=given["loss"], delta=given["delta"])
-    return artifact("formulas", "map", solved.to_frame(), draw=lambda _: solved.plot(), count=len(solved.pieces))
+    solved = formula(
+        "channel", answers=given["answers"], max_shift=1, loss=given["loss"], delta=given["delta"]
+    )
+    return artifact(
+        "formulas", "map", solved.to_frame(), draw=lambda _: solved.plot(), count=len(solved.pieces)
+    )
 
 
 _VERDICTS = ("lemma 3", "dp", "theorem 2", "lemma 4", "theorem 3", "verdict")

@@ -19,7 +19,15 @@ from workbench.exact.objects import Record, Values
 from workbench.frontiers.run import frontier
 from workbench.io.figures import place_plot
 from workbench.io.result import Result
-from workbench.papers.artifact import DIGITS, Artifact, artifact, declared, given, paper_stated, rounded
+from workbench.papers.artifact import (
+    DIGITS,
+    Artifact,
+    artifact,
+    declared,
+    given,
+    paper_stated,
+    rounded,
+)
 from workbench.pipeline.api import design
 from workbench.recommendation.recommend import recommend
 
@@ -31,7 +39,11 @@ DATA = Path(__file__).with_name("data")
 _BUDGET, _OF_A_CLASS = ("epsilon", "delta"), ("class", "objective", "bound", "bits")
 _SECONDS = 600  # more than any class takes, so that the table is the same every time
 _MAP_DIGITS = 5  # of masses, which a solver's tolerance leaves certain
-_EXPECTED = ("not applicable", "infeasible", "unreachable")  # what no parameter or no code meets is an answer
+_EXPECTED = (
+    "not applicable",
+    "infeasible",
+    "unreachable",
+)  # what no parameter or no code meets is an answer
 
 
 def _finished(result: Result) -> pd.DataFrame:
@@ -42,7 +54,9 @@ def _finished(result: Result) -> pd.DataFrame:
 
 def _with_files(values: Values) -> Record:
     """Places are a file of this package."""
-    return {name: str(DATA / value) if name == "places" else value for name, value in values.items()}
+    return {
+        name: str(DATA / value) if name == "places" else value for name, value in values.items()
+    }
 
 
 @lru_cache
@@ -51,11 +65,17 @@ def _computed(kind: str, full: bool) -> tuple[Result, pd.DataFrame]:
     stated = declared("frontier")["frontiers"][kind]
     result = frontier(stated.get("family", kind), **_with_files(given(stated, full)))
     table = _finished(result)
-    failed = table[table["objective"].isna() & table["failure"].notna() & ~table["status"].isin(_EXPECTED)]
+    failed = table[
+        table["objective"].isna() & table["failure"].notna() & ~table["status"].isin(_EXPECTED)
+    ]
     if len(failed):
-        raise WorkbenchError(f"The {kind} frontier has a row that failed: {failed['failure'].iloc[0]}")
+        raise WorkbenchError(
+            f"The {kind} frontier has a row that failed: {failed['failure'].iloc[0]}"
+        )
     table = table.drop(columns=["seconds", *stated.get("without", [])])
-    if kind == "labels":  # how many outputs an LP's optimum uses is not determined where several laws are optimal
+    if (
+        kind == "labels"
+    ):  # how many outputs an LP's optimum uses is not determined where several laws are optimal
         table.loc[table["mechanism"] == "unbiased", "outputs_used"] = None
     for column in table.columns.difference(["epsilon", "delta"]):
         digits = min(stated.get("digits", DIGITS), 6 if column == "dp_delta" else DIGITS)
@@ -66,15 +86,25 @@ def _computed(kind: str, full: bool) -> tuple[Result, pd.DataFrame]:
 def _drawn(name: str, full: bool) -> Artifact:
     stated = declared("frontier")[name]
     result, rows = _computed(stated["of"], full)
-    table = rows[rows["curve"].isin(stated["curves"])].dropna(axis="columns", how="all").reset_index(drop=True)
+    table = (
+        rows[rows["curve"].isin(stated["curves"])]
+        .dropna(axis="columns", how="all")
+        .reset_index(drop=True)
+    )
 
     def draw(_: pd.DataFrame) -> Figure:
         figure = result.draw(rows)[stated["plot"]]()
         assert figure  # the rows are complete
         return figure
 
-    verdicts = table["oracle_agrees"].dropna() if "oracle_agrees" in table else pd.Series(dtype=bool)
-    laws = f" Closed forms agree with {int(verdicts.sum())} of {len(verdicts)} solver runs." if len(verdicts) else ""
+    verdicts = (
+        table["oracle_agrees"].dropna() if "oracle_agrees" in table else pd.Series(dtype=bool)
+    )
+    laws = (
+        f" Closed forms agree with {int(verdicts.sum())} of {len(verdicts)} solver runs."
+        if len(verdicts)
+        else ""
+    )
     return artifact("frontier", name, table, draw=draw, laws=laws)
 
 
@@ -87,11 +117,19 @@ def _city_map(full: bool) -> Artifact:
     places = [[float(c) for c in place] for place in q.inputs]
     columns = {"prior": prior, "published": prior @ law, "from_the_likeliest": law[own]}
     table = pd.DataFrame(places, columns=["x", "y"]).assign(
-        **{name: [rounded(float(mass), _MAP_DIGITS) for mass in masses] for name, masses in columns.items()}
+        **{
+            name: [rounded(float(mass), _MAP_DIGITS) for mass in masses]
+            for name, masses in columns.items()
+        }
     )
 
     def draw(_: pd.DataFrame) -> Figure:
-        return place_plot(places, [*columns.values()], ("prior", "published", "published from the cross"), places[own])
+        return place_plot(
+            places,
+            [*columns.values()],
+            ("prior", "published", "published from the cross"),
+            places[own],
+        )
 
     loss, bound = (f"{value:.7g}" for value in (best.objective, best.bound or 0.0))
     return artifact("frontier", "city_map", table, draw=draw, loss=loss, bound=bound)
@@ -101,13 +139,21 @@ def _budgets(full: bool) -> Artifact:
     """Every class that serves a declared query, at every budget."""
     stated = declared("frontier")["budgets"]
     tables = []
-    for query, epsilon, delta in product(stated["queries"], *(given(stated, full)[name] for name in _BUDGET)):
+    for query, epsilon, delta in product(
+        stated["queries"], *(given(stated, full)[name] for name in _BUDGET)
+    ):
         words = ", ".join(f"{name} {value}" for name, value in query.items())
         classes = _finished(recommend(**query, epsilon=epsilon, delta=delta, time_limit=_SECONDS))
-        classes = classes[classes["objective"].notna()].assign(query=words, epsilon=epsilon, delta=delta)
+        classes = classes[classes["objective"].notna()].assign(
+            query=words, epsilon=epsilon, delta=delta
+        )
         classes["objective"] = [rounded(value, 5) for value in classes["objective"]]
         tables.append(classes.sort_values(["objective", "class"]))  # ties by name
-    return artifact("frontier", "budgets", pd.concat(tables, ignore_index=True)[["query", *_BUDGET, *_OF_A_CLASS]])
+    return artifact(
+        "frontier",
+        "budgets",
+        pd.concat(tables, ignore_index=True)[["query", *_BUDGET, *_OF_A_CLASS]],
+    )
 
 
 _OWN = {name: partial(_drawn, name) for name, own in declared("frontier").items() if "of" in own}

@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from workbench.papers.artifact import Paper
 
 
-_ERRATA = {"place": "place", "printed": "printed", "right": "right", "check": "evidence", "shown": "holds"}
+_ERRATA = {
+    "place": "place",
+    "printed": "printed",
+    "right": "right",
+    "check": "evidence",
+    "shown": "holds",
+}
 _COMPARED = ("what", "place", "printed", "ours", "difference", "verdict", "remark")
 _FOLD = 12  # comparisons that are shown without a click
 _INLINE = 40  # rows of a table that is shown
@@ -55,11 +61,15 @@ def agreement(records: Sequence[Row]) -> str:
     groups: dict[str, list[str]] = {}
     for c in sorted(records, key=lambda c: bool(c.get("apart"))):
         groups.setdefault(c.get("apart", ""), []).append(c["verdict"])
-    return "; ".join(_counted(f"printed numbers {apart}".strip(), verdicts) for apart, verdicts in groups.items())
+    return "; ".join(
+        _counted(f"printed numbers {apart}".strip(), verdicts) for apart, verdicts in groups.items()
+    )
 
 
 def _counted(what: str, verdicts: Sequence[str]) -> str:
-    agree, errata, unexplained = map(verdicts.count, ("agrees", "differs: erratum", "differs: not explained"))
+    agree, errata, unexplained = map(
+        verdicts.count, ("agrees", "differs: erratum", "differs: not explained")
+    )
     rest = {
         "differ because of an erratum": errata,
         "differ and are not explained": unexplained,
@@ -77,7 +87,9 @@ def _sections(paper: Paper, folder: Path) -> Iterator[Values]:
     read = [_json(folder / f"{name}.json") for name in paper.artifacts]
     records = [record for record in read if record]
     compared = [c for record in records for c in record["comparisons"]]
-    citation = re.sub(r"\[([^\]]*)\]\(([^)]*)\)", r"\1, \2", paper.citation).replace("*", "")  # links written out
+    citation = re.sub(r"\[([^\]]*)\]\(([^)]*)\)", r"\1, \2", paper.citation).replace(
+        "*", ""
+    )  # links written out
     told = [{**_said(citation), "markdown": paper.citation}]
     told += [{**_said(remark), "markdown": f"* {remark}"} for remark in paper.remarks]
     told += [_said(f"{agreement(compared)}.")] if compared else []
@@ -87,7 +99,10 @@ def _sections(paper: Paper, folder: Path) -> Iterator[Values]:
     if errata := _json(folder / "errata.json"):
         known = [{**e, "holds": "yes" if e["holds"] else "NOT SHOWN"} for e in errata]
         rows = [[e[key] for key in _ERRATA.values()] for e in known]
-        yield {"title": f"{paper.title}: errata, each with its check", "parts": [_table("", [*_ERRATA], rows)]}
+        yield {
+            "title": f"{paper.title}: errata, each with its check",
+            "parts": [_table("", [*_ERRATA], rows)],
+        }
 
 
 def _json(file: Path) -> Any:
@@ -99,9 +114,16 @@ def _said(text: str) -> Row:
     return {"kind": "text", "text": text}
 
 
-def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, behind: bool = False) -> Row:
+def _table(
+    title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, behind: bool = False
+) -> Row:
     """A table, or behind a click."""
-    return {"kind": "numbers" if behind else "cells", "title": title, "heads": [*heads], "rows": [*map(list, rows)]}
+    return {
+        "kind": "numbers" if behind else "cells",
+        "title": title,
+        "heads": [*heads],
+        "rows": [*map(list, rows)],
+    }
 
 
 def _parts(folder: Path, record: Values) -> Iterator[Values]:
@@ -109,16 +131,27 @@ def _parts(folder: Path, record: Values) -> Iterator[Values]:
     name, compared = record["name"], record["comparisons"]
     if record["figure"]:
         svg = (folder / f"{name}.svg").read_text("utf-8")
-        yield {"kind": "image", "title": record["title"], "svg": svg, "file": f"{folder.name}/{name}.png"}
+        yield {
+            "kind": "image",
+            "title": record["title"],
+            "svg": svg,
+            "file": f"{folder.name}/{name}.png",
+        }
     yield _said(record["caption"])
     heads, *rows = csv.reader((folder / f"{name}.csv").read_text("utf-8").splitlines())
-    files = [file for form in ("csv", "svg", "pdf") if (folder / (file := f"{name}.{form}")).exists()]
+    files = [
+        file for form in ("csv", "svg", "pdf") if (folder / (file := f"{name}.{form}")).exists()
+    ]
     links = ", ".join(f"[{file}]({folder.name}/{file})" for file in files)
-    data = _table(f"Data: {len(rows)} rows", heads, rows, behind=record["figure"] or len(rows) > _INLINE)
+    data = _table(
+        f"Data: {len(rows)} rows", heads, rows, behind=record["figure"] or len(rows) > _INLINE
+    )
     yield {**data, "links": links}
     if compared:
         cells = [[c[key] for key in _COMPARED] for c in compared]
-        yield _table(agreement(compared), ["quantity", *_COMPARED[1:]], cells, behind=len(compared) > _FOLD)
+        yield _table(
+            agreement(compared), ["quantity", *_COMPARED[1:]], cells, behind=len(compared) > _FOLD
+        )
 
 
 # Markdown.
@@ -148,4 +181,6 @@ def _rows(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 def _text(words: Any) -> str:
     """Words as Markdown shows them: no accidental emphasis, cells or tags; numbers in nine digits."""
-    return re.sub(r"([\\|*_<`\[\]~])", r"\\\1", f"{words:.9g}" if isinstance(words, float) else str(words))
+    return re.sub(
+        r"([\\|*_<`\[\]~])", r"\\\1", f"{words:.9g}" if isinstance(words, float) else str(words)
+    )

@@ -31,13 +31,20 @@ def _rows(setting: str, full: bool) -> list[Row]:
 def _setting(name: str, full: bool) -> Artifact:
     table = pd.DataFrame(_rows(name, full))
     return artifact(
-        "published", name, table, draw=_draw, known=int(table["most_percent"].notna().sum()), count=len(table)
+        "published",
+        name,
+        table,
+        draw=_draw,
+        known=int(table["most_percent"].notna().sum()),
+        count=len(table),
     )
 
 
 def _published(full: bool) -> Artifact:
     table = pd.DataFrame([row for name in SETTINGS for row in summary(name, _rows(name, full))])
-    missing = " ".join(f"{name}: {reason}" for name, reason in declared("published")["missing"].items())
+    missing = " ".join(
+        f"{name}: {reason}" for name, reason in declared("published")["missing"].items()
+    )
     return artifact("published", "published", table, missing=missing)
 
 
@@ -49,12 +56,16 @@ def _draw(table: pd.DataFrame) -> Figure:
     names = list(table["mechanism"].unique()) if several else [None]
     columns, down = (len(losses), "delta") if several else (1, "mechanism")
     figure, axes = panels(
-        columns, len(names) * len(losses) // columns, height=1.05 if several else max(1.5, 2.2 / len(losses))
+        columns,
+        len(names) * len(losses) // columns,
+        height=1.05 if several else max(1.5, 2.2 / len(losses)),
     )
     image = None
     for at, axis in enumerate(axes):
         loss, name = losses[at % len(losses)], names[at // len(losses)]
-        part = table[(table["loss"] == loss) & (True if name is None else table["mechanism"] == name)]
+        part = table[
+            (table["loss"] == loss) & (True if name is None else table["mechanism"] == name)
+        ]
         if part.empty:  # the mechanism does not apply
             axis.set_axis_off()
         else:
@@ -64,7 +75,9 @@ def _draw(table: pd.DataFrame) -> Figure:
         if several and at % columns == 0:
             axis.set_ylabel("\n".join([*str(name).split(), "δ"]))
         axis.tick_params(
-            labelleft=at % columns == 0, labelbottom=at >= len(axes) - columns, labelsize=6 if several else 8
+            labelleft=at % columns == 0,
+            labelbottom=at >= len(axes) - columns,
+            labelsize=6 if several else 8,
         )
         axis.set_xlabel("ε" if at >= len(axes) - columns else "")
     if image:
@@ -77,4 +90,6 @@ def _draw(table: pd.DataFrame) -> Figure:
     return figure
 
 
-PAPER = paper_stated("published", {"published": _published} | {name: partial(_setting, name) for name in SETTINGS})
+PAPER = paper_stated(
+    "published", {"published": _published} | {name: partial(_setting, name) for name in SETTINGS}
+)

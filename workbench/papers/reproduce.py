@@ -78,7 +78,9 @@ def reproduce(
     for note in notes:
         progress(0, len(tasks), note)
     errata = [(paper, ERRATA) for paper in chosen if paper.errata and artifacts is None]
-    wanted = sorted([*tasks, *errata], key=lambda pair: chosen.index(pair[0]))  # after the artifacts of a paper
+    wanted = sorted(
+        [*tasks, *errata], key=lambda pair: chosen.index(pair[0])
+    )  # after the artifacts of a paper
     run = Reproduction(wanted, Path(results), full, progress, formats)
     done = len(tasks)
     try:
@@ -104,15 +106,25 @@ def reproduce(
 def _chosen(papers: str | Iterable[str] | None, full: bool) -> list[Paper]:
     """Load the papers named; without names, all that this run recomputes. Raises InvalidRequest."""
     if not papers:
-        return [paper for paper in map(load, PAPERS) if full or not (paper.on_demand or paper.needs_full)]
+        return [
+            paper
+            for paper in map(load, PAPERS)
+            if full or not (paper.on_demand or paper.needs_full)
+        ]
     chosen = [load(name) for name in ([papers] if isinstance(papers, str) else papers)]
     for paper in chosen:
         if paper.needs_full and not full:
-            must("paper", f"given with --full for {paper.name}, which takes minutes", repr(paper.name))
+            must(
+                "paper",
+                f"given with --full for {paper.name}, which takes minutes",
+                repr(paper.name),
+            )
     return chosen
 
 
-def _wanted(chosen: Sequence[Paper], artifacts: Sequence[str] | None, full: bool) -> list[tuple[Paper, str]]:
+def _wanted(
+    chosen: Sequence[Paper], artifacts: Sequence[str] | None, full: bool
+) -> list[tuple[Paper, str]]:
     """The artifacts named, by themselves or as those of a paper, in the papers' order; without names, all. Raises
     InvalidRequest."""
     tasks = [(paper, name) for paper in chosen for name in paper.artifacts]
@@ -128,14 +140,21 @@ def _wanted(chosen: Sequence[Paper], artifacts: Sequence[str] | None, full: bool
     return [
         (paper, name)
         for paper, name in tasks
-        if (full or name not in paper.only_full) and (artifacts is None or {name, paper.name} & {*artifacts})
+        if (full or name not in paper.only_full)
+        and (artifacts is None or {name, paper.name} & {*artifacts})
     ]
 
 
-def _possible(wanted: Sequence[tuple[Paper, str]], *, named: bool) -> tuple[list[tuple[Paper, str]], tuple[str, ...]]:
+def _possible(
+    wanted: Sequence[tuple[Paper, str]], *, named: bool
+) -> tuple[list[tuple[Paper, str]], tuple[str, ...]]:
     """Those whose extras are installed, and one sentence for every extra that is not. Raises NotInstalled, before
     anything runs, where the user named an artifact that lacks one."""
-    lacking = [pair for pair in wanted if pair[1] in pair[0].needs and not present(EXTRAS[pair[0].needs[pair[1]]])]
+    lacking = [
+        pair
+        for pair in wanted
+        if pair[1] in pair[0].needs and not present(EXTRAS[pair[0].needs[pair[1]]])
+    ]
     tasks = [pair for pair in wanted if pair not in lacking]
     left_out: dict[str, list[str]] = {}
     for paper, name in lacking:
@@ -151,4 +170,8 @@ def _possible(wanted: Sequence[tuple[Paper, str]], *, named: bool) -> tuple[list
 
 def _draw(table: pd.DataFrame) -> Figure | None:
     """|ours - printed| in units of the tolerance, one mark for every printed number."""
-    return None if table.empty else draw(Drawing(declared("agreement")["figure"]), table.reset_index(names="number"))
+    return (
+        None
+        if table.empty
+        else draw(Drawing(declared("agreement")["figure"]), table.reset_index(names="number"))
+    )

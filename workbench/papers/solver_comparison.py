@@ -28,12 +28,16 @@ def artifacts(table: pd.DataFrame, suite: str, time_limit: float) -> dict[str, A
     named = f"Suite {suite}, version {SUITES[suite][0]}" if suite in SUITES else suite
     what = f"{named}: {table['instance'].nunique()} instances, {len(table)} runs"
     wrong = int(table["contradicted"].eq(True).sum())
-    dispute = f" {wrong} bounds are contradicted by another solver's feasible answer." if wrong else ""
+    dispute = (
+        f" {wrong} bounds are contradicted by another solver's feasible answer." if wrong else ""
+    )
     stated, solvers = partial(artifact, "solver_comparison"), summary(table, time_limit)
     return {
         "summary": stated("summary", solvers, what=what, time_limit=time_limit, dispute=dispute),
         "performance_profile": stated("performance_profile", table, draw=draw_profile, what=what),
-        "scatter": stated("scatter", table[_STATED["scatter"]["columns"]], draw=draw_scatter, what=what),
+        "scatter": stated(
+            "scatter", table[_STATED["scatter"]["columns"]], draw=draw_scatter, what=what
+        ),
     }
 
 
@@ -46,10 +50,14 @@ def _paper(about: str, compare: Callable[[bool], tuple[Result, str, float]]) -> 
         if run.interrupted:
             raise KeyboardInterrupt
         frame = run.to_frame()
-        return artifacts(frame[[*COLUMNS, *(frame.columns.intersection(["hot_seconds"]))]], suite, time_limit)
+        return artifacts(
+            frame[[*COLUMNS, *(frame.columns.intersection(["hot_seconds"]))]], suite, time_limit
+        )
 
     names = ("summary", "performance_profile", "scatter")
-    return Paper(**_STATED[about], artifacts={name: lambda full, of=name: report(full)[of] for name in names})
+    return Paper(
+        **_STATED[about], artifacts={name: lambda full, of=name: report(full)[of] for name in names}
+    )
 
 
 def _suite(full: bool) -> tuple[Result, str, float]:

@@ -23,7 +23,18 @@ from workbench.papers.artifact import Paper, json_bytes
 from workbench.solvers.search import Deadline
 
 ERRATA = "errata"
-COMPARED = ("what", "place", "printed", "ours", "difference", "tolerance", "verdict", "surprising", "remark", "apart")
+COMPARED = (
+    "what",
+    "place",
+    "printed",
+    "ours",
+    "difference",
+    "tolerance",
+    "verdict",
+    "surprising",
+    "remark",
+    "apart",
+)
 
 
 class Step(NamedTuple):
@@ -79,7 +90,9 @@ class Reproduction:
     @property
     def rows(self) -> list[Row]:
         """Those of the artifacts finished so far, in the order of the papers."""
-        return [row for paper, name in self.wanted for row in self.known.get((paper.name, name), ())]
+        return [
+            row for paper, name in self.wanted for row in self.known.get((paper.name, name), ())
+        ]
 
     @property
     def total(self) -> int:
@@ -99,7 +112,10 @@ class Reproduction:
     def _take(self, steps: Sequence[Step], processes: int) -> None:
         from workbench.sweeps.workers import on_processes
 
-        tasks, waiting = [(step, self.results, self.full, self.formats) for step in steps], list(steps)
+        tasks, waiting = (
+            [(step, self.results, self.full, self.formats) for step in steps],
+            list(steps),
+        )
 
         def under_way() -> str:
             return f"{self._place} {'; '.join(map(str, waiting[:processes]))} ..."
@@ -111,7 +127,9 @@ class Reproduction:
                 at, outcomes = next(stream)
                 waiting.remove(steps[at])
                 if outcomes is None:
-                    raise WorkbenchError(f"The processes that computed {steps[at]} died again and again.")
+                    raise WorkbenchError(
+                        f"The processes that computed {steps[at]} died again and again."
+                    )
                 for outcome in outcomes:
                     self._finished(outcome)
 
@@ -152,9 +170,15 @@ def _work(task: tuple[Step, Path, bool, Collection[str]]) -> Iterable[Outcome]:
             content = json_bytes(paper.errata())
             outcomes.append(Outcome(paper.name, name, clock.elapsed, {"errata.json": content}))
             continue
-        artifact = compute(full, _kept(results, paper.name, name)) if name in paper.kept else compute(full)
+        artifact = (
+            compute(full, _kept(results, paper.name, name)) if name in paper.kept else compute(full)
+        )
         rows = [
-            {"paper": paper.name, "artifact": name, **{column: getattr(c, column) for column in COMPARED}}
+            {
+                "paper": paper.name,
+                "artifact": name,
+                **{column: getattr(c, column) for column in COMPARED},
+            }
             for c in artifact.comparisons
         ]
         outcomes.append(Outcome(paper.name, name, clock.elapsed, artifact.files(formats), rows))

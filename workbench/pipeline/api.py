@@ -46,7 +46,9 @@ def _signature(kinds: Sequence[Family]) -> inspect.Signature:
             shown = _ByFamily()
         if len(same) == len(kinds) and all(option.required for option in same):
             shown = inspect.Parameter.empty
-        keywords.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Any, default=shown))
+        keywords.append(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Any, default=shown)
+        )
     return inspect.Signature([first, *keywords], return_annotation=Design)
 
 

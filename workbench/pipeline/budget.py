@@ -12,13 +12,23 @@ from workbench.pipeline.design import Design, exact_words
 
 def budget_facts(design: Design) -> Facts:
     """What was asked of a design, its exact audit, and the composition of many runs, as rows of a report."""
-    words = "PDP delta {pdp_delta}, DP delta {dp_delta}, pure epsilon {pure_epsilon}".format(**exact_words(design))
-    return [("asked", design.request.budget_words), ("exact", words + audited_at(design)), *composed_facts(design)]
+    words = "PDP delta {pdp_delta}, DP delta {dp_delta}, pure epsilon {pure_epsilon}".format(
+        **exact_words(design)
+    )
+    return [
+        ("asked", design.request.budget_words),
+        ("exact", words + audited_at(design)),
+        *composed_facts(design),
+    ]
 
 
 def audited_at(design: Design) -> str:
     """At which ε the exact values are, where that is not the one of the request."""
-    return "" if design.claim.in_epsilon_delta else f" (at epsilon = {float(design.privacy.epsilon or 0):g})"
+    return (
+        ""
+        if design.claim.in_epsilon_delta
+        else f" (at epsilon = {float(design.privacy.epsilon or 0):g})"
+    )
 
 
 def composed_facts(design: Design) -> Facts:
@@ -26,7 +36,14 @@ def composed_facts(design: Design) -> Facts:
     composed = design.details.get("composed")
     if composed is None:
         return []
-    return [("composed", "{runs} runs: delta at most {delta!r} at epsilon = {epsilon:g} (proven)".format(**composed))]
+    return [
+        (
+            "composed",
+            "{runs} runs: delta at most {delta!r} at epsilon = {epsilon:g} (proven)".format(
+                **composed
+            ),
+        )
+    ]
 
 
 def budget_json(design: Design) -> Record:
@@ -36,7 +53,11 @@ def budget_json(design: Design) -> Record:
     aim = design.request.aim
     if aim.runs == 1 and not claim.in_epsilon_delta:
         return {**claim.to_dict()}
-    entries = {"notion": stated.notion.name, "minimise": aim.minimise, "max_loss": jsonable(aim.max_loss)}
+    entries = {
+        "notion": stated.notion.name,
+        "minimise": aim.minimise,
+        "max_loss": jsonable(aim.max_loss),
+    }
     if aim.runs > 1:
         entries["runs"] = aim.runs
     epsilon = claim.epsilon if isinstance(stated.epsilon, Mapping) else stated.epsilon

@@ -52,7 +52,11 @@ class ClaimedBounds:
         from workbench.models.convex.interior import Levels
 
         levels = self.claim.notion.levels(self.values)
-        return None if levels is None else Levels(*levels[:2], lambda level: in_numbers(levels[2](level)))
+        return (
+            None
+            if levels is None
+            else Levels(*levels[:2], lambda level: in_numbers(levels[2](level)))
+        )
 
     def more(self, p: Vector, q: Vector) -> Iterable[Bound]:
         """Further bounds that two laws break, which later programs start from."""
@@ -77,7 +81,9 @@ def pure_within(claim: Claim) -> float:
     high = next((e for e in (1e-4 * 2**k for k in range(19)) if too_much(e)), 40.0)
     low, _ = bisect(too_much, 0.0 if high == 1e-4 else high / 2, high, turns=12)
     if low > _WIDEST:
-        must("the budget", f"missed by randomized response at epsilon = {_WIDEST:g}", "a larger one")
+        must(
+            "the budget", f"missed by randomized response at epsilon = {_WIDEST:g}", "a larger one"
+        )
     if low < 1e-4:
         must("the budget", "met by randomized response at epsilon = 1e-4", "a smaller one")
     return low
@@ -100,7 +106,9 @@ def solve_by_tangents(
             must("solver", f"one that gives dual values under {request.claim.notion.name}", solver)
         stated = ClaimedBounds(request.audited_claim, label)
         plain = replace(options, time_limit=None)
-        live = TangentProgram(base, compared, stated.bounds, solver, levels=stated.levels, options=plain)
+        live = TangentProgram(
+            base, compared, stated.bounds, solver, levels=stated.levels, options=plain
+        )
         try:
             live.solve(stated.more, _EXCESS, deadline)
             known = live.solution()

@@ -99,7 +99,9 @@ class Reports(ABC):
     def caption(self, design: Design) -> str:
         """Above its picture: what was asked, and what it costs."""
         request = design.request
-        return f"{request.heading}\n{request.budget_words}: {request.minimised} {design.objective:.6g}"
+        return (
+            f"{request.heading}\n{request.budget_words}: {request.minimised} {design.objective:.6g}"
+        )
 
     def figure(self, design: Design) -> Figure:
         """A picture of the law, published ones beside it. Raises WorkbenchError where there is none."""
@@ -153,7 +155,10 @@ class OracleVerdict(OneLine):
         scale = scale or NO_LOSS
         if objective is None:
             return cls(name, value, kind, proof, None, None, tolerance, scale)
-        above, below = scale.proves(value, objective, tolerance), scale.settles(objective, value, tolerance)
+        above, below = (
+            scale.proves(value, objective, tolerance),
+            scale.settles(objective, value, tolerance),
+        )
         consistent = {"optimum": above and below, "upper bound": below, "lower bound": above}[kind]
         return cls(name, value, kind, proof, consistent, objective - value, tolerance, scale)
 
@@ -161,7 +166,11 @@ class OracleVerdict(OneLine):
         """The verdict on an objective that was not proven to be an optimum: it decides nothing that the objective is
         above the law, which may lie between the bound and the objective."""
         law, above = self.value or 0.0, self.agrees is False and (self.difference or 0.0) > 0
-        below = self.kind == "optimum" and bound is not None and not self.scale.proves(bound, law, self.tolerance)
+        below = (
+            self.kind == "optimum"
+            and bound is not None
+            and not self.scale.proves(bound, law, self.tolerance)
+        )
         return replace(self, agrees=None) if above and not below else self
 
     @classmethod
@@ -257,7 +266,9 @@ class Design(Shown):
     @property
     def claimed(self) -> float:
         """What the solver claims to have reached, recomputed from its point."""
-        searched = self.request.aim.minimise == "epsilon"  # by many solves, none of which claims an ε
+        searched = (
+            self.request.aim.minimise == "epsilon"
+        )  # by many solves, none of which claims an ε
         if self.solution is None or searched:
             return self.objective
         assert self.solution.objective is not None
@@ -292,7 +303,11 @@ class Design(Shown):
     def effort(self) -> Record:
         """Who solved it, in which version and how many seconds; nothing where no solver took part."""
         known = self.solution
-        return {} if known is None else {name: getattr(known, name) for name in ("solver", "version", "seconds")}
+        return (
+            {}
+            if known is None
+            else {name: getattr(known, name) for name in ("solver", "version", "seconds")}
+        )
 
     @property
     def status(self) -> str:
@@ -332,7 +347,11 @@ class Design(Shown):
         if self.certificate is None:
             if self.private is None:
                 return "not certified, and not audited"
-            return "not certified; the audit is exact" if self.private else "not certified: MISSES the request"
+            return (
+                "not certified; the audit is exact"
+                if self.private
+                else "not certified: MISSES the request"
+            )
         words = f"certified ({self.origin})" if self.origin else "certified"
         if self.solution is None or self.request.aim.minimise == "epsilon":
             return words
@@ -357,7 +376,10 @@ class Design(Shown):
         """A report: (label, sentence) rows."""
         solution, rows = self.solution, self.family.facts(self)
         if self.request.loss_name == "squared" and self.details.get("loss") is not None:
-            rows = [*rows, ("RMSE", f"{float(self.details['loss']) ** 0.5:.9g} (root of the squared loss)")]
+            rows = [
+                *rows,
+                ("RMSE", f"{float(self.details['loss']) ** 0.5:.9g} (root of the squared loss)"),
+            ]
         rows = [*rows, ("proof", self.proof), ("oracle", str(self.oracle))]
         if solution is not None:
             name, seconds = f"{solution.solver} {solution.version}".rstrip(), solution.seconds
@@ -369,10 +391,18 @@ class Design(Shown):
     def __str__(self) -> str:
         facts = self.facts()
         width = max(len(label) for label, _ in facts)
-        return "\n".join([self.heading, *(f"  {label:<{width}} {sentence}" for label, sentence in facts)])
+        return "\n".join(
+            [self.heading, *(f"  {label:<{width}} {sentence}" for label, sentence in facts)]
+        )
 
     def __repr__(self) -> str:
-        state = "certified" if self.certificate is not None else "private" if self.private else "not certified"
+        state = (
+            "certified"
+            if self.certificate is not None
+            else "private"
+            if self.private
+            else "not certified"
+        )
         return f"Design({self.heading}: objective={self.objective:.9g}, {self.status}, {state})"
 
     @property
@@ -393,7 +423,10 @@ class Design(Shown):
         """Write the certificate; with certify=False the bare mechanism, which claims nothing."""
         from workbench.privacy.certificate_file import save
 
-        save(self.family.bare(self) if self.certificate is None else self.certificate, file_path(path))
+        save(
+            self.family.bare(self) if self.certificate is None else self.certificate,
+            file_path(path),
+        )
 
     def row(self) -> Record:
         """One row of a table: the columns of `workbench.pipeline.outcome`."""
@@ -459,7 +492,10 @@ def exact_words(design: Design) -> dict[str, str]:
         budgets = [delta]
         if name == "pure_epsilon":
             budgets = [*epsilon.values()] if isinstance(epsilon, Mapping) else [epsilon]
-        elif isinstance(whole := getattr(design.privacy, name, None), (Fraction, ExpNumber)) and whole <= delta:
+        elif (
+            isinstance(whole := getattr(design.privacy, name, None), (Fraction, ExpNumber))
+            and whole <= delta
+        ):
             value = (
                 None if value is None else min(value, float(delta))
             )  # within the budget, though the next float above it may not be

@@ -30,9 +30,13 @@ class DesignProgram:
         """That of a design. Raises InvalidRequest where there is none, or none that is linear."""
         solution = design.solution
         if solution is None:
-            raise InvalidRequest("This design has no program: a closed form or a search without one answered it.")
+            raise InvalidRequest(
+                "This design has no program: a closed form or a search without one answered it."
+            )
         if solution.program.cones is not None:
-            raise InvalidRequest("This design has no linear program: its constraints are second-order cones.")
+            raise InvalidRequest(
+                "This design has no linear program: its constraints are second-order cones."
+            )
         return cls(design.heading, solution)
 
     @property
@@ -49,7 +53,9 @@ class DesignProgram:
         if program.sense < 0:
             head.append("maximised in the model: costs have the other sign")
         if solution.objective is not None:
-            head.append(f"{solution.solver} {solution.version}: {solution.termination}, {solution.objective!r}")
+            head.append(
+                f"{solution.solver} {solution.version}: {solution.termination}, {solution.objective!r}"
+            )
         from workbench.solvers.mps import mps_text
 
         return mps_text(program.name, self.data, program.variables, head)

@@ -139,7 +139,9 @@ class Family(Reports):
             InvalidRequest: The family traces no patterns, or not those of this request.
         """
         named = request.claim.notion.name
-        raise InvalidRequest(f"A formula of the family {self.name} under {named} would ask for binaries.")
+        raise InvalidRequest(
+            f"A formula of the family {self.name} under {named} would ask for binaries."
+        )
 
     def question_options(self, question: Any) -> Record:
         """The values of the options that spell a question. Raises InvalidRequest where there are none."""
@@ -151,7 +153,11 @@ class Family(Reports):
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         """A copy for another process names the family, of which there is one in each."""
-        names = (name for name, value in vars(sys.modules[type(self).__module__]).items() if value is self)
+        names = (
+            name
+            for name, value in vars(sys.modules[type(self).__module__]).items()
+            if value is self
+        )
         return next(names, (type(self), ()))
 
     # Options.
@@ -164,7 +170,11 @@ class Family(Reports):
     def designs(self) -> list[str]:
         """The examples that design, without what is done with the answer."""
         start = f"design {self.name} "
-        return [re.split(r" --(?:json|plot|save)\b", line)[0] for line in self.examples if line.startswith(start)]
+        return [
+            re.split(r" --(?:json|plot|save)\b", line)[0]
+            for line in self.examples
+            if line.startswith(start)
+        ]
 
     @property
     def hot(self) -> Words:
@@ -201,7 +211,11 @@ class Family(Reports):
 
     def _gathered(self, given: Values) -> Values:
         """What Python is given, with the solver's options that are given by name among `options`."""
-        named = {name: given[name] for name in given if name in SOLVER_OPTIONS and name not in self._named}
+        named = {
+            name: given[name]
+            for name in given
+            if name in SOLVER_OPTIONS and name not in self._named
+        }
         if not named or "options" not in self._named:
             return given
         rest = {name: value for name, value in given.items() if name not in named}
@@ -223,12 +237,20 @@ class Family(Reports):
 
     def key(self, values: Values) -> Record:
         """The fixed options of a sweep as they enter its keys, so that two spellings of one question share one."""
-        return {option.name: spell(values[option.name]) for option in self.given_in("sweep") if not option.hot}
+        return {
+            option.name: spell(values[option.name])
+            for option in self.given_in("sweep")
+            if not option.hot
+        }
 
     def completed(self, values: Values, point: Values) -> Values:
         """A point with its defaults; values: the fixed options. Where a family minimises one of several things, δ is 0
         unless it is minimised, when leaving it out means no limit."""
-        missing = "delta" in point and point["delta"] is None and values.get("minimise", "delta") != "delta"
+        missing = (
+            "delta" in point
+            and point["delta"] is None
+            and values.get("minimise", "delta") != "delta"
+        )
         return {**point, "delta": Fraction(0)} if missing else point
 
     def backend(self, values: Values) -> str | None:
@@ -270,7 +292,9 @@ class Family(Reports):
         for option in self.arguments:
             given = "required" if option.required else f"default {spell(option.default)!r}"
             lines.append(
-                textwrap.fill(f"    {option.name} ({given}): {option.meaning}", 116, subsequent_indent=" " * 8)
+                textwrap.fill(
+                    f"    {option.name} ({given}): {option.meaning}", 116, subsequent_indent=" " * 8
+                )
             )
         return "\n".join(lines)
 

@@ -95,7 +95,12 @@ class Frontier:
     points: Points | None = None
 
 
-EPSILON = Option("epsilon", grid, help='Grid: "0.1:4:40" (equal steps), "0.1:4:40:log", "0.5,1,2".', required=True)
+EPSILON = Option(
+    "epsilon",
+    grid,
+    help='Grid: "0.1:4:40" (equal steps), "0.1:4:40:log", "0.5,1,2".',
+    required=True,
+)
 
 
 def several(read_one: Reader) -> Reader:
@@ -112,21 +117,31 @@ def later(module: str, name: str) -> Callable[..., Any]:
 def compared(points: Points, **fixed: Any) -> Points:
     """Of some points those that baselines are compared at: a loss minimised. fixed: values of options."""
     return lambda question, values: [
-        (row, request) for row, request in points(question, {**values, **fixed}) if request.aim.minimise == "loss"
+        (row, request)
+        for row, request in points(question, {**values, **fixed})
+        if request.aim.minimise == "loss"
     ]
 
 
-def design_row(solve: Callable[[], Design], more: Callable[[Design], Row] = lambda design: {}, **known: Any) -> Row:
+def design_row(
+    solve: Callable[[], Design], more: Callable[[Design], Row] = lambda design: {}, **known: Any
+) -> Row:
     """The row of a design; of an unproven one its incumbent and bound, of a failed one the error. more: its columns
     that the design's own row has not."""
     row, design = attempt(solve)
     return known | _shown(row) | ({} if design is None else more(design))
 
 
-def design_task(row: Row, request: Request, mechanism: str, more: Callable[[Design], Row] = lambda design: {}) -> Task:
+def design_task(
+    row: Row, request: Request, mechanism: str, more: Callable[[Design], Row] = lambda design: {}
+) -> Task:
     """The task of one point: its design as a row, of a mechanism, or of the least ε where that is asked for."""
     least = request.aim.minimise == "epsilon"
-    known = {"curve": "level", "mechanism": LEAST_EPSILON} if least else {"curve": "point", "mechanism": mechanism}
+    known = (
+        {"curve": "level", "mechanism": LEAST_EPSILON}
+        if least
+        else {"curve": "point", "mechanism": mechanism}
+    )
 
     def compute() -> list[Row]:
         with request.family.open(request) as session:
@@ -135,7 +150,9 @@ def design_task(row: Row, request: Request, mechanism: str, more: Callable[[Desi
     return compute
 
 
-def baseline_task(name: str, point: Row, answer: Callable[[], Row], curve: str = "baseline") -> Task:
+def baseline_task(
+    name: str, point: Row, answer: Callable[[], Row], curve: str = "baseline"
+) -> Task:
     """The task of a published mechanism at one point, or of a limit; what does not apply there says why."""
 
     def compute() -> list[Row]:
@@ -150,7 +167,9 @@ def baseline_task(name: str, point: Row, answer: Callable[[], Row], curve: str =
     return compute
 
 
-def published_tasks(entries: Iterable[Published], points: Iterable[Point], named: Collection[str] = ()) -> list[Task]:
+def published_tasks(
+    entries: Iterable[Published], points: Iterable[Point], named: Collection[str] = ()
+) -> list[Task]:
     """Make one task for each entry at each point of a frontier that lists it.
 
     Points that differ only in the fixed columns of an entry are one point.
@@ -163,9 +182,13 @@ def published_tasks(entries: Iterable[Published], points: Iterable[Point], named
     all_points = list(points)
     tasks: dict[Any, Task] = {}
     for entry in entries:
-        if entry.name in named and not any(entry.is_listed_for(request) for _, request in all_points):
+        if entry.name in named and not any(
+            entry.is_listed_for(request) for _, request in all_points
+        ):
             error = NotApplicable(f"{entry.name} is for none of these budgets, and is not drawn.")
-            tasks[entry.name] = partial(list, [{"curve": "baseline", "mechanism": entry.name, **error.columns}])
+            tasks[entry.name] = partial(
+                list, [{"curve": "baseline", "mechanism": entry.name, **error.columns}]
+            )
         for point, request in all_points:
             row = {**point, **entry.fixed}
             key = (entry.name, *map(str, row.items()))

@@ -79,11 +79,15 @@ def few(values: Iterable[Any], most: int = 5) -> list[Any]:
     return [ordered[int(k)] for k in places]
 
 
-def each(values: Iterable[float], label: str, most: int = 6, *, nested: bool = False) -> dict[float, Series]:
+def each(
+    values: Iterable[float], label: str, most: int = 6, *, nested: bool = False
+) -> dict[float, Series]:
     """Make a series for each of a few values. nested: curves that coincide show as one inside the other."""
     chosen = few((value for value in values if value == value), most)
     widths = [1.2 * (len(chosen) - k) if nested else Series.width for k in range(len(chosen))]
-    return {value: Series(label.format(value), k, width=widths[k]) for k, value in enumerate(chosen)}
+    return {
+        value: Series(label.format(value), k, width=widths[k]) for k, value in enumerate(chosen)
+    }
 
 
 def jumps(rows: Iterable[Mapping[Any, Any]]) -> bool:
@@ -122,10 +126,17 @@ def is_open(rows: pd.DataFrame) -> bool:
 
 def all_series(ours: AllSeries, table: pd.DataFrame) -> dict[str, Series]:
     """Add series for the baselines of packages and users, in colours that no series of the family has."""
-    others = [name for name in table[table["curve"] == "baseline"]["mechanism"].dropna().unique() if name not in ours]
+    others = [
+        name
+        for name in table[table["curve"] == "baseline"]["mechanism"].dropna().unique()
+        if name not in ours
+    ]
     taken = {ours[name].colour for name in table["mechanism"].unique() if name in ours}
     free = [k for k in range(len(COLOURS)) if k not in taken] or [*range(len(COLOURS))]
-    return {**ours, **{name: Series(name, free[k % len(free)], "--") for k, name in enumerate(others)}}
+    return {
+        **ours,
+        **{name: Series(name, free[k % len(free)], "--") for k, name in enumerate(others)},
+    }
 
 
 def by_panel(
@@ -170,18 +181,27 @@ def by_panel(
         return None
     if up.column == "objective":
         losses = points[up.column].astype(float)
-        up = replace(up, log=up.log or bool(losses.min() > 0 and losses.max() > _SPREAD * losses.min()))
+        up = replace(
+            up, log=up.log or bool(losses.min() > 0 and losses.max() > _SPREAD * losses.min())
+        )
     columns = min(len(values), _MAX_COLUMNS)
     deep = -(-len(values) // columns)
     panels = []
     for k, value in enumerate(values):
-        here = rows if panel is None else rows[(rows[panel.column] == value) | rows[panel.column].isna()]
+        here = (
+            rows
+            if panel is None
+            else rows[(rows[panel.column] == value) | rows[panel.column].isna()]
+        )
         lines = [*_limit(here[here["curve"].eq("limit")], across.column)]
         for key, look in series.items():
             lines += _list_lines(here[here[by] == key], across.column, up.column, look)
         if k == 0:
             lines += _explain(points, pieces, across, up)
-        spec = {"series": lines, **_axes(across, up, rows if has_words else here, is_first=k % columns == 0)}
+        spec = {
+            "series": lines,
+            **_axes(across, up, rows if has_words else here, is_first=k % columns == 0),
+        }
         panels.append(spec if panel is None else {**spec, "title": panel.label.format(value)})
     figure = {
         "columns": columns,
@@ -199,7 +219,9 @@ def _axes(across: Quantity, up: Quantity, rows: pd.DataFrame, *, is_first: bool)
     """Declare the scales, and where the axes end: upwards from 0, unless that would press the curves."""
     properties: Record = {"xlabel": across.label, "ylabel": up.label if is_first else ""}
     scales: Record = {name: "log" for name, quantity in (("x", across), ("y", up)) if quantity.log}
-    ticks = {name: few(rows[q.column].dropna(), 10) for name, q in (("x", across), ("y", up)) if q.whole}
+    ticks = {
+        name: few(rows[q.column].dropna(), 10) for name, q in (("x", across), ("y", up)) if q.whole
+    }
     if not up.log:
         low, high = rows[up.column].agg(["min", "max"]).astype(float)
         start = 0.0 if low < 0.6 * high or low == high else low - 0.35 * (high - low)
@@ -224,15 +246,21 @@ def _separate_deltas(rows: pd.DataFrame, across: Quantity) -> FloatPair | None:
     return float(positive.min()), last
 
 
-def _explain(points: pd.DataFrame, pieces: pd.DataFrame, across: Quantity, up: Quantity) -> list[Record]:
+def _explain(
+    points: pd.DataFrame, pieces: pd.DataFrame, across: Quantity, up: Quantity
+) -> list[Record]:
     """Declare entries of the legend that say what lines, steps and bands mean."""
     entries: list[Record] = []
     if len(pieces):
-        entries.append({"marker": "|", "markersize": 9, "label": "line: exact frontier with its breakpoints"})
+        entries.append(
+            {"marker": "|", "markersize": 9, "label": "line: exact frontier with its breakpoints"}
+        )
     if pieces["status"].ne("optimal").any():
         entries.append({"linestyle": "--", "label": "dashed: not proven in time"})
     if pieces.empty and across.column == "epsilon" and drawstyle(points) != "default":
-        entries.append({"drawstyle": "steps-post", "label": "steps (PDP): the last value, which still holds"})
+        entries.append(
+            {"drawstyle": "steps-post", "label": "steps (PDP): the last value, which still holds"}
+        )
     if up.column == "objective" and is_open(points):
         entries.append({**_BAND, "y": ["bound", "objective"], "label": "band: [bound, objective]"})
     columns = {"x": across.column, "y": up.column, "rows": points[:0], "colour": "black"}
@@ -242,7 +270,13 @@ def _explain(points: pd.DataFrame, pieces: pd.DataFrame, across: Quantity, up: Q
 def _list_lines(part: pd.DataFrame, x: str, y: str, look: Series) -> list[Record]:
     """Declare one series: exact pieces, computed points with markers, closed forms without, open gaps as bands, a level
     line where it has no x."""
-    style: Record = {"x": x, "y": y, "colour": look.colour, "linestyle": look.dash, "label": look.label}
+    style: Record = {
+        "x": x,
+        "y": y,
+        "colour": look.colour,
+        "linestyle": look.dash,
+        "label": look.label,
+    }
     is_exact = part["curve"].eq("piece")
     lines = [style | pieces for pieces in _list_pieces(part[is_exact], x, y)]
     part = part[~is_exact]
@@ -254,7 +288,11 @@ def _list_lines(part: pd.DataFrame, x: str, y: str, look: Series) -> list[Record
     part = part.dropna(subset=[x]).sort_values(x)
     is_computed = part["curve"].isin(_COMPUTED).any()
     if is_computed:
-        style |= {"marker": MARKERS[look.colour], "markersize": 4.5, "markevery": max(1, len(part) // 14)}
+        style |= {
+            "marker": MARKERS[look.colour],
+            "markersize": 4.5,
+            "markevery": max(1, len(part) // 14),
+        }
     if is_exact.any():
         style |= {"label": None, **SOLVER}
     steps = "steps-post" if look.jumps and x == "epsilon" else drawstyle(part)
@@ -269,10 +307,14 @@ def _list_pieces(pieces: pd.DataFrame, x: str, y: str) -> list[Record]:
     """Declare lines of exact pieces, those that are proven and the others, with a mark at every end."""
     import pandas as pd
 
-    shares = np.concatenate([[0.0], np.geomspace(1e-8, 1, _PIECE_POINTS)])  # axes bend straight pieces
+    shares = np.concatenate(
+        [[0.0], np.geomspace(1e-8, 1, _PIECE_POINTS)]
+    )  # axes bend straight pieces
     lines: list[Record] = []
     for is_proven, part in pieces.groupby(pieces["status"].eq("optimal")):
-        lows, highs = (part[[f"{name}{end}" for name in (x, y)]].to_numpy(float) for end in ("", "_high"))
+        lows, highs = (
+            part[[f"{name}{end}" for name in (x, y)]].to_numpy(float) for end in ("", "_high")
+        )
         places = lows[:, None, :] + shares[None, :, None] * (highs - lows)[:, None, :]
         line = np.concatenate([places, np.full((len(places), 1, 2), np.nan)], axis=1).reshape(-1, 2)
         ends = np.arange(len(line)).reshape(len(places), -1)[:, [0, -2]].ravel()
@@ -288,20 +330,29 @@ def _limit(limit: pd.DataFrame, x: str) -> list[Record]:
     if ends.empty:
         return []
     label = "limit for any outputs, proven interval"
-    look: Record = {**_BAND, "colour": "black", "linewidth": 1, "label": label}  # an interval may be thin
+    look: Record = {
+        **_BAND,
+        "colour": "black",
+        "linewidth": 1,
+        "label": label,
+    }  # an interval may be thin
     if ends[x].isna().all():
         return [{**look, "kind": "span", "rows": ends[:1], "y": ["bound", "objective"]}]
     return [{**look, "rows": ends, "x": x, "y": ["bound", "objective"]}]
 
 
-def by_name(rows: pd.DataFrame, names: Iterable[str], across: Quantity, up: Quantity, title: str = "") -> Figure | None:
+def by_name(
+    rows: pd.DataFrame, names: Iterable[str], across: Quantity, up: Quantity, title: str = ""
+) -> Figure | None:
     """Draw one line for each of the names of rows, of values that are computed."""
     named = rows.assign(curve="point", bound=rows[up.column], name=list(names))
     series = {name: Series(name, k % len(COLOURS)) for k, name in enumerate(named["name"].unique())}
     return by_panel(named, across, up, series, title, by="name")
 
 
-def budget_plots(table: pd.DataFrame, name: str, series: AllSeries, title: str, words: str) -> Plots:
+def budget_plots(
+    table: pd.DataFrame, name: str, series: AllSeries, title: str, words: str
+) -> Plots:
     """Plot rows at budgets (ε, δ).
 
     Args:
@@ -317,12 +368,21 @@ def budget_plots(table: pd.DataFrame, name: str, series: AllSeries, title: str, 
     """
     known = table[table["objective"].notna()]
     known = known.assign(measure=[named(notion).title for notion in known["notion"]])
-    points, levels = known[known["curve"].isin(("point", "baseline"))], known[known["curve"].eq("level")]
+    points, levels = (
+        known[known["curve"].isin(("point", "baseline"))],
+        known[known["curve"].eq("level")],
+    )
     points = points.assign(
-        budget=[f"{notion}, δ = {delta:g}" for notion, delta in zip(points["measure"], points["delta"], strict=True)]
+        budget=[
+            f"{notion}, δ = {delta:g}"
+            for notion, delta in zip(points["measure"], points["delta"], strict=True)
+        ]
     )
     own, pieces = points[points["mechanism"].eq(name)], known[known["curve"].eq("piece")]
-    deltas, traced = each(own["delta"], "δ = {:g}", nested=True), own[own["epsilon"].isin(pieces["epsilon"])]
+    deltas, traced = (
+        each(own["delta"], "δ = {:g}", nested=True),
+        own[own["epsilon"].isin(pieces["epsilon"])],
+    )
     reach = min(1.0, max(0.3, 1.5 * float(own["delta"].max()))) if len(pieces) else None
     epsilon, delta = Quantity("epsilon", "ε"), Quantity("delta", "δ", most=reach)
     error, logged = Quantity("objective", words), Quantity("objective", words, True)
@@ -338,7 +398,13 @@ def budget_plots(table: pd.DataFrame, name: str, series: AllSeries, title: str, 
             panel=Quantity("budget", "{}"),
         ),
         "error_epsilon_delta": partial(
-            drawn, own if len(deltas) > 1 else own[:0], epsilon, error, deltas, f"{title}, per δ", by="delta"
+            drawn,
+            own if len(deltas) > 1 else own[:0],
+            epsilon,
+            error,
+            deltas,
+            f"{title}, per δ",
+            by="delta",
         ),
         "error_delta": partial(
             drawn,

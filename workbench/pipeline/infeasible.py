@@ -54,13 +54,17 @@ def refuse_infeasible(
     request, as `trivial` says; why: explains.
     """
     if what is None:
-        raise NotProven(f"{status} to a feasible request ({trivial}); its tolerances are too coarse here.")
+        raise NotProven(
+            f"{status} to a feasible request ({trivial}); its tolerances are too coarse here."
+        )
     if not is_proven(solution):
         raise NotProven(f"Whether a {what} is undecided: {status}, and no multipliers prove it.")
     raise Infeasible(f"No {what} ({status}).{why()}")
 
 
-def no_point(solution: Solution, what: str | None, trivial: str, why: Callable[[], str] = str) -> NoReturn:
+def no_point(
+    solution: Solution, what: str | None, trivial: str, why: Callable[[], str] = str
+) -> NoReturn:
     """Raise what an answer without a point means: Infeasible or NotProven. The rest is as in `refuse_infeasible`."""
     if solution.termination is Termination.INTERRUPTED:
         raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
@@ -75,12 +79,19 @@ def rows_named(program: Program, wishes: Mapping[str, str]) -> dict[str, np.ndar
     positions: dict[str, list[np.ndarray]] = {}
     for block in program.rows:
         if block.name in wishes:
-            positions.setdefault(wishes[block.name], []).append(np.arange(block.start, block.start + block.size))
+            positions.setdefault(wishes[block.name], []).append(
+                np.arange(block.start, block.start + block.size)
+            )
     return {wish: np.concatenate(parts) for wish, parts in positions.items()}
 
 
 def conflict_words(
-    data: Data, wishes: Mapping[str, np.ndarray], solver: str, options: Options, scale: float, limits: str = ""
+    data: Data,
+    wishes: Mapping[str, np.ndarray],
+    solver: str,
+    options: Options,
+    scale: float,
+    limits: str = "",
 ) -> tuple[Sequence[str], str]:
     """The wishes that cannot hold together, and a sentence of them; nothing where none were found in time.
 
@@ -138,19 +149,29 @@ def what_would_do(request: Any, ask: Ask, largest: float, most: int) -> str:
         if solution.x is None:
             return False if solution.termination is Termination.INFEASIBLE else None
         limited = request.aim.minimise == "delta" and request.claim.delta is not None
-        return not limited or (solution.objective or 0.0) <= float(request.claim.delta or 0) * (1 + 1e-9)
+        return not limited or (solution.objective or 0.0) <= float(request.claim.delta or 0) * (
+            1 + 1e-9
+        )
 
     def reached(name: str, **point: Any) -> str:
         """The least of a parameter, minimised at other values, in words."""
         solution = ask(point)
         value = math.inf if solution.termination is Termination.INFEASIBLE else solution.objective
-        return least_words(name, value, "No budget would do" if name == "max_loss" else f"No {name} would do")
+        return least_words(
+            name, value, "No budget would do" if name == "max_loss" else f"No {name} would do"
+        )
 
     epsilon = request.claim.epsilon
     each = epsilon if isinstance(epsilon, Mapping) else {}
     if each:
-        factor, name, others = most / float(max(each.values())), "factor for every epsilon", "epsilons"
-        value = least(lambda c: feasible({shift: e * Fraction(c) for shift, e in each.items()}), 1.0, factor)
+        factor, name, others = (
+            most / float(max(each.values())),
+            "factor for every epsilon",
+            "epsilons",
+        )
+        value = least(
+            lambda c: feasible({shift: e * Fraction(c) for shift, e in each.items()}), 1.0, factor
+        )
     else:
         name, others = "epsilon", "epsilon"
         value = least(lambda e: feasible(Fraction(e)), float(epsilon), most)

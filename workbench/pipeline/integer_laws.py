@@ -49,7 +49,9 @@ NAMES = tuple(SOURCES)
 Number = Callable[[Fraction], Any]  # what arithmetic is in, of a rational: floats, balls
 _LONGEST = 4_000_000  # noise values that are worked through in floating point
 _AUDITED = 400_000  # noise values times shifts that an exact audit works through
-_SHIFTS = 128  # up to which geometric noise is audited at a δ; beyond, and without one, by group privacy
+_SHIFTS = (
+    128  # up to which geometric noise is audited at a δ; beyond, and without one, by group privacy
+)
 _SLACKS = (0.0, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3)  # off the tie, so that exact arithmetic agrees
 _TAIL = 46.0  # e^-46 is 1e-20
 _TURNS = 60  # of a bisection in floats
@@ -82,7 +84,9 @@ class FittedLaw:
         return holds(self.mechanism, self.claim)
 
 
-def fitted_laws(name: str, reach: int, epsilon: Fraction, delta: Fraction, notion: str) -> list[FittedLaw]:
+def fitted_laws(
+    name: str, reach: int, epsilon: Fraction, delta: Fraction, notion: str
+) -> list[FittedLaw]:
     """The law of a name with its least parameter; of the staircase one for each inner step, or some of many, to be
     proven by `holds`.
 
@@ -100,16 +104,26 @@ def fitted_laws(name: str, reach: int, epsilon: Fraction, delta: Fraction, notio
             raise NotApplicable("between answers one step apart it is the geometric noise")
         return _staircases(reach, epsilon, 1, reach)
     if name == "geometric":
-        return [_geometric(reach, epsilon, delta if measure.has_delta and post_processed else Fraction(0))]
+        return [
+            _geometric(
+                reach, epsilon, delta if measure.has_delta and post_processed else Fraction(0)
+            )
+        ]
     if not delta or not measure.has_delta:
         raise NotApplicable("it needs delta > 0")
     if not post_processed:
-        raise NotApplicable("clamped or wrapped around it is no longer private under pdp, which is no post-processing")
+        raise NotApplicable(
+            "clamped or wrapped around it is no longer private under pdp, which is no post-processing"
+        )
     return [(_truncated if name == "truncated geometric" else _gaussian)(reach, epsilon, delta)]
 
 
 def best_law(
-    name: str, reach: int, budget: tuple[Fraction, Fraction], notion: str, loss: Callable[[FittedLaw], float]
+    name: str,
+    reach: int,
+    budget: tuple[Fraction, Fraction],
+    notion: str,
+    loss: Callable[[FittedLaw], float],
 ) -> FittedLaw:
     """The law of a name with the parameter of least loss; of many inner steps of a staircase ever finer ones around the
     best are compared. budget: (ε, δ). Raises NotApplicable."""
@@ -117,14 +131,20 @@ def best_law(
     while True:
         best = fitted[0] if len(fitted) == 1 else min(fitted, key=loss)
         position = fitted.index(best)
-        low, high = (int(fitted[min(max(position + side, 0), len(fitted) - 1)].value) for side in (-1, 1))
+        low, high = (
+            int(fitted[min(max(position + side, 0), len(fitted) - 1)].value) for side in (-1, 1)
+        )
         if name != "staircase" or high - low <= 2:
             return best
         fitted = _staircases(reach, budget[0], low, high)
 
 
 def _proven(
-    laws: Iterable[tuple[IntegerLaw, float]], symbol: str, reach: int, notion: str, budget: dict[str, Fraction]
+    laws: Iterable[tuple[IntegerLaw, float]],
+    symbol: str,
+    reach: int,
+    notion: str,
+    budget: dict[str, Fraction],
 ) -> FittedLaw:
     """The first that the exact audit finds private."""
     for law, value in laws:
@@ -144,7 +164,11 @@ def _claimed(
 ) -> FittedLaw:
     span = 1 if not known_notion(notion).has_delta and law.period == 1 else reach
     mechanism = AdditiveIntegerNoise(IntegerNoise(span), law)
-    claim = Claim.of(notion, mechanism, budget if span == reach else {**budget, "epsilon": budget["epsilon"] / reach})
+    claim = Claim.of(
+        notion,
+        mechanism,
+        budget if span == reach else {**budget, "epsilon": budget["epsilon"] / reach},
+    )
     exact = {} if span == reach else {"pure_epsilon": round_up(budget["epsilon"]), "dp_delta": 0.0}
     return FittedLaw(law, symbol, value, claim, span, exact)
 
@@ -163,7 +187,9 @@ def _geometric(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
         near = (Fraction(least * (1 + slack)).limit_denominator(digits) for slack in _SLACKS)
         alphas = [*(min(pure, alpha) for alpha in near), pure]
     laws = ((IntegerLaw(0, [1], 1, alpha), float(alpha)) for alpha in alphas)
-    return _proven(laws, "α", reach, "dp" if delta else "pure", {"epsilon": epsilon, "delta": delta})
+    return _proven(
+        laws, "α", reach, "dp" if delta else "pure", {"epsilon": epsilon, "delta": delta}
+    )
 
 
 def _truncated(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
@@ -196,24 +222,38 @@ def _truncated(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
 
 def _gaussian(reach: int, epsilon: Fraction, delta: Fraction) -> FittedLaw:
     # σ² of Dwork and Roth's theorem A.1, and more
-    bound = reach**2 * 2 * (math.log(1.25 / float(delta)) + float(epsilon)) / min(1.0, float(epsilon)) ** 2
+    bound = (
+        reach**2
+        * 2
+        * (math.log(1.25 / float(delta)) + float(epsilon))
+        / min(1.0, float(epsilon)) ** 2
+    )
     if bound > 1e8:
         raise NotApplicable("its law is too long at this budget")
 
     def private(log_variance: float) -> bool:
         variance = math.exp(log_variance)
-        half = np.exp(-(np.arange(math.ceil(14 * math.sqrt(variance)) + 2 * reach + 2) ** 2.0) / (2 * variance))
+        half = np.exp(
+            -(np.arange(math.ceil(14 * math.sqrt(variance)) + 2 * reach + 2) ** 2.0)
+            / (2 * variance)
+        )
         return _excess(half, reach, epsilon) <= delta
 
     least = bisect(private, math.log(_LEAST_VARIANCE), math.log(bound + 1), turns=_TURNS)[1]
-    if least < math.log(_ROUGH * reach**2):  # where a law of few values may be private below one that is not
+    if least < math.log(
+        _ROUGH * reach**2
+    ):  # where a law of few values may be private below one that is not
         smaller = np.linspace(math.log(_LEAST_VARIANCE), least, _SCANNED)
         at = next(i for i, value in enumerate(smaller) if i == len(smaller) - 1 or private(value))
         least = bisect(private, float(smaller[max(at - 1, 0)]), float(smaller[at]), turns=_TURNS)[1]
     _audit_fits(reach, 30 * math.exp(least / 2))
 
     variances = (Fraction(math.exp(least) * (1 + slack)) for slack in _SLACKS)
-    laws = ((IntegerLaw(-radius, law), float(v)) for v in variances for radius, law in [discrete_gaussian(v)])
+    laws = (
+        (IntegerLaw(-radius, law), float(v))
+        for v in variances
+        for radius, law in [discrete_gaussian(v)]
+    )
     return _proven(laws, "σ²", reach, "dp", {"epsilon": epsilon, "delta": delta})
 
 
@@ -241,11 +281,16 @@ def _excess(half: Vector, reach: int, epsilon: Fraction) -> float:
 
 def masses(law: IntegerLaw, low: int, high: int, number: Number = float) -> NDArray[Any]:
     """f(η) for η = low..high, shape (high + 1 - low,). number: what arithmetic is in, of a rational: floats, balls."""
-    eta, weights = np.arange(low, high + 1), np.array([number(Fraction(weight, law.total)) for weight in law.weights])
+    eta, weights = (
+        np.arange(low, high + 1),
+        np.array([number(Fraction(weight, law.total)) for weight in law.weights]),
+    )
     blocks = -(-np.maximum(np.maximum(eta - law.last, law.first - eta), 0) // law.period)
     near = np.where(eta > law.last, eta - blocks * law.period, eta + blocks * law.period)
     ratio = number(law.ratio)  # whose power by an array is a float, of a Fraction too
-    return np.asarray(weights[near - law.first] * np.array([ratio**block for block in blocks.tolist()]))
+    return np.asarray(
+        weights[near - law.first] * np.array([ratio**block for block in blocks.tolist()])
+    )
 
 
 def clamped_rows(law: IntegerLaw, count: int, number: Number = float) -> list[NDArray[Any]]:
@@ -255,11 +300,17 @@ def clamped_rows(law: IntegerLaw, count: int, number: Number = float) -> list[ND
     """
     every = masses(law, 1 - count, count - 1, number)
     below = np.cumsum(every) + number(law.below(1 - count) / law.total)  # Pr[noise <= η]
-    above = np.cumsum(every[::-1])[::-1] + number(1 - law.below(count) / law.total)  # Pr[noise >= η]
+    above = np.cumsum(every[::-1])[::-1] + number(
+        1 - law.below(count) / law.total
+    )  # Pr[noise >= η]
     rows = []
     for first in range(count - 1, -1, -1):
         if first % BLOCK == 0:
             go_on()
         inside = every[first + 1 : first + count - 1]
-        rows.append(np.concatenate([below[first : first + 1], inside, above[first + count - 1 : first + count]]))
+        rows.append(
+            np.concatenate(
+                [below[first : first + 1], inside, above[first + count - 1 : first + count]]
+            )
+        )
     return rows

@@ -20,7 +20,9 @@ from workbench.solvers.solution import relative_gap
 Number = Fraction | float
 
 OPTIMAL = 1e-6  # Relative gap up to which a bound proves an objective optimal.
-NOTHING = 1e-10  # Share of the width, above the floor, up to which a loss may be that without privacy.
+NOTHING = (
+    1e-10  # Share of the width, above the floor, up to which a loss may be that without privacy.
+)
 _ROUNDING = 1e-16  # Gap, as a share of the width, that exact sums of rounded multipliers leave.
 _DOUBLE = 2.0**-51  # Relative rounding of a double and of a few sums of them.
 _STEP = 12  # Binary digits between two units: ordinary losses, of a width between 1/4 and 1024, have the unit 1.
@@ -36,18 +38,27 @@ class LossScale:
     @property
     def unit(self) -> float:
         """A power of 2^12 below the width: programs are solved in losses divided by it, which loses no digit."""
-        return 1.0 if not self.width else math.ldexp(1.0, _STEP * math.floor((math.log2(self.width) + 2) / _STEP))
+        return (
+            1.0
+            if not self.width
+            else math.ldexp(1.0, _STEP * math.floor((math.log2(self.width) + 2) / _STEP))
+        )
 
     def proves(self, objective: Number, bound: Number, tolerance: float = OPTIMAL) -> bool:
         """Whether a lower bound is within a relative gap of an objective."""
-        above, excess = float(_difference(objective, bound)), float(_difference(objective, self.floor))
+        above, excess = (
+            float(_difference(objective, bound)),
+            float(_difference(objective, self.floor)),
+        )
         return above <= tolerance * abs(excess) + self._slack(objective, bound)
 
     def _slack(self, objective: Number, bound: Number) -> float:
         """The difference that rounding leaves between an objective and a bound."""
         slack = _ROUNDING * (1.0 if self.width is None else self.width)
         if not isinstance(objective, Fraction) or not isinstance(bound, Fraction):
-            slack += _DOUBLE * abs(float(objective))  # A double of a loss above a large floor has no further digits.
+            slack += _DOUBLE * abs(
+                float(objective)
+            )  # A double of a loss above a large floor has no further digits.
         return slack
 
     def settles(self, objective: Number, bound: Number, tolerance: float = OPTIMAL) -> bool:
@@ -55,17 +66,29 @@ class LossScale:
         as far as a solver can tell, and the bound no more. An optimum that is the floor has no relative gap."""
         width = 1.0 if self.width is None else self.width
         at_floor = float(_difference(objective, self.floor)) <= NOTHING * width
-        none_better = float(_difference(bound, self.floor)) <= _ROUNDING * width and _difference(bound, objective) <= 0
+        none_better = (
+            float(_difference(bound, self.floor)) <= _ROUNDING * width
+            and _difference(bound, objective) <= 0
+        )
         return self.proves(objective, bound, tolerance) or (at_floor and none_better)
 
     def gap(self, objective: Number | None, bound: Number | None) -> float | None:
         """|objective - bound| / (objective - floor), 0 where rounding is all that parts them; None where either is
         unknown."""
         if objective is None or bound is None or not self.width:
-            return relative_gap(*(None if each is None else float(each) for each in (objective, bound)))
-        above, excess = abs(float(_difference(objective, bound))), abs(float(_difference(objective, self.floor)))
+            return relative_gap(
+                *(None if each is None else float(each) for each in (objective, bound))
+            )
+        above, excess = (
+            abs(float(_difference(objective, bound))),
+            abs(float(_difference(objective, self.floor))),
+        )
         excess = max(excess, _ROUNDING * self.width)
-        return 0.0 if above <= self._slack(objective, bound) and excess <= NOTHING * self.width else above / excess
+        return (
+            0.0
+            if above <= self._slack(objective, bound) and excess <= NOTHING * self.width
+            else above / excess
+        )
 
 
 NO_LOSS = LossScale()

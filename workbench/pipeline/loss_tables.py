@@ -32,7 +32,10 @@ from workbench.solvers.arrays import Flags, Vector
 Integers: TypeAlias = NDArray[np.object_]
 OwnLoss: TypeAlias = "str | tuple[tuple[Fraction, ...], ...] | Callable[[Any, Any], Any]"
 
-PLANE = {"euclidean": "L2", "manhattan": "L1"}  # losses of places beside error-rate and squared: their distances
+PLANE = {
+    "euclidean": "L2",
+    "manhattan": "L1",
+}  # losses of places beside error-rate and squared: their distances
 _RATIONAL = ("squared", "absolute", "error-rate", "pinball", "huber")  # the others have logarithms
 _LOSS_BITS = 1000  # of a loss that is still a float
 _LARGE = 2.0**40  # what stands for infinite losses, relative to the largest finite one
@@ -53,17 +56,23 @@ class LossTable:
     def floats(self) -> Vector:
         """ℓ(x, o), each the nearest float. Shape (k, m)."""
         unit = self.unit
-        if max(int(self.values.max(initial=0)), unit) < 1 << 53:  # whole numbers that floats hold: one rounding
+        if (
+            max(int(self.values.max(initial=0)), unit) < 1 << 53
+        ):  # whole numbers that floats hold: one rounding
             table = self.values.astype(float) / unit
         else:
-            table = np.array([[value / unit for value in row] for row in self.values.tolist()], dtype=float)
+            table = np.array(
+                [[value / unit for value in row] for row in self.values.tolist()], dtype=float
+            )
         return table if self.forbidden is None else np.where(self.forbidden, np.inf, table)
 
     def less(self, amounts: Integers) -> LossTable:
         """The table with `amounts` (k,), over its unit, subtracted from its rows."""
         if not amounts.any():
             return self
-        return LossTable(self.name, self.values - amounts[:, None], self.unit, self.named, self.forbidden)
+        return LossTable(
+            self.name, self.values - amounts[:, None], self.unit, self.named, self.forbidden
+        )
 
     def over(self, unit: float) -> LossTable:
         """The table in units of `unit`, a power of two."""
@@ -76,7 +85,9 @@ def picklable(loss: OwnLoss, table: LossTable) -> OwnLoss:
     """A loss that can be pickled: its matrix in place of a function."""
     if isinstance(loss, (str, tuple)) or table.forbidden is not None:
         return loss
-    return tuple(tuple(Fraction(value, table.unit) for value in row) for row in table.values.tolist())
+    return tuple(
+        tuple(Fraction(value, table.unit) for value in row) for row in table.values.tolist()
+    )
 
 
 def read_loss(value: Any, name: str) -> OwnLoss:
@@ -117,14 +128,18 @@ def loss_table(question: FiniteQuery, loss: OwnLoss) -> LossTable:
         return _integers("own matrix", align_loss_matrix(loss, question.inputs, question.outputs))
     if question.planar and (loss in PLANE or loss == "squared"):
         plane = Plane(question.inputs, question.outputs, PLANE.get(loss, "L2"))
-        values, unit = (plane.table.astype(object), plane.unit**2) if loss == "squared" else plane.losses()
+        values, unit = (
+            (plane.table.astype(object), plane.unit**2) if loss == "squared" else plane.losses()
+        )
         return LossTable(loss, values, unit)
     try:
         named = loss_named(loss)
     except ValueError as error:
         raise InvalidRequest(str(error)) from None
     if named.kind == "error-rate":
-        table = np.array([[int(x != o) for o in question.outputs] for x in question.inputs], dtype=object)
+        table = np.array(
+            [[int(x != o) for o in question.outputs] for x in question.inputs], dtype=object
+        )
         return LossTable(named.name, table, 1, named)
     if question.numbers is None:
         more = "error-rate, squared, euclidean, manhattan" if question.planar else "error-rate"
@@ -148,7 +163,9 @@ def signed_table(question: FiniteQuery, named: Loss) -> LossTable:
     large = _LARGE * (float(np.abs(floats[~forbidden]).max(initial=0.0)) or 1.0)
     rows = [[*map(Fraction, row)] for row in np.where(forbidden, large, floats).tolist()]
     entries = _integers(named.name, rows)
-    return LossTable(named.name, entries.values, entries.unit, named, forbidden if forbidden.any() else None)
+    return LossTable(
+        named.name, entries.values, entries.unit, named, forbidden if forbidden.any() else None
+    )
 
 
 def _integers(name: str, rows: list[list[Fraction]]) -> LossTable:
@@ -161,8 +178,15 @@ def _integers(name: str, rows: list[list[Fraction]]) -> LossTable:
 def _rational(inputs: Sequence[Fraction], outputs: Sequence[Fraction], named: Loss) -> LossTable:
     parameter = exact(named.parameter or 0, "the parameter of a loss")
     loss, scale, unit = integer_loss(named.kind, parameter, (*inputs, *outputs))
-    x, o = (np.array([int(value * scale) for value in values], dtype=object) for values in (inputs, outputs))
+    x, o = (
+        np.array([int(value * scale) for value in values], dtype=object)
+        for values in (inputs, outputs)
+    )
     values = loss(o - x[:, None])
     if values.max() > unit << _LOSS_BITS:
-        must("loss", f"at most 2^{_LOSS_BITS} everywhere", "answers and outputs that lie too far apart")
+        must(
+            "loss",
+            f"at most 2^{_LOSS_BITS} everywhere",
+            "answers and outputs that lie too far apart",
+        )
     return LossTable(named.name, values, unit, named)

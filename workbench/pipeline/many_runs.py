@@ -75,17 +75,30 @@ def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
         search.holds(split(share, ZERO))
         if request.claim.delta:
             # every run takes an equal part of the budget, a little less so that the composition's grid proves it
-            equal = _designed(lambda part: split(share * (1 - _LESS_EPSILON), part), 1 - _LESS_DELTA)
+            equal = _designed(
+                lambda part: split(share * (1 - _LESS_EPSILON), part), 1 - _LESS_DELTA
+            )
             if equal is not None:
                 search.holds(equal)
             for part in _SHARES:
                 search.along(partial(split, part=part), share, request.claim.epsilon)
-            search.along(lambda part: split(share, part), ONE, min(_MOST, request.aim.runs / request.claim.delta))
+            search.along(
+                lambda part: split(share, part),
+                ONE,
+                min(_MOST, request.aim.runs / request.claim.delta),
+            )
             if within_curve is not None and share >= _NARROW:
                 losses = best_losses(
-                    request.aim.runs, float(request.claim.epsilon), float(request.claim.delta), np.square, rounds=0
+                    request.aim.runs,
+                    float(request.claim.epsilon),
+                    float(request.claim.delta),
+                    np.square,
+                    rounds=0,
                 )
-                search.along(lambda factor: within_curve(run, _curve_claim(_curve(losses * float(factor)))), *_STRETCH)
+                search.along(
+                    lambda factor: within_curve(run, _curve_claim(_curve(losses * float(factor)))),
+                    *_STRETCH,
+                )
         best = search.best
         if best is None:
             raise NotCertified("No design of one run was proven to compose to the budget.")
@@ -102,9 +115,18 @@ class _Search:
 
     def holds(self, design: Design) -> bool:
         """Whether T runs are proven to be within the budget; the cheapest design is kept."""
-        runs, epsilon, delta = self.request.aim.runs, self.request.claim.epsilon, self.request.claim.delta
+        runs, epsilon, delta = (
+            self.request.aim.runs,
+            self.request.claim.epsilon,
+            self.request.claim.delta,
+        )
         claim = design.claim
-        if claim.in_epsilon_delta and not claim.delta and claim.epsilon * runs <= epsilon and design.private:
+        if (
+            claim.in_epsilon_delta
+            and not claim.delta
+            and claim.epsilon * runs <= epsilon
+            and design.private
+        ):
             reached = ZERO  # the largest losses add up
         else:
             mechanism = self.request.family.bare(design)  # with the neighbours that are asked for
@@ -132,7 +154,12 @@ class _Search:
             least = None if self.best is None else self.best.objective * (1 - _CLOSE)
             if (turn == 0 and within) or (turn == 1 and not within):
                 return
-            if design is not None and not within and least is not None and design.objective >= least:
+            if (
+                design is not None
+                and not within
+                and least is not None
+                and design.objective >= least
+            ):
                 return
             if turn > 1:
                 low, high = (point, high) if within else (low, point)
@@ -164,9 +191,15 @@ def _curve(losses: Vector) -> Curve:
     p = np.concatenate([density[:0:-1], density])
     q = np.append(p[1:], 0.0)
     end = min(losses[min(losses.size, int((density > _LIGHT).sum())) - 1], LARGEST)
-    points = [Fraction(epsilon).limit_denominator(10**9) for epsilon in np.linspace(0.0, end, _ON_CURVE).tolist()]
+    points = [
+        Fraction(epsilon).limit_denominator(10**9)
+        for epsilon in np.linspace(0.0, end, _ON_CURVE).tolist()
+    ]
     sticks = [float(np.maximum(p - math.exp(float(epsilon)) * q, 0.0).sum()) for epsilon in points]
-    return [(e, Fraction(min(1.0, stick)).limit_denominator(10**15)) for e, stick in zip(points, sticks, strict=True)]
+    return [
+        (e, Fraction(min(1.0, stick)).limit_denominator(10**15))
+        for e, stick in zip(points, sticks, strict=True)
+    ]
 
 
 def unproven(runs: int) -> str:
@@ -183,7 +216,11 @@ def _curve_claim(curve: Curve) -> Claim:
 def _made(request: Any, best: Design, bound: float | None, search: _Search) -> Design:
     """The design of one run as that of the request, with its composition."""
     delta, runs = float(request.claim.delta), request.aim.runs
-    composed = {"runs": runs, "epsilon": float(request.claim.epsilon), "delta": round_up(search.reached)}
+    composed = {
+        "runs": runs,
+        "epsilon": float(request.claim.epsilon),
+        "delta": round_up(search.reached),
+    }
     certificate = None
     if best.certificate is not None:
         old = best.certificate
@@ -197,7 +234,9 @@ def _made(request: Any, best: Design, bound: float | None, search: _Search) -> D
             audited=old.privacy,
             composed=ComposedClaim.of(mechanism, runs, request.claim.epsilon, request.claim.delta),
         )
-    budget = ", ".join(f"{name} = {float(value):g}" for name, value in best.claim.values.items() if name != "curve")
+    budget = ", ".join(
+        f"{name} = {float(value):g}" for name, value in best.claim.values.items() if name != "curve"
+    )
     words = [
         f"Certified are one run, {best.claim.notion.name} at {budget or 'several (epsilon, delta)'}, and that {runs} "
         f"runs are ({float(request.claim.epsilon):g}, {delta:g})-private together, by convolution in integers."

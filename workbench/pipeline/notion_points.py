@@ -24,7 +24,15 @@ from workbench.exact.objects import Record, Values
 from workbench.notions import notion
 from workbench.notions.curve import HockeySticks
 from workbench.pipeline.family import Family
-from workbench.pipeline.frontier_plan import LEAST_EPSILON, Plan, Plots, Point, Row, Task, design_task
+from workbench.pipeline.frontier_plan import (
+    LEAST_EPSILON,
+    Plan,
+    Plots,
+    Point,
+    Row,
+    Task,
+    design_task,
+)
 from workbench.pipeline.option import MAX_LOSS, NOTION_PARAMETERS, Option, count
 from workbench.pipeline.option import RUNS as ONE_RUN
 
@@ -34,7 +42,12 @@ if TYPE_CHECKING:
     from workbench.pipeline.frontier_plots import AllSeries
 
 _FIGURES = 4  # against runs
-BUDGET = replace(MAX_LOSS, read=grid, help="Grid of errors: the least ε of each, of notions with ε and δ.", hot=False)
+BUDGET = replace(
+    MAX_LOSS,
+    read=grid,
+    help="Grid of errors: the least ε of each, of notions with ε and δ.",
+    hot=False,
+)
 _GRIDS_OF_PARAMETERS = {
     "alpha": "Grid of orders > 1, with the notion renyi.",
     "rho": "Grid of ρ, with the notion zcdp.",
@@ -57,11 +70,17 @@ OPTIONS = (
 def _runs(value: Any, name: str) -> tuple[int, ...]:
     """A grid of whole numbers."""
     read_count = count(1, 1024)
-    return tuple(read_count(int(n) if n.denominator == 1 else float(n), name) for n in grid(value, name))
+    return tuple(
+        read_count(int(n) if n.denominator == 1 else float(n), name) for n in grid(value, name)
+    )
 
 
 RUNS = replace(
-    ONE_RUN, read=_runs, default=None, help="Grid of how many runs share the budget; one by default.", kind=str
+    ONE_RUN,
+    read=_runs,
+    default=None,
+    help="Grid of how many runs share the budget; one by default.",
+    kind=str,
 )
 
 
@@ -84,15 +103,27 @@ def budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
             (name,) = parameters
             budget = measure.parse(name, _given(values, name, named))
             for scale in values["scale"]:
-                yield {"notion": named, "scale": float(scale)}, {"notion": named, name: measure.scaled(budget, scale)}
+                yield (
+                    {"notion": named, "scale": float(scale)},
+                    {"notion": named, name: measure.scaled(budget, scale)},
+                )
             continue
         if not set(parameters) <= {"epsilon", "delta", "alpha", "rho", "mu"}:
-            must("notion", "one with an epsilon, rho, mu, curve or tradeoff to draw against", repr(named))
+            must(
+                "notion",
+                "one with an epsilon, rho, mu, curve or tradeoff to draw against",
+                repr(named),
+            )
         deltas = values["delta"] if measure.has_delta else [ZERO]
         names = [name for name in ("delta", "alpha", "rho", "mu", "epsilon") if name in parameters]
-        for chosen in product(*(deltas if name == "delta" else _given(values, name, named) for name in names)):
+        for chosen in product(
+            *(deltas if name == "delta" else _given(values, name, named) for name in names)
+        ):
             point = dict(zip(names, chosen, strict=True))
-            yield {"notion": named, **{name: float(point[name]) for name in names}}, {"notion": named, **point}
+            yield (
+                {"notion": named, **{name: float(point[name]) for name in names}},
+                {"notion": named, **point},
+            )
     for named in values["notion"] if values["max_loss"] else ():
         measure = notion(named)
         if set(measure.parameters) != {"epsilon", "delta"}:
@@ -100,13 +131,18 @@ def budget_points(values: Values) -> Iterator[tuple[Row, Record]]:
         for delta in values["delta"] if measure.has_delta else [ZERO]:
             for budget in values["max_loss"]:
                 row = {"notion": named, "max_loss": float(budget), "delta": float(delta)}
-                yield row, {"notion": named, "delta": delta, "max_loss": budget, "minimise": "epsilon"}
+                yield (
+                    row,
+                    {"notion": named, "delta": delta, "max_loss": budget, "minimise": "epsilon"},
+                )
 
 
 def notion_requests(kind: Family, question: Any, values: Values) -> Iterator[Point]:
     """(columns that name a point, its request) of a family whose requests take a notion, a loss and perhaps runs."""
     query = question or kind.spelled_question(values)
-    common = {name: values[name] for name in ("loss", "solver", "certify", "time_limit") if name in values}
+    common = {
+        name: values[name] for name in ("loss", "solver", "certify", "time_limit") if name in values
+    }
     for row, given in [*budget_points(values)]:
         for runs in [{"runs": number} for number in values.get("runs") or ()] or [{}]:
             request = kind.request(query, **runs, **common, **given)
@@ -132,13 +168,23 @@ def notion_plan(
     return Plan(whole, [task(row, request, name) for row, request in points], draw)
 
 
-def drawn(table: pd.DataFrame, name: str, series: AllSeries, notions: Sequence[str], title: str, words: str) -> Plots:
+def drawn(
+    table: pd.DataFrame,
+    name: str,
+    series: AllSeries,
+    notions: Sequence[str],
+    title: str,
+    words: str,
+) -> Plots:
     """Every plot of such a frontier, by name; words: of the error."""
     from workbench.pipeline.frontier_plots import budget_plots
 
     once = table[table["notion"].isin(notions) & ~table["mechanism"].eq(LEAST_EPSILON)]
     once = once[once["runs"].fillna(1).eq(1)] if "runs" in once else once
-    return {**budget_plots(once, name, series, title, words), **notion_plots(table, series, title, words)}
+    return {
+        **budget_plots(once, name, series, title, words),
+        **notion_plots(table, series, title, words),
+    }
 
 
 def notion_plots(table: pd.DataFrame, series: AllSeries, title: str, words: str) -> Plots:
@@ -201,7 +247,11 @@ def _against_runs(table: pd.DataFrame, series: AllSeries, title: str, words: str
             rows,
             Quantity("runs", "runs under one budget", True, whole=True),
             Quantity("objective", words, True),
-            {name: look for name, look in all_series(series, rows).items() if drawn.get(name, 0) > 1},
+            {
+                name: look
+                for name, look in all_series(series, rows).items()
+                if drawn.get(name, 0) > 1
+            },
             f"{title}\nε = {epsilon:g}, δ = {delta:g}",
         )
     return plots

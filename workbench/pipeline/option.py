@@ -70,10 +70,16 @@ class Option:
     def of(self, value: Any) -> Any:
         """The exact value; None is one only of an option that may be left out. Raises InvalidRequest."""
         if self.name == "loss" and isinstance(value, str) and value.lower() == "rmse":
-            must("loss", "squared, whose root is the RMSE (max_loss is then its square)", repr(value))
+            must(
+                "loss", "squared, whose root is the RMSE (max_loss is then its square)", repr(value)
+            )
         if self.name == "loss" and isinstance(value, str) and value in _LOSSES:
             must("loss", f"{_LOSSES[value]}, which is what it is called here", repr(value))
-        return None if value is None and self.default is None and not self.required else self.read(value, self.name)
+        return (
+            None
+            if value is None and self.default is None and not self.required
+            else self.read(value, self.name)
+        )
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
@@ -82,7 +88,9 @@ def nearest(word: str, known: Iterable[str]) -> list[str]:
     return [each for each in words if each.startswith(word)] or get_close_matches(word, words)
 
 
-def read(options: Iterable[Option], given: Values, what: str = "request", *, exact_defaults: bool = False) -> Record:
+def read(
+    options: Iterable[Option], given: Values, what: str = "request", *, exact_defaults: bool = False
+) -> Record:
     """The exact value of every option, its default where it is not given. Raises InvalidRequest.
 
     what: they make up; exact_defaults: whether defaults are exact values, and not read like what is given.
@@ -115,7 +123,10 @@ def spell(value: Any) -> Any:
     if isinstance(value, Fraction):
         return spelled(value)
     if isinstance(value, Mapping):
-        return {",".join(map(str, key)) if isinstance(key, tuple) else str(key): spell(v) for key, v in value.items()}
+        return {
+            ",".join(map(str, key)) if isinstance(key, tuple) else str(key): spell(v)
+            for key, v in value.items()
+        }
     if isinstance(value, (tuple, list)):
         return [spell(part) for part in value]
     if not hasattr(value, "to_dict"):
@@ -179,7 +190,9 @@ def listed(read: Reader, separator: str = ",") -> Callable[[Any, str], tuple[Any
     def reader(value: Any, name: str) -> tuple[Any, ...]:
         if isinstance(value, str):
             value = value.strip().removesuffix(separator).split(separator) if value.strip() else []
-        elif not isinstance(value, (list, tuple)) and (hasattr(value, "tolist") or hasattr(value, "to_numpy")):
+        elif not isinstance(value, (list, tuple)) and (
+            hasattr(value, "tolist") or hasattr(value, "to_numpy")
+        ):
             value = plain_list(value, name, column=True)
         if not isinstance(value, (list, tuple)) or not value:
             must(name, f'a list such as "1{separator}2{separator}3"', repr(value))
@@ -188,7 +201,9 @@ def listed(read: Reader, separator: str = ",") -> Callable[[Any, str], tuple[Any
     return reader
 
 
-def probabilities(value: Any, name: str, wanted: str = "a list of probabilities, one for every answer") -> Rationals:
+def probabilities(
+    value: Any, name: str, wanted: str = "a list of probabilities, one for every answer"
+) -> Rationals:
     """A list of probabilities, or a CSV file of them or of answers and them."""
     from workbench.data.points import labelled_cells
 
@@ -206,7 +221,11 @@ def constraints(value: Any, name: str) -> Words:
     """Names of constraints of a channel, or none."""
     if value is None:
         return ()
-    names = value if isinstance(value, str) else plain_list(value, name, "a list of names of constraints")
+    names = (
+        value
+        if isinstance(value, str)
+        else plain_list(value, name, "a list of names of constraints")
+    )
     return listed(one_of(more=_constraint_names))(names, name) if names else ()
 
 
@@ -276,8 +295,15 @@ def order(value: Any, name: str) -> Fraction:
 
 SOLVER = Option("solver", solver, "highs", "A name from `workbench doctor`.")
 TIME_LIMIT = Option("time_limit", seconds, help="Seconds.", kind=float, solver=True)
-MINIMISE = Option("minimise", one_of("loss", "delta", "epsilon"), "loss", "loss; delta or epsilon for a --max-loss.")
-MAX_LOSS = Option("max_loss", exact, help="Largest loss allowed, where delta or epsilon is minimised.", hot=True)
+MINIMISE = Option(
+    "minimise",
+    one_of("loss", "delta", "epsilon"),
+    "loss",
+    "loss; delta or epsilon for a --max-loss.",
+)
+MAX_LOSS = Option(
+    "max_loss", exact, help="Largest loss allowed, where delta or epsilon is minimised.", hot=True
+)
 NOTION_PARAMETERS = (  # budgets other than ε and δ
     Option("alpha", order, help="renyi: the order > 1."),
     Option("rho", parameter, help="zcdp: the budget > 0."),
@@ -308,11 +334,22 @@ def solver_options(value: Any, name: str) -> Record:
         from workbench.solvers.backend import Options
 
         if not isinstance(value, Options):
-            must(name, "a mapping of the solver's options, or a workbench.solvers.backend.Options", repr(value))
-        value = value.given() | {"threads": value.threads} | ({"native": value.native} if value.native else {})
+            must(
+                name,
+                "a mapping of the solver's options, or a workbench.solvers.backend.Options",
+                repr(value),
+            )
+        value = (
+            value.given()
+            | {"threads": value.threads}
+            | ({"native": value.native} if value.native else {})
+        )
     if foreign := next((each for each in value if each not in SOLVER_OPTIONS), None):
         must(name, f"a mapping of {', '.join(SOLVER_OPTIONS)}", repr(foreign))
-    return {each: None if given is None else SOLVER_OPTIONS[each](given, each) for each, given in value.items()}
+    return {
+        each: None if given is None else SOLVER_OPTIONS[each](given, each)
+        for each, given in value.items()
+    }
 
 
 def _above_zero(value: Any, name: str) -> float:
@@ -345,4 +382,6 @@ OPTIONS = Option(
 )  # fmt: skip
 PROGRESS = Option("progress", progress, help="Told a line now and then.", places=PYTHON)
 SOLVING = (check_option("audit", "certify"), CERTIFY, SOLVER, TIME_LIMIT, OPTIONS)
-RUNS = Option("runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int)
+RUNS = Option(
+    "runs", count(1, 1024), 1, "With notion dp: for how many runs the budget is.", kind=int
+)

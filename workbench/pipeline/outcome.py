@@ -95,7 +95,13 @@ def failure(error: Exception) -> Row:
         raise KeyboardInterrupt from None
     status = next((word for kind, word in STATUS.items() if isinstance(error, kind)), "failed")
     reason = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
-    row: Row = {"status": status, "failure": reason, "objective": None, "bound": None, "audited": False}
+    row: Row = {
+        "status": status,
+        "failure": reason,
+        "objective": None,
+        "bound": None,
+        "audited": False,
+    }
     if isinstance(error, NotProven):
         row |= {"objective": error.incumbent, "bound": error.bound}
     return row

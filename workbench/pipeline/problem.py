@@ -38,9 +38,13 @@ from workbench.solvers.solution import Solution, Start, Termination
 
 _ENOUGH = 1e-5  # relative gap of what counts as an optimum
 
-PRIVATE_WITHOUT_DELTA = "The mechanism is the best one at delta = 0, which is private at every delta."
+PRIVATE_WITHOUT_DELTA = (
+    "The mechanism is the best one at delta = 0, which is private at every delta."
+)
 
-Repaired = tuple[Any, Certificate | None, list[str]]  # the mechanism, its certificate where there is one, words
+Repaired = tuple[
+    Any, Certificate | None, list[str]
+]  # the mechanism, its certificate where there is one, words
 
 
 class ProgramTooLarge(InvalidRequest):
@@ -143,7 +147,9 @@ class Problem(ABC):
 
     def oracle(self, answer: Answer) -> OracleVerdict:
         """What a closed form says."""
-        return OracleVerdict.none("no closed form is known for this notion; the bound is proven by multipliers.")
+        return OracleVerdict.none(
+            "no closed form is known for this notion; the bound is proven by multipliers."
+        )
 
     def words(self) -> list[str]:
         """Sentences that a reader must know of every design."""
@@ -157,10 +163,15 @@ class Problem(ABC):
                 # The audit and the bound decide, not the solver.
                 return replace(reached, solution=replace(solution, termination=Termination.OPTIMAL))
             return reached
-        between = f"is at most {loss:.9g}" if bound is None else f"lies between {bound:.9g} and {loss:.9g}"
+        between = (
+            f"is at most {loss:.9g}"
+            if bound is None
+            else f"lies between {bound:.9g} and {loss:.9g}"
+        )
         if solution is None:
             raise NotProven(
-                f"The route {reached.route!r} proves no more than that the optimum {between}.", design=reached
+                f"The route {reached.route!r} proves no more than that the optimum {between}.",
+                design=reached,
             )
         if bound is not None and self.loss_scale.settles(loss, bound, self.ENOUGH):
             words = f"The solver's digits were used up: the optimum {between}."
@@ -189,6 +200,8 @@ def stated_certificate(
         inputs, outputs = map(tuple, numbers)
         if loss is not None and prior is not None and is_exact_loss(loss):
             at = tuple(range(len(inputs)) if rows is None else rows)
-            objective = ExpectedLoss(loss, Fraction(0), inputs, tuple(prior), outputs, at).at(channel)
+            objective = ExpectedLoss(loss, Fraction(0), inputs, tuple(prior), outputs, at).at(
+                channel
+            )
         bias = None if rows is not None else Bias.of(channel, outputs, inputs)
     return Certificate(channel, claim, objective=objective, bias=bias, record=record)

@@ -68,7 +68,13 @@ class Instance:
     def fixed(self) -> Program:
         """The program at its parameter values, without parameters."""
         program, values = self.build()
-        return Program(program.name, program.data(values), program.sense, program.variables, scale=program.scale)
+        return Program(
+            program.name,
+            program.data(values),
+            program.sense,
+            program.variables,
+            scale=program.scale,
+        )
 
 
 def chosen(suite: str, pattern: str | None = None) -> list[Instance]:
@@ -90,16 +96,24 @@ def chosen(suite: str, pattern: str | None = None) -> list[Instance]:
         return listed
     instances = [instance for instance in listed if matches(instance.name, pattern)]
     if not instances:
-        must("instances", f"patterns that match some of {', '.join(i.name for i in listed)}", repr(pattern))
+        must(
+            "instances",
+            f"patterns that match some of {', '.join(i.name for i in listed)}",
+            repr(pattern),
+        )
     return instances
 
 
 def matches(name: str, pattern: str | None) -> bool:
     """Whether a name matches one of some comma-separated patterns; None matches every name."""
-    return pattern is None or any(fnmatch.fnmatch(name, part.strip()) for part in pattern.split(","))
+    return pattern is None or any(
+        fnmatch.fnmatch(name, part.strip()) for part in pattern.split(",")
+    )
 
 
-def certified_or_not(certify: Callable[[], Any], loss: Callable[[Any], float | None]) -> tuple[bool, float | None]:
+def certified_or_not(
+    certify: Callable[[], Any], loss: Callable[[Any], float | None]
+) -> tuple[bool, float | None]:
     """(whether `certify` succeeded, the loss of what it made)."""
     try:
         return True, loss(certify())

@@ -119,7 +119,15 @@ class Reference:
             columns = {**audited, "private": False}
             raise NotApplicable(self.explain_shortfall(request), "not_certified", columns)
         notes = {"note": self.note} if self.note else {}
-        return {**row, **audited, **self.more, "private": True, "status": "audited", "failure": None, **notes}
+        return {
+            **row,
+            **audited,
+            **self.more,
+            "private": True,
+            "status": "audited",
+            "failure": None,
+            **notes,
+        }
 
 
 @dataclass(frozen=True)
@@ -200,7 +208,9 @@ class Baseline:
         )
 
 
-def list_entries(family: ComparedFamily, user_baselines: Sequence[Baseline] = ()) -> list[Published]:
+def list_entries(
+    family: ComparedFamily, user_baselines: Sequence[Baseline] = ()
+) -> list[Published]:
     """List everything that designs of a family are compared with.
 
     Args:
@@ -210,7 +220,9 @@ def list_entries(family: ComparedFamily, user_baselines: Sequence[Baseline] = ()
     Returns:
         The entries of the family, then those of packages, then those of the user.
     """
-    registered = [plugin for plugin in plugins("baselines").values() if plugin.thing.family == family.name]
+    registered = [
+        plugin for plugin in plugins("baselines").values() if plugin.thing.family == family.name
+    ]
     return [
         *family.published_mechanisms(),
         *(plugin.thing.publish(family, plugin.package) for plugin in registered),
@@ -258,7 +270,9 @@ def refuse_foreign_errors(package: str) -> Iterator[None]:
         raise NotApplicable(f"{package}: {type(error).__name__}: {error}", "failed") from error
 
 
-def _audit_baseline(family: ComparedFamily, baseline: Baseline, package: str, request: Any) -> Reference:
+def _audit_baseline(
+    family: ComparedFamily, baseline: Baseline, package: str, request: Any
+) -> Reference:
     """Audit a baseline under the neighbour relation of a question, and compute its expected loss."""
     with refuse_foreign_errors(package):
         mechanism = baseline.build(request)
@@ -287,7 +301,9 @@ def _repair_rounding(mechanism: Mechanism, claim: Claim) -> Mechanism | None:
         certificate = certify(mechanism, claim.notion, **claim.values)
     except (InvalidRequest, NotCertified):
         return None
-    moved = max(certificate.record.get(name, 0.0) for name in ("repair_mixed_in", "repair_moved_mass"))
+    moved = max(
+        certificate.record.get(name, 0.0) for name in ("repair_mixed_in", "repair_moved_mass")
+    )
     return certificate.mechanism if moved <= _MAX_MOVED_MASS else None
 
 

@@ -54,7 +54,15 @@ class Value(NamedTuple):
     def of(cls, design: Design, stopped: bool = False, words: str = "") -> Value:
         """That of a design."""
         certified = design.certificate is not None
-        return cls(design.objective, design.bound, certified, words, stopped, design.mechanism, partial(_same, design))
+        return cls(
+            design.objective,
+            design.bound,
+            certified,
+            words,
+            stopped,
+            design.mechanism,
+            partial(_same, design),
+        )
 
 
 def _same(design: Design) -> Design:
@@ -116,13 +124,19 @@ def best_design(request: Request, time: TimeShares | None = None) -> tuple[Desig
         return error.design, True
 
 
-def published_value(entry: Published, request: Any, design: Callable[[str, Any], Design] | None = None) -> Value:
+def published_value(
+    entry: Published, request: Any, design: Callable[[str, Any], Design] | None = None
+) -> Value:
     """What a published mechanism costs a request of its family. design: of its name and law. Raises NotApplicable."""
     cost = entry.cost(request)
     if cost.mechanism is not None and not cost.certified:
         words = f"it costs {cost.objective:.9g}, and is not private at this budget. {cost.explain_shortfall(request)}"
         raise NotApplicable(words)
-    certified = None if design is None or cost.mechanism is None else partial(design, entry.name, cost.mechanism)
+    certified = (
+        None
+        if design is None or cost.mechanism is None
+        else partial(design, entry.name, cost.mechanism)
+    )
     return Value(cost.objective, None, cost.certified, cost.words, False, cost.mechanism, certified)
 
 
@@ -234,7 +248,10 @@ class Query:
         """What is pickled: the matrix of a loss that is a function."""
         if self.real:
             return self.__dict__
-        return {**self.__dict__, "aim": replace(self.aim, loss=picklable(self.aim.loss, self.losses))}
+        return {
+            **self.__dict__,
+            "aim": replace(self.aim, loss=picklable(self.aim.loss, self.losses)),
+        }
 
     @property
     def real(self) -> bool:
@@ -322,7 +339,11 @@ def all_candidates(query: Query) -> Iterator[Candidate]:
         yield from _candidates(query)
         return
     shares = {name: query.claim.values[name] / query.aim.runs for name in ("epsilon", "delta")}
-    several = {each.name: each for each in _candidates(query) if each.several} if query.claim.delta else {}
+    several = (
+        {each.name: each for each in _candidates(query) if each.several}
+        if query.claim.delta
+        else {}
+    )
     for candidate in _candidates(
         replace(query, claim=query.claim.with_values(**shares), aim=replace(query.aim, runs=1))
     ):
@@ -347,7 +368,10 @@ _LEAST, _MOST = 1e-4, 20.0  # ε that are tried
 _FACTOR, _TURNS = 4.0, 40  # of ε, until a loss is on either side; of the search between them
 _NEAR = 1e-6  # relative, of the ends
 _SHARE = 1e-3  # of the way between the ends, at least
-_BELOW = (0.02, 0.06)  # relative, below the least that was found: where a bound that is less near may exclude ε
+_BELOW = (
+    0.02,
+    0.06,
+)  # relative, below the least that was found: where a bound that is less near may exclude ε
 
 
 def least_epsilon(query: Query, name: str) -> Value:
@@ -358,8 +382,15 @@ def least_epsilon(query: Query, name: str) -> Value:
     Raises NotApplicable, also where no ε up to 20 is enough, and NotProven where the time is up before any is.
     """
     assert query.aim.max_loss is not None
-    most, deadline = float(query.aim.max_loss), Deadline(None if query.time is None else query.time.share)
-    chords, values, excluded = Chords(_SHARE), dict[Fraction, Value](), [0.0]  # values: of each ε that is enough
+    most, deadline = (
+        float(query.aim.max_loss),
+        Deadline(None if query.time is None else query.time.share),
+    )
+    chords, values, excluded = (
+        Chords(_SHARE),
+        dict[Fraction, Value](),
+        [0.0],
+    )  # values: of each ε that is enough
 
     def enough(log: float) -> bool:
         if deadline.passed:
@@ -397,12 +428,17 @@ def least_epsilon(query: Query, name: str) -> Value:
                 enough(high - step)
     except (NotProven, OutOfTime) as error:
         if not values or getattr(error, "interrupted", False):
-            error.incumbent, error.bound = None, max(excluded) or None  # of epsilon, not of a loss at one
+            error.incumbent, error.bound = (
+                None,
+                max(excluded) or None,
+            )  # of epsilon, not of a loss at one
             raise
         stopped = True
     epsilon, value = min(values.items())
     words = "; ".join(filter(None, (value.parameter, f"loss {value.objective:.9g}")))
-    return value._replace(objective=float(epsilon), bound=max(excluded) or None, parameter=words, stopped=stopped)
+    return value._replace(
+        objective=float(epsilon), bound=max(excluded) or None, parameter=words, stopped=stopped
+    )
 
 
 def _candidates(query: Query) -> Iterator[Candidate]:
@@ -413,7 +449,10 @@ def _candidates(query: Query) -> Iterator[Candidate]:
             if offer is not None:
                 yield from offer(query)
             elif query.real:
-                yield Candidate(kind.title, reason="it is for finitely many answers: --answers instead of --range")
+                yield Candidate(
+                    kind.title,
+                    reason="it is for finitely many answers: --answers instead of --range",
+                )
 
 
 def _command_line(words: str, options: Mapping[str, object]) -> str:
@@ -430,7 +469,11 @@ _PLAIN = (str, int, float, Fraction, Path)
 
 def texts(given: Values) -> dict[str, str | None]:
     """Options as the texts of a command line; None for what is none, "" for a flag that is set."""
-    return {name: _text(value) for name, value in given.items() if value is not None and value is not False}
+    return {
+        name: _text(value)
+        for name, value in given.items()
+        if value is not None and value is not False
+    }
 
 
 def _text(value: Any) -> str | None:

@@ -65,7 +65,9 @@ def family_of(question: Any) -> Family:
     ours = find_our_family(question.__class__)
     if ours is not None:
         return ours
-    foreign: dict[str, Family] = added("families")  # They are looked for where no family of this package fits.
+    foreign: dict[str, Family] = added(
+        "families"
+    )  # They are looked for where no family of this package fits.
     for candidate in foreign.values():
         if isinstance(question, candidate.question):
             return candidate

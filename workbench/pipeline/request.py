@@ -159,14 +159,22 @@ class Request:
         algorithm may decide how a request is answered.
         """
         changed = object.__new__(type(self))
-        is_same_way = replace(options, time_limit=None) == replace(self.how.options, time_limit=None)
-        kept = vars(self) if is_same_way else {each.name: getattr(self, each.name) for each in fields(self)}
+        is_same_way = replace(options, time_limit=None) == replace(
+            self.how.options, time_limit=None
+        )
+        kept = (
+            vars(self)
+            if is_same_way
+            else {each.name: getattr(self, each.name) for each in fields(self)}
+        )
         changed.__dict__.update(kept, how=replace(self.how, options=options))
         return changed
 
     def stated(self) -> Stated:
         """The request as a program in polynomials of e^ε, for `workbench.formula`. Raises InvalidRequest."""
-        raise InvalidRequest(f"The family {self.family.name} has no formula in e^epsilon: {self.family.no_formula}.")
+        raise InvalidRequest(
+            f"The family {self.family.name} has no formula in e^epsilon: {self.family.no_formula}."
+        )
 
     # Derived from the claim.
 
@@ -209,7 +217,11 @@ class Request:
     def _check_aim_of_one_bound(self) -> None:
         measure, minimise, most = self.claim.notion, self.aim.minimise, self.aim.max_loss
         if minimise == "delta" and not measure.has_delta:
-            must("minimise", f"loss or epsilon when notion is {measure.name}, which has no delta", "'delta'")
+            must(
+                "minimise",
+                f"loss or epsilon when notion is {measure.name}, which has no delta",
+                "'delta'",
+            )
         if (most is None) == (minimise != "loss"):
             got = "none" if most is None else spelled(most)
             must("max_loss", "given where delta or epsilon is minimised, and only there", got)
@@ -257,10 +269,14 @@ class Request:
         epsilon = self.claim.epsilon
         per = " per unit of distance" if self.per_distance else ""
         shown = {
-            "epsilon": jsonable(epsilon) if isinstance(epsilon, Mapping) else f"{float(epsilon):g}{per}",
+            "epsilon": jsonable(epsilon)
+            if isinstance(epsilon, Mapping)
+            else f"{float(epsilon):g}{per}",
             "delta": f"{float(self.claim.delta or 0):g}",
         }
-        words = [f"{parameter} = {value}" for parameter, value in shown.items() if parameter != least]
+        words = [
+            f"{parameter} = {value}" for parameter, value in shown.items() if parameter != least
+        ]
         if self.aim.max_loss is not None:
             words.append(f"{self.loss_name} loss <= {float(self.aim.max_loss):.9g}")
         what = name if least == "loss" else f"the least {least} for {name}"
@@ -273,7 +289,9 @@ def _names(part: type[Aim] | type[How]) -> tuple[str, ...]:
     return tuple(each.name for each in fields(part))
 
 
-def read_claim(values: Record, *, max_epsilon: Fraction | None = None, max_delta: Fraction | None = None) -> Claim:
+def read_claim(
+    values: Record, *, max_epsilon: Fraction | None = None, max_delta: Fraction | None = None
+) -> Claim:
     """Take the notion and its budget out of the exact values of options.
 
     Args:
@@ -326,5 +344,7 @@ def parameter_words(claim: Claim) -> str:
     values = claim.values
     for name, pair in (("curve", "(epsilon, delta)"), ("tradeoff", "(alpha, beta)")):
         if name in values:
-            return f"{pair} = " + ", ".join(f"({float(a):g}, {float(b):g})" for a, b in values[name])
+            return f"{pair} = " + ", ".join(
+                f"({float(a):g}, {float(b):g})" for a, b in values[name]
+            )
     return ", ".join(f"{name} = {float(value):g}" for name, value in values.items())

@@ -54,7 +54,9 @@ class Bounds:
     def levels(self) -> tuple[Ints, list[Fraction]]:
         """(the group of every neighbour, the ε of every group)."""
         epsilons = self.epsilons.values()
-        different = {id(value): value for value in epsilons}.values()  # one number for all is one object
+        different = {
+            id(value): value for value in epsilons
+        }.values()  # one number for all is one object
         if len(different) == 1:
             return (0,) * len(epsilons), [*different]
         levels = sorted(set(different))
@@ -66,7 +68,9 @@ class Bounds:
         return self.kind == MASS_ABOVE_RATIO and bool(self.delta)
 
 
-def ratio_bounds(named: str | Notion, epsilons: Mapping[Any, Fraction], delta: Fraction | None = None) -> Bounds:
+def ratio_bounds(
+    named: str | Notion, epsilons: Mapping[Any, Fraction], delta: Fraction | None = None
+) -> Bounds:
     """What a notion requires at budgets ε, neighbour by neighbour, and δ (None: one that is to be minimised).
 
     Raises InvalidRequest where it is anything but one bound on the ratio P/Q.
@@ -78,10 +82,21 @@ def ratio_bounds(named: str | Notion, epsilons: Mapping[Any, Fraction], delta: F
         required = measure.requires({"epsilon": epsilon, "delta": allowed})
         if len(required) != 1 or type(required[0]) not in _KINDS:
             kinds = " and ".join(bound.kind for bound in required)
-            must("notion", f"one that requires {' or '.join(RATIO_BOUNDS)}", f"{measure.name} ({kinds})")
+            must(
+                "notion",
+                f"one that requires {' or '.join(RATIO_BOUNDS)}",
+                f"{measure.name} ({kinds})",
+            )
         stated[id(epsilon)] = cast("HockeyStick | MassAboveRatio", required[0])
-    (kind,), (share,) = ({type(bound) for bound in stated.values()}, {bound.delta for bound in stated.values()})
-    return Bounds(_KINDS[kind], {label: stated[id(epsilon)].epsilon for label, epsilon in epsilons.items()}, share)
+    (kind,), (share,) = (
+        {type(bound) for bound in stated.values()},
+        {bound.delta for bound in stated.values()},
+    )
+    return Bounds(
+        _KINDS[kind],
+        {label: stated[id(epsilon)].epsilon for label, epsilon in epsilons.items()},
+        share,
+    )
 
 
 def ratio_kind(named: str | Notion) -> RatioBound:
@@ -113,7 +128,9 @@ def is_hockey_stick(named: str | Notion) -> bool:
         return False
     epsilon, delta = ONE, Fraction(1, 2) if measure.has_delta else ZERO
     try:
-        return measure.requires({"epsilon": epsilon, "delta": delta}) == (HockeyStick(epsilon, delta),)
+        return measure.requires({"epsilon": epsilon, "delta": delta}) == (
+            HockeyStick(epsilon, delta),
+        )
     except InvalidRequest:
         return False
 
@@ -127,7 +144,11 @@ def convex_notions() -> Iterator[str]:
     """The notions whose requirements are all hockey sticks or power cones, however many: what convex models can be
     asked for beyond `ratio_notions`."""
     others = ((name, type(notion(name))) for name in known() if not bounds_one_ratio(name))
-    return (name for name, kind in others if kind.relaxed is not Notion.relaxed or kind.requires is not Notion.requires)
+    return (
+        name
+        for name, kind in others
+        if kind.relaxed is not Notion.relaxed or kind.requires is not Notion.requires
+    )
 
 
 # Readers of options: the name of a notion that linear models state, or linear or convex ones.
@@ -139,11 +160,15 @@ def in_numbers(required: Requirement) -> Bound:
     """A requirement as a model takes it, its limit rounded up. Raises InvalidRequest for a kind that is not convex."""
     if isinstance(required, HockeyStick):
         if required.epsilon > LARGEST:
-            must("epsilon", f"at most {LARGEST} in a program", f"{nearest_float(required.epsilon):g}")
+            must(
+                "epsilon", f"at most {LARGEST} in a program", f"{nearest_float(required.epsilon):g}"
+            )
         level = nextafter(exp(float(required.epsilon)), inf) if required.epsilon else 1.0
         if isinstance(required, SlopedHockeyStick):
             level = round_up(required.slope)
-        return Bound(HOCKEY_STICK, level, nextafter(float(required.delta), inf) if required.delta else 0.0)
+        return Bound(
+            HOCKEY_STICK, level, nextafter(float(required.delta), inf) if required.delta else 0.0
+        )
     if isinstance(required, PowerCone):
         if required.exponent > _STEEPEST:
             must(
@@ -151,7 +176,9 @@ def in_numbers(required: Requirement) -> Bound:
                 f"at most {_STEEPEST} in a program",
                 f"{nearest_float(required.exponent):g}",
             )
-        return Bound(POWER_CONE, float(required.alpha), nextafter(exp(float(required.exponent)), inf))
+        return Bound(
+            POWER_CONE, float(required.alpha), nextafter(exp(float(required.exponent)), inf)
+        )
     if isinstance(required, RelativeEntropy):
         return Bound(RELATIVE_ENTROPY, 1.0, nextafter(nearest_float(required.limit), inf))
     kinds = ", ".join((HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY))

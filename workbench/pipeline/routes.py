@@ -87,7 +87,11 @@ class Programs:
         """Options whose MILP answers are worth certifying: at the usual 1e-5 a binary of 4e-6 stands for 4e-6 of
         probability that breaks the budget unseen, and whole patterns for a δ of 1e-8 are fiction."""
         known = "integrality_tolerance" in self.backend.supported_options
-        return replace(options, integrality_tolerance=options.integrality_tolerance or 1e-9) if known else options
+        return (
+            replace(options, integrality_tolerance=options.integrality_tolerance or 1e-9)
+            if known
+            else options
+        )
 
     def close(self) -> None:
         """Give the solver's resources back."""
@@ -134,12 +138,20 @@ def always(problem: Any) -> Reason:
 
 def only_several_bounds(problem: Any) -> Reason:
     """Return why a route for notions of several convex bounds does not apply."""
-    return None if problem.request.cut else f"{problem.request.claim.notion.name} states one bound on ratios"
+    return (
+        None
+        if problem.request.cut
+        else f"{problem.request.claim.notion.name} states one bound on ratios"
+    )
 
 
 def only_one_bound(problem: Any) -> Reason:
     """Return why a route for notions of one bound on ratios does not apply."""
-    return f"{problem.request.claim.notion.name} states several bounds" if problem.request.cut else None
+    return (
+        f"{problem.request.claim.notion.name} states several bounds"
+        if problem.request.cut
+        else None
+    )
 
 
 def refusals(problem: Any) -> dict[str, str]:
@@ -148,7 +160,9 @@ def refusals(problem: Any) -> dict[str, str]:
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
-def answer_by_routes(problem: Any, routes: Iterable[Route], programs: Programs | None, start: str) -> Answer:
+def answer_by_routes(
+    problem: Any, routes: Iterable[Route], programs: Programs | None, start: str
+) -> Answer:
     """Return the answer of the first route that applies and proves enough.
 
     Args:

@@ -34,7 +34,9 @@ from workbench.privacy.claim import Claim
 from workbench.solvers.search import Chords, bisect
 from workbench.solvers.solution import Start, Termination
 
-_TINY_DELTA = Fraction(1, 10**8)  # Up to this δ the optimum at δ = 0 is always tried beside the program's.
+_TINY_DELTA = Fraction(
+    1, 10**8
+)  # Up to this δ the optimum at δ = 0 is always tried beside the program's.
 _CLOSE = 1e-10  # relative, of the ends
 _STEP = 4e-7  # relative, from where a loss and its bound lie on both sides of the budget
 _TURNS = 80
@@ -68,7 +70,9 @@ def design(problem: Problem, programs: Programs | None = None, start: str = "col
     known_bounds = [getattr(each, "bound", None) for each in (known, reached, failure)]
     bound: float | None = max((each for each in known_bounds if each is not None), default=None)
     solution = None if reached is None else reached.solution
-    known = replace(known, bound=bound, solution=solution, details={**known.details, "bound": bound})
+    known = replace(
+        known, bound=bound, solution=solution, details={**known.details, "bound": bound}
+    )
     if failure is None:
         return known
     if bound is not None and problem.loss_scale.proves(known.objective, bound, _KNOWN):
@@ -93,7 +97,9 @@ def _unproven_words(known: Design, reached: Design | None, failure: WorkbenchErr
     return f"{solution.solver} ended with {solution.raw_status!r}, without a proof. {interval}{TIME_MAY_HELP}"
 
 
-def _known_private(problem: Problem, reached: Design | None, failure: WorkbenchError | None) -> Design | None:
+def _known_private(
+    problem: Problem, reached: Design | None, failure: WorkbenchError | None
+) -> Design | None:
     """The cheapest of the optimum at δ = 0 and the constant, where it costs less than what was reached."""
     best, below = None, math.inf if reached is None else reached.objective
     constant = problem.constant(below)
@@ -140,7 +146,9 @@ def _known_private(problem: Problem, reached: Design | None, failure: WorkbenchE
 def _solved(problem: Problem, programs: Programs | None, start: str) -> Design:
     """The design of a problem by its routes. Raises as `design`."""
     answer = answer_by_routes(problem, problem.routes, programs, start)
-    interrupted = answer.solution is not None and answer.solution.termination is Termination.INTERRUPTED
+    interrupted = (
+        answer.solution is not None and answer.solution.termination is Termination.INTERRUPTED
+    )
     try:
         reached = problem.proven(_designed(problem, answer))
     except OutOfTime as error:
@@ -153,7 +161,9 @@ def _solved(problem: Problem, programs: Programs | None, start: str) -> Design:
         raise
     if interrupted:  # though proven: whoever asks for many designs must stop here
         words = f"{problem.request.how.solver} was interrupted: incumbent {reached.objective:.9g}, bound"
-        raise NotProven(f"{words} {reached.bound_words}.", design=reached.stopped(), interrupted=True)
+        raise NotProven(
+            f"{words} {reached.bound_words}.", design=reached.stopped(), interrupted=True
+        )
     return reached
 
 
@@ -169,14 +179,22 @@ def _designed(problem: Problem, answer: Answer) -> Design:
     minimised = certificate is None or answer.proxy
     objective = answer.claimed if minimised and answer.claimed is not None else loss
     if request.aim.minimise == "delta":
-        objective = problem.least_delta(answer, privacy) if certificate is None else certificate.delta or ZERO
+        objective = (
+            problem.least_delta(answer, privacy)
+            if certificate is None
+            else certificate.delta or ZERO
+        )
         claim = Claim(claim.notion, claim.epsilon, objective)
     if certificate is None and not meets(privacy, claim):
         words.append(privacy.words(claim, problem.SUBJECT))
     if answer.bound is None and answer.solution is not None and problem.BEST:
-        words.append(f"{request.how.solver} gives no bound: that nothing is better rests on its word.")
+        words.append(
+            f"{request.how.solver} gives no bound: that nothing is better rests on its word."
+        )
     named = problem.outer.how.solver
-    answered_by = answer.details.get("solver") if answer.solution is None else answer.solution.solver
+    answered_by = (
+        answer.details.get("solver") if answer.solution is None else answer.solution.solver
+    )
     if named != "highs" and answered_by is None:  # a request for the default names no solver
         words.append(
             f"No solver ran: a closed form or the workbench's own algorithm answered, and {named} was not asked."
@@ -213,7 +231,9 @@ def _unless_interrupted() -> Iterator[None]:
 class ProblemSession(Session):
     """The session of a family's requests. problem: of one request; least: the least ε that is tried."""
 
-    def __init__(self, request: Request, problem: Callable[[Any], Problem], least: Fraction = ZERO) -> None:
+    def __init__(
+        self, request: Request, problem: Callable[[Any], Problem], least: Fraction = ZERO
+    ) -> None:
         super().__init__(request)
         self._problem, self._tried = problem, least
         self._programs = Programs(request.how.solver)
@@ -241,7 +261,9 @@ class ProblemSession(Session):
         """The least ε, δ or loss that would do, each with the rest as it was asked, and the largest δ that was
         allowed."""
         words, delta = "", ONE if request.claim.delta is None else request.claim.delta
-        options = replace(request.how.options, time_limit=min(request.how.options.time_limit or SECONDS, SECONDS))
+        options = replace(
+            request.how.options, time_limit=min(request.how.options.time_limit or SECONDS, SECONDS)
+        )
         sides: dict[str, Values] = {
             "epsilon": {"epsilon": Fraction(_LARGEST)}, "delta": {"delta": ONE}, "loss": {"max_loss": None}
         }  # fmt: skip
@@ -252,7 +274,10 @@ class ProblemSession(Session):
                 changed = {"delta": delta, "minimise": name, "options": options, **sides[name]}
                 other.request = request.with_values(**changed)
                 best = other.design()
-                if best.bound is not None and best.objective - best.bound <= _KNOWN * best.objective:
+                if (
+                    best.bound is not None
+                    and best.objective - best.bound <= _KNOWN * best.objective
+                ):
                     words += least_words(name, best.objective, "")
                 else:
                     words += f" {name} {best.objective * (1 + 1e-6):.6g} would do."
@@ -282,20 +307,28 @@ class ProblemSession(Session):
             raise
         except Infeasible as refused:
             names = ("epsilon", "loss") if name == "delta" else ("epsilon", "delta")
-            tried = name == "epsilon" and request.claim.values[name] >= _LARGEST  # this was asked for here
+            tried = (
+                name == "epsilon" and request.claim.values[name] >= _LARGEST
+            )  # this was asked for here
             raise Infeasible(f"{refused}{'' if tried else self._enough(request, names)}") from None
         least_value = {name: optimum.request.claim.values[name]}
         return replace(optimum, request=request.with_values(**least_value))
 
 
-def _least_epsilon(at: Callable[[Fraction], Design], request: Any, least: Fraction, name: str) -> Design:
+def _least_epsilon(
+    at: Callable[[Fraction], Design], request: Any, least: Fraction, name: str
+) -> Design:
     """The design at the least ε found, with ε as its objective and the largest ε excluded as its bound.
 
     at: the least error at an ε; least: of those tried; name: epsilon, or delta where that is what is tried. The request
     of the design is that of its ε, which the caller replaces.
     Raises Infeasible where the limit of ε is not enough, NotProven.
     """
-    budget, limit, loss = request.aim.max_loss, request.claim.values[name], f"Loss {request.loss_name}"
+    budget, limit, loss = (
+        request.aim.max_loss,
+        request.claim.values[name],
+        f"Loss {request.loss_name}",
+    )
     try:
         best = at(limit)
     except (NotProven, OutOfTime) as error:
@@ -309,7 +342,9 @@ def _least_epsilon(at: Callable[[Fraction], Design], request: Any, least: Fracti
                 f"{loss} at most {float(budget):g} needs {name} > {float(limit):g}: there the least is "
                 f"{float(bound):.9g}."
             )
-        raise NotProven(f"Whether {loss} of {float(budget):g} is in reach at {name} = {float(limit):g} is undecided.")
+        raise NotProven(
+            f"Whether {loss} of {float(budget):g} is in reach at {name} = {float(limit):g} is undecided."
+        )
     chords, undecided = Chords(_SHARE), list[Fraction]()
     chords.values[limit] = float(reached - budget)
 
@@ -340,20 +375,32 @@ def _least_epsilon(at: Callable[[Fraction], Design], request: Any, least: Fracti
 
     low, high = bisect(enough, ZERO, limit, turns=_TURNS, middle=between)
     # once costs are as near the budget as they are known: a little to either side
-    sides = (Fraction(f"{float(at) * (1 + step):.15g}") for at in undecided for step in (_STEP, -_STEP))
+    sides = (
+        Fraction(f"{float(at) * (1 + step):.15g}") for at in undecided for step in (_STEP, -_STEP)
+    )
     if ended is None:
         low, high = bisect(
-            enough, low, high, middle=lambda low, high: next((at for at in sides if low < at < high), high)
+            enough,
+            low,
+            high,
+            middle=lambda low, high: next((at for at in sides if low < at < high), high),
         )
     none = OracleVerdict.none(f"no closed form is known for the least {name}.")
     more = (
         ()
         if high - low <= Fraction(10 * _CLOSE) * high
-        else (f"The search ended with the least {name} between {float(low):.12g} and {float(high):.12g}.",)
+        else (
+            f"The search ended with the least {name} between {float(low):.12g} and {float(high):.12g}.",
+        )
     )
-    optimum = replace(best, objective=float(high), bound=round_down(low), oracle=none, words=(*best.words, *more))
+    optimum = replace(
+        best, objective=float(high), bound=round_down(low), oracle=none, words=(*best.words, *more)
+    )
     if ended is not None:
         interrupted = getattr(ended, "interrupted", False)
-        words = str(ended) or f"The search stopped at its time limit: least {name} {float(high):.9g} so far."
+        words = (
+            str(ended)
+            or f"The search stopped at its time limit: least {name} {float(high):.9g} so far."
+        )
         raise NotProven(words, design=optimum.stopped(), interrupted=interrupted)
     return optimum

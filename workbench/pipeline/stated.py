@@ -59,7 +59,9 @@ def stated(
         wanted = f"multiples of a common unit, the largest of at most {MOST_POWERS} of it"
         must("the budgets of a formula", wanted, f"{max(powers)} units")
     delta = "delta" if "delta" in program.parameters else None
-    return Stated(Parametric(program, {"exp_epsilon": powers}, delta, exact=exact), masses, what, steps)
+    return Stated(
+        Parametric(program, {"exp_epsilon": powers}, delta, exact=exact), masses, what, steps
+    )
 
 
 def check_size(masses: int) -> None:
@@ -78,7 +80,9 @@ def refuse_curved(request: Any, *, patterns: bool = False) -> None:
     are not linear in masses with polynomials of e^ε. patterns: whether those are given that a notion with binaries
     breaks."""
     if request.aim.minimise != "loss" or request.aim.runs > 1:
-        raise InvalidRequest("A formula is that of the least loss of one run: leave minimise and runs out.")
+        raise InvalidRequest(
+            "A formula is that of the least loss of one run: leave minimise and runs out."
+        )
     if not patterns:
         refuse_notion(request.claim.notion.name)
 
@@ -87,14 +91,20 @@ def refuse_notion(notion: str) -> None:
     """Raise InvalidRequest for a notion whose programs are not linear in masses with polynomials of e^ε."""
     if notion not in linear_notions():
         kinds = ", ".join(linear_notions())
-        why = "asks for binaries" if notion in ratio_notions() else "is no linear constraint in powers of e^epsilon"
+        why = (
+            "asks for binaries"
+            if notion in ratio_notions()
+            else "is no linear constraint in powers of e^epsilon"
+        )
         raise InvalidRequest(f"A formula needs one of the notions {kinds}; {notion} {why}.")
 
 
 def simplest(values: Sequence[Fraction]) -> list[Fraction]:
     """Shares of a whole that are known as floats: the simplest rationals that are these floats, if they add up to 1."""
     shares = [value.limit_denominator(_SIMPLE) for value in values]
-    same = sum(shares) == 1 and all(float(a) == float(b) for a, b in zip(shares, values, strict=True))
+    same = sum(shares) == 1 and all(
+        float(a) == float(b) for a, b in zip(shares, values, strict=True)
+    )
     return shares if same else [*values]
 
 

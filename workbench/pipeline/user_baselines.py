@@ -79,7 +79,11 @@ def read_baselines(value: Any, name: str) -> NamedLaws:
     """
     if isinstance(value, Mapping) and value and all(isinstance(key, str) for key in value):
         return tuple((key, _read_baseline(item, key)) for key, item in value.items())
-    several = isinstance(value, (list, tuple)) and value and all(isinstance(item, (str, Path)) for item in value)
+    several = (
+        isinstance(value, (list, tuple))
+        and value
+        and all(isinstance(item, (str, Path)) for item in value)
+    )
     items = [part for item in (value if several else [value]) for part in _split_names(item)]
     baselines = tuple((_name_of(item), _read_baseline(item, name)) for item in items)
     if len({key for key, _ in baselines}) < len(baselines):
@@ -174,18 +178,32 @@ def _build_channel(law: LawTable, question: Any) -> Mechanism:
             got = "one row" if inputs else "a matrix, which names neither knots nor outputs"
             must("baseline", _TABLE, got)
         knots, published = _parse_numbers(inputs), _parse_numbers(outputs)
-        return PiecewiseAffine.from_ends("own", published, knots, [[*ends] for ends in pairwise(rows)])
+        return PiecewiseAffine.from_ends(
+            "own", published, knots, [[*ends] for ends in pairwise(rows)]
+        )
     if isinstance(question, Labels):
         if inputs is None and question.listed_order is not None:
-            must("labels", "in increasing order where a baseline is a matrix without labels", "another order")
-        rows = align(rows, inputs, [*map(Fraction, question.values.tolist())], "the rows of baseline", "labels")
+            must(
+                "labels",
+                "in increasing order where a baseline is a matrix without labels",
+                "another order",
+            )
+        rows = align(
+            rows,
+            inputs,
+            [*map(Fraction, question.values.tolist())],
+            "the rows of baseline",
+            "labels",
+        )
         if outputs is None and len(rows[0]) != question.k:
             wanted = f"a matrix of {question.k} columns, the labels, or a table with the outputs in its header"
             must("baseline", wanted, f"{len(rows[0])} columns")
         if len(rows) != question.k:
             wanted = f"a matrix with a row for each of {question.k} labels"
             must("baseline", wanted, f"{len(rows)} rows")
-        return _label_channel(question, None if outputs is None else _parse_numbers(outputs), Channel.from_rows(rows))
+        return _label_channel(
+            question, None if outputs is None else _parse_numbers(outputs), Channel.from_rows(rows)
+        )
     if isinstance(question, FiniteQuery):
         return Channel.from_rows(law.align(question.inputs, question.outputs, "answers"))
     if inputs is None and isinstance(question, ModuloNoise):
@@ -199,7 +217,9 @@ def _build_channel(law: LawTable, question: Any) -> Mechanism:
 def _label_channel(labels: Labels, outputs: Iterable[Fraction] | None, channel: Channel) -> Channel:
     """Give a channel the labels of a question as its inputs and, by default, as its outputs."""
     known = tuple(map(Fraction, labels.values.tolist()))
-    published = known if outputs is None else tuple(Fraction(nearest_float(output)) for output in outputs)
+    published = (
+        known if outputs is None else tuple(Fraction(nearest_float(output)) for output in outputs)
+    )
     return replace(channel, labelled=(known, published))
 
 
@@ -216,7 +236,11 @@ def _build_noise(masses: Masses, question: Any) -> Mechanism:
     if isinstance(question, FiniteQuery) and question.outputs == question.inputs:
         x = rationals_of(question.inputs)
         if x is None or [*x] != sorted(x):
-            must("answers", "numbers in increasing order beside a PMF of noise, which is added to positions", question)
+            must(
+                "answers",
+                "numbers in increasing order beside a PMF of noise, which is added to positions",
+                question,
+            )
         return Channel(_clamp_to_positions(law, question.k))
     if isinstance(question, Labels):
         return _label_channel(question, None, Channel(_clamp_to_positions(law, question.k)))

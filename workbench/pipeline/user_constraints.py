@@ -21,7 +21,9 @@ TOLERATED = "Privacy is certified; the extra constraints hold within the solver'
 def residual(program: Program, masses: Sequence[Fraction]) -> Fraction | None:
     """The largest violation of the rows of a program of constraints alone, exact; None where they are not linear in the
     masses alone."""
-    return RationalLP.of(program.template).excess(masses) if program.shape[1] == len(masses) else None
+    return (
+        RationalLP.of(program.template).excess(masses) if program.shape[1] == len(masses) else None
+    )
 
 
 @dataclass(frozen=True)

@@ -32,20 +32,27 @@ def verified(kind: Family) -> bool:
 
 def requests(kind: Family, small: bool) -> Iterator[tuple[Any, Record]]:
     """(question, options) of every request of a family, of the small grid or of the full one."""
-    size, spelling = "small" if small else "full", [option for option in kind.options if option.question]
+    size, spelling = (
+        "small" if small else "full",
+        [option for option in kind.options if option.question],
+    )
     for table in _grids().get(kind.name, ()):
         if table.get("of", size) != size:
             continue
         for given in product({name: value for name, value in table.items() if name != "of"}):
             if given.get("delta") and not notion(given["notion"]).has_delta:
                 continue
-            spelled = {option.name: given.pop(option.name) for option in spelling if option.name in given}
+            spelled = {
+                option.name: given.pop(option.name) for option in spelling if option.name in given
+            }
             yield kind.spelled_question(read(spelling, spelled, exact_defaults=True)), given
 
 
 def product(table: Values) -> Iterator[Record]:
     """One set of options for every choice from the lists of a table."""
-    for chosen in itertools.product(*[value if isinstance(value, list) else [value] for value in table.values()]):
+    for chosen in itertools.product(
+        *[value if isinstance(value, list) else [value] for value in table.values()]
+    ):
         given: Record = {}
         for name, value in zip(table, chosen, strict=True):
             given |= value if name == "each" else {name: value}

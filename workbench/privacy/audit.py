@@ -106,7 +106,9 @@ class Privacy(Shown):
     pairs: tuple[PairAudit, ...]
     mechanism: Mechanism = field(repr=False, compare=False)
     error: ExpectedError | None = field(default=None, repr=False, compare=False)
-    _few: bool = field(default=False, repr=False, compare=False)  # of `extremes`, which may be all there are
+    _few: bool = field(
+        default=False, repr=False, compare=False
+    )  # of `extremes`, which may be all there are
     _measured: list[Measured] = field(default_factory=list, repr=False, compare=False)
 
     @cached_property
@@ -121,7 +123,11 @@ class Privacy(Shown):
 
     def facts(self) -> Facts:
         """The exact values, rounded up."""
-        at = "each pair's own epsilon" if self.epsilon is None else f"epsilon = {spelled(self.epsilon)}"
+        at = (
+            "each pair's own epsilon"
+            if self.epsilon is None
+            else f"epsilon = {spelled(self.epsilon)}"
+        )
         values = self.to_dict()
         rows = [("mechanism", self.mechanism.describe()), ("neighbours", f"{len(self.pairs)} ordered pairs"),
                 ("exact pure epsilon", f"{values['pure_epsilon']} (rounded up)")]  # fmt: skip
@@ -183,20 +189,28 @@ class Privacy(Shown):
         return not self._few or self.budgets.keys() == self.mechanism.budgets(0).keys()
 
     def worst(
-        self, named: str | Notion, epsilon: Budget | None = None, delta: Real | None = None, **parameters: Any
+        self,
+        named: str | Notion,
+        epsilon: Budget | None = None,
+        delta: Real | None = None,
+        **parameters: Any,
     ) -> Result:
         """The comparison that a notion finds worst, at these budgets unless others are given; on real inputs what it
         measures over all of them. Raises InvalidRequest."""
         measured_by = notion(named)
         if epsilon is None and "epsilon" in measured_by.parameters:
             epsilon = self.budgets if self.epsilon is None else self.epsilon
-        return measured_by.worst(self.results(self.claim(measured_by, epsilon, delta, **parameters)))
+        return measured_by.worst(
+            self.results(self.claim(measured_by, epsilon, delta, **parameters))
+        )
 
     @cached_property
     def pdp_delta(self) -> Fraction:
         """The exact PDP δ. Raises InvalidRequest on real inputs, where it need not be rational (`worst`)."""
         if on_real_inputs(self.mechanism):
-            raise InvalidRequest("The PDP delta on real inputs is no rational number; worst('pdp') gives it.")
+            raise InvalidRequest(
+                "The PDP delta on real inputs is no rational number; worst('pdp') gives it."
+            )
         return Fraction(self.worst("pdp").measured.a)
 
     @cached_property
@@ -221,16 +235,24 @@ class Privacy(Shown):
         """The least ε for the distance |x - x'| of a mechanism on real inputs, rounded up; inf where there is none.
         Raises InvalidRequest for any other."""
         if not self.mechanism.segments:
-            raise InvalidRequest("The least epsilon by distance is that of mechanisms on real inputs.")
+            raise InvalidRequest(
+                "The least epsilon by distance is that of mechanisms on real inputs."
+            )
         steepest = self.worst("metric").measured.value
         return math.inf if steepest is None else round_up(steepest)
 
     def at(self, epsilon: Budget) -> Privacy:
         """The audit of every comparison at a budget: this one where it is that, or where it is of `extremes` and finds
         nothing above the budget, so that every δ is 0 as here."""
-        if not isinstance(epsilon, Mapping) and self.epsilon == positive(epsilon, "epsilon", or_zero=True):
+        if not isinstance(epsilon, Mapping) and self.epsilon == positive(
+            epsilon, "epsilon", or_zero=True
+        ):
             return self._of_all
-        return self if self.mechanism.budgets(epsilon) == self.budgets else audit(self.mechanism, epsilon)
+        return (
+            self
+            if self.mechanism.budgets(epsilon) == self.budgets
+            else audit(self.mechanism, epsilon)
+        )
 
     @cached_property
     def _of_all(self) -> Privacy:
@@ -256,15 +278,27 @@ class Privacy(Shown):
         if not known or (on_real_inputs(self.mechanism) and not claim.notion.convex):
             return measure(self.mechanism, claim)
         # the largest ratio is the same at every budget
-        pairs = self.pairs if claim.by_ratio and quantity == "ratio" else self.at(claim.values["epsilon"]).pairs
+        pairs = (
+            self.pairs
+            if claim.by_ratio and quantity == "ratio"
+            else self.at(claim.values["epsilon"]).pairs
+        )
         common = claim.common_values
         return (
-            Result(pair.label, pair.measured[quantity], claim.at(pair.label) if common is None else common)
+            Result(
+                pair.label,
+                pair.measured[quantity],
+                claim.at(pair.label) if common is None else common,
+            )
             for pair in pairs
         )
 
     def meets(
-        self, named: str | Notion, epsilon: Budget | None = None, delta: Real | None = None, **parameters: Any
+        self,
+        named: str | Notion,
+        epsilon: Budget | None = None,
+        delta: Real | None = None,
+        **parameters: Any,
     ) -> bool:
         """Whether the mechanism is private in a notion, decided exactly.
 
@@ -286,7 +320,11 @@ class Privacy(Shown):
         return self.words(self.claim(named, epsilon, delta, **parameters), subject)
 
     def claim(
-        self, named: str | Notion, epsilon: Budget | None = None, delta: Real | None = None, **parameters: Any
+        self,
+        named: str | Notion,
+        epsilon: Budget | None = None,
+        delta: Real | None = None,
+        **parameters: Any,
     ) -> Claim:
         """A request about this mechanism as a claim. Raises InvalidRequest."""
         return Claim.of(named, self.mechanism, {"epsilon": epsilon, "delta": delta, **parameters})
@@ -303,10 +341,16 @@ class Privacy(Shown):
         budget = claim.budget_words(one_sided=self.mechanism.one_sided)
         finding = measuring.finding(worst.measured, worst.values, budget)
         sentence = f"{subject} {'misses' if broken else 'meets'} the request: {finding}"
-        if not broken or not worst.label:  # no single comparison stands for a mechanism measured as a whole
+        if (
+            not broken or not worst.label
+        ):  # no single comparison stands for a mechanism measured as a whole
             return sentence
         result = measuring.most_broken(broken)
-        comparison = next(comparison for comparison in self.mechanism.comparisons() if comparison.label == result.label)
+        comparison = next(
+            comparison
+            for comparison in self.mechanism.comparisons()
+            if comparison.label == result.label
+        )
         witness = measuring.witness(Laws(comparison.p, comparison.q), result, comparison.describe)
         return sentence if witness is None else f"{sentence} ({witness})"
 
@@ -317,7 +361,9 @@ def _measured_by(notion: Notion) -> tuple[Any, ...]:
     return kind.measure, getattr(kind, "coefficients", None), getattr(kind, "counts_excess", None)
 
 
-def measure(mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | None = None) -> Iterator[Result]:
+def measure(
+    mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | None = None
+) -> Iterator[Result]:
     """What the notion of a claim measures, as far as it decides the claim, one comparison after the other.
 
     listed: comparisons that decide it. Raises InvalidRequest where nothing decides it.
@@ -333,22 +379,30 @@ def measure(mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | N
         if position % BLOCK == 0:
             go_on()
         values = claim.at(comparison.label) if common is None else common
-        yield Result(comparison.label, claim.notion.measure(Laws(comparison.p, comparison.q), values), values)
+        yield Result(
+            comparison.label, claim.notion.measure(Laws(comparison.p, comparison.q), values), values
+        )
 
 
 def _measured_whole(mechanism: Mechanism, claim: Claim) -> Result | None:
     """What a notion measures over all pairs of real inputs at once; None where the comparisons decide it."""
     measuring = claim.notion
     if mechanism.segments is None and not measuring.convex:
-        raise InvalidRequest(f"The notion {measuring.name} is not decided for a law that is not affine in its input.")
-    whole = measuring.measure_segments(mechanism.segments, claim.values) if mechanism.segments else None
+        raise InvalidRequest(
+            f"The notion {measuring.name} is not decided for a law that is not affine in its input."
+        )
+    whole = (
+        measuring.measure_segments(mechanism.segments, claim.values) if mechanism.segments else None
+    )
     return None if whole is None else Result((), whole, claim.values)
 
 
 def holds(mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | None = None) -> bool:
     """Whether a mechanism meets a claim, decided exactly, as far as the first comparison that does not."""
     meets = claim.notion.meets
-    return all(meets(result.measured, result.values) for result in measure(mechanism, claim, listed))
+    return all(
+        meets(result.measured, result.values) for result in measure(mechanism, claim, listed)
+    )
 
 
 def proves(mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | None = None) -> bool:
@@ -363,11 +417,17 @@ def audit_for(mechanism: Mechanism, claim: Claim) -> Privacy:
     """An audit that decides a claim, at its ε (at 0 for a notion without one): of the comparisons that do, and what a
     notion measures over all real inputs at once needs none. claim: `on` the mechanism. Raises InvalidRequest."""
     epsilon = claim.values.get("epsilon", 0)
-    whole = bool(mechanism.segments) and not claim.notion.convex and not isinstance(epsilon, Mapping)
-    return audit_extremes(mechanism, epsilon) if claim.by_ratio or whole else audit(mechanism, epsilon)
+    whole = (
+        bool(mechanism.segments) and not claim.notion.convex and not isinstance(epsilon, Mapping)
+    )
+    return (
+        audit_extremes(mechanism, epsilon) if claim.by_ratio or whole else audit(mechanism, epsilon)
+    )
 
 
-def audit(mechanism: Any, epsilon: Budget | None = None, *, loss: str | None = None, data: Any = None) -> Privacy:
+def audit(
+    mechanism: Any, epsilon: Budget | None = None, *, loss: str | None = None, data: Any = None
+) -> Privacy:
     """The exact audit of a mechanism: every comparison of it, each under its own budget; what it gets wrong, too.
 
         >>> import workbench as wb
@@ -392,7 +452,10 @@ def audit(mechanism: Any, epsilon: Budget | None = None, *, loss: str | None = N
 
         error = expected_error(subject, "absolute" if loss is None else loss, data)
     budgets = subject.budgets(epsilon)
-    pairs = (_pair(pair, budgets[pair.label], position) for position, pair in enumerate(subject.comparisons()))
+    pairs = (
+        _pair(pair, budgets[pair.label], position)
+        for position, pair in enumerate(subject.comparisons())
+    )
     return Privacy(tuple(pairs), subject, error)
 
 

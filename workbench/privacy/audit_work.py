@@ -98,13 +98,17 @@ def _listed(mechanism: Mechanism, notion: Notion | None) -> int:
         if units > LIMIT:
             return units
     segments = mechanism.segments or ()
-    return units + (notion.segment_work(len(segments), len(mechanism.outputs), 64) if notion and segments else 0)
+    return units + (
+        notion.segment_work(len(segments), len(mechanism.outputs), 64) if notion and segments else 0
+    )
 
 
 def affordable(units: int) -> None:
     """Raise CorruptFile for a proof of more units of `work` than the limit."""
     if units > LIMIT:
-        raise CorruptFile(f"A proof of {units} comparisons is refused as too large; {LIMIT} are allowed.")
+        raise CorruptFile(
+            f"A proof of {units} comparisons is refused as too large; {LIMIT} are allowed."
+        )
 
 
 def _fractions(value: Any) -> Iterable[Fraction]:

@@ -86,15 +86,27 @@ class Certificate(Shown):
             ("composed", composed, (ComposedClaim, NoneType)),
         ):
             if not isinstance(part, kinds):
-                must(name, "what a certificate holds under this name (see its documentation)", repr(part)[:80])
+                must(
+                    name,
+                    "what a certificate holds under this name (see its documentation)",
+                    repr(part)[:80],
+                )
         if not hasattr(mechanism, "comparisons"):
             must("mechanism", "a mechanism", repr(mechanism)[:80])
         if isinstance(notion, Claim):
             claim = Claim.of(notion.notion, mechanism, notion.values)
         else:
             claim = Claim.of(notion, mechanism, {"epsilon": epsilon, "delta": delta, **parameters})
-        if getattr(mechanism, "rounded", False) and not claim.notion.convex and claim.values.get("delta") != 0:
-            must("notion", "one that rounding preserves, as what is published is rounded", claim.notion.name)
+        if (
+            getattr(mechanism, "rounded", False)
+            and not claim.notion.convex
+            and claim.values.get("delta") != 0
+        ):
+            must(
+                "notion",
+                "one that rounding preserves, as what is published is rounded",
+                claim.notion.name,
+            )
         self.__dict__.update(
             mechanism=mechanism, claim=claim, objective=objective, bias=bias, composed=composed,
             record=MappingProxyType(dict(record)),
@@ -112,11 +124,15 @@ class Certificate(Shown):
         if composed is not None:
             composed.check(mechanism)
         if objective is not None and not rounds(objective.value, cost := objective.of(mechanism)):
-            raise NotCertified(f"The {objective.name} is {round_up(cost)!r}, not {round_up(objective.value)!r}.")
+            raise NotCertified(
+                f"The {objective.name} is {round_up(cost)!r}, not {round_up(objective.value)!r}."
+            )
         if bias is not None:
             actual = Bias.of(mechanism, bias.outputs, bias.inputs)
             if actual != bias:
-                raise NotCertified(f"The bias is {round_up(actual.worst)!r}, not {round_up(bias.worst)!r}.")
+                raise NotCertified(
+                    f"The bias is {round_up(actual.worst)!r}, not {round_up(bias.worst)!r}."
+                )
         self._label_rows()
 
     def _label_rows(self) -> None:
@@ -129,7 +145,10 @@ class Certificate(Shown):
             if self.bias is not None:
                 labelled: Any = self.bias.inputs, self.bias.outputs
             else:
-                labelled = tuple(points(plain_list(self.record.get(k), k, "a list"), k) for k in ("inputs", "outputs"))
+                labelled = tuple(
+                    points(plain_list(self.record.get(k), k, "a list"), k)
+                    for k in ("inputs", "outputs")
+                )
             if len({*labelled[0]}) == len(labelled[0]):
                 self.__dict__["mechanism"] = replace(mechanism, labelled=labelled)
         except InvalidRequest:  # not one for every row, or no list of them
@@ -137,7 +156,15 @@ class Certificate(Shown):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copies and messages between processes are proven again."""
-        parts = (self.mechanism, self.claim, None, None, self.objective, self.bias, dict(self.record))
+        parts = (
+            self.mechanism,
+            self.claim,
+            None,
+            None,
+            self.objective,
+            self.bias,
+            dict(self.record),
+        )
         return Certificate, (*parts, {}, None, self.composed)
 
     @property
@@ -160,7 +187,9 @@ class Certificate(Shown):
     def privacy(self) -> Privacy:
         """The exact audit at the claimed ε; at ε = 0 for a notion that has none."""
         known = self.deciding
-        return known if known.complete else audit(self.mechanism, self.claim.values.get("epsilon", 0))
+        return (
+            known if known.complete else audit(self.mechanism, self.claim.values.get("epsilon", 0))
+        )
 
     @cached_property
     def deciding(self) -> Privacy:
@@ -184,7 +213,9 @@ class Certificate(Shown):
         """What this certificate proves, one sentence each."""
         sentences = [f"{self.mechanism.describe()}.", self.deciding.words(self.claim)]
         sentences += getattr(self.mechanism, "proof_words", ())
-        whole = not self.deciding.results(self.claim)[0].label  # measured over all real inputs: not pair by pair
+        whole = not self.deciding.results(self.claim)[
+            0
+        ].label  # measured over all real inputs: not pair by pair
         if "epsilon" in self.claim.values and not whole:
             p = self.deciding
             more = f"exact DP delta {p.dp_delta.upper!r}, pure epsilon {p.pure_epsilon!r}"
@@ -193,11 +224,17 @@ class Certificate(Shown):
             sentences.append(f"At that budget: {more} (each rounded up).")
         sentences += [] if self.composed is None else [f"{self.composed.words}."]
         if self.mechanism.one_sided:
-            sentences.append("Only one side of each pair of neighbours is protected (directed differences).")
+            sentences.append(
+                "Only one side of each pair of neighbours is protected (directed differences)."
+            )
         sentences.append(self._recorded_loss() if self.objective is None else self.objective.words)
         if self.bias is not None:
             worst = self.bias.worst
-            sentences.append("It is exactly unbiased." if not worst else f"Its largest bias is {round_up(worst)!r}.")
+            sentences.append(
+                "It is exactly unbiased."
+                if not worst
+                else f"Its largest bias is {round_up(worst)!r}."
+            )
         for what, package in self.foreign.items():
             sentences.append(f"The {what} is code of {package}, which this proof relies on.")
         return tuple(sentences)
@@ -207,8 +244,13 @@ class Certificate(Shown):
         """The packages other than this one whose code states the laws or decides the claim: "mechanism of kind K",
         "notion N" -> package."""
         kind = getattr(self.mechanism, "kind", type(self.mechanism).__name__)
-        parts = {f"mechanism of kind {kind}": self.mechanism, f"notion {self.notion}": self.claim.notion}
-        return {what: package for what, part in parts.items() if (package := origin(part)) is not None}
+        parts = {
+            f"mechanism of kind {kind}": self.mechanism,
+            f"notion {self.notion}": self.claim.notion,
+        }
+        return {
+            what: package for what, part in parts.items() if (package := origin(part)) is not None
+        }
 
     def to_dict(self, *, columns: bool = False) -> Record:
         """JSON-ready, and self-contained: see `workbench.privacy.certificate_file`, which reads it.
@@ -225,12 +267,16 @@ class Certificate(Shown):
         try:
             check_work(self.mechanism, self.claim, self.objective, self.bias, self.composed)
         except CorruptFile as error:
-            raise NotCertified(f"The certificate could not be proven again from its file. {error}") from None
+            raise NotCertified(
+                f"The certificate could not be proven again from its file. {error}"
+            ) from None
         content = b"" if getattr(self.mechanism, "record_digits", 0) > LIMIT else self._content()
         if not content or len(content) > LIMIT:
             content = self._content(columns=True)
         if len(content) > LIMIT:
-            raise NotCertified(f"The certificate would take {len(content)} bytes; {LIMIT} are allowed.")
+            raise NotCertified(
+                f"The certificate would take {len(content)} bytes; {LIMIT} are allowed."
+            )
         return content
 
     def save(self, path: Path | str) -> None:
@@ -238,7 +284,9 @@ class Certificate(Shown):
         write_whole(path, self.content())
 
     def _content(self, *, columns: bool = False) -> bytes:
-        return (json.dumps(self.to_dict(columns=columns), indent=1, allow_nan=False) + "\n").encode()
+        return (
+            json.dumps(self.to_dict(columns=columns), indent=1, allow_nan=False) + "\n"
+        ).encode()
 
     def facts(self) -> Facts:
         """What is proven."""
@@ -274,4 +322,6 @@ def check_work(
     if bias is not None:
         numbers = (*numbers, *bias.outputs, *bias.inputs, bias.worst)
     labels = len(objective.labels) if isinstance(objective, ExpectedLoss) else 0
-    affordable(work(mechanism, claim.notion, claim.values, numbers, labels, runs=composed is not None))
+    affordable(
+        work(mechanism, claim.notion, claim.values, numbers, labels, runs=composed is not None)
+    )

@@ -114,7 +114,10 @@ def from_dict(data: Any) -> Certificate:
         raise CorruptFile(f"The certificate does not prove its claim. {error}") from error
     except InvalidRequest as error:
         raise CorruptFile(f"The certificate makes no sense: {error}") from None
-    if any(isinstance(value, dict) and value != proven.claim.values[name] for name, value in claim.values.items()):
+    if any(
+        isinstance(value, dict) and value != proven.claim.values[name]
+        for name, value in claim.values.items()
+    ):
         refuse("epsilon", "one number for every difference or ordered pair, and for nothing else")
     return proven
 
@@ -127,7 +130,9 @@ def _named_as_now(data: Any) -> Any:
     data = {"composed": None, **data}
     objective = data.get("objective")
     if isinstance(objective, dict) and "costs" in objective and "losses" not in objective:
-        data["objective"] = {"losses" if name == "costs" else name: value for name, value in objective.items()}
+        data["objective"] = {
+            "losses" if name == "costs" else name: value for name, value in objective.items()
+        }
     return data
 
 
@@ -155,4 +160,6 @@ def _built(data: Any, kinds: Mapping[str, str] = KINDS) -> Any:
     except (CorruptFile, InvalidRequest):
         raise
     except Exception as error:  # of code that is not ours
-        raise CorruptFile(f"{added[kind].package} cannot read it: {type(error).__name__}: {error}.") from error
+        raise CorruptFile(
+            f"{added[kind].package} cannot read it: {type(error).__name__}: {error}."
+        ) from error

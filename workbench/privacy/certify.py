@@ -82,7 +82,9 @@ def certify(
             return Certificate(subject, claim, record=noted, audited=audited)
         audited = repair_noise(subject.question, subject.exact_pmf, claim)
         repaired: Any = audited.mechanism
-        moved = sum(abs(a - b) for a, b in zip(repaired.exact_pmf, subject.exact_pmf, strict=True)) / 2
+        moved = (
+            sum(abs(a - b) for a, b in zip(repaired.exact_pmf, subject.exact_pmf, strict=True)) / 2
+        )
         noted |= {"repair_moved_mass": float(moved)}
         return Certificate(repaired, claim, record=noted, audited=audited)
     if repaired_by == "line" and not holds(subject, claim):
@@ -91,7 +93,9 @@ def certify(
     if repaired_by != "rows":
         return Certificate(subject, claim, record=noted)
     kept = means if unbiased or unbiased_for is not None else None
-    rebuilt, share = repair_rows(subject, lambda candidate: holds(candidate, claim), kept, allow_bias=allow_bias)
+    rebuilt, share = repair_rows(
+        subject, lambda candidate: holds(candidate, claim), kept, allow_bias=allow_bias
+    )
     bias = None if means is None else Bias.of(rebuilt, *means)
     stated = None if objective is None else objective.at(rebuilt)
     noted |= {"repair_mixed_in": float(share)} if share else {}
@@ -108,6 +112,10 @@ def _means(
         values, means = rationals(outputs, "outputs"), rationals(unbiased_for, "unbiased_for")
         shape = (len(subject.outputs), len(getattr(subject, "rows", means)))
         if (len(values), len(means)) != shape:
-            must("outputs and unbiased_for", f"{shape[0]} and {shape[1]} numbers", f"{len(values)} and {len(means)}")
+            must(
+                "outputs and unbiased_for",
+                f"{shape[0]} and {shape[1]} numbers",
+                f"{len(values)} and {len(means)}",
+            )
         return values, means
     return getattr(subject, "unbiased_means", None)

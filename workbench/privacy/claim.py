@@ -31,10 +31,13 @@ class Claim:
     notion: Notion
     values: Values
 
-    def __init__(self, named: str | Notion, epsilon: Any = None, delta: Any = None, **others: Any) -> None:
+    def __init__(
+        self, named: str | Notion, epsilon: Any = None, delta: Any = None, **others: Any
+    ) -> None:
         measuring, given = notion(named), {"epsilon": epsilon, "delta": delta, **others}
         values = {
-            name: measuring.defaults[name] if given.get(name) is None else given[name] for name in measuring.parameters
+            name: measuring.defaults[name] if given.get(name) is None else given[name]
+            for name in measuring.parameters
         }
         self.__dict__.update(notion=measuring, values=values)
 
@@ -122,12 +125,18 @@ class Claim:
         value = self.values[first]
         if isinstance(value, Mapping) and len(different := set(value.values())) == 1:
             (value,) = different
-        text = f"each shift's own {first}" if isinstance(value, Mapping) else f"{first} = {in_words(value)}"
+        text = (
+            f"each shift's own {first}"
+            if isinstance(value, Mapping)
+            else f"{first} = {in_words(value)}"
+        )
         return f"{text} for one-sided neighbours" if one_sided else text
 
     def to_dict(self) -> Record:
         """JSON-ready."""
-        return {"notion": self.notion.name} | {name: _written(value) for name, value in self.values.items()}
+        return {"notion": self.notion.name} | {
+            name: _written(value) for name, value in self.values.items()
+        }
 
     @classmethod
     def read(cls, data: Any) -> Claim:
@@ -157,7 +166,9 @@ def read_budget(measuring: Notion, given: Values) -> Record:
     for name in named:
         if name not in measuring.parameters:
             names = ", ".join(measuring.parameters)
-            raise InvalidRequest(f"The parameters of the notion {measuring.name} must be {names}. Got {name}.")
+            raise InvalidRequest(
+                f"The parameters of the notion {measuring.name} must be {names}. Got {name}."
+            )
     values = {}
     for name in measuring.parameters:
         if name in named:
@@ -199,7 +210,11 @@ def _number_or_labels(data: Any, name: str) -> Any:
         return tuple((number(first), number(second)) for first, second in data)
     budgets = {}
     for label, text in data:
-        if not isinstance(label, list) or not all(type(part) is int for part in label) or tuple(label) in budgets:
+        if (
+            not isinstance(label, list)
+            or not all(type(part) is int for part in label)
+            or tuple(label) in budgets
+        ):
             raise CorruptFile(f"{name} must be one number for each shift, given once.")
         budgets[tuple(label)] = number(text)
     return budgets

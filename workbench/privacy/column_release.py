@@ -39,7 +39,9 @@ from workbench.privacy.privacy_budget import PrivacyBudget, budget_of, together
 from workbench.privacy.release_ledger import LedgerTerms, Release, ReleaseLedger
 from workbench.privacy.row_cost import RowCost, budget_of_steps, exact_budget, shown
 
-_UNSEEN = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp"))  # Categories of characters that do not tell names apart.
+_UNSEEN = frozenset(
+    ("Cc", "Cf", "Zs", "Zl", "Zp")
+)  # Categories of characters that do not tell names apart.
 _LONGEST_NUMBER = 40  # Names of more characters are not read as numbers.
 
 _CALLED = {
@@ -73,7 +75,9 @@ class ColumnMechanism:
         if self.claim is not None:
             return budget_of(self.claim)
         reached = self.pure_epsilon
-        return PrivacyBudget(None if isinstance(reached, str) or reached is None else Fraction(reached))
+        return PrivacyBudget(
+            None if isinstance(reached, str) or reached is None else Fraction(reached)
+        )
 
     def cost(self, domain: Interval | None) -> RowCost:
         """What a row costs whose value may be any in a domain; None: any number."""
@@ -88,7 +92,9 @@ class ColumnMechanism:
         joined = _over_domain(self.mechanism, domain)
         if joined is self.mechanism and not (budget and budget.per_distance):
             pure = self._between_all(joined, None).rounded_up() if budget is None else budget
-            return RowCost(budget, None if pure.epsilon is None else pure, False, words, notion, rho)
+            return RowCost(
+                budget, None if pure.epsilon is None else pure, False, words, notion, rho
+            )
         steps = None if distance is None else math.ceil((domain[1] - domain[0]) / distance)
         any_two = self._between_all(joined, steps)
         if budget is None or budget.per_distance:
@@ -108,7 +114,11 @@ class ColumnMechanism:
         if budget is not None and steps is not None and not budget.per_distance:
             known.append(budget_of_steps(budget, steps))
         finite = [each for each in known if each is not None and each.epsilon is not None]
-        return min(finite, key=lambda each: (each.delta > delta, each.epsilon)) if finite else PrivacyBudget(None)
+        return (
+            min(finite, key=lambda each: (each.delta > delta, each.epsilon))
+            if finite
+            else PrivacyBudget(None)
+        )
 
     @property
     def expected_error(self) -> dict[str, float]:
@@ -155,13 +165,21 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
     mechanism = stored.mechanism
     inputs = getattr(mechanism, "column_inputs", None)
     if inputs is None or inputs.command != kind:
-        got = mechanism.describe() if stored.relates and hasattr(mechanism, "describe") else "no such mechanism"
+        got = (
+            mechanism.describe()
+            if stored.relates and hasattr(mechanism, "describe")
+            else "no such mechanism"
+        )
         must("mechanism", _CALLED[kind], f"{path.name}: {got}")
     words = []
     if stored.certificate is None:
         if not raw:
-            must("mechanism", "a certificate (or use --raw)", f"{path.name}, which proves no privacy")
-        words.append("The mechanism has no certificate and claims no privacy: the budget is its exact pure epsilon.")
+            must(
+                "mechanism", "a certificate (or use --raw)", f"{path.name}, which proves no privacy"
+            )
+        words.append(
+            "The mechanism has no certificate and claims no privacy: the budget is its exact pure epsilon."
+        )
     return _for_column(mechanism, stored.certificate, words)
 
 
@@ -170,12 +188,18 @@ def designed_for_column(design: Any) -> ColumnMechanism:
     return _for_column(design.mechanism, getattr(design, "certificate", design), [])
 
 
-def _for_column(mechanism: Any, certificate: Certificate | None, words: list[str]) -> ColumnMechanism:
+def _for_column(
+    mechanism: Any, certificate: Certificate | None, words: list[str]
+) -> ColumnMechanism:
     if mechanism.one_sided:
-        words.append("Only one side of each pair of neighbours is protected (directed differences).")
+        words.append(
+            "Only one side of each pair of neighbours is protected (directed differences)."
+        )
     words += mechanism.column_cautions
     inputs = mechanism.column_inputs
-    return ColumnMechanism(mechanism, inputs, None if certificate is None else certificate.claim, tuple(words))
+    return ColumnMechanism(
+        mechanism, inputs, None if certificate is None else certificate.claim, tuple(words)
+    )
 
 
 @dataclass(frozen=True)
@@ -220,7 +244,9 @@ class Rows:
         words = []
         if clip is not None:
             values[:] = [min(max(value, low), high) for value in values]
-            words.append(f"Numbers outside [{float(low):g}, {float(high):g}] were moved to the nearest of them first.")
+            words.append(
+                f"Numbers outside [{float(low):g}, {float(high):g}] were moved to the nearest of them first."
+            )
         taken: NDArray[Any] = values
         if inputs.whole:
             taken = np.array([int(value) for value in values], dtype=np.int64)
@@ -243,7 +269,11 @@ def clip_range(clip: str | None, inputs: ColumnInputs) -> Interval | None:
     ends = _ends(inputs)
     if clip is None or clip == "inputs":
         if clip is not None and not inputs.bounded:
-            must("clip", "LOW..HIGH for noise that takes every number, such as --clip 0..100", "no range")
+            must(
+                "clip",
+                "LOW..HIGH for noise that takes every number, such as --clip 0..100",
+                "no range",
+            )
         return ends if inputs.bounded else None
     low, high = read_range(clip, "clip")
     if not ends[0] <= low < high <= ends[1]:
@@ -279,7 +309,9 @@ class Account:
             *cost.words,
         ]
         if not has_ledger:
-            words.append("Another release of the same people's data adds its budget to this one (--ledger adds up).")
+            words.append(
+                "Another release of the same people's data adds its budget to this one (--ledger adds up)."
+            )
         report = cost.to_dict() | ({"budget": shown(cost.neighbours)} if most is None else {})
         own = {"budget": shown(whole.neighbours), "rows_of_one_person": most}
         if most is not None:
@@ -292,7 +324,9 @@ class Account:
         """The budget of one person."""
         return self.cost.headline
 
-    def book(self, path: Path, terms: LedgerTerms, column: str, given: Vector, output: str) -> Booked:
+    def book(
+        self, path: Path, terms: LedgerTerms, column: str, given: Vector, output: str
+    ) -> Booked:
         """Enter the release into a ledger, which is on the disk when this returns.
 
         path: of the ledger, made with these terms where there is none; given: the true numbers. Raises CorruptFile and
@@ -300,11 +334,26 @@ class Account:
         """
         ledger = ReleaseLedger.open(path, terms)
         fixed, person = ledger.terms, terms.person
-        if terms.epsilon is not None and (terms.epsilon, terms.delta) != (fixed.epsilon, fixed.delta):
-            limit = "no limit" if fixed.epsilon is None else str(PrivacyBudget(fixed.epsilon, fixed.delta))
-            must("ledger_limit", f"left out, as {path.name} has {limit}", PrivacyBudget(terms.epsilon, terms.delta))
+        if terms.epsilon is not None and (terms.epsilon, terms.delta) != (
+            fixed.epsilon,
+            fixed.delta,
+        ):
+            limit = (
+                "no limit"
+                if fixed.epsilon is None
+                else str(PrivacyBudget(fixed.epsilon, fixed.delta))
+            )
+            must(
+                "ledger_limit",
+                f"left out, as {path.name} has {limit}",
+                PrivacyBudget(terms.epsilon, terms.delta),
+            )
         if fixed.relation != "replace":
-            must("ledger", "one for data sets of as many rows (replace)", f"{path.name}, for {fixed.relation}")
+            must(
+                "ledger",
+                "one for data sets of as many rows (replace)",
+                f"{path.name}, for {fixed.relation}",
+            )
         if fixed.person != person:
             wanted = "left out" if fixed.person is None else repr(fixed.person)
             must("person", f"{wanted}, as {path.name} says of all its releases", repr(person))
@@ -312,13 +361,22 @@ class Account:
         # A notion without an epsilon that holds between any two values is not booked in another one's terms.
         charge = cost.any_two if cost.neighbours or cost.is_local else None
         release = Release(
-            column[:100], ledger.digest(given), cost.notion, cost.neighbours, charge, output[:100], cost.rho
+            column[:100],
+            ledger.digest(given),
+            cost.notion,
+            cost.neighbours,
+            charge,
+            output[:100],
+            cost.rho,
         )
         booked = ledger.book(release)
         last = booked[-1]
         same = [each for each in booked if each.column == last.column or each.digest == last.digest]
         total = together([each.charge for each in same]) if len(same) > 1 else None
-        own = {"releases_of_this_column": len(same), "budget_of_all_releases_of_this_column": shown(total)}
+        own = {
+            "releases_of_this_column": len(same),
+            "budget_of_all_releases_of_this_column": shown(total),
+        }
         words = _sum_words(same, "this column")
         words += _sum_words(booked, "these data") if len(booked) > len(same) else []
         if fixed.epsilon is not None:
@@ -348,7 +406,9 @@ def rows_of_one_person(person: CsvColumn) -> int:
     """
     names = [_plain_name(cell) for cell in person.cells]
     if "" in names:
-        raise InvalidRequest(f"{person.table.line(names.index(''))} must say whose row it is. Got an empty cell.")
+        raise InvalidRequest(
+            f"{person.table.line(names.index(''))} must say whose row it is. Got an empty cell."
+        )
     return max(Counter(names).values())
 
 
@@ -367,7 +427,9 @@ def _sum_words(releases: Sequence[Release], what: str) -> list[str]:
     total = together([release.charge for release in releases])
     number = f"This is release {len(releases)} of {what} in the ledger"
     if total is None:
-        return [f"{number}; their budgets are of kinds that are not added up here, but they do add up."]
+        return [
+            f"{number}; their budgets are of kinds that are not added up here, but they do add up."
+        ]
     return [f"{number}: budgets add up to {total} (basic composition)."]
 
 
@@ -375,5 +437,9 @@ def _person_words(row: PrivacyBudget | None, whole: PrivacyBudget | None, most: 
     if most == 1:
         return ["No person has more than one row."]
     if whole is None:
-        return [f"One person has up to {most} rows, whose budgets add up; this notion's are not added up here."]
-    return [f"One person has up to {most} rows, each with {row}: together {whole} (basic composition)."]
+        return [
+            f"One person has up to {most} rows, whose budgets add up; this notion's are not added up here."
+        ]
+    return [
+        f"One person has up to {most} rows, each with {row}: together {whole} (basic composition)."
+    ]

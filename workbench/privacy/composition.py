@@ -87,7 +87,13 @@ class Composition(Shown):
         """δ(ε) of all runs, proven from above on a rough grid of losses, and the interval that was asked for."""
         law = _law(self.runs, _step(self.runs, ZERO, _ROUGH), upper=True)
         at = np.linspace(0, 1.5 * min(self.epsilon, _FAR) or 1.0, _DRAWN)
-        curve = series("all runs, no more", "line", 0, at, [float(law.delta(Fraction(epsilon))) for epsilon in at])
+        curve = series(
+            "all runs, no more",
+            "line",
+            0,
+            at,
+            [float(law.delta(Fraction(epsilon))) for epsilon in at],
+        )
         ends = [self.epsilon_low, self.epsilon], [self.delta_low, self.delta]
         drawn = [curve, series("asked: from below, from above", "filled", 1, *ends)]
         return chart(lines("Privacy of all runs: the δ that holds at every ε", "ε", "δ(ε)", drawn))
@@ -125,17 +131,27 @@ def compose(
         raise InvalidRequest("compose must be given exactly one of delta and epsilon.")
     if not isinstance(interval, (int, float)) or not 1e-7 <= interval <= 1:
         must("interval", "a number in [1e-7, 1]", interval)
-    at = positive(epsilon, "epsilon", or_zero=True) if delta is None else probability(delta, "delta")
-    runs = [(dominating_pair(subject), count) for subject, count in zip(subjects, counts, strict=True)]
+    at = (
+        positive(epsilon, "epsilon", or_zero=True) if delta is None else probability(delta, "delta")
+    )
+    runs = [
+        (dominating_pair(subject), count) for subject, count in zip(subjects, counts, strict=True)
+    ]
     shown, step = tuple(counts) if several else counts[0], Fraction(interval)
     one_sided = any(subject.one_sided for subject in subjects)
     if delta is not None:
-        return Composition(shown, *_epsilons(subjects, runs, at, step), float(at), float(at), one_sided, runs)
+        return Composition(
+            shown, *_epsilons(subjects, runs, at, step), float(at), float(at), one_sided, runs
+        )
     high, low = _deltas(subjects, runs, at, step)
-    return Composition(shown, round_up(at), round_down(at), round_up(high), round_down(low), one_sided, runs)
+    return Composition(
+        shown, round_up(at), round_down(at), round_up(high), round_down(low), one_sided, runs
+    )
 
 
-def composed_delta(mechanism: Any, times: int, epsilon: Fraction, wanted: Fraction | None = None) -> Fraction:
+def composed_delta(
+    mechanism: Any, times: int, epsilon: Fraction, wanted: Fraction | None = None
+) -> Fraction:
     """A proven upper bound of δ at ε after as many runs, on the grids that certificates are proven on; `compose` gives
     no larger one. wanted: the first bound that is at most this will do."""
     runs = [(dominating_pair(mechanism), times)]
@@ -164,7 +180,10 @@ class ComposedClaim:
         if not pairs[0][0].above(epsilon / runs)[0]:
             return cls(runs, epsilon, delta, epsilon / runs or ONE)
         return cls(
-            runs, epsilon, delta, _above(pairs, epsilon, _proof_grids(pairs[0][0], runs, epsilon, delta), delta)[1]
+            runs,
+            epsilon,
+            delta,
+            _above(pairs, epsilon, _proof_grids(pairs[0][0], runs, epsilon, delta), delta)[1],
         )
 
     def check(self, mechanism: Any) -> None:
@@ -173,15 +192,22 @@ class ComposedClaim:
         if not pair.above(self.epsilon / self.runs)[0]:  # no ratio exceeds e^ε of one run
             return
         if not self.delta:
-            raise NotCertified(f"The mechanism misses {self.words}: the largest losses add up to more.")
+            raise NotCertified(
+                f"The mechanism misses {self.words}: the largest losses add up to more."
+            )
         self._affordable(pair)
         bits = _bits(self.delta)
-        if _law([(pair, self.runs)], self.step, upper=True, bits=bits).delta(self.epsilon) <= self.delta:
+        if (
+            _law([(pair, self.runs)], self.step, upper=True, bits=bits).delta(self.epsilon)
+            <= self.delta
+        ):
             return
         runs = _fixed([mechanism], [(pair, self.runs)], epsilon=self.epsilon)
         least = _law(runs, self.step / 8, upper=False, bits=bits).delta(self.epsilon)
         if least > self.delta:
-            raise NotCertified(f"The mechanism misses {self.words}: delta is at least {round_down(least):.6g}.")
+            raise NotCertified(
+                f"The mechanism misses {self.words}: delta is at least {round_down(least):.6g}."
+            )
         raise NotProven(f"On its grid of losses it is not decided whether {self.words}.")
 
     def _affordable(self, pair: Laws) -> None:
@@ -210,16 +236,28 @@ class ComposedClaim:
     def read(cls, data: Any) -> ComposedClaim:
         """What `to_dict` wrote. Raises CorruptFile."""
         claim = cls(**_FORM.read(data))
-        if not 1 <= claim.runs <= _RUNS or not 0 <= claim.epsilon <= _RUNS or not 0 <= claim.delta <= 1:
-            refuse("The composed claim", f"of runs in 1..{_RUNS}, epsilon in [0, {_RUNS}] and delta in [0, 1]")
+        if (
+            not 1 <= claim.runs <= _RUNS
+            or not 0 <= claim.epsilon <= _RUNS
+            or not 0 <= claim.delta <= 1
+        ):
+            refuse(
+                "The composed claim",
+                f"of runs in 1..{_RUNS}, epsilon in [0, {_RUNS}] and delta in [0, 1]",
+            )
         if not 0 < claim.step <= _RUNS or claim.step.denominator.bit_length() > _STEP_BITS:
-            refuse("step", f"a number in (0, {_RUNS}] of a denominator of at most {_STEP_BITS} bits")
+            refuse(
+                "step", f"a number in (0, {_RUNS}] of a denominator of at most {_STEP_BITS} bits"
+            )
         return claim
 
 
 _RUNS, _STEP_BITS, _DIGITS = 10**6, 256, 1300  # the most in a file
 _PROOF = 1 << 12  # points of the grids that designs and certificates are proven on
-_FINE_PROOF = (1 << 15, 1 << 14)  # Points of the grid of more than `_FEW` runs, the first that can be checked.
+_FINE_PROOF = (
+    1 << 15,
+    1 << 14,
+)  # Points of the grid of more than `_FEW` runs, the first that can be checked.
 _FINE, _COARSE = 1 << 18, 1 << 17  # points of the grids of the lower and the upper bound
 _FEW = 40  # runs up to which moving losses down is tighter than cutting them in two
 
@@ -247,16 +285,24 @@ def _least(pair: Laws, delta: Fraction) -> Fraction | None:
     return ONE
 
 
-def _epsilons(subjects: list[Any], runs: Runs, delta: Fraction, interval: Fraction) -> tuple[float, float]:
+def _epsilons(
+    subjects: list[Any], runs: Runs, delta: Fraction, interval: Fraction
+) -> tuple[float, float]:
     """Bounds of the least ε at δ from above and below."""
     if len(runs) == 1 and runs[0][1] == 1:
         least = _least(runs[0][0], delta)
-        return (math.inf, math.inf) if least is None else (ln_up(least), max(0.0, -ln_up(1 / least)))
+        return (
+            (math.inf, math.inf) if least is None else (ln_up(least), max(0.0, -ln_up(1 / least)))
+        )
     pure = _largest_losses(runs)
     if delta == 1 or (pure is not None and not pure[0]):
         return 0.0, 0.0
     if not delta:
-        return (math.inf, math.inf) if pure is None else (round_up(pure[0]), max(0.0, round_down(pure[1])))
+        return (
+            (math.inf, math.inf)
+            if pure is None
+            else (round_up(pure[0]), max(0.0, round_down(pure[1])))
+        )
     bits = 96 + delta.denominator.bit_length()
     heavy = max((a, a / b) for pair, _ in runs for a, b in zip(pair.p, pair.q, strict=True) if b)[1]
     anchor = abs(Fraction(ln_up(heavy))) if heavy else ZERO
@@ -266,7 +312,9 @@ def _epsilons(subjects: list[Any], runs: Runs, delta: Fraction, interval: Fracti
     fixed = _fixed(subjects, runs, delta=delta)
     low = _law(fixed, _step(fixed, interval, _FINE), upper=False, bits=bits).epsilon(delta)
     high = min((bound for bound in above if bound is not None), default=None)
-    return math.inf if high is None else round_up(high), math.inf if low is None else round_down(low)
+    return math.inf if high is None else round_up(high), math.inf if low is None else round_down(
+        low
+    )
 
 
 def _largest_losses(runs: Runs) -> Interval | None:
@@ -275,7 +323,9 @@ def _largest_losses(runs: Runs) -> Interval | None:
     ratios = [(ratio, times) for pair, times in runs if (ratio := pair.max_ratio[0])]
     if len(ratios) < len(runs):
         return None
-    above, below = (sum(Fraction(ln_up(r**side)) * times * side for r, times in ratios) for side in (1, -1))
+    above, below = (
+        sum(Fraction(ln_up(r**side)) * times * side for r, times in ratios) for side in (1, -1)
+    )
     return Fraction(above), Fraction(below)
 
 
@@ -287,10 +337,14 @@ def _deltas(subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fracti
     share = epsilon / sum(times for _, times in runs)
     grids = _grids(runs, share, _PROOF) + _grids(runs, share, _COARSE, interval)
     fixed = _fixed(subjects, runs, epsilon=epsilon)
-    return _above(runs, epsilon, grids)[0], _law(fixed, _step(fixed, interval, _FINE), upper=False).delta(epsilon)
+    return _above(runs, epsilon, grids)[0], _law(
+        fixed, _step(fixed, interval, _FINE), upper=False
+    ).delta(epsilon)
 
 
-def _above(runs: Runs, epsilon: Fraction, steps: Iterable[Fraction], wanted: Fraction | None = None) -> Interval:
+def _above(
+    runs: Runs, epsilon: Fraction, steps: Iterable[Fraction], wanted: Fraction | None = None
+) -> Interval:
     """The least upper bound of δ at ε on grids of these steps, and its step; the first that is at most `wanted`."""
     best = Fraction(2), ONE
     for step in dict.fromkeys(steps):
@@ -305,7 +359,10 @@ def _law(runs: Runs, step: Fraction, *, upper: bool, bits: int = 160) -> LossLaw
     floor = not upper and sum(times for _, times in runs) <= _FEW
     return reduce(
         mul,
-        (LossLaw.of(pair.p, pair.q, step, upper=upper, floor=floor, bits=bits).power(times) for pair, times in runs),
+        (
+            LossLaw.of(pair.p, pair.q, step, upper=upper, floor=floor, bits=bits).power(times)
+            for pair, times in runs
+        ),
     )
 
 
@@ -316,7 +373,9 @@ def _grids(runs: Runs, anchor: Fraction, points: int, interval: Fraction = ZERO)
     return [anchor / math.ceil(anchor / step), step] if anchor > step / 16 else [step]
 
 
-def _proof_grids(pair: Laws, times: int, epsilon: Fraction, delta: Fraction | None) -> list[Fraction]:
+def _proof_grids(
+    pair: Laws, times: int, epsilon: Fraction, delta: Fraction | None
+) -> list[Fraction]:
     """Steps of the grids that designs and certificates are proven on; of many runs a finer one that can be checked."""
     runs, anchor = [(pair, times)], epsilon / times
     steps = _grids(runs, anchor, _PROOF)
@@ -350,7 +409,11 @@ _ROUGH = 1 << 10  # points of the grids on which they are
 
 
 def _fixed(
-    subjects: Sequence[Any], runs: Runs, *, epsilon: Fraction | None = None, delta: Fraction | None = None
+    subjects: Sequence[Any],
+    runs: Runs,
+    *,
+    epsilon: Fraction | None = None,
+    delta: Fraction | None = None,
 ) -> Runs:
     """About the costliest fixed neighbours, one comparison of each mechanism; any give a lower bound.
 
@@ -369,9 +432,14 @@ def _fixed(
         listed = range(len(pairs)) if len(pairs) <= _ALL else sorted({*best})
         tried.append({k: pairs[k] for k in listed})
         at_orders.append(best)
-    bounds = total - orders * float(epsilon) if epsilon is not None else (total - math.log(delta or 1)) / orders
+    bounds = (
+        total - orders * float(epsilon)
+        if epsilon is not None
+        else (total - math.log(delta or 1)) / orders
+    )
     fixed = [
-        (pairs[best[bounds.argmin()]], times) for pairs, best, (_, times) in zip(tried, at_orders, runs, strict=True)
+        (pairs[best[bounds.argmin()]], times)
+        for pairs, best, (_, times) in zip(tried, at_orders, runs, strict=True)
     ]
 
     def reached(k: int, pair: Laws) -> Fraction | float:

@@ -25,7 +25,17 @@ import numpy as np
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import ONE, ZERO, ExpNumber, Real, largest, ln_up, positive, round_up, sign_exp
+from workbench.exact.numbers import (
+    ONE,
+    ZERO,
+    ExpNumber,
+    Real,
+    largest,
+    ln_up,
+    positive,
+    round_up,
+    sign_exp,
+)
 from workbench.io.plain_figures import Figure, chart, lines, series
 from workbench.io.result import Result
 from workbench.io.shown import Facts, Shown
@@ -74,7 +84,9 @@ class Profile(Shown):
         def begins_beyond(piece: Piece) -> bool:
             return sign_exp(piece.low, ONE, value) > 0
 
-        there = (curve[bisect_left(curve, True, key=begins_beyond) - 1] for curve in self.curves)  # pieces are sorted
+        there = (
+            curve[bisect_left(curve, True, key=begins_beyond) - 1] for curve in self.curves
+        )  # pieces are sorted
         return largest(ExpNumber.of(piece.p, piece.q, value) for piece in there)
 
     def delta(self, epsilon: Real) -> float:
@@ -100,7 +112,10 @@ class Profile(Shown):
         """δ at many ε >= 0 in floating point, within 1e-12: for pictures. Same shape."""
         heights, growth = np.zeros(epsilons.shape), np.exp(np.minimum(epsilons, 700.0))
         for curve in self.curves:
-            at = np.searchsorted([self._logs[piece.low] for piece in curve], epsilons, side="right") - 1
+            at = (
+                np.searchsorted([self._logs[piece.low] for piece in curve], epsilons, side="right")
+                - 1
+            )
             height, mass = np.array([(float(piece.p), float(piece.q)) for piece in curve])[at].T
             heights = np.maximum(heights, height - mass * growth)
         return heights
@@ -108,15 +123,23 @@ class Profile(Shown):
     def save(self, path: str | Path) -> list[Path]:
         """Write δ, rounded up, where a formula changes (.csv, .tex, .json), the curve (.png, .svg, .pdf), or a folder
         with both; see `Result.save`."""
-        rows = [{"epsilon": epsilon, "delta": self.delta(epsilon)} for epsilon in self.ends.tolist()]
+        rows = [
+            {"epsilon": epsilon, "delta": self.delta(epsilon)} for epsilon in self.ends.tolist()
+        ]
         title = f"{delta_notion(self.notion).title} profile{', one-sided neighbours' if self.one_sided else ''}"
-        return Result(title, rows, "profile", draw=lambda table: {"profile": self.figure}).save(path)
+        return Result(title, rows, "profile", draw=lambda table: {"profile": self.figure}).save(
+            path
+        )
 
     def facts(self) -> Facts:
         """Some of its values, rounded up."""
         title = delta_notion(self.notion).title
         shown = [(f"{title} δ at ε = {epsilon}", repr(self.delta(epsilon))) for epsilon in (0, 1)]
-        return [*shown, ("exact pure epsilon", repr(self.pure_epsilon)), *([ONE_SIDED] if self.one_sided else [])]
+        return [
+            *shown,
+            ("exact pure epsilon", repr(self.pure_epsilon)),
+            *([ONE_SIDED] if self.one_sided else []),
+        ]
 
     def figure(self) -> Drawn:
         """The curve."""
@@ -126,7 +149,9 @@ class Profile(Shown):
     def pure_epsilon(self) -> float:
         """Where the profile reaches 0 for good, rounded up; inf when it never does."""
         last = [curve[-1] for curve in self.curves]
-        return math.inf if any(piece.p for piece in last) else max(ln_up(piece.low) for piece in last)
+        return (
+            math.inf if any(piece.p for piece in last) else max(ln_up(piece.low) for piece in last)
+        )
 
 
 def profile(mechanism: Any, notion: str = "dp") -> Profile:
@@ -134,7 +159,9 @@ def profile(mechanism: Any, notion: str = "dp") -> Profile:
     measure = delta_notion(notion)
     subject = as_mechanism(mechanism)
     if on_real_inputs(subject) and not measure.convex:
-        raise InvalidRequest(f"notion must be decided by laws at knots for a mechanism on real inputs. Got {notion}.")
+        raise InvalidRequest(
+            f"notion must be decided by laws at knots for a mechanism on real inputs. Got {notion}."
+        )
     curves = dict.fromkeys(_pieces(Laws(pair.p, pair.q), measure) for pair in subject.comparisons())
     return Profile(measure.name, tuple(curves), subject.one_sided)
 
@@ -154,14 +181,24 @@ def profiles(mechanism: Any) -> list[Profile]:
     """The profiles of all notions that have one for the mechanism."""
     subject = as_mechanism(mechanism)
     measures = [each for name in known() if isinstance(each := named(name), DeltaNotion)]
-    return [profile(subject, each.name) for each in measures if each.convex or not on_real_inputs(subject)]
+    return [
+        profile(subject, each.name)
+        for each in measures
+        if each.convex or not on_real_inputs(subject)
+    ]
 
 
 def profile_figure(mechanism: Any, epsilons: Iterable[Real] = ()) -> Drawn:
     """The exact profiles of a mechanism, budgets marked. Raises InvalidRequest."""
     curves = profiles(mechanism)
     return chart(
-        curves_figure(curves, [(float(positive(at, "epsilon", or_zero=True)), curves[0].delta(at)) for at in epsilons])
+        curves_figure(
+            curves,
+            [
+                (float(positive(at, "epsilon", or_zero=True)), curves[0].delta(at))
+                for at in epsilons
+            ],
+        )
     )
 
 
@@ -169,8 +206,14 @@ def curves_figure(curves: Sequence[Profile], marked: Sequence[tuple[float, float
     """Profiles as plain data, as far as there is something to see. marked: budgets (ε, δ)."""
     ends, zero = curves[0].ends, np.zeros(1)
     seen = [curve.ends[curve.heights(curve.ends) > _SEEN * curve.heights(zero)] for curve in curves]
-    last = max(1e-3, *(1.5 * epsilon for epsilon, _ in marked), *(1.15 * float(each[-1]) for each in seen if each.size))
-    grid = np.unique(np.concatenate([np.linspace(0, last, 150), thinned(ends[ends <= last], _ENDS)]))
+    last = max(
+        1e-3,
+        *(1.5 * epsilon for epsilon, _ in marked),
+        *(1.15 * float(each[-1]) for each in seen if each.size),
+    )
+    grid = np.unique(
+        np.concatenate([np.linspace(0, last, 150), thinned(ends[ends <= last], _ENDS)])
+    )
     drawn = []
     for k, curve in enumerate(curves):
         staircase = all(not piece.q for pieces in curve.curves for piece in pieces)

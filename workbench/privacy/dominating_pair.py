@@ -29,8 +29,15 @@ def dominating_pair(mechanism: Any) -> Laws:
     points = [(0, 1, 0, 1)]  # A, B of the lines, each as a numerator and a denominator
     for laws in compared_laws(mechanism):
         points += [(k, laws.p.total, l, laws.q.total) for k, l in laws.corners]
-    near = _near_the_upper([a / of_a for a, of_a, *_ in points], [b / of_b for *_, b, of_b in points])
-    hull = _upper({(Fraction(a, of_a), Fraction(b, of_b)) for a, of_a, b, of_b in map(points.__getitem__, near)})
+    near = _near_the_upper(
+        [a / of_a for a, of_a, *_ in points], [b / of_b for *_, b, of_b in points]
+    )
+    hull = _upper(
+        {
+            (Fraction(a, of_a), Fraction(b, of_b))
+            for a, of_a, b, of_b in map(points.__getitem__, near)
+        }
+    )
     # E_j (b - d) of P, for the vertex E_j = (high - low)/(b - d)
     both = [(high - low, b - d) for (high, b), (low, d) in pairwise(hull)]
     # beyond the last vertex h is constant: mass that Q cannot produce; in the end mass that P cannot
@@ -40,7 +47,12 @@ def dominating_pair(mechanism: Any) -> Laws:
 
 def compared_laws(mechanism: Any) -> list[Laws]:
     """The different pairs of laws that are compared."""
-    return [Laws(p, q) for p, q in dict.fromkeys((pair.p, pair.q) for pair in as_mechanism(mechanism).comparisons())]
+    return [
+        Laws(p, q)
+        for p, q in dict.fromkeys(
+            (pair.p, pair.q) for pair in as_mechanism(mechanism).comparisons()
+        )
+    ]
 
 
 def _near_the_upper(heights: list[float], slopes: list[float]) -> list[int]:
@@ -48,7 +60,9 @@ def _near_the_upper(heights: list[float], slopes: list[float]) -> list[int]:
     over all of them than floats may err, or whose B is beyond floats."""
     a, b = np.array(heights), np.array(slopes)
     hull: Vector = np.array(_upper({*zip(heights, slopes, strict=True)}))[::-1]
-    return np.flatnonzero((a >= np.interp(b, hull[:, 1], hull[:, 0]) - 1e-12) | (b < 1e-290)).tolist()
+    return np.flatnonzero(
+        (a >= np.interp(b, hull[:, 1], hull[:, 0]) - 1e-12) | (b < 1e-290)
+    ).tolist()
 
 
 def _upper(lines: set[tuple[Number, Number]]) -> list[tuple[Number, Number]]:
@@ -59,7 +73,9 @@ def _upper(lines: set[tuple[Number, Number]]) -> list[tuple[Number, Number]]:
             hull.pop()
         while len(hull) > 1:
             (a1, b1), (a2, b2) = hull[-2], hull[-1]
-            if (a1 - a) * (b1 - b2) <= (a1 - a2) * (b1 - b):  # the new line overtakes before the last one does
+            if (a1 - a) * (b1 - b2) <= (a1 - a2) * (
+                b1 - b
+            ):  # the new line overtakes before the last one does
                 hull.pop()
             else:
                 break

@@ -88,16 +88,24 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
     if data is None and isinstance(question, Labels):
         data = question
     data = read_data_file(data)
-    if subject.inputs is None and subject.segments is not None and not subject.segments:  # noise on all numbers
+    if (
+        subject.inputs is None and subject.segments is not None and not subject.segments
+    ):  # noise on all numbers
         if data is not None:
-            must("data", "left out: noise on all numbers is off by the same law everywhere", repr(data))
+            must(
+                "data",
+                "left out: noise on all numbers is off by the same law everywhere",
+                repr(data),
+            )
         clamp = getattr(subject.question, "clamp", None)
         if clamp is not None:
             mean, worst = subject.clamped_loss(loss), subject.clamped_loss(loss, None)
             return ExpectedError(loss, f"uniform on {spelled_range(clamp)}", mean, worst, None)
         of_noise: Fraction = subject.loss(loss)
         return ExpectedError(loss, "every input alike", of_noise, of_noise, None)
-    return _on_real_inputs(subject, loss, data) if for_reals(subject) else _finite(subject, loss, data)
+    return (
+        _on_real_inputs(subject, loss, data) if for_reals(subject) else _finite(subject, loss, data)
+    )
 
 
 def _finite(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
@@ -105,21 +113,32 @@ def _finite(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
     published = mechanism.outputs if labelled is None else labelled[1]
     inputs, outputs = ([*map(_plain, values)] for values in (mechanism.inputs, published))
     if len(inputs) * len(outputs) > _CELLS:
-        must("inputs times outputs", f"at most {_CELLS} for expected losses", len(inputs) * len(outputs))
+        must(
+            "inputs times outputs",
+            f"at most {_CELLS} for expected losses",
+            len(inputs) * len(outputs),
+        )
     laws = [mechanism.law(x) for x in inputs]
     if not all(isinstance(value, (int, float, Fraction)) for value in (*inputs, *outputs)):
         if loss != "error-rate":  # a vector or a text: right in every part, or wrong
-            what = "a vector query" if labelled is None else "inputs and outputs that are no numbers"
+            what = (
+                "a vector query" if labelled is None else "inputs and outputs that are no numbers"
+            )
             must("loss", f"error-rate for {what}", repr(loss))
         places = {output: k for k, output in enumerate(outputs)}
-        losses = [1 - (law[places[x]] if x in places else ZERO) for x, law in zip(inputs, laws, strict=True)]
+        losses = [
+            1 - (law[places[x]] if x in places else ZERO)
+            for x, law in zip(inputs, laws, strict=True)
+        ]
     else:
         labels, values = rationals(inputs, "inputs"), rationals(outputs, "outputs")
         losses = expected_losses(loss, labels, laws, values)
     weights, words = _weights(mechanism, inputs, data)
     at = max(range(len(losses)), key=losses.__getitem__)
     mean = Distribution(weights).mean(losses)
-    return ExpectedError(loss, words, mean, losses[at], inputs[at] if labelled is None else shown(inputs[at]))
+    return ExpectedError(
+        loss, words, mean, losses[at], inputs[at] if labelled is None else shown(inputs[at])
+    )
 
 
 def _plain(point: Any) -> Any:
@@ -147,12 +166,16 @@ def _weights(mechanism: Mechanism, inputs: list[Any], data: Any) -> tuple[list[F
 class _Piece:
     """The quadratic on [low, high] with these values at the two ends and in the middle."""
 
-    def __init__(self, low: Fraction, high: Fraction, left: Fraction, middle: Fraction, right: Fraction) -> None:
+    def __init__(
+        self, low: Fraction, high: Fraction, left: Fraction, middle: Fraction, right: Fraction
+    ) -> None:
         self.low, self.high, self.left = low, high, left
         # left + slope t + bend t², t the way from low to high
         self.bend = 2 * (left + right - 2 * middle)
         self.slope = right - left - self.bend
-        self.integral = (high - low) / 6 * (left + 4 * middle + right)  # by Simpson's rule, which is exact
+        self.integral = (
+            (high - low) / 6 * (left + 4 * middle + right)
+        )  # by Simpson's rule, which is exact
 
     def __call__(self, x: Fraction) -> Fraction:
         t = (x - self.low) / (self.high - self.low)
@@ -182,8 +205,13 @@ def _pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
         a, b = segment.low, segment.high
         ends = [*pairwise([a, *(o for o in knots if a < o < b), b])]
         places = [x for low, high in ends for x in (low, (low + high) / 2, high)]
-        of_laws = (expected_losses(loss, places, [law] * len(places), outputs) for law in (segment.left, segment.right))
-        mixed = [((b - x) * p + (x - a) * q) / (b - a) for x, p, q in zip(places, *of_laws, strict=True)]
+        of_laws = (
+            expected_losses(loss, places, [law] * len(places), outputs)
+            for law in (segment.left, segment.right)
+        )
+        mixed = [
+            ((b - x) * p + (x - a) * q) / (b - a) for x, p, q in zip(places, *of_laws, strict=True)
+        ]
         for at, (low, high) in enumerate(ends):
             yield _Piece(low, high, *mixed[3 * at : 3 * at + 3])
 
@@ -197,7 +225,9 @@ def _on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:
     if stated is not None:
         uniform, worst, place = stated(loss)
         if data is None or data == "uniform":
-            return ExpectedError(loss, _uniform(*mechanism.ends), uniform, worst, nearest_float(place))
+            return ExpectedError(
+                loss, _uniform(*mechanism.ends), uniform, worst, nearest_float(place)
+            )
     where = None if place is None else nearest_float(place)
     if data is None or isinstance(data, (str, Density)):
         return ExpectedError(loss, *_under_a_law(mechanism, loss, data, pieces), worst, where)
@@ -206,7 +236,9 @@ def _on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:
     return ExpectedError(loss, words, mean, worst, where)
 
 
-def _under_a_law(mechanism: Any, loss: str, data: Any, pieces: list[_Piece]) -> tuple[str, Fraction | float]:
+def _under_a_law(
+    mechanism: Any, loss: str, data: Any, pieces: list[_Piece]
+) -> tuple[str, Fraction | float]:
     """The law in words, and the mean: exact for the uniform law, else integrated as the mechanism integrates."""
     low, high = (pieces[0].low, pieces[-1].high) if pieces else (-mechanism.c, mechanism.c)
     if data is None or (isinstance(data, str) and data.strip() == "uniform"):
@@ -229,7 +261,9 @@ def _uniform(low: Fraction, high: Fraction) -> str:
 def _at(mechanism: Any, loss: str, pieces: list[_Piece], x: Any) -> Fraction:
     """The expected loss at one input; a float is the rational it is, or the knot it is nearest to."""
     if not pieces:
-        return expected_losses(loss, rationals([x], "data"), [mechanism.law(x)], _outputs(mechanism))[0]
+        return expected_losses(
+            loss, rationals([x], "data"), [mechanism.law(x)], _outputs(mechanism)
+        )[0]
     ends = [piece.low for piece in pieces] + [pieces[-1].high]
     at = real_input(x, ends[0], ends[-1], ends, "data")
     return pieces[min(bisect_right(ends, at), len(pieces)) - 1](at)

@@ -82,5 +82,7 @@ def exposure(channel: Channel, epsilon: Fraction) -> Fraction | None:
     likely, (i, j) = largest
     p, q = channel.rows[i], channel.rows[j]
     ratio = _revealing_ratio(epsilon) * p.total / q.total
-    alone = sum(mass for mass, other in zip(p.integers, q.integers, strict=True) if mass > ratio * other)
+    alone = sum(
+        mass for mass, other in zip(p.integers, q.integers, strict=True) if mass > ratio * other
+    )
     return Fraction(alone, p.total) if likely else ZERO

@@ -47,7 +47,12 @@ Table = tuple[list[str], list[list[str]]]  # heads, rows
 
 _MAX_CELLS = 1_000_000  # A law with more probabilities is not written as a table.
 _INTEGERS, _MODULO, _REALS = "noise on integers", "noise modulo", "noise on reals"
-_FINITE, _CELLS, _ENDS, _PIECES = "input", "input in a cell", "input at an end", "input at a piece's end"
+_FINITE, _CELLS, _ENDS, _PIECES = (
+    "input",
+    "input in a cell",
+    "input at an end",
+    "input at a piece's end",
+)
 _KINDS = (_INTEGERS, _REALS, _FINITE, _CELLS, _ENDS, _PIECES)
 _TAIL = re.compile(r"(below|above) (\S+), times (\S+) every (\d+)")
 
@@ -72,11 +77,15 @@ def law_table(mechanism: Any) -> Table | None:
     if isinstance(mechanism, Channel):
         return _channel_table(mechanism)
     rows: Any = getattr(mechanism, "inputs", None)
-    has_laws = rows is not None and hasattr(mechanism, "law") and not getattr(mechanism, "direct", 0)
+    has_laws = (
+        rows is not None and hasattr(mechanism, "law") and not getattr(mechanism, "direct", 0)
+    )
     if not has_laws or mechanism.segments != () or len(rows) * len(mechanism.outputs) > _MAX_CELLS:
         return None
     labelled = tuple(map(_exact_point, rows)), tuple(map(_exact_point, mechanism.outputs.tolist()))
-    return _channel_table(Channel(tuple(map(mechanism.law, rows)), None, labelled))  # any two inputs are neighbours
+    return _channel_table(
+        Channel(tuple(map(mechanism.law, rows)), None, labelled)
+    )  # any two inputs are neighbours
 
 
 def is_law_table(heads: Sequence[str]) -> bool:
@@ -96,14 +105,21 @@ def read_law_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Mecha
         return _read_modulo(kind.removeprefix(_MODULO).strip(), given, rows)
     if kind == _INTEGERS:
         clamp = given.get("clamp")
-        question = IntegerNoise(_whole(given.get("sensitivity")), None if clamp is None else _two(clamp))
+        question = IntegerNoise(
+            _whole(given.get("sensitivity")), None if clamp is None else _two(clamp)
+        )
         return AdditiveIntegerNoise(question, integer_law(rows))
     if kind == _REALS:
         return _read_reals(given, rows)
     if len(rows) != _whole(given.get("rows")):
-        raise CorruptFile(f"The table must have the {given.get('rows')} rows that its head names. Got {len(rows)}.")
+        raise CorruptFile(
+            f"The table must have the {given.get('rows')} rows that its head names. Got {len(rows)}."
+        )
     laws = tuple(_law([number(cell) for cell in row[1:]]) for row in rows)
-    labels, outputs = [row[0] for row in rows], tuple(point(_bare(head), "output") for head in heads[1:])
+    labels, outputs = (
+        [row[0] for row in rows],
+        tuple(point(_bare(head), "output") for head in heads[1:]),
+    )
     if kind == _PIECES:
         return _read_pieces(labels, outputs, laws)
     neighbours = _read_neighbours(given.get("neighbours"))
@@ -119,7 +135,9 @@ def read_law_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Mecha
         ends = places = tuple(map(number, labels))
     else:
         raise CorruptFile(f"The first head must name a law. Got {kind[:40]!r}.")
-    return RangeMechanism(laws, neighbours, (places, outputs), ends, number(given.get("sensitivity")), kind == _ENDS)
+    return RangeMechanism(
+        laws, neighbours, (places, outputs), ends, number(given.get("sensitivity")), kind == _ENDS
+    )
 
 
 def integer_law(rows: Sequence[Sequence[str]]) -> IntegerLaw:
@@ -152,7 +170,9 @@ def integer_law(rows: Sequence[Sequence[str]]) -> IntegerLaw:
     for side, end in zip(("below", "above"), law.ends, strict=True):
         whole = law.ratio / (1 - law.ratio) * end / law.total
         if abs(whole - tails[side][2]) > MAX_SUM_ERROR:
-            raise CorruptFile(f"The tail {side} must have the probability that its ratio gives, {float(whole):g}.")
+            raise CorruptFile(
+                f"The tail {side} must have the probability that its ratio gives, {float(whole):g}."
+            )
     return law
 
 
@@ -174,7 +194,9 @@ def _integer_table(mechanism: AdditiveIntegerNoise) -> Table | None:
         return None
     head = f"{_INTEGERS} | sensitivity {mechanism.question.sensitivity}"
     head += "" if clamp is None else f" | clamp {clamp[0]}..{clamp[1]}"
-    rows = [[str(law.first + k), _spelled(weight / law.total)] for k, weight in enumerate(law.weights)]
+    rows = [
+        [str(law.first + k), _spelled(weight / law.total)] for k, weight in enumerate(law.weights)
+    ]
     return [head, "probability"], rows + _tail_rows(law, law.total, str(law.first), str(law.last))
 
 
@@ -208,7 +230,9 @@ def _read_modulo(sizes: str, given: dict[str, str], rows: Sequence[Sequence[str]
 def group_masses(question: ModuloNoise, rows: Sequence[Sequence[str]]) -> Distribution:
     """Read rows (noise value, probability) of noise on a group, every value once. Raises CorruptFile."""
     if question.order > _MAX_CELLS or len(rows) != question.order:
-        raise CorruptFile(f"The table must have a row for each of {question.order} noise values. Got {len(rows)}.")
+        raise CorruptFile(
+            f"The table must have a row for each of {question.order} noise values. Got {len(rows)}."
+        )
     masses = {_parts(label): _mass(mass) for label, mass in rows}
     values = [question.point(k) for k in range(question.order)]
     missing = next((value for value in values if value not in masses), None)
@@ -251,7 +275,9 @@ def _read_reals(given: dict[str, str], rows: Sequence[Sequence[str]]) -> Additiv
         else:
             low, *high = (number(end) / width + Fraction(1, 2) for end in label.split(" to "))
             if len(high) != 1 or high[0] != low + 1 or low.denominator != 1:
-                raise CorruptFile(f"A cell must be {float(width):g} wide and lie on the grid. Got {label[:60]!r}.")
+                raise CorruptFile(
+                    f"A cell must be {float(width):g} wide and lie on the grid. Got {label[:60]!r}."
+                )
             cells.append((str(low), _mass(mass)))
     if atom >= 1:
         raise CorruptFile("The probability of the atom must be below 1.")
@@ -266,7 +292,11 @@ def _read_reals(given: dict[str, str], rows: Sequence[Sequence[str]]) -> Additiv
 
 
 def _matrix_table(
-    kind: str, options: Sequence[str], labels: Words | list[str], outputs: Sequence[Any], laws: Sequence[Distribution]
+    kind: str,
+    options: Sequence[str],
+    labels: Words | list[str],
+    outputs: Sequence[Any],
+    laws: Sequence[Distribution],
 ) -> Table | None:
     if len(laws) * len(laws[0]) > _MAX_CELLS:
         return None
@@ -278,7 +308,9 @@ def _matrix_table(
 def _channel_table(channel: Channel) -> Table | None:
     numbers = tuple(range(len(channel.rows))), tuple(range(len(channel.rows[0])))
     inputs, outputs = channel.labelled or numbers
-    return _matrix_table(_FINITE, [_neighbours(channel)], [*map(_label, inputs)], outputs, channel.rows)
+    return _matrix_table(
+        _FINITE, [_neighbours(channel)], [*map(_label, inputs)], outputs, channel.rows
+    )
 
 
 def _range_table(mechanism: RangeMechanism) -> Table | None:
@@ -315,11 +347,15 @@ def _read_neighbours(text: str | None) -> tuple[tuple[int, int], ...] | None:
     return tuple(sorted(pairs))
 
 
-def _read_pieces(labels: Sequence[str], outputs: tuple[Point, ...], laws: Sequence[Distribution]) -> PiecewiseAffine:
+def _read_pieces(
+    labels: Sequence[str], outputs: tuple[Point, ...], laws: Sequence[Distribution]
+) -> PiecewiseAffine:
     places, values = [*map(number, labels)], rationals_of(outputs)
     knots = (*places[0::2], *places[-1:])
     if values is None or len(places) % 2 or places != [x for pair in pairwise(knots) for x in pair]:
-        raise CorruptFile("Every piece must have two rows, at its left and its right end, and numbers as outputs.")
+        raise CorruptFile(
+            "Every piece must have two rows, at its left and its right end, and numbers as outputs."
+        )
     return PiecewiseAffine(knots, values, tuple(laws))
 
 

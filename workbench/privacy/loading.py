@@ -86,7 +86,9 @@ class FileContents:
             if pairs is not None:
                 raise InvalidRequest("pairs are for channels; give shifts or max-shift for a PMF.")
             if shifts is None and max_shift is None:
-                raise InvalidRequest("A PMF does not say which answers are neighbours: give shifts or max-shift.")
+                raise InvalidRequest(
+                    "A PMF does not say which answers are neighbours: give shifts or max-shift."
+                )
             where = {"n": len(mechanism) - 1} if sizes is None else {"sizes": sizes}
             question = ModuloNoise(**where, shifts=shifts, max_shift=max_shift, directed=directed)
             return AdditiveNoise(question, mechanism)
@@ -96,13 +98,19 @@ class FileContents:
             return _related_noise(mechanism, sizes, shifts, max_shift, directed)
         assert isinstance(mechanism, Channel)
         if sizes is not None or shifts is not None:
-            raise InvalidRequest("sizes and shifts are for PMFs; give pairs or max-shift for a channel.")
+            raise InvalidRequest(
+                "sizes and shifts are for PMFs; give pairs or max-shift for a channel."
+            )
         if pairs is not None and max_shift is not None:
-            raise InvalidRequest("A channel's neighbours must be given by one of pairs and max-shift.")
+            raise InvalidRequest(
+                "A channel's neighbours must be given by one of pairs and max-shift."
+            )
         count = len(mechanism.rows)
         if mechanism.labelled is not None and mechanism.labelled[0] != tuple(range(count)):
             if pairs is not None:
-                raise InvalidRequest("pairs count rows, and the rows of this file have labels: leave the labels out.")
+                raise InvalidRequest(
+                    "pairs count rows, and the rows of this file have labels: leave the labels out."
+                )
             if max_shift is not None:
                 pairs = FiniteQuery(mechanism.labelled[0], max_shift=max_shift).listed
         if pairs is None:
@@ -169,7 +177,9 @@ def _json(text: str) -> FileContents:
     if isinstance(data, dict):
         named = [data[key] for key in ("pmf", "rows", "matrix") if key in data]
         if len(named) != 1:
-            raise CorruptFile("The object must be a certificate, a mechanism, or hold one of pmf, rows and matrix.")
+            raise CorruptFile(
+                "The object must be a certificate, a mechanism, or hold one of pmf, rows and matrix."
+            )
         data = named[0]
     if not isinstance(data, list) or not data:
         raise CorruptFile("The file must hold a list of numbers or a list of rows.")
@@ -179,7 +189,9 @@ def _json(text: str) -> FileContents:
     table = [[read_number(cell) for cell in row] for row in rows]
     if are_noise_pairs(table):
         return FileContents(integer_law([*map(_texts, table)]), relates=False)
-    return FileContents(_masses(table[0]) if not isinstance(data[0], list) else _channel(table), relates=False)
+    return FileContents(
+        _masses(table[0]) if not isinstance(data[0], list) else _channel(table), relates=False
+    )
 
 
 def _csv(text: str) -> FileContents:

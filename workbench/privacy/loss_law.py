@@ -73,7 +73,9 @@ class LossLaw:
         listed = [0] * (max(atoms, default=0) - first + 1)
         for index, mass in atoms.items():
             listed[index - first] = mass
-        return cls(step, first, fmpz_poly(listed), infinite, bits, upper, int(not upper and not floor))
+        return cls(
+            step, first, fmpz_poly(listed), infinite, bits, upper, int(not upper and not floor)
+        )
 
     def __mul__(self, other: LossLaw) -> LossLaw:
         """The loss of both runs."""
@@ -83,8 +85,12 @@ class LossLaw:
         infinite = self._shift(self.infinite * (other.infinite + others) + total * other.infinite)
         masses, unit = self.masses * other.masses, 1 << self.bits
         if self.upper:
-            masses += fmpz_poly([unit - 1] * len(masses))  # masses are >= 0: // rounds them down, and so up
-        return self._trimmed(self.first + other.first, masses // unit, infinite, self.moved + other.moved)
+            masses += fmpz_poly(
+                [unit - 1] * len(masses)
+            )  # masses are >= 0: // rounds them down, and so up
+        return self._trimmed(
+            self.first + other.first, masses // unit, infinite, self.moved + other.moved
+        )
 
     def power(self, times: int) -> LossLaw:
         """The loss of as many runs, times >= 1."""
@@ -173,7 +179,9 @@ class LossLaw:
         return ZERO
 
 
-def _on_grid(p: Fraction, q: Fraction, step: Fraction, bits: int, *, upper: bool, floor: bool) -> list[Pair]:
+def _on_grid(
+    p: Fraction, q: Fraction, step: Fraction, bits: int, *, upper: bool, floor: bool
+) -> list[Pair]:
     """One atom on the grid: (index, mass)."""
     from flint import ctx
 
@@ -191,7 +199,9 @@ def _on_grid(p: Fraction, q: Fraction, step: Fraction, bits: int, *, upper: bool
         return [(index, _integer(p, bits, up=False))]
     with ctx.workprec(precision):
         left, right = (-index * h).exp(), (-(index + 1) * h).exp()
-        low, high = ball_ends((ball(q) - ball(p) * right) / (left - right))  # of p, at the lower loss
+        low, high = ball_ends(
+            (ball(q) - ball(p) * right) / (left - right)
+        )  # of p, at the lower loss
     if not upper:
         low, high = high, low
     shares = (min(p, max(ZERO, share)) for share in (high, p - low))

@@ -44,7 +44,13 @@ from workbench.mechanisms.mechanism import on_real_inputs
 _PLAIN = ("squared", "absolute", "error-rate")
 _STATED = RecordForm("The objective", name=TEXT, value=RATIO, losses=optional(RATIOS))
 _EXPECTED = RecordForm(
-    "The objective", name=TEXT, value=RATIO, labels=RATIOS, prior=RATIOS, outputs=RATIOS, rows=WHOLES
+    "The objective",
+    name=TEXT,
+    value=RATIO,
+    labels=RATIOS,
+    prior=RATIOS,
+    outputs=RATIOS,
+    rows=WHOLES,
 )
 
 
@@ -76,9 +82,13 @@ class Objective:
 
     def of(self, mechanism: object) -> Fraction:
         """Of a mechanism, exactly. Raises InvalidRequest when these losses do not fit it or are not its name's."""
-        exact: Callable[[str, Rationals | None], Fraction] | None = getattr(mechanism, "exact_loss", None)
+        exact: Callable[[str, Rationals | None], Fraction] | None = getattr(
+            mechanism, "exact_loss", None
+        )
         if exact is None:
-            raise InvalidRequest("objective must be an expected loss for a channel, and left out for a quantizer.")
+            raise InvalidRequest(
+                "objective must be an expected loss for a channel, and left out for a quantizer."
+            )
         return exact(self.name, self.losses)
 
     @property
@@ -108,7 +118,9 @@ class ExpectedLoss:
     def __post_init__(self) -> None:
         _loss(self.name)
         if not len(self.labels) == len(self.prior) == len(self.rows):
-            raise InvalidRequest("labels, prior and rows of an expected loss must be lists of one length.")
+            raise InvalidRequest(
+                "labels, prior and rows of an expected loss must be lists of one length."
+            )
         if min(self.prior, default=ZERO) < 0 or not any(self.prior):
             must("prior", "a list of weights >= 0, not all 0", "another")
 
@@ -125,10 +137,16 @@ class ExpectedLoss:
         """The exact expected loss of a channel. Raises InvalidRequest when labels, outputs and rows do not fit it."""
         laws = getattr(mechanism, "rows", ())
         if not laws or on_real_inputs(mechanism):
-            raise InvalidRequest("An expected loss must be left out of the certificate of anything but a channel.")
+            raise InvalidRequest(
+                "An expected loss must be left out of the certificate of anything but a channel."
+            )
         if len(self.outputs) != len(laws[0]) or not all(0 <= row < len(laws) for row in self.rows):
-            raise InvalidRequest(f"outputs and rows must be those of a {len(laws)} x {len(laws[0])} channel.")
-        losses = expected_losses(self.name, self.labels, [laws[row] for row in self.rows], self.outputs)
+            raise InvalidRequest(
+                f"outputs and rows must be those of a {len(laws)} x {len(laws[0])} channel."
+            )
+        losses = expected_losses(
+            self.name, self.labels, [laws[row] for row in self.rows], self.outputs
+        )
         return Distribution(self.prior).mean(losses)
 
     def at(self, mechanism: Any) -> ExpectedLoss:
@@ -200,7 +218,9 @@ def _loss(name: str) -> tuple[str, Fraction]:
             parameter = ZERO
         if (kind == "pinball" and 0 < parameter < 1) or (kind == "huber" and parameter > 0):
             return kind, parameter
-    return must("a loss", "squared, absolute, error-rate, pinball:τ (τ in (0, 1)) or huber:h", repr(name))
+    return must(
+        "a loss", "squared, absolute, error-rate, pinball:τ (τ in (0, 1)) or huber:h", repr(name)
+    )
 
 
 def integer_loss(

@@ -47,7 +47,9 @@ LOSSES = "privacy_loss_distribution"
 _INTERVAL = Fraction(1, 10_000)  # of dp_accounting's losses
 
 
-def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Real | None = None) -> Any:
+def measurement(
+    mechanism: Any, measure: str = "max_divergence", *, epsilon: Real | None = None
+) -> Any:
     """The OpenDP measurement of a mechanism, or the PrivacyLossDistribution of dp_accounting.
 
         >>> import workbench as wb
@@ -96,14 +98,22 @@ def measurement(mechanism: Any, measure: str = "max_divergence", *, epsilon: Rea
 
 def _losses(mechanism: Mechanism) -> Any:
     if mechanism.one_sided:
-        must("mechanism", "one of neighbours in both orders, as such losses are", "one side of each pair")
+        must(
+            "mechanism",
+            "one of neighbours in both orders, as such losses are",
+            "one side of each pair",
+        )
     need("accounting", "Exporting")
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
     pair, interval = dominating_pair(mechanism), float(_INTERVAL)
     law = LossLaw.of(pair.p, pair.q, Fraction(interval), upper=True)
     unit = 1 << law.bits
-    masses = {law.first + k: round_up(Fraction(int(m), unit)) for k, m in enumerate(law.masses.coeffs()) if m}
+    masses = {
+        law.first + k: round_up(Fraction(int(m), unit))
+        for k, m in enumerate(law.masses.coeffs())
+        if m
+    }
     infinite = round_up(Fraction(law.infinite, unit))
     return PrivacyLossDistribution.create_from_rounded_probability(masses, infinite, interval)
 
@@ -111,9 +121,15 @@ def _losses(mechanism: Mechanism) -> Any:
 def _inputs(distances: Distances, dp: Any) -> tuple[Any, Any]:
     """(domain, metric) of the inputs."""
     if distances.kind == "listed":
-        domain = dp.user_domain(f"one of {len(distances.listed)} inputs", lambda x: x in distances.listed)
-        return domain, dp.discrete_distance() if distances.farthest == 1 else dp.user_distance("steps of neighbours")
-    number = dp.atom_domain(T="f64", nan=False) if distances.kind == "real" else dp.atom_domain(T="i32")
+        domain = dp.user_domain(
+            f"one of {len(distances.listed)} inputs", lambda x: x in distances.listed
+        )
+        return domain, dp.discrete_distance() if distances.farthest == 1 else dp.user_distance(
+            "steps of neighbours"
+        )
+    number = (
+        dp.atom_domain(T="f64", nan=False) if distances.kind == "real" else dp.atom_domain(T="i32")
+    )
     if distances.kind == "vector":
         return dp.vector_domain(number, size=len(distances.ends)), dp.l1_distance(T="i32")
     return number, dp.absolute_distance(T="f64" if distances.kind == "real" else "i32")
@@ -127,7 +143,9 @@ def _published(mechanism: Mechanism, farthest: float) -> str:
     return name if outputs.ndim == 1 else f"Vec<{name}>"
 
 
-def _privacy_map(mechanism: Any, farthest: float, measure: str, epsilon: Fraction | None) -> Callable[[Any], Any]:
+def _privacy_map(
+    mechanism: Any, farthest: float, measure: str, epsilon: Fraction | None
+) -> Callable[[Any], Any]:
     @lru_cache(maxsize=256)
     def audited(distance: Any) -> Privacy:
         return audit(mechanism.within(distance), 0 if epsilon is None else epsilon)
@@ -141,7 +159,11 @@ def _privacy_map(mechanism: Any, farthest: float, measure: str, epsilon: Fractio
             return pure
         if measure == "approximate":
             assert epsilon is not None
-            return (round_up(epsilon), min(1.0, audited(distance).dp_delta.upper)) if distance else (0.0, 0.0)
+            return (
+                (round_up(epsilon), min(1.0, audited(distance).dp_delta.upper))
+                if distance
+                else (0.0, 0.0)
+            )
         if measure == "zero_concentrated_divergence":
             return math.inf if pure == math.inf else round_up(Fraction(pure) ** 2 / 2)
         return lambda alpha: renyi(mechanism.within(distance), alpha) if distance else 0.0

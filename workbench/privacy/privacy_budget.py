@@ -33,7 +33,9 @@ class PrivacyBudget:
     def __str__(self) -> str:
         epsilon = "unbounded" if self.epsilon is None else decimal(self.epsilon)
         unit = " per unit of distance" if self.per_distance else ""
-        return f"epsilon = {epsilon}{unit}" + (f", delta = {decimal(self.delta)}" if self.delta else "")
+        return f"epsilon = {epsilon}{unit}" + (
+            f", delta = {decimal(self.delta)}" if self.delta else ""
+        )
 
     def rounded_up(self) -> PrivacyBudget:
         """The same with an ε of six digits, which is not less."""
@@ -52,7 +54,11 @@ class PrivacyBudget:
     def to_dict(self) -> Record:
         """JSON-ready, rounded up; "inf" for an unbounded ε."""
         epsilon = "inf" if self.epsilon is None else round_up(self.epsilon)
-        return {"epsilon": epsilon, "delta": round_up(self.delta), "per_distance": self.per_distance}
+        return {
+            "epsilon": epsilon,
+            "delta": round_up(self.delta),
+            "per_distance": self.per_distance,
+        }
 
 
 def budget_of(claim: Claim) -> PrivacyBudget | None:
@@ -71,4 +77,6 @@ def together(budgets: Sequence[PrivacyBudget | None], rows: int = 1) -> PrivacyB
         return None
     finite = [budget.epsilon for budget in known if budget.epsilon is not None]
     epsilon = sum(finite, ZERO) * rows if len(finite) == len(known) else None
-    return PrivacyBudget(epsilon, min(ONE, sum((budget.delta for budget in known), ZERO) * rows), any(units))
+    return PrivacyBudget(
+        epsilon, min(ONE, sum((budget.delta for budget in known), ZERO) * rows), any(units)
+    )

@@ -126,7 +126,12 @@ _CONTENT = RecordForm(
     charge=optional(_BUDGET.of(PrivacyBudget)), output=TEXT, rho=optional(RATIO),
 )  # fmt: skip
 _JSON_RELEASE = RecordForm(
-    "A release", column=TEXT, digest=TEXT, notion=TEXT, budget=optional(_BUDGET.of(PrivacyBudget)), output=TEXT
+    "A release",
+    column=TEXT,
+    digest=TEXT,
+    notion=TEXT,
+    budget=optional(_BUDGET.of(PrivacyBudget)),
+    output=TEXT,
 )
 _JSON = RecordForm(
     "The ledger", {"format": "dp-workbench releases", "version": 1}, key=TEXT,
@@ -179,7 +184,8 @@ class ReleaseLedger:
             _carry_over(where, terms or LedgerTerms())
         with _connected(where) as database:
             application, schema = (
-                database.execute(f"pragma {name}").fetchone()[0] for name in ("application_id", "user_version")
+                database.execute(f"pragma {name}").fetchone()[0]
+                for name in ("application_id", "user_version")
             )
             if application != APPLICATION:
                 must("ledger", "a ledger of releases", f"{where.name}, which is of another kind")
@@ -194,7 +200,9 @@ class ReleaseLedger:
 
     def digest(self, values: Vector) -> str:
         """The HMAC of a column under the key of the ledger."""
-        return hmac.new(self.key, np.asarray(values, dtype="<f8").tobytes(), hashlib.sha256).hexdigest()
+        return hmac.new(
+            self.key, np.asarray(values, dtype="<f8").tobytes(), hashlib.sha256
+        ).hexdigest()
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -241,7 +249,11 @@ class ReleaseLedger:
         if terms.accounting == "zcdp":
             total = _sum_rho([*earlier, release])
             if total is None:
-                must("release", "zCDP or pure for a ledger that adds up rho", f"{release.notion}, {release.charge}")
+                must(
+                    "release",
+                    "zCDP or pure for a ledger that adds up rho",
+                    f"{release.notion}, {release.charge}",
+                )
             fits = terms.epsilon is None or _rho_fits(total, terms.epsilon, terms.delta)
         else:
             sums = together([each.charge for each in (*earlier, release)])
@@ -250,18 +262,30 @@ class ReleaseLedger:
             )
         if not fits:
             rho = release.cost_in_zcdp
-            cost = f"rho = {decimal(rho)}" if terms.accounting == "zcdp" and rho is not None else str(release.charge)
-            must("ledger", f"one that has {cost} left", f"{self.path.name}, which has {self.left(earlier)} left")
+            cost = (
+                f"rho = {decimal(rho)}"
+                if terms.accounting == "zcdp" and rho is not None
+                else str(release.charge)
+            )
+            must(
+                "ledger",
+                f"one that has {cost} left",
+                f"{self.path.name}, which has {self.left(earlier)} left",
+            )
 
     def _insert(self, database: sqlite3.Connection, release: Release) -> int:
         content = json.dumps(_CONTENT.write(release), sort_keys=True, ensure_ascii=False)
         booked = datetime.now(UTC).isoformat(timespec="seconds")
         entry = (booked, content, release.value, _seal(self.key, booked, content, release.value))
-        cursor = database.execute("insert into releases (booked, content, value, seal) values (?, ?, ?, ?)", entry)
+        cursor = database.execute(
+            "insert into releases (booked, content, value, seal) values (?, ?, ?, ?)", entry
+        )
         return int(cursor.lastrowid or 0)
 
     def _read(self, database: sqlite3.Connection) -> tuple[Release, ...]:
-        rows = database.execute("select number, booked, content, value, seal from releases order by number").fetchall()
+        rows = database.execute(
+            "select number, booked, content, value, seal from releases order by number"
+        ).fetchall()
         releases = []
         with named(self.path):
             for number, booked, content, value, seal in rows:
@@ -279,7 +303,11 @@ def _round_down(value: Fraction) -> str:
     text = decimal(value)
     if Fraction(text) <= value:
         return text
-    return str(Context(prec=17, rounding=ROUND_FLOOR).divide(Decimal(value.numerator), Decimal(value.denominator)))
+    return str(
+        Context(prec=17, rounding=ROUND_FLOOR).divide(
+            Decimal(value.numerator), Decimal(value.denominator)
+        )
+    )
 
 
 def _seal(key: bytes, booked: str, content: str, value: bytes | None) -> str:
@@ -328,12 +356,17 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that writes through to the disk. Raises InvalidRequest and CorruptFile for what SQLite says."""
     where = f"file:{quote(str(path.absolute()))}?mode=rw"
     try:
-        with closing(sqlite3.connect(where, uri=True, timeout=_PATIENCE_SECONDS, isolation_level=None)) as database:
+        with closing(
+            sqlite3.connect(where, uri=True, timeout=_PATIENCE_SECONDS, isolation_level=None)
+        ) as database:
             database.execute("pragma synchronous = extra")
             yield database
     except sqlite3.OperationalError as error:
         must("ledger", "a file that can be read and written", f"{path.name}: {error}")
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # The second for a text that is no UTF-8.
+    except (
+        sqlite3.DatabaseError,
+        UnicodeDecodeError,
+    ) as error:  # The second for a text that is no UTF-8.
         raise CorruptFile(f"{path.name} is damaged: {error}.") from None
 
 
@@ -351,16 +384,27 @@ def _exclusive(database: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _unfinished(path: Path, terms: LedgerTerms, key: bytes, releases: Sequence[Release]) -> Iterator[Path]:
+def _unfinished(
+    path: Path, terms: LedgerTerms, key: bytes, releases: Sequence[Release]
+) -> Iterator[Path]:
     """A complete ledger under another name in the same folder, which is removed at the end."""
     unfinished = path.with_name(f".{path.name[:40]}.{os.urandom(8).hex()}")
     try:
         os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         with _connected(unfinished) as database, _exclusive(database):
-            for statement in (*_TABLES, f"pragma application_id = {APPLICATION}", f"pragma user_version = {SCHEMA}"):
+            for statement in (
+                *_TABLES,
+                f"pragma application_id = {APPLICATION}",
+                f"pragma user_version = {SCHEMA}",
+            ):
                 database.execute(statement)
             epsilon = None if terms.epsilon is None else spelled(terms.epsilon)
-            entries = {**vars(terms), "epsilon": epsilon, "delta": spelled(terms.delta), "key": key.hex()}
+            entries = {
+                **vars(terms),
+                "epsilon": epsilon,
+                "delta": spelled(terms.delta),
+                "key": key.hex(),
+            }
             database.executemany("insert into terms values (?, ?)", entries.items())
             ledger = ReleaseLedger(unfinished, terms, key)
             for release in releases:

@@ -66,7 +66,9 @@ def least_share(
     while less - enough > 1:
         middle = (enough + less) // 2
         candidate = mixed(Fraction(1, 1 << middle))
-        enough, less, best = (enough, middle, best) if candidate is None else (middle, less, candidate)
+        enough, less, best = (
+            (enough, middle, best) if candidate is None else (middle, less, candidate)
+        )
     high, low = Fraction(1, 1 << enough), Fraction(1, 2 << enough)
     for _ in range(halvings):
         share = (low + high) / 2
@@ -87,13 +89,18 @@ def pattern_of(mechanism: AdditiveNoise, budgets: Mapping[Shift, Fraction]) -> P
     """
     f = mechanism.pmf
     return {
-        shift: f > np.exp(min(float(epsilon), 700.0)) * f[mechanism.question.index(shift)] * (1 + 1e-6) + 1e-12
+        shift: f
+        > np.exp(min(float(epsilon), 700.0)) * f[mechanism.question.index(shift)] * (1 + 1e-6)
+        + 1e-12
         for shift, epsilon in budgets.items()
     }
 
 
 def raised(
-    question: ModuloNoise, weights: Sequence[int], budgets: Mapping[Shift, Fraction], pattern: Pattern | None
+    question: ModuloNoise,
+    weights: Sequence[int],
+    budgets: Mapping[Shift, Fraction],
+    pattern: Pattern | None,
 ) -> list[int]:
     """The least integers >= weights with k(η) <= E k(η+μ) for every μ and every η outside its pattern.
 
@@ -103,7 +110,11 @@ def raised(
              for shift, epsilon in budgets.items()]  # fmt: skip
 
     def least(at: int, weight: int) -> Iterator[Pair]:
-        return ((index[at], -(-(weight << _BITS) // e)) for index, e, free in moves if free is None or not free[at])
+        return (
+            (index[at], -(-(weight << _BITS) // e))
+            for index, e, free in moves
+            if free is None or not free[at]
+        )
 
     return closed_upwards(list(weights), least)
 
@@ -130,12 +141,18 @@ def repair_noise(
 
     def private(weights: Sequence[int]) -> Privacy | None:
         privacy = audit_for(AdditiveNoise(question, weights), claim)
-        with suppress(NotProven):  # as good as refused: a mechanism a little further away can be proven
+        with suppress(
+            NotProven
+        ):  # as good as refused: a mechanism a little further away can be proven
             return privacy if privacy.holds(claim) else None
         return None
 
-    required = {shift: several for shift in question.differences if (several := claim.requirements(shift))}
-    budgets = {shift: min(bound.epsilon for bound in several) for shift, several in required.items()}
+    required = {
+        shift: several for shift in question.differences if (several := claim.requirements(shift))
+    }
+    budgets = {
+        shift: min(bound.epsilon for bound in several) for shift, several in required.items()
+    }
     bounds = [bound for several in required.values() for bound in several]
     pure = bool(bounds) and all(bound.delta == 0 for bound in bounds)
     repaired = private(k)
@@ -153,7 +170,12 @@ def repair_noise(
 
     def mixed(share: Fraction) -> Privacy | None:
         top, whole = share.numerator, share.denominator
-        return private([(whole - top) * a * closed_total + top * b * total for a, b in zip(k, closed, strict=True)])
+        return private(
+            [
+                (whole - top) * a * closed_total + top * b * total
+                for a, b in zip(k, closed, strict=True)
+            ]
+        )
 
     # the share may be large where a solver has not come close before
     close = bool(bounds) and len(bounds) == len(required)
@@ -167,7 +189,9 @@ def _weights(values: Sequence[Fraction]) -> list[int]:
         raise NotCertified("There is no mass to repair.")
     width = _SMALLEST + max(0, (least.denominator // least.numerator).bit_length())
     if width > _WIDEST:
-        raise NotCertified(f"Masses as small as 2^-{width - _SMALLEST} need weights of more than {_WIDEST} bits.")
+        raise NotCertified(
+            f"Masses as small as 2^-{width - _SMALLEST} need weights of more than {_WIDEST} bits."
+        )
     return [max(0, int(value * (1 << width))) for value in values]
 
 
@@ -194,7 +218,9 @@ def repair_line(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
     """(a mechanism that meets the claim, the share of its mass that moved at most). Raises NotCertified."""
     epsilon, reach = claim.values.get("epsilon"), mechanism.reach
     if not isinstance(epsilon, Fraction) or not epsilon:
-        raise NotCertified("The noise misses the claim, and only one epsilon > 0 for all differences can be repaired.")
+        raise NotCertified(
+            "The noise misses the claim, and only one epsilon > 0 for all differences can be repaired."
+        )
     noise = mechanism.noise
     if not noise.ratio and claim.values.get("delta"):
         with suppress(NotCertified):
@@ -205,8 +231,13 @@ def repair_line(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
     candidate = mechanism.with_noise(raised)
     if not proves(candidate, claim):
         raise NotCertified("The noise misses the claim and could not be repaired.")
-    before, after = noise.window(raised.first, raised.last), raised.window(raised.first, raised.last)
-    differences = (abs(a / noise.total - b / raised.total) for a, b in zip(before, after, strict=True))
+    before, after = (
+        noise.window(raised.first, raised.last),
+        raised.window(raised.first, raised.last),
+    )
+    differences = (
+        abs(a / noise.total - b / raised.total) for a, b in zip(before, after, strict=True)
+    )
     return candidate, sum(differences, ZERO) / 2
 
 
@@ -221,7 +252,10 @@ def mixed_line(
 
     def mixed(share: Fraction) -> Noise | None:
         weights = [(1 - share) * a / total + share * b / private.total for a, b in masses]
-        law, atom = IntegerLaw(low, weights, private.period, private.ratio), (1 - share) * mechanism.atom / total
+        law, atom = (
+            IntegerLaw(low, weights, private.period, private.ratio),
+            (1 - share) * mechanism.atom / total,
+        )
         candidate: Any = mechanism.with_noise(law)
         if atom:
             candidate = replace(candidate, atom=atom / (1 - atom) * law.total)

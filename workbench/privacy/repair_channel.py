@@ -34,7 +34,9 @@ class _HasRows(Protocol):
     def with_rows(self, rows: Sequence[Distribution]) -> Any: ...
 
 
-Rebuilt = TypeVar("Rebuilt", bound=_HasRows)  # a channel, or a law affine in real inputs, whose rows are its end laws
+Rebuilt = TypeVar(
+    "Rebuilt", bound=_HasRows
+)  # a channel, or a law affine in real inputs, whose rows are its end laws
 
 
 def repair_rows(
@@ -79,7 +81,10 @@ def repair_rows(
 
 
 def _mixed(
-    mechanism: Rebuilt, rows: Sequence[Distribution], centre: Rows, private: Callable[[Rebuilt], bool]
+    mechanism: Rebuilt,
+    rows: Sequence[Distribution],
+    centre: Rows,
+    private: Callable[[Rebuilt], bool],
 ) -> tuple[Rebuilt, Fraction]:
     """The mixture of least share θ that is private, to 1/64 of θ. Raises NotCertified."""
     ends = [(row, Distribution(other)) for row, other in zip(rows, centre, strict=True)]
@@ -107,7 +112,10 @@ def _average(rows: Sequence[Distribution]) -> list[Fraction]:
     # exact sums of fractions without a common denominator grow too long; 2^-96 is finer than what is kept
     sums = [sum((row.integers[i] << 96) // row.total for row in rows) for i in range(width)]
     used = [any(row.integers[i] for row in rows) for i in range(width)]
-    units = [max(1 << 44, value // count >> 32) if use else 0 for value, use in zip(sums, used, strict=True)]
+    units = [
+        max(1 << 44, value // count >> 32) if use else 0
+        for value, use in zip(sums, used, strict=True)
+    ]
     return [Fraction(unit, sum(units)) for unit in units]
 
 
@@ -134,7 +142,9 @@ def _unbiased_centres(
             yield centre
 
 
-def _with_mean(row: Distribution, outputs: Sequence[Fraction], y: Fraction, miss: Fraction) -> Distribution:
+def _with_mean(
+    row: Distribution, outputs: Sequence[Fraction], y: Fraction, miss: Fraction
+) -> Distribution:
     """The row with mean exactly y, which it misses: mass moves between its two heaviest outputs of different value."""
     if not miss:
         return row
@@ -146,4 +156,6 @@ def _with_mean(row: Distribution, outputs: Sequence[Fraction], y: Fraction, miss
             moved[a], moved[b] = moved[a] - move, moved[b] + move
             if min(moved) >= 0:
                 return Distribution(moved, "a row of the channel")
-    raise NotCertified(f"A row cannot be given the mean {float(y):g} exactly: it misses it by {float(miss):.3g}.")
+    raise NotCertified(
+        f"A row cannot be given the mean {float(y):g} exactly: it misses it by {float(miss):.3g}."
+    )

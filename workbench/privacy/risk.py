@@ -30,7 +30,16 @@ from numpy.typing import ArrayLike
 
 from workbench.errors import InvalidRequest
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import ONE, ZERO, RationalPair, Real, jsonable, probability, round_down, round_up
+from workbench.exact.numbers import (
+    ONE,
+    ZERO,
+    RationalPair,
+    Real,
+    jsonable,
+    probability,
+    round_down,
+    round_up,
+)
 from workbench.exact.objects import Record
 from workbench.io.figures import panels, styled
 from workbench.io.files import write_json
@@ -48,7 +57,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-ORDERS = tuple(map(Fraction, ("5/4", "3/2", "2", "3", "4", "6", "8", "12", "16", "24", "32", "48", "64")))
+ORDERS = tuple(
+    map(Fraction, ("5/4", "3/2", "2", "3", "4", "6", "8", "12", "16", "24", "32", "48", "64"))
+)
 _LIMIT = 2_000_000  # masses in all comparisons; some 30 µs each
 
 Points = tuple[RationalPair, ...]
@@ -69,9 +80,7 @@ class Risk(Shown):
     _laws: tuple[Laws, ...] = field(repr=False, compare=False)
 
     def __repr__(self) -> str:
-        return (
-            f"Risk(advantage={round_up(self.advantage)!r}, prior={float(self.prior):g}, posterior={self.posterior!r})"
-        )
+        return f"Risk(advantage={round_up(self.advantage)!r}, prior={float(self.prior):g}, posterior={self.posterior!r})"
 
     @property
     def advantage(self) -> Fraction:
@@ -115,7 +124,9 @@ class Risk(Shown):
         """An interval of the least ρ of zCDP, rounded outwards; the upper end is proven. (inf, inf): unbounded."""
         low = high = ZERO
         every = map(Concentrated, self._laws)
-        for measured in sorted(every, key=lambda measured: measured.upper(Fraction(2)), reverse=True):
+        for measured in sorted(
+            every, key=lambda measured: measured.upper(Fraction(2)), reverse=True
+        ):
             if measured.unbounded:
                 return math.inf, math.inf
             if measured.same or (high and measured.within(high)):
@@ -127,21 +138,35 @@ class Risk(Shown):
     @cached_property
     def mu(self) -> float:
         """The least μ of GDP, rounded up; inf where there is none."""
-        return TradeOff((*(1 - a).as_integer_ratio(), *b.as_integer_ratio()) for a, b in self.trade_off).least
+        return TradeOff(
+            (*(1 - a).as_integer_ratio(), *b.as_integer_ratio()) for a, b in self.trade_off
+        ).least
 
     def facts(self) -> Facts:
         """What was found, in words."""
         factor = math.inf if self.bayes_factor is None else round_up(self.bayes_factor)
         low, high = self.rho
-        prior, known = f"{float(self.prior):g}", f" (proven; no rho below {_words(low)} is)" if low < high else ""
+        prior, known = (
+            f"{float(self.prior):g}",
+            f" (proven; no rho below {_words(low)} is)" if low < high else "",
+        )
         return [
             ("mechanism", self.mechanism.describe()),
-            ("attack advantage", f"{round_up(self.advantage)!r} at most (1 - type I - type II error)"),
-            ("Bayes factor", f"{_words(factor)} at most: prior {prior} becomes {self.posterior!r} at most"),
+            (
+                "attack advantage",
+                f"{round_up(self.advantage)!r} at most (1 - type I - type II error)",
+            ),
+            (
+                "Bayes factor",
+                f"{_words(factor)} at most: prior {prior} becomes {self.posterior!r} at most",
+            ),
             ("right guesses", f"{round_up(self.guess)!r} at most, with prior {prior}"),
             ("least zCDP rho", f"{_words(high)}{known}"),
             ("least GDP mu", _words(self.mu)),
-            ("Rényi divergence", ", ".join(f"{_words(self.renyi[Fraction(a)])} at {a}" for a in (2, 4, 16))),
+            (
+                "Rényi divergence",
+                ", ".join(f"{_words(self.renyi[Fraction(a)])} at {a}" for a in (2, 4, 16)),
+            ),
             *([ONE_SIDED] if self.mechanism.one_sided else []),
         ]
 
@@ -192,9 +217,15 @@ class Risk(Shown):
         finite = [(order, value) for order, value in self.renyi.items() if value < math.inf]
         if finite:
             high, most = self.rho[1], 2 * finite[-1][1]
-            line = [(order, high * float(order)) for order, _ in finite if high * float(order) <= most]
+            line = [
+                (order, high * float(order)) for order, _ in finite if high * float(order) <= most
+            ]
             drawn = [series("D_α", "hollow", 0, *zip(*finite, strict=True))]
-            drawn += [series(f"ρα, ρ = {high:.4g}", "dashed", 2, *zip(*line, strict=True))] if line else []
+            drawn += (
+                [series(f"ρα, ρ = {high:.4g}", "dashed", 2, *zip(*line, strict=True))]
+                if line
+                else []
+            )
             draw_lines(right, lines("", "order α", "Rényi divergence", drawn))
             right.set_xscale("log", base=2)
             right.legend()
@@ -235,7 +266,12 @@ def _claimed(claim: Claim | None) -> dict[str, tuple[Vector, Vector]]:
         return {}
     alphas, deltas = np.linspace(0, 1, 401), [float(stick.delta) for stick in sticks]
     granted = errors_granted(alphas, [float(stick.epsilon) for stick in sticks], deltas)
-    return {f"claimed: {claim.budget_words()}" + (f", δ = {deltas[0]:.3g}" if deltas[0] else ""): (alphas, granted)}
+    return {
+        f"claimed: {claim.budget_words()}" + (f", δ = {deltas[0]:.3g}" if deltas[0] else ""): (
+            alphas,
+            granted,
+        )
+    }
 
 
 def errors_granted(alphas: Vector, epsilons: ArrayLike, deltas: ArrayLike) -> Vector:

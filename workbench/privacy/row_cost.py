@@ -21,7 +21,9 @@ from workbench.privacy.audit import audit_extremes
 from workbench.privacy.curve import profile
 from workbench.privacy.privacy_budget import PrivacyBudget, together
 
-_MAX_AUDIT_MASSES = 3_000_000  # Beyond so many masses the budget between any two values is the sum of steps.
+_MAX_AUDIT_MASSES = (
+    3_000_000  # Beyond so many masses the budget between any two values is the sum of steps.
+)
 _MAX_PROFILE_MASSES = 300_000  # The same where δ > 0, which takes every comparison.
 
 
@@ -51,7 +53,10 @@ class RowCost:
         """The same of a person with so many rows, by basic composition."""
         rho = None if self.rho is None else self.rho * count
         return replace(
-            self, neighbours=together([self.neighbours], count), any_two=together([self.any_two], count), rho=rho
+            self,
+            neighbours=together([self.neighbours], count),
+            any_two=together([self.any_two], count),
+            rho=rho,
         )
 
     @property
@@ -63,7 +68,11 @@ class RowCost:
             return f"{any_two}, between any two {values}"
         if self.neighbours is None and self.any_two is None:
             return "see the claim: its notion has no epsilon"
-        between = "see the claim: its notion has no epsilon" if self.neighbours is None else str(self.neighbours)
+        between = (
+            "see the claim: its notion has no epsilon"
+            if self.neighbours is None
+            else str(self.neighbours)
+        )
         if self.is_local or (self.neighbours and self.neighbours.per_distance):
             return f"{between} between neighbours; {any_two} between any two {values}"
         return f"{between}; {any_two} between any two {values}"
@@ -134,9 +143,16 @@ def budget_of_steps(budget: PrivacyBudget, steps: int) -> PrivacyBudget:
         return PrivacyBudget(None if budget.epsilon is None else budget.epsilon * steps)
     if budget.epsilon * steps > 700:
         return PrivacyBudget(None)
-    delta = sum(Fraction(math.exp(float(budget.epsilon) * k)) for k in range(min(steps, 10_000))) * budget.delta
+    delta = (
+        sum(Fraction(math.exp(float(budget.epsilon) * k)) for k in range(min(steps, 10_000)))
+        * budget.delta
+    )
     delta = Fraction(round_up(delta * (1 + Fraction(1, 10**12))))
-    return PrivacyBudget(budget.epsilon * steps, delta) if delta < 1 and steps < 10_000 else PrivacyBudget(None)
+    return (
+        PrivacyBudget(budget.epsilon * steps, delta)
+        if delta < 1 and steps < 10_000
+        else PrivacyBudget(None)
+    )
 
 
 def shown(budget: PrivacyBudget | None) -> Record | None:

@@ -59,7 +59,9 @@ class AnswerGrid:
             spread[place] = weight
         return tuple(spread)
 
-    def rows_of(self, rows: Sequence[NDArray[np.object_]], outputs: int) -> list[NDArray[np.object_]]:
+    def rows_of(
+        self, rows: Sequence[NDArray[np.object_]], outputs: int
+    ) -> list[NDArray[np.object_]]:
         """Laws on the places, one for each place, as laws on the query's outputs, one for each of its answers."""
         if self.whole:
             at = np.argsort(self.nearest)
@@ -88,7 +90,9 @@ def answer_grid(question: FiniteQuery) -> AnswerGrid | None:
     nearest, at = [], 0
     for place in range(max(places) + 1):
         value = low + step * place
-        while at + 1 < len(order) and abs(outputs[order[at + 1]] - value) < abs(outputs[order[at]] - value):
+        while at + 1 < len(order) and abs(outputs[order[at + 1]] - value) < abs(
+            outputs[order[at]] - value
+        ):
             at += 1
         nearest.append(order[at])
     pairs = question.pairs

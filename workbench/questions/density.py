@@ -76,7 +76,9 @@ class Density:
         x, w = self.grid(cuts)
         place = piece_of(cuts, x)
         inside = (x >= cuts[0]) & (x <= cuts[-1])
-        return np.asarray(np.bincount(place[inside], weights=w[inside], minlength=cuts.size - 1), dtype=np.float64)
+        return np.asarray(
+            np.bincount(place[inside], weights=w[inside], minlength=cuts.size - 1), dtype=np.float64
+        )
 
     def checked(self) -> Density:
         """Itself, when it is a density. Raises InvalidRequest when it is negative, not finite or not of mass 1."""
@@ -96,7 +98,9 @@ def _legendre(count: int) -> tuple[Vector, Vector]:
 
     with ctx.workprec(200):
         pairs = [arb.legendre_p_root(count, k, weight=True) for k in reversed(range(count))]
-        points, weights = (np.array([float(ball.mid()) for ball in balls]) for balls in zip(*pairs, strict=True))
+        points, weights = (
+            np.array([float(ball.mid()) for ball in balls]) for balls in zip(*pairs, strict=True)
+        )
     return points, weights
 
 
@@ -124,7 +128,8 @@ def normal(mu: float, sigma: float, c: float = 1.0) -> Density:
         return np.exp(-(z**2) / 2) / (deviation * math.sqrt(2 * math.pi))
 
     atoms = tuple(
-        (end, math.erfc((1 + side * mean) / deviation / math.sqrt(2)) / 2) for end, side in ((-1.0, 1), (1.0, -1))
+        (end, math.erfc((1 + side * mean) / deviation / math.sqrt(2)) / 2)
+        for end, side in ((-1.0, 1), (1.0, -1))
     )
     # 24 nodes integrate a normal density to rounding on intervals of two standard deviations
     breaks = tuple(np.linspace(-1, 1, max(3, math.ceil(1 / deviation) + 2))[1:-1].tolist())
@@ -142,7 +147,9 @@ def from_function(
     x = np.linspace(0.0, 1.0, 33)
     if symmetric and not np.allclose(shape(x), shape(-x)):
         must("density", "symmetric, as it says", "one that is not")
-    return Density("function", 1.0, lambda x: np.asarray(shape(x), dtype=float), cuts, (), symmetric).checked()
+    return Density(
+        "function", 1.0, lambda x: np.asarray(shape(x), dtype=float), cuts, (), symmetric
+    ).checked()
 
 
 def spelled(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
@@ -160,7 +167,9 @@ def spelled(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
         return uniform(c)
     parts = [*map(str.strip, rest.split(","))]
     if kind == "normal" and len(parts) == 2:
-        law = normal(float(exact(parts[0], "mu")) - middle, float(exact(parts[1], "sigma")), c).checked()
+        law = normal(
+            float(exact(parts[0], "mu")) - middle, float(exact(parts[1], "sigma")), c
+        ).checked()
         return replace(law, name=f"normal:{','.join(parts)}") if middle else law
     if kind == "parts":
         weights = [exact(part, "weights of parts") for part in parts]
@@ -172,6 +181,10 @@ def spelled(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
         def shape(x: Vector) -> Vector:
             return np.asarray(heights[np.searchsorted(breaks, x, side="right")])
 
-        return Density(str(text), c, shape, tuple(breaks.tolist()), symmetric=weights == weights[::-1])
-    wanted = 'uniform, or normal:MU,SIGMA such as "normal:0.5,0.1", or parts:W,W,... such as "parts:1,3"'
+        return Density(
+            str(text), c, shape, tuple(breaks.tolist()), symmetric=weights == weights[::-1]
+        )
+    wanted = (
+        'uniform, or normal:MU,SIGMA such as "normal:0.5,0.1", or parts:W,W,... such as "parts:1,3"'
+    )
     return must("density", wanted, repr(text))

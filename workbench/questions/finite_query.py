@@ -83,13 +83,17 @@ class FiniteQuery(OneLine):
         listed = values
         if outputs is not None and not is_free:
             listed = points_of(read_entries(outputs, "outputs")[0], "outputs")
-        self.__dict__.update(inputs=values, outputs=listed, free=is_free, norm="L2", directed=directed)
+        self.__dict__.update(
+            inputs=values, outputs=listed, free=is_free, norm="L2", directed=directed
+        )
         if not isinstance(directed, bool):
             must("directed", "True or False", directed)
         if len(values) < 2:
             must("inputs", "at least two for a neighbour relation", len(values))
         if (neighbours is None) == (max_shift is None):
-            raise InvalidRequest("A neighbour relation must be given by exactly one of max_shift and neighbours.")
+            raise InvalidRequest(
+                "A neighbour relation must be given by exactly one of max_shift and neighbours."
+            )
         given = neighbours if max_shift is None else {"max_distance": max_shift}
         relation = read_neighbours(given, values, entries, directed=directed)
         pairs = relation.pairs
@@ -106,14 +110,20 @@ class FiniteQuery(OneLine):
             shares = read_prior(chosen_prior, values)
         self.__dict__.update(pairs=pairs, distances=relation.distances, prior=shares)
 
-    def _planar_neighbours(self, relation: Neighbours, given: Any, entries: Sequence[Any]) -> Pairs | None:
+    def _planar_neighbours(
+        self, relation: Neighbours, given: Any, entries: Sequence[Any]
+    ) -> Pairs | None:
         """List the pairs of places within a radius, and remember the norm.
 
         relation: its norm and radius; given: the text it was read from; entries: what the inputs were read from.
         Returns None for every two inputs. Raises InvalidRequest for inputs that are no places.
         """
         if not self.planar or relation.norm is None:
-            must("neighbours", "without a norm for inputs that are no places of the plane", repr(given))
+            must(
+                "neighbours",
+                "without a norm for inputs that are no places of the plane",
+                repr(given),
+            )
         self.__dict__["norm"] = relation.norm
         pairs = None
         if relation.radius is not None:
@@ -155,7 +165,11 @@ class FiniteQuery(OneLine):
     @property
     def ordered(self) -> Pairs:
         """Every ordered pair (i, j) of which Pr[o | x_i] <= e^ε Pr[o | x_j] + δ is asked for."""
-        return self.listed if self.directed else tuple(pair for i, j in self.listed for pair in ((i, j), (j, i)))
+        return (
+            self.listed
+            if self.directed
+            else tuple(pair for i, j in self.listed for pair in ((i, j), (j, i)))
+        )
 
     @cached_property
     def line(self) -> bool:
@@ -179,7 +193,9 @@ class FiniteQuery(OneLine):
     def placed(self, outputs: tuple[Point, ...]) -> FiniteQuery:
         """The same question with these outputs."""
         other = object.__new__(FiniteQuery)
-        other.__dict__.update({name: getattr(self, name) for name in self.__dataclass_fields__}, outputs=outputs)
+        other.__dict__.update(
+            {name: getattr(self, name) for name in self.__dataclass_fields__}, outputs=outputs
+        )
         return other
 
     def freed(self) -> FiniteQuery:
@@ -198,7 +214,11 @@ class FiniteQuery(OneLine):
             return self._planar_pairs
         x = rationals_of(self.inputs)
         if x is None:
-            must("neighbours", "a matrix or list of distances for metric privacy of inputs that are no numbers", "none")
+            must(
+                "neighbours",
+                "a matrix or list of distances for metric privacy of inputs that are no numbers",
+                "none",
+            )
         pairs = self.pairs
         if pairs is None:
             order = sorted(range(self.k), key=x.__getitem__)

@@ -88,7 +88,9 @@ class Labels(OneLine):
         """The integers low..high, equally likely. Raises InvalidRequest."""
         low, high = spelled_integer(low), spelled_integer(high)
         if not (is_whole(low) and is_whole(high) and 0 <= high - low < MAX_LABELS):
-            must("labels", f"LOW..HIGH with LOW <= HIGH and at most {MAX_LABELS} values", (low, high))
+            must(
+                "labels", f"LOW..HIGH with LOW <= HIGH and at most {MAX_LABELS} values", (low, high)
+            )
         return cls(np.arange(low, high + 1, dtype=float))
 
     @classmethod
@@ -130,12 +132,17 @@ class Labels(OneLine):
         order = self.listed_order
         if order is None:
             return Labels(self.values, prior)
-        weights = plain_numbers(read_label_prior(prior, (self.k,)), "prior", "a list of numbers", column=True)
+        weights = plain_numbers(
+            read_label_prior(prior, (self.k,)), "prior", "a list of numbers", column=True
+        )
         if weights.shape != (self.k,):
             must("prior", f"one weight for each of the {self.k} labels", f"shape {weights.shape}")
         listed = np.empty(self.k)
         listed[list(order)] = self.values
-        same = Labels(self.values, aligned_array(prior, weights, listed.tolist, "prior", "labels")[list(order)])
+        same = Labels(
+            self.values,
+            aligned_array(prior, weights, listed.tolist, "prior", "labels")[list(order)],
+        )
         same.__dict__["listed_order"] = order
         return same
 

@@ -74,13 +74,17 @@ class ModuloNoise(OneLine):
         if (n is None) == (sizes is None):
             raise InvalidRequest("A query domain must be given by exactly one of n and sizes.")
         if (shifts is None) == (max_shift is None):
-            raise InvalidRequest("A neighbour relation must be given by exactly one of shifts and max_shift.")
+            raise InvalidRequest(
+                "A neighbour relation must be given by exactly one of shifts and max_shift."
+            )
         if not isinstance(directed, bool):
             must("directed", "True or False", directed)
         self.__dict__.update(sizes=read_sizes(n, sizes), directed=directed)
         if max_shift is not None:
             if len(self.sizes) != 1:
-                raise InvalidRequest("max_shift is for scalar queries; give the shifts of a vector query one by one.")
+                raise InvalidRequest(
+                    "max_shift is for scalar queries; give the shifts of a vector query one by one."
+                )
             top = min(self.sizes[0] - 1, MAX_SHIFTS)
             shifts = range(1, whole_number(max_shift, "max_shift", 1, top) + 1)
         try:
@@ -113,7 +117,10 @@ class ModuloNoise(OneLine):
     @cached_property
     def parts(self) -> int:
         """How many separate parts the neighbour relation has: the index of the subgroup that the shifts generate."""
-        basis = [[size * (row == column) for column in range(len(self.sizes))] for row, size in enumerate(self.sizes)]
+        basis = [
+            [size * (row == column) for column in range(len(self.sizes))]
+            for row, size in enumerate(self.sizes)
+        ]
         for shift in self.shifts:
             rest = list(shift)
             for column, row in enumerate(basis):  # Euclid's algorithm keeps the basis triangular.
@@ -134,7 +141,9 @@ class ModuloNoise(OneLine):
 
     def _element(self, given: Any, least: Callable[[int], int]) -> Shift | None:
         """An integer or a list of them as a tuple, None unless every part is in least(size)..size-1."""
-        listed = isinstance(given, (tuple, list)) or (isinstance(given, np.ndarray) and given.ndim == 1)
+        listed = isinstance(given, (tuple, list)) or (
+            isinstance(given, np.ndarray) and given.ndim == 1
+        )
         parts = tuple(given) if listed else (given,)
         inside = all(
             (type(part) is int or is_whole(part)) and least(size) <= part < size
@@ -150,7 +159,11 @@ class ModuloNoise(OneLine):
         parts = self._element(shift, lambda size: 1 - size)
         if parts is None or not any(parts):
             wanted = f"{len(self.sizes)} integers, each below its size in {self.sizes}, not all 0"
-            must("a shift", f"an integer in 1..{self.sizes[0] - 1} or its negative" if self.scalar else wanted, shift)
+            must(
+                "a shift",
+                f"an integer in 1..{self.sizes[0] - 1} or its negative" if self.scalar else wanted,
+                shift,
+            )
         return tuple(part % size for part, size in zip(parts, self.sizes, strict=True))
 
     def answer(self, x: Any) -> Shift:
@@ -183,7 +196,9 @@ class ModuloNoise(OneLine):
         for position in range(self.order):
             yield position if self.scalar else self.point(position)
 
-    def budgets(self, epsilon: Real | Mapping[Any, Real], *, or_zero: bool = False) -> dict[Shift, Fraction]:
+    def budgets(
+        self, epsilon: Real | Mapping[Any, Real], *, or_zero: bool = False
+    ) -> dict[Shift, Fraction]:
         """The budget ε of every difference, as exact rationals.
 
         epsilon: one number for all, or a mapping shift -> number that covers every shift (metric privacy). Unless
@@ -192,7 +207,13 @@ class ModuloNoise(OneLine):
         """
         mirror = tuple if self.directed else self.negative
         budgets = label_budgets(
-            self.differences, epsilon, "shift", read=self.canonical, mirror=mirror, shown=self.show, or_zero=or_zero
+            self.differences,
+            epsilon,
+            "shift",
+            read=self.canonical,
+            mirror=mirror,
+            shown=self.show,
+            or_zero=or_zero,
         )
         if any(budgets[mirror(shift)] != value for shift, value in budgets.items()):
             raise InvalidRequest("epsilon has two different budgets for a shift and its negative.")
@@ -204,12 +225,20 @@ class ModuloNoise(OneLine):
 
     def to_dict(self) -> Record:
         """A JSON-ready description."""
-        return {"sizes": list(self.sizes), "shifts": [list(shift) for shift in self.shifts], "directed": self.directed}
+        return {
+            "sizes": list(self.sizes),
+            "shifts": [list(shift) for shift in self.shifts],
+            "directed": self.directed,
+        }
 
     def __repr__(self) -> str:
         where = f"n={self.sizes[0] - 1}" if self.scalar else f"sizes={self.sizes}"
         shifts: list[Any] = [shift[0] for shift in self.shifts] if self.scalar else [*self.shifts]
-        relation = f"max_shift={len(shifts)}" if shifts == [*range(1, len(shifts) + 1)] else f"shifts={shifts}"
+        relation = (
+            f"max_shift={len(shifts)}"
+            if shifts == [*range(1, len(shifts) + 1)]
+            else f"shifts={shifts}"
+        )
         return f"ModuloNoise({where}, {relation}{', directed=True' if self.directed else ''})"
 
     def __str__(self) -> str:

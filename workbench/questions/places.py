@@ -36,7 +36,10 @@ _BUDGET, _LOSS = 40, 60  # bits of a distance that is no rational
 
 def planar(values: Sequence[Any]) -> bool:
     """Whether values are points of the plane: pairs of numbers."""
-    return all(isinstance(v, tuple) and len(v) == 2 and all(isinstance(c, Fraction) for c in v) for v in values)
+    return all(
+        isinstance(v, tuple) and len(v) == 2 and all(isinstance(c, Fraction) for c in v)
+        for v in values
+    )
 
 
 class Plane:
@@ -48,14 +51,20 @@ class Plane:
         coordinates = np.array(numbers, dtype=object).reshape(-1, 2)
         largest = max(map(abs, numbers), default=0)
         if largest > LARGEST * self.unit:  # Distances and their squares are then beyond doubles.
-            must("places", f"of coordinates of size at most {LARGEST:.0e}", nearest_float(Fraction(largest, self.unit)))
+            must(
+                "places",
+                f"of coordinates of size at most {LARGEST:.0e}",
+                nearest_float(Fraction(largest, self.unit)),
+            )
         if largest < 1 << 29:  # squares of differences fit into 64 bits
             coordinates = coordinates.astype(np.int64)
         self.norm = norm
         self.first, self.second = coordinates[: len(first)], coordinates[len(first) :]
         gaps = np.abs(self.first[:, None, :] - self.second[None, :, :])
         a, b = gaps[:, :, 0], gaps[:, :, 1]
-        self.table = {"L1": a + b, "Linf": np.maximum(a, b), "L2": a * a + b * b}[norm]  # of L2 the squares
+        self.table = {"L1": a + b, "Linf": np.maximum(a, b), "L2": a * a + b * b}[
+            norm
+        ]  # of L2 the squares
 
     def within(self, radius: Fraction) -> Flags:
         """Whether distances are at most a radius, exactly. (k, m)"""
@@ -86,7 +95,9 @@ class Plane:
             return self.table.astype(object), self.unit
         root = np.frompyfunc(lambda value: math.isqrt(int(value) << (2 * _LOSS)), 1, 1)
         kinds, which = np.unique(self.table, return_inverse=True)
-        return np.asarray(root(kinds.astype(object))[which.reshape(self.table.shape)]), self.unit << _LOSS
+        return np.asarray(
+            root(kinds.astype(object))[which.reshape(self.table.shape)]
+        ), self.unit << _LOSS
 
     def direct(self, near: Flags) -> Flags:
         """Of the pairs that are near, those with no place exactly between them: the others follow. (k, k)"""
@@ -101,7 +112,9 @@ class Plane:
     def _between(self, c: int) -> Flags:
         """Whether c lies between a and b, exactly. (k, k)"""
         if self.norm != "L2":
-            return np.asarray(self.table[:, c, None] + self.table[None, c, :] == self.table, dtype=bool)
+            return np.asarray(
+                self.table[:, c, None] + self.table[None, c, :] == self.table, dtype=bool
+            )
         gap = self.first - self.first[c]
         x, y = gap[:, 0], gap[:, 1]
         cross = x[:, None] * y[None, :] - y[:, None] * x[None, :]
@@ -109,7 +122,9 @@ class Plane:
         return np.asarray((cross == 0) & (dot < 0), dtype=bool)
 
 
-def near_pairs(places: Sequence[Any], radius: Fraction, norm: str, entries: Sequence[Any] = ()) -> Pairs:
+def near_pairs(
+    places: Sequence[Any], radius: Fraction, norm: str, entries: Sequence[Any] = ()
+) -> Pairs:
     """List the pairs of positions at most a radius apart, up to the rounding of floats.
 
     entries: what the places were read from. Raises InvalidRequest where there is no pair.
@@ -120,11 +135,17 @@ def near_pairs(places: Sequence[Any], radius: Fraction, norm: str, entries: Sequ
     near = plane.within(radius + tolerance)
     pairs = np.argwhere(np.triu(near, 1))
     if not len(pairs):
-        must("neighbours", "within the least distance of two places at least", f"within {spelled(radius)}")
+        must(
+            "neighbours",
+            "within the least distance of two places at least",
+            f"within {spelled(radius)}",
+        )
     return tuple((i, j) for i, j in pairs.tolist())
 
 
-def metric_pairs(places: Sequence[Any], pairs: Sequence[Pair] | None, norm: str) -> tuple[Pairs, Rationals]:
+def metric_pairs(
+    places: Sequence[Any], pairs: Sequence[Pair] | None, norm: str
+) -> tuple[Pairs, Rationals]:
     """Pairs from which the budgets of all given ones (None: of every two) follow, and their distances, rounded down."""
     plane = Plane(places, places, norm)
     near = np.full(plane.table.shape, pairs is None)

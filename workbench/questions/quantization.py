@@ -89,7 +89,11 @@ class Quantization(OneLine):
 
     def __str__(self) -> str:
         low, high = map(float, self.ends)
-        which = "" if self.bins is None else f": {shorten(', '.join(f'{float(b):g}' for b in self.bins), 40)}"
+        which = (
+            ""
+            if self.bins is None
+            else f": {shorten(', '.join(f'{float(b):g}' for b in self.bins), 40)}"
+        )
         inputs = f"{self.density.name} inputs in [{low:g}, {high:g}]"
         return f"Unbiased quantizer of {inputs} to {self.levels} outputs{which}"
 

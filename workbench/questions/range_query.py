@@ -54,17 +54,25 @@ class RangeQuery(FiniteQuery):
     given: bool
     weights: Rationals | None
 
-    def __init__(self, range: Any, *, sensitivity: Any = None, cells: int | None = None, prior: Any = None) -> None:
+    def __init__(
+        self, range: Any, *, sensitivity: Any = None, cells: int | None = None, prior: Any = None
+    ) -> None:
         low, high = read_range(range)
         weights = read_range_prior(prior)
         reach = high - low if sensitivity is None else positive(sensitivity, "sensitivity")
         if reach > high - low:
             must("sensitivity", "at most the width of the range", float(reach))
         parts = len(weights or (1,))
-        count = -(-_CELLS // parts) * parts if cells is None else whole_number(cells, "cells", 2, MOST_CELLS)
+        count = (
+            -(-_CELLS // parts) * parts
+            if cells is None
+            else whole_number(cells, "cells", 2, MOST_CELLS)
+        )
         if count % parts:
             must("cells", f"a multiple of {parts}, the parts of the prior", count)
-        self.__dict__.update(low=low, high=high, sensitivity=reach, cells=count, given=cells is not None)
+        self.__dict__.update(
+            low=low, high=high, sensitivity=reach, cells=count, given=cells is not None
+        )
         self.__dict__["weights"] = weights
         self.__dict__.update(self.finite(self.far).__dict__)
 
@@ -149,13 +157,17 @@ class RangeQuery(FiniteQuery):
                     best = middle - width / 2 + width * (Fraction(1, 2) - below) / weight
                     break
                 below += weight
-        costs = [w * cell_loss(loss, best - m, width) for w, m in zip(self.weights, middles, strict=True)]
+        costs = [
+            w * cell_loss(loss, best - m, width) for w, m in zip(self.weights, middles, strict=True)
+        ]
         return best, sum(costs, ZERO)
 
     def of(self, cells: int) -> RangeQuery:
         """The same range in so many cells."""
         prior = "worst" if self.weights is None else self.weights
-        return RangeQuery((self.low, self.high), sensitivity=self.sensitivity, cells=cells, prior=prior)
+        return RangeQuery(
+            (self.low, self.high), sensitivity=self.sensitivity, cells=cells, prior=prior
+        )
 
     def published(self, channel: Channel) -> RangeMechanism:
         """The mechanism on all real answers that a channel of the points is."""
@@ -177,12 +189,24 @@ class RangeQuery(FiniteQuery):
 
     def to_dict(self) -> Record:
         """JSON-ready."""
-        range_: Record = {"range": spelled_range((self.low, self.high)), "sensitivity": spelled(self.sensitivity)}
+        range_: Record = {
+            "range": spelled_range((self.low, self.high)),
+            "sensitivity": spelled(self.sensitivity),
+        }
         prior = "worst" if self.weights is None else [*map(spelled, self.weights)]
-        return super().to_dict() | range_ | {"prior": prior} | ({"cells": self.cells} if self.given else {})
+        return (
+            super().to_dict()
+            | range_
+            | {"prior": prior}
+            | ({"cells": self.cells} if self.given else {})
+        )
 
     def __str__(self) -> str:
-        apart = "every two neighbours" if self.local else f"neighbours at most {float(self.sensitivity):g} apart"
+        apart = (
+            "every two neighbours"
+            if self.local
+            else f"neighbours at most {float(self.sensitivity):g} apart"
+        )
         return f"{spelled_range((self.low, self.high))}, {apart}, {self.prior_words}"
 
     @property
@@ -193,7 +217,9 @@ class RangeQuery(FiniteQuery):
         if self.uniform:
             return "uniform answers"
         words = f"a prior of {self.parts} equal parts"
-        return f"{words}, {':'.join(map(str, _whole(self.weights)))}" if self.parts <= _TOLD else words
+        return (
+            f"{words}, {':'.join(map(str, _whole(self.weights)))}" if self.parts <= _TOLD else words
+        )
 
 
 def _whole(weights: Rationals) -> list[int]:

@@ -29,7 +29,11 @@ class UnboundedNoise(OneLine):
     clamp: Any
 
     def __str__(self) -> str:
-        ends = "" if self.clamp is None else ", clamped into " + "..".join(f"{float(end):g}" for end in self.clamp)
+        ends = (
+            ""
+            if self.clamp is None
+            else ", clamped into " + "..".join(f"{float(end):g}" for end in self.clamp)
+        )
         return f"Noise on the {type(self).__name__[:-5].lower()}s, sensitivity {float(self.sensitivity):g}{ends}"
 
 
@@ -46,21 +50,34 @@ class IntegerNoise(UnboundedNoise):
     clamp: Pair | None = None
 
     def __post_init__(self) -> None:
-        self.__dict__["sensitivity"] = whole_number(self.sensitivity, "sensitivity", 1, MAX_SENSITIVITY)
+        self.__dict__["sensitivity"] = whole_number(
+            self.sensitivity, "sensitivity", 1, MAX_SENSITIVITY
+        )
         if self.clamp is None:
             return
         ends: Any = read_integer_range(self.clamp, "clamp", "two integers low < high")
-        if len(ends) != 2 or not all(is_whole(end) for end in ends) or not 0 < ends[1] - ends[0] < MAX_ANSWERS:
+        if (
+            len(ends) != 2
+            or not all(is_whole(end) for end in ends)
+            or not 0 < ends[1] - ends[0] < MAX_ANSWERS
+        ):
             must("clamp", f"two integers low < high, at most {MAX_ANSWERS} answers", self.clamp)
         self.__dict__["clamp"] = ends = (int(ends[0]), int(ends[1]))
         if max(map(abs, ends)) > FARTHEST:  # a sum that overflows would be clamped to the other end
             must("clamp", f"within {-FARTHEST}..{FARTHEST}", self.clamp)
         if self.sensitivity > ends[1] - ends[0]:
-            must("sensitivity", f"at most {ends[1] - ends[0]}, as answers are clamped", self.sensitivity)
+            must(
+                "sensitivity",
+                f"at most {ends[1] - ends[0]}, as answers are clamped",
+                self.sensitivity,
+            )
 
     def to_dict(self) -> Record:
         """JSON-ready."""
-        return {"sensitivity": self.sensitivity, "clamp": None if self.clamp is None else [*self.clamp]}
+        return {
+            "sensitivity": self.sensitivity,
+            "clamp": None if self.clamp is None else [*self.clamp],
+        }
 
 
 @dataclass(frozen=True)

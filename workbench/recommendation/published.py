@@ -55,12 +55,30 @@ from workbench.questions.range_query import RangeQuery
 from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 from workbench.solvers.search import Deadline
 
-CLOSE = Fraction(1, 50)  # of the optimum, that its two sides must be apart at most for a ratio to be told
-_LONGEST = 600  # of a support of truncated Laplace noise, in sensitivities, up to which noise is designed
+CLOSE = Fraction(
+    1, 50
+)  # of the optimum, that its two sides must be apart at most for a ratio to be told
+_LONGEST = (
+    600  # of a support of truncated Laplace noise, in sensitivities, up to which noise is designed
+)
 _STEEP = 4  # ε beyond which densities fall within a cell
-_VALUES, _COARSE, _FINE = 64, 2, 24  # cells of about a support, of a sensitivity at least and at most
-_ALONG = ("0.1", "0.2", "0.5", "1", "2", "4")  # ε at which a function of one's own is compared first
-_NEARLY, _MOST = 1.1, 150  # times the largest distance at an ε, up to which that between them may be; of all such ε
+_VALUES, _COARSE, _FINE = (
+    64,
+    2,
+    24,
+)  # cells of about a support, of a sensitivity at least and at most
+_ALONG = (
+    "0.1",
+    "0.2",
+    "0.5",
+    "1",
+    "2",
+    "4",
+)  # ε at which a function of one's own is compared first
+_NEARLY, _MOST = (
+    1.1,
+    150,
+)  # times the largest distance at an ε, up to which that between them may be; of all such ε
 _LITTLE = 1e-6  # percent, below which a distance is not told
 Interval = tuple[float, float]
 
@@ -165,7 +183,9 @@ def _for_every_epsilon(measured: Callable[[Fraction], Interval], deadline: Deadl
     return f"at most {_rounded_up(worst)} % for every epsilon in {ends}, by {which} (proof: monotone in epsilon)"
 
 
-def _between(measured: Callable[[Fraction], Interval], deadline: Deadline) -> tuple[float, list[Fraction]] | None:
+def _between(
+    measured: Callable[[Fraction], Interval], deadline: Deadline
+) -> tuple[float, list[Fraction]] | None:
     """(how far above the optimum at most, for every ε from the first to the last of these). measured: ε -> (loss, bound
     of the optimum), inf and 0 where these are not known.
 
@@ -223,13 +243,19 @@ def _everywhere(name: str, loss: str, mechanism: str) -> float | None:
         return known[mechanism].objective if mechanism in known else math.inf, lower
 
     between = _between(measured, Deadline())
-    return None if between is None or between[1][0] > Fraction(_ALONG[0]) else float(_rounded_up(between[0]))
+    return (
+        None
+        if between is None or between[1][0] > Fraction(_ALONG[0])
+        else float(_rounded_up(between[0]))
+    )
 
 
 def _summed(name: str, loss: str, mechanism: str, group: list[Row]) -> Row:
     known = [row for row in group if row["most_percent"] is not None]
     close = [row for row in known if row["most_percent"] <= 1]
-    worst = max(known, key=lambda row: float(f"{row['most_percent']:.3g}"), default=None)  # the first of equals
+    worst = max(
+        known, key=lambda row: float(f"{row['most_percent']:.3g}"), default=None
+    )  # the first of equals
     return {
         "setting": name,
         "loss": loss,
@@ -240,7 +266,9 @@ def _summed(name: str, loss: str, mechanism: str, group: list[Row]) -> Row:
         "worst_percent": worst and worst["most_percent"],
         "worst_at": "ε = {epsilon:g}, δ = {delta:g}".format(**worst) if worst else "",
         "every_percent": _everywhere(name, loss, mechanism),
-        "median_percent": statistics.median(row["most_percent"] for row in known) if known else None,
+        "median_percent": statistics.median(row["most_percent"] for row in known)
+        if known
+        else None,
         "within_1_percent": len(close),
         "where": _where(close),
     }
@@ -248,8 +276,12 @@ def _summed(name: str, loss: str, mechanism: str, group: list[Row]) -> Row:
 
 def _where(close: list[Row]) -> str:
     """The ε of every δ, in words."""
-    by_delta = itertools.groupby(sorted((row["delta"], row["epsilon"]) for row in close), itemgetter(0))
-    return "; ".join(f"δ = {d:g}: ε = {', '.join(f'{e:g}' for _, e in pairs)}" for d, pairs in by_delta)
+    by_delta = itertools.groupby(
+        sorted((row["delta"], row["epsilon"]) for row in close), itemgetter(0)
+    )
+    return "; ".join(
+        f"δ = {d:g}: ε = {', '.join(f'{e:g}' for _, e in pairs)}" for d, pairs in by_delta
+    )
 
 
 def _designed(kind: Family, request: Any) -> Interval:
@@ -261,7 +293,9 @@ def _designed(kind: Family, request: Any) -> Interval:
     except NotProven as error:
         if error.interrupted:
             raise KeyboardInterrupt from None
-        return float(error.bound or 0), math.inf if error.incumbent is None else float(error.incumbent)
+        return float(error.bound or 0), math.inf if error.incumbent is None else float(
+            error.incumbent
+        )
 
 
 def _long(request: Any) -> bool:
@@ -279,8 +313,16 @@ def _of_reals(request: Any) -> Interval:
         return least, least
     if _long(request) or epsilon > _STEEP:
         return 0.0, math.inf
-    steps = min(max(round(_VALUES / line_noise.support(epsilon, float(request.claim.delta))), _COARSE), _FINE)
-    given = {"epsilon": request.claim.epsilon, "delta": request.claim.delta, "loss": loss, "steps": steps}
+    steps = min(
+        max(round(_VALUES / line_noise.support(epsilon, float(request.claim.delta))), _COARSE),
+        _FINE,
+    )
+    given = {
+        "epsilon": request.claim.epsilon,
+        "delta": request.claim.delta,
+        "loss": loss,
+        "steps": steps,
+    }
     return _designed(NOISE, NOISE.request(request.question, **given, certify=False, gap="0.2"))
 
 
@@ -289,12 +331,16 @@ def _of_integers(request: Any) -> Interval:
 
 
 def _of_channels(query: Query) -> Interval:
-    return _designed(CHANNEL, query.request(CHANNEL, query.question, loss=query.aim.loss, **query.budget))
+    return _designed(
+        CHANNEL, query.request(CHANNEL, query.question, loss=query.aim.loss, **query.budget)
+    )
 
 
 def _of_range(query: Query) -> Interval:
     with translated_errors():
-        return by_bins(CHANNEL.request(query.question, loss=query.aim.loss, certify=False, **query.budget))
+        return by_bins(
+            CHANNEL.request(query.question, loss=query.aim.loss, certify=False, **query.budget)
+        )
 
 
 def _of_unbiased(query: Query) -> Interval:
@@ -305,11 +351,15 @@ def _of_unbiased(query: Query) -> Interval:
 
 
 def _noise(question: Any) -> Callable[[Fraction, Fraction, str], Any]:
-    return lambda epsilon, delta, loss: NOISE.request(question, epsilon=epsilon, delta=delta, loss=loss)
+    return lambda epsilon, delta, loss: NOISE.request(
+        question, epsilon=epsilon, delta=delta, loss=loss
+    )
 
 
 def _query(question: FiniteQuery) -> Callable[[Fraction, Fraction, str], Query]:
-    return lambda epsilon, delta, loss: Query(question=question, claim=Claim("dp", epsilon, delta), aim=Aim(loss=loss))
+    return lambda epsilon, delta, loss: Query(
+        question=question, claim=Claim("dp", epsilon, delta), aim=Aim(loss=loss)
+    )
 
 
 _POWERS = ("absolute", "squared")

@@ -92,10 +92,19 @@ if TYPE_CHECKING:
 
 _OF_LAWS = ("rmse", "worst", "bias", "bits")
 COLUMNS = ("class", "objective", "bound", "certified", *_OF_LAWS, "command", "notes")
-_LIMIT = replace(TIME_LIMIT, default=Fraction(20), help="Seconds for all classes together.", kind=str, solver=False)
+_LIMIT = replace(
+    TIME_LIMIT,
+    default=Fraction(20),
+    help="Seconds for all classes together.",
+    kind=str,
+    solver=False,
+)
 _MASSES = 1_000_000  # of a mechanism, up to which its other columns are computed
 _ROOM = 1e-9  # relative, by which rounding may carry a bound above a loss
-_MORE, _TIMES = 600, 10  # seconds of the command that goes on, and how many times those of this one, at least
+_MORE, _TIMES = (
+    600,
+    10,
+)  # seconds of the command that goes on, and how many times those of this one, at least
 
 
 OPTIONS = (
@@ -103,7 +112,11 @@ OPTIONS = (
     FAMILY.option("loss"),
     FAMILY.option("notion"),
     *NOTION_PARAMETERS,
-    replace(FAMILY.option("minimise"), read=one_of("loss", "epsilon"), help="loss, or epsilon for a largest loss."),
+    replace(
+        FAMILY.option("minimise"),
+        read=one_of("loss", "epsilon"),
+        help="loss, or epsilon for a largest loss.",
+    ),
     replace(FAMILY.option("max_loss"), read=positive),
     FAMILY.option("runs"),
     FAMILY.option("delta"),
@@ -142,7 +155,9 @@ class Recommendation(Result):
     def design(self, name: str) -> Design:
         """The certified design of a class. Raises InvalidRequest, NotCertified."""
         if name not in self.makers:
-            must("class", f"one of {', '.join(self.makers) or 'none with a certificate'}", repr(name))
+            must(
+                "class", f"one of {', '.join(self.makers) or 'none with a certificate'}", repr(name)
+            )
         return self.makers[name]()
 
 
@@ -200,7 +215,14 @@ def recommend(
     unit = options.get("unit")
     if question is not None:
         options = _spelled(question, options)
-    given = {**options, "epsilon": epsilon, "delta": delta, "notion": notion, "loss": loss, "time_limit": time_limit}
+    given = {
+        **options,
+        "epsilon": epsilon,
+        "delta": delta,
+        "notion": notion,
+        "loss": loss,
+        "time_limit": time_limit,
+    }
     more = [ONE_WAY] if given.get("directed") else []
     if given.get("directed") is False:
         del given["directed"]
@@ -226,7 +248,11 @@ def recommend(
 def _spelled(question: Any, options: Values) -> Record:
     """The options of a request, and those that spell its question for commands. Raises InvalidRequest."""
     if not isinstance(question, FiniteQuery):
-        must("the question", "a FiniteQuery, which alone has classes that are compared", repr(question)[:80])
+        must(
+            "the question",
+            "a FiniteQuery, which alone has classes that are compared",
+            repr(question)[:80],
+        )
     if twice := sorted(options.keys() & {*_SPELLING, "column"}):
         must("the question", f"given once, as an object or as options ({', '.join(twice)})", "both")
     spelled_options: Record = {"answers": None}
@@ -244,8 +270,13 @@ def _budget(values: Values, given: Values) -> Record:
         raise InvalidRequest("minimise epsilon and max_loss must be given together.")
     claim = read_claim({name: values[name] for name in ("notion", "minimise", *BUDGETS)})
     aim = Aim(**{name: values[name] for name in ("loss", "minimise", "max_loss", "runs")})
-    plain = {**(recommend.__kwdefaults__ or {}), "prior": "uniform"}  # need not be repeated in commands
-    words = texts({name: value for name, value in given.items() if str(value) != str(plain.get(name))})
+    plain = {
+        **(recommend.__kwdefaults__ or {}),
+        "prior": "uniform",
+    }  # need not be repeated in commands
+    words = texts(
+        {name: value for name, value in given.items() if str(value) != str(plain.get(name))}
+    )
     time = TimeShares(float(values["time_limit"]))
     return {"claim": claim, "aim": aim, "words": words, "time": time}
 
@@ -253,14 +284,19 @@ def _budget(values: Values, given: Values) -> Record:
 def _query(values: Values, budget: Record, stated: FiniteQuery | None = None) -> tuple[Query, str]:
     """The query, and what the table is of. stated: the question, where it is an object. Raises InvalidRequest."""
     given = values.get("baseline") or ()
-    own, named = tuple(each for each in given if each[1] is not None), tuple(name for name, law in given if law is None)
+    own, named = (
+        tuple(each for each in given if each[1] is not None),
+        tuple(name for name, law in given if law is None),
+    )
     for name in named:
         InvalidRequest.unless_among(index_by_name(FAMILY.published_mechanisms()), "baseline", name)
     question: FiniteQuery
     if stated is not None:
         question = stated
     elif "range" in values:
-        question = RangeQuery(values["range"], sensitivity=values["sensitivity"], prior=values["prior"])
+        question = RangeQuery(
+            values["range"], sensitivity=values["sensitivity"], prior=values["prior"]
+        )
         budget["words"] |= {"range": spelled_range(values["range"])}
     else:
         question = FAMILY.spelled_question({"answers": None, **values})
@@ -274,7 +310,9 @@ def _query(values: Values, budget: Record, stated: FiniteQuery | None = None) ->
     words = f"{query.question}, {query.aim.loss if query.real else query.losses.name} loss"
     return (
         query,
-        words if query.aim.max_loss is None else f"least epsilon, {words} at most {float(query.aim.max_loss):g}",
+        words
+        if query.aim.max_loss is None
+        else f"least epsilon, {words} at most {float(query.aim.max_loss):g}",
     )
 
 
@@ -288,12 +326,24 @@ def _compared(
         candidates = [candidate for candidate in candidates if candidate.name == only]
     values: dict[str, Value] = {}
     rows = _solved(query, candidates, progress, values)
-    rows = sorted(_with_true_bounds([*_best_so_far(rows, candidates, values)], candidates), key=_by_loss)
-    budget = {name: value for name, value in query.budget.items() if name not in ("notion", "minimise", "max_loss")}
+    rows = sorted(
+        _with_true_bounds([*_best_so_far(rows, candidates, values)], candidates), key=_by_loss
+    )
+    budget = {
+        name: value
+        for name, value in query.budget.items()
+        if name not in ("notion", "minimise", "max_loss")
+    }
     shown = ", ".join(f"{name} = {float(v) if isinstance(v, Fraction) else v:g}" if isinstance(v, (int, Fraction))
                       else f"{name} = {in_words(v)}" for name, v in budget.items())  # fmt: skip
-    title = f"{subject}, {query.claim.notion.name} at {shown}" if shown else f"{subject}, {query.claim.notion.name}"
-    mechanisms = {name: value.mechanism for name, value in values.items() if value.mechanism is not None}
+    title = (
+        f"{subject}, {query.claim.notion.name} at {shown}"
+        if shown
+        else f"{subject}, {query.claim.notion.name}"
+    )
+    mechanisms = {
+        name: value.mechanism for name, value in values.items() if value.mechanism is not None
+    }
     words = (of_reals if query.real else sentences)(query, rows, candidates, mechanisms)
     separation = [] if query.question.separation is None else [query.question.separation]
     best = recommended(rows, candidates)
@@ -302,20 +352,31 @@ def _compared(
         rows,
         "recommend",
         COLUMNS,
-        partial(_draw, title=title, what="expected loss" if query.aim.max_loss is None else "epsilon"),
+        partial(
+            _draw, title=title, what="expected loss" if query.aim.max_loss is None else "epsilon"
+        ),
         len(rows),
         len(candidates),
         clock.elapsed,
         (*words, *together(query, candidates), *separation, *more),
         None if best is None else best["class"],
-        {name: value.design for name, value in values.items() if value.certified and value.design is not None},
+        {
+            name: value.design
+            for name, value in values.items()
+            if value.certified and value.design is not None
+        },
     )
 
 
-def _solved(query: Query, candidates: Sequence[Candidate], progress: Progress, values: dict[str, Value]) -> list[Row]:
+def _solved(
+    query: Query, candidates: Sequence[Candidate], progress: Progress, values: dict[str, Value]
+) -> list[Row]:
     """The rows, those without programs first, the least simple last, which have what time is left, and what was found
     by class; after Ctrl-C what was ready."""
-    waiting, rows = sorted(candidates, key=lambda candidate: (candidate.programs, candidate.simplicity)), []
+    waiting, rows = (
+        sorted(candidates, key=lambda candidate: (candidate.programs, candidate.simplicity)),
+        [],
+    )
     left = sum(candidate.programs and candidate.solve is not None for candidate in waiting)
     for candidate in waiting:
         left -= candidate.programs and candidate.solve is not None
@@ -324,7 +385,11 @@ def _solved(query: Query, candidates: Sequence[Candidate], progress: Progress, v
         try:
             rows.append(_row(query, candidate, values))
             value = rows[-1]["objective"]
-            progress(len(rows), len(waiting), candidate.name + ("" if value is None else f": {shown_loss(value)}"))
+            progress(
+                len(rows),
+                len(waiting),
+                candidate.name + ("" if value is None else f": {shown_loss(value)}"),
+            )
         except KeyboardInterrupt:
             break
     return rows
@@ -334,21 +399,33 @@ def _by_loss(row: Row) -> tuple[bool, float]:
     return row["objective"] is None, row["objective"] or 0.0
 
 
-def _best_so_far(rows: list[Row], candidates: Sequence[Candidate], values: dict[str, Value]) -> Iterator[Row]:
+def _best_so_far(
+    rows: list[Row], candidates: Sequence[Candidate], values: dict[str, Value]
+) -> Iterator[Row]:
     """The rows; a class that was stopped is that of the best mechanism in it that others found, where it costs less,
     and costs no less than what is proven of a class that contains it."""
     contains = {candidate.name: candidate.contains for candidate in candidates}
-    bounds = {row["class"]: row["bound"] for row in rows if (row["bound"] or 0.0) > 0}  # 0 says nothing
+    bounds = {
+        row["class"]: row["bound"] for row in rows if (row["bound"] or 0.0) > 0
+    }  # 0 says nothing
     for row in rows:
         name = row["class"]
         if STOPPED not in row["notes"]:
             yield row
             continue
-        bound = max((bounds[other] for other in bounds if other == name or name in contains[other]), default=None)
-        row = row | {"bound": bound, "notes": row["notes"] + ("; no bound is known" if bound is None else "")}
+        bound = max(
+            (bounds[other] for other in bounds if other == name or name in contains[other]),
+            default=None,
+        )
+        row = row | {
+            "bound": bound,
+            "notes": row["notes"] + ("; no bound is known" if bound is None else ""),
+        }
         inside = [other for other in certified(rows) if other["class"] in contains[name]]
         least = min(inside, key=_by_loss, default=None)
-        if least is not None and (row["objective"] is None or least["objective"] < row["objective"]):
+        if least is not None and (
+            row["objective"] is None or least["objective"] < row["objective"]
+        ):
             shared = {known: least[known] for known in ("objective", "certified", *_OF_LAWS)}
             row = row | {**shared, "notes": f"{row['notes']}; {BORROWED} {least['class']}"}
             values[name] = values[least["class"]]
@@ -360,7 +437,11 @@ def _with_true_bounds(rows: list[Row], candidates: Sequence[Candidate]) -> Itera
     contains = {candidate.name: candidate.contains for candidate in candidates}
     for row in rows:
         name, bound = row["class"], row["bound"]
-        reached = [other["objective"] for other in certified(rows) if other["class"] in (name, *contains[name])]
+        reached = [
+            other["objective"]
+            for other in certified(rows)
+            if other["class"] in (name, *contains[name])
+        ]
         if bound is not None and reached and bound > min(reached) * (1 + _ROOM):
             words = f"{bound:.9g} is above the {min(reached):.9g} that its class reaches: it is no bound, and not shown"
             row = row | {"bound": None, "notes": f"{row['notes']}; {words}"}
@@ -368,10 +449,15 @@ def _with_true_bounds(rows: list[Row], candidates: Sequence[Candidate]) -> Itera
 
 
 def _row(query: Query, candidate: Candidate, values: dict[str, Value]) -> Row:
-    row = dict.fromkeys(COLUMNS) | {"class": candidate.name, "notes": candidate.reason or candidate.needs}
+    row = dict.fromkeys(COLUMNS) | {
+        "class": candidate.name,
+        "notes": candidate.reason or candidate.needs,
+    }
     if candidate.solve is None:
         return row
-    command, longer = (query.command(candidate.name, **more) for more in ({}, {"time_limit": _longer(query)}))
+    command, longer = (
+        query.command(candidate.name, **more) for more in ({}, {"time_limit": _longer(query)})
+    )
     if candidate.command:
         command, longer = candidate.command, f"{candidate.command} --time-limit {_longer(query)}"
     try:
@@ -447,7 +533,9 @@ def _of_real_laws(query: Query, value: Value, unbiased: bool) -> Row:
     if square is None and mechanism is not None:
         with suppress(WorkbenchError):
             error = expected_error(mechanism, "squared")
-            square = float(error.mean if query.range.uniform or error.worst is None else error.worst)
+            square = float(
+                error.mean if query.range.uniform or error.worst is None else error.worst
+            )
     return columns if square is None else columns | {"rmse": square**0.5}
 
 
@@ -456,6 +544,10 @@ def _draw(table: pd.DataFrame, title: str, what: str) -> Plots:
         from workbench.io.figures import dot_plot
 
         costs = table.dropna(subset=["objective"])
-        return None if costs.empty else dot_plot(costs.to_dict("records"), what, textwrap.fill(title, 90))
+        return (
+            None
+            if costs.empty
+            else dot_plot(costs.to_dict("records"), what, textwrap.fill(title, 90))
+        )
 
     return {"classes": dots}

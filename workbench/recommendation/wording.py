@@ -25,7 +25,9 @@ _NONE = "No class serves this query with a certificate."
 _TOLD = Fraction(42)  # the answer whose published law is told, where it is one
 _OFTEN = 3  # published values that are told
 _LAWS = 1_000_000  # masses of a mechanism up to which its laws are looked at
-_MAX_EPSILON = Fraction(20)  # No channel has a larger ε; stands for one that is not the same for all pairs.
+_MAX_EPSILON = Fraction(
+    20
+)  # No channel has a larger ε; stands for one that is not the same for all pairs.
 
 
 def certified(rows: Sequence[Row]) -> list[Row]:
@@ -36,12 +38,16 @@ def certified(rows: Sequence[Row]) -> list[Row]:
 def recommended(rows: Sequence[Row], candidates: Sequence[Candidate]) -> Row | None:
     """The row to use: of those that cost the least the simplest."""
     served, known = certified(rows), {candidate.name: candidate for candidate in candidates}
-    return min(_tied(served) or served[:1], key=lambda row: known[row["class"]].simplicity, default=None)
+    return min(
+        _tied(served) or served[:1], key=lambda row: known[row["class"]].simplicity, default=None
+    )
 
 
 def _tied(served: Sequence[Row]) -> list[Row]:
     """Those that cost the least."""
-    return [row for row in served if _cost(row) == _cost(served[0]) and BORROWED not in row["notes"]]
+    return [
+        row for row in served if _cost(row) == _cost(served[0]) and BORROWED not in row["notes"]
+    ]
 
 
 def _cost(row: Row) -> str:
@@ -50,7 +56,11 @@ def _cost(row: Row) -> str:
 
 def _below(rows: Sequence[Row], best: Row) -> Iterator[str]:
     """What costs less than the class to use and is not proven private."""
-    less = [row for row in rows if not row["certified"] and (row["objective"] or math.inf) < best["objective"]]
+    less = [
+        row
+        for row in rows
+        if not row["certified"] and (row["objective"] or math.inf) < best["objective"]
+    ]
     if less:
         told = "; ".join(f"{row['class']} ({shown_loss(row['objective'])})" for row in less)
         yield f"Not certified, and below {shown_loss(best['objective'])}: {told}."
@@ -67,7 +77,9 @@ def _use(best: Row, where: str = "", lowest: float | None = None) -> str:
     return f"Use the {best['class']}{where}: {loss}{proven}."
 
 
-def sentences(query: Query, rows: list[Row], candidates: Sequence[Candidate], mechanisms: Values) -> Iterator[str]:
+def sentences(
+    query: Query, rows: list[Row], candidates: Sequence[Candidate], mechanisms: Values
+) -> Iterator[str]:
     """Of a finite query."""
     best = recommended(rows, candidates)
     if best is None:
@@ -105,14 +117,19 @@ def _lowest(query: Query, rows: Sequence[Row]) -> float | None:
     if query.aim.runs > 1 and query.claim.delta:
         return None
     proven = [row["bound"] is not None or STOPPED in row["notes"] for row in rows]
-    lows = [(row["bound"] or 0.0) if of else row["objective"] for row, of in zip(rows, proven, strict=True)]
+    lows = [
+        (row["bound"] or 0.0) if of else row["objective"]
+        for row, of in zip(rows, proven, strict=True)
+    ]
     return min(low for low in lows if low is not None)
 
 
 def _stopped(query: Query, rows: Sequence[Row]) -> Iterator[str]:
     """Which classes the time limit stopped before they had an answer of their own."""
     unknown = [
-        row for row in rows if STOPPED in row["notes"] and (row["objective"] is None or BORROWED in row["notes"])
+        row
+        for row in rows
+        if STOPPED in row["notes"] and (row["objective"] is None or BORROWED in row["notes"])
     ]
     if unknown and query.time is not None:
         names = "; ".join(row["class"] for row in unknown)
@@ -137,14 +154,18 @@ def _exposed(query: Query, mechanism: Any) -> Iterator[str]:
     """Yield the sentence on δ: how likely an output is that a neighbour hardly ever produces (`privacy.exposure`)."""
     if not query.claim.delta or mechanism is None:
         return
-    epsilon = _MAX_EPSILON if query.claim.epsilon is None or query.per_distance else query.claim.epsilon
+    epsilon = (
+        _MAX_EPSILON if query.claim.epsilon is None or query.per_distance else query.claim.epsilon
+    )
     likely = float(query.claim.delta)
     if query.real:
         exact = exposure(mechanism, epsilon) if isinstance(mechanism, RangeMechanism) else ZERO
         likely = likely if exact is None else float(exact)
     elif query.question.k * query.question.m <= _LAWS:
         rows, _ = float_laws(query, mechanism)
-        exposed = float_exposure(rows, query.question.listed, epsilon, directed=query.question.directed)
+        exposed = float_exposure(
+            rows, query.question.listed, epsilon, directed=query.question.directed
+        )
         likely = likely if exposed is None else exposed[0]
     if likely:
         yield (
@@ -155,7 +176,9 @@ def _exposed(query: Query, mechanism: Any) -> Iterator[str]:
 
 def _least(query: Query, best: Row, where: str = "") -> str:
     bound, at = best["bound"], f"a loss of at most {float(query.aim.max_loss or 0):g}"
-    proven = "" if bound is None else f", and none of its class does with less than {shown_loss(bound)}"
+    proven = (
+        "" if bound is None else f", and none of its class does with less than {shown_loss(bound)}"
+    )
     return f"For {at} use the {best['class']}{where}: epsilon = {shown_loss(best['objective'])}{proven}."
 
 
@@ -163,13 +186,21 @@ def together(query: Query, candidates: Sequence[Candidate]) -> Iterator[str]:
     """How the budgets of several runs, or answers, add up."""
     if query.aim.runs == 1:
         return
-    several = [each.name for each in candidates if each.several and each.solve is not None and query.claim.delta]
+    several = [
+        each.name
+        for each in candidates
+        if each.several and each.solve is not None and query.claim.delta
+    ]
     names = ("epsilon", "delta") if query.claim.delta else ("epsilon",)
     each, whole = (
         ", ".join(f"{name} = {spelled(query.claim.values[name] / runs)}" for name in names)
         for runs in (query.aim.runs, 1)
     )
-    known = f" ({'; '.join(several)}: found for all {query.aim.runs}, whose whole budget is proven)" if several else ""
+    known = (
+        f" ({'; '.join(several)}: found for all {query.aim.runs}, whose whole budget is proven)"
+        if several
+        else ""
+    )
     unproven = ""
     if query.claim.delta:
         unproven = f" No bound is proven over designs for {query.aim.runs} runs: no class is proven optimal."
@@ -182,7 +213,9 @@ def together(query: Query, candidates: Sequence[Candidate]) -> Iterator[str]:
 
 def _if_wrong(best: Row, served: Sequence[Row]) -> Iterator[str]:
     """What the prior does where it is wrong."""
-    safest = min((row for row in served if row.get("worst") is not None), key=lambda row: row["worst"])
+    safest = min(
+        (row for row in served if row.get("worst") is not None), key=lambda row: row["worst"]
+    )
     words = f"If the prior is wrong it costs up to {best['worst']:.6g}, on one answer"
     if safest["worst"] < best["worst"] * (1 - 1e-6):
         words += f"; the {safest['class']} at most {safest['worst']:.6g}"
@@ -192,7 +225,11 @@ def _if_wrong(best: Row, served: Sequence[Row]) -> Iterator[str]:
 def _published(query: Query, mechanism: Any) -> str:
     """What comes out for one true answer: 42, or the middle one."""
     inputs, grid = query.question.inputs, query.grid
-    order = range(len(inputs)) if grid is None else sorted(range(len(inputs)), key=grid.places.__getitem__)
+    order = (
+        range(len(inputs))
+        if grid is None
+        else sorted(range(len(inputs)), key=grid.places.__getitem__)
+    )
     at = inputs.index(_TOLD) if _TOLD in inputs else order[len(inputs) // 2]
     rows, outputs = float_laws(query, mechanism)
     each = sorted(zip(rows[at].tolist(), outputs, strict=True), key=lambda pair: -pair[0])[:_OFTEN]
@@ -211,7 +248,9 @@ def shown_loss(loss: float) -> str:
     return f"{loss:.9g}"
 
 
-def of_reals(query: Query, rows: list[Row], candidates: Sequence[Candidate], mechanisms: Values) -> Iterator[str]:
+def of_reals(
+    query: Query, rows: list[Row], candidates: Sequence[Candidate], mechanisms: Values
+) -> Iterator[str]:
     """What to use for one answer, and where many are averaged; what one answer alone is worth at this budget."""
     served = certified(rows)
     if not served:
@@ -228,8 +267,16 @@ def of_reals(query: Query, rows: list[Row], candidates: Sequence[Candidate], mec
         return
     if best not in unbiased:
         loss, bound = shown_loss(best["objective"]), best["bound"]
-        others = f"No channel of the range costs less than {shown_loss(bound)}." if bound else "Others may cost less."
-        floor = "" if not best["bias"] else f" Its bias of up to {best['bias']:.6g} stays in every average."
+        others = (
+            f"No channel of the range costs less than {shown_loss(bound)}."
+            if bound
+            else "Others may cost less."
+        )
+        floor = (
+            ""
+            if not best["bias"]
+            else f" Its bias of up to {best['bias']:.6g} stays in every average."
+        )
         yield f"Use the {best['class']} for one answer alone (biased): {loss}. {others}{floor}"
         yield from _exposed(query, mechanisms.get(best["class"]))
     averaged = min(

@@ -31,7 +31,18 @@ from workbench.sweeps.ledger import SCHEMA, Ledger, Row, canonical
 
 FORMATS = (".csv", ".parquet")
 NUMBERS = frozenset(
-    ("epsilon", "delta", "max_loss", "bits", "c", "reach", "low", "high", "option_time_limit", "option_gap")
+    (
+        "epsilon",
+        "delta",
+        "max_loss",
+        "bits",
+        "c",
+        "reach",
+        "low",
+        "high",
+        "option_time_limit",
+        "option_gap",
+    )
 )
 _INFINITE = ("inf", "-inf")
 _BATCH = 10_000  # rows of Parquet
@@ -41,11 +52,18 @@ def _line(row: Row, effort: bool) -> tuple[Record, Record]:
     """What was asked, and what was answered."""
     request = row.request_values
     head = {"key": row.key, "model": request["model"], "backend": request["backend"]}
-    head |= request["parameters"] | {f"option_{name}": value for name, value in request["options"].items()}
+    head |= request["parameters"] | {
+        f"option_{name}": value for name, value in request["options"].items()
+    }
     for name, value in head.items():
-        head[name] = float(Fraction(value)) if name in NUMBERS and value is not None else _cell(value)
+        head[name] = (
+            float(Fraction(value)) if name in NUMBERS and value is not None else _cell(value)
+        )
     backend = [version for name, version in request["versions"].items() if name != "workbench"]
-    head |= {"backend_version": next(iter(backend), None), "workbench": request["versions"]["workbench"]}
+    head |= {
+        "backend_version": next(iter(backend), None),
+        "workbench": request["versions"]["workbench"],
+    }
     tail = {name: float(v) if v in _INFINITE else _cell(v) for name, v in row.answer_values.items()}
     return head, tail | ({"seconds": row.seconds} if effort else {})
 
@@ -89,7 +107,9 @@ class _Lines:
             yield dict.fromkeys(columns) | head | tail
 
 
-def flat(ledger: Ledger, keys: Collection[str] | None = None, *, effort: bool = False) -> list[Record]:
+def flat(
+    ledger: Ledger, keys: Collection[str] | None = None, *, effort: bool = False
+) -> list[Record]:
     """One flat mapping a row (all without keys), sorted by request, all with the same columns; effort: with the seconds
     each took."""
     return list(_Lines(ledger, ledger.numbers(keys), effort))
@@ -138,7 +158,11 @@ def _csv(lines: _Lines, seen: Callable[[bytes], None]) -> Iterator[bytes]:
     writer = csv.writer(buffer, lineterminator="\n")
     words = {True: "true", False: "false", None: ""}
     table = (
-        [words[v] if v is None or isinstance(v, bool) else spreadsheet_text(v) for v in line.values()] for line in lines
+        [
+            words[v] if v is None or isinstance(v, bool) else spreadsheet_text(v)
+            for v in line.values()
+        ]
+        for line in lines
     )
     for cells in itertools.chain([lines.known[0]], table):
         writer.writerow(cells)
@@ -160,7 +184,9 @@ def _parquet(lines: _Lines, origin: Values) -> bytes:
 
     empty = pyarrow.schema([(name, pyarrow.null()) for name in lines.known[0]])
     parts = (pyarrow.Table.from_pylist(batch).schema for batch in _batches(lines))
-    schema = functools.reduce(lambda a, b: pyarrow.unify_schemas([a, b], promote_options="permissive"), parts, empty)
+    schema = functools.reduce(
+        lambda a, b: pyarrow.unify_schemas([a, b], promote_options="permissive"), parts, empty
+    )
     buffer, words = io.BytesIO(), {"dp-workbench": json.dumps(origin, ensure_ascii=False)}
     with pyarrow.parquet.ParquetWriter(buffer, schema.with_metadata(words)) as writer:
         for batch in _batches(lines):

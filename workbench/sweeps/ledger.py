@@ -36,9 +36,17 @@ _DAY = 86_400
 # Ends every message about damage.
 _RECOVERY = "Restore a copy of the file, or name another --ledger and run the sweep again."
 
-FALSE_NAME = "false_name"  # the status of a row that another solver answered than the one it is filed under
-_SEARCHED = re.compile(r'"method":"(optm|product)"')  # in requests whose rows may be under a false name
-_DAMAGED = ("Could not decode", "no such table", "no such column")  # so begins what SQLite says of a damaged file
+FALSE_NAME = (
+    "false_name"  # the status of a row that another solver answered than the one it is filed under
+)
+_SEARCHED = re.compile(
+    r'"method":"(optm|product)"'
+)  # in requests whose rows may be under a false name
+_DAMAGED = (
+    "Could not decode",
+    "no such table",
+    "no such column",
+)  # so begins what SQLite says of a damaged file
 # names of SQLite's errors -> what they mean for the ledger
 _TROUBLES = {
     ("SQLITE_BUSY", "SQLITE_LOCKED"): "is locked: another process has been writing for {patience:g} s",
@@ -65,7 +73,9 @@ _TABLES = (
 
 def canonical(value: Any) -> str:
     """The one JSON text of a value: sorted keys, no spaces, no NaN or infinity."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
 
 
 def digest(*texts: str) -> str:
@@ -101,11 +111,17 @@ class Row(NamedTuple):
         Until requests had a revision, quantizers of methods optm and product searched with HiGHS whatever was named.
         """
         parameters, named = request.get("parameters", {}), request.get("backend")
-        if request.get("model") != "quantizer" or named in (None, "highs") or "revision" in parameters:
+        if (
+            request.get("model") != "quantizer"
+            or named in (None, "highs")
+            or "revision" in parameters
+        ):
             return {}
         if parameters.get("method") == "product" and parameters.get("levels") is None:
             return {}
-        words = f"HiGHS answered, not {named}: do not use this row. A sweep solves the request again."
+        words = (
+            f"HiGHS answered, not {named}: do not use this row. A sweep solves the request again."
+        )
         return {"status": FALSE_NAME, "failure": words}
 
 
@@ -123,8 +139,14 @@ class Ledger:
         CorruptFile: not a ledger, or a damaged one.
     """
 
-    def __init__(self, path: Path | str = DEFAULT, *, create: bool = True, patience: float = 10.0) -> None:
-        if isinstance(patience, bool) or not isinstance(patience, (int, float)) or not 0 <= patience <= _DAY:
+    def __init__(
+        self, path: Path | str = DEFAULT, *, create: bool = True, patience: float = 10.0
+    ) -> None:
+        if (
+            isinstance(patience, bool)
+            or not isinstance(patience, (int, float))
+            or not 0 <= patience <= _DAY
+        ):
             must("patience", f"a number of seconds in [0, {_DAY}]", patience)
         self.path, self.patience = file_path(path, "ledger"), float(patience)
         if not isinstance(create, bool):
@@ -139,7 +161,9 @@ class Ledger:
             try:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise WorkbenchError(f"The ledger {self.path} cannot be made: {error.strerror}.") from None
+                raise WorkbenchError(
+                    f"The ledger {self.path} cannot be made: {error.strerror}."
+                ) from None
         self._db = self._open("rwc" if create else "rw")
         try:
             with self._translated_errors():
@@ -203,13 +227,18 @@ class Ledger:
         into the file meanwhile, unless there is a log, which may hold that page."""
         if self._logged:
             return 0
-        return int(self._one("pragma page_count")) * int(self._one("pragma page_size")) - self.path.stat().st_size
+        return (
+            int(self._one("pragma page_count")) * int(self._one("pragma page_size"))
+            - self.path.stat().st_size
+        )
 
     def _make(self) -> None:
         """The tables of an empty file."""
         mode = self._write_ahead()
         if mode != "wal":
-            raise WorkbenchError(f"The ledger {self.path} cannot use a write-ahead log on this file system ({mode}).")
+            raise WorkbenchError(
+                f"The ledger {self.path} cannot use a write-ahead log on this file system ({mode})."
+            )
         with self._transaction():
             if not self._version():  # another process may have been first
                 for statement in (*_TABLES, f"pragma user_version = {SCHEMA}"):
@@ -250,16 +279,24 @@ class Ledger:
         except sqlite3.Error as error:
             self._refuse(error)
         except UnicodeDecodeError as error:  # in SQLite's own words, which quote the damaged file
-            raise CorruptFile(f"The ledger {self.path} is damaged ({error.reason}). {_RECOVERY}") from None
+            raise CorruptFile(
+                f"The ledger {self.path} is damaged ({error.reason}). {_RECOVERY}"
+            ) from None
 
     def _refuse(self, error: sqlite3.Error) -> NoReturn:
         """Say what an error of SQLite means for the ledger."""
         name = getattr(error, "sqlite_errorname", None) or ""
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or str(error).startswith(_DAMAGED):
             raise CorruptFile(f"The ledger {self.path} is damaged ({error}). {_RECOVERY}") from None
-        meant = (words.format(patience=self.patience) for names, words in _TROUBLES.items() if name.startswith(names))
+        meant = (
+            words.format(patience=self.patience)
+            for names, words in _TROUBLES.items()
+            if name.startswith(names)
+        )
         what = next(meant, f"cannot be used ({error})")
-        raise WorkbenchError(f"The ledger {self.path} {what}. What was committed before is kept.") from None
+        raise WorkbenchError(
+            f"The ledger {self.path} {what}. What was committed before is kept."
+        ) from None
 
     def close(self) -> None:
         """Close the file."""
@@ -275,11 +312,15 @@ class Ledger:
 
     def add(self, rows: Iterable[Row]) -> int:
         """Commit rows in one transaction, passing over those whose key is there already; how many were new."""
-        sealed = [(row.key, row.request, row.answer, digest(row.request, row.answer), row.seconds) for row in rows]
+        sealed = [
+            (row.key, row.request, row.answer, digest(row.request, row.answer), row.seconds)
+            for row in rows
+        ]
         before = self._db.total_changes
         with self._translated_errors(), self._transaction():
             self._db.executemany(
-                "insert into results (key, request, answer, seal, seconds) values (?, ?, ?, ?, ?)", sealed
+                "insert into results (key, request, answer, seal, seconds) values (?, ?, ?, ?, ?)",
+                sealed,
             )
         return self._db.total_changes - before
 
@@ -287,7 +328,9 @@ class Ledger:
         """Keep the text of a specification, with the time (UTC) of its first run: now, without."""
         first_run = first_run or datetime.now(UTC).isoformat(timespec="seconds")
         with self._translated_errors(), self._transaction():
-            self._db.execute("insert or ignore into sweeps values (?, ?, ?)", (digest(text), text, first_run))
+            self._db.execute(
+                "insert or ignore into sweeps values (?, ?, ?)", (digest(text), text, first_run)
+            )
 
     # Reading.
 
@@ -298,7 +341,9 @@ class Ledger:
     def sweeps(self) -> list[dict[str, str]]:
         """Every specification that was run: key (sha256), text, first_run (UTC)."""
         with self._translated_errors():
-            rows = self._db.execute("select key, text, first_run from sweeps order by first_run, key").fetchall()
+            rows = self._db.execute(
+                "select key, text, first_run from sweeps order by first_run, key"
+            ).fetchall()
         return [dict(zip(("key", "text", "first_run"), row, strict=True)) for row in rows]
 
     def known(self, keys: Sequence[str]) -> set[str]:
@@ -313,16 +358,23 @@ class Ledger:
             must("key", "hexadecimal digits, as `workbench results list` shows them", repr(prefix))
         with self._translated_errors():
             row = self._db.execute(
-                f"select {_COLUMNS} from results where key >= ? and key < ? limit 2", (prefix, prefix + "g")
+                f"select {_COLUMNS} from results where key >= ? and key < ? limit 2",
+                (prefix, prefix + "g"),
             ).fetchall()
         if len(row) != 1:
-            must("key", "the beginning of one key in the ledger", f"{prefix}, which begins {len(row)}")
+            must(
+                "key",
+                "the beginning of one key in the ledger",
+                f"{prefix}, which begins {len(row)}",
+            )
         return self._checked(row[0])
 
     def rows(self) -> Iterator[Row]:
         """All rows in the order they were written. Raises CorruptFile at the first that cannot be read."""
         with self._translated_errors():
-            yield from map(self._checked, self._db.execute(f"select {_COLUMNS} from results order by number"))
+            yield from map(
+                self._checked, self._db.execute(f"select {_COLUMNS} from results order by number")
+            )
 
     def numbers(self, keys: Collection[str] | None = None) -> list[int]:
         """The numbers of all rows, or of those of some keys, sorted by request."""
@@ -336,15 +388,23 @@ class Ledger:
             yield from map(self._row, numbers)
 
     def _row(self, number: int) -> Row:
-        cells = self._db.execute(f"select {_COLUMNS} from results where number = ?", (number,)).fetchone()
+        cells = self._db.execute(
+            f"select {_COLUMNS} from results where number = ?", (number,)
+        ).fetchone()
         if cells is None:
-            raise CorruptFile(f"The ledger {self.path} is damaged: there is no row {number}. {_RECOVERY}")
+            raise CorruptFile(
+                f"The ledger {self.path} is damaged: there is no row {number}. {_RECOVERY}"
+            )
         return self._checked(cells)
 
     def _checked(self, cells: tuple[Any, ...]) -> Row:
         row = Row(cells[0], cells[1], cells[2], cells[4])
-        if not all(isinstance(text, str) for text in cells[:4]) or not isinstance(row.seconds, float):
-            raise CorruptFile(f"The ledger {self.path} is damaged: a row holds values of other types. {_RECOVERY}")
+        if not all(isinstance(text, str) for text in cells[:4]) or not isinstance(
+            row.seconds, float
+        ):
+            raise CorruptFile(
+                f"The ledger {self.path} is damaged: a row holds values of other types. {_RECOVERY}"
+            )
         if digest(row.request) != row.key or digest(row.request, row.answer) != cells[3]:
             raise CorruptFile(
                 f"The ledger {self.path} is damaged: row {row.key[:12]} is not what was written. {_RECOVERY}"

@@ -11,7 +11,11 @@ from typing import Any, NamedTuple
 from workbench.sweeps.ledger import Ledger, Row
 
 _BATCH = 500  # rows of one transaction
-_OF_THE_RUN = ("recheck", "start", "residual")  # What depends on the points that were solved before in the same run.
+_OF_THE_RUN = (
+    "recheck",
+    "start",
+    "residual",
+)  # What depends on the points that were solved before in the same run.
 _ROUNDING = 1e-9  # Numbers that differ by less are equal: a hot start ends at other last digits than a cold one.
 
 
@@ -24,7 +28,9 @@ class Merged(NamedTuple):
     different: list[tuple[str, Path]]
 
 
-def merge(sources: Iterable[Path], into: Path, tell: Callable[[int], object] = lambda _: None) -> Merged:
+def merge(
+    sources: Iterable[Path], into: Path, tell: Callable[[int], object] = lambda _: None
+) -> Merged:
     """Add the rows of ledgers, and the specifications that were run, to the ledger `into`, made where there is none.
 
     A key that is there already keeps its answer. Where a solve started, and whether it was solved a second time, is no
@@ -34,7 +40,9 @@ def merge(sources: Iterable[Path], into: Path, tell: Callable[[int], object] = l
     Raises InvalidRequest where a source is no file, CorruptFile for a damaged one, and what opening a ledger raises.
     """
     new, different, read = 0, list[tuple[str, Path]](), 0
-    opened = [Ledger(source, create=False) for source in sources]  # all of them, before anything is written
+    opened = [
+        Ledger(source, create=False) for source in sources
+    ]  # all of them, before anything is written
     try:
         with Ledger(into) as book:
             for other in opened:
@@ -61,9 +69,12 @@ def _agree(kept: Row, other: Row) -> bool:
     if kept.answer == other.answer:
         return True
     first, second = (
-        {name: value for name, value in row.answer_values.items() if name not in _OF_THE_RUN} for row in (kept, other)
+        {name: value for name, value in row.answer_values.items() if name not in _OF_THE_RUN}
+        for row in (kept, other)
     )
-    return first.keys() == second.keys() and all(_same(value, second[name]) for name, value in first.items())
+    return first.keys() == second.keys() and all(
+        _same(value, second[name]) for name, value in first.items()
+    )
 
 
 def _same(first: Any, second: Any) -> bool:

@@ -38,7 +38,9 @@ class Outcome:
     def to_dict(self) -> Row:
         """JSON-ready."""
         names = ("name", "ledger", "points", "known", "solved", "left", "given_up")
-        return {name: getattr(self, name) for name in names} | {"statuses": dict(sorted(self.statuses.items()))}
+        return {name: getattr(self, name) for name in names} | {
+            "statuses": dict(sorted(self.statuses.items()))
+        }
 
 
 class LedgerRows(Sequence[Row]):
@@ -91,7 +93,10 @@ class SweepResult(Result):
             sentences=(lost,) if outcome.given_up else (),
             outcome=outcome,
             left=outcome.left,
-            **{name: getattr(outcome, name) for name in ("points", "known", "solved", "given_up", "statuses")},
+            **{
+                name: getattr(outcome, name)
+                for name in ("points", "known", "solved", "given_up", "statuses")
+            },
         )
 
     @property
@@ -113,7 +118,11 @@ def _objective(table: pd.DataFrame) -> Figure | None:
     from workbench.pipeline.frontier_plots import Quantity, by_name
     from workbench.pipeline.registry import family
 
-    hot = {name for model in table["model"].unique() for name in family(model).hot} if len(table) else set()
+    hot = (
+        {name for model in table["model"].unique() for name in family(model).hot}
+        if len(table)
+        else set()
+    )
     numbers = [name for name in table.columns if name in hot and table[name].nunique() > 1]
     if not numbers or "objective" not in table:
         return None

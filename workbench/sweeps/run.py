@@ -67,24 +67,32 @@ def sweep(
         return _run(specification, book, jobs, cluster, progress)
 
 
-def _run(spec: Spec, book: Ledger, jobs: int | None, cluster: str | None, progress: Progress) -> SweepResult:
+def _run(
+    spec: Spec, book: Ledger, jobs: int | None, cluster: str | None, progress: Progress
+) -> SweepResult:
     clock = Deadline()
     book.remember(spec.text)
     known = book.known(spec.keys)
     chunks = [chunk for chunk in (c.without(known) for c in spec.chunks) if chunk.keys]
     outcome = Outcome(spec.name, str(book.path), len(spec), len(known))
     progress(outcome)
-    with contextlib.closing(_answers(chunks, jobs, cluster)) as stream:  # an error here ends the workers too
+    with contextlib.closing(
+        _answers(chunks, jobs, cluster)
+    ) as stream:  # an error here ends the workers too
         for at, answers in stream:
             if answers is None:
                 outcome.given_up += len(chunks[at].keys)
             else:
                 chunk = chunks[at]
                 if len(answers) != len(chunk.keys):
-                    raise WorkbenchError(f"A worker sent {len(answers)} answers to {len(chunk.keys)} requests.")
+                    raise WorkbenchError(
+                        f"A worker sent {len(answers)} answers to {len(chunk.keys)} requests."
+                    )
                 book.add(  # another sweep may have written some of them meanwhile, which then stay
                     Row(key, request, answer, seconds)
-                    for key, request, (_, answer, seconds) in zip(chunk.keys, chunk.requests, answers, strict=True)
+                    for key, request, (_, answer, seconds) in zip(
+                        chunk.keys, chunk.requests, answers, strict=True
+                    )
                 )
                 outcome.solved += len(answers)
                 outcome.statuses.update(status for status, _, _ in answers)

@@ -85,7 +85,12 @@ def read_spec(source: Path | str | Values) -> Spec:
         grid_tables = source.get("grid")
         tables = [grid_tables] if isinstance(grid_tables, Mapping) else grid_tables
         plain = {**source, "grid": tables}
-        return _spec(plain, canonical(_stringed(plain)), "sweep", Lines("the specification", {}, [{}] * _count(tables)))
+        return _spec(
+            plain,
+            canonical(_stringed(plain)),
+            "sweep",
+            Lines("the specification", {}, [{}] * _count(tables)),
+        )
     path = file_path(source, "specification")
     text = read_text(path, name="specification")
     try:
@@ -93,7 +98,9 @@ def read_spec(source: Path | str | Values) -> Spec:
     except tomllib.TOMLDecodeError as error:
         place = _PLACE.fullmatch(str(error))
         words, line = place.groups() if place else (str(error), None)
-        raise InvalidRequest(f"line {line or len(text.splitlines())} of {path.name}: {words}.") from None
+        raise InvalidRequest(
+            f"line {line or len(text.splitlines())} of {path.name}: {words}."
+        ) from None
     except (ValueError, ArithmeticError) as error:  # a number or date that Python cannot hold
         raise InvalidRequest(f"{path.name}: {error}.") from None
     if isinstance(table.get("grid"), dict):
@@ -117,12 +124,18 @@ def _stringed(value: Any) -> Any:
 def _spec(table: Values, text: str, stem: str, lines: Lines) -> Spec:
     for key in table:
         if key not in ("name", "grid"):
-            raise lines.refuse(f"the key {key!r} is not known; a specification has name and [[grid]].", key)
+            raise lines.refuse(
+                f"the key {key!r} is not known; a specification has name and [[grid]].", key
+            )
     name = table.get("name", stem)
     if not isinstance(name, str) or not name.strip():
         raise lines.refuse(f"name must be a string. Got {name!r}.", "name")
     tables = table.get("grid")
-    if not isinstance(tables, list) or not tables or not all(isinstance(grid, Mapping) for grid in tables):
+    if (
+        not isinstance(tables, list)
+        or not tables
+        or not all(isinstance(grid, Mapping) for grid in tables)
+    ):
         raise lines.refuse("a specification must have at least one [[grid]].", "grid")
     chunks = []
     seen: set[str] = set()
@@ -131,7 +144,9 @@ def _spec(table: Values, text: str, stem: str, lines: Lines) -> Spec:
         values = _grid_values(grid, at, lines)
         total += math.prod(map(len, values[1].values()))
         if total > MOST:
-            raise lines.refuse(f"a specification may have at most {MOST} points. Got {total}.", "", at)
+            raise lines.refuse(
+                f"a specification may have at most {MOST} points. Got {total}.", "", at
+            )
         for chunk in _chunks(*values, at, lines):
             fresh = chunk.without(seen)  # two grids may share points
             seen.update(chunk.keys)
@@ -149,7 +164,11 @@ def _grid_values(grid: Values, at: int, lines: Lines) -> tuple[Family, dict[str,
     kind = family(name)
     options = {option.name: option for option in kind.given_in("sweep")}
     if foreign := next((key for key in grid if key != "model" and key not in options), None):
-        raise lines.refuse(f"the key {foreign!r} is not known; the model {name} has {', '.join(options)}.", foreign, at)
+        raise lines.refuse(
+            f"the key {foreign!r} is not known; the model {name} has {', '.join(options)}.",
+            foreign,
+            at,
+        )
     axes = {}
     for key, option in options.items():
         if key in grid:
@@ -170,8 +189,12 @@ def _axis(value: Any, key: str) -> list[Any]:
     if isinstance(value, list):
         if not value:
             must(key, "a value or a list of values", "an empty list")
-        return [part for item in value for part in (_axis(item, key) if has_range(item) else [item])]
-    return [spelled(number) for number in in_order(value, key, MOST)] if has_range(value) else [value]
+        return [
+            part for item in value for part in (_axis(item, key) if has_range(item) else [item])
+        ]
+    return (
+        [spelled(number) for number in in_order(value, key, MOST)] if has_range(value) else [value]
+    )
 
 
 def _chunks(kind: Family, axes: Mapping[str, list[Any]], at: int, lines: Lines) -> Iterator[Chunk]:
@@ -186,13 +209,18 @@ def _chunks(kind: Family, axes: Mapping[str, list[Any]], at: int, lines: Lines) 
         backend = kind.backend(fixed)
         try:
             content = kind.key(fixed)
-            _check_options(backend, [key for key in still if kind.option(key).solver and fixed[key] is not None])
+            _check_options(
+                backend,
+                [key for key in still if kind.option(key).solver and fixed[key] is not None],
+            )
             _check(kind, fixed, points[0], {key: axes[key] for key in hot})
         except WorkbenchError as error:
             raise lines.about(str(error), at) from None
         requests = _requests(kind, backend, content, points)
         keys = [digest(request) for request in requests]
-        again = [at_end or int(key[:8], 16) % 100 == 0 for at_end, key in zip(corner, keys, strict=True)]
+        again = [
+            at_end or int(key[:8], 16) % 100 == 0 for at_end, key in zip(corner, keys, strict=True)
+        ]
         size = kind.points_per_task(fixed)
         for k in range(0, len(walk), size):
             part = slice(k, k + size)
@@ -239,7 +267,9 @@ def _check_options(label: str | None, options: Iterable[str]) -> None:
             raise InvalidRequest(f"{label} cannot honour the option {option}; leave it out.")
 
 
-def _requests(kind: Family, backend: str | None, content: Values, points: Iterable[Values]) -> list[str]:
+def _requests(
+    kind: Family, backend: str | None, content: Values, points: Iterable[Values]
+) -> list[str]:
     """The canonical JSON of the request of every point. content: the fixed options, spelled."""
     options = {option.name for option in kind.options if option.solver} & set(content)
     shared = {

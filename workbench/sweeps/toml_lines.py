@@ -26,7 +26,9 @@ class Lines:
 
     def about(self, message: str, grid: int) -> InvalidRequest:
         """The error at the line of the first key that the message names."""
-        named = (form for word in re.findall(r"\w+", message) for form in (word, word.removesuffix("s")))
+        named = (
+            form for word in re.findall(r"\w+", message) for form in (word, word.removesuffix("s"))
+        )
         key = next((form for form in named if form in self.grids[grid]), "")
         return self.refuse(message, key, grid)
 

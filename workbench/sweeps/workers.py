@@ -31,7 +31,9 @@ from workbench.io.processes import ONE_THREAD, SAFE, begin_worker, safe_start
 from workbench.solvers.search import Deadline
 from workbench.sweeps.ledger import canonical
 
-Answers = list[tuple[str, str, float]]  # of each point: status, canonical JSON of its answer, seconds it took
+Answers = list[
+    tuple[str, str, float]
+]  # of each point: status, canonical JSON of its answer, seconds it took
 
 DEATHS = 3  # of the processes that hold a task, until it is given up
 CONNECTING = 30.0  # seconds to reach a scheduler
@@ -77,7 +79,9 @@ def work(task: Task) -> Answers:
     from workbench.pipeline.registry import family
 
     if (mine := versions(task.backend)) != task.versions:
-        raise SolverUnavailable(f"A worker has other versions, {mine}, than this process, {dict(task.versions)}.")
+        raise SolverUnavailable(
+            f"A worker has other versions, {mine}, than this process, {dict(task.versions)}."
+        )
     kind = family(task.model)
     with _one_at_a_time, kind.open(kind.request_of({**task.fixed, **task.points[0]})) as session:
         timed = _walk(session, task)
@@ -122,7 +126,11 @@ def _same(hot: Values, cold: Values) -> bool:
 
 def _strict(answer: Values) -> str:
     """Canonical JSON with infinities in words."""
-    infinite = {key: str(value) for key, value in answer.items() if isinstance(value, float) and not isfinite(value)}
+    infinite = {
+        key: str(value)
+        for key, value in answer.items()
+        if isinstance(value, float) and not isfinite(value)
+    }
     return canonical({**answer, **infinite})
 
 
@@ -177,7 +185,11 @@ def _pooled(
                 answers = future.result()
                 yield running.pop(future), answers
         except BrokenProcessPool:
-            ended = {f: at for f, at in running.items() if f.done() and not f.cancelled() and f.exception() is None}
+            ended = {
+                f: at
+                for f, at in running.items()
+                if f.done() and not f.cancelled() and f.exception() is None
+            }
             for future, at in ended.items():
                 yield at, future.result()
             for at in sorted((at for f, at in running.items() if f not in ended), reverse=True):
@@ -200,11 +212,17 @@ def executor(jobs: int) -> Any:
     from joblib.externals.loky import get_reusable_executor
 
     # a worker whose memory has grown is replaced between two tasks: nothing that a user could act upon
-    warnings.filterwarnings("ignore", "A worker stopped while some jobs were given to the executor", UserWarning)
+    warnings.filterwarnings(
+        "ignore", "A worker stopped while some jobs were given to the executor", UserWarning
+    )
     with safe_start():  # the trackers of semaphores are processes of their own
         resource_tracker.ensure_running()
         return get_reusable_executor(
-            max_workers=jobs, timeout=120, initializer=begin_worker, initargs=(os.getpid(),), env=ONE_THREAD | SAFE
+            max_workers=jobs,
+            timeout=120,
+            initializer=begin_worker,
+            initargs=(os.getpid(),),
+            env=ONE_THREAD | SAFE,
         )
 
 
@@ -228,7 +246,9 @@ def on_cluster(tasks: Sequence[Task], address: str) -> Iterator[tuple[int, Answe
             batches = [list(range(len(tasks)))]
             while batches:
                 batch = batches.pop()
-                for at, answers, killed in _gathered(client, [tasks[at] for at in batch], address, lost):
+                for at, answers, killed in _gathered(
+                    client, [tasks[at] for at in batch], address, lost
+                ):
                     if killed and len(batch) > 1:
                         batches.append([batch[at]])
                     else:
@@ -267,7 +287,9 @@ def _gathered(
     alone = 0.0
     while running:
         with contextlib.suppress(TimeoutError), client.as_current():
-            wait_for([future for future, _ in running.values()], timeout=2, return_when="FIRST_COMPLETED")
+            wait_for(
+                [future for future, _ in running.values()], timeout=2, return_when="FIRST_COMPLETED"
+            )
         if any(future.cancelled() for future, _ in running.values()):
             raise lost
         ended = [(future, at) for future, at in running.values() if future.done()]
@@ -293,7 +315,9 @@ def _gathered(
 def _closing(client: Any) -> Iterator[None]:
     """Close a client in the end, without waiting for a scheduler that is gone, and without its log of that: whoever
     lost the cluster is told in one sentence."""
-    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
+    names = [
+        name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"
+    ]
     before = {log: log.level for log in map(logging.getLogger, names)}
     for log in before:
         log.setLevel(logging.CRITICAL)

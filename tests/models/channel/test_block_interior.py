@@ -24,7 +24,9 @@ def line(k: int, prior: np.ndarray | None = None, ratio: float = 2.0) -> Blocks:
 
 def grid_order(side: int) -> Order:
     k = side * side
-    pairs = [(i, i + 1) for i in range(k) if i % side < side - 1] + [(i, i + side) for i in range(k - side)]
+    pairs = [(i, i + 1) for i in range(k) if i % side < side - 1] + [
+        (i, i + side) for i in range(k - side)
+    ]
     first, second = np.array(pairs + [(j, i) for i, j in pairs]).T
     return Order(k, first, second, np.full(first.size, 1.7))
 
@@ -50,11 +52,15 @@ def test_inverses_are_those_of_dense_matrices(factors: Factors) -> None:
     z = rng.uniform(0.5, 2, w.shape)
     factors.factor(x, w, z)
     matrix = np.column_stack([factors.rows(unit[:, None])[:, 0] for unit in np.eye(factors.n)])
-    inverses = [np.linalg.inv(matrix.T @ np.diag(z[:, o] / w[:, o]) @ matrix) for o in range(outputs)]
+    inverses = [
+        np.linalg.inv(matrix.T @ np.diag(z[:, o] / w[:, o]) @ matrix) for o in range(outputs)
+    ]
     labels = [inverse[: factors.k, : factors.k] for inverse in inverses]
     np.testing.assert_allclose(factors.summed(), sum(labels), rtol=1e-9)
     weights = rng.uniform(0, 2, (factors.k + 2, factors.k, outputs))
-    weights[: factors.k] *= np.eye(factors.k)[:, :, None]  # a row of each input, one over all, and one of an output
+    weights[: factors.k] *= np.eye(factors.k)[
+        :, :, None
+    ]  # a row of each input, one over all, and one of an output
     weights[-1, :, 1:] = 0
     factors.extra = sp.csr_array(weights.reshape(factors.k + 2, -1))
     both = [np.vstack([np.eye(factors.k), weights[:, :, o]]) for o in range(outputs)]
@@ -75,7 +81,9 @@ def test_a_block_keeps_its_small_eigenvalue_where_floats_of_the_matrix_lose_it()
     w, z = factors.rows(x), np.array([[1.0], [1e-13]])
     factors.factor(x, w, z)
     high, low = (z / w)[:, 0]
-    assert factors.solve(np.array([[1.0], [0.0]]))[0, 0] == pytest.approx((4 * high + low) / (9 * high * low), rel=1e-2)
+    assert factors.solve(np.array([[1.0], [0.0]]))[0, 0] == pytest.approx(
+        (4 * high + low) / (9 * high * low), rel=1e-2
+    )
 
 
 def solved(blocks: Blocks, gap: float = 1e-9) -> BlockPoint:
@@ -99,7 +107,9 @@ def test_an_input_without_neighbours_gets_its_own_output() -> None:
     first, second = np.array([0, 1]), np.array([1, 0])
     losses = 1.0 - np.eye(3)
     point = solved(Blocks(losses, np.full(3, 1 / 3), first, second, np.full(2, 3.0)))
-    assert point.objective == pytest.approx(1 / 6, rel=1e-6)  # randomized response of two, and nothing
+    assert point.objective == pytest.approx(
+        1 / 6, rel=1e-6
+    )  # randomized response of two, and nothing
     assert point.masses[2, 2] == pytest.approx(1)
 
 
@@ -107,7 +117,9 @@ def test_the_worst_input_counts_with_weights() -> None:
     point = solved(line(9))
     assert point.weights is not None
     assert point.weights.sum() == pytest.approx(1)
-    assert (point.masses * line(9).losses).sum(axis=1).max() == pytest.approx(point.objective, rel=1e-8)
+    assert (point.masses * line(9).losses).sum(axis=1).max() == pytest.approx(
+        point.objective, rel=1e-8
+    )
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.1])
@@ -122,7 +134,10 @@ def test_rows_of_ones_own_hold_with_their_multipliers(delta: float) -> None:
     assert point.masses[:, 3].mean() == pytest.approx(0.15, abs=1e-9)
     assert point.extra[0] < 0
     assert 0 <= point.objective - point.bound <= 1e-9 * point.objective
-    assert solved(replace(blocks, extra=None, limit=np.zeros(0), equal=np.zeros(0, bool))).objective < point.bound
+    assert (
+        solved(replace(blocks, extra=None, limit=np.zeros(0), equal=np.zeros(0, bool))).objective
+        < point.bound
+    )
 
 
 def test_a_deadline_and_an_interrupt_leave_what_there_is() -> None:

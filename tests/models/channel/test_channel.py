@@ -18,7 +18,9 @@ Y = np.arange(8.0)
 UNIFORM = np.full(8, 1 / 8)
 
 
-def model(loss: str = "absolute", outputs: np.ndarray = Y, prior: np.ndarray = UNIFORM, **more) -> ChannelModel:
+def model(
+    loss: str = "absolute", outputs: np.ndarray = Y, prior: np.ndarray = UNIFORM, **more
+) -> ChannelModel:
     return ChannelModel(Y, outputs, prior, loss_named(loss).matrix(outputs, Y), **more)
 
 
@@ -33,7 +35,9 @@ def test_the_count_mechanism():
     assert least(model(pairs=consecutive(8))) == pytest.approx(0.682707993, abs=1e-9)
 
 
-@pytest.mark.parametrize("loss", ["squared", "absolute", "error-rate", "pinball:0.3", "huber:1.5", "poisson-deviance"])
+@pytest.mark.parametrize(
+    "loss", ["squared", "absolute", "error-rate", "pinball:0.3", "huber:1.5", "poisson-deviance"]
+)
 def test_compact_rows_have_the_optimum_of_all_pairs(loss):
     prior = 0.7**Y / sum(0.7**Y)
     outputs = Y + 0.5
@@ -71,7 +75,9 @@ def test_the_lp_equals_both_algorithms_on_random_priors(loss, seed):
 
 def test_delta_only_helps_and_is_kept():
     pairs = tuple(combinations(range(8), 2))
-    path = [least(model(pairs=pairs, approximate=True), 1.0, delta) for delta in (0.0, 0.05, 0.3, 1.0)]
+    path = [
+        least(model(pairs=pairs, approximate=True), 1.0, delta) for delta in (0.0, 0.05, 0.3, 1.0)
+    ]
     assert path[0] == pytest.approx(least(model()), rel=1e-7)
     assert all(a > b for a, b in pairwise(path))
     assert path[-1] == pytest.approx(0.0, abs=1e-9)

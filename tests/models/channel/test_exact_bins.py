@@ -25,10 +25,21 @@ def test_the_bound_is_below_the_exact_optimum_over_all_partitions(loss: str):
         for cuts in product((0, 1), repeat=k - 1):
             bins, total = [0, *accumulate(cuts)], Fraction(0)
             for own in range(bins[-1] + 1):
-                w = [weight / sum(weights) * (1 + q * (at == own)) for weight, at in zip(weights, bins, strict=True)]
-                outputs = x if loss == "absolute" else [sum(a * b for a, b in zip(w, x, strict=True)) / sum(w)]
+                w = [
+                    weight / sum(weights) * (1 + q * (at == own))
+                    for weight, at in zip(weights, bins, strict=True)
+                ]
+                outputs = (
+                    x
+                    if loss == "absolute"
+                    else [sum(a * b for a, b in zip(w, x, strict=True)) / sum(w)]
+                )
                 size = 1 if loss == "absolute" else 2
-                total += min(sum(a * abs(o - b) ** size for a, b in zip(w, x, strict=True)) for o in outputs)
+                total += min(
+                    sum(a * abs(o - b) ** size for a, b in zip(w, x, strict=True)) for o in outputs
+                )
             worth.append(total / (bins[-1] + 1 + q))
-        bound = optimal_bins([float(v) for v in x], [float(v) for v in weights], epsilon, loss).bound
+        bound = optimal_bins(
+            [float(v) for v in x], [float(v) for v in weights], epsilon, loss
+        ).bound
         assert min(worth) * (1 - Fraction(1, 10**9)) <= bound <= min(worth)

@@ -15,7 +15,11 @@ def test_reduced_costs_are_nowhere_below_the_least_of_the_column():
     rng = np.random.default_rng(7)
     costs = rng.uniform(-1, 1, (4, 6))
     pairs = [(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)]
-    presses = [(Bound(POWER_CONE, alpha, 1.5), i, j, float(rng.uniform(0.1, 2))) for i, j in pairs for alpha in (2, 5)]
+    presses = [
+        (Bound(POWER_CONE, alpha, 1.5), i, j, float(rng.uniform(0.1, 2)))
+        for i, j in pairs
+        for alpha in (2, 5)
+    ]
     presses += [(Bound(RELATIVE_ENTROPY, 1.0, 0.3), i, j, 0.5) for i, j in pairs]
     x = cheapest_columns(costs, presses, 1e-9)
     assert x.min() > 0

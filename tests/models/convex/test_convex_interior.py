@@ -30,7 +30,11 @@ def _posed() -> tuple[np.ndarray, Reached]:
     levels = Levels(math.log(2**-6), math.log(49), _order)
     entropy = [Bound(RELATIVE_ENTROPY, 1.0, _RHO)]
     met = interior_point(
-        model.program.template, (compared.entries, compared.first, compared.second), entropy, levels, even
+        model.program.template,
+        (compared.entries, compared.first, compared.second),
+        entropy,
+        levels,
+        even,
     )
     assert met is not None
     return model.program.template.c, met
@@ -67,7 +71,10 @@ def _by_cones(costs: np.ndarray, alphas: list[float]) -> float:
 
 @pytest.mark.parametrize(
     ("answers", "notion"),
-    [("0..10", {"notion": "zcdp", "rho": ".1"}), ("0..10", {"notion": "renyi", "alpha": 2, "epsilon": ".5"})],
+    [
+        ("0..10", {"notion": "zcdp", "rho": ".1"}),
+        ("0..10", {"notion": "renyi", "alpha": 2, "epsilon": ".5"}),
+    ],
     ids=["zcdp", "renyi"],
 )
 def test_ten_answers_are_proven_to_seven_digits(answers: str, notion: dict[str, object]):

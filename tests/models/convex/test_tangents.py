@@ -19,7 +19,8 @@ def divergence(bound: Bound, p: np.ndarray, q: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize(
-    ("kind", "level"), [(HOCKEY_STICK, 1.7), (POWER_CONE, 3.0), (POWER_CONE, 24.0), (RELATIVE_ENTROPY, 1.0)]
+    ("kind", "level"),
+    [(HOCKEY_STICK, 1.7), (POWER_CONE, 3.0), (POWER_CONE, 24.0), (RELATIVE_ENTROPY, 1.0)],
 )
 def test_a_bound_implies_its_tangents_which_touch_it(kind, level):
     source, near = np.random.default_rng(1), 0
@@ -35,17 +36,31 @@ def test_a_bound_implies_its_tangents_which_touch_it(kind, level):
         near += terms > 0.5 * allowance(bound)
         if bound.limit < 1e4 and (p / q).max() < 50 and (q / p).max() < 50:
             a, b = term_tangents(bound, p, q)
-            assert np.maximum(a * p + b * q, 0.0).sum() == pytest.approx(allowance(bound), rel=1e-6, abs=1e-9)
+            assert np.maximum(a * p + b * q, 0.0).sum() == pytest.approx(
+                allowance(bound), rel=1e-6, abs=1e-9
+            )
     assert near > 3
 
 
 @pytest.mark.parametrize(
     ("question", "request_"),
     [
-        (wb.Labels([0, 1, 2]), {"method": "lp", "notion": "zcdp", "rho": "0.1"}),  # the conic solver ends inaccurate
-        (wb.Labels([0, 1, 2, 4]), {"method": "lp", "notion": "zcdp", "rho": "0.1"}),  # and here 2 % from its bound
-        (wb.Labels([0, 1, 2, 4]), {"method": "lp", "notion": "renyi", "alpha": "32", "epsilon": "2"}),
-        (wb.ModuloNoise(n=6, max_shift=2), {"loss": "squared", "notion": "renyi", "alpha": "200", "epsilon": "3"}),
+        (
+            wb.Labels([0, 1, 2]),
+            {"method": "lp", "notion": "zcdp", "rho": "0.1"},
+        ),  # the conic solver ends inaccurate
+        (
+            wb.Labels([0, 1, 2, 4]),
+            {"method": "lp", "notion": "zcdp", "rho": "0.1"},
+        ),  # and here 2 % from its bound
+        (
+            wb.Labels([0, 1, 2, 4]),
+            {"method": "lp", "notion": "renyi", "alpha": "32", "epsilon": "2"},
+        ),
+        (
+            wb.ModuloNoise(n=6, max_shift=2),
+            {"loss": "squared", "notion": "renyi", "alpha": "200", "epsilon": "3"},
+        ),
     ],
     ids=["inaccurate", "far", "renyi-32", "renyi-200"],
 )
@@ -61,7 +76,12 @@ def test_designs_that_a_conic_solver_alone_does_not_end(question, request_):
         # the worst prior: a largest loss stands beside the masses, and the laws in the middle must pay it too
         (
             wb.FiniteQuery(range(5), [6, 8], neighbours="consecutive", prior="worst"),
-            {"loss": [[0, 7], [1.5, 2.2], [10, 8], [0.8, 5.5], [2.4, 2]], "notion": "renyi", "alpha": 8, "epsilon": 2},
+            {
+                "loss": [[0, 7], [1.5, 2.2], [10, 8], [0.8, 5.5], [2.4, 2]],
+                "notion": "renyi",
+                "alpha": 8,
+                "epsilon": 2,
+            },
             8.0,  # every input may publish 8
         ),
         (
@@ -94,5 +114,7 @@ def test_channels_whose_linear_programs_end_at_a_vertex(question, request_, leas
 def test_a_mass_at_a_ratio_beyond_every_tangent_breaks_its_bound():
     p, q = np.array([1 - 1e-5, 1e-5]), np.array([1 - 1e-14, 1e-14])
     bound = Bound(POWER_CONE, 2.3, 5.0)
-    assert terms(bound, p, q).sum() == pytest.approx(divergence(Bound(POWER_CONE, 2.3, 1.0), p, q) - 1)
+    assert terms(bound, p, q).sum() == pytest.approx(
+        divergence(Bound(POWER_CONE, 2.3, 1.0), p, q) - 1
+    )
     assert terms(Bound(RELATIVE_ENTROPY, 1.0, 1e-5), p, q).sum() > 2e-5

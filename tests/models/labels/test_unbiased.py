@@ -36,7 +36,9 @@ def some_without_prior(k):
 
 def clusters(k, apart):
     rng = np.random.default_rng(5)
-    return np.sort(np.concatenate([rng.normal(size=k // 2), apart + rng.normal(size=k - k // 2)])), np.full(k, 1 / k)
+    return np.sort(
+        np.concatenate([rng.normal(size=k // 2), apart + rng.normal(size=k - k // 2)])
+    ), np.full(k, 1 / k)
 
 
 def outlier(k):
@@ -49,7 +51,9 @@ def hardly_any_prior(k):
 
 def found(labels, prior, epsilon, **options):
     odds, _ = odds_below(epsilon)
-    return odds, optimum(Search(float(odds) - 1, "cvxpy:clarabel", Options(), **options), labels, prior)
+    return odds, optimum(
+        Search(float(odds) - 1, "cvxpy:clarabel", Options(), **options), labels, prior
+    )
 
 
 def point(sets, t, s):
@@ -76,7 +80,9 @@ def test_the_values_of_column_generation(k, epsilon, value):
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.5", 3, 12])
-@pytest.mark.parametrize("question", [uniform(30), lognormal(101), some_without_prior(40)], ids=["even", "far", "zero"])
+@pytest.mark.parametrize(
+    "question", [uniform(30), lognormal(101), some_without_prior(40)], ids=["even", "far", "zero"]
+)
 def test_the_channel_is_exact_and_within_the_gap(question, epsilon):
     y, p = question
     odds, best = found(y, p, epsilon)
@@ -142,7 +148,9 @@ def test_pooled_multipliers_are_negative_on_intervals_alone():
         starts = np.diff(raised.astype(int), axis=1, prepend=0) == 1
         assert starts.sum(axis=1).max() == 1
         assert unbiased.lowest(y, p, q, v, u)[0].bound <= best.objective
-    kept = unbiased.pooled(y, p, 6 * p, -p)  # f = p (o - y + 3) (o - y - 2), wherever y is: nothing to pool
+    kept = unbiased.pooled(
+        y, p, 6 * p, -p
+    )  # f = p (o - y + 3) (o - y - 2), wherever y is: nothing to pool
     np.testing.assert_allclose(kept, (6 * p, -p))
 
 
@@ -151,7 +159,9 @@ def test_a_set_without_mass_carries_no_moment():
     y = np.arange(3.0)
     sets = Intervals(np.array([0, 1, 2, 0]), np.array([0, 1, 2, 2]))
     with pytest.raises(ArithmeticError, match=r"has no mass|far from a randomizer|too few"):
-        exact_channel(y, Fraction(2), point(sets, np.array([0.0, 0.0, 0.0, 1.0]) + 1e-60, np.ones(4)))
+        exact_channel(
+            y, Fraction(2), point(sets, np.array([0.0, 0.0, 0.0, 1.0]) + 1e-60, np.ones(4))
+        )
 
 
 def test_no_sets_but_intervals_are_needed_by_brute_force():
@@ -211,9 +221,15 @@ def test_a_bound_is_proven_by_rationals_at_every_set_and_output():
     prices = Quadratics.of(y, p, v, u).prices(q)
     floor = fraction(min(prices.least) - prices.slack)
     deepest = []
-    for o in (Fraction(at) for at in np.concatenate([np.linspace(-1e7, 1e7, 2001), np.linspace(9.9e5, 1.01e6, 2001)])):
+    for o in (
+        Fraction(at)
+        for at in np.concatenate([np.linspace(-1e7, 1e7, 2001), np.linspace(9.9e5, 1.01e6, 2001)])
+    ):
         gaps = [o - Fraction(label) for label in y.tolist()]
-        f = [Fraction(a) * g * g - Fraction(b) - Fraction(c) * g for a, b, c, g in zip(p, v, u, gaps, strict=True)]
+        f = [
+            Fraction(a) * g * g - Fraction(b) - Fraction(c) * g
+            for a, b, c, g in zip(p, v, u, gaps, strict=True)
+        ]
         deepest.append(sum(f) + q * sum(min(x, 0) for x in f))
         assert deepest[-1] >= floor
     assert min(deepest) <= floor * Fraction(9, 10) < 0
@@ -232,7 +248,9 @@ def test_floats_that_are_no_randomizer_are_refused():
     y, _ = uniform(3)
     sets = Intervals(np.arange(3), np.arange(3))
     with pytest.raises(ArithmeticError, match="tell all labels apart"):
-        exact_channel(y, Fraction(2), point(Intervals(np.array([0]), np.array([2])), np.ones(1), np.ones(1)))
+        exact_channel(
+            y, Fraction(2), point(Intervals(np.array([0]), np.array([2])), np.ones(1), np.ones(1))
+        )
     alone = point(sets, np.full(3, 0.25), np.array([-0.25, 0.25, 0.75]))
     channel = exact_channel(y, Fraction(2), alone)
     outputs = channel.outputs

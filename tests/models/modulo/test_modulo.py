@@ -19,7 +19,10 @@ ERROR = loss_vector("error-rate", (9,))
 
 
 def run(
-    model: ModuloModel, epsilon: float | list[float] = 1.5, delta: float | None = None, max_loss: float | None = None
+    model: ModuloModel,
+    epsilon: float | list[float] = 1.5,
+    delta: float | None = None,
+    max_loss: float | None = None,
 ):
     levels = epsilon if isinstance(epsilon, list) else [epsilon]
     solution = solve(model.program, model.values(levels, delta, max_loss))
@@ -39,7 +42,9 @@ def test_size_of_the_literal_milp_is_one_block_per_difference():
     [(0.1212, 0.549827669), (0.1238, 0.554833107), (0.1522, 0.558290369), (1e-8, 0.543191999)],
 )
 def test_corrected_table_1(delta: float, zero_mass: float):
-    assert run(ModuloModel((9,), BD3, PDP, ERROR), delta=delta)["f"][0] == pytest.approx(zero_mass, abs=1e-9)
+    assert run(ModuloModel((9,), BD3, PDP, ERROR), delta=delta)["f"][0] == pytest.approx(
+        zero_mass, abs=1e-9
+    )
 
 
 def test_symmetric_relation_costs_more_than_the_directed_one():
@@ -49,8 +54,12 @@ def test_symmetric_relation_costs_more_than_the_directed_one():
 
 
 def test_dp_is_cheaper_than_pdp():
-    assert run(ModuloModel((9,), BD3, PDP, ERROR), delta=0.2).objective == pytest.approx(0.4346976, abs=1e-7)
-    assert run(ModuloModel((9,), BD3, DP, ERROR), delta=0.2).objective == pytest.approx(0.3654464, abs=1e-7)
+    assert run(ModuloModel((9,), BD3, PDP, ERROR), delta=0.2).objective == pytest.approx(
+        0.4346976, abs=1e-7
+    )
+    assert run(ModuloModel((9,), BD3, DP, ERROR), delta=0.2).objective == pytest.approx(
+        0.3654464, abs=1e-7
+    )
 
 
 def test_minimum_delta_and_least_error_are_inverse():
@@ -65,7 +74,9 @@ def test_minimum_delta_and_least_error_are_inverse():
 
 def test_zero_delta_milp_equals_the_lp():
     milp = run(ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,))), delta=0.0)
-    lp = run(ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,)), positive_delta=False))
+    lp = run(
+        ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,)), positive_delta=False)
+    )
     assert milp.objective == pytest.approx(lp.objective, abs=1e-9)
 
 
@@ -90,7 +101,9 @@ def test_milp_equals_enumeration_of_violation_sets():
                     right.append(0.0)
             rows.append(broken[k].astype(float))
             right.append(delta)
-        answer = linprog(loss_vector("error-rate", (N,)), rows, right, np.ones((1, N)), [1.0], bounds=(0, 1))
+        answer = linprog(
+            loss_vector("error-rate", (N,)), rows, right, np.ones((1, N)), [1.0], bounds=(0, 1)
+        )
         if answer.status == 0:
             best = min(best, answer.fun)
     model = ModuloModel((N,), shifts, PDP, loss_vector("error-rate", (N,)))
@@ -99,30 +112,46 @@ def test_milp_equals_enumeration_of_violation_sets():
 
 def test_vector_query_of_example_59():
     shifts = tuple(s for s in itertools.product(range(3), repeat=2) if s != (0, 0))
-    f = run(ModuloModel((5, 5), shifts, DP, loss_vector("error-rate", (5, 5)), positive_delta=False), 3.0)["f"]
+    f = run(
+        ModuloModel((5, 5), shifts, DP, loss_vector("error-rate", (5, 5)), positive_delta=False),
+        3.0,
+    )["f"]
     assert f[0] == pytest.approx(0.6954312896, abs=1e-9)
 
 
 def test_budgets_per_difference():
-    model = ModuloModel((6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), groups=(0, 1), positive_delta=False)
+    model = ModuloModel(
+        (6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), groups=(0, 1), positive_delta=False
+    )
     f = run(model, [0.4, 1.1])["f"]
     assert np.all(f <= np.exp(0.4) * f[shifted((6,), (1,))] + 1e-9)
     assert np.all(f <= np.exp(1.1) * f[shifted((6,), (2,))] + 1e-9)
     loose = run(
-        ModuloModel((6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), positive_delta=False), 1.1
+        ModuloModel((6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), positive_delta=False),
+        1.1,
     ).objective
     tight = run(
-        ModuloModel((6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), positive_delta=False), 0.4
+        ModuloModel((6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), positive_delta=False),
+        0.4,
     ).objective
     assert loose < 1 - f[0] < tight
 
 
 def test_extra_constraints_hold():
-    model = ModuloModel((9,), BD3, DP, ERROR, constraints=StatedEquations((9,)), positive_delta=False)
+    model = ModuloModel(
+        (9,), BD3, DP, ERROR, constraints=StatedEquations((9,)), positive_delta=False
+    )
     f = run(model)["f"]
     signed = np.array([0, 1, 2, 3, 4, -4, -3, -2, -1])
     assert signed @ f == pytest.approx(0, abs=1e-9)
-    model = ModuloModel((9,), BD3, DP, ERROR, constraints=StatedEquations(equal=((1, 8), (2, 7))), positive_delta=False)
+    model = ModuloModel(
+        (9,),
+        BD3,
+        DP,
+        ERROR,
+        constraints=StatedEquations(equal=((1, 8), (2, 7))),
+        positive_delta=False,
+    )
     f = run(model)["f"]
     assert f[1] == pytest.approx(f[8], abs=1e-9)
     assert f[2] == pytest.approx(f[7], abs=1e-9)
@@ -141,7 +170,9 @@ def test_losses_against_their_definitions(sizes: tuple[int, ...]):
     assert np.allclose(loss_vector("squared", sizes), matrix.mean(axis=0))
     assert np.allclose(loss_vector("prior-squared", sizes, prior), prior @ matrix)
     assert np.array_equal(loss_vector("worst-squared", sizes), matrix)
-    assert np.array_equal(loss_vector("eta-squared", sizes), [sum(k * k for k in e) for e in elements])
+    assert np.array_equal(
+        loss_vector("eta-squared", sizes), [sum(k * k for k in e) for e in elements]
+    )
     circular = [sum(min(k, n - k) ** 2 for k, n in zip(e, sizes, strict=True)) for e in elements]
     assert np.array_equal(loss_vector("circular-squared", sizes), circular)
     assert set(LOSSES) >= {"squared", "worst-squared"}
@@ -152,13 +183,19 @@ def test_worst_case_loss_is_the_epigraph_of_all_answers():
     shifts = ((1,), (6,))
     solution = run(ModuloModel((7,), shifts, DP, matrix, positive_delta=False), 1.0)
     assert solution.objective == pytest.approx((matrix @ solution["f"]).max(), abs=1e-8)
-    average = run(ModuloModel((7,), shifts, DP, loss_vector("squared", (7,)), positive_delta=False), 1.0)
+    average = run(
+        ModuloModel((7,), shifts, DP, loss_vector("squared", (7,)), positive_delta=False), 1.0
+    )
     assert solution.objective >= average.objective - 1e-9
 
 
 def test_misleading_loss_of_the_paper():
-    honest = run(ModuloModel((9,), SYMMETRIC, DP, loss_vector("squared", (9,)), positive_delta=False))
-    paper = run(ModuloModel((9,), SYMMETRIC, DP, loss_vector("eta-squared", (9,)), positive_delta=False))
+    honest = run(
+        ModuloModel((9,), SYMMETRIC, DP, loss_vector("squared", (9,)), positive_delta=False)
+    )
+    paper = run(
+        ModuloModel((9,), SYMMETRIC, DP, loss_vector("eta-squared", (9,)), positive_delta=False)
+    )
     assert 1 - paper["f"][0] == pytest.approx(0.8045, abs=5e-5)
     assert loss_vector("squared", (9,)) @ paper["f"] == pytest.approx(11.31, abs=5e-3)
     assert honest.objective == pytest.approx(8.14, abs=5e-3)

@@ -27,18 +27,25 @@ ROUND = (*BD3, (8,), (7,), (6,))
 GRID = ((0, 1), (1, 0))
 
 
-def fast(model: ModuloModel, epsilon: list[float], delta=None, max_loss=None, solver="highs", **options):
+def fast(
+    model: ModuloModel, epsilon: list[float], delta=None, max_loss=None, solver="highs", **options
+):
     with FastSession(model, backend(solver), Options(**options)) as session:
         return session.solve(model.values(epsilon, delta, max_loss))
 
 
 def noise(sizes, shifts, epsilon: float, loss: str = "error-rate", **more) -> Noise:
-    return Noise(sizes, shifts, np.full(len(shifts), math.exp(epsilon)), loss_vector(loss, sizes), **more)
+    return Noise(
+        sizes, shifts, np.full(len(shifts), math.exp(epsilon)), loss_vector(loss, sizes), **more
+    )
 
 
 def spent(sizes, shifts, levels, f) -> float:
     """The PDP delta of a PMF: the mass of the elements that break a shift, the worst shift."""
-    return max(f[f > np.exp(e) * f[shifted(sizes, mu)] + 1e-11].sum() for mu, e in zip(shifts, levels, strict=True))
+    return max(
+        f[f > np.exp(e) * f[shifted(sizes, mu)] + 1e-11].sum()
+        for mu, e in zip(shifts, levels, strict=True)
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +77,9 @@ def test_equals_the_literal_milp(sizes, shifts, loss, epsilon, delta):
     assert found.gap <= 1e-9
     assert found.residuals.worst <= 1e-9  # of (13), in its own variables
     assert spent(sizes, shifts, [epsilon] * len(shifts), found["f"]) <= delta + 1e-9
-    assert {f"u_{'_'.join(map(str, mu))}" for mu in shifts} <= {block.name for block in found.program.variables}
+    assert {f"u_{'_'.join(map(str, mu))}" for mu in shifts} <= {
+        block.name for block in found.program.variables
+    }
 
 
 @pytest.mark.parametrize(
@@ -114,12 +123,30 @@ def test_splits_at_elements_lose_nothing(monkeypatch, sizes, shifts, loss, epsil
 @pytest.mark.parametrize(
     ("sizes", "shifts", "loss", "epsilon", "delta"),
     [
-        ((3, 3), ((1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)), "squared", 15.0, 0.999),  # loose dual values
+        (
+            (3, 3),
+            ((1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)),
+            "squared",
+            15.0,
+            0.999,
+        ),  # loose dual values
         ((9,), ((1,), (2,), (7,), (8,)), "squared", 5.0, 1e-7),  # loose dual values
         ((3,), ((1,), (2,)), "squared", 15.0, 0.001),  # "unbounded", says HiGHS's presolve
         ((8,), ((3,), (5,)), "error-rate", 5.0, 1e-5),  # "infeasible", it says
-        ((7,), ((1,), (2,), (3,), (4,), (5,), (6,)), "error-rate", 5.0, 0.001),  # rounding on a heavy kept pair
-        ((4,), ((1,), (2,), (3,)), "worst-squared", 15.0, 1e-9),  # programs that HiGHS does not manage
+        (
+            (7,),
+            ((1,), (2,), (3,), (4,), (5,), (6,)),
+            "error-rate",
+            5.0,
+            0.001,
+        ),  # rounding on a heavy kept pair
+        (
+            (4,),
+            ((1,), (2,), (3,)),
+            "worst-squared",
+            15.0,
+            1e-9,
+        ),  # programs that HiGHS does not manage
         ((8,), ((2,), (3,), (5,), (6,)), "squared", 15.0, 1e-9),
         ((6,), ((1,), (5,)), "squared", 1e-6, 1e-9),
         ((6,), ((1,), (5,)), "error-rate", 1e-6, 0.3),
@@ -136,12 +163,18 @@ def test_extreme_requests_are_proven_all_the_same(sizes, shifts, loss, epsilon, 
     assert found.gap <= 1e-9
     assert found.residuals.worst <= 1e-6
     reference = solve(model.program, model.values([epsilon], delta), "scip")
-    assert found.objective == pytest.approx(reference.objective, abs=1e-8 * max(1, reference.objective))
+    assert found.objective == pytest.approx(
+        reference.objective, abs=1e-8 * max(1, reference.objective)
+    )
 
 
 def test_one_with_two_budgets_of_different_size():
     model = ModuloModel(
-        (3, 3), ((0, 1), (1, 0), (1, 1)), PDP, loss_vector("circular-squared", (3, 3)), groups=(0, 0, 1)
+        (3, 3),
+        ((0, 1), (1, 0), (1, 1)),
+        PDP,
+        loss_vector("circular-squared", (3, 3)),
+        groups=(0, 0, 1),
     )
     found = fast(model, [15.0, 1.6363266720536973], 0.001)
     assert found.optimal
@@ -157,7 +190,9 @@ def test_programs_that_are_never_solved_leave_the_proof_open(monkeypatch: pytest
     def fail_when_decided(self, values=None, **more):
         answer = real(self, values, **more)
         if values and "room" in values and (np.asarray(values["room"]) == 0).any():
-            return replace(answer, termination=Termination.NUMERICAL, point=PointStatus.NONE, x=None)
+            return replace(
+                answer, termination=Termination.NUMERICAL, point=PointStatus.NONE, x=None
+            )
         return answer
 
     monkeypatch.setattr(Session, "solve", fail_when_decided)
@@ -168,7 +203,9 @@ def test_programs_that_are_never_solved_leave_the_proof_open(monkeypatch: pytest
 
 
 def test_one_epsilon_per_difference():
-    model = ModuloModel((8,), ((1,), (2,), (7,)), PDP, loss_vector("error-rate", (8,)), groups=(0, 1, 0))
+    model = ModuloModel(
+        (8,), ((1,), (2,), (7,)), PDP, loss_vector("error-rate", (8,)), groups=(0, 1, 0)
+    )
     literal = solve(model.program, model.values([0.4, 1.1], 0.1))
     found = fast(model, [0.4, 1.1], 0.1)
     assert found.objective == pytest.approx(literal.objective, abs=1e-8)
@@ -176,7 +213,12 @@ def test_one_epsilon_per_difference():
 
 
 @pytest.mark.parametrize(
-    "make", [StatedEquations((7,)), StatedEquations(equal=((1, 6), (2, 5))), lambda f: [f[0] <= 0.3, f[2] >= f[1]]]
+    "make",
+    [
+        StatedEquations((7,)),
+        StatedEquations(equal=((1, 6), (2, 5))),
+        lambda f: [f[0] <= 0.3, f[2] >= f[1]],
+    ],
 )
 def test_constraints_of_the_user(make):
     model = ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,)), constraints=make)
@@ -188,12 +230,20 @@ def test_constraints_of_the_user(make):
 
 
 def test_infeasible_constraints():
-    model = ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,)), constraints=lambda f: [f[0] >= 0.9])
+    model = ModuloModel(
+        (7,),
+        ((1,), (2,)),
+        PDP,
+        loss_vector("error-rate", (7,)),
+        constraints=lambda f: [f[0] >= 0.9],
+    )
     found = fast(model, [1.0], 0.15)
     assert found.termination is Termination.INFEASIBLE
     assert found.x is None
     # the DP relaxation is feasible here, only no pattern is
-    model = ModuloModel((2,), ((1,),), PDP, loss_vector("error-rate", (2,)), constraints=lambda f: [f[0] == 0.8])
+    model = ModuloModel(
+        (2,), ((1,),), PDP, loss_vector("error-rate", (2,)), constraints=lambda f: [f[0] == 0.8]
+    )
     assert fast(model, [0.5], 0.5).termination is Termination.INFEASIBLE
     assert fast(model, [0.5], 0.81).optimal
 
@@ -232,7 +282,8 @@ def test_other_solvers(solver, loss):
 
 
 @pytest.mark.parametrize(
-    ("n", "mu", "epsilon", "delta"), [(256, 3, 1.5, 0.1), (256, 3, 1.0, 0.01), (64, 4, 1.0, 0.01), (48, 3, 0.5, 0.01)]
+    ("n", "mu", "epsilon", "delta"),
+    [(256, 3, 1.5, 0.1), (256, 3, 1.0, 0.01), (64, 4, 1.0, 0.01), (48, 3, 0.5, 0.01)],
 )
 def test_large_groups_against_the_chain_bound(n, mu, epsilon, delta):
     shifts = tuple((k,) for k in range(1, mu + 1))
@@ -260,7 +311,10 @@ def test_large_group_with_another_loss_against_no_truncation():
 def test_truncation_ends_where_shifts_reach_a_part_of_the_group(loss):
     """Of 42 answers shift 2 leads to the even ones alone: the noise values kept can grow no further than those."""
     model = ModuloModel((42,), ((2,),), PDP, loss_vector(loss, (42,)))
-    answer, literal = fast(model, [1.0], 0.05, gap=1e-9), solve(model.program, model.values([1.0], 0.05))
+    answer, literal = (
+        fast(model, [1.0], 0.05, gap=1e-9),
+        solve(model.program, model.values([1.0], 0.05)),
+    )
     assert answer.termination is Termination.OPTIMAL
     assert answer.objective == pytest.approx(literal.objective, rel=1e-8)
 
@@ -277,7 +331,9 @@ def test_truncation_is_a_relaxation():
     assert values[0] < values[-1] - 1e-3
 
 
-@pytest.mark.parametrize(("sizes", "shifts"), [((9,), BD3), ((9,), ROUND), ((4, 3), GRID), ((8,), ((2,),))])
+@pytest.mark.parametrize(
+    ("sizes", "shifts"), [((9,), BD3), ((9,), ROUND), ((4, 3), GRID), ((8,), ((2,),))]
+)
 def test_the_level_theorem_holds_at_the_literal_optimum(sizes, shifts):
     for epsilon, delta in ((0.5, 0.05), (1.5, 0.2)):
         asked = noise(sizes, shifts, epsilon, delta=delta)
@@ -326,7 +382,9 @@ def test_limits_leave_a_valid_bound():
     assert loose.termination in (Termination.GAP_LIMIT, Termination.OPTIMAL)
 
 
-@pytest.mark.parametrize(("sizes", "loss"), [((120,), "squared"), ((1200,), "error-rate"), ((360,), "worst-squared")])
+@pytest.mark.parametrize(
+    ("sizes", "loss"), [((120,), "squared"), ((1200,), "error-rate"), ((360,), "worst-squared")]
+)
 def test_a_time_limit_leaves_an_incumbent_soon(sizes, loss):
     """However little time there was: what the search found, or uniform noise."""
     shifts = tuple((k % sizes[0],) for k in (1, 3, 4, -1, -3, -4))
@@ -368,7 +426,9 @@ def test_only_pdp_with_delta():
 
 def test_a_bound_that_closes_the_proof_needs_no_point(monkeypatch: pytest.MonkeyPatch):
     """HiGHS at e^10 calls points infeasible whose bound is all that is asked for: breaking nothing is the optimum."""
-    model = ModuloModel((2, 2), ((0, 1), (1, 0), (1, 1)), PDP, loss_vector("error-rate", (2, 2)), minimise="delta")
+    model = ModuloModel(
+        (2, 2), ((0, 1), (1, 0), (1, 1)), PDP, loss_vector("error-rate", (2, 2)), minimise="delta"
+    )
     found = fast(model, [10.0], max_loss=0.6409986212826413)
     assert found.optimal
     assert found.objective == 0.0

@@ -36,7 +36,9 @@ def piece_at(pieces, delta):
 
 def bound(piece, delta):
     """What is proven at a δ of a piece."""
-    return np.interp(delta, (piece.delta_low, piece.delta_high), (piece.bound_low, piece.bound_high))
+    return np.interp(
+        delta, (piece.delta_low, piece.delta_high), (piece.bound_low, piece.bound_high)
+    )
 
 
 def at(pieces, delta):
@@ -67,7 +69,9 @@ def test_equals_the_milp_at_random_deltas(sizes, shifts, epsilon, loss):
     with FastSession(model, backend("highs")) as session:
         for delta in (*rng.uniform(0, 1, 4), *10 ** rng.uniform(-4, -0.5, 6)):
             answer = session.solve(model.values([epsilon], float(delta)))
-            assert at(pieces, delta) == pytest.approx(answer.objective, abs=1e-8 * max(1, answer.objective))
+            assert at(pieces, delta) == pytest.approx(
+                answer.objective, abs=1e-8 * max(1, answer.objective)
+            )
 
 
 @pytest.mark.usefixtures("over_patterns")
@@ -77,14 +81,21 @@ def test_one_difference_has_the_breakpoints_of_theorem_2():
     found = np.array([piece.delta_low for piece in pieces] + [1.0])
     assert found == pytest.approx(wanted, abs=1e-8)
     for delta in np.linspace(0, 1, 41):
-        assert at(pieces, delta) == pytest.approx(single_distance_law((9,), (1,), 0.7, delta).value, abs=1e-9)
+        assert at(pieces, delta) == pytest.approx(
+            single_distance_law((9,), (1,), 0.7, delta).value, abs=1e-9
+        )
 
 
 @pytest.mark.usefixtures("over_patterns")
 def test_corrected_table_1_lies_on_it():
     pieces = delta_frontier((9,), BD3, 1.5, high=0.2)
     assert pieces[-1].delta_high == 0.2
-    for delta, zero in ((0.0, 0.543191999), (0.1212, 0.549827669), (0.1238, 0.554833107), (0.1522, 0.558290369)):
+    for delta, zero in (
+        (0.0, 0.543191999),
+        (0.1212, 0.549827669),
+        (0.1238, 0.554833107),
+        (0.1522, 0.558290369),
+    ):
         assert 1.0 - at(pieces, delta) == pytest.approx(zero, abs=1e-9)
 
 
@@ -93,12 +104,21 @@ def single_shift(seed: int) -> tuple[tuple[int, ...], tuple[tuple[int], ...], fl
     rng = np.random.default_rng(seed)
     size, epsilon = int(rng.integers(4, 32)), round(float(rng.uniform(0.1, 4)), 2)
     shift = 1 if seed % 3 else int(rng.integers(1, max(2, size // 2)))
-    return (size,), ((shift,), (size - shift,)) if rng.integers(2) and 2 * shift != size else ((shift,),), epsilon
+    return (
+        (size,),
+        ((shift,), (size - shift,)) if rng.integers(2) and 2 * shift != size else ((shift,),),
+        epsilon,
+    )
 
 
 @pytest.mark.parametrize(
     "case",
-    [((8,), ((1,), (7,)), 1.2), ((30,), ((1,),), 0.72), ((8,), ((1,), (7,)), 2.91), *map(single_shift, range(12))],
+    [
+        ((8,), ((1,), (7,)), 1.2),
+        ((30,), ((1,),), 0.72),
+        ((8,), ((1,), (7,)), 2.91),
+        *map(single_shift, range(12)),
+    ],
     ids=str,
 )
 def test_no_piece_is_given_up(case):
@@ -106,7 +126,9 @@ def test_no_piece_is_given_up(case):
     pieces = delta_frontier(sizes, shifts, epsilon)
     assert all(piece.proven for piece in pieces)
     for delta in np.random.default_rng(1).uniform(0, 1, 5):
-        law = bounds(sizes, shifts, len(shifts) == 1, epsilon, float(delta), MASS_ABOVE_RATIO).strongest
+        law = bounds(
+            sizes, shifts, len(shifts) == 1, epsilon, float(delta), MASS_ABOVE_RATIO
+        ).strongest
         if law.kind == "optimum":
             assert at(pieces, delta) == pytest.approx(law.value, abs=1e-8)
 
@@ -129,7 +151,9 @@ def test_what_is_not_proven_in_time_says_so_and_bounds_from_above():
     for delta in (0.0, 0.05, 0.3, 0.9):
         assert at(late, delta) >= at(whole, delta) - 1e-9
         assert bound(piece_at(late, delta), delta) <= at(whole, delta) + 1e-9
-    assert max(piece.bound_low for piece in late) > 0.4  # a program with nothing decided bounds what had no time
+    assert (
+        max(piece.bound_low for piece in late) > 0.4
+    )  # a program with nothing decided bounds what had no time
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,13 @@ from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
 from workbench.models.modulo import fast as modulo_fast
 from workbench.models.modulo import level_frontier as modulo_level_frontier
 from workbench.models.modulo.fast import FastSession
-from workbench.models.modulo.level_frontier import MARGIN, WORK, LevelOptimum, level_optimum, searchable
+from workbench.models.modulo.level_frontier import (
+    MARGIN,
+    WORK,
+    LevelOptimum,
+    level_optimum,
+    searchable,
+)
 from workbench.models.modulo.level_noise import simplest, weights
 from workbench.models.modulo.patterns import Noise
 from workbench.models.modulo.program import ModuloModel, loss_vector
@@ -24,7 +30,13 @@ SHIFTS_25 = ((1,), (2,), (3,), (24,), (23,), (22,))
 
 
 def question(sizes, shifts, epsilon: float, delta: float) -> Noise:
-    return Noise(sizes, shifts, np.full(len(shifts), math.exp(epsilon)), loss_vector("error-rate", sizes), delta)
+    return Noise(
+        sizes,
+        shifts,
+        np.full(len(shifts), math.exp(epsilon)),
+        loss_vector("error-rate", sizes),
+        delta,
+    )
 
 
 def optimum(noise: Noise, **more) -> LevelOptimum:
@@ -107,7 +119,9 @@ def test_a_search_that_stops_claims_nothing_and_patterns_go_on(monkeypatch):
         assert not answer.proven
         assert answer.best.value <= known
         check_pmf(noise, answer)
-    monkeypatch.setattr(modulo_fast, "level_optimum", lambda *known: level_optimum(*known[:3], work=200))
+    monkeypatch.setattr(
+        modulo_fast, "level_optimum", lambda *known: level_optimum(*known[:3], work=200)
+    )
     model = ModuloModel((25,), noise.shifts, PDP, noise.loss)
     with FastSession(model, backend("highs")) as session:
         found = session.solve(model.values([1.0], 0.1))
@@ -134,7 +148,9 @@ def test_a_level_function_that_does_not_have_its_value_proves_nothing(monkeypatc
 
 def test_which_questions_it_takes():
     assert searchable(question((25,), BD3, 1.0, 0.1))
-    assert not searchable(question((24,), BD3, 1.0, 0.1))  # a small group, which any solver confirms
+    assert not searchable(
+        question((24,), BD3, 1.0, 0.1)
+    )  # a small group, which any solver confirms
     assert not searchable(question((100_001,), BD3, 1.0, 0.1))
     assert not searchable(question((25,), BD3, 1e-3, 0.1))
     assert not searchable(question((25,), BD3, 1.0, 1.0))
@@ -142,7 +158,9 @@ def test_which_questions_it_takes():
     assert not searchable(two)
     other = Noise((25,), BD3, np.exp([1.0, 1.0, 1.0]), loss_vector("squared", (25,)), 0.1)
     assert not searchable(other)
-    least = Noise((25,), BD3, np.exp([1.0, 1.0, 1.0]), loss_vector("error-rate", (25,)), None, max_loss=0.5)
+    least = Noise(
+        (25,), BD3, np.exp([1.0, 1.0, 1.0]), loss_vector("error-rate", (25,)), None, max_loss=0.5
+    )
     assert not searchable(least)
 
 
@@ -179,8 +197,18 @@ def test_most_of_a_time_limit_is_left_to_patterns(monkeypatch):
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("18", "0.5"), ("20", "0.9999999999")])
 def test_a_proof_in_absolute_terms_is_said_where_the_error_is_tiny(epsilon, delta):
-    design = wb.design(wb.ModuloNoise(n=30, max_shift=3), epsilon=epsilon, delta=delta, notion="pdp", loss="error-rate")
+    design = wb.design(
+        wb.ModuloNoise(n=30, max_shift=3),
+        epsilon=epsilon,
+        delta=delta,
+        notion="pdp",
+        loss="error-rate",
+    )
     assert 0 <= design.bound <= design.objective
-    assert design.gap <= 2e-6 or any("Proven in absolute terms" in sentence for sentence in design.words)
-    large = wb.design(wb.ModuloNoise(n=30, max_shift=3), epsilon=1, delta="0.1", notion="pdp", loss="error-rate")
+    assert design.gap <= 2e-6 or any(
+        "Proven in absolute terms" in sentence for sentence in design.words
+    )
+    large = wb.design(
+        wb.ModuloNoise(n=30, max_shift=3), epsilon=1, delta="0.1", notion="pdp", loss="error-rate"
+    )
     assert not any("Proven in absolute terms" in sentence for sentence in large.words)

@@ -27,7 +27,9 @@ def piece_at(pieces, delta):
 
 def bound(piece, delta):
     """What is proven at a δ of a piece."""
-    return np.interp(delta, (piece.delta_low, piece.delta_high), (piece.bound_low, piece.bound_high))
+    return np.interp(
+        delta, (piece.delta_low, piece.delta_high), (piece.bound_low, piece.bound_high)
+    )
 
 
 def every_level_function(sizes, shifts, epsilon):
@@ -37,12 +39,20 @@ def every_level_function(sizes, shifts, epsilon):
     for chosen in itertools.product((*range(1, N), 99), repeat=N - 1):
         levels = np.array((0, *chosen))
         weights = np.where(levels < 99, a**levels, 0.0)
-        yield max(weights[(levels[step] > levels + 1) & (levels < 99)].sum() for step in steps), weights.sum()
+        yield (
+            max(weights[(levels[step] > levels + 1) & (levels < 99)].sum() for step in steps),
+            weights.sum(),
+        )
 
 
 @pytest.mark.parametrize(
     ("sizes", "shifts", "epsilon"),
-    [((5,), ((1,),), 0.4), ((5,), ((1,), (4,)), 1.0), ((5,), ((1,), (2,)), 0.3), ((2, 2), ((0, 1), (1, 0)), 0.5)],
+    [
+        ((5,), ((1,),), 0.4),
+        ((5,), ((1,), (4,)), 1.0),
+        ((5,), ((1,), (2,)), 0.3),
+        ((2, 2), ((0, 1), (1, 0)), 0.5),
+    ],
 )
 def test_the_staircase_is_that_of_all_level_functions(sizes, shifts, epsilon):
     search = LevelSearch(sizes, shifts, epsilon)
@@ -79,7 +89,9 @@ def test_both_frontiers_agree(monkeypatch, sizes, shifts, epsilon):
 
 @pytest.mark.parametrize("shifts", [((1,), (2,), (3,)), ((1,), (2,), (26,), (25,))])
 def test_a_group_of_27_against_the_fast_method(monkeypatch, shifts):
-    monkeypatch.setattr(modulo_fast, "searchable", lambda noise: False)  # over patterns, with linear programs
+    monkeypatch.setattr(
+        modulo_fast, "searchable", lambda noise: False
+    )  # over patterns, with linear programs
     pieces = delta_frontier((27,), shifts, 1.0)
     assert all(piece.proven for piece in pieces)
     model = ModuloModel((27,), shifts, PDP, loss_vector("error-rate", (27,)))

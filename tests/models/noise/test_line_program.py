@@ -27,7 +27,12 @@ def reals(epsilon: str, delta: str, loss: str, gap: str) -> wb.Design:
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "value"),
-    [("1", "1e-3", 1.7739), ("0.5", "1e-3", 7.2816), ("0.25", "1e-3", 27.9509), ("1", "1e-5", 1.8396)],
+    [
+        ("1", "1e-3", 1.7739),
+        ("0.5", "1e-3", 7.2816),
+        ("0.25", "1e-3", 27.9509),
+        ("1", "1e-5", 1.8396),
+    ],
 )
 def test_integers_from_both_sides(epsilon: str, delta: str, value: float):
     found = wb.design(wb.IntegerNoise(1), epsilon=epsilon, delta=delta)
@@ -57,19 +62,32 @@ def test_several_losses_below_the_digits_of_a_solver_have_a_bound():
     answer = line.solve(precision=1e-12)
     for weights in ([0.0, 0.0], [1.0, 0.0]):
         assert _proven(line, [], weights) == 0 <= answer.value
-    table = wb.recommend(answers="-1,-2", loss="error-rate", max_shift=1, prior="worst", epsilon=20, delta="1e-5")
+    table = wb.recommend(
+        answers="-1,-2", loss="error-rate", max_shift=1, prior="worst", epsilon=20, delta="1e-5"
+    )
     assert table[0]["objective"] == pytest.approx(2.0611330066540216e-09, rel=1e-6)
 
 
 def test_tangents_that_are_stated_as_they_are_needed_find_the_optimum_of_all():
     random = np.random.default_rng(22)
     for _ in range(12):
-        d, delta, epsilon = int(random.integers(1, 8)), random.uniform(0.01, 0.3), random.uniform(0.8, 4)
+        d, delta, epsilon = (
+            int(random.integers(1, 8)),
+            random.uniform(0.01, 0.3),
+            random.uniform(0.8, 4),
+        )
         size = 6 * d + int(random.integers(0, 9))
         atom = Fraction(0) if random.random() < 0.3 else None
         rising = [Fraction(c) for c in np.cumsum(random.integers(0, 5, size + d + 2)).tolist()]
         ended = bool(random.random() < 0.7)
-        line = LineProgram(d, size, [lambda j, c=rising: c[abs(j)]], [stick(epsilon, delta)], open=not ended, atom=atom)
+        line = LineProgram(
+            d,
+            size,
+            [lambda j, c=rising: c[abs(j)]],
+            [stick(epsilon, delta)],
+            open=not ended,
+            atom=atom,
+        )
         whole = backend("highs").open(line.program).solve()
         few = line.solve(precision=1e-12)
         assert few.value == pytest.approx(whole.objective, rel=1e-8, abs=1e-9)
@@ -112,9 +130,13 @@ def test_clamped_losses():
     found = wb.design(question, epsilon=1, delta="0.1")
     assert found.objective == pytest.approx(3.0569, abs=1e-4)
     assert found.objective <= found.bound * (1 + 1e-8)
-    uneven = LineLoss.published("absolute", 3, lambda q, o: Fraction(abs(o - q)), [Fraction(q == 0) for q in range(3)])
+    uneven = LineLoss.published(
+        "absolute", 3, lambda q, o: Fraction(abs(o - q)), [Fraction(q == 0) for q in range(3)]
+    )
     assert not uneven.even
-    one = wb.design(wb.IntegerNoise(1, clamp=(0, 2)), epsilon=1, delta="0.1", loss="absolute", prior=[1, 0, 0])
+    one = wb.design(
+        wb.IntegerNoise(1, clamp=(0, 2)), epsilon=1, delta="0.1", loss="absolute", prior=[1, 0, 0]
+    )
     assert one.objective == pytest.approx(one.bound)
     with pytest.raises(ValueError, match="not fall"):
         LineLoss.own([Fraction(0), Fraction(2), Fraction(1)])
@@ -154,7 +176,9 @@ def test_reals_from_both_sides(epsilon: str, delta: str, low: float, high: float
     assert found.bound <= found.objective <= found.bound * (1 + 1.01 * float(gap))
     assert found.objective >= low
     assert found.bound <= high
-    assert found.objective <= line_noise.truncated_laplace(float(epsilon), float(delta), 1, "absolute")
+    assert found.objective <= line_noise.truncated_laplace(
+        float(epsilon), float(delta), 1, "absolute"
+    )
 
 
 def test_large_delta_needs_the_atom():
@@ -182,7 +206,9 @@ def test_staircases(loss: str):
         eta = np.arange(-400, 401)
         law = float(b) ** np.maximum(0, np.ceil((abs(eta) - r + 1) / d))
         assert float(value) == pytest.approx((law * abs(eta) ** power).sum() / law.sum(), rel=1e-10)
-        size = 14 * d  # a relaxation of all pure noise: pairs at most d apart, nothing stated beyond
+        size = (
+            14 * d
+        )  # a relaxation of all pure noise: pairs at most d apart, nothing stated beyond
         columns, rows = np.arange(size + d + 1), []
         for i in range(size + 1):
             for j in range(max(0, i - d), i + d + 1):
@@ -193,7 +219,9 @@ def test_staircases(loss: str):
         weights = np.where(columns == 0, 1.0, 2.0)
         if d > 3:
             continue
-        answer = linprog(weights * columns**power, np.array(rows), np.zeros(len(rows)), weights[None], [1.0])
+        answer = linprog(
+            weights * columns**power, np.array(rows), np.zeros(len(rows)), weights[None], [1.0]
+        )
         assert answer.fun == pytest.approx(float(value), rel=1e-3)
     fine = line_noise.staircase_integers(Fraction(math.exp(-1)), 400, loss)[0] / 400**power
     assert float(fine) == pytest.approx(line_noise.staircase_reals(1.0, 1.0, loss), rel=1e-3)
@@ -222,7 +250,10 @@ def _by_scipy(sensitivity: int, epsilon: float, delta: float, losses: list[float
         for s in shifts
     ]
     sums = sparse.hstack(
-        [sparse.csr_matrix((len(shifts), size)), sparse.kron(sparse.identity(len(shifts)), np.ones(size))]
+        [
+            sparse.csr_matrix((len(shifts), size)),
+            sparse.kron(sparse.identity(len(shifts)), np.ones(size)),
+        ]
     )
     limits = np.r_[np.zeros(size * len(shifts)), np.full(len(shifts), delta)]
     total = np.r_[np.ones(size), np.zeros(size * len(shifts))][None, :]

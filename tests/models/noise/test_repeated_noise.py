@@ -54,7 +54,9 @@ def test_gradients_are_differences(loss):
     density, _ = masses(LOSSES)
     assert value == pytest.approx(2 * density @ loss(np.arange(density.size, dtype=float)))
     for j, step in enumerate(np.eye(5) * 1e-6):
-        assert slope[j] == pytest.approx((composed(LOSSES + step) - composed(LOSSES - step)) / 2e-6, abs=1e-6)
+        assert slope[j] == pytest.approx(
+            (composed(LOSSES + step) - composed(LOSSES - step)) / 2e-6, abs=1e-6
+        )
         ends = [expected_loss(LOSSES + sign * step, loss)[0] for sign in (1, -1)]
         assert steep[j] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=1e-6)
 

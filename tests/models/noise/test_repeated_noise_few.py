@@ -20,13 +20,17 @@ def test_two_runs_are_better_than_pure_noise_with_a_steep_end():
     ("runs", "epsilon", "delta", "reached"),
     [(4, 1.0, 1e-6, 31.80949), (3, 2.0, 1e-4, 4.30379), (2, 4.0, 1e-3, 0.358405)],
 )
-def test_the_steep_end_costs_what_the_best_next_round_did(runs: int, epsilon: float, delta: float, reached: float):
+def test_the_steep_end_costs_what_the_best_next_round_did(
+    runs: int, epsilon: float, delta: float, reached: float
+):
     """Linear programs of one round beside T - 1 rounds of the last one, taken until they stay, ended there."""
     best = best_losses(runs, epsilon, delta, np.square, rounds=0)
     assert expected_loss(best, np.square)[0] == pytest.approx(reached, rel=2e-6)
 
 
-@pytest.mark.parametrize(("runs", "epsilon", "delta"), [(3, 1.0, 1e-5), (2, 1.0, 0.3), (5, 20.0, 1e-6), (2, 0.2, 1e-5)])
+@pytest.mark.parametrize(
+    ("runs", "epsilon", "delta"), [(3, 1.0, 1e-5), (2, 1.0, 0.3), (5, 20.0, 1e-6), (2, 0.2, 1e-5)]
+)
 def test_never_worse_than_known_noise(runs: int, epsilon: float, delta: float):
     best = expected_loss(best_losses(runs, epsilon, delta, np.abs, rounds=0), np.abs)[0]
     for shape in published_shapes(1).values():

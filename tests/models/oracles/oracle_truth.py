@@ -30,10 +30,15 @@ def ahead(sizes: tuple[int, ...], shift: tuple[int, ...]) -> list[int]:
     """Row-major position of η + μ for every η, by plain arithmetic."""
     answers = list(itertools.product(*map(range, sizes)))
     place = {answer: k for k, answer in enumerate(answers)}
-    return [place[tuple((x + s) % n for x, s, n in zip(answer, shift, sizes, strict=True))] for answer in answers]
+    return [
+        place[tuple((x + s) % n for x, s, n in zip(answer, shift, sizes, strict=True))]
+        for answer in answers
+    ]
 
 
-def pdp_delta(pmf: np.ndarray, sizes: tuple[int, ...], shifts: Shifts, epsilon: float, slack: float = 1e-11) -> float:
+def pdp_delta(
+    pmf: np.ndarray, sizes: tuple[int, ...], shifts: Shifts, epsilon: float, slack: float = 1e-11
+) -> float:
     """PDP δ of a PMF; a ratio within `slack` of e^ε counts as kept."""
     worst = 0.0
     for shift in shifts:
@@ -42,7 +47,9 @@ def pdp_delta(pmf: np.ndarray, sizes: tuple[int, ...], shifts: Shifts, epsilon: 
     return worst
 
 
-def dp_delta(pmf: np.ndarray, sizes: tuple[int, ...], budgets: Mapping[tuple[int, ...], float]) -> float:
+def dp_delta(
+    pmf: np.ndarray, sizes: tuple[int, ...], budgets: Mapping[tuple[int, ...], float]
+) -> float:
     """Hockey-stick δ of a PMF, one ε per shift."""
     return max(
         float(np.maximum(pmf - math.exp(epsilon) * pmf[ahead(sizes, shift)], 0.0).sum())
@@ -92,7 +99,9 @@ def pdp_error(sizes: tuple[int, ...], shifts: Shifts, epsilon: float, delta: flo
     return 1.0 + float(answer.fun)
 
 
-def dp_error(sizes: tuple[int, ...], budgets: Mapping[tuple[int, ...], float], delta: float) -> float:
+def dp_error(
+    sizes: tuple[int, ...], budgets: Mapping[tuple[int, ...], float], delta: float
+) -> float:
     """Least 1 - f(0) under (ε_μ, δ)-DP, the linear program over f and one excess per constraint."""
     size = math.prod(sizes)
     columns = size * (1 + len(budgets))
@@ -111,7 +120,9 @@ def dp_error(sizes: tuple[int, ...], budgets: Mapping[tuple[int, ...], float], d
     loss[0] = -1.0
     sums = np.zeros((1, columns))
     sums[0, :size] = 1.0
-    answer = linprog(loss, A_ub=matrix.tocsr(), b_ub=limits, A_eq=sums, b_eq=[1.0], bounds=(0, None))
+    answer = linprog(
+        loss, A_ub=matrix.tocsr(), b_ub=limits, A_eq=sums, b_eq=[1.0], bounds=(0, None)
+    )
     assert answer.status == 0, answer.message
     return 1.0 + float(answer.fun)
 

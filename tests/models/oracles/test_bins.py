@@ -19,25 +19,33 @@ from workbench.models.oracles import bins, monge
 LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "pinball:0.8")
 
 
-def direct(made: bins.Bins, labels: np.ndarray, prior: np.ndarray, epsilon: float, loss: str) -> float:
+def direct(
+    made: bins.Bins, labels: np.ndarray, prior: np.ndarray, epsilon: float, loss: str
+) -> float:
     """The loss of Algorithm 1's channel, row by row: nothing shared with the algorithms."""
     e, d, cost = math.exp(epsilon), made.d, loss_named(loss)
     own = [max(j for j in range(d) if made.starts[j] <= i) for i in range(labels.size)]
     total = 0.0
     for i, y in enumerate(labels):
         for j, o in enumerate(made.values):
-            total += prior[i] / prior.sum() * (e if own[i] == j else 1) / (e + d - 1) * float(cost(o, y))
+            total += (
+                prior[i] / prior.sum() * (e if own[i] == j else 1) / (e + d - 1) * float(cost(o, y))
+            )
     return total
 
 
-def check(labels: np.ndarray, prior: np.ndarray, epsilon: float, loss: str, rel: float = 1e-9) -> None:
+def check(
+    labels: np.ndarray, prior: np.ndarray, epsilon: float, loss: str, rel: float = 1e-9
+) -> None:
     fast = bins.optimal_bins(labels, prior, epsilon, loss)
     slow = bins.printed_bins(labels, prior, epsilon, loss)
     top = labels.max()
     size = {"squared": np.ptp(labels) ** 2}.get(loss, top * (1 + abs(math.log(max(top, 1e-9)))))
     slack = rel * abs(slow.objective) + 1e-12 * size  # the printed algorithm's sums cancel
     assert abs(fast.objective - slow.objective) <= slack
-    assert fast.objective == pytest.approx(direct(fast, labels, prior, epsilon, loss), rel=1e-9, abs=1e-12 * size)
+    assert fast.objective == pytest.approx(
+        direct(fast, labels, prior, epsilon, loss), rel=1e-9, abs=1e-12 * size
+    )
     assert fast.bound <= fast.objective
     assert fast.bound >= fast.objective - 1e-10 * size
     assert fast.starts[0] == 0
@@ -98,7 +106,11 @@ def test_the_clamped_loss_is_monge(loss):
         k = 9
         y, p = np.sort(rng.uniform(0.5, 20, k)), rng.dirichlet(np.full(k, 0.4))
         arguments = bins._table(y, p, math.expm1(rng.uniform(0.2, 6)), loss_named(loss))
-        w = {(r, i): monge.interval_loss(arguments, r, i) for r in range(k) for i in range(r + 1, k + 1)}
+        w = {
+            (r, i): monge.interval_loss(arguments, r, i)
+            for r in range(k)
+            for i in range(r + 1, k + 1)
+        }
         scale = max(w.values())
         for a, b, c, d in combinations(range(k + 1), 4):
             assert w[a, c] + w[b, d] <= w[a, d] + w[b, c] + 1e-12 * scale
@@ -108,7 +120,12 @@ priors = st.lists(st.floats(0, 1), min_size=1, max_size=14).filter(lambda p: sum
 
 
 @settings(max_examples=120, deadline=None)
-@given(priors, st.floats(math.log(0.01), math.log(12)), st.sampled_from(LOSSES), st.randoms(use_true_random=False))
+@given(
+    priors,
+    st.floats(math.log(0.01), math.log(12)),
+    st.sampled_from(LOSSES),
+    st.randoms(use_true_random=False),
+)
 def test_fast_equals_printed_equals_direct(prior, log_epsilon, loss, random):
     labels = np.cumsum([random.choice([1, 1, 2, 0.25, 7]) for _ in prior])
     check(labels, np.array(prior), math.exp(log_epsilon), loss)
@@ -140,7 +157,9 @@ def test_large_sets_agree_with_a_coarse_grid_and_prove_a_bound():
         made = bins.optimal_bins(np.arange(50_000.0), None, 4.0, loss)
         small = bins.printed_bins(np.arange(200.0), None, 4.0, loss)
         power = 2 if loss == "squared" else 1
-        assert made.objective / 50_000**power == pytest.approx(small.objective / 200**power, rel=2e-2)
+        assert made.objective / 50_000**power == pytest.approx(
+            small.objective / 200**power, rel=2e-2
+        )
         assert made.bound == pytest.approx(made.objective, rel=2e-12)
 
 
@@ -155,7 +174,10 @@ def test_plain_python_and_compiled_code_agree_to_the_last_bit(monkeypatch):
             assert np.array_equal(monge._prefix_pairs(y * p), compiled.prefix_pairs(y * p))
             arguments = bins._table(y, p, math.expm1(rng.uniform(0.01, 20)), loss_named(loss))
             for penalty in (0.0, 10.0 ** rng.uniform(-3, 3)):
-                plain, fast = monge._least_partition(arguments, penalty), compiled.least_partition(arguments, penalty)
+                plain, fast = (
+                    monge._least_partition(arguments, penalty),
+                    compiled.least_partition(arguments, penalty),
+                )
                 assert (plain[0], plain[2]) == (fast[0], fast[2])
                 assert np.array_equal(plain[1], fast[1])
 

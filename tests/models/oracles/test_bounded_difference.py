@@ -17,19 +17,31 @@ from workbench.models.oracles.cuts import best_cut, cut_values
 LN2 = math.log(2.0)
 
 
-def counted(n: int, mu_bar: int, epsilon: float, cut: tuple[int, ...]) -> tuple[float, float, float]:
+def counted(
+    n: int, mu_bar: int, epsilon: float, cut: tuple[int, ...]
+) -> tuple[float, float, float]:
     """T, S and the loss of μ = μ̄ of one cut vector, element by element."""
     weight = [math.exp(-epsilon * math.ceil(k / mu_bar)) for k in range(n + 1)]
     hole = [k > 0 and math.ceil(k / mu_bar) >= cut[(k - 1) % mu_bar] for k in range(n + 1)]
     losses = [
-        sum(weight[k] for k, target in enumerate(ahead((n + 1,), (mu,))) if hole[target] and not hole[k])
+        sum(
+            weight[k]
+            for k, target in enumerate(ahead((n + 1,), (mu,)))
+            if hole[target] and not hole[k]
+        )
         for mu in range(1, mu_bar + 1)
     ]
-    return sum(w for w, empty in zip(weight, hole, strict=True) if not empty), max(losses), losses[-1]
+    return (
+        sum(w for w, empty in zip(weight, hole, strict=True) if not empty),
+        max(losses),
+        losses[-1],
+    )
 
 
 def every_vector(n: int, mu_bar: int) -> np.ndarray:
-    return np.array(list(itertools.product(*(range(2, height + 2) for height in Grid(n, mu_bar, 1.0).heights))))
+    return np.array(
+        list(itertools.product(*(range(2, height + 2) for height in Grid(n, mu_bar, 1.0).heights)))
+    )
 
 
 def law_over_all_vectors(n: int, mu_bar: int, epsilon: float, delta: float) -> tuple[float, float]:
@@ -54,16 +66,24 @@ def test_totals_and_losses_are_counted_right(seed):
     cut = tuple(int(rng.integers(2, height + 2)) for height in grid.heights)
     found = evaluate(grid, np.array([cut]))
     np.testing.assert_allclose(
-        (found.totals[0], found.losses[0], found.chain_losses[0]), counted(n, mu_bar, grid.epsilon, cut), rtol=1e-12
+        (found.totals[0], found.losses[0], found.chain_losses[0]),
+        counted(n, mu_bar, grid.epsilon, cut),
+        rtol=1e-12,
     )
     for vector, total, loss in zip(
         *(getattr(truncations(grid), x) for x in ("vectors", "totals", "losses")), strict=True
     ):
-        np.testing.assert_allclose((total, loss), counted(n, mu_bar, grid.epsilon, tuple(vector))[:2], rtol=1e-12)
-    assert grid.total == pytest.approx(counted(n, mu_bar, grid.epsilon, (n + 2,) * mu_bar)[0], rel=1e-13)
+        np.testing.assert_allclose(
+            (total, loss), counted(n, mu_bar, grid.epsilon, tuple(vector))[:2], rtol=1e-12
+        )
+    assert grid.total == pytest.approx(
+        counted(n, mu_bar, grid.epsilon, (n + 2,) * mu_bar)[0], rel=1e-13
+    )
 
 
-@pytest.mark.parametrize(("n", "mu_bar"), [(5, 2), (6, 2), (9, 2), (7, 3), (8, 3), (9, 3), (13, 3), (11, 4), (13, 5)])
+@pytest.mark.parametrize(
+    ("n", "mu_bar"), [(5, 2), (6, 2), (9, 2), (7, 3), (8, 3), (9, 3), (13, 3), (11, 4), (13, 5)]
+)
 def test_grouped_vectors_lose_nothing_on_small_sizes(n, mu_bar):
     rng = np.random.default_rng(n * 10 + mu_bar)
     for epsilon in (0.1, 0.5, LN2, 1.0, 1.5):
@@ -103,9 +123,17 @@ def test_a_search_cut_short_keeps_the_chain_bound(monkeypatch):
 
 
 def test_a_split_bounds_every_cut_vector_in_it():
-    for n, mu_bar, epsilon, delta in ((13, 4, 0.8, 0.05), (11, 3, 0.4, 0.2), (14, 5, 1.2, 0.02), (9, 3, 0.7, 0.1)):
+    for n, mu_bar, epsilon, delta in (
+        (13, 4, 0.8, 0.05),
+        (11, 3, 0.4, 0.2),
+        (14, 5, 1.2, 0.02),
+        (9, 3, 0.7, 0.1),
+    ):
         grid = Grid(n, mu_bar, epsilon)
-        splits = {(split.deep, split.tall_deep, split.edge): split for split in column_cut._splits(grid, delta)}
+        splits = {
+            (split.deep, split.tall_deep, split.edge): split
+            for split in column_cut._splits(grid, delta)
+        }
         cuts = evaluate(grid, every_vector(n, mu_bar))
         deep = cuts.vectors <= grid.rows
         edge = (cuts.vectors == grid.rows + 1) & (np.arange(mu_bar) < grid.tall)
@@ -125,13 +153,17 @@ def test_digit_sums_are_nearest():
     assert [count.tolist() for count in counts] == [[1, 1, 0], [2, 0, 0]]
     for a, p, size in ((0.4, 5, 4), (0.5, 4, 6), (0.9, 3, 3)):
         powers = a ** np.arange(1, p + 1)
-        sums = np.array([sum(pick) for pick in itertools.combinations_with_replacement(powers, size)])
+        sums = np.array(
+            [sum(pick) for pick in itertools.combinations_with_replacement(powers, size)]
+        )
         finder = DigitSums(a, p, size)
         for target in np.linspace(sums.min() - 0.01, sums.max() + 0.01, 57):
             found = sorted(float(count @ powers) for count in finder.nearest(size, float(target)))
             below, above = sums[sums <= target], sums[sums > target]
             wanted = [
-                float(side) for side in (below.max(initial=-np.inf), above.min(initial=np.inf)) if np.isfinite(side)
+                float(side)
+                for side in (below.max(initial=-np.inf), above.min(initial=np.inf))
+                if np.isfinite(side)
             ]
             assert found == pytest.approx(wanted, rel=1e-12)
             assert all(int(count.sum()) == size for count in finder.nearest(size, float(target)))
@@ -139,20 +171,37 @@ def test_digit_sums_are_nearest():
 
 def test_table_1_corrected():
     sizes, shifts = (9,), run(3)
-    for delta, mass in ((0.0, 0.543191999), (0.1212, 0.549827669), (0.1238, 0.554833107), (0.1522, 0.558290369)):
+    for delta, mass in (
+        (0.0, 0.543191999),
+        (0.1212, 0.549827669),
+        (0.1238, 0.554833107),
+        (0.1522, 0.558290369),
+    ):
         verdict = judge(sizes, shifts, True, 1.5, delta, PDP)
         assert verdict.kind == "optimum"
         assert 1.0 - verdict.value == pytest.approx(mass, abs=5e-10)
         assert verdict.pmf[0] == pytest.approx(mass, abs=5e-10)
     staircase = column_cut_law(8, 3, 1.5, 0.1212)
-    np.testing.assert_allclose(staircase.pmf, [0.549828, *[0.122683] * 3, *[0.027374] * 3, 0.0, 0.0], atol=5e-7)
+    np.testing.assert_allclose(
+        staircase.pmf, [0.549828, *[0.122683] * 3, *[0.027374] * 3, 0.0, 0.0], atol=5e-7
+    )
     assert pdp_delta(staircase.pmf, sizes, shifts, 1.5) == pytest.approx(0.054749, abs=5e-7)
     assert column_cut_law(8, 3, 1.5, 0.054749).value == pytest.approx(staircase.value, rel=1e-12)
     assert column_cut_law(8, 3, 1.5, 0.0547).value > staircase.value
 
 
 def test_fig_11_left():
-    wanted = [0.334759, 0.4843226, 0.5957772, 0.652479, 0.6918719, 0.7124741, 0.7281718, 0.7463883, 0.7680307]
+    wanted = [
+        0.334759,
+        0.4843226,
+        0.5957772,
+        0.652479,
+        0.6918719,
+        0.7124741,
+        0.7281718,
+        0.7463883,
+        0.7680307,
+    ]
     found = [judge((10,), run(mu_bar), True, 1.0, 0.2, PDP) for mu_bar in range(1, 10)]
     assert [verdict.value for verdict in found] == pytest.approx(wanted, abs=5e-8)
     assert {verdict.kind for verdict in found} == {"optimum"}
@@ -195,8 +244,12 @@ def test_the_law_is_feasible_monotone_and_above_the_chain_bound(n, mu_bar, epsil
 
 @given(st.integers(1, 12), st.integers(1, 40), st.floats(LN2, 3.0), st.floats(0.0, 1.0))
 @settings(max_examples=80, deadline=None)
-def test_the_law_is_proven_when_mu_bar_divides_n_and_epsilon_is_at_least_ln_2(mu_bar, rows, epsilon, delta):
-    assert column_cut_law(mu_bar * min(rows, 48 // mu_bar), mu_bar, epsilon, delta).kind == "optimum"
+def test_the_law_is_proven_when_mu_bar_divides_n_and_epsilon_is_at_least_ln_2(
+    mu_bar, rows, epsilon, delta
+):
+    assert (
+        column_cut_law(mu_bar * min(rows, 48 // mu_bar), mu_bar, epsilon, delta).kind == "optimum"
+    )
 
 
 @given(st.integers(1, 60), st.integers(0, 60), st.floats(0.01, 3.0), st.floats(0.0, 1.0))
@@ -218,7 +271,11 @@ def test_no_cut_is_affordable_below_the_first_boundary(n, mu_bar, epsilon, share
 
 
 def test_large_sizes_are_proven_without_listing_cuts():
-    for n, mu_bar, epsilon, delta in ((256, 16, 1.0, 0.01), (256, 64, LN2, 0.02), (256, 4, 0.7, 0.003)):
+    for n, mu_bar, epsilon, delta in (
+        (256, 16, 1.0, 0.01),
+        (256, 64, LN2, 0.02),
+        (256, 4, 0.7, 0.003),
+    ):
         law = column_cut_law(n, mu_bar, epsilon, delta)
         assert law.kind == "optimum"
         assert pdp_delta(law.pmf, (n + 1,), run(mu_bar), epsilon) <= delta * (1 + 1e-10)
@@ -228,7 +285,9 @@ def test_large_sizes_are_proven_without_listing_cuts():
 
 
 def test_refusals():
-    with pytest.raises(OutsideDomain, match=r"^n \* mu_bar must be at most 20000000\. Got 1000000 \* 1000\.$"):
+    with pytest.raises(
+        OutsideDomain, match=r"^n \* mu_bar must be at most 20000000\. Got 1000000 \* 1000\.$"
+    ):
         column_cut_law(1_000_000, 1000, 1.0, 0.1)
     with pytest.raises(OutsideDomain, match="small enough to search their cut vectors"):
         chain_bound(700, 300, 1.0, 0.01)

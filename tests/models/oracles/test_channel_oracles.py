@@ -21,7 +21,9 @@ from workbench.models.oracles.finite_channel import (
 Matrix = np.ndarray
 
 
-def plain(losses: Matrix, prior: Matrix | None, pairs: list[tuple[int, int]], epsilon: float) -> float:
+def plain(
+    losses: Matrix, prior: Matrix | None, pairs: list[tuple[int, int]], epsilon: float
+) -> float:
     """The least loss of a pure ε-DP channel, by SciPy. prior None: in the worst case."""
     k, m = losses.shape
     above = []
@@ -30,14 +32,20 @@ def plain(losses: Matrix, prior: Matrix | None, pairs: list[tuple[int, int]], ep
             row = np.zeros((k, m))
             row[i, o], row[j, o] = 1, -math.exp(epsilon)
             above.append(np.r_[row.ravel(), 0])
-    loss = np.r_[np.zeros(k * m), 1.0] if prior is None else np.r_[(prior[:, None] * losses).ravel(), 0.0]
+    loss = (
+        np.r_[np.zeros(k * m), 1.0]
+        if prior is None
+        else np.r_[(prior[:, None] * losses).ravel(), 0.0]
+    )
     if prior is None:
         for y in range(k):
             row = np.zeros((k, m))
             row[y] = losses[y]
             above.append(np.r_[row.ravel(), -1])
     whole = np.hstack([np.kron(np.eye(k), np.ones((1, m))), np.zeros((k, 1))])
-    found = linprog(loss, A_ub=np.array(above), b_ub=np.zeros(len(above)), A_eq=whole, b_eq=np.ones(k))
+    found = linprog(
+        loss, A_ub=np.array(above), b_ub=np.zeros(len(above)), A_eq=whole, b_eq=np.ones(k)
+    )
     return float(found.fun)
 
 
@@ -52,16 +60,23 @@ def test_post_processed_geometric_noise_is_optimal_for_losses_that_grow(seed: in
     line = [(i, i + 1) for i in range(k - 1)]
     found = post_processed(losses, prior, epsilon)
     assert found.value == pytest.approx(plain(losses, prior, line, epsilon), rel=1e-7)
-    assert found.value == pytest.approx(float((prior[:, None] * losses * found.channel).sum()), rel=1e-12)
+    assert found.value == pytest.approx(
+        float((prior[:, None] * losses * found.channel).sum()), rel=1e-12
+    )
     assert found.share.sum() == pytest.approx(found.value, rel=1e-9)
-    assert minimax_value(losses, epsilon) == pytest.approx(plain(losses, None, line, epsilon), rel=1e-7)
+    assert minimax_value(losses, epsilon) == pytest.approx(
+        plain(losses, None, line, epsilon), rel=1e-7
+    )
 
 
 def test_for_other_losses_it_is_an_upper_bound_only():
     losses = np.array([[0, 3, 1.0], [3, 0, 3], [1, 3, 0]])
     assert not grows(losses, np.arange(3))
     prior = np.full(3, 1 / 3)
-    assert post_processed(losses, prior, 1.0).value >= plain(losses, prior, [(0, 1), (1, 2)], 1.0) - 1e-9
+    assert (
+        post_processed(losses, prior, 1.0).value
+        >= plain(losses, prior, [(0, 1), (1, 2)], 1.0) - 1e-9
+    )
 
 
 def test_geometric_noise_is_a_channel_with_the_ratio_epsilon():
@@ -73,7 +88,11 @@ def test_geometric_noise_is_a_channel_with_the_ratio_epsilon():
 @pytest.mark.parametrize("seed", range(6))
 def test_extremal_channels_are_optimal_where_all_are_neighbours(seed: int):
     source = np.random.default_rng(seed)
-    k, m, epsilon = int(source.integers(2, 6)), int(source.integers(1, 6)), float(source.uniform(0.1, 3))
+    k, m, epsilon = (
+        int(source.integers(2, 6)),
+        int(source.integers(1, 6)),
+        float(source.uniform(0.1, 3)),
+    )
     prior, losses = source.dirichlet(np.ones(k)), source.uniform(0, 1, (k, m))
     truth = plain(losses, prior, list(combinations(range(k), 2)), epsilon)
     assert extremal_value(losses, prior, epsilon) == pytest.approx(truth, rel=1e-7)

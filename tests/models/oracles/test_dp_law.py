@@ -13,7 +13,9 @@ from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
 @pytest.mark.parametrize("seed", range(12))
 def test_the_hockey_stick_law_is_the_linear_program(seed):
     rng = np.random.default_rng(seed)
-    sizes = [(5,), (6,), (8,), (9,), (11,), (3, 3), (2, 5), (2, 2, 3), (4, 4), (7,), (12,), (3, 4)][seed]
+    sizes = [(5,), (6,), (8,), (9,), (11,), (3, 3), (2, 5), (2, 2, 3), (4, 4), (7,), (12,), (3, 4)][
+        seed
+    ]
     shifts = {tuple(int(rng.integers(n)) for n in sizes) for _ in range(4)} - {(0,) * len(sizes)}
     one = float(rng.uniform(0.1, 2.0))
     budgets = {shift: one if seed % 2 else float(rng.uniform(0.1, 2.0)) for shift in sorted(shifts)}
@@ -24,7 +26,10 @@ def test_the_hockey_stick_law_is_the_linear_program(seed):
 
 
 @given(
-    st.integers(2, 12), st.sets(st.integers(1, 11), min_size=1, max_size=4), st.floats(0.02, 3.0), st.floats(0.0, 1.0)
+    st.integers(2, 12),
+    st.sets(st.integers(1, 11), min_size=1, max_size=4),
+    st.floats(0.02, 3.0),
+    st.floats(0.0, 1.0),
 )
 @settings(max_examples=150, deadline=None)
 def test_the_law_is_private_and_falls_in_delta(size, shifts, epsilon, delta):
@@ -51,4 +56,8 @@ def test_the_whole_mass_may_leak_at_delta_one():
 
 def test_delta_zero_is_the_hop_law():
     assert dp_law((9,), run(3), 1.5, 0.0).value == hop_law((9,), run(3), 1.5).value
-    assert math.isclose(dp_law((9,), run(3), 1.5, 0.25).value, 0.75 * hop_law((9,), run(3), 1.5).value, rel_tol=1e-14)
+    assert math.isclose(
+        dp_law((9,), run(3), 1.5, 0.25).value,
+        0.75 * hop_law((9,), run(3), 1.5).value,
+        rel_tol=1e-14,
+    )

@@ -76,15 +76,21 @@ def test_the_hop_law_is_the_linear_program_with_one_epsilon_per_shift(seed):
     sizes = [(7,), (8,), (3, 4), (2, 2, 3), (9,), (12,)][seed]
     shifts = {tuple(int(rng.integers(n)) for n in sizes) for _ in range(3)} - {(0,) * len(sizes)}
     budgets = {shift: float(rng.uniform(0.2, 2.0)) for shift in sorted(shifts)}
-    assert hop_law(sizes, list(budgets), budgets).value == pytest.approx(dp_error(sizes, budgets, 0.0), abs=1e-8)
+    assert hop_law(sizes, list(budgets), budgets).value == pytest.approx(
+        dp_error(sizes, budgets, 0.0), abs=1e-8
+    )
 
 
 def test_printed_vector_and_field_examples():
     square = [(i, j) for i in range(3) for j in range(3)]
     assert hop_law((5, 5), square, 3.0).pmf[0] == pytest.approx(0.6954312896, abs=5e-11)  # (59)
-    assert hop_law((7, 7), [(i, j) for i in (1, 3) for j in (2, 5)], 3.0).pmf[0] == pytest.approx(0.8174751, abs=5e-8)
+    assert hop_law((7, 7), [(i, j) for i in (1, 3) for j in (2, 5)], 3.0).pmf[0] == pytest.approx(
+        0.8174751, abs=5e-8
+    )
     for epsilon, error in ((0.5, 0.8622908), (1.0, 0.7335712), (1.5, 0.5717809)):  # Fig. 14, n = 16
-        assert hop_law((17,), [(1,), (3,), (5,), (6,)], epsilon).value == pytest.approx(error, abs=5e-8)
+        assert hop_law((17,), [(1,), (3,), (5,), (6,)], epsilon).value == pytest.approx(
+            error, abs=5e-8
+        )
 
 
 def test_the_matrix_of_example_59():
@@ -115,7 +121,9 @@ def limit_of_long_ranges(reach: int, epsilon: float) -> float:
 
 def test_limits_are_approached_by_long_ranges():
     for epsilon in (0.3, 1.0):
-        assert hop_law((4001,), run(3), epsilon).value == pytest.approx(limit_of_long_ranges(3, epsilon), rel=1e-9)
+        assert hop_law((4001,), run(3), epsilon).value == pytest.approx(
+            limit_of_long_ranges(3, epsilon), rel=1e-9
+        )
         symmetric = hop_law((4001,), both_ways((4001,), run(3)), epsilon).value
         assert symmetric == pytest.approx(limit_of_long_ranges(6, epsilon), rel=1e-9)
         long = single_distance_law((2001,), (5,), epsilon, 0.0).value
@@ -148,7 +156,10 @@ def test_order_and_multiples():
 
 @pytest.mark.parametrize(
     ("sizes", "shifts", "limit"),
-    [((1_000_000,), [(1,), (2,), (3,)], 333_333), ((1000, 1000), [(1, 0), (0, 1), (999, 0), (0, 999)], 1000)],
+    [
+        ((1_000_000,), [(1,), (2,), (3,)], 333_333),
+        ((1000, 1000), [(1, 0), (0, 1), (999, 0), (0, 999)], 1000),
+    ],
 )
 def test_a_million_elements_take_a_moment(sizes, shifts, limit):
     distances = hop_distances(sizes, shifts)

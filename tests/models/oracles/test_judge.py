@@ -74,7 +74,9 @@ def test_bounds_bracket_the_milp(seed):
     error = pdp_error((size,), shifts, epsilon, delta)
     found = bounds((size,), shifts, directed, epsilon, delta, PDP, nodes=0)
     assert found.lower.value - 2e-5 <= error <= found.upper.value + 2e-5
-    assert judge((size,), shifts, directed, epsilon, delta, PDP).value == pytest.approx(error, abs=2e-5)
+    assert judge((size,), shifts, directed, epsilon, delta, PDP).value == pytest.approx(
+        error, abs=2e-5
+    )
 
 
 def test_one_epsilon_per_shift():
@@ -84,7 +86,10 @@ def test_one_epsilon_per_shift():
     under_pdp = bounds((7,), list(budgets), True, budgets, 0.1, PDP)
     assert under_pdp.lower.kind == "lower bound"
     assert under_pdp.upper is None
-    assert judge((7,), list(budgets), True, budgets, 0.1, PDP) is under_pdp.lower or under_pdp.lower.pmf is None
+    assert (
+        judge((7,), list(budgets), True, budgets, 0.1, PDP) is under_pdp.lower
+        or under_pdp.lower.pmf is None
+    )
     alike = {(1,): 1.5, (2,): 1.5, (3,): 1.5}
     assert judge((9,), list(alike), True, alike, 0.1212, PDP).name == "column-cut law"
 
@@ -95,7 +100,12 @@ def test_the_zero_shift_does_not_hide_a_single_shift():
 
 @pytest.mark.parametrize(
     ("shifts", "epsilon", "delta"),
-    [(run(3), 1.5, 0.1522), (run(2), 0.5, 0.2), ([(1,), (2,), (4,)], 1.0, 0.3), ([(3,), (5,)], 1.0, 0.02)],
+    [
+        (run(3), 1.5, 0.1522),
+        (run(2), 0.5, 0.2),
+        ([(1,), (2,), (4,)], 1.0, 0.3),
+        ([(3,), (5,)], 1.0, 0.02),
+    ],
 )
 def test_bounds_are_the_best_of_what_each_oracle_proves(shifts, epsilon, delta):
     question = ask((9,), shifts, True, epsilon, delta, PDP)
@@ -122,7 +132,10 @@ def test_what_is_remembered_answers_as_if_asked_first():
     def forget():
         for module in (hops, cuts, bounded_difference, column_cut, level_search):
             for value in vars(module).values():
-                for part in (value, *(cell.cell_contents for cell in getattr(value, "__closure__", None) or ())):
+                for part in (
+                    value,
+                    *(cell.cell_contents for cell in getattr(value, "__closure__", None) or ()),
+                ):
                     if hasattr(part, "cache_clear"):
                         part.cache_clear()
 
@@ -148,7 +161,8 @@ def test_unknown_losses_have_no_oracle():
 
 def test_malformed_questions_are_refused():
     with pytest.raises(
-        OutsideDomain, match=r"^shifts must be closed under negation unless directed\. Missing \(8,\)\.$"
+        OutsideDomain,
+        match=r"^shifts must be closed under negation unless directed\. Missing \(8,\)\.$",
     ):
         judge((9,), run(3), False, 1.5, 0.1, PDP)
 

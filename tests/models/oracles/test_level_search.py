@@ -17,14 +17,20 @@ from workbench.models.oracles.single_distance import single_distance_law
 
 def level_search(sizes, shifts, epsilon: float, delta: float, nodes: int = NODES) -> ClosedForm:
     """What the search makes of a level cut."""
-    return improve(ask(sizes, shifts, True, epsilon, delta, PDP), level_cut_law(sizes, shifts, epsilon, delta), nodes)
+    return improve(
+        ask(sizes, shifts, True, epsilon, delta, PDP),
+        level_cut_law(sizes, shifts, epsilon, delta),
+        nodes,
+    )
 
 
 @pytest.mark.parametrize("seed", range(24))
 def test_the_level_search_is_the_milp(seed):
     rng = np.random.default_rng(seed)
     sizes = [(5,), (6,), (7,), (8,), (2, 3), (2, 2, 2)][seed % 6]
-    shifts = sorted({tuple(int(rng.integers(n)) for n in sizes) for _ in range(3)} - {(0,) * len(sizes)})
+    shifts = sorted(
+        {tuple(int(rng.integers(n)) for n in sizes) for _ in range(3)} - {(0,) * len(sizes)}
+    )
     if seed % 2:
         shifts = both_ways(sizes, shifts)
     epsilon, delta = float(rng.uniform(0.3, 1.5)), float(rng.uniform(0.02, 0.4))
@@ -47,13 +53,16 @@ def best_levels_by_brute_force(n: int, shifts: list[int], epsilon: float, delta:
         for k in range(size):
             target = levels[(k + mu) % size]
             # level n + 1 stands for ∞: from a finite level it is always out of reach, from ∞ there is nothing to charge
-            charge += np.where((target > levels[k] + 1) | ((target == n + 1) & (levels[k] <= n)), mass[k], 0.0)
+            charge += np.where(
+                (target > levels[k] + 1) | ((target == n + 1) & (levels[k] <= n)), mass[k], 0.0
+            )
         charges = np.maximum(charges, charge)
     return float(np.minimum(1 / totals, delta / np.maximum(charges, 1e-300)).max())
 
 
 @pytest.mark.parametrize(
-    ("n", "shifts"), [(4, [1]), (4, [1, 2]), (5, [1, 2]), (5, [1, 5]), (5, [2, 3]), (5, [1, 2, 4, 5]), (5, [1, 4])]
+    ("n", "shifts"),
+    [(4, [1]), (4, [1, 2]), (5, [1, 2]), (5, [1, 5]), (5, [2, 3]), (5, [1, 2, 4, 5]), (5, [1, 4])],
 )
 def test_the_search_misses_no_level_function(n, shifts):
     rng = np.random.default_rng(n + sum(shifts))
@@ -97,7 +106,9 @@ def test_it_agrees_with_the_proven_laws():
     for n, mu_bar, epsilon, delta in ((24, 6, 1.5, 0.05), (30, 5, 0.8, 0.01), (20, 12, 0.2, 0.03)):
         law = column_cut_law(n, mu_bar, epsilon, delta)
         assert law.kind == "optimum"
-        assert level_search((n + 1,), run(mu_bar), epsilon, delta).value == pytest.approx(law.value, rel=1e-11)
+        assert level_search((n + 1,), run(mu_bar), epsilon, delta).value == pytest.approx(
+            law.value, rel=1e-11
+        )
     law = single_distance_law((40,), (7,), 0.3, 0.02)
     assert level_search((40,), [(7,)], 0.3, 0.02).value == pytest.approx(law.value, rel=1e-11)
 
@@ -132,5 +143,7 @@ def test_out_of_nodes_it_claims_nothing():
 
 
 def test_refusals():
-    with pytest.raises(OutsideDomain, match=r"^sizes must have a product of at most 300\. Got \(301,\)\.$"):
+    with pytest.raises(
+        OutsideDomain, match=r"^sizes must have a product of at most 300\. Got \(301,\)\.$"
+    ):
         level_search((301,), [(1,), (2,)], 1.0, 0.1)

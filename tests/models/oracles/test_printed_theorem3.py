@@ -48,7 +48,9 @@ def test_what_the_printed_columns_really_need():
 def test_a_printed_pmf_that_breaks_its_delta():
     region = next(step for step in staircases(24, 6, 1.5) if (step.h, step.j) == (3, 1))
     assert region.lower == pytest.approx(0.083636, abs=5e-7)
-    assert pdp_delta(staircase_pmf(region, 1.5), (25,), run(6), 1.5) == pytest.approx(0.087800, abs=5e-7)
+    assert pdp_delta(staircase_pmf(region, 1.5), (25,), run(6), 1.5) == pytest.approx(
+        0.087800, abs=5e-7
+    )
 
 
 @pytest.mark.parametrize(("n", "mu_bar"), [(24, 6), (23, 7), (14, 7), (31, 10), (8, 3), (9, 3)])
@@ -69,11 +71,17 @@ def test_lengths_boundaries_and_masses_follow_31_to_37(n, mu_bar, epsilon):
         if j != h:
             wanted[b - h + j + 1] = mu_bar
         assert list(step.lengths) == wanted  # (31)
-        assert step.lower == pytest.approx(step.mass * a ** (b - h) * sum(a**i for i in range(j)), rel=1e-12)
+        assert step.lower == pytest.approx(
+            step.mass * a ** (b - h) * sum(a**i for i in range(j)), rel=1e-12
+        )
         last = a**-1 if j == h else sum(a**i for i in range(j + 1))
         assert step.upper == pytest.approx(step.mass * a ** (b - h) * last, rel=1e-12)
-        assert step.lower == pytest.approx(step.mass / before.mass * before.upper, rel=1e-12)  # (37c), second form
-    assert stairs[0].mass == pytest.approx(1.0 - hop_law((n + 1,), run(mu_bar), epsilon).value, rel=1e-12)
+        assert step.lower == pytest.approx(
+            step.mass / before.mass * before.upper, rel=1e-12
+        )  # (37c), second form
+    assert stairs[0].mass == pytest.approx(
+        1.0 - hop_law((n + 1,), run(mu_bar), epsilon).value, rel=1e-12
+    )
 
 
 def test_linear_regions_join_the_flat_ones():
@@ -96,7 +104,9 @@ def test_the_last_segment_is_42_and_43():
 
 
 def test_corollary_2_as_printed():
-    assert printed_level_curve(8, 3, 1.5, 0.4425) == pytest.approx(0.1522, abs=5e-5)  # the truth is .124395
+    assert printed_level_curve(8, 3, 1.5, 0.4425) == pytest.approx(
+        0.1522, abs=5e-5
+    )  # the truth is .124395
     assert printed_level_curve(8, 3, 1.5, 0.5) == 0.0
     assert printed_level_curve(8, 3, 1.5, 0.2) == pytest.approx(0.8, rel=1e-12)
     error = 1 - float(printed_pmf(24, 6, 1.5, 0.083)[0])

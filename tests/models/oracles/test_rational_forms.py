@@ -42,7 +42,8 @@ def test_the_hop_law_is_the_formula_for_every_epsilon_and_delta(sizes: Any, shif
 
 
 @pytest.mark.parametrize(
-    ("n", "budgets"), [(5, {1: 1, 2: 2}), (7, {1: "1/2", 3: 1}), (8, {2: "3/2", 3: 1}), (6, {1: 2, 2: 1, 3: "1/2"})]
+    ("n", "budgets"),
+    [(5, {1: 1, 2: 2}), (7, {1: "1/2", 3: 1}), (8, {2: "3/2", 3: 1}), (6, {1: 2, 2: 1, 3: "1/2"})],
 )
 def test_the_hop_law_of_several_budgets_is_the_formula(n: int, budgets: dict[int, Any]) -> None:
     """Masses fall by e^(-ε d), d the cheapest walk from 0; δ multiplies by 1 - δ."""
@@ -59,7 +60,9 @@ def test_the_hop_law_of_several_budgets_is_the_formula(n: int, budgets: dict[int
     total = sum((type(ZERO)([0] * power + [1]) for power in powers), ZERO)
     wrong = total - type(ZERO)([0] * max(powers) + [1])
     law = Affine.reduced(wrong, -wrong, total)
-    found = wb.formula(wb.ModuloNoise(n=n, shifts=[*budgets], directed=True), epsilon=budgets, delta="0..1")
+    found = wb.formula(
+        wb.ModuloNoise(n=n, shifts=[*budgets], directed=True), epsilon=budgets, delta="0..1"
+    )
     assert found.steps == steps
     assert [(piece.value, piece.high) for piece in found.pieces] == [(law, None)]
     at = {(shift,): 0.7 * float(cost) for shift, cost in costs.items()}
@@ -76,7 +79,9 @@ def test_lemma_3_and_theorem_2_are_the_oracle(n: int, mu: int) -> None:
         law = single_distance_law((n + 1,), (mu,), 0.8, float(delta))
         assert float(value(x, delta)) == pytest.approx(law.value, rel=1e-12)
     assert rational_forms.lemma3(length) == parts[0][1]
-    assert rational_forms.lemma3(length) == rational_forms.hop_law((n + 1,), ((mu,),)).at(Fraction(0))
+    assert rational_forms.lemma3(length) == rational_forms.hop_law((n + 1,), ((mu,),)).at(
+        Fraction(0)
+    )
 
 
 @pytest.mark.parametrize(("n", "mu_bar"), [(5, 2), (8, 3), (12, 5), (9, 9)])
@@ -85,18 +90,27 @@ def test_lemma_4_is_the_oracle(n: int, mu_bar: int) -> None:
     for epsilon in (0.3, 1.5):
         value = float(law(Fraction(math.exp(epsilon))))
         assert value == pytest.approx(column_cut_law(n, mu_bar, epsilon, 0.0).value, rel=1e-12)
-    assert law == rational_forms.hop_law((n + 1,), tuple((mu,) for mu in range(1, mu_bar + 1))).at(Fraction(0))
+    assert law == rational_forms.hop_law((n + 1,), tuple((mu,) for mu in range(1, mu_bar + 1))).at(
+        Fraction(0)
+    )
 
 
 def test_post_processing_and_bins_are_the_oracles() -> None:
     weights = [[Fraction(abs(y - o), 5) for o in range(5)] for y in range(5)]
-    table, prior = np.array([[abs(y - o) for o in range(5)] for y in range(5)], dtype=float), np.full(5, 0.2)
+    table, prior = (
+        np.array([[abs(y - o) for o in range(5)] for y in range(5)], dtype=float),
+        np.full(5, 0.2),
+    )
     for epsilon in (0.2, 0.7, 2.0):
         x = Fraction(math.exp(epsilon))
         ghosh = rational_forms.geometric_post_processing(weights, x)
-        assert float(ghosh(x)) == pytest.approx(finite_channel.post_processed(table, prior, epsilon).value, rel=1e-12)
+        assert float(ghosh(x)) == pytest.approx(
+            finite_channel.post_processed(table, prior, epsilon).value, rel=1e-12
+        )
         ghazi = rational_forms.bins(weights, x)
-        assert float(ghazi(x)) == pytest.approx(finite_channel.extremal_value(table, prior, epsilon), rel=1e-9)
+        assert float(ghazi(x)) == pytest.approx(
+            finite_channel.extremal_value(table, prior, epsilon), rel=1e-9
+        )
     wrong = [[Fraction(y != o, 4) for o in range(4)] for y in range(4)]
     response = rational_forms.bins(wrong, Fraction(3))
     assert response == Affine.reduced(*(type(ZERO)(part) for part in ([3], [], [3, 1])))

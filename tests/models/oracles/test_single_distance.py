@@ -36,7 +36,12 @@ def printed_theorem_2(n: int, epsilon: float, delta: float) -> np.ndarray:
             head = (1 - a) / (1 - a ** (n - k + 1)) * a**hops  # (20); its k = 0 is Lemma 3
             return np.where(hops <= n - k, head, 0.0)
         if k and upper(k - 1) < delta <= lower(k):
-            tail = np.exp((n - hops) * epsilon) * np.expm1(epsilon) / np.expm1(k * epsilon) * (1 - delta / lower(k))
+            tail = (
+                np.exp((n - hops) * epsilon)
+                * np.expm1(epsilon)
+                / np.expm1(k * epsilon)
+                * (1 - delta / lower(k))
+            )
             return np.where(hops <= n - k, delta * np.exp((n - k - hops) * epsilon), tail)
     raise AssertionError("the sections cover [0, 1]")
 
@@ -46,7 +51,9 @@ def printed_theorem_2(n: int, epsilon: float, delta: float) -> np.ndarray:
 def test_theorem_2_as_printed_with_remark_3_read_right(size, mu, epsilon):
     cycle = size // math.gcd(size, mu)
     for delta in np.linspace(0.0, 1.0, 41):
-        masses = single_distance_law((size,), (mu,), epsilon, delta).pmf[np.arange(cycle) * mu % size]
+        masses = single_distance_law((size,), (mu,), epsilon, delta).pmf[
+            np.arange(cycle) * mu % size
+        ]
         np.testing.assert_allclose(masses, printed_theorem_2(cycle - 1, epsilon, delta), atol=1e-12)
 
 
@@ -58,7 +65,9 @@ def test_breakpoints_are_19a_to_19c_and_bend_the_curve():
     assert upper[-1] == 1.0
     for k in range(1, 8):
         assert lower[k] == pytest.approx(a ** (n - k) * (1 - a) / (1 - a ** (n - k + 1)), rel=1e-12)
-        assert upper[k - 1] == pytest.approx(a ** (n - k) * (1 - a) / (1 - a ** (n - k + 2)), rel=1e-12)
+        assert upper[k - 1] == pytest.approx(
+            a ** (n - k) * (1 - a) / (1 - a ** (n - k + 2)), rel=1e-12
+        )
 
         def error(delta: float) -> float:
             return single_distance_law((8,), (3,), 0.75, delta).value
@@ -75,7 +84,10 @@ def test_corollary_1_inverts_theorem_2(order, epsilon, error_rate):
     needed = level_curve(order, epsilon, error_rate)
     assert single_distance_law((order,), (1,), epsilon, needed).value <= error_rate + 1e-9
     if needed > 1e-9:
-        assert single_distance_law((order,), (1,), epsilon, needed * (1 - 1e-6)).value > error_rate + 1e-13
+        assert (
+            single_distance_law((order,), (1,), epsilon, needed * (1 - 1e-6)).value
+            > error_rate + 1e-13
+        )
 
 
 def test_corollary_1_edge_error_rates():
@@ -86,7 +98,11 @@ def test_corollary_1_edge_error_rates():
 @pytest.mark.parametrize("seed", range(8))
 def test_theorem_2_is_the_milp(seed):
     rng = np.random.default_rng(seed)
-    size, epsilon, delta = int(rng.integers(3, 9)), float(rng.uniform(0.3, 1.5)), float(rng.uniform(0.02, 0.6))
+    size, epsilon, delta = (
+        int(rng.integers(3, 9)),
+        float(rng.uniform(0.3, 1.5)),
+        float(rng.uniform(0.02, 0.6)),
+    )
     mu = int(rng.integers(1, size))
     law = single_distance_law((size,), (mu,), epsilon, delta)
     assert law.kind == "optimum"
@@ -96,13 +112,21 @@ def test_theorem_2_is_the_milp(seed):
 @pytest.mark.parametrize("seed", range(8))
 def test_the_symmetric_law_is_the_milp(seed):
     rng = np.random.default_rng(100 + seed)
-    size, epsilon, delta = int(rng.integers(3, 9)), float(rng.uniform(0.3, 1.5)), float(rng.uniform(0.02, 0.6))
+    size, epsilon, delta = (
+        int(rng.integers(3, 9)),
+        float(rng.uniform(0.3, 1.5)),
+        float(rng.uniform(0.02, 0.6)),
+    )
     mu = int(rng.integers(1, (size + 1) // 2))
     law = single_distance_law((size,), (mu,), epsilon, delta, both_ways=True)
-    assert law.value == pytest.approx(pdp_error((size,), [(mu,), (size - mu,)], epsilon, delta), abs=2e-5)
+    assert law.value == pytest.approx(
+        pdp_error((size,), [(mu,), (size - mu,)], epsilon, delta), abs=2e-5
+    )
 
 
-@given(st.integers(3, 25), st.integers(1, 24), st.floats(0.02, 4.0), st.floats(0.0, 1.0), st.booleans())
+@given(
+    st.integers(3, 25), st.integers(1, 24), st.floats(0.02, 4.0), st.floats(0.0, 1.0), st.booleans()
+)
 @settings(max_examples=200, deadline=None)
 def test_both_laws_are_feasible_and_match_the_level_cut(size, mu, epsilon, delta, symmetric):
     mu = 1 + mu % (size - 1)
@@ -114,7 +138,9 @@ def test_both_laws_are_feasible_and_match_the_level_cut(size, mu, epsilon, delta
     assert law.value == pytest.approx(1.0 - law.pmf[0], abs=1e-12)
     assert pdp_delta(law.pmf, (size,), shifts, epsilon) <= delta * (1 + 1e-12) + 1e-15
     assert law.value <= hop_law((size,), shifts, epsilon).value + 1e-15
-    assert level_cut_law((size,), shifts, epsilon, delta).value == pytest.approx(law.value, abs=1e-12)
+    assert level_cut_law((size,), shifts, epsilon, delta).value == pytest.approx(
+        law.value, abs=1e-12
+    )
 
 
 def test_a_vector_shift_runs_through_its_own_cycle():

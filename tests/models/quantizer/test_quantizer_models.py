@@ -38,14 +38,22 @@ def knots(bins: np.ndarray, extra: int = 0) -> np.ndarray:
         (5, 3, False, "chain"),
     ],
 )
-def test_the_direct_program_is_the_cvxpy_statement(points: int, m: int, symmetric: bool, relation: str):
+def test_the_direct_program_is_the_cvxpy_statement(
+    points: int, m: int, symmetric: bool, relation: str
+):
     rng = np.random.default_rng(points)
     model = LawModel(points, m, symmetric, relation)
     compiled = compile(stated(model), "stated")
     for _ in range(3):
-        bins = np.linspace(-3, 3, m) if symmetric else np.sort(np.concatenate([[-3, 3], rng.uniform(-1, 1, m - 2)]))
+        bins = (
+            np.linspace(-3, 3, m)
+            if symmetric
+            else np.sort(np.concatenate([[-3, 3], rng.uniform(-1, 1, m - 2)]))
+        )
         at = np.sort(rng.uniform(0.1 if symmetric else -1, 1, points))
-        odds = rng.uniform(2, 4, points - 1) if relation == "chain" else np.float64(rng.uniform(2, 4))
+        odds = (
+            rng.uniform(2, 4, points - 1) if relation == "chain" else np.float64(rng.uniform(2, 4))
+        )
         values = model.values(odds, bins, at, rng.uniform(0, 2, (points, m)))
         one, two = solve(model.program, values), solve(compiled, values)
         assert one.termination == two.termination == "optimal"
@@ -60,7 +68,9 @@ def test_the_direct_program_is_the_cvxpy_statement(points: int, m: int, symmetri
         ((-6, -0.4, 0.4, 6), 0.5, 3.725848, 3.677523),
     ],
 )
-def test_references_with_and_without_symmetry(bins: tuple[float, ...], epsilon: float, few: float, many: float):
+def test_references_with_and_without_symmetry(
+    bins: tuple[float, ...], epsilon: float, few: float, many: float
+):
     outputs = np.array(bins, dtype=float)
     for extra, value in ((0, few), (41, many)):
         for symmetric in (True, False):
@@ -129,7 +139,9 @@ def test_the_smallest_epsilon_is_where_the_lp_becomes_feasible(low: float, high:
 
 
 def test_metric_laws_hold_between_all_real_inputs():
-    problem = exact_problem(np.linspace(-1, 1, 21), 4, replace(LAW, metric="absolute"), symmetric=True)
+    problem = exact_problem(
+        np.linspace(-1, 1, 21), 4, replace(LAW, metric="absolute"), symmetric=True
+    )
     bins = np.array([-3.0, -0.5, 0.5, 3.0])
     answer = problem.answer(1.2, bins)
     assert answer is not None
@@ -141,7 +153,9 @@ def test_metric_laws_hold_between_all_real_inputs():
 
 def shape4(bins: tuple[float, ...] = (-3, -0.5, 0.5, 3), symmetric: bool = True) -> TwoBinShape:
     inside = [b for b in bins if -1 < b < 1]
-    return TwoBinShape(tuple(map(float, bins)), tuple(uniform().masses([-1, *inside, 1]).tolist()), symmetric)
+    return TwoBinShape(
+        tuple(map(float, bins)), tuple(uniform().masses([-1, *inside, 1]).tolist()), symmetric
+    )
 
 
 def slice_(low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
@@ -155,11 +169,16 @@ def value(sheet) -> float:
 
 def test_optimistic_lps_bound_every_slice_inside():
     shape = shape4()
-    slices = [value(shape.theorem5(1.0, {("l", 2): slice_(k / 100, (k + 1) / 100)})) for k in range(55, 80)]
+    slices = [
+        value(shape.theorem5(1.0, {("l", 2): slice_(k / 100, (k + 1) / 100)}))
+        for k in range(55, 80)
+    ]
     relaxed = value(shape.theorem5(1.0, {("l", 2): slice_(0.55, 0.80)}, optimistic=True))
     assert relaxed <= min(slices) + 1e-9
     assert np.isfinite(min(slices))
-    assert value(shape.theorem5(1.0, {("l", 2): slice_(0.55, 0.80)})) >= min(slices)  # a wide slice restricts
+    assert value(shape.theorem5(1.0, {("l", 2): slice_(0.55, 0.80)})) >= min(
+        slices
+    )  # a wide slice restricts
 
 
 def test_asymmetric_lp_contains_the_symmetric_one():

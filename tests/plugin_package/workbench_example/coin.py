@@ -35,7 +35,12 @@ class Coin:
 
     def comparisons(self):
         for i, j in ((0, 1), (1, 0)):
-            yield Comparison((i, j), self.law(i), self.law(j), lambda k, i=i, j=j: (f"Pr[{k}|{i}]", f"Pr[{k}|{j}]"))
+            yield Comparison(
+                (i, j),
+                self.law(i),
+                self.law(j),
+                lambda k, i=i, j=j: (f"Pr[{k}|{i}]", f"Pr[{k}|{j}]"),
+            )
 
     extremes = comparisons
 
@@ -49,7 +54,9 @@ class Coin:
         return {"probability of a wrong answer": float(self.flip)}
 
     def publish(self, answers, *, insecure_seed=None):
-        flips = Sampler(Distribution([1 - self.flip, self.flip]), Source(insecure_seed)).draw(answers.size)
+        flips = Sampler(Distribution([1 - self.flip, self.flip]), Source(insecure_seed)).draw(
+            answers.size
+        )
         return np.asarray(answers) ^ flips
 
     def within(self, distance):

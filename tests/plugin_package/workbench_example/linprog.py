@@ -24,7 +24,9 @@ class Linprog(Backend):
     def _open(self, program, options):
         session = _Session(self, program, options)
         if options.threads not in (None, 1):
-            raise UnsupportedOption(f"{self.label} runs on one thread. Got threads = {options.threads}.")
+            raise UnsupportedOption(
+                f"{self.label} runs on one thread. Got threads = {options.threads}."
+            )
         for option, value in options.native.items():
             raise session.unsupported(option, value)
         return session

@@ -30,7 +30,9 @@ def _half_uniform(request):
 
 
 def _impudent(request):
-    return wb.AdditiveNoise(request.question, [Fraction(9, 10), *[Fraction(1, 10)] * (request.question.order - 1)])
+    return wb.AdditiveNoise(
+        request.question, [Fraction(9, 10), *[Fraction(1, 10)] * (request.question.order - 1)]
+    )
 
 
 HALF_UNIFORM = Baseline("half-uniform", "modulo", _half_uniform)

@@ -66,7 +66,9 @@ class ResponseProblem(Problem):
 
     def program(self):
         values = np.arange(self.request.question.k, dtype=float)
-        model = ChannelModel(values, values, np.full(values.size, 1 / values.size), 1 - np.eye(values.size))
+        model = ChannelModel(
+            values, values, np.full(values.size, 1 / values.size), 1 - np.eye(values.size)
+        )
         return model.program, model.values([float(self.request.claim.epsilon)])
 
     def mechanism(self, solution):
@@ -80,11 +82,17 @@ class ResponseProblem(Problem):
         law = (k - 1) / (odds + k - 1)
         if answer.claimed is None:
             return OracleVerdict.none("it is the closed form itself.")
-        return OracleVerdict.judge(answer.claimed, "randomized response", law, "optimum", "Kairouz et al. 2016.")
+        return OracleVerdict.judge(
+            answer.claimed, "randomized response", law, "optimum", "Kairouz et al. 2016."
+        )
 
 
 class Response(Family):
-    name, title, summary = "response", "k-ary randomized response", "The randomized response that is right most often."
+    name, title, summary = (
+        "response",
+        "k-ary randomized response",
+        "The randomized response that is right most often.",
+    )
     examples = ("design response --k 3 --epsilon 1",)
     options = (
         Option("k", count(2, 50), help="How many symbols.", kind=int, required=True, question=True),

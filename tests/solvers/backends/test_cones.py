@@ -47,7 +47,9 @@ def test_residuals_measure_the_cone():
 
 
 def test_linear_solvers_refuse_by_name():
-    with pytest.raises(BackendUnavailable, match=r"highs knows no second-order cones.*Use cvxpy:clarabel"):
+    with pytest.raises(
+        BackendUnavailable, match=r"highs knows no second-order cones.*Use cvxpy:clarabel"
+    ):
         backend("highs").open(nearest())
     assert "second order cones" in backend("cvxpy:clarabel").capabilities().words()
 
@@ -59,5 +61,8 @@ def test_an_infeasible_program_ends_so():
 
 
 def test_programs_with_cones_are_not_followed():
-    with backend("cvxpy:clarabel").open(nearest()) as session, pytest.raises(InvalidProgram, match="pattern"):
+    with (
+        backend("cvxpy:clarabel").open(nearest()) as session,
+        pytest.raises(InvalidProgram, match="pattern"),
+    ):
         session.follow(nearest(right=2.0))

@@ -54,7 +54,11 @@ def whole(columns: str) -> str:
 
 
 def file(
-    rhs: str = " RHS r 10 g 1\n RHS e 4\n", ranges: str = "", bounds: str = "", base: str = BASE, sense: str = ""
+    rhs: str = " RHS r 10 g 1\n RHS e 4\n",
+    ranges: str = "",
+    bounds: str = "",
+    base: str = BASE,
+    sense: str = "",
 ) -> str:
     """A file of the base program with other sections."""
     text = sense + base + "RHS\n" + rhs
@@ -79,7 +83,9 @@ FILES = {
     "range_e_inf": file(ranges=" R e 1e20\n"),
     "rhs_obj": file(rhs=" RHS c -7 r 10\n RHS g 1 e 4\n"),
     "rhs_obj_max": file(
-        rhs=" RHS c -7 r 10\n RHS g 1 e 4\n", sense="OBJSENSE\n MAX\n", bounds=" UP b x 5\n UP b z 3\n"
+        rhs=" RHS c -7 r 10\n RHS g 1 e 4\n",
+        sense="OBJSENSE\n MAX\n",
+        bounds=" UP b x 5\n UP b z 3\n",
     ),
     "sense_inline": file(sense="OBJSENSE MAX\n", bounds=" UP b x 5\n UP b z 3\n"),
     "sense_min": file(sense="OBJSENSE\n    MINIMIZE\n"),
@@ -132,14 +138,19 @@ FILES = {
     "dup_rhs": file(rhs=" RHS r 10 g 1\n RHS e 4\n RHS r 5\n"),
     "dup_bound": file(bounds=" UP b y 3\n UP b y 1\n"),
     "col1": file(base=BASE.replace(" z c 1 e 1\n", " 1 c 1 e 1\n"), bounds=" BV bnd y 1\n"),
-    "col1b": file(base=BASE.replace(" z c 1 e 1\n", " 1 c 1 e 1\n"), bounds=" UP bnd y 3\n MI bnd 1\n"),
+    "col1b": file(
+        base=BASE.replace(" z c 1 e 1\n", " 1 c 1 e 1\n"), bounds=" UP bnd y 3\n MI bnd 1\n"
+    ),
     "no_rhs_section": BASE + "ENDATA\n",
     "blank_lines": file().replace("COLUMNS", "\n\nCOLUMNS"),
     "lower_sections": file().replace("ROWS", "rows").replace("COLUMNS", "columns"),
     "name_blanks": file().replace("NAME t", "NAME          a name of four"),
     "no_name": file().replace("NAME t\n", "NAME\n"),
     "fixed_blanks": FIXED,
-    "neg_rhs": file(rhs=" RHS r -3 g -5\n RHS e -2\n", bounds=" FR b x\n FR b y\n FR b z\n UP b y 9\n LO b x -50\n"),
+    "neg_rhs": file(
+        rhs=" RHS r -3 g -5\n RHS e -2\n",
+        bounds=" FR b x\n FR b y\n FR b z\n UP b y 9\n LO b x -50\n",
+    ),
     "inf_word": file(bounds=" UP b y Inf\n LO b z -infinity\n UP b x 1e3\n"),
     "negative_up_then_lo": file(bounds=" UP b z -1\n LO b z -4\n UP b y 7\n"),
 }
@@ -168,7 +179,9 @@ def by_highs(path: Path) -> tuple[Data, int, float | None]:
     lp = highs.getLp()
     matrix, shape = lp.a_matrix_, (lp.num_row_, lp.num_col_)
     sense = 1 if lp.sense_ == highspy.ObjSense.kMinimize else -1
-    whole = [kind == highspy.HighsVarType.kInteger for kind in lp.integrality_] or [False] * lp.num_col_
+    whole = [kind == highspy.HighsVarType.kInteger for kind in lp.integrality_] or [
+        False
+    ] * lp.num_col_
     data = Data(
         sense * np.array(lp.col_cost_), sense * lp.offset_,
         sp.csc_array((np.array(matrix.value_), np.array(matrix.index_), np.array(matrix.start_)), shape=shape),

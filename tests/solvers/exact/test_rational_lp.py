@@ -48,7 +48,16 @@ def test_floats_are_the_rationals_they_are():
     at_most = np.array([np.inf, 1.0])
     A = sp.csc_array(np.array([[0.1, 0.0], [1.0, 1.0]]))
     free = np.array([False, False])
-    data = Data(np.array([-0.3, 0.0]), 2.0, A, np.array([0.05, 1.0]), at_most, np.array([0.0, -np.inf]), at_most, free)
+    data = Data(
+        np.array([-0.3, 0.0]),
+        2.0,
+        A,
+        np.array([0.05, 1.0]),
+        at_most,
+        np.array([0.0, -np.inf]),
+        at_most,
+        free,
+    )
     lp = RationalLP.of(data)
     assert lp.cost == [Fraction(-0.3), 0]
     assert lp.rows == [{0: Fraction(0.1)}, {0: 1, 1: 1}]
@@ -69,7 +78,9 @@ def test_thirds_are_reached_to_two_hundred_bits():
 def test_an_optimal_basis_is_enough(monkeypatch):
     """Where the first basis is optimal in exact numbers, or one that is given, no other round is solved."""
     solved, solve = [], Session.solve
-    monkeypatch.setattr(Session, "solve", lambda self, *a, **b: solved.append(solve(self, *a, **b)) or solved[-1])
+    monkeypatch.setattr(
+        Session, "solve", lambda self, *a, **b: solved.append(solve(self, *a, **b)) or solved[-1]
+    )
     first = solve_rational(knapsack())
     assert len(solved) == 1
     data = Data(
@@ -89,8 +100,13 @@ def test_an_optimal_basis_is_enough(monkeypatch):
     assert again.vertex() == first.vertex() == [Fraction(1, 4), Fraction(1, 4)]
     assert (again.x, again.bound) == (first.x, first.bound)
     worse = type(basis)()
-    worse.col_status, worse.row_status = [type(basis.col_status[0]).kLower] * 2, [type(basis.col_status[0]).kBasic] * 2
-    assert solve_rational(knapsack(), basis=worse).vertex() == first.vertex()  # the origin is no optimum
+    worse.col_status, worse.row_status = (
+        [type(basis.col_status[0]).kLower] * 2,
+        [type(basis.col_status[0]).kBasic] * 2,
+    )
+    assert (
+        solve_rational(knapsack(), basis=worse).vertex() == first.vertex()
+    )  # the origin is no optimum
 
 
 def test_masses_far_below_the_solver_come_out_right():
@@ -160,14 +176,18 @@ def test_chains_of_steep_ratios_reach_every_digit_and_a_bound():
     assert found.bound == pytest.approx(found.objective, rel=1e-15)
     loose = solve_rational(lp, relaxed=wider).bound
     assert loose is not None
-    assert loose <= 1 - 1 / sum(1 / steeper**k for k in range(n))  # of the wider program, below its optimum
+    assert loose <= 1 - 1 / sum(
+        1 / steeper**k for k in range(n)
+    )  # of the wider program, below its optimum
     assert loose > found.objective * Fraction(99, 100)
 
 
 def test_what_a_solver_claims_beyond_reach_is_said():
     # at its default integrality tolerance HiGHS claims an error of the printed MILP below the optimum
     asked = wb.ModuloNoise(n=33, shifts=[4])
-    request = FAMILY.request(asked, epsilon=3, delta="1e-8", notion="pdp", method="literal", certify=False)
+    request = FAMILY.request(
+        asked, epsilon=3, delta="1e-8", notion="pdp", method="literal", certify=False
+    )
     solution = ModuloProblem(request).solved(Programs("highs"))
     made = certify_noise(request, solution)
     law = wb.design(asked, notion="pdp", epsilon=3, delta="1e-8").oracle
@@ -185,7 +205,11 @@ def test_the_closed_form_steps_in(monkeypatch):
     monkeypatch.setattr(module, "_exactly", hopeless)
     monkeypatch.setattr(module, "pattern_of", lambda made, budgets: dict.fromkeys(budgets))
     d = wb.design(
-        wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True), epsilon=1.5, delta=0.1212, notion="pdp", solver="highs"
+        wb.ModuloNoise(n=8, shifts=[1, 2, 3], directed=True),
+        epsilon=1.5,
+        delta=0.1212,
+        notion="pdp",
+        solver="highs",
     )
     assert d.private
     assert d.objective == pytest.approx(0.450172331, abs=1e-9)
@@ -193,7 +217,9 @@ def test_the_closed_form_steps_in(monkeypatch):
 
 def test_deep_chains_and_tiny_deltas():
     for shifts, epsilon, delta in (([1], 8, "1e-9"), ([1], 20, "1e-12"), ([2], 3, "1e-30")):
-        d = wb.design(wb.ModuloNoise(n=40, shifts=shifts), epsilon=epsilon, delta=delta, notion="pdp")
+        d = wb.design(
+            wb.ModuloNoise(n=40, shifts=shifts), epsilon=epsilon, delta=delta, notion="pdp"
+        )
         assert d.private
         assert d.certificate.delta == Fraction(delta)
 
@@ -202,7 +228,9 @@ def test_integers_and_floats_are_turned_into_each_other_exactly():
     rng = random.Random(7)
     values = [rng.choice((-1, 1)) * rng.getrandbits(rng.randrange(1, 700)) for _ in range(300)]
     for shift in (0, 1, 300, 650):
-        assert _floats(object_array(values), shift).tolist() == [float(Fraction(v, 1 << shift)) for v in values]
+        assert _floats(object_array(values), shift).tolist() == [
+            float(Fraction(v, 1 << shift)) for v in values
+        ]
     beyond = _floats(object_array([1 << 5000, -(1 << 5000), 3]), 0).tolist()
     assert beyond == [2.0**1000, -(2.0**1000), 3.0]
     numbers = [0.0, -0.1, 1.5, 5e-324, -1e300]
@@ -222,7 +250,9 @@ def test_a_round_that_fails_hot_is_solved_again_from_nothing(monkeypatch):
         solution = solve(self, values, start=start, **more)
         starts.append(start)
         assert isinstance(solution, Solution)
-        return replace(solution, termination=Termination.NUMERICAL) if len(starts) == 3 else solution
+        return (
+            replace(solution, termination=Termination.NUMERICAL) if len(starts) == 3 else solution
+        )
 
     monkeypatch.setattr(Session, "solve", once_lost)
     lp = steep_chain(Fraction(39824784), 9)

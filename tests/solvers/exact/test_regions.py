@@ -25,14 +25,24 @@ from workbench.solvers.search import Deadline
 GRID = Fraction(1, 1 << 40)
 
 
-def channel(k: int, losses: Sequence[Sequence[int]], *, delta: bool, weights: Sequence[int]) -> Parametric:
+def channel(
+    k: int, losses: Sequence[Sequence[int]], *, delta: bool, weights: Sequence[int]
+) -> Parametric:
     """Consecutive answers; a prior of small integers."""
     labels, total = np.arange(float(k)), sum(weights)
     prior = np.array([w / total for w in weights])
-    model = ChannelModel(labels, labels, prior, np.array(losses, float), consecutive(k), approximate=delta)
+    model = ChannelModel(
+        labels, labels, prior, np.array(losses, float), consecutive(k), approximate=delta
+    )
     first = model.program.block("M").start
-    exact = {first + i + j * k: Fraction(weights[i] * losses[i][j], total) for i in range(k) for j in range(k)}
-    return Parametric(model.program, {"exp_epsilon": [1]}, "delta" if delta else None, exact={"c": exact})
+    exact = {
+        first + i + j * k: Fraction(weights[i] * losses[i][j], total)
+        for i in range(k)
+        for j in range(k)
+    }
+    return Parametric(
+        model.program, {"exp_epsilon": [1]}, "delta" if delta else None, exact={"c": exact}
+    )
 
 
 def optimum(program: Parametric, x: Fraction, delta: Fraction) -> Fraction:
@@ -63,7 +73,9 @@ def test_formulas_are_the_optima_of_rational_programs(seed: int) -> None:
     for _ in range(6):
         x = Fraction(draw.randint(1 << 12, 1 << 15), 1 << 12)
         at = Fraction(draw.randint(0, 1 << 10), 1 << 10) if delta else Fraction(0)
-        here = next(r for r in found if not r.low.above(x) and (r.high is None or not r.high.below(x)))
+        here = next(
+            r for r in found if not r.low.above(x) and (r.high is None or not r.high.below(x))
+        )
         formula = next(f for f in here.formulas if f.low(x) <= at <= f.high(x))
         assert formula.value is not None
         assert abs(formula.value(x, at) - optimum(program, x, at)) < GRID
@@ -72,7 +84,10 @@ def test_formulas_are_the_optima_of_rational_programs(seed: int) -> None:
 def test_neighbouring_formulas_agree_where_they_meet_exactly() -> None:
     distances = [[abs(i - j) for j in range(4)] for i in range(4)]
     found, _ = regions(
-        channel(4, distances, delta=True, weights=[1] * 4), Fraction(1), None, (Fraction(0), Fraction(1))
+        channel(4, distances, delta=True, weights=[1] * 4),
+        Fraction(1),
+        None,
+        (Fraction(0), Fraction(1)),
     )
     for region in found:
         for first, second in pairwise(region.formulas):
@@ -105,7 +120,9 @@ def test_an_infeasible_interval_is_proven() -> None:
         np.array([np.inf]),
         np.zeros(1, dtype=bool),
     )
-    found, _ = regions(Parametric(Program("empty", low), {}), Fraction(1), None, (Fraction(0), Fraction(0)))
+    found, _ = regions(
+        Parametric(Program("empty", low), {}), Fraction(1), None, (Fraction(0), Fraction(0))
+    )
     assert [[f.value for f in region.formulas] for region in found] == [[None]]
 
 
@@ -125,7 +142,14 @@ def test_a_time_limit_leaves_open_intervals() -> None:
 
 def test_integer_columns_have_no_formula() -> None:
     data = Data(
-        np.ones(1), 0.0, _matrix([[1.0]]), np.zeros(1), np.ones(1), np.zeros(1), np.ones(1), np.ones(1, dtype=bool)
+        np.ones(1),
+        0.0,
+        _matrix([[1.0]]),
+        np.zeros(1),
+        np.ones(1),
+        np.zeros(1),
+        np.ones(1),
+        np.ones(1, dtype=bool),
     )
     with pytest.raises(NoRationalSolution, match="without integer columns"):
         Parametric(Program("binary", data), {})
@@ -133,7 +157,10 @@ def test_integer_columns_have_no_formula() -> None:
 
 def test_roots_are_isolated_and_compared_exactly() -> None:
     p = fmpz_poly([-2, 0, 1]) * fmpz_poly([-3, 0, 1]) * fmpz_poly([-7, 5])  # √2, √3, 7/5
-    one, near = Root.rational(Fraction(1)), [Fraction(6, 5), Fraction(141, 100), Fraction(3, 2), Fraction(2)]
+    one, near = (
+        Root.rational(Fraction(1)),
+        [Fraction(6, 5), Fraction(141, 100), Fraction(3, 2), Fraction(2)],
+    )
     ends = [interval_around([p], x, one, None) for x in near]
     assert [round(float(low), 6) for low, _ in ends] == [1.0, 1.4, 1.414214, 1.732051]
     assert [high and round(float(high), 6) for _, high in ends] == [1.4, 1.414214, 1.732051, None]
@@ -149,7 +176,9 @@ def test_roots_are_isolated_and_compared_exactly() -> None:
 
 def test_a_double_root_ends_no_interval() -> None:
     p = fmpz_poly([-2, 1]) * fmpz_poly([-2, 1])
-    low, high = interval_around([p, fmpz_poly([5, -1])], Fraction(3, 2), Root.rational(Fraction(1)), None)
+    low, high = interval_around(
+        [p, fmpz_poly([5, -1])], Fraction(3, 2), Root.rational(Fraction(1)), None
+    )
     assert (low.low, high.low if high else None) == (1, 5)
 
 
@@ -162,7 +191,9 @@ def test_sparse_equations_are_solved_over_polynomials() -> None:
         solved([({0: x, 1: x}, Affine.number(1)), ({0: ONE, 1: ONE}, Affine.number(1))])
 
 
-def test_rational_refinement_finds_what_a_solver_does_not_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rational_refinement_finds_what_a_solver_does_not_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     distances = [[abs(i - j) for j in range(3)] for i in range(3)]
     program = channel(3, distances, delta=True, weights=[1, 2, 1])
     deltas = Fraction(0), Fraction(1)
@@ -178,8 +209,14 @@ def test_rational_refinement_finds_what_a_solver_does_not_name(monkeypatch: pyte
     at = Fraction(7, 3), Fraction(1, 50)
     values = []
     for parts in (expected, refined):
-        here = next(r for r in parts if not r.low.above(at[0]) and (r.high is None or not r.high.below(at[0])))
-        values.append(next(f.value for f in here.formulas if f.low(at[0]) <= at[1] <= f.high(at[0])))
+        here = next(
+            r
+            for r in parts
+            if not r.low.above(at[0]) and (r.high is None or not r.high.below(at[0]))
+        )
+        values.append(
+            next(f.value for f in here.formulas if f.low(at[0]) <= at[1] <= f.high(at[0]))
+        )
     assert values[0] == values[1]
 
 
@@ -194,10 +231,14 @@ def test_bases_that_are_not_optimal_prove_nothing() -> None:
     first, second = found[:2]
     assert second.high is None or second.high.above(second.sample)
     basis = first.formulas[0].vertex.basis
-    again = given_region(program, [basis, basis], first.sample, (Root.rational(Fraction(1)), None), fixed)
+    again = given_region(
+        program, [basis, basis], first.sample, (Root.rational(Fraction(1)), None), fixed
+    )
     assert again.high is not None
     assert first.high is not None
     assert again.high.against(first.high) == 0
     with pytest.raises(NoRationalSolution, match="does not hold"):
-        given_region(program, [basis, basis], second.sample, (Root.rational(Fraction(1)), None), fixed)
+        given_region(
+            program, [basis, basis], second.sample, (Root.rational(Fraction(1)), None), fixed
+        )
     assert program.vertex(basis).value != program.vertex(second.formulas[0].vertex.basis).value

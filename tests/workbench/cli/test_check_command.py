@@ -37,12 +37,17 @@ def saved(tmp_path: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("kind", ["certificate", "formula"])
-def test_the_checker_of_a_file_is_written(kind: str, saved: dict[str, Path], tmp_path: Path, capsys) -> None:
+def test_the_checker_of_a_file_is_written(
+    kind: str, saved: dict[str, Path], tmp_path: Path, capsys
+) -> None:
     """By the file, and by the kind alone; it is the one of the repository, and proves the file."""
     first, second = tmp_path / "first.py", tmp_path / "second.py"
     assert exit_code("check", saved[kind], "--write-checker", first) == 0
     assert exit_code("check", "--kind", kind, "--write-checker", second, "--json") == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"checker": str(second), "kind": kind}
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {
+        "checker": str(second),
+        "kind": kind,
+    }
     source = (ROOT / "tools" / f"check_{kind}.py").read_bytes()
     assert first.read_bytes() == second.read_bytes() == source
     done = subprocess.run(
@@ -78,8 +83,12 @@ def test_requests_for_a_checker_that_make_no_sense(saved: dict[str, Path], tmp_p
     assert before == {path: path.read_bytes() for path in saved.values()}
 
 
-@pytest.mark.parametrize("error", [OutOfTime, MemoryError, RecursionError, OverflowError, ZeroDivisionError])
-def test_what_cannot_be_decided_is_not_false(error: type[Exception], tmp_path: Path, monkeypatch, capsys) -> None:
+@pytest.mark.parametrize(
+    "error", [OutOfTime, MemoryError, RecursionError, OverflowError, ZeroDivisionError]
+)
+def test_what_cannot_be_decided_is_not_false(
+    error: type[Exception], tmp_path: Path, monkeypatch, capsys
+) -> None:
     def failing(path: object) -> Any:
         raise error
 
@@ -105,7 +114,9 @@ def test_a_limit_of_time_ends_with_its_block() -> None:
     assert sum(k * k for k in range(1_000_000)) > 0  # a fifth of a second, after the block
 
 
-@pytest.mark.parametrize("place", ["/proc/kmsg", "/dev/zero", "/dev/null", "/proc/self/mem", "/proc/self/pagemap", "."])
+@pytest.mark.parametrize(
+    "place", ["/proc/kmsg", "/dev/zero", "/dev/null", "/proc/self/mem", "/proc/self/pagemap", "."]
+)
 @pytest.mark.parametrize("command", ["check", "audit", "sample", "compose --times 2 --delta 0.1"])
 def test_files_of_the_kernel_are_refused(command: str, place: str, capsys) -> None:
     name, *options = command.split()
@@ -113,7 +124,9 @@ def test_files_of_the_kernel_are_refused(command: str, place: str, capsys) -> No
     assert "Bug" not in capsys.readouterr().err
 
 
-def test_a_ledger_is_no_file_of_the_kernel_that_makes_its_reader_wait(monkeypatch, tmp_path: Path) -> None:
+def test_a_ledger_is_no_file_of_the_kernel_that_makes_its_reader_wait(
+    monkeypatch, tmp_path: Path
+) -> None:
     """/proc/kmsg, where it may be read, hung SQLite."""
     path = tmp_path / "ledger.sqlite"
     path.write_bytes(b"")

@@ -11,7 +11,19 @@ import pytest
 
 from workbench.cli import main
 
-NOISE = ["design", "modulo", "--n", "8", "--shifts", "1,2,3", "--directed", "--epsilon", "1.5", "--notion", "pdp"]
+NOISE = [
+    "design",
+    "modulo",
+    "--n",
+    "8",
+    "--shifts",
+    "1,2,3",
+    "--directed",
+    "--epsilon",
+    "1.5",
+    "--notion",
+    "pdp",
+]
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -39,7 +51,16 @@ def test_design_says_what_a_reader_must_know(capsys):
 
 def test_vector_query_and_per_difference_epsilon(capsys):
     code, out, _ = run(
-        capsys, "design", "modulo", "--sizes", "5x5", "--shifts", "0,1;1,0", "--epsilon", "0,1=0.5;1,0=1", "--json"
+        capsys,
+        "design",
+        "modulo",
+        "--sizes",
+        "5x5",
+        "--shifts",
+        "0,1;1,0",
+        "--epsilon",
+        "0,1=0.5;1,0=1",
+        "--json",
     )
     made = json.loads(out)
     assert code == 0
@@ -115,25 +136,71 @@ def test_solvers_list(capsys):
         ["--n", "8", "--max-shift", "3", "--epsilon", "nan"],
         ["--n", "8", "--max-shift", "3", "--epsilon", "inf"],
         ["--n", "8", "--max-shift", "3", "--epsilon", "1e400"],
-        ["--n", "8", "--max-shift", "3", "--epsilon", "1e-4999", "--delta", "1e-4999", "--notion", "dp"],
+        [
+            "--n",
+            "8",
+            "--max-shift",
+            "3",
+            "--epsilon",
+            "1e-4999",
+            "--delta",
+            "1e-4999",
+            "--notion",
+            "dp",
+        ],
         ["--n", "8", "--shifts", "1,2", "--epsilon", "1=0.5,1=1,2=1"],
         ["--n", "8", "--shifts", "1,,2", "--epsilon", "1"],
         ["--n", "40000000", "--max-shift", "100", "--epsilon", "1"],
         ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--delta", "2"],
         ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--delta", "nan"],
         ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--solver", "cplex"],
-        ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--minimise", "delta", "--max-loss", "-1"],
+        [
+            "--n",
+            "8",
+            "--max-shift",
+            "3",
+            "--epsilon",
+            "1",
+            "--minimise",
+            "delta",
+            "--max-loss",
+            "-1",
+        ],
         ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--plot", "p.bmp"],
         ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--save", "no/such/folder/x.json"],
-        ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--loss", "prior-squared", "--prior", "missing.csv"],
+        [
+            "--n",
+            "8",
+            "--max-shift",
+            "3",
+            "--epsilon",
+            "1",
+            "--loss",
+            "prior-squared",
+            "--prior",
+            "missing.csv",
+        ],
         ["--sizes", "5x5", "--shifts", "1,2,3", "--epsilon", "1"],
         ["--sizes", "5x5", "--max-shift", "2", "--epsilon", "1"],
         ["--n", "8", "--max-shift", "3"],
         ["--n", "8", "--max-shift", "3", "--epsilon", "1", "--nonsense"],
-        ["--n", "60", "--max-shift", "4", "--epsilon", "0.5", "--delta", "0.05", "--time-limit", "1e-7"],
+        [
+            "--n",
+            "60",
+            "--max-shift",
+            "4",
+            "--epsilon",
+            "0.5",
+            "--delta",
+            "0.05",
+            "--time-limit",
+            "1e-7",
+        ],
     ],
 )
-def test_bad_input_is_one_line_and_exit_2(capsys, arguments: list[str], tmp_path: Path, monkeypatch):
+def test_bad_input_is_one_line_and_exit_2(
+    capsys, arguments: list[str], tmp_path: Path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     code, out, err = run(capsys, "design", "modulo", *arguments, "--json")
     assert code == 2
@@ -144,7 +211,13 @@ def test_bad_input_is_one_line_and_exit_2(capsys, arguments: list[str], tmp_path
 
 
 def test_every_command_has_help_with_examples(capsys):
-    for command in (["doctor"], ["verify"], ["reproduce"], ["design", "modulo"], ["compare", "modulo"]):
+    for command in (
+        ["doctor"],
+        ["verify"],
+        ["reproduce"],
+        ["design", "modulo"],
+        ["compare", "modulo"],
+    ):
         code, out, _ = run(capsys, *command, "--help")
         assert code == 0
         assert "workbench " + " ".join(command) in out.replace("\n", " ")
@@ -152,7 +225,19 @@ def test_every_command_has_help_with_examples(capsys):
 
 
 def test_a_real_process_prints_no_traceback(tmp_path: Path):
-    command = [sys.executable, "-m", "workbench", "design", "modulo", "--n", "8", "--shifts", "0", "--epsilon", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "workbench",
+        "design",
+        "modulo",
+        "--n",
+        "8",
+        "--shifts",
+        "0",
+        "--epsilon",
+        "1",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -169,7 +254,9 @@ def test_native_chatter_never_reaches_stdout_with_json():
         "    emit_json({'status': 'ε'})\n"
         "print('after')\n"
     )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True
+    )
     assert ran.stdout == '{"status": "ε"}\nafter\n'
     assert ran.stderr == "pressed CTRL-C\n"
 

@@ -32,7 +32,10 @@ def folder(tmp_path: Path, monkeypatch) -> Path:
     d = wb.design(wb.ModuloNoise(n=8, max_shift=3), epsilon=1.5, delta="0.1", notion="pdp")
     wb.save(d.certificate, "noise.json")
     third = [[2, 1], [1, 2]]
-    wb.save(wb.certify(wb.PiecewiseAffine.of([-1, 1], [-3, 3], third), epsilon="0.7", unbiased=True), "quantizer.json")
+    wb.save(
+        wb.certify(wb.PiecewiseAffine.of([-1, 1], [-3, 3], third), epsilon="0.7", unbiased=True),
+        "quantizer.json",
+    )
     (tmp_path / "pmf.csv").write_text("0.5,0.25,0.25\n")
     (tmp_path / "matrix.csv").write_text("0.75,0.25\n0.25,0.75\n")
     return tmp_path
@@ -46,7 +49,9 @@ def test_audit(capsys, folder):
     assert made["pdp_delta"] <= 0.1
     assert made["pure_epsilon"] == "inf"
     assert made["certified"] == "pdp"
-    code, out, _ = run(capsys, "audit", "noise.json", "--epsilon", "0.5", "--plot", "p.svg", "--json")
+    code, out, _ = run(
+        capsys, "audit", "noise.json", "--epsilon", "0.5", "--plot", "p.svg", "--json"
+    )
     assert json.loads(out)["pdp_delta"] > 0.1
     assert b"<svg" in (folder / "p.svg").read_bytes()
     code, out, _ = run(capsys, "audit", "pmf.csv", "--max-shift", "1", "--epsilon", "1")
@@ -101,7 +106,10 @@ def test_exit_codes_of_verify_certificate(capsys, folder):
                     "mechanism": {
                         "kind": "channel",
                         "pairs": [[0, 1]],
-                        "rows": [{"total": hex(2**81 + k), "weights": [hex(2**80), hex(2**80 + k)]} for k in (1, 3)],
+                        "rows": [
+                            {"total": hex(2**81 + k), "weights": [hex(2**80), hex(2**80 + k)]}
+                            for k in (1, 3)
+                        ],
                     },
                 }
             ),
@@ -127,7 +135,10 @@ def test_real_noise_is_sampled_at_real_numbers(capsys, folder):
     # no noise but the atom, on a grid of 1/4
     noise = AdditiveRealNoise(RealNoise(1, "1/4"), 1, IntegerLaw(0, [1]), Fraction(10**40))
     noise.save("real.json")
-    wb.save(NearestOutputs((Fraction(0), Fraction(9)), (Fraction(1), Fraction(8)), 1, Fraction(10**30)), "bins.json")
+    wb.save(
+        NearestOutputs((Fraction(0), Fraction(9)), (Fraction(1), Fraction(8)), 1, Fraction(10**30)),
+        "bins.json",
+    )
     for file, answer, drawn in (
         ("real.json", "58.1075", "58"),
         ("real.json", "-3.7", "-3.75"),
@@ -165,13 +176,28 @@ def test_compose(capsys, folder):
     code, out, _ = run(capsys, "compose", "matrix.csv", "--times", "5", "--delta", "1e-6")
     assert code == 0
     assert "safe" in out
-    code, out, _ = run(capsys, "compose", "matrix.csv", "quantizer.json", "--times", "5,2", "--delta", "1e-6", "--json")
+    code, out, _ = run(
+        capsys,
+        "compose",
+        "matrix.csv",
+        "quantizer.json",
+        "--times",
+        "5,2",
+        "--delta",
+        "1e-6",
+        "--json",
+    )
     both = json.loads(out)
     assert (code, both["file"], both["times"]) == (0, ["matrix.csv", "quantizer.json"], [5, 2])
     _, out, _ = run(capsys, "compose", "matrix.csv", "--times", "5", "--delta", "1e-6", "--json")
     assert both["epsilon"] > json.loads(out)["epsilon"]
-    code, _, err = run(capsys, "compose", "matrix.csv", "quantizer.json", "--times", "5,2,1", "--delta", "1e-6")
-    assert (code, err.startswith("InvalidRequest: times must be one count, or one for each mechanism")) == (
+    code, _, err = run(
+        capsys, "compose", "matrix.csv", "quantizer.json", "--times", "5,2,1", "--delta", "1e-6"
+    )
+    assert (
+        code,
+        err.startswith("InvalidRequest: times must be one count, or one for each mechanism"),
+    ) == (
         2,
         True,
     )
@@ -235,7 +261,9 @@ def stranger(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
     for name, body in STRANGE.items():
         (folder / name).mkdir(exist_ok=True)
         (folder / name / "__init__.py").write_text(body)
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, check=False
+    )
 
 
 def test_load_audit_and_sample_beside_foreign_packages(folder):
@@ -295,7 +323,9 @@ def test_one_line_whatever_a_file_or_its_name_says(folder):
     command = [sys.executable, "-m", "workbench", "check"]
     for name, kind in ((b"forged.json", "CorruptFile"), (strange, "InvalidRequest")):
         for more in ([], ["--json"]):
-            done = subprocess.run([*command, name, *more], cwd=folder, capture_output=True, check=False)
+            done = subprocess.run(
+                [*command, name, *more], cwd=folder, capture_output=True, check=False
+            )
             assert done.returncode == 2
             assert done.stderr.startswith(kind.encode())
             assert done.stderr.count(b"\n") == 1

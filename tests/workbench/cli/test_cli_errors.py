@@ -36,14 +36,19 @@ def run(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
         ("design modulo --n 8 --epsilon", "epsilon must be given. Got none."),
         ("audit", "file must be given. Got none."),
         ("doctor --json=3", "json must be given without a value. Got 3."),
-        ("design channel --cost x", "No such option --cost; did you mean --constraint, --loss or --plot?"),
+        (
+            "design channel --cost x",
+            "No such option --cost; did you mean --constraint, --loss or --plot?",
+        ),
         ("check --jsn x", "No such option --jsn; did you mean --json?"),
         ("adit", "No such command adit; did you mean 'audit'?"),
         ("doctor now", "arguments must be those that --help lists. Got now besides."),
         ("doctor " + "x" * 9999, "arguments must be those that --help lists. Got xxx"),
     ],
 )
-def test_a_wrong_command_line_is_said_in_the_one_form(capsys: pytest.CaptureFixture[str], line: str, message: str):
+def test_a_wrong_command_line_is_said_in_the_one_form(
+    capsys: pytest.CaptureFixture[str], line: str, message: str
+):
     code, out, err = run(line, capsys)
     assert (code, out) == (2, "")
     assert err.startswith(f"InvalidRequest: {message}")
@@ -81,7 +86,9 @@ def test_a_request_that_is_refused_leaves_no_folder(
         "results export o.csv --ledger=. --spec=nobody",
     ],
 )
-def test_numbers_beyond_doubles_are_refused_without_a_warning(capsys: pytest.CaptureFixture[str], line: str):
+def test_numbers_beyond_doubles_are_refused_without_a_warning(
+    capsys: pytest.CaptureFixture[str], line: str
+):
     code, _, err = run(line, capsys)
     assert code == 2
     assert err.startswith("InvalidRequest: ")
@@ -100,7 +107,9 @@ def test_densities_at_the_ends_of_what_is_allowed():
 def test_composition_at_delta_one(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     (tmp_path / "pmf.csv").write_text("0.5\n0.25\n0.25\n0\n")
     for times in (1, 3):
-        code, out, err = run(f"compose {tmp_path / 'pmf.csv'} --max-shift 1 --times {times} --delta 1 --json", capsys)
+        code, out, err = run(
+            f"compose {tmp_path / 'pmf.csv'} --max-shift 1 --times {times} --delta 1 --json", capsys
+        )
         assert (code, err) == (0, "")
         assert '"epsilon": 0.0' in out
 
@@ -135,7 +144,11 @@ def test_list_alone_lists(capsys: pytest.CaptureFixture[str]):
     ],
 )
 def test_a_folder_that_cannot_be_written_is_found_before_the_work(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, where: str
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    where: str,
 ):
     monkeypatch.chdir(tmp_path)
     Path("file").write_text("")
@@ -169,7 +182,11 @@ FULL = "WorkbenchError: The output cannot be written: No space left on device.\n
         (f"{GOOD} > /dev/full", 2, FULL),
         (f"{GOOD} --json > /dev/full", 2, FULL),
         ("--version > /dev/full", 2, FULL),
-        (f"{GOOD} --epsilon x --json > /dev/full", 2, "InvalidRequest: epsilon must be a finite number > 0. Got x.\n"),
+        (
+            f"{GOOD} --epsilon x --json > /dev/full",
+            2,
+            "InvalidRequest: epsilon must be a finite number > 0. Got x.\n",
+        ),
         (f"{GOOD} --epsilon x 2> /dev/full", 2, ""),
         (f"{GOOD} >&-", 0, ""),
         (f"{GOOD} --json >&- <&-", 0, ""),
@@ -216,11 +233,19 @@ def test_the_command_beside_a_file_called_models_designs(tmp_path: Path):
         (lambda: wb.DataLaw.point("0.5"), "x must be a finite number."),  # type: ignore[arg-type]
         (lambda: wb.sweep(3), "specification must be the path of a file. Got 3."),  # type: ignore[arg-type]
         (
-            lambda: wb.sweep({"grid": {"model": "modulo", "n": 3, "max_shift": 1, "epsilon": 1}}, 3),
+            lambda: wb.sweep(
+                {"grid": {"model": "modulo", "n": 3, "max_shift": 1, "epsilon": 1}}, 3
+            ),
             "ledger must be the path of a file. Got 3.",
         ),  # type: ignore[arg-type]
-        (lambda: wb.design(wb.ModuloNoise(n=3, max_shift=1), epsilon=1, constraints=""), "constraints must be"),
-        (lambda: wb.design(wb.ModuloNoise(n=3, max_shift=1), epsilon=1, solver=[1, 2]), "solver must be"),
+        (
+            lambda: wb.design(wb.ModuloNoise(n=3, max_shift=1), epsilon=1, constraints=""),
+            "constraints must be",
+        ),
+        (
+            lambda: wb.design(wb.ModuloNoise(n=3, max_shift=1), epsilon=1, solver=[1, 2]),
+            "solver must be",
+        ),
     ],
 )
 def test_a_wrong_type_is_one_sentence_that_names_the_argument(call: Any, message: str):
@@ -241,8 +266,14 @@ def test_composition_of_disjoint_and_of_nearly_disjoint_laws():
     assert wb.compose(extreme, 100, delta=0.5, interval=1e-2).epsilon == float("inf")
 
 
-NOISE, INTEGERS = "design modulo --n 4 --max-shift 1", "design noise --on integers --sensitivity 1 --loss squared"
-CHANNEL, LABELS = "design channel --answers 0..4 --max-shift 1", "design labels --labels 0..4 --method lp"
+NOISE, INTEGERS = (
+    "design modulo --n 4 --max-shift 1",
+    "design noise --on integers --sensitivity 1 --loss squared",
+)
+CHANNEL, LABELS = (
+    "design channel --answers 0..4 --max-shift 1",
+    "design labels --labels 0..4 --method lp",
+)
 
 
 @pytest.mark.parametrize("command", [NOISE, INTEGERS, CHANNEL, LABELS])
@@ -253,7 +284,10 @@ CHANNEL, LABELS = "design channel --answers 0..4 --max-shift 1", "design labels 
         ("gdp --mu 1e-400", "mu must be 0, or of a size from 5e-324 to 1.79e308. Got 1e-400."),
         ("renyi --epsilon 1 --alpha 1", "alpha must be a finite number > 1. Got 1."),
         ("zcdp --rho 1e101", "rho must be between 1e-100 and 1e+100. Got 1e101."),
-        ("renyi --epsilon 1 --alpha 1e300", "alpha must be 1 + 1e-9 at least and 1e+09 at most. Got 1e300."),
+        (
+            "renyi --epsilon 1 --alpha 1e300",
+            "alpha must be 1 + 1e-9 at least and 1e+09 at most. Got 1e300.",
+        ),
         ("renyi --epsilon 1 --alpha " + f"1.{'0' * 20}1", "alpha must be 1 + 1e-9 at least"),
         ("nonsense --epsilon 1", "notion must be one of "),
     ],
@@ -269,7 +303,9 @@ def test_a_budget_that_no_float_holds_is_refused(
 
 
 @pytest.mark.parametrize("number", ["1e400", "1e-400", "1e-5000", "1e-300"])
-def test_numbers_that_no_double_holds_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, number: str):
+def test_numbers_that_no_double_holds_are_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, number: str
+):
     """Options and cells alike; what a double just holds is an answer or a refusal, and shown with an exponent."""
     for name, text in (
         ("m.csv", "0.9,0.1\n0.5,0.5"),
@@ -278,7 +314,10 @@ def test_numbers_that_no_double_holds_are_one_line(capsys: pytest.CaptureFixture
         ("own.csv", f"x,0,1\n0,0.5,{number}\n1,0.5,0.5"),
     ):
         (tmp_path / name).write_text(text)
-    frontier, labels = "frontier modulo --n 2 --max-shift 1 --no-baselines", "privatise labels {}/d.csv --column age"
+    frontier, labels = (
+        "frontier modulo --n 2 --max-shift 1 --no-baselines",
+        "privatise labels {}/d.csv --column age",
+    )
     for line in (
         f"audit {{}}/m.csv --epsilon {number}",
         f"design quantizer --levels 4 --epsilon 1 --reach {number}",
@@ -298,21 +337,41 @@ def test_numbers_that_no_double_holds_are_one_line(capsys: pytest.CaptureFixture
         code, out, err = run(line.replace("{}", str(tmp_path)), capsys)
         assert code in (0, 2), (line, err)
         assert code == 2 or number == "1e-300", line
-        assert (err.startswith("InvalidRequest: ") and err.count("\n") == 1) or code == 0, (line, err)
+        assert (err.startswith("InvalidRequest: ") and err.count("\n") == 1) or code == 0, (
+            line,
+            err,
+        )
         assert "0" * 30 not in out + err, line
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (f"{NOISE} --notion curve --curve 1e300:0.1", "InvalidRequest: epsilon must be at most 34 in a program."),
-        (f"{INTEGERS} --notion curve --curve 1e300:0.1", "InvalidRequest: epsilon must be between 1e-09 and 700."),
-        (f"{INTEGERS} --notion dp --epsilon 1e300", "InvalidRequest: epsilon must be between 1e-09 and 700."),
-        (f"{CHANNEL} --notion renyi --alpha 4 --epsilon 1e300", "InvalidRequest: (alpha - 1) times the divergence"),
-        (f"{NOISE} --minimise epsilon --max-loss=-1", "Infeasible: No noise has loss error-rate below 0."),
+        (
+            f"{NOISE} --notion curve --curve 1e300:0.1",
+            "InvalidRequest: epsilon must be at most 34 in a program.",
+        ),
+        (
+            f"{INTEGERS} --notion curve --curve 1e300:0.1",
+            "InvalidRequest: epsilon must be between 1e-09 and 700.",
+        ),
+        (
+            f"{INTEGERS} --notion dp --epsilon 1e300",
+            "InvalidRequest: epsilon must be between 1e-09 and 700.",
+        ),
+        (
+            f"{CHANNEL} --notion renyi --alpha 4 --epsilon 1e300",
+            "InvalidRequest: (alpha - 1) times the divergence",
+        ),
+        (
+            f"{NOISE} --minimise epsilon --max-loss=-1",
+            "Infeasible: No noise has loss error-rate below 0.",
+        ),
     ],
 )
-def test_a_budget_beyond_programs_is_refused(capsys: pytest.CaptureFixture[str], line: str, message: str):
+def test_a_budget_beyond_programs_is_refused(
+    capsys: pytest.CaptureFixture[str], line: str, message: str
+):
     code, out, err = run(line, capsys)
     assert (code, out) == (2, "")
     assert err.startswith(message)
@@ -328,7 +387,9 @@ def test_a_budget_beyond_programs_is_refused(capsys: pytest.CaptureFixture[str],
         ("design channel --levels 4", "of design channel; design quantizer has it"),
     ],
 )
-def test_an_option_is_said_to_be_of_commands_that_have_it(line: str, words: str, capsys: pytest.CaptureFixture[str]):
+def test_an_option_is_said_to_be_of_commands_that_have_it(
+    line: str, words: str, capsys: pytest.CaptureFixture[str]
+):
     with pytest.raises(SystemExit) as stop:
         main(line.split())
     assert stop.value.code == 2

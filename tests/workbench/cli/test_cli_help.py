@@ -15,7 +15,12 @@ WORKBENCH = Path(sys.executable).with_name("workbench")
 
 def run(*words: str, **environment: str) -> str:
     ran = subprocess.run(
-        [WORKBENCH, *words], capture_output=True, text=True, timeout=300, check=True, env={**os.environ, **environment}
+        [WORKBENCH, *words],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+        env={**os.environ, **environment},
     )
     return ran.stdout
 
@@ -34,19 +39,37 @@ def test_groups_have_examples(group: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"), [("workbench fro", "frontier"), ("workbench design modulo --max-s", "--max-shift")]
+    ("words", "expected"),
+    [("workbench fro", "frontier"), ("workbench design modulo --max-s", "--max-shift")],
 )
 def test_a_shell_completes_commands_and_options(words: str, expected: str) -> None:
     count = str(len(words.split()) - 1)
-    assert run(_WORKBENCH_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=count).split() == [expected]
+    assert run(_WORKBENCH_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=count).split() == [
+        expected
+    ]
 
 
 def test_redirected_tables_take_the_width_of_columns_and_break_no_number() -> None:
-    words = ("design", "channel", "--answers", "0..6", "--max-shift", "1", "--epsilon", "1", "--loss", "absolute")
+    words = (
+        "design",
+        "channel",
+        "--answers",
+        "0..6",
+        "--max-shift",
+        "1",
+        "--epsilon",
+        "1",
+        "--loss",
+        "absolute",
+    )
     numbers = re.compile(r"0\.\d{3,}")
     wide, narrow = run(*words, COLUMNS="150"), run(*words, COLUMNS="24")
     table = "Probability of every output"
-    assert {*numbers.findall(wide[wide.index(table) :])} == {*numbers.findall(narrow[narrow.index(table) :])} != set()
+    assert (
+        {*numbers.findall(wide[wide.index(table) :])}
+        == {*numbers.findall(narrow[narrow.index(table) :])}
+        != set()
+    )
     assert max(map(len, wide.splitlines())) > 120
     assert max(len(line) for line in narrow[: narrow.index(table)].splitlines()) <= 24
 

@@ -34,9 +34,13 @@ DECODE = ("laplace", "decode", "--epsilon", "1", "--ell", "2", "--seed-file", "s
 
 def test_two_processes_that_share_only_the_key_file(folder: Path) -> None:
     x = np.random.default_rng(1).uniform(-5, 5, 100_000)
-    (folder / "in.csv").write_text("value\n" + "\n".join(map(repr, x.tolist())) + "\n", encoding="utf-8")
+    (folder / "in.csv").write_text(
+        "value\n" + "\n".join(map(repr, x.tolist())) + "\n", encoding="utf-8"
+    )
     command = [sys.executable, "-c", "from workbench.cli import main; main()", "laplace"]
-    done = subprocess.run([*command, *ENCODE[1:], "in.csv", "OUT.bits"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [*command, *ENCODE[1:], "in.csv", "OUT.bits"], capture_output=True, text=True, check=True
+    )
     assert "bits_per_scalar" in done.stdout
     other = folder / "other"
     other.mkdir()
@@ -57,7 +61,12 @@ def test_json_is_one_object(folder: Path, capsys: pytest.CaptureFixture[str], co
     captured = capsys.readouterr()
     made = json.loads(captured.out)
     assert captured.out.count("\n") == 1
-    assert (made["count"], made["code"], made["decoder_epsilon"], made["database_epsilon"]) == (3, code, 2.0, 1.0)
+    assert (made["count"], made["code"], made["decoder_epsilon"], made["database_epsilon"]) == (
+        3,
+        code,
+        2.0,
+        1.0,
+    )
     assert made["bytes"] == (folder / "OUT.bits").stat().st_size
     run(*DECODE, "OUT.bits", "--json")
     found = json.loads(capsys.readouterr().out)
@@ -87,7 +96,20 @@ def test_design_laplace(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert made["least_bits"] > 5
     run("design", "laplace", "--epsilon", "11", "--bits", "5")
     assert "Not reachable" in capsys.readouterr().err
-    run("design", "laplace", "--epsilon", "0.1", "--bits", "8", "--code", "delta", "--low", "0", "--high", "100")
+    run(
+        "design",
+        "laplace",
+        "--epsilon",
+        "0.1",
+        "--bits",
+        "8",
+        "--code",
+        "delta",
+        "--low",
+        "0",
+        "--high",
+        "100",
+    )
     assert "x ~ Unif(0, 100)" in capsys.readouterr().out
     run("design", "laplace", "--epsilon", "10.4", "--bits", "5", "--point", "0.5")
     assert "x = 0.5" in capsys.readouterr().err
@@ -101,7 +123,9 @@ def test_why_a_design_has_no_file_is_said(folder: Path, capsys: pytest.CaptureFi
     assert not (folder / "laplace.json").exists()
 
 
-def test_a_useless_decoder_guarantee_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_useless_decoder_guarantee_is_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run("design", "laplace", "--epsilon", "10.4", "--bits", "5")
     assert "the decoder learns nearly everything" in capsys.readouterr().out
 
@@ -121,7 +145,10 @@ def test_keygen_never_overwrites(folder: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x\n1\nnan\n2\n", r"line 3 of in\.csv, column x, must be a finite number, at most .* Got 'nan'\."),
+        (
+            "x\n1\nnan\n2\n",
+            r"line 3 of in\.csv, column x, must be a finite number, at most .* Got 'nan'\.",
+        ),
         ("x\n1\n2\n-inf\n", r"line 4 of in\.csv, column x, must be a finite number"),
         ("1\n\n2\n", r"line 2 of in\.csv must be 1 cells wide\. Got 0 cells\."),
         ("x\n1\n1_0\n", r"line 3 .* Got '1_0'"),
@@ -133,7 +160,9 @@ def test_keygen_never_overwrites(folder: Path, capsys: pytest.CaptureFixture[str
         ("a,b\n1,2\n", r"column must be given for in\.csv, which has 2 columns"),
     ],
 )
-def test_bad_data_are_named_by_row_and_nothing_is_written(folder: Path, text: str, message: str) -> None:
+def test_bad_data_are_named_by_row_and_nothing_is_written(
+    folder: Path, text: str, message: str
+) -> None:
     (folder / "in.csv").write_text(text, encoding="utf-8")
     before = sorted(p.name for p in folder.iterdir())
     with pytest.raises(InvalidRequest, match=message):
@@ -142,14 +171,18 @@ def test_bad_data_are_named_by_row_and_nothing_is_written(folder: Path, text: st
 
 
 @pytest.mark.parametrize(("column", "expected"), [("b", 1000.0), ("2", 1000.0), (" a ", 0.0)])
-def test_columns(folder: Path, capsys: pytest.CaptureFixture[str], column: str, expected: float) -> None:
+def test_columns(
+    folder: Path, capsys: pytest.CaptureFixture[str], column: str, expected: float
+) -> None:
     (folder / "in.csv").write_text("\ufeffa,b\n0,1000\n0,1000\n", encoding="utf-8")
     run(*ENCODE, "--column", column, "in.csv", "OUT.bits")
     run(*DECODE, "OUT.bits", "--json")
     found = json.loads(capsys.readouterr().out.splitlines()[-1])["x_hat"]
     assert np.abs(np.array(found) - expected).max() < 100
     for unknown in ("c", "3", "0"):
-        with pytest.raises(InvalidRequest, match=r"column must be a column of in\.csv: one of a, b, or 1 to 2"):
+        with pytest.raises(
+            InvalidRequest, match=r"column must be a column of in\.csv: one of a, b, or 1 to 2"
+        ):
             run(*ENCODE, "--column", unknown, "in.csv", "OUT.bits")
 
 
@@ -160,9 +193,15 @@ def test_columns(folder: Path, capsys: pytest.CaptureFixture[str], column: str, 
         ({"--epsilon": "nan"}, r"epsilon must be a finite number > 0\. Got nan\."),
         ({"--epsilon": "x"}, r"epsilon must be a finite number > 0\. Got x\."),
         ({"--ell": "1"}, r"ell must be a finite number > 1, at most 2\^500\. Got 1\.0\."),
-        ({"--seed-file": "none.key"}, r"seed-file must be a file that can be read\. Got none\.key: No such file"),
+        (
+            {"--seed-file": "none.key"},
+            r"seed-file must be a file that can be read\. Got none\.key: No such file",
+        ),
         ({"--seed-file": "short.key"}, r"seed-file must be .* Got short\.key with 5 bytes\."),
-        ({"--seed-file": "zeros.key"}, r"seed-file must be .* Got zeros\.key, whose bytes take 1 values\."),
+        (
+            {"--seed-file": "zeros.key"},
+            r"seed-file must be .* Got zeros\.key, whose bytes take 1 values\.",
+        ),
         ({"--code": "zip"}, r"code must be gamma or delta\. Got 'zip'\."),
         ({"--reach": "-1"}, r"reach must be a finite number > 0\. Got -1\."),
     ],
@@ -172,24 +211,45 @@ def test_bad_encode_requests(folder: Path, change: dict[str, str], message: str)
     (folder / "zeros.key").write_bytes(bytes(32))
     options = {"--epsilon": "1", "--ell": "2", "--seed-file": "shared.key", **change}
     with pytest.raises(InvalidRequest, match=message):
-        run("laplace", "encode", *[part for pair in options.items() for part in pair], "in.csv", "OUT.bits")
+        run(
+            "laplace",
+            "encode",
+            *[part for pair in options.items() for part in pair],
+            "in.csv",
+            "OUT.bits",
+        )
     assert not (folder / "OUT.bits").exists()
 
 
-def test_wrong_key_parameters_and_damage_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_key_parameters_and_damage_are_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run(*ENCODE, "in.csv", "OUT.bits")
     (folder / "other.key").write_bytes(bytes(range(1, 33)))
     with pytest.raises(InvalidRequest, match="key must be the one the stream was encoded with"):
         run("laplace", "decode", "--seed-file", "other.key", "OUT.bits", "noisy.csv")
-    with pytest.raises(InvalidRequest, match=r"epsilon must be the 1\.0 the stream was encoded with\. Got 2\.0"):
-        run("laplace", "decode", "--seed-file", "shared.key", "--epsilon", "2", "OUT.bits", "noisy.csv")
+    with pytest.raises(
+        InvalidRequest, match=r"epsilon must be the 1\.0 the stream was encoded with\. Got 2\.0"
+    ):
+        run(
+            "laplace",
+            "decode",
+            "--seed-file",
+            "shared.key",
+            "--epsilon",
+            "2",
+            "OUT.bits",
+            "noisy.csv",
+        )
     data = (folder / "OUT.bits").read_bytes()
     (folder / "OUT.bits").write_bytes(data[:-2])
     with pytest.raises(CorruptFile, match="damaged or cut short"):
         run(*DECODE, "OUT.bits", "noisy.csv")
     with pytest.raises(CorruptFile, match="not a DQL stream"):
         run(*DECODE, "in.csv", "noisy.csv")
-    with pytest.raises(InvalidRequest, match=r"stream must be a file that can be read\. Got none: No such file"):
+    with pytest.raises(
+        InvalidRequest, match=r"stream must be a file that can be read\. Got none: No such file"
+    ):
         run(*DECODE, "none", "noisy.csv")
     if Path("/dev/zero").exists():  # a file without end
         with pytest.raises(InvalidRequest, match="stream must be a regular file"):
@@ -205,11 +265,17 @@ def test_wrong_key_parameters_and_damage_are_refused(folder: Path, monkeypatch: 
     ("options", "message"),
     [
         (["--low", "nan"], "low must be a finite number. Got nan."),
-        (["--low", "1", "--high", "1"], "low and high must be finite numbers with low < high. Got 1 and 1."),
+        (
+            ["--low", "1", "--high", "1"],
+            "low and high must be finite numbers with low < high. Got 1 and 1.",
+        ),
         (["--high", "-2"], "low and high must be finite numbers with low < high. Got -1 and -2."),
         (["--point", "inf"], "point must be a finite number. Got inf."),
         (["--point", "0.5", "--low", "0"], "point must be given without low and high."),
-        (["--low", "-1e300", "--high", "1e300"], "epsilon times the largest |x| must be at most 2^60. Got 1e+300."),
+        (
+            ["--low", "-1e300", "--high", "1e300"],
+            "epsilon times the largest |x| must be at most 2^60. Got 1e+300.",
+        ),
     ],
 )
 def test_bad_data_laws_are_named_by_their_options(options: list[str], message: str) -> None:
@@ -237,7 +303,9 @@ def test_an_ell_that_cannot_be_encoded_says_so(capsys: pytest.CaptureFixture[str
 
 
 def test_output_places(folder: Path) -> None:
-    with pytest.raises(InvalidRequest, match=r"output folder must be an existing folder\. Got no\."):
+    with pytest.raises(
+        InvalidRequest, match=r"output folder must be an existing folder\. Got no\."
+    ):
         run(*ENCODE, "in.csv", "no/OUT.bits")
     (folder / "dir").mkdir()
     with pytest.raises(InvalidRequest, match="output must be a file"):
@@ -246,8 +314,12 @@ def test_output_places(folder: Path) -> None:
         run(*ENCODE, "dir", "OUT.bits")
 
 
-@pytest.mark.parametrize("command", [("laplace", "encode"), ("laplace", "decode"), ("laplace", "keygen"), ("design",)])
-def test_every_command_shows_examples(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "command", [("laplace", "encode"), ("laplace", "decode"), ("laplace", "keygen"), ("design",)]
+)
+def test_every_command_shows_examples(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
     run(*command, "--help")
     assert "Examples:" in capsys.readouterr().out
 
@@ -255,12 +327,16 @@ def test_every_command_shows_examples(command: tuple[str, ...], capsys: pytest.C
 def test_importing_the_commands_is_cheap() -> None:
     heavy = "('scipy', 'pandas', 'cryptography', 'numpy')"
     script = f"import sys, workbench.cli.laplace; print([m for m in {heavy} if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("name", ["channel", "labels", "laplace", "modulo", "noise", "quantizer"])
-def test_every_family_answers_the_question_for_prices(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_family_answers_the_question_for_prices(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     asked = {
         "channel": "--answers 0..2 --max-shift 1 --epsilon 1",
         "labels": "--labels 0..3 --epsilon 1",

@@ -74,16 +74,22 @@ def test_no_command_overwrites_what_it_reads_or_has_written(folder: Path, capsys
     said = capsys.readouterr()
     words = CASES[command]
     assert (stop.value.code, said.out) == (2, "")
-    assert said.err.startswith(f"InvalidRequest: {words[0]} must be another file than the {words[1]} {words[2]}. Got ")
+    assert said.err.startswith(
+        f"InvalidRequest: {words[0]} must be another file than the {words[1]} {words[2]}. Got "
+    )
     assert said.err.count("\n") == 1
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
 def test_files_are_compared_as_the_system_does(folder: Path):
     distinct_files({"input": "p.csv", "key": None}, {"output": "q.csv", "report": "q.csv.json"})
-    distinct_files({"input": "p.csv", "labels": "p.csv"}, {"output": "missing/p.csv"})  # two inputs may be one
+    distinct_files(
+        {"input": "p.csv", "labels": "p.csv"}, {"output": "missing/p.csv"}
+    )  # two inputs may be one
     distinct_files({"input": "/dev/null"}, {"output": "/dev/null", "report": "/dev/null"})
-    with pytest.raises(wb.InvalidRequest, match="report must be another file than the output sub/q"):
+    with pytest.raises(
+        wb.InvalidRequest, match="report must be another file than the output sub/q"
+    ):
         distinct_files({}, {"output": "sub/q", "report": "./sub/../sub/q"})
     Path("other").symlink_to("sub")
     with pytest.raises(wb.InvalidRequest, match="must be another file"):

@@ -29,9 +29,9 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     noise = AdditiveNoise(wb.ModuloNoise(n=4, max_shift=4), [4, 1, 1, 1, 1])
     wb.Certificate(noise, "dp", "3/2", "1/100").save(folder / "noise.json")
     noise.save(folder / "raw.json")
-    wb.Certificate(AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [2, 1, 1, 1, 1]), "pure", 1).save(
-        folder / "step.json"
-    )
+    wb.Certificate(
+        AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [2, 1, 1, 1, 1]), "pure", 1
+    ).save(folder / "step.json")
     quantizer = PiecewiseAffine.of([-1, 1], [-2, 2], [[3, 1], [1, 3]])
     wb.Certificate(quantizer, "pure", "11/10").save(folder / "quantizer.json")
     quantizer.save(folder / "raw-quantizer.json")
@@ -49,7 +49,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(capsys: pytest.CaptureFixture[str], line: str, certificates: Path) -> tuple[int, str, str]:
-    words = [certificates / word if word.endswith(".json") and "/" not in word else word for word in line.split()]
+    words = [
+        certificates / word if word.endswith(".json") and "/" not in word else word
+        for word in line.split()
+    ]
     with pytest.raises(SystemExit) as stop:
         main(["privatise", *map(str, words)])
     out, err = capsys.readouterr()
@@ -63,11 +66,17 @@ def rows_of(path: str) -> list[list[str]]:
 
 def test_a_column_through_noise(folder: Path, certificates: Path, capsys):
     code, out, _ = run(
-        capsys, "noise p.csv --column age --mechanism noise.json --copy --out o.csv --json", certificates
+        capsys,
+        "noise p.csv --column age --mechanism noise.json --copy --out o.csv --json",
+        certificates,
     )
     assert code == 0
     report = json.loads(Path("o.csv.json").read_text())
-    assert json.loads(out) == report | {"file": "o.csv", "clipped_rows": 0, "rows_of_one_person": None}
+    assert json.loads(out) == report | {
+        "file": "o.csv",
+        "clipped_rows": 0,
+        "rows_of_one_person": None,
+    }
     assert report["claim"] == {"notion": "dp", "epsilon": "1.5", "delta": "0.01"}
     assert report["budget"] == {"epsilon": 1.5, "delta": 0.01, "per_distance": False}
     assert report["expected_error"] == pytest.approx(
@@ -95,8 +104,12 @@ def test_a_column_through_a_quantizer(folder: Path, certificates: Path, capsys):
     assert {row[2] for row in rows_of("o.csv")[1:]} <= {"2", "-2"}
     report = json.loads(Path("o.csv.json").read_text())
     # E|M(x) - x| = 2 - (x/2) x: 2 at 0, and 2 - 1/6 on average
-    assert report["expected_error"]["largest mean absolute error of any input"] == pytest.approx(2, rel=1e-12)
-    assert report["expected_error"]["mean absolute error of inputs spread evenly"] == pytest.approx(11 / 6, rel=1e-12)
+    assert report["expected_error"]["largest mean absolute error of any input"] == pytest.approx(
+        2, rel=1e-12
+    )
+    assert report["expected_error"]["mean absolute error of inputs spread evenly"] == pytest.approx(
+        11 / 6, rel=1e-12
+    )
     assert report["budget"]["epsilon"] == 1.1
     assert "epsilon = 1.1" in out
 
@@ -108,7 +121,9 @@ def test_published_noise_follows_its_law():
     for answer in range(5):
         counts = np.bincount(found[answers == answer], minlength=5)
         expected = 20_000 * np.array([4, 1, 1, 1, 1]) / 8
-        assert float(((counts - expected) ** 2 / expected).sum()) < 25  # chi-square, 4 degrees: 5e-5
+        assert (
+            float(((counts - expected) ** 2 / expected).sum()) < 25
+        )  # chi-square, 4 degrees: 5e-5
     assert not np.array_equal(noise.publish(answers), noise.publish(answers))
     for wrong in (np.array([0.0]), np.array([5]), np.array([-1]), np.array([[1]])):
         with pytest.raises(wb.InvalidRequest, match="answers must be"):
@@ -131,7 +146,11 @@ def test_rows_of_one_person_add_up(folder: Path, certificates: Path, capsys):
     assert report["rows_of_one_person"] == 3
     assert report["budget_of_a_row"]["epsilon"] == 1.5
     assert report["budget"]["epsilon"] == 4.5
-    assert Fraction(3, 100) <= Fraction(report["budget"]["delta"]) < Fraction(3, 100) * (1 + Fraction(1, 10**15))
+    assert (
+        Fraction(3, 100)
+        <= Fraction(report["budget"]["delta"])
+        < Fraction(3, 100) * (1 + Fraction(1, 10**15))
+    )
     assert any("together epsilon = 4.5, delta = 0.03" in sentence for sentence in report["words"])
 
 
@@ -162,7 +181,9 @@ def test_labels_of_the_column_bound_nothing(folder: Path, certificates: Path, ca
 def test_a_second_release_of_a_column_adds_up(folder: Path, certificates: Path, capsys):
     line = "noise p.csv --column age --mechanism noise.json --ledger account --person who"
     assert run(capsys, f"{line} --out o.csv", certificates)[0] == 0
-    assert not [word for word in json.loads(Path("o.csv.json").read_text())["words"] if "release" in word]
+    assert not [
+        word for word in json.loads(Path("o.csv.json").read_text())["words"] if "release" in word
+    ]
     assert stat.S_IMODE(Path("account").stat().st_mode) == 0o600
     report = json.loads(run(capsys, f"{line} --out o2.csv --json", certificates)[1])
     published = json.loads(Path("o2.csv.json").read_text())
@@ -175,12 +196,25 @@ def test_a_second_release_of_a_column_adds_up(folder: Path, certificates: Path, 
     Path("renamed.csv").write_text(PEOPLE.replace("age", "years"))
     line = "noise renamed.csv --column years --mechanism step.json --ledger account --person who --out o3.csv"
     code, out, _ = run(capsys, line, certificates)
-    assert (code, "release 3 of this column" in out, "epsilon = 12, delta = 0.06" in out) == (0, True, True)
+    assert (code, "release 3 of this column" in out, "epsilon = 12, delta = 0.06" in out) == (
+        0,
+        True,
+        True,
+    )
     line = "quantizer p.csv --column change --mechanism quantizer.json --ledger account --person who --out o4.csv"
     code, out, _ = run(capsys, line, certificates)
-    assert (code, "release 4 of these data" in out, "epsilon = 15.3, delta = 0.06" in out) == (0, True, True)
+    assert (code, "release 4 of these data" in out, "epsilon = 15.3, delta = 0.06" in out) == (
+        0,
+        True,
+        True,
+    )
     account = ReleaseLedger.open("account")
-    assert [release.output for release in account.releases] == ["o.csv", "o2.csv", "o3.csv", "o4.csv"]
+    assert [release.output for release in account.releases] == [
+        "o.csv",
+        "o2.csv",
+        "o3.csv",
+        "o4.csv",
+    ]
     for number in PEOPLE.split():  # neither numbers nor an unkeyed digest of them
         assert number.encode() not in Path("account").read_bytes()
     assert ReleaseLedger.open("new", LedgerTerms()).digest(np.ones(3)) != account.digest(np.ones(3))
@@ -193,15 +227,25 @@ def test_budgets_of_labels_add_up(folder: Path, certificates: Path, capsys):
     line = "labels p.csv --column age --epsilon 9 --labels 0..4 --ledger account --person who --out"
     report = json.loads(run(capsys, f"{line} o.csv --json", certificates)[1])
     assert not {"rows_of_one_person", "budget"} & json.loads(Path("o.csv.json").read_text()).keys()
-    assert (report["rows_of_one_person"], report["budget_of_a_row"]["epsilon"], report["budget"]["epsilon"]) == (
+    assert (
+        report["rows_of_one_person"],
+        report["budget_of_a_row"]["epsilon"],
+        report["budget"]["epsilon"],
+    ) == (
         3,
         9,
         27,
     )
     assert any("together epsilon = 27" in sentence for sentence in report["words"])
     code, out, _ = run(capsys, f"{line} o2.csv", certificates)
-    assert (code, "release 2 of this column" in out, "add up to epsilon = 54" in out) == (0, True, True)
-    code, out, _ = run(capsys, "labels p.csv --column age --epsilon 9 --labels 0..4 --out o3.csv", certificates)
+    assert (code, "release 2 of this column" in out, "add up to epsilon = 54" in out) == (
+        0,
+        True,
+        True,
+    )
+    code, out, _ = run(
+        capsys, "labels p.csv --column age --epsilon 9 --labels 0..4 --out o3.csv", certificates
+    )
     assert (code, "k times as large" in out, "--ledger adds up" in out) == (0, True, True)
 
 
@@ -215,14 +259,20 @@ def test_what_has_no_epsilon_is_said_and_not_summed(folder: Path, certificates: 
 
 
 def test_what_is_protected_less_is_said(folder: Path, certificates: Path, capsys):
-    assert run(capsys, "noise p.csv --column age --mechanism step.json --out o.csv", certificates)[0] == 0
+    assert (
+        run(capsys, "noise p.csv --column age --mechanism step.json --out o.csv", certificates)[0]
+        == 0
+    )
     words = " ".join(json.loads(Path("o.csv.json").read_text())["words"])
     assert "one side" in words
     assert "further apart are protected less" in words
 
 
 def test_raw_mechanisms_need_a_word(folder: Path, certificates: Path, capsys):
-    for kind, column, name in (("noise", "age", "raw.json"), ("quantizer", "change", "raw-quantizer.json")):
+    for kind, column, name in (
+        ("noise", "age", "raw.json"),
+        ("quantizer", "change", "raw-quantizer.json"),
+    ):
         line = f"{kind} p.csv --column {column} --mechanism {name} --out o.csv"
         code, _, err = run(capsys, line, certificates)
         assert (code, "must be a certificate (or use --raw)" in err) == (2, True)
@@ -265,28 +315,66 @@ def test_raw_mechanisms_need_a_word(folder: Path, certificates: Path, capsys):
             "noise nan.csv --column a --mechanism noise.json --clip",
             "line 2 of nan.csv, column a, must be a finite number",
         ),
-        ("noise p.csv --column age --mechanism quantizer.json", "mechanism must be additive noise on the answers 0..n"),
-        ("noise p.csv --column age --mechanism vector.json", "mechanism must be additive noise on the answers 0..n"),
-        ("quantizer p.csv --column change --mechanism noise.json", "mechanism must be a mechanism on real inputs"),
-        ("noise p.csv --column age --mechanism noise.json --person age", "person must be another column"),
-        ("noise p.csv --column age --mechanism noise.json --person no", "column must be a column of p.csv"),
-        ("noise gap.csv --column a --mechanism noise.json --person b", "line 3 of gap.csv must say whose row it is"),
-        ("noise p.csv --column age --mechanism noise.json --insecure-seed -1", "insecure_seed must be"),
-        ("noise two.csv --column b --mechanism noise.json", "column must be one of 2 and 3, by number: two.csv has 2"),
-        ("noise two.csv --column a --mechanism noise.json --person b", "two.csv has 2 columns b. Got b."),
+        (
+            "noise p.csv --column age --mechanism quantizer.json",
+            "mechanism must be additive noise on the answers 0..n",
+        ),
+        (
+            "noise p.csv --column age --mechanism vector.json",
+            "mechanism must be additive noise on the answers 0..n",
+        ),
+        (
+            "quantizer p.csv --column change --mechanism noise.json",
+            "mechanism must be a mechanism on real inputs",
+        ),
+        (
+            "noise p.csv --column age --mechanism noise.json --person age",
+            "person must be another column",
+        ),
+        (
+            "noise p.csv --column age --mechanism noise.json --person no",
+            "column must be a column of p.csv",
+        ),
+        (
+            "noise gap.csv --column a --mechanism noise.json --person b",
+            "line 3 of gap.csv must say whose row it is",
+        ),
+        (
+            "noise p.csv --column age --mechanism noise.json --insecure-seed -1",
+            "insecure_seed must be",
+        ),
+        (
+            "noise two.csv --column b --mechanism noise.json",
+            "column must be one of 2 and 3, by number: two.csv has 2",
+        ),
+        (
+            "noise two.csv --column a --mechanism noise.json --person b",
+            "two.csv has 2 columns b. Got b.",
+        ),
         (
             "noise long.csv --column a --mechanism noise.json --multiline",
             "line 5 of long.csv, column a, must be a finite number",
         ),
         (f"{AGE} --ledger p.csv", "ledger must be another file than the input"),
         (f"{AGE} --ledger o.csv", "ledger must be another file than the output"),
-        ("noise p.csv --column age --mechanism noise.json --ledger odd.csv", "odd.csv, which is of another kind"),
-        ("noise p.csv --column age --mechanism ./o.csv", "output must be another file than the mechanism"),
-        ("noise ./o.csv.json --column age --mechanism noise.json", "report beside the output must be another file"),
+        (
+            "noise p.csv --column age --mechanism noise.json --ledger odd.csv",
+            "odd.csv, which is of another kind",
+        ),
+        (
+            "noise p.csv --column age --mechanism ./o.csv",
+            "output must be another file than the mechanism",
+        ),
+        (
+            "noise ./o.csv.json --column age --mechanism noise.json",
+            "report beside the output must be another file",
+        ),
         ("noise p.csv --column age --mechanism missing.json", "must be a file that can be read"),
     ],
 )
-def test_what_is_refused_leaves_nothing(folder: Path, certificates: Path, capsys, line: str, message: str):
+def test_what_is_refused_leaves_nothing(
+    folder: Path, certificates: Path, capsys, line: str, message: str
+):
     Path("big.csv").write_text("0\n7\n9\n")
     Path("odd.csv").write_text("a\n1\n1_0\n")
     Path("wide.csv").write_text("a\n１\n", encoding="utf-8")
@@ -306,7 +394,9 @@ def test_what_is_refused_leaves_nothing(folder: Path, certificates: Path, capsys
 
 def test_empty_lines_at_the_end_are_no_rows(folder: Path, certificates: Path, capsys):
     Path("end.csv").write_text("age\n1\n2\n\n \n\n")
-    code, out, _ = run(capsys, "noise end.csv --column age --mechanism noise.json --out o.csv --json", certificates)
+    code, out, _ = run(
+        capsys, "noise end.csv --column age --mechanism noise.json --out o.csv --json", certificates
+    )
     assert (code, json.loads(out)["rows"], len(rows_of("o.csv"))) == (0, 2, 3)
 
 
@@ -321,7 +411,9 @@ def test_clipping_is_done_when_asked_and_said(folder: Path, certificates: Path, 
         assert any("were moved to the nearest" in sentence for sentence in report["words"])
 
 
-def test_a_release_that_cannot_be_written_is_not_in_the_ledger(folder: Path, certificates: Path, capsys, monkeypatch):
+def test_a_release_that_cannot_be_written_is_not_in_the_ledger(
+    folder: Path, certificates: Path, capsys, monkeypatch
+):
     from workbench.cli import privatise
 
     line = "noise p.csv --column age --mechanism noise.json --ledger account --out"
@@ -329,7 +421,9 @@ def test_a_release_that_cannot_be_written_is_not_in_the_ledger(folder: Path, cer
     before = ReleaseLedger.open("account").releases
 
     def full(path: Path, content: bytes, *, private: bool = False) -> None:
-        assert len(ReleaseLedger.open("account").releases) == 1 + len(before)  # booked before anything is written
+        assert len(ReleaseLedger.open("account").releases) == 1 + len(
+            before
+        )  # booked before anything is written
         wb.InvalidRequest.must("output", "a file that can be written", path.name)
 
     monkeypatch.setattr(privatise, "write_output", full)

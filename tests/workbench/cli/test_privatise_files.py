@@ -71,7 +71,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / "quantizer.json"
     )
     law = [16, 8, 4, 2, 1, 1, 2, 4, 8]  # around the circle of 9 answers
-    wb.Certificate(AdditiveNoise(wb.ModuloNoise(n=8, max_shift=1), law), "pure", 1).save(folder / "children.json")
+    wb.Certificate(AdditiveNoise(wb.ModuloNoise(n=8, max_shift=1), law), "pure", 1).save(
+        folder / "children.json"
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for line in (CITY, NEAR):
@@ -97,7 +99,9 @@ def test_every_private_cell_is_noised_or_the_file_is_refused(folder: Path, capsy
         Path("p.csv").write_text(text, newline="")
         code, out, _ = run(capsys, line)
         assert (code, out, Path("o.csv").exists()) == (2, "", False), text
-    Path("p.csv").write_text('\ufeffpay,y,note\r\n7001,1,ok\r\n7002,1,"a, b"\r\n7003,1,c\r\n', newline="")
+    Path("p.csv").write_text(
+        '\ufeffpay,y,note\r\n7001,1,ok\r\n7002,1,"a, b"\r\n7003,1,c\r\n', newline=""
+    )
     assert run(capsys, line)[0] == 0
     published = cells()
     assert [row[2] for row in published] == ["note", "ok", "a, b", "c"]
@@ -142,12 +146,21 @@ def test_a_first_row_of_numbers_is_said_to_be_a_header_or_not(folder: Path, caps
 def test_only_what_is_asked_for_is_written(folder: Path, capsys):
     Path("p.csv").write_text("who,pay,diagnosis\na,7001,flu\nb,7002,cold\n")
     line = "quantizer p.csv --column pay --mechanism quantizer.json --overwrite --out o.csv"
-    for more, kept in (("", []), (" --person who", []), (" --id who", ["a", "b"]), (" --id 1", ["a", "b"])):
+    for more, kept in (
+        ("", []),
+        (" --person who", []),
+        (" --id who", ["a", "b"]),
+        (" --id 1", ["a", "b"]),
+    ):
         assert run(capsys, line + more)[0] == 0
         assert [row[:-1] for row in cells()[1:]] == ([[each] for each in kept] or [[], []])
         assert "flu" not in Path("o.csv").read_text() + Path("o.csv.json").read_text()
     assert run(capsys, f"{line} --copy")[0] == 0
-    assert [[row[0], row[2]] for row in cells()] == [["who", "diagnosis"], ["a", "flu"], ["b", "cold"]]
+    assert [[row[0], row[2]] for row in cells()] == [
+        ["who", "diagnosis"],
+        ["a", "flu"],
+        ["b", "cold"],
+    ]
     assert "another column than the private one" in run(capsys, f"{line} --id pay")[2]
 
 
@@ -166,7 +179,9 @@ def test_an_output_is_replaced_only_when_asked(folder: Path, capsys):
 def test_no_column_is_published_twice_or_left_raw(folder: Path, capsys):
     Path("p.csv").write_text("x,y\n1,2\n3,4\n")
     for columns in ("x,1", "1,x", "2,y", "1,01", "x,x"):
-        code, _, err = run(capsys, f"places p.csv --columns {columns} --mechanism city.json --out o.csv")
+        code, _, err = run(
+            capsys, f"places p.csv --columns {columns} --mechanism city.json --out o.csv"
+        )
         assert (code, "two different columns" in err or "column must be" in err) == (2, True)
         assert not Path("o.csv").exists()
 
@@ -174,7 +189,16 @@ def test_no_column_is_published_twice_or_left_raw(folder: Path, capsys):
 def test_names_with_commas_and_huge_coordinates(folder: Path, capsys):
     Path("p.csv").write_text('"x,5",y\n100,20\n8000,5\n')
     for columns in ("x,5,y", '"x,5",y', "1,2"):
-        words = ["privatise", "places", "p.csv", "--columns", columns, "--mechanism", "city.json", "--overwrite"]
+        words = [
+            "privatise",
+            "places",
+            "p.csv",
+            "--columns",
+            columns,
+            "--mechanism",
+            "city.json",
+            "--overwrite",
+        ]
         assert run(capsys, [*words, "--out", "o.csv"])[0] == 0
         assert cells()[0] == ["x,5", "y"]
         assert {cell for row in cells()[1:] for cell in row} <= {"0.5", "9000.5"}
@@ -202,7 +226,9 @@ def test_the_budget_between_any_two_values_is_said(folder: Path, capsys):
     report = json.loads(Path("o.csv.json").read_text())
     assert report["budget_of_a_row"]["epsilon"] == 1
     # 77 is 2000 sensitivities, over each of which the density halves
-    assert report["budget_between_any_two_values"]["epsilon"] == pytest.approx(2000 * np.log(2), rel=1e-5)
+    assert report["budget_between_any_two_values"]["epsilon"] == pytest.approx(
+        2000 * np.log(2), rel=1e-5
+    )
     assert (report["domain"], report["local_neighbours"]) == ("18..95", True)
     assert any("100 of 100 cases" in words for words in report["words"])
     assert run(capsys, f"{line} --local-neighbours --overwrite --ledger account")[0] == 0
@@ -214,7 +240,9 @@ def test_a_notion_without_epsilon_still_has_one_between_any_two_values(folder: P
     noise = AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [4, 2, 2])
     wb.Certificate(noise, "zcdp", parameters={"rho": 1}).save("zcdp.json")
     Path("p.csv").write_text("children\n0\n2\n1\n")
-    code, out, _ = run(capsys, "noise p.csv --column children --mechanism zcdp.json --out o.csv --ledger account")
+    code, out, _ = run(
+        capsys, "noise p.csv --column children --mechanism zcdp.json --out o.csv --ledger account"
+    )
     assert (code, "epsilon = 0.693148 between any two of 0..2" in out) == (0, True)
     report = json.loads(Path("o.csv.json").read_text())
     assert report["budget_between_any_two_values"]["epsilon"] == pytest.approx(np.log(2), rel=1e-5)
@@ -232,7 +260,9 @@ def test_children_apart_by_eight_are_protected_at_four(folder: Path, capsys):
     report = json.loads(Path("o.csv.json").read_text())
     assert report["budget_between_any_two_values"]["epsilon"] == pytest.approx(largest, rel=1e-5)
     assert run(capsys, f"{line} --clip 3..4 --overwrite")[0] == 0  # between neighbours alone
-    assert json.loads(Path("o.csv.json").read_text())["budget_between_any_two_values"]["epsilon"] == 1
+    assert (
+        json.loads(Path("o.csv.json").read_text())["budget_between_any_two_values"]["epsilon"] == 1
+    )
 
 
 def test_places_that_are_no_neighbours_are_protected_less(folder: Path, capsys):
@@ -241,7 +271,9 @@ def test_places_that_are_no_neighbours_are_protected_less(folder: Path, capsys):
     assert "epsilon = 2 between any two" in run(capsys, line)[2]
     code, out, _ = run(capsys, f"{line} --local-neighbours")
     assert (code, "epsilon = 1 between neighbours; epsilon = 2 between any two" in out) == (0, True)
-    assert run(capsys, "places p.csv --columns x,y --mechanism city.json --out m.csv")[0] == 0  # by distance, all pairs
+    assert (
+        run(capsys, "places p.csv --columns x,y --mechanism city.json --out m.csv")[0] == 0
+    )  # by distance, all pairs
 
 
 def test_the_clip_that_is_suggested_is_taken(folder: Path, capsys):
@@ -253,13 +285,21 @@ def test_the_clip_that_is_suggested_is_taken(folder: Path, capsys):
     assert (code, "2 of 2 rows" in out, "any two of -5..5" in out) == (0, True, True)
     for wrong in ("5..-5", "0..1e301"):
         assert run(capsys, f"{line} --clip {wrong} --overwrite")[0] == 2
-    assert run(capsys, "quantizer p.csv --column pay --mechanism quantizer.json --clip 0..20000 --out q.csv")[0] == 2
+    assert (
+        run(
+            capsys,
+            "quantizer p.csv --column pay --mechanism quantizer.json --clip 0..20000 --out q.csv",
+        )[0]
+        == 2
+    )
 
 
 def test_real_noise_is_added_to_the_decimal_of_the_file(folder: Path, capsys):
     """Two numbers that are one double: a grid of 32 rounds the one down as often as the other up."""
     noise = wb.Certificate(
-        AdditiveRealNoise(RealNoise(1, 32), 1, IntegerLaw(-1, [1, 2, 1], 1, Fraction(1, 2))), "pure", 1
+        AdditiveRealNoise(RealNoise(1, 32), 1, IntegerLaw(-1, [1, 2, 1], 1, Fraction(1, 2))),
+        "pure",
+        1,
     )
     noise.save("exact.json")
     counts = {}
@@ -296,7 +336,9 @@ def test_computed_floats_are_the_labels_they_are_near(folder: Path, capsys):
         line = "labels p.csv --column x --labels 0..1:0.1 --epsilon 30 --insecure-seed 1 --overwrite --out o.csv"
         assert run(capsys, line + more)[0] == 0
         published = [float(row[0]) for row in cells()[1:]]
-        assert published == pytest.approx([0.3, 0.8, 0.1] * 20, abs=0.04)  # outputs are bins' values
+        assert published == pytest.approx(
+            [0.3, 0.8, 0.1] * 20, abs=0.04
+        )  # outputs are bins' values
     Path("p.csv").write_text("x\n0.3000001\n")
     assert "must be one of the 11 labels" in run(capsys, line)[2]
 
@@ -311,7 +353,10 @@ def test_a_ledger_with_a_limit_says_what_is_left(folder: Path, capsys):
     assert (code, "account has epsilon = 3, delta = 1e-06 left" in out) == (0, True)
     assert run(capsys, f"{line} --out p2.csv")[0] == 0
     code, _, err = run(capsys, f"{line} --out p3.csv")
-    assert (code, "epsilon = 2 left. Got account, which has epsilon = 1, delta = 1e-06 left" in err) == (2, True)
+    assert (
+        code,
+        "epsilon = 2 left. Got account, which has epsilon = 1, delta = 1e-06 left" in err,
+    ) == (2, True)
     assert not Path("p3.csv").exists()
     assert len(ReleaseLedger.open("account").releases) == 2
     code, _, err = run(capsys, f"{line} --ledger-limit 50 --out p3.csv")

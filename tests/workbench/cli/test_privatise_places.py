@@ -14,7 +14,17 @@ PLACES = "x,y,weight\n0,0,3\n0,500,1\n500,0,1\n500,500,2\n"
 TRIPS = "who,x,y\nann,10,0\nbob,480,520\nann,0,499.5\n"
 DESIGN = ["design", "channel", "--places", "city.csv", "--neighbours", "all L2", "--loss", "euclidean", "--notion",
           "metric", "--epsilon", "2/km", "--unit", "m", "--save", "c.json"]  # fmt: skip
-PUBLISH = ["privatise", "places", "trips.csv", "--columns", "x,y", "--mechanism", "c.json", "--out", "p.csv"]
+PUBLISH = [
+    "privatise",
+    "places",
+    "trips.csv",
+    "--columns",
+    "x,y",
+    "--mechanism",
+    "c.json",
+    "--out",
+    "p.csv",
+]
 
 
 def run(capsys: pytest.CaptureFixture[str], words: list[str]) -> tuple[int, str, str]:
@@ -32,7 +42,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_positions_are_published_at_places(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_positions_are_published_at_places(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, out, _ = run(capsys, [*DESIGN, "--plot", "map.png"])
     assert (code, Path("map.png").exists()) == (0, True)
     assert "epsilon = 0.002 per unit of distance" in out  # 2 per km, coordinates in metres
@@ -47,29 +59,49 @@ def test_positions_are_published_at_places(folder: Path, capsys: pytest.CaptureF
     assert [row[0] for row in rows[1:]] == ["ann", "bob", "ann"]
     assert {cell for row in rows[1:] for cell in row[1:]} <= {"0", "500"}
     report = json.loads(Path("p.csv.json").read_text())
-    assert "moved" not in json.dumps({name: value for name, value in report.items() if name != "words"})
+    assert "moved" not in json.dumps(
+        {name: value for name, value in report.items() if name != "words"}
+    )
     assert report["claim"]["notion"] == "metric"
 
 
 @pytest.mark.parametrize("coordinate", ["x", "y"])
-def test_no_coordinate_says_whose_row_it_is(folder: Path, capsys: pytest.CaptureFixture[str], coordinate: str) -> None:
+def test_no_coordinate_says_whose_row_it_is(
+    folder: Path, capsys: pytest.CaptureFixture[str], coordinate: str
+) -> None:
     assert run(capsys, DESIGN)[0] == 0
     code, _, err = run(capsys, [*PUBLISH, "--person", coordinate])
     assert (code, "another column than the private one" in err) == (2, True)
     assert not Path("p.csv").exists()
 
 
-def test_positions_alone_leave_nothing_else_to_warn_of(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_positions_alone_leave_nothing_else_to_warn_of(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(capsys, DESIGN)[0] == 0
     Path("trips.csv").write_text("x,y\n10,0\n480,520\n")
     code, out, _ = run(capsys, PUBLISH)
     assert (code, "copied as they are" in out) == (0, False)
 
 
-def test_nothing_but_a_certificate_of_places_is_taken(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_but_a_certificate_of_places_is_taken(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert (
         run(
-            capsys, ["design", "channel", "--answers", "0..3", "--max-shift", "1", "--epsilon", "1", "--save", "c.json"]
+            capsys,
+            [
+                "design",
+                "channel",
+                "--answers",
+                "0..3",
+                "--max-shift",
+                "1",
+                "--epsilon",
+                "1",
+                "--save",
+                "c.json",
+            ],
         )[0]
         == 0
     )
@@ -87,10 +119,15 @@ def test_nothing_but_a_certificate_of_places_is_taken(folder: Path, capsys: pyte
         (["--unit", "m", "--notion", "pure"], "metric for an epsilon per km"),
         (["--notion", "metric"], "unit must be given"),
         (["--notion", "metric", "--unit", "inch"], "unit must be among"),
-        (["--notion", "metric", "--unit", "m", "--answers", "0..3"], "exactly one of answers, range and places"),
+        (
+            ["--notion", "metric", "--unit", "m", "--answers", "0..3"],
+            "exactly one of answers, range and places",
+        ),
     ],
 )
-def test_units_are_said(folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str) -> None:
+def test_units_are_said(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], sentence: str
+) -> None:
     code, _, err = run(capsys, [*DESIGN[:8], "--epsilon", "2/km", *words])
     assert code == 2
     assert sentence in err or "one of" in err

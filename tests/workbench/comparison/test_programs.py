@@ -12,7 +12,14 @@ import workbench as wb
 from workbench.cli.commands import app, main
 from workbench.comparison import library
 from workbench.comparison.compare import compare_programs
-from workbench.comparison.library import export, folder_instances, known_range, listing, read_program, verify_folder
+from workbench.comparison.library import (
+    export,
+    folder_instances,
+    known_range,
+    listing,
+    read_program,
+    verify_folder,
+)
 from workbench.comparison.run import supported
 from workbench.comparison.worker import answer
 from workbench.errors import CorruptFile
@@ -69,7 +76,9 @@ def test_every_backend_solves_the_files_alone(folder: Path, solver: str) -> None
         program, known = read_program(path)
         if can.integer_only or not (can.milp if program.is_mip else can.lp):
             continue
-        row = answer(program, solver, supported(solver, {"threads": 1, "time_limit": 20.0}), hot=False)
+        row = answer(
+            program, solver, supported(solver, {"threads": 1, "time_limit": 20.0}), hot=False
+        )
         assert row["status"] == "optimal", row
         bound, value = known_range(known)
         off = max(row["objective"] - value, bound - row["objective"])
@@ -93,16 +102,28 @@ def test_a_changed_file_is_noticed(folder: Path, tmp_path: Path) -> None:
         read_program(tmp_path / "mvu-m2.mps")
     known = json.loads((tmp_path / "mvu-m2.json").read_text())
     (tmp_path / "mvu-m2.mps").write_text(text)
-    (tmp_path / "mvu-m2.json").write_text(json.dumps(known | {"dual_bound": known["dual_bound"] + 1e-9}))
+    (tmp_path / "mvu-m2.json").write_text(
+        json.dumps(known | {"dual_bound": known["dual_bound"] + 1e-9})
+    )
     assert verify_folder(tmp_path)[0]["holds"] is False
     (tmp_path / "mvu-m2.json").write_text('{"optimum": "high"}')
     with pytest.raises(wb.CorruptFile, match="optimum must be a number"):
         read_program(tmp_path / "mvu-m2.mps")
     for name in ("point", "dual"):
         right = known[name]
-        for odd in ({"a": 1}, "1", [1], [*right[1:], {}], [*right[1:], True], [*right[1:], 10**350], 3):
+        for odd in (
+            {"a": 1},
+            "1",
+            [1],
+            [*right[1:], {}],
+            [*right[1:], True],
+            [*right[1:], 10**350],
+            3,
+        ):
             (tmp_path / "mvu-m2.json").write_text(json.dumps(known | {name: odd}))
-            with pytest.raises(wb.CorruptFile, match=rf"{name} must be a list of {len(right)} numbers"):
+            with pytest.raises(
+                wb.CorruptFile, match=rf"{name} must be a list of {len(right)} numbers"
+            ):
                 verify_folder(tmp_path)
     (tmp_path / "mvu-m2.json").unlink()
     for odd in ("10485799-100.0", "nan", "inf", "0", "-1", "1e400"):
@@ -133,7 +154,9 @@ def test_files_of_ones_own(tmp_path: Path) -> None:
 
 
 def test_a_ranking_of_a_folder(folder: Path) -> None:
-    result = compare_programs(folder, ["highs", "ortools:glop"], instances="mvu-m2,noise-milp-n4*,channel-labels-k3")
+    result = compare_programs(
+        folder, ["highs", "ortools:glop"], instances="mvu-m2,noise-milp-n4*,channel-labels-k3"
+    )
     assert {row["status"] for row in result} == {"optimal", "not applicable"}
     assert all(row["solved"] for row in result if row["status"] == "optimal")
     assert all(
@@ -157,16 +180,33 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 def test_the_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert app is not None
-    code, out, _ = run(capsys, "programs", "export", str(tmp_path), "--names", "mvu-m[24]", "--json")
+    code, out, _ = run(
+        capsys, "programs", "export", str(tmp_path), "--names", "mvu-m[24]", "--json"
+    )
     assert (code, [row["name"] for row in json.loads(out)["programs"]]) == (0, ["mvu-m4", "mvu-m2"])
     code, out, _ = run(capsys, "programs", "list", "--names", "mvu-*", "--most", "100", "--json")
     assert [row["nonzeros"] for row in json.loads(out)["programs"]] == [36, 9]
-    code, out, _ = run(capsys, "compare", "--programs", str(tmp_path / "mvu-m2.mps"), "--solvers", "highs,ortools:glop")
+    code, out, _ = run(
+        capsys,
+        "compare",
+        "--programs",
+        str(tmp_path / "mvu-m2.mps"),
+        "--solvers",
+        "highs,ortools:glop",
+    )
     assert (code, out.count("1 of 1") >= 4) == (0, True)
     code, out, _ = run(capsys, "programs", "verify", str(tmp_path))
     assert (code, out) == (0, "2 of 2 records hold, recomputed in rationals.\n")
     (tmp_path / "mvu-m2.json").write_text('{"optimum": 1}')
-    code, out, _ = run(capsys, "compare", "--programs", str(tmp_path / "mvu-m2.mps"), "--solvers", "highs", "--json")
+    code, out, _ = run(
+        capsys,
+        "compare",
+        "--programs",
+        str(tmp_path / "mvu-m2.mps"),
+        "--solvers",
+        "highs",
+        "--json",
+    )
     assert (code, json.loads(out)["runs"][0]["solved"]) == (0, False)
     code, _, err = run(capsys, "compare", "--programs", str(tmp_path), "--suite", "small")
     assert code == 2
@@ -189,7 +229,9 @@ def test_the_list_tells_optima_that_an_export_proves_again(tmp_path: Path) -> No
     stored = json.loads(Path(library.__file__).with_name("optima.json").read_text("utf-8"))
     assert {instance.name for instance in chosen("library")} == set(stored)
     known = [row["value"] is not None for row in listing("*")]
-    assert sum(known) > len(known) / 2  # all where e^epsilon has the same digits: their files are the same bytes
+    assert (
+        sum(known) > len(known) / 2
+    )  # all where e^epsilon has the same digits: their files are the same bytes
 
 
 def test_two_solvers_prove_a_mixed_integer_optimum(tmp_path: Path) -> None:
@@ -213,7 +255,17 @@ def test_files_as_people_have_them(tmp_path: Path, capsys: pytest.CaptureFixture
     assert [instance.name for instance in instances] == ["UPPER", "bom", "latin", "packed"]
     assert [sentence.partition(" ")[0] for sentence in left_out] == ["bad.mps", "worse.mps.gz"]
     with pytest.raises(SystemExit) as stop:
-        main(["compare", "--programs", str(tmp_path), "--instances", "UPPER,bad", "--solvers", "highs"])
+        main(
+            [
+                "compare",
+                "--programs",
+                str(tmp_path),
+                "--instances",
+                "UPPER,bad",
+                "--solvers",
+                "highs",
+            ]
+        )
     assert not stop.value.code
     said = " ".join(capsys.readouterr().out.split())
     assert "UPPER highs optimal 6 6" in said

@@ -17,7 +17,14 @@ import pytest
 import workbench as wb
 from workbench.cli import main
 from workbench.comparison.compare import compare_programs
-from workbench.comparison.report import COLUMNS, SHIFT, profile, recommendations, shifted_mean, summary
+from workbench.comparison.report import (
+    COLUMNS,
+    SHIFT,
+    profile,
+    recommendations,
+    shifted_mean,
+    summary,
+)
 from workbench.comparison.run import installed, run_one, run_suite, verdict_rows
 from workbench.errors import InvalidRequest, SolverUnavailable
 from workbench.io.result import Result
@@ -110,10 +117,20 @@ def test_rows_are_judged_together() -> None:
     rows = verdict_rows(
         [
             _fake(solver="right"),
-            _fake(solver="wrong", objective=1.1, bound=1.1),  # says optimal above the optimum: a false bound
-            _fake(solver="rough", objective=0.9, bound=0.9, residual=1e-3),  # below it, but infeasible
+            _fake(
+                solver="wrong", objective=1.1, bound=1.1
+            ),  # says optimal above the optimum: a false bound
+            _fake(
+                solver="rough", objective=0.9, bound=0.9, residual=1e-3
+            ),  # below it, but infeasible
             _fake(solver="late", status="time_limit", objective=1.2, bound=0.5),
-            {"instance": "a", "kind": "LP", "solver": "gone", "status": "crashed", "failure": "..."},
+            {
+                "instance": "a",
+                "kind": "LP",
+                "solver": "gone",
+                "status": "crashed",
+                "failure": "...",
+            },
         ]
     )
     by = {row["solver"]: row for row in rows}
@@ -131,7 +148,11 @@ def test_a_rough_point_of_a_large_objective_contradicts_no_bound() -> None:
     right = _fake(solver="right", objective=3747.97728, bound=3747.97728)
     rough = _fake(solver="rough", objective=3747.48985, bound=3745.52349, residual=3.5e-6)
     first, second = verdict_rows([right, rough])
-    assert (first["solved"], first["contradicted"], first["best_objective"]) == (True, False, 3747.97728)
+    assert (first["solved"], first["contradicted"], first["best_objective"]) == (
+        True,
+        False,
+        3747.97728,
+    )
     assert (second["solved"], second["best_bound"]) == (False, 3747.97728)
 
 
@@ -140,7 +161,12 @@ def test_summary_and_profile() -> None:
     for name, fast, slow in (("a", 0.01, 0.02), ("b", 0.04, 0.01), ("c", 0.03, None)):
         rows.append(_fake(instance=name, solver="fast", seconds=fast))
         rows.append(
-            _fake(instance=name, solver="slow", seconds=slow or 9.0, status="optimal" if slow else "time_limit")
+            _fake(
+                instance=name,
+                solver="slow",
+                seconds=slow or 9.0,
+                status="optimal" if slow else "time_limit",
+            )
         )
     table = Result("runs", verdict_rows(rows), columns=COLUMNS).to_frame()
     assert list(table.columns) == list(COLUMNS)
@@ -148,7 +174,9 @@ def test_summary_and_profile() -> None:
     assert found["solved"].to_dict() == {"fast": 3, "slow": 2}
     expected = (0.02 * 0.05 * 0.04) ** (1 / 3) - SHIFT
     assert found["shifted_mean_seconds"]["fast"] == pytest.approx(expected)
-    assert found["shifted_mean_seconds"]["slow"] == pytest.approx((0.03 * 0.02 * 10.01) ** (1 / 3) - SHIFT)
+    assert found["shifted_mean_seconds"]["slow"] == pytest.approx(
+        (0.03 * 0.02 * 10.01) ** (1 / 3) - SHIFT
+    )
     curves = profile(table)
     assert curves["fast"][0] == pytest.approx([1, 1, 4])
     assert curves["slow"][0] == pytest.approx([1, 2])  # the failure is infinitely slow
@@ -158,21 +186,31 @@ def test_summary_and_profile() -> None:
 
 def test_which_solver_to_use_rests_on_what_is_certified() -> None:
     def said(*solvers: dict[str, Any]) -> str:
-        table = Result("runs", verdict_rows([_fake(**given) for given in solvers]), columns=COLUMNS).to_frame()
+        table = Result(
+            "runs", verdict_rows([_fake(**given) for given in solvers]), columns=COLUMNS
+        ).to_frame()
         (sentence,) = recommendations(summary(table, 10.0))
         return sentence
 
     proven = {"private": False, "certified": True, "certified_objective": 1 + 4e-13}
     rough = proven | {"private": True, "certified_objective": 1 + 2e-8}
     for seconds in (0.004, 0.006):
-        highs, gurobi = {"solver": "highs", "seconds": 0.005}, {"solver": "gurobi", "seconds": seconds}
+        highs, gurobi = (
+            {"solver": "highs", "seconds": 0.005},
+            {"solver": "gurobi", "seconds": seconds},
+        )
         assert said(gurobi | proven, highs | proven).startswith(
             "For LPs use highs: it solved 1 of 1, 1 of its 1 answers"
         )
         assert said(gurobi | proven, highs | rough).startswith("For LPs use gurobi")
         assert said(gurobi | rough, highs | proven).startswith("For LPs use highs")
-    assert said({"solver": "highs", "seconds": 1.0} | proven, gurobi | proven).startswith("For LPs use gurobi")
-    assert said({"solver": "highs"}) == "For LPs use highs: it solved 1 of 1, at 1 times the seconds of the fastest."
+    assert said({"solver": "highs", "seconds": 1.0} | proven, gurobi | proven).startswith(
+        "For LPs use gurobi"
+    )
+    assert (
+        said({"solver": "highs"})
+        == "For LPs use highs: it solved 1 of 1, at 1 times the seconds of the fastest."
+    )
 
 
 def test_a_solver_that_cannot_state_it_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +270,9 @@ def test_a_process_per_run_and_its_death_is_a_row(monkeypatch: pytest.MonkeyPatc
     assert not verdict_rows([row])[0]["solved"]
 
 
-def test_repeats_give_quartiles_beside_threads_tolerance_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeats_give_quartiles_beside_threads_tolerance_and_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: list[dict[str, Any]] = []
 
     def runner(task: Program, solver: str, options: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -260,7 +300,11 @@ def test_interrupt_keeps_finished_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         calls.append(solver)
         if len(calls) == 2:
             os.kill(os.getpid(), signal.SIGINT)
-        return run_one(task, solver, limit, **more) if len(calls) == 1 else {"status": "error", "failure": "x"}
+        return (
+            run_one(task, solver, limit, **more)
+            if len(calls) == 1
+            else {"status": "error", "failure": "x"}
+        )
 
     monkeypatch.setattr("workbench.comparison.run.run_one", runner)
     run = run_suite(chosen("small", "mvu-m4"), ["highs", "gurobi", "scip"])
@@ -272,9 +316,12 @@ def test_interrupt_keeps_finished_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_report_without_any_answer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workbench.cli.console.out.width", 120)  # no cell is folded, whatever COLUMNS says
     monkeypatch.setattr(
-        "workbench.comparison.run.run_one", lambda *_, **__: {"status": "licence", "failure": "too large"}
+        "workbench.cli.console.out.width", 120
+    )  # no cell is folded, whatever COLUMNS says
+    monkeypatch.setattr(
+        "workbench.comparison.run.run_one",
+        lambda *_, **__: {"status": "licence", "failure": "too large"},
     )
     arguments = ["compare", "--suite", "small", "--solvers", "gurobi", "--instances", "mvu-m4"]
     with pytest.raises(SystemExit) as end:
@@ -288,7 +335,15 @@ def test_a_report_without_any_answer(
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["compare", "--suite", "small", "--solvers", "highs,ortools:glop", "--instances", "mvu-*,noise-milp-*"]
+    arguments = [
+        "compare",
+        "--suite",
+        "small",
+        "--solvers",
+        "highs,ortools:glop",
+        "--instances",
+        "mvu-*,noise-milp-*",
+    ]
     with pytest.raises(SystemExit) as end:
         main([*arguments, "--out", str(tmp_path), "--json"])
     assert end.value.code == 0
@@ -299,7 +354,11 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("mvu-m4", "highs", "optimal"),
         ("mvu-m4", "ortools:glop", "optimal"),
     ]
-    assert {path.name for path in tmp_path.iterdir()} >= {"summary.csv", "performance_profile.png", "scatter.svg"}
+    assert {path.name for path in tmp_path.iterdir()} >= {
+        "summary.csv",
+        "performance_profile.png",
+        "scatter.svg",
+    }
     assert pd.read_csv(tmp_path / "runs.csv")["solver"].tolist() == ["highs", "ortools:glop"] * 2
 
 
@@ -316,17 +375,23 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ["--suite", "small", "modulo", "--n", "8", "--max-shift", "3", "--epsilon", "1"],
     ],
 )
-def test_bad_input_is_refused_in_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_refused_in_one_line(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as end:
         main(["compare", *arguments])
     assert end.value.code == 2
     assert len(capsys.readouterr().err.strip().splitlines()) == 1
 
 
-def test_reproduction_leaves_it_out_unless_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reproduction_leaves_it_out_unless_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import workbench.papers.reproduce as module
 
-    monkeypatch.setattr(module, "PAPERS", {"solver_comparison": "workbench.papers.solver_comparison"})
+    monkeypatch.setattr(
+        module, "PAPERS", {"solver_comparison": "workbench.papers.solver_comparison"}
+    )
     lines: list[str] = []
     module.reproduce(None, None, tmp_path, progress=lambda done, total, line: lines.append(line))
     assert lines == []  # minutes, and times of a machine: only by name or with full
@@ -343,7 +408,9 @@ def test_installed_solvers() -> None:
 
 def test_a_solver_that_is_not_installed_is_said_and_not_ranked(monkeypatch):
     whole = Backend.installed
-    monkeypatch.setattr(Backend, "installed", lambda self: self.label != "ortools:glop" and whole(self))
+    monkeypatch.setattr(
+        Backend, "installed", lambda self: self.label != "ortools:glop" and whole(self)
+    )
     result = wb.compare("small", "highs,ortools:glop", instances="noise-lp-n8", time_limit=20.0)
     (highs, glop) = result
     assert highs["solved"]

@@ -99,7 +99,9 @@ def test_what_is_missing_is_refused(reader: str, container: str) -> None:
 
 def test_the_position_of_a_missing_value_is_named() -> None:
     for container in ("Series", "nullable", "arrow-backed", "pyarrow", "chunked", "table"):
-        with pytest.raises(wb.InvalidRequest, match=r"none of them missing. Got no value at position 1\."):
+        with pytest.raises(
+            wb.InvalidRequest, match=r"none of them missing. Got no value at position 1\."
+        ):
             plain_list(MISSING[container], "values", column=True)
 
 
@@ -110,10 +112,15 @@ def test_types_keep_their_digits() -> None:
     decimals = pa.array([Decimal("0.10"), Decimal("0.20")])
     assert wb.FiniteQuery(decimals, max_shift=1).inputs == (Fraction(1, 10), Fraction(1, 5))
     table = pd.DataFrame({"x": np.array([0.1, 0.2], np.float32), "y": [1, 2]})
-    assert wb.FiniteQuery(table, neighbours="all").inputs == ((Fraction(1, 10), 1), (Fraction(1, 5), 2))
+    assert wb.FiniteQuery(table, neighbours="all").inputs == (
+        (Fraction(1, 10), 1),
+        (Fraction(1, 5), 2),
+    )
 
 
-@pytest.mark.parametrize("dtype", ["datetime64[s]", "datetime64[s, UTC]", "timedelta64[s]", "period[D]"])
+@pytest.mark.parametrize(
+    "dtype", ["datetime64[s]", "datetime64[s, UTC]", "timedelta64[s]", "period[D]"]
+)
 def test_dates_and_spans_of_time_are_no_numbers(dtype: str) -> None:
     with pytest.raises(wb.InvalidRequest, match=r"^x must be"):
         plain_numbers(pd.Series([1, 2]).astype(dtype) if "period" not in dtype else pd.Series(

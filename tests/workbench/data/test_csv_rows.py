@@ -58,7 +58,9 @@ def test_line_breaks_inside_cells_are_kept_where_they_are_asked_for() -> None:
 def test_what_a_writer_wrote_is_read_back_cell_by_cell(newline: str, quoting: int) -> None:
     rng = np.random.default_rng(5)
     letters = ["a", "7", '"', ",", " ", ";", "é", "'", "\\"]
-    cells = [["".join(rng.choice(letters, rng.integers(0, 6))) for _ in range(4)] for _ in range(200)]
+    cells = [
+        ["".join(rng.choice(letters, rng.integers(0, 6))) for _ in range(4)] for _ in range(200)
+    ]
     file = io.StringIO(newline="")
     csv.writer(file, lineterminator=newline, quoting=quoting).writerows(cells)
     rows = split_rows(file.getvalue(), "p.csv")
@@ -108,7 +110,10 @@ def test_the_first_row_is_a_header_or_a_person(tmp_path, text, columns, header, 
         ("$42,57\n1,2\n", "57"),
         ("who,2\na,1\n", "2"),  # a name, and the number of a column
         ("2,1\n5,6\n", "1"),
-        ("who,2020\na,1\n", "2"),  # by number, where one cell of the first row is a text and one is not
+        (
+            "who,2020\na,1\n",
+            "2",
+        ),  # by number, where one cell of the first row is a text and one is not
         ("ann,31\nbob,42\n", "2"),
         ("ann,\nbob,42\n", "2"),
         ("ann,n/a\nbob,42\n", "2"),
@@ -142,7 +147,21 @@ def test_files_with_other_separators_encodings_and_numbers_are_refused_by_name(t
 
 @pytest.mark.parametrize(
     "first",
-    ["31 EUR", "31kg", "0x1F", "3.D4", "1e5.5", "1e", "31L", "-31 mm", "(31 m)", "#N/A", "<NA>", "n/d", "#DIV/0!"],
+    [
+        "31 EUR",
+        "31kg",
+        "0x1F",
+        "3.D4",
+        "1e5.5",
+        "1e",
+        "31L",
+        "-31 mm",
+        "(31 m)",
+        "#N/A",
+        "<NA>",
+        "n/d",
+        "#DIV/0!",
+    ],
 )
 def test_what_may_be_left_of_a_value_is_no_header_by_itself(tmp_path, first) -> None:
     path = tmp_path / "p.csv"

@@ -28,7 +28,13 @@ def cost(question: Any, **request: Any) -> float:
 def test_counts_of_values_are_a_prior_by_answer() -> None:
     assert COUNTS.index[0] == 3
     shares = tuple(Fraction(weight, 10) for weight in WEIGHTS)
-    for prior in (COUNTS, COUNTS.to_frame(), COUNTS.sort_index(), COUNTS.astype("Int64"), COUNTS.rename(str)):
+    for prior in (
+        COUNTS,
+        COUNTS.to_frame(),
+        COUNTS.sort_index(),
+        COUNTS.astype("Int64"),
+        COUNTS.rename(str),
+    ):
         assert wb.FiniteQuery("0..3", max_shift=1, prior=prior).prior == shares
         assert wb.Labels([0, 1, 2, 3], prior).prior.tolist() == [0.1, 0.2, 0.1, 0.6]
     clamped = wb.IntegerNoise(1, clamp=(0, 3))
@@ -46,24 +52,42 @@ def test_the_default_index_means_positions() -> None:
     named = pd.Series(WEIGHTS, index=["d", "c", "b", "a"])
     assert wb.FiniteQuery("a,b,c,d", neighbours="all", prior=named).prior[0] == Fraction(3, 5)
     places = pd.Series([1, 3], index=pd.MultiIndex.from_tuples([(1, 0), (0, 0)]))
-    assert wb.FiniteQuery([(0, 0), (1, 0)], neighbours="all", prior=places).prior == (Fraction(3, 4), Fraction(1, 4))
+    assert wb.FiniteQuery([(0, 0), (1, 0)], neighbours="all", prior=places).prior == (
+        Fraction(3, 4),
+        Fraction(1, 4),
+    )
     computed = pd.Series([1.0, 2.0], index=[0.3, 0.1])
-    assert wb.FiniteQuery([0.1, 0.1 + 0.2], neighbours="all", prior=computed).prior == (Fraction(2, 3), Fraction(1, 3))
+    assert wb.FiniteQuery([0.1, 0.1 + 0.2], neighbours="all", prior=computed).prior == (
+        Fraction(2, 3),
+        Fraction(1, 3),
+    )
 
 
 @pytest.mark.parametrize(
     ("answers", "prior", "words"),
     [
-        ("0..4", COUNTS, r"no label for 4; where that means 0: prior\.reindex\(answers, fill_value=0\)"),
+        (
+            "0..4",
+            COUNTS,
+            r"no label for 4; where that means 0: prior\.reindex\(answers, fill_value=0\)",
+        ),
         ("0..2", COUNTS, "labels that are none of them: 3"),
-        ("5..8", pd.Series(WEIGHTS).sort_values(), "none of them: 0, 2, 1, 3; no label for 5, 6, 7, 8"),
+        (
+            "5..8",
+            pd.Series(WEIGHTS).sort_values(),
+            "none of them: 0, 2, 1, 3; no label for 5, 6, 7, 8",
+        ),
         ("0..3", pd.Series(WEIGHTS, index=[0, 1, 1, 2]), "a label twice: 1, 1; no label for 3"),
         ("0..3", pd.Series(WEIGHTS, index=[True, False, "x", None]), "none of them"),
         ("5..8", pd.Series([0, *WEIGHTS])[1:], "none of them: 1, 2, 3, 4"),
     ],
 )
-def test_other_labels_are_refused_with_the_sets_that_differ(answers: str, prior: Any, words: str) -> None:
-    with pytest.raises(wb.InvalidRequest, match=rf"^prior must be labelled by the . answers.*{words}"):
+def test_other_labels_are_refused_with_the_sets_that_differ(
+    answers: str, prior: Any, words: str
+) -> None:
+    with pytest.raises(
+        wb.InvalidRequest, match=rf"^prior must be labelled by the . answers.*{words}"
+    ):
         wb.FiniteQuery(answers, max_shift=1, prior=prior)
 
 
@@ -72,7 +96,9 @@ LOSS = pd.DataFrame([[0, 1, 4], [2, 0, 1], [5, 3, 0]], index=[*"abc"], columns=[
 
 @pytest.mark.parametrize("rows", ["abc", "cab", "cba"])
 @pytest.mark.parametrize("columns", ["abc", "bca", "cba"])
-def test_a_matrix_of_losses_is_aligned_on_both_axes(rows: str, columns: str, tmp_path: Path) -> None:
+def test_a_matrix_of_losses_is_aligned_on_both_axes(
+    rows: str, columns: str, tmp_path: Path
+) -> None:
     question = wb.FiniteQuery("a,b,c", neighbours="all", prior=[1, 2, 3])
     moved = LOSS.loc[[*rows], [*columns]]
     expected = loss_table(question, read_loss(LOSS.to_numpy(), "loss")).values.tolist()
@@ -85,13 +111,22 @@ def test_a_matrix_of_losses_is_aligned_on_both_axes(rows: str, columns: str, tmp
     LOSS.loc[[*rows]].to_csv(file, header=False)
     assert loss_table(question, read_loss(file, "loss")).values.tolist() == expected
     assert cost(question, loss=moved) == cost(question, loss=LOSS.to_numpy())
-    table = wb.recommend(answers="a,b,c", neighbours="all", prior=[1, 2, 3], loss=moved, epsilon=1, only="best channel")
+    table = wb.recommend(
+        answers="a,b,c",
+        neighbours="all",
+        prior=[1, 2, 3],
+        loss=moved,
+        epsilon=1,
+        only="best channel",
+    )
     assert table.rows[0]["objective"] == pytest.approx(0.79419665, rel=1e-8)
 
 
 def test_a_matrix_of_losses_under_other_labels_is_refused(tmp_path: Path) -> None:
     question = wb.FiniteQuery("a,b,c", neighbours="all")
-    with pytest.raises(wb.InvalidRequest, match=r"^the rows of loss must be .* none of them: z; no label for a"):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"^the rows of loss must be .* none of them: z; no label for a"
+    ):
         wb.design(question, epsilon=1, loss=LOSS.rename(index={"a": "z"}))
     with pytest.raises(wb.InvalidRequest, match=r"^the columns of loss must be .* none of them: z"):
         wb.design(question, epsilon=1, loss=LOSS.rename(columns={"a": "z"}))
@@ -126,11 +161,18 @@ def test_whether_a_file_of_losses_has_a_header_is_decided_by_its_shape(tmp_path:
         loss_table(question, read_loss(file, "loss"))
 
 
-DISTANCES = pd.DataFrame([[0, 1, 2], [1, 0, np.inf], [2, np.inf, 0]], index=[*"abc"], columns=[*"abc"])
+DISTANCES = pd.DataFrame(
+    [[0, 1, 2], [1, 0, np.inf], [2, np.inf, 0]], index=[*"abc"], columns=[*"abc"]
+)
 
 
 def test_a_matrix_of_distances_protects_the_pairs_it_names() -> None:
-    for matrix in (DISTANCES, DISTANCES.loc[[*"cab"], [*"bca"]], DISTANCES.loc[[*"cab"]], DISTANCES[[*"cba"]]):
+    for matrix in (
+        DISTANCES,
+        DISTANCES.loc[[*"cab"], [*"bca"]],
+        DISTANCES.loc[[*"cab"]],
+        DISTANCES[[*"cba"]],
+    ):
         question = wb.FiniteQuery("a,b,c", neighbours=matrix)
         assert (question.pairs, question.distances) == (((0, 1), (0, 2)), (1, 2))
     with pytest.raises(wb.InvalidRequest, match="none of them: z"):
@@ -151,10 +193,14 @@ def test_losses_of_noise_values_are_labelled_by_them() -> None:
     assert cost(group, loss=pd.Series({2: 5, 1: 1, 3: 1, 0: 0})) == cost(group, loss=[0, 1, 5, 1])
     vectors = wb.ModuloNoise(sizes=[2, 2], shifts=[(0, 1)])
     index = pd.MultiIndex.from_tuples([(1, 1), (0, 1), (1, 0), (0, 0)])
-    assert cost(vectors, loss=pd.Series([2, 1, 1, 0], index=index)) == cost(vectors, loss=[0, 1, 1, 2])
+    assert cost(vectors, loss=pd.Series([2, 1, 1, 0], index=index)) == cost(
+        vectors, loss=[0, 1, 1, 2]
+    )
     noise = wb.IntegerNoise(1)
     assert cost(noise, loss=pd.Series({2: 5, 1: 1, 0: 0})) == cost(noise, loss=[0, 1, 5])
-    with pytest.raises(wb.InvalidRequest, match=r"^loss must be labelled by the 3 sizes of the noise"):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"^loss must be labelled by the 3 sizes of the noise"
+    ):
         cost(noise, loss=pd.Series({2: 5, 1: 1, 7: 0}))
     law = AdditiveNoise.from_pmf(group, pd.Series({1: 0.25, 0: 0.5, 3: 0.25, 2: 0.0}))
     assert law.pmf.tolist() == [0.5, 0.25, 0.0, 0.25]
@@ -197,7 +243,9 @@ def test_arrays_with_coordinates_are_aligned() -> None:
 
 
 def test_baselines_are_aligned() -> None:
-    law = pd.DataFrame([[0.6, 0.2, 0.2], [0.2, 0.5, 0.3], [0.1, 0.3, 0.6]], index=[0, 1, 2], columns=[0, 1, 2])
+    law = pd.DataFrame(
+        [[0.6, 0.2, 0.2], [0.2, 0.5, 0.3], [0.1, 0.3, 0.6]], index=[0, 1, 2], columns=[0, 1, 2]
+    )
     asked = {"answers": "0..2", "neighbours": "all", "epsilon": 2, "only": "own"}
     costs = {
         wb.recommend(**asked, baseline=matrix).rows[0]["objective"]
@@ -205,11 +253,15 @@ def test_baselines_are_aligned() -> None:
     }
     assert len(costs) == 1
     noise = {0: 0.5, 1: 0.25, -1: 0.25}
-    same = {wb.recommend(**asked, baseline=pmf).rows[0]["notes"] for pmf in (noise, pd.Series(noise))}
+    same = {
+        wb.recommend(**asked, baseline=pmf).rows[0]["notes"] for pmf in (noise, pd.Series(noise))
+    }
     assert len(same) == 1
 
 
-@pytest.mark.parametrize("text", ["answer,weight\n3,6\n1,2\n0,1\n2,1\n", "3,6\n1,2\n0,1\n2,1\n", "1\n2\n1\n6\n"])
+@pytest.mark.parametrize(
+    "text", ["answer,weight\n3,6\n1,2\n0,1\n2,1\n", "3,6\n1,2\n0,1\n2,1\n", "1\n2\n1\n6\n"]
+)
 def test_a_file_of_answers_and_weights_is_read_by_its_answers(text: str, tmp_path: Path) -> None:
     file = tmp_path / "prior.csv"
     file.write_text(text)
@@ -225,7 +277,9 @@ def test_a_file_of_noise_values_and_losses_is_read_by_its_values(tmp_path: Path)
     file.write_text("answer,share\n3,.6\n1,.2\n0,.1\n2,.1\n")
     group = wb.ModuloNoise(3, max_shift=1)
     shares = [Fraction(weight, 10) for weight in WEIGHTS]
-    assert cost(group, loss="prior-squared", prior=file) == cost(group, loss="prior-squared", prior=shares)
+    assert cost(group, loss="prior-squared", prior=file) == cost(
+        group, loss="prior-squared", prior=shares
+    )
     file.write_text("value,loss\n2,5\n1,1\n3,1\n0,0\n")
     assert cost(group, loss=file) == cost(group, loss=[0, 1, 5, 1])
     file.write_text("2,5\n1,1\n0,0\n")
@@ -241,7 +295,14 @@ def test_weights_follow_the_labels_as_they_are_listed(tmp_path: Path) -> None:
     by_label = pd.Series([1, 2, 3], index=[0, 1, 4])
     positions = pd.Series([3, 1, 2], index=[0, 1, 2])
     for listed in ("4,0,1", file, str(file)):
-        for prior in ([3, 1, 2], "3,1,2", np.array([3.0, 1.0, 2.0]), pd.Series([3, 1, 2]), positions, by_label):
+        for prior in (
+            [3, 1, 2],
+            "3,1,2",
+            np.array([3.0, 1.0, 2.0]),
+            pd.Series([3, 1, 2]),
+            positions,
+            by_label,
+        ):
             assert wb.Labels(listed, prior=prior).prior.tolist() == right
         asked = wb.design("labels", labels=str(listed), prior=[3, 1, 2], epsilon=1)
         assert asked.question.prior.tolist() == right
@@ -255,7 +316,9 @@ def test_what_stands_beside_labels_in_another_order_is_aligned_or_refused() -> N
     right = cost(wb.Labels([0, 1, 4], prior=[1, 2, 3]), loss=[[0, 2, 8], [2, 0, 6], [8, 6, 0]])
     assert cost(listed, loss=rows) == right
     for given in ({"loss": rows.to_numpy()}, {"neighbours": [(0, 1)]}):
-        with pytest.raises(wb.InvalidRequest, match=r"^labels must be in increasing order where .* by position"):
+        with pytest.raises(
+            wb.InvalidRequest, match=r"^labels must be in increasing order where .* by position"
+        ):
             cost(listed, **given)
     with pytest.raises(wb.InvalidRequest, match=r"increasing"):
         cost(wb.Labels("0,1,4"), outputs="4,0,1")
@@ -290,7 +353,9 @@ def test_an_audit_reads_a_table_by_its_labels(tmp_path: Path) -> None:
         file.write_text(body)
         found = wb.audit(read(file).related(max_shift=1), loss="absolute")
         assert found.pure_epsilon == pytest.approx(1.6094379124)
-        assert found.error.mean == pytest.approx((0.9 * 5 + (0.5 + 0.5 * 4) + (0.9 * 2 + 0.1 * 3)) / 3)
+        assert found.error.mean == pytest.approx(
+            (0.9 * 5 + (0.5 + 0.5 * 4) + (0.9 * 2 + 0.1 * 3)) / 3
+        )
     with pytest.raises(wb.InvalidRequest, match="pairs count rows"):
         read(file).related(pairs=[(0, 1)])
     file.write_text("x,0,5\n0,.1,.9\n0,.5,.5\n2,.9,.1\n")
@@ -304,5 +369,7 @@ def test_noise_is_no_baseline_of_answers_in_another_order(tmp_path: Path) -> Non
     assert "it costs" in wb.recommend(answers="0..2", baseline=noise, **asked).rows[0]["notes"]
     row = wb.recommend(answers="2,0,1", baseline=noise, **asked).rows[0]
     assert "increasing order" in row["notes"]
-    labels = wb.frontier("labels", labels="2,0,1", epsilon=2, method="lp", baselines=False, baseline=np.eye(3))
+    labels = wb.frontier(
+        "labels", labels="2,0,1", epsilon=2, method="lp", baselines=False, baseline=np.eye(3)
+    )
     assert ["increasing order" in str(row["failure"]) for row in labels] == [False, True]

@@ -107,6 +107,9 @@ def test_the_text_of_a_range_and_the_name_of_a_loss_are_never_names_of_files(
         (tmp_path / name).write_text("7\n8\n")
     assert points("0..3", "inputs") == (0, 1, 2, 3)
     assert read_entries("0..1:0.5", "inputs") == ([0, Fraction(1, 2), 1], None)
-    assert [read_loss(name, "loss") for name in ("absolute", "pinball:0.5")] == ["absolute", "pinball:0.5"]
+    assert [read_loss(name, "loss") for name in ("absolute", "pinball:0.5")] == [
+        "absolute",
+        "pinball:0.5",
+    ]
     (tmp_path / "high..low").write_text("7\n8\n")
     assert points("high..low", "inputs") == (7, 8)

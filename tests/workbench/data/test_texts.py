@@ -39,11 +39,17 @@ def test_labels_from_texts() -> None:
 DESIGNS = [(family, line) for family in families() for line in family.designs if ".csv" not in line]
 
 
-@pytest.mark.parametrize(("family", "line"), DESIGNS, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("family", "line"), DESIGNS, ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_every_example_of_a_command_line_is_a_request_in_python(family: Family, line: str) -> None:
     names = {option.command or option.name: option.name for option in family.options}
     given: dict[str, Any] = {}
-    words = [part for word in shlex.split(line)[2:] for part in (word.split("=", 1) if word[:2] == "--" else [word])]
+    words = [
+        part
+        for word in shlex.split(line)[2:]
+        for part in (word.split("=", 1) if word[:2] == "--" else [word])
+    ]
     while words:
         name = names[words.pop(0).removeprefix("--").replace("-", "_")]
         given[name] = True if not words or words[0].startswith("--") else words.pop(0)

@@ -80,7 +80,10 @@ def test_certificate_and_both_checkers_claim_the_pairs_that_were_meant(tmp_path:
     assert {tuple(sorted(pair)) for pair in pairs} == {(i, i + 1) for i in range(10)}
     assert len(wb.check(file).mechanism.pairs) == 20
     checked = subprocess.run(
-        [sys.executable, ROOT / "tools" / "check_certificate.py", file], capture_output=True, text=True, check=False
+        [sys.executable, ROOT / "tools" / "check_certificate.py", file],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert checked.returncode == 0
     assert "20" in checked.stdout
@@ -92,11 +95,20 @@ def test_no_relation_has_fewer_pairs_than_an_exact_comparison(seed: int) -> None
     values = np.unique(np.round(draw.uniform(-5, 5, 30), int(draw.integers(1, 4))))
     shift = float(np.round(draw.uniform(0.5, 3), 1))
     exact = [Fraction(repr(x)) for x in values.tolist()]
-    near = {(i, j) for i in range(len(exact)) for j in range(i) if abs(exact[i] - exact[j]) <= Fraction(repr(shift))}
-    assert {tuple(sorted(pair, reverse=True)) for pair in wb.FiniteQuery(values, max_shift=shift).listed} >= near
+    near = {
+        (i, j)
+        for i in range(len(exact))
+        for j in range(i)
+        if abs(exact[i] - exact[j]) <= Fraction(repr(shift))
+    }
+    assert {
+        tuple(sorted(pair, reverse=True)) for pair in wb.FiniteQuery(values, max_shift=shift).listed
+    } >= near
 
 
-@pytest.mark.parametrize("values", [[0, 1e-10, 1], [0, 1e-12, 1], [Fraction(0), Fraction(1, 10**12), 1]])
+@pytest.mark.parametrize(
+    "values", [[0, 1e-10, 1], [0, 1e-12, 1], [Fraction(0), Fraction(1, 10**12), 1]]
+)
 def test_a_tolerance_that_could_join_different_answers_is_refused(values: list[object]) -> None:
     with pytest.raises(wb.InvalidRequest, match=r"^inputs must be at least .* list of pairs"):
         wb.FiniteQuery(values, max_shift=1)
@@ -105,7 +117,12 @@ def test_a_tolerance_that_could_join_different_answers_is_refused(values: list[o
 
 @pytest.mark.parametrize(
     ("relation", "pairs"),
-    [("within 0.1 L1", 220), ("within 0.1 L2", 220), ("within 0.1 Linf", 420), ("within 0.2 L1", 618)],
+    [
+        ("within 0.1 L1", 220),
+        ("within 0.1 L2", 220),
+        ("within 0.1 Linf", 420),
+        ("within 0.2 L1", 618),
+    ],
 )
 def test_grids_of_places_keep_their_neighbours(relation: str, pairs: int, tmp_path: Path) -> None:
     grid = np.array([(a, b) for a in TENTHS for b in TENTHS])
@@ -129,7 +146,14 @@ def test_values_are_not_changed() -> None:
 def test_what_is_published_matches_an_answer_within_the_tolerance() -> None:
     channel = wb.design(wb.FiniteQuery(TENTHS, max_shift=0.1), epsilon=1).mechanism
     assert isinstance(channel, Channel)
-    for value in (0.3, "0.3", 0.30000000000000004, np.float32(0.3), float(np.float32(0.3)), Fraction(3, 10)):
+    for value in (
+        0.3,
+        "0.3",
+        0.30000000000000004,
+        np.float32(0.3),
+        float(np.float32(0.3)),
+        Fraction(3, 10),
+    ):
         assert channel.position(value) == 3
     for value in (0.31, "0.300001", 0.35):
         with pytest.raises(wb.InvalidRequest, match=r"^answer must be one of"):
@@ -147,7 +171,9 @@ def test_what_is_published_matches_an_answer_within_the_tolerance() -> None:
         labels.positions([0.15])
 
 
-def test_a_column_of_labels_matches_computed_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_column_of_labels_matches_computed_labels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """0.3 is the label 0.30000000000000004, and is not snapped to the one below it."""
     from workbench.cli import main
 
@@ -155,7 +181,17 @@ def test_a_column_of_labels_matches_computed_labels(tmp_path: Path, capsys: pyte
     column.write_text("x\n" + "0.3\n" * 40)
     labels = "0.1,0.2,0.30000000000000004"
     for snap in ([], ["--snap"]):
-        line = ["privatise", "labels", str(column), "--column", "x", "--labels", labels, "--epsilon", "30"]
+        line = [
+            "privatise",
+            "labels",
+            str(column),
+            "--column",
+            "x",
+            "--labels",
+            labels,
+            "--epsilon",
+            "30",
+        ]
         with pytest.raises(SystemExit) as stop:
             main([*line, *snap, "--out", str(out), "--overwrite"])
         assert stop.value.code == 0, capsys.readouterr().err
@@ -174,7 +210,9 @@ def test_the_number_of_pairs_and_the_parts_are_said(tmp_path: Path) -> None:
     assert "2 pairs of neighbours" in str(design)
     assert "2 separate parts" in str(design)
     design.save(tmp_path / "apart.json")
-    assert "4 ordered pairs of neighbours, in 2 separate parts" in str(wb.check(tmp_path / "apart.json"))
+    assert "4 ordered pairs of neighbours, in 2 separate parts" in str(
+        wb.check(tmp_path / "apart.json")
+    )
     table = wb.recommend(answers=[0, 1, 5, 6], max_shift=1, epsilon=1)
     assert "2 pairs of neighbours" in table.title
     assert any("2 separate parts" in sentence for sentence in table.sentences)
@@ -206,7 +244,9 @@ def test_positions_of_close_numbers_are_exact() -> None:
 def test_a_frontier_says_that_its_relation_falls_into_parts() -> None:
     apart = wb.frontier(wb.FiniteQuery([0, 1, 5, 6], max_shift=1), epsilon=1, baselines=False)
     assert "2 separate parts" in " ".join(apart.sentences)
-    assert not wb.frontier(wb.FiniteQuery("0..3", max_shift=1), epsilon=1, baselines=False).sentences
+    assert not wb.frontier(
+        wb.FiniteQuery("0..3", max_shift=1), epsilon=1, baselines=False
+    ).sentences
     even = wb.frontier(wb.ModuloNoise(5, shifts=[2]), epsilon=1, baselines=False)
     assert "2 separate parts" in " ".join(even.sentences)
 
@@ -221,7 +261,9 @@ def test_a_frontier_says_that_its_relation_falls_into_parts() -> None:
         (wb.ModuloNoise(sizes=[4, 6], shifts=[(1, 1)]), 2),
     ],
 )
-def test_differences_that_generate_a_subgroup_leave_parts(question: wb.ModuloNoise, parts: int) -> None:
+def test_differences_that_generate_a_subgroup_leave_parts(
+    question: wb.ModuloNoise, parts: int
+) -> None:
     assert question.parts == parts
     words = wb.design(question, epsilon=1).words
     assert any(f"{parts} separate parts" in word for word in words) == (parts > 1)

@@ -38,7 +38,9 @@ def weights_of(size: int, total: int, seed: int) -> list[int]:
     return np.bincount((size * rng.random(total) ** 3).astype(int), minlength=size).tolist()
 
 
-@pytest.mark.parametrize(("size", "total"), [(129, 1000), (257, 4096), (300, 77_777), (512, 513), (200, 10**40)])
+@pytest.mark.parametrize(
+    ("size", "total"), [(129, 1000), (257, 4096), (300, 77_777), (512, 513), (200, 10**40)]
+)
 def test_columns_have_the_law_exactly(size: int, total: int):
     steep = [total // (3 + i) ** 9 for i in range(size)]
     weights = steep if total > 10**9 else weights_of(size, total, size)
@@ -58,7 +60,9 @@ def test_every_first_word_has_its_share():
     counts = np.zeros(300, dtype=int)
     for part in range(4):
         more = np.tile(np.arange(64 * part, 64 * (part + 1), dtype=np.uint8), 1 << 16)
-        counts += np.bincount(AliasTable(weights, Given(words, more)).draw(words.size), minlength=300)
+        counts += np.bincount(
+            AliasTable(weights, Given(words, more)).draw(words.size), minlength=300
+        )
     assert counts.tolist() == [k << 14 for k in weights]
 
 
@@ -66,14 +70,21 @@ def test_open_draws_take_words_until_they_are_decided():
     weights = weights_of(300, 1001, 5)
     table, total = AliasTable(weights, Source()), 1001
     for column in np.flatnonzero(table.own)[:40].tolist():
-        digits = (table.own[column] << table.rest + 48 + 32) // total  # of a_j / T, which are never all
+        digits = (
+            table.own[column] << table.rest + 48 + 32
+        ) // total  # of a_j / T, which are never all
         first, later = digits >> 80, [digits >> at & 0xFFFF for at in (64, 48, 32, 16, 0)]
         word = column << table.rest | first
         for last, place in ((later[-1] - 1, 0), (later[-1] + 1, 1)):
             if 0 <= last < 1 << 16:
-                given = np.array([word >> 8], dtype=np.uint16), np.array([word & 255], dtype=np.uint8)
+                given = (
+                    np.array([word >> 8], dtype=np.uint16),
+                    np.array([word & 255], dtype=np.uint8),
+                )
                 source = Given(*given, [*later[:-1], last])
-                assert AliasTable(weights, source).draw(1).tolist() == [table.outcomes[2 * column + place]]
+                assert AliasTable(weights, source).draw(1).tolist() == [
+                    table.outcomes[2 * column + place]
+                ]
                 assert source.later == []
 
 
@@ -86,5 +97,7 @@ def test_many_draws_from_many_outcomes_have_their_law():
     assert few.draw(1000).size == 1000
     assert "_aliases" not in vars(few)  # which takes longer to make than these to draw
     by_weight = np.bincount(drawn % 7, minlength=7) / 400_000
-    share = np.array([sum(w for i, w in enumerate(weights) if i % 7 == r) for r in range(7)]) / sum(weights)
+    share = np.array([sum(w for i, w in enumerate(weights) if i % 7 == r) for r in range(7)]) / sum(
+        weights
+    )
     assert np.abs(by_weight - share).max() < 5e-3

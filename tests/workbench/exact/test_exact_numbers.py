@@ -35,7 +35,9 @@ def slow_exp(epsilon: Fraction) -> Decimal:
 
 
 def slow_value(a: Fraction, b: Fraction, epsilon: Fraction) -> Decimal:
-    return Decimal(a.numerator) / a.denominator - Decimal(b.numerator) / b.denominator * slow_exp(epsilon)
+    return Decimal(a.numerator) / a.denominator - Decimal(b.numerator) / b.denominator * slow_exp(
+        epsilon
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,15 +91,20 @@ def test_a_request_means_the_decimal_it_shows(value: object, meant: Fraction) ->
 def test_what_is_no_finite_number_is_refused_in_one_form(value: object) -> None:
     with pytest.raises(InvalidRequest) as caught:
         exact(value, "epsilon")
-    shown = f"{'9' * 157}..." if value == "9" * 20_000 else value  # a message is one line of moderate length
+    shown = (
+        f"{'9' * 157}..." if value == "9" * 20_000 else value
+    )  # a message is one line of moderate length
     assert str(caught.value) == f"epsilon must be a finite number. Got {shown}."
 
 
 @pytest.mark.parametrize(
-    "value", ["1e400", "-1e400", 10**400, Decimal("1e-400"), "1e-5000", "1/1e400", Fraction(10**400)]
+    "value",
+    ["1e400", "-1e400", 10**400, Decimal("1e-400"), "1e-5000", "1/1e400", Fraction(10**400)],
 )
 def test_what_floating_point_has_no_number_for_is_refused(value: object) -> None:
-    with pytest.raises(InvalidRequest, match=r"^epsilon must be 0, or of a size from 5e-324 to 1.79e308\. Got "):
+    with pytest.raises(
+        InvalidRequest, match=r"^epsilon must be 0, or of a size from 5e-324 to 1.79e308\. Got "
+    ):
         exact(value, "epsilon")
 
 
@@ -153,7 +160,9 @@ def test_signs_agree_with_decimal(a: Fraction, b: Fraction, epsilon: Fraction) -
     with localcontext() as context:
         context.prec = 150
         value = slow_value(a, b, epsilon)
-        if abs(value) < Decimal("1e-100"):  # decimal cannot tell it from zero; only an exact zero comes this close
+        if abs(value) < Decimal(
+            "1e-100"
+        ):  # decimal cannot tell it from zero; only an exact zero comes this close
             value = Decimal(0)
     assert sign_exp(a, b, epsilon) == (value > 0) - (value < 0)
 
@@ -199,7 +208,9 @@ def test_an_exp_number_lies_between_its_floats(a: Fraction, b: Fraction, epsilon
 
 @given(st.lists(st.tuples(rationals, rationals, budgets), min_size=1, max_size=6))
 @settings(max_examples=80, deadline=None)
-def test_the_largest_is_found_across_different_exponents(parts: list[tuple[Fraction, Fraction, Fraction]]) -> None:
+def test_the_largest_is_found_across_different_exponents(
+    parts: list[tuple[Fraction, Fraction, Fraction]],
+) -> None:
     top = largest(ExpNumber.of(*part) for part in parts)
     with localcontext() as context:
         context.prec = 150
@@ -213,8 +224,13 @@ def test_exp_numbers_compare_with_rationals_and_each_other() -> None:
     assert e.compare(Fraction(27182, 10000)) == 1
     assert e.compare(Fraction(27183, 10000)) == -1
     assert (e.compare(root), root.compare(e), e.compare(e)) == (1, -1, 0)
-    assert ExpNumber.of(Fraction(3), Fraction(1), Fraction(0)) == ExpNumber.of(Fraction(2), Fraction(0), Fraction(9))
-    assert (str(e), str(ExpNumber.of(Fraction(1, 2), Fraction(0), Fraction(1)))) == ("0 - -1*exp(1)", "1/2")
+    assert ExpNumber.of(Fraction(3), Fraction(1), Fraction(0)) == ExpNumber.of(
+        Fraction(2), Fraction(0), Fraction(9)
+    )
+    assert (str(e), str(ExpNumber.of(Fraction(1, 2), Fraction(0), Fraction(1)))) == (
+        "0 - -1*exp(1)",
+        "1/2",
+    )
 
 
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=10**6))

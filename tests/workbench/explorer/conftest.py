@@ -17,7 +17,9 @@ from workbench.explorer.server import Server
 def running() -> Iterator[Server]:
     with Server() as made:
         for lane in made.lanes._lanes.values():
-            lane._limit = 300.0  # on a loaded machine a worker may take longer than a reader would wait
+            lane._limit = (
+                300.0  # on a loaded machine a worker may take longer than a reader would wait
+            )
         thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         yield made

@@ -12,7 +12,9 @@ import pytest
 from bench.chromium import Chromium, Page
 from workbench.explorer.server import Server
 
-_SPECS = [spec for name in ("axe_playwright_python", "axe_core_python") if (spec := find_spec(name))]
+_SPECS = [
+    spec for name in ("axe_playwright_python", "axe_core_python") if (spec := find_spec(name))
+]
 AXE = Path(str(_SPECS[0].origin)).with_name("axe.min.js") if _SPECS else None
 SETTLED = "document.querySelector('main')?.dataset.settled"
 LEAST = 4.5  # contrast of small letters (WCAG 2.2, 1.4.3)
@@ -55,7 +57,9 @@ CONTRAST = r"""(() => {
 def looked_at(page: Page, *, dark: bool = False) -> None:
     """All of the page in the window, in a theme."""
     theme = "dark" if dark else "light"
-    page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}])
+    page.call(
+        "Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": theme}]
+    )
     page.size(1280, max(800, page.js("document.documentElement.scrollHeight")))
 
 
@@ -63,7 +67,9 @@ def violations(page: Page) -> list[Any]:
     """What axe finds, and what it leaves undecided but for letters in charts, whose ground it cannot see."""
     assert AXE is not None
     page.js(f"{AXE.read_text('utf-8')}; 0")
-    page.js("window.result = null; axe.run(document).then((result) => { window.result = result; }); 0")
+    page.js(
+        "window.result = null; axe.run(document).then((result) => { window.result = result; }); 0"
+    )
     page.wait("window.result", 90)
     kept = """[...result.violations, ...result.incomplete].flatMap((rule) => rule.nodes.map((node) => [rule.id, node]))
         .filter(([id, node]) => id !== 'color-contrast' || !document.querySelector(node.target[0]).closest('svg.chart'))
@@ -85,7 +91,11 @@ PAGES = {
 @pytest.fixture(params=PAGES, scope="module")
 def page(request: pytest.FixtureRequest, browser: Chromium, server: Server) -> Any:
     made = browser.open(server.address(PAGES[request.param]))
-    wanted = "document.querySelector('main.home')?.dataset.drawn" if request.param == "query" else SETTLED
+    wanted = (
+        "document.querySelector('main.home')?.dataset.drawn"
+        if request.param == "query"
+        else SETTLED
+    )
     made.wait(f"{wanted} || document.querySelector('.status.error')")
     yield made
     browser.close_pages()
@@ -111,17 +121,21 @@ def tab_to(page: Page, condition: str) -> None:
     """Go on by Tab until the focus is on an element of which a condition of `one` holds; every stop can be seen."""
     for _ in range(150):
         page.press("Tab")
-        held, seen = page.js(f"""(() => {{ const one = document.activeElement, style = getComputedStyle(one);
+        held, seen = (
+            page.js(f"""(() => {{ const one = document.activeElement, style = getComputedStyle(one);
             const box = one.getBoundingClientRect();
             return [Boolean({condition}), one === document.body || (box.width > 0 && style.outlineStyle !== 'none')];
         }})()""")
+        )
         assert seen, page.js("document.activeElement.outerHTML.slice(0, 200)")
         if held:
             return
     raise AssertionError(f"the focus never comes to {condition}")
 
 
-def test_a_whole_session_by_keyboard_alone(browser: Chromium, server: Server, tmp_path: Path) -> None:
+def test_a_whole_session_by_keyboard_alone(
+    browser: Chromium, server: Server, tmp_path: Path
+) -> None:
     page = browser.open(server.address(PAGES["query"]))
     page.wait("document.querySelector('main.home')?.dataset.drawn")
     tab_to(page, "one.id === 'query-epsilon'")
@@ -160,6 +174,9 @@ def test_a_whole_session_by_keyboard_alone(browser: Chromium, server: Server, tm
     drawn = page.js("Number(document.querySelector('main').dataset.drawn)")
     page.give("option-epsilon", "1.7")
     page.wait(f"Number(document.querySelector('main').dataset.drawn) > {drawn}")
-    assert page.js("document.activeElement.closest('.inverse') && document.activeElement.value") == typed
+    assert (
+        page.js("document.activeElement.closest('.inverse') && document.activeElement.value")
+        == typed
+    )
     assert page.complaints == []
     browser.close_pages()

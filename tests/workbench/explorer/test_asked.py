@@ -23,7 +23,9 @@ def figures_under(notion: str) -> tuple[dict[str, str], dict[str, dict[str, Any]
     tasks = Tasks()
     tasks.run("certify", {"family": "modulo", "given": given})
     drawn = tasks.run("profile", {"family": "modulo", "given": given})["figures"]
-    return given, {one["title"].split(":")[0].removesuffix(" between neighbours"): one for one in drawn}
+    return given, {
+        one["title"].split(":")[0].removesuffix(" between neighbours"): one for one in drawn
+    }
 
 
 def named(figure: dict[str, Any], name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -41,11 +43,15 @@ def test_the_mechanism_keeps_to_what_is_drawn_as_asked(notion: str) -> None:
     if notion in ("pure", "dp"):
         assert list(zip(x, y, strict=True)) == [(1, 0.01 if notion == "dp" else 0)]
     heights = np.interp(x, *named(profile, "DP δ"))
-    assert np.all(heights <= y + 1e-3)  # between the values drawn, δ lies below the line that joins them
+    assert np.all(
+        heights <= y + 1e-3
+    )  # between the values drawn, δ lies below the line that joins them
     assert np.any(heights >= 0.9 * y - 1e-9)  # and the request binds somewhere
     alpha, beta = named(trade, "asked")
     if notion == "tradeoff":
-        assert ",".join(f"{a:g}:{b:g}" for a, b in zip(alpha, beta, strict=True)) == given["tradeoff"]
+        assert (
+            ",".join(f"{a:g}:{b:g}" for a, b in zip(alpha, beta, strict=True)) == given["tradeoff"]
+        )
     own = np.interp(alpha, *named(trade, "this mechanism"))
     assert np.all(own >= beta - 1e-3)
 
@@ -57,7 +63,11 @@ def test_divergences_are_drawn_where_these_are_asked(notion: str) -> None:
     known, divergences = named(drawn[RENYI], "this mechanism")
     own = np.interp(orders, known, divergences)
     assert np.all(own <= limits * (1 + 1e-9))
-    assert own.max() >= 0.99 * limits[own.argmax()] if notion == "renyi" else np.any(own >= 0.9 * limits)
+    assert (
+        own.max() >= 0.99 * limits[own.argmax()]
+        if notion == "renyi"
+        else np.any(own >= 0.9 * limits)
+    )
     assert (orders.tolist(), limits.tolist()) == ([2.0], [1.0]) or notion == "zcdp"
     for title in (PROFILE, TRADE):  # which no point of these charts says
         assert all(one["name"] != "asked" for one in drawn[title]["series"])
@@ -78,11 +88,15 @@ def test_an_infinite_divergence_is_said() -> None:
 
 
 EVERY = ("pure", "dp", "pdp", "metric", "curve", "tradeoff", "renyi", "zcdp", "gdp")
-NOTIONS = [("channel", notion) for notion in EVERY] + [("labels", notion) for notion in EVERY if notion != "pdp"]
+NOTIONS = [("channel", notion) for notion in EVERY] + [
+    ("labels", notion) for notion in EVERY if notion != "pdp"
+]
 
 
 @pytest.mark.parametrize(("name", "notion"), NOTIONS)
-def test_the_first_question_of_a_page_is_answered_under_every_notion(name: str, notion: str) -> None:
+def test_the_first_question_of_a_page_is_answered_under_every_notion(
+    name: str, notion: str
+) -> None:
     kind = family(name)
     given = adapted(kind, {**first(kind), "notion": notion}, "notion") | {"time_limit": "1"}
     view = Tasks().run("certify", {"family": name, "given": given})

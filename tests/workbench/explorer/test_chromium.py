@@ -31,12 +31,18 @@ def closing(browser: Chromium) -> Iterator[None]:
     browser.close_pages()
 
 
-def opened(browser: Chromium, server: Server, state: dict[str, Any] | None = None, **size: int) -> Page:
+def opened(
+    browser: Chromium, server: Server, state: dict[str, Any] | None = None, **size: int
+) -> Page:
     page = browser.open("about:blank", wait=False, **size)
-    keep = "document.addEventListener('workbench-drawn', (event) => { window.view = event.detail; })"
+    keep = (
+        "document.addEventListener('workbench-drawn', (event) => { window.view = event.detail; })"
+    )
     page.call("Page.addScriptToEvaluateOnNewDocument", source=keep)
     page.go(server.address(urlencode(state or {}, doseq=True)))
-    page.wait("document.querySelector('main')?.dataset.drawn || document.querySelector('.status.error')")
+    page.wait(
+        "document.querySelector('main')?.dataset.drawn || document.querySelector('.status.error')"
+    )
     return page
 
 
@@ -58,7 +64,9 @@ def shown(value: Any) -> str:
 def same(text: str, value: Any, *, hot: bool = False) -> bool:
     """Whether a cell shows a value to nine digits; hot: but for the rounding of a live session."""
     if isinstance(value, float) and text not in ("inf", "-inf"):
-        return float(text) == pytest.approx(float(f"{value:.9g}"), rel=1e-8 if hot else 0, abs=1e-12 if hot else 0)
+        return float(text) == pytest.approx(
+            float(f"{value:.9g}"), rel=1e-8 if hot else 0, abs=1e-12 if hot else 0
+        )
     return text == shown(value)
 
 
@@ -73,24 +81,34 @@ def row_of(page: Page) -> dict[str, str]:
 
 def check_clean(page: Page) -> None:
     assert page.complaints == []
-    assert all(re.match(r"http://127\.0\.0\.1:\d+/|data:|blob:|about:|file:", url) for url in page.requests), (
-        page.requests
-    )
+    assert all(
+        re.match(r"http://127\.0\.0\.1:\d+/|data:|blob:|about:|file:", url) for url in page.requests
+    ), page.requests
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_every_family_is_drawn_with_the_numbers_of_the_api(browser: Chromium, server: Server, name: str) -> None:
+def test_every_family_is_drawn_with_the_numbers_of_the_api(
+    browser: Chromium, server: Server, name: str
+) -> None:
     page = opened(browser, server, {"family": name})
     given = next(entry["first"] for entry in listing() if entry["name"] == name)
     page.wait(f"!{json.dumps(family(name).certifies)} || window.view.certificate")
     design = designed(name, given, "certify")
-    assert float(page.js("document.querySelector('.value').textContent")) == pytest.approx(design.objective, rel=1e-8)
+    assert float(page.js("document.querySelector('.value').textContent")) == pytest.approx(
+        design.objective, rel=1e-8
+    )
     row = row_of(page)
     for column, value in design.row().items():
-        if column not in ("start", "residual", "gap"):  # of a hot start, another vertex may be as good
+        if column not in (
+            "start",
+            "residual",
+            "gap",
+        ):  # of a hot start, another vertex may be as good
             assert same(row[column], value, hot=True) or column in ("bound", "pure_epsilon"), column
     facts = dict(
-        page.js("[...document.querySelectorAll('table.facts tr')].map((r) => [...r.cells].map((c) => c.textContent))")
+        page.js(
+            "[...document.querySelectorAll('table.facts tr')].map((r) => [...r.cells].map((c) => c.textContent))"
+        )
     )
     assert {label for label, _ in design.facts()} <= set(facts)
     if family(name).draws:
@@ -98,14 +116,18 @@ def test_every_family_is_drawn_with_the_numbers_of_the_api(browser: Chromium, se
     check_clean(page)
 
 
-def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Server, tmp_path: Path) -> None:
+def test_a_reader_drags_changes_certifies_exports(
+    browser: Chromium, server: Server, tmp_path: Path
+) -> None:
     given = {"n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"}
     page = opened(browser, server, {"family": "modulo", **given})
     page.wait(SETTLED)
 
     # ε is dragged with the mouse, and its number follows
     slider = "document.querySelector('#option-epsilon ~ input[type=range]').getBoundingClientRect()"
-    x, y = page.js(f"(({{ left, top, width, height }}) => [left + 0.7 * width, top + height / 2])({slider})")
+    x, y = page.js(
+        f"(({{ left, top, width, height }}) => [left + 0.7 * width, top + height / 2])({slider})"
+    )
     before = int(page.js("document.querySelector('main').dataset.drawn"))
     page.mouse("mousePressed", x, y, 1)
     for step in range(5):
@@ -118,7 +140,9 @@ def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Ser
     given["epsilon"] = page.js("document.getElementById('option-epsilon').value")
     assert given["epsilon"] != "1.5"
     assert page.js("new URLSearchParams(location.hash.slice(1)).get('epsilon')") == given["epsilon"]
-    assert page.js("window.view.objective") == pytest.approx(designed("modulo", given, "audit").objective, rel=1e-8)
+    assert page.js("window.view.objective") == pytest.approx(
+        designed("modulo", given, "audit").objective, rel=1e-8
+    )
     page.js("history.back() ?? 1")
     page.wait("document.getElementById('option-epsilon').value === '1.5'")
     given["epsilon"] = "1.5"
@@ -141,7 +165,13 @@ def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Ser
     while not (folder / "explore-modulo.html").exists() and time.monotonic() < end:
         time.sleep(0.1)
     copy = browser.open("about:blank", wait=False)
-    copy.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0)
+    copy.call(
+        "Network.emulateNetworkConditions",
+        offline=True,
+        latency=0,
+        downloadThroughput=0,
+        uploadThroughput=0,
+    )
     copy.go((folder / "explore-modulo.html").as_uri())
     copy.wait("document.querySelectorAll('svg.chart').length >= 5")
     row = row_of(copy)
@@ -150,10 +180,14 @@ def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Ser
     data = json.loads(copy.js("document.getElementById('data').textContent"))["export"]
     assert data["view"]["certificate"] == design.certificate.content().decode()  # type: ignore[union-attr]
     for step in data["steps"][::4]:
-        assert step["objective"] == pytest.approx(designed("modulo", step["given"], "audit").objective, rel=1e-8)
+        assert step["objective"] == pytest.approx(
+            designed("modulo", step["given"], "audit").objective, rel=1e-8
+        )
     copy.give("step", "0", "input")
     at = copy.js("document.querySelector('.value').textContent")
-    assert float(at) == pytest.approx(min(data["steps"], key=lambda one: one["hot"]["epsilon"])["objective"], rel=1e-8)
+    assert float(at) == pytest.approx(
+        min(data["steps"], key=lambda one: one["hot"]["epsilon"])["objective"], rel=1e-8
+    )
     assert not [url for url in copy.requests if url.startswith("http")]
     check_clean(copy)
 
@@ -163,9 +197,15 @@ def test_a_reader_drags_changes_certifies_exports(browser: Chromium, server: Ser
     check_clean(page)
 
 
-def test_a_preliminary_design_says_so_until_it_is_certified(browser: Chromium, server: Server) -> None:
+def test_a_preliminary_design_says_so_until_it_is_certified(
+    browser: Chromium, server: Server
+) -> None:
     """The answer to a slider is made preliminary on its way to the page, which then asks for the certified one."""
-    page = opened(browser, server, {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"})
+    page = opened(
+        browser,
+        server,
+        {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"},
+    )
     page.wait(SETTLED)
     page.js("""void ((real) => { window.asked = []; window.seen = []; window.fetch = async (address, given) => {
         const answer = await real(address, given), task = address.split('/').pop();
@@ -180,19 +220,28 @@ def test_a_preliminary_design_says_so_until_it_is_certified(browser: Chromium, s
     page.give("option-epsilon", "1.4")
     page.wait("window.seen.some(([, , proven]) => proven)")
     given = {"n": "8", "max_shift": "3", "epsilon": "1.4", "delta": "0.1"}
-    *before, (value, *badges) = page.js("window.seen.slice(0, 1 + window.seen.findIndex(([, , proven]) => proven))")
+    *before, (value, *badges) = page.js(
+        "window.seen.slice(0, 1 + window.seen.findIndex(([, , proven]) => proven))"
+    )
     # where the first design took long, that of a neighbouring budget is shown before, open as well
     assert before[-1] == ["at most 0.75", True, False]
     assert all(shown == [True, False] for _, *shown in before)
     asked = page.js("window.asked.slice(0, 2)")
-    assert asked in (["design", "certify"], ["design", "prove"])  # before any curve; to prove is to certify at length
+    assert asked in (
+        ["design", "certify"],
+        ["design", "prove"],
+    )  # before any curve; to prove is to certify at length
     assert float(value) == float(f"{designed('modulo', given, 'certify').objective:.9g}")
     assert badges == [False, True]
     check_clean(page)
 
 
 def test_the_least_epsilon_for_an_error(browser: Chromium, server: Server) -> None:
-    page = opened(browser, server, {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "notion": "dp"})
+    page = opened(
+        browser,
+        server,
+        {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "notion": "dp"},
+    )
     page.js("void (document.querySelector('.inverse input').value = '0.4')")
     page.click("least epsilon")
     page.wait("document.querySelector('.status').textContent.startsWith('Least epsilon')")
@@ -200,7 +249,9 @@ def test_the_least_epsilon_for_an_error(browser: Chromium, server: Server) -> No
     least = page.js("document.getElementById('option-epsilon').value")
     given = {"n": "8", "max_shift": "3", "notion": "dp"}
     assert designed("modulo", given | {"epsilon": least}, "audit").objective <= 0.4
-    assert designed("modulo", given | {"epsilon": str(float(least) - 0.001)}, "audit").objective > 0.4
+    assert (
+        designed("modulo", given | {"epsilon": str(float(least) - 0.001)}, "audit").objective > 0.4
+    )
     check_clean(page)
 
 
@@ -213,7 +264,9 @@ def test_the_least_epsilon_for_an_error(browser: Chromium, server: Server) -> No
         ("%%%&&=", "option must be one of"),
     ],
 )
-def test_a_bad_fragment_is_a_sentence(browser: Chromium, server: Server, fragment: str, words: str) -> None:
+def test_a_bad_fragment_is_a_sentence(
+    browser: Chromium, server: Server, fragment: str, words: str
+) -> None:
     page = browser.open(server.address() + "#" + fragment)
     page.wait("document.querySelector('.status.error')")
     assert words in page.js("document.querySelector('.status').textContent")
@@ -223,9 +276,15 @@ def test_a_bad_fragment_is_a_sentence(browser: Chromium, server: Server, fragmen
 
 def test_two_tabs_and_a_phone(browser: Chromium, server: Server) -> None:
     first = opened(
-        browser, server, {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5"}, width=360, height=740
+        browser,
+        server,
+        {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5"},
+        width=360,
+        height=740,
     )
-    second = opened(browser, server, {"family": "modulo", "n": "4", "max_shift": "1", "epsilon": "1"})
+    second = opened(
+        browser, server, {"family": "modulo", "n": "4", "max_shift": "1", "epsilon": "1"}
+    )
     assert first.js("window.view.given.n") == "8"
     assert second.js("window.view.given.n") == "4"
     first.wait(SETTLED)
@@ -252,7 +311,9 @@ def test_the_server_stops_while_a_page_is_open(browser: Chromium) -> None:
     assert "server" in page.js("document.querySelector('.status').textContent")
 
 
-def test_the_file_of_its_owner_forwards_to_the_page(browser: Chromium, server: Server, tmp_path: Path) -> None:
+def test_the_file_of_its_owner_forwards_to_the_page(
+    browser: Chromium, server: Server, tmp_path: Path
+) -> None:
     address = server.address("family=modulo&n=4&max_shift=1&epsilon=1")
     page = browser.open(_forward(address, tmp_path))
     page.wait("document.querySelector('main')?.dataset.drawn")
@@ -262,13 +323,16 @@ def test_the_file_of_its_owner_forwards_to_the_page(browser: Chromium, server: S
 
 
 def test_the_first_page_is_a_query_and_opens_a_class(browser: Chromium, server: Server) -> None:
-    page = browser.open(server.address("form=numbers&answers=0..6&max_shift=1&epsilon=1&delta=0.01&loss=squared"))
+    page = browser.open(
+        server.address("form=numbers&answers=0..6&max_shift=1&epsilon=1&delta=0.01&loss=squared")
+    )
     page.wait("document.querySelector('main.home')?.dataset.drawn")
     page.wait("!document.querySelector('.home .card.whole').textContent.includes('being solved')")
     rows = page.js("""[...document.querySelectorAll('.home table tbody tr')]
         .map((row) => [...row.cells].map((cell) => cell.textContent))""")
     table = {
-        row["class"]: row for row in recommend(answers="0..6", max_shift=1, epsilon=1, delta="0.01", loss="squared")
+        row["class"]: row
+        for row in recommend(answers="0..6", max_shift=1, epsilon=1, delta="0.01", loss="squared")
     }
     for name, loss, bound, *_ in rows:
         assert same(loss, table[name]["objective"])
@@ -278,7 +342,9 @@ def test_the_first_page_is_a_query_and_opens_a_class(browser: Chromium, server: 
         .find((one) => one.textContent === 'integer noise, clamped').click()""")
     page.wait("document.querySelector('.hero .badge.proven')")
     assert same(
-        page.js("document.querySelector('.value').textContent"), table["integer noise, clamped"]["objective"], hot=True
+        page.js("document.querySelector('.value').textContent"),
+        table["integer noise, clamped"]["objective"],
+        hot=True,
     )
     page.js("history.back() ?? 1")
     page.wait("document.querySelector('main.home')")
@@ -291,8 +357,14 @@ def test_the_first_page_is_a_query_and_opens_a_class(browser: Chromium, server: 
     assert page.complaints == []
 
 
-def test_an_invalid_field_is_marked_and_the_last_answer_stays_greyed(browser: Chromium, server: Server) -> None:
-    page = opened(browser, server, {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"})
+def test_an_invalid_field_is_marked_and_the_last_answer_stays_greyed(
+    browser: Chromium, server: Server
+) -> None:
+    page = opened(
+        browser,
+        server,
+        {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"},
+    )
     page.wait(SETTLED)
     before = page.js("document.querySelector('.value').textContent")
     page.give("option-epsilon", "abc")
@@ -301,25 +373,42 @@ def test_an_invalid_field_is_marked_and_the_last_answer_stays_greyed(browser: Ch
     assert page.js("document.querySelector('.value').textContent") == before
     assert page.js("document.querySelector('.hero .stale') !== null")
     page.give("option-epsilon", "1.5")
-    page.wait("!document.querySelector('[aria-invalid=true]') && !document.querySelector('.hero .stale')")
+    page.wait(
+        "!document.querySelector('[aria-invalid=true]') && !document.querySelector('.hero .stale')"
+    )
 
 
 @pytest.mark.parametrize("notion", ["zcdp", "gdp", "tradeoff", "curve"])
-def test_a_notion_has_its_own_sliders_and_no_other(browser: Chromium, server: Server, notion: str) -> None:
-    page = opened(browser, server, {"family": "modulo", "n": "6", "max_shift": "1", "epsilon": "1", "delta": "0.1"})
+def test_a_notion_has_its_own_sliders_and_no_other(
+    browser: Chromium, server: Server, notion: str
+) -> None:
+    page = opened(
+        browser,
+        server,
+        {"family": "modulo", "n": "6", "max_shift": "1", "epsilon": "1", "delta": "0.1"},
+    )
     page.wait(SETTLED)
     page.give("option-notion", notion)
-    page.wait(f"window.view?.given.notion === '{notion}' && document.querySelector('.hero .badge.proven')")
+    page.wait(
+        f"window.view?.given.notion === '{notion}' && document.querySelector('.hero .badge.proven')"
+    )
     own = {"zcdp": "rho", "gdp": "mu"}.get(notion, notion)
     assert page.js("document.querySelector('.sliders input[type=text]').id") == f"option-{own}"
     assert page.js("document.querySelectorAll('.sliders input[type=range]:enabled').length") >= 1
     assert page.js("document.getElementById('option-epsilon')") is None
     assert page.js("document.getElementById('option-delta')") is None
     before = page.js("window.view.objective")
-    slider, less = "document.querySelector('.sliders input[type=range]:enabled')", 5 if notion == "tradeoff" else 40
-    told = "".join(f"{slider}.dispatchEvent(new Event('{event}'));" for event in ("input", "change"))
+    slider, less = (
+        "document.querySelector('.sliders input[type=range]:enabled')",
+        5 if notion == "tradeoff" else 40,
+    )
+    told = "".join(
+        f"{slider}.dispatchEvent(new Event('{event}'));" for event in ("input", "change")
+    )
     page.js(f"{slider}.value = Number({slider}.value) - {less}; {told} 0")
-    page.wait(f"window.view.objective !== {before} && document.querySelector('.hero .badge.proven')")
+    page.wait(
+        f"window.view.objective !== {before} && document.querySelector('.hero .badge.proven')"
+    )
     assert (page.js("window.view.objective") > before) == (notion != "tradeoff")
     check_clean(page)
 
@@ -327,10 +416,17 @@ def test_a_notion_has_its_own_sliders_and_no_other(browser: Chromium, server: Se
 def test_charts_are_saved_whatever_the_theme_and_designs_are_pinned(
     browser: Chromium, server: Server, tmp_path: Path
 ) -> None:
-    page = opened(browser, server, {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"})
+    page = opened(
+        browser,
+        server,
+        {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"},
+    )
     page.wait(SETTLED)
     page.click("Dark")
-    assert page.js("getComputedStyle(document.querySelector('.page')).backgroundColor") == "rgb(14, 17, 21)"
+    assert (
+        page.js("getComputedStyle(document.querySelector('.page')).backgroundColor")
+        == "rgb(14, 17, 21)"
+    )
     browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     page.js("void (document.querySelector('.save').open = true)")
     page.wait("document.querySelector('.save button')")
@@ -359,7 +455,9 @@ def test_charts_are_saved_whatever_the_theme_and_designs_are_pinned(
     pinned = "document.querySelector('.scroll[aria-label=\"Pinned designs\"]')"
     assert page.js(f"{pinned}.scrollWidth - {pinned}.clientWidth") == 0
     assert (
-        page.js("[...document.querySelectorAll('.legend li')].filter((one) => /^[AB]: /.test(one.textContent)).length")
+        page.js(
+            "[...document.querySelectorAll('.legend li')].filter((one) => /^[AB]: /.test(one.textContent)).length"
+        )
         >= 4
     )
     check_clean(page)
@@ -367,14 +465,22 @@ def test_charts_are_saved_whatever_the_theme_and_designs_are_pinned(
 
 def test_what_is_infeasible_is_no_number(browser: Chromium, server: Server) -> None:
     page = opened(browser, server, {"family": "laplace", "epsilon": "1", "bits": "1"})
-    assert page.js("document.querySelector('.value').textContent") == "No mechanism meets this request"
+    assert (
+        page.js("document.querySelector('.value').textContent") == "No mechanism meets this request"
+    )
     assert "no ell brings the mean length" in page.js("document.querySelector('.hero').textContent")
     assert "inf" not in page.js("document.querySelector('.value').textContent.split(' ')")
 
 
 @pytest.mark.parametrize("width", [1440, 1024, 720, 390])
 def test_nothing_is_wider_than_the_window(browser: Chromium, server: Server, width: int) -> None:
-    page = opened(browser, server, {"family": "noise", "epsilon": "1", "delta": "1e-5"}, width=width, height=800)
+    page = opened(
+        browser,
+        server,
+        {"family": "noise", "epsilon": "1", "delta": "1e-5"},
+        width=width,
+        height=800,
+    )
     page.wait(SETTLED)
     assert page.js("document.documentElement.scrollWidth") <= width
     if width == 390:  # the result comes first
@@ -385,7 +491,9 @@ def test_nothing_is_wider_than_the_window(browser: Chromium, server: Server, wid
         page.wait("!document.querySelector('.controls').open")
         drawn = "[...document.querySelectorAll('.columns svg.chart')].map((one) => one.viewBox.baseVal.width)"
         before = set(page.js(drawn))
-        order = "[...document.querySelectorAll('.columns .card')].map((one) => Number(one.style.order))"
+        order = (
+            "[...document.querySelectorAll('.columns .card')].map((one) => Number(one.style.order))"
+        )
         widths, order = page.js(f"(dispatchEvent(new Event('beforeprint')), [{drawn}, {order}])")
         assert set(widths) == {340}
         assert order == sorted(order)
@@ -393,7 +501,11 @@ def test_nothing_is_wider_than_the_window(browser: Chromium, server: Server, wid
 
 
 def test_rivals_are_drawn_and_chosen_in_the_legend(browser: Chromium, server: Server) -> None:
-    page = opened(browser, server, {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"})
+    page = opened(
+        browser,
+        server,
+        {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"},
+    )
     page.wait(SETTLED)
     rows = "[...document.querySelectorAll('[aria-label=\"Other mechanisms\"] svg.chart g')].length"
     assert page.js(rows) == 5  # the design, and four others
@@ -402,7 +514,10 @@ def test_rivals_are_drawn_and_chosen_in_the_legend(browser: Chromium, server: Se
     for left, pressed in ((3, "false"), (4, "true")):
         page.click("data-independent")
         assert page.js(outlines) == left
-        assert page.js("document.querySelector('.legend button').getAttribute('aria-pressed')") == pressed
+        assert (
+            page.js("document.querySelector('.legend button').getAttribute('aria-pressed')")
+            == pressed
+        )
     tops = "[0, 1].map((k) => document.querySelectorAll('.column')[k].lastElementChild.getBoundingClientRect().bottom)"
     low, high = sorted(page.js(tops))
     assert high - low < 700  # no column is half empty

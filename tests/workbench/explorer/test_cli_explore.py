@@ -18,7 +18,13 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
-from workbench.explorer.given import command_line, exact_values, from_words, python_call, suggestions
+from workbench.explorer.given import (
+    command_line,
+    exact_values,
+    from_words,
+    python_call,
+    suggestions,
+)
 from workbench.explorer.page import page
 from workbench.models.modulo.frontier import delta_frontier
 from workbench.pipeline.registry import families, family
@@ -40,7 +46,18 @@ def here(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
 
 def test_one_line_then_ctrl_c(tmp_path: Path) -> None:
     server = subprocess.Popen(
-        [*EXPLORE, "--no-browser", "--port=0", "--family=modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"],
+        [
+            *EXPLORE,
+            "--no-browser",
+            "--port=0",
+            "--family=modulo",
+            "--n",
+            "4",
+            "--max-shift",
+            "1",
+            "--epsilon",
+            "1",
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -50,7 +67,8 @@ def test_one_line_then_ctrl_c(tmp_path: Path) -> None:
     try:
         line = server.stdout.readline()
         found = re.search(
-            r"http://127\.0\.0\.1:\d+/\?token=\S{32}#family=modulo&n=4&max_shift=1&epsilon=1$", line.strip()
+            r"http://127\.0\.0\.1:\d+/\?token=\S{32}#family=modulo&n=4&max_shift=1&epsilon=1$",
+            line.strip(),
         )
         assert found is not None, line
         with urllib.request.urlopen(found[0].partition("#")[0], timeout=300) as answer:
@@ -90,7 +108,10 @@ def test_no_command_line_shows_the_token(tmp_path: Path) -> None:
         assert len(token) == 32
         assert token not in words
         forward = Path(words.removeprefix("file://"))
-        assert (forward.stat().st_mode & 0o777, forward.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        assert (forward.stat().st_mode & 0o777, forward.parent.stat().st_mode & 0o777) == (
+            0o600,
+            0o700,
+        )
         goes = re.search(r'content="0;url=(.*?)"', forward.read_text())
         assert goes is not None
         assert html.unescape(goes[1]) == address
@@ -103,7 +124,9 @@ def test_no_command_line_shows_the_token(tmp_path: Path) -> None:
     assert not forward.parent.exists()
 
 
-@pytest.mark.parametrize(("name", "moment"), [("SIGTERM", "at once"), ("SIGTERM", "serving"), ("SIGHUP", "serving")])
+@pytest.mark.parametrize(
+    ("name", "moment"), [("SIGTERM", "at once"), ("SIGTERM", "serving"), ("SIGHUP", "serving")]
+)
 def test_a_signal_leaves_no_temporary_file(tmp_path: Path, name: str, moment: str) -> None:
     folder = tmp_path / "temporary"
     folder.mkdir()
@@ -162,7 +185,9 @@ def test_an_export_is_whole_and_needs_nobody(tmp_path: Path) -> None:
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:)?//|@import|url\(""", text)
     assert len(text) < 250_000
     export = data_of(tmp_path / "noise.html")["export"]
-    design = wb.design(wb.ModuloNoise(n=8, max_shift=3, directed=True), epsilon=1.5, delta=0.1212, notion="pdp")
+    design = wb.design(
+        wb.ModuloNoise(n=8, max_shift=3, directed=True), epsilon=1.5, delta=0.1212, notion="pdp"
+    )
     assert export["view"]["objective"] == design.objective
     assert export["view"]["certified"]
     assert design.certificate is not None
@@ -175,7 +200,17 @@ def test_an_export_is_whole_and_needs_nobody(tmp_path: Path) -> None:
 
 def test_an_export_reads_a_file_of_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "prior.csv").write_text("label,weight\n0,1\n1,2\n2,1\n")
-    made = run("--export", "labels.html", "--family", "labels", "--labels", "prior.csv", "--epsilon", "1", cwd=tmp_path)
+    made = run(
+        "--export",
+        "labels.html",
+        "--family",
+        "labels",
+        "--labels",
+        "prior.csv",
+        "--epsilon",
+        "1",
+        cwd=tmp_path,
+    )
     assert made.returncode == 0, made.stderr
     assert data_of(tmp_path / "labels.html")["export"]["view"]["certified"]
 
@@ -188,12 +223,22 @@ def test_an_export_reads_a_file_of_the_command_line(tmp_path: Path) -> None:
         (["--family", "modulo", "--colour", "red"], "argument must be an option of modulo"),
         (["--family", "modulo", "--n"], "--n must have a value"),
         (["--export", "a.html"], "family must be given"),
-        (["--export", "a.txt", "--family", "modulo", "--n", "4"], "export must be named .html or .htm"),
-        (["--export", "a.html", "--family", "modulo", "--n", "4", "--max-shift", "1"], "epsilon must be given"),
+        (
+            ["--export", "a.txt", "--family", "modulo", "--n", "4"],
+            "export must be named .html or .htm",
+        ),
+        (
+            ["--export", "a.html", "--family", "modulo", "--n", "4", "--max-shift", "1"],
+            "epsilon must be given",
+        ),
     ],
 )
 def test_mistakes_are_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    said: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     code, _, err = here(capsys, "explore", *words)

@@ -23,14 +23,21 @@ from workbench.explorer.tasks import Tasks
 from workbench.pipeline.registry import families
 from workbench.privacy.loading import read
 
-CUT = {"sensitivity": "1", "clamp": "0..50", "epsilon": "0.5", "delta": "1e-6"}  # a picture leaves 18 of 55 out
+CUT = {
+    "sensitivity": "1",
+    "clamp": "0..50",
+    "epsilon": "0.5",
+    "delta": "1e-6",
+}  # a picture leaves 18 of 55 out
 FAMILIES = {kind.name: first(kind) for kind in families() if kind.certifies} | {"noise": CUT}
 
 
 def saved(figure: dict[str, Any], folder: Path) -> Path:
     """The table of a figure as the page saves it."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([figure["table"]["heads"], *figure["table"]["rows"]])
+    csv.writer(text, lineterminator="\n").writerows(
+        [figure["table"]["heads"], *figure["table"]["rows"]]
+    )
     (folder / "law.csv").write_text(text.getvalue())
     return folder / "law.csv"
 
@@ -38,7 +45,9 @@ def saved(figure: dict[str, Any], folder: Path) -> Path:
 def law_of(page: str) -> dict[str, Any]:
     """The figure of the law in a page of sections."""
     data = json.loads(page.split('id="data">')[1].split("</script>")[0])
-    return next(part for section in data["sections"] for part in section["parts"] if "table" in part)
+    return next(
+        part for section in data["sections"] for part in section["parts"] if "table" in part
+    )
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -72,7 +81,9 @@ def test_pages_of_commands_and_exports_have_the_whole_law(tmp_path: Path) -> Non
     design = wb.design("noise", **CUT)
     for page in (design_page(design), audit_page(design.mechanism, [], None)):
         assert read(saved(law_of(page), tmp_path)).mechanism == design.mechanism
-    export = Tasks().run("export", {"family": "modulo", "given": {"n": "4", "max_shift": "1", "epsilon": "1"}})
+    export = Tasks().run(
+        "export", {"family": "modulo", "given": {"n": "4", "max_shift": "1", "epsilon": "1"}}
+    )
     for view in (export["view"], *export["steps"]):
         figure = view["figures"][0]
         assert ("table" in figure) == view["certified"]
@@ -102,7 +113,9 @@ def test_a_reader_saves_the_law_that_was_certified(
     page.click("SVG")
     files = [tmp_path / f"probability-of-every-noise-value.{ending}" for ending in ("csv", "svg")]
     end = time.monotonic() + 300  # only a hang takes so long
-    while not all(file.exists() and file.stat().st_size for file in files) and time.monotonic() < end:
+    while (
+        not all(file.exists() and file.stat().st_size for file in files) and time.monotonic() < end
+    ):
         time.sleep(0.05)
     assert "drawn: -18..18, 99.991 % of the mass" in files[1].read_text()
     with pytest.raises(SystemExit):

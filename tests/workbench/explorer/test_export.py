@@ -20,9 +20,12 @@ from workbench.papers.gallery import gallery
 
 def data_of(text: str) -> dict[str, Any]:
     assert not re.search(
-        r"""(src|href)\s*=\s*["'](?!data:)|@import|url\(""", re.sub(r"<script.*?</script>", "", text, flags=re.S)
+        r"""(src|href)\s*=\s*["'](?!data:)|@import|url\(""",
+        re.sub(r"<script.*?</script>", "", text, flags=re.S),
     )
-    found = re.search(r'<script type="application/json" id="data"( data-packed)?>(.*?)</script>', text, re.S)
+    found = re.search(
+        r'<script type="application/json" id="data"( data-packed)?>(.*?)</script>', text, re.S
+    )
     assert found is not None
     content = zlib.decompress(base64.b64decode(found[2])) if found[1] else found[2]
     data: dict[str, Any] = json.loads(content)
@@ -55,7 +58,9 @@ def test_profiles_and_trade_offs_are_those_of_the_exact_profile() -> None:
     dp = next(one for one in profile["series"] if one["name"] == "DP δ")
     for epsilon, delta in list(zip(dp["x"], dp["y"], strict=True))[::17]:
         assert delta == pytest.approx(exact.delta(epsilon), abs=1e-9)
-    for name, epsilon, delta in profile["table"]["rows"]:  # what is saved is never below the exact δ
+    for name, epsilon, delta in profile["table"][
+        "rows"
+    ]:  # what is saved is never below the exact δ
         assert delta == wb.profile(mechanism, "dp" if name == "DP δ" else "pdp").delta(epsilon)
     curve = next(one for one in trade["series"] if one["name"] == "this mechanism")
     pmf = mechanism.pmf
@@ -75,7 +80,11 @@ def test_profiles_and_trade_offs_are_those_of_the_exact_profile() -> None:
 
 def test_an_audit_marks_no_budget_that_is_unknown() -> None:
     mechanism = wb.design(NOISE, epsilon=1).mechanism
-    asked = [part for part in parts_of(audit_page(mechanism, [("a", "<b>")], None)) if part["kind"] == "lines"]
+    asked = [
+        part
+        for part in parts_of(audit_page(mechanism, [("a", "<b>")], None))
+        if part["kind"] == "lines"
+    ]
     assert asked
     assert not [one for part in asked for one in part["series"] if one["name"].startswith("asked")]
 
@@ -92,10 +101,21 @@ def test_a_frontier_page_has_its_plots_and_rows() -> None:
 def test_a_recommendation_is_a_table_and_then_the_plot() -> None:
     result = wb.recommend(answers="0..3", max_shift=1, epsilon=1)
     parts = [part for part in parts_of(result_page(result)) if part["kind"] != "text"]
-    assert [part["kind"] for part in parts] == ["cells", "image", "cells", "facts", "facts", "numbers"]
-    assert max(len(part["heads"]) for part in parts[:3] if part["kind"] == "cells") == 5  # reads well on paper
+    assert [part["kind"] for part in parts] == [
+        "cells",
+        "image",
+        "cells",
+        "facts",
+        "facts",
+        "numbers",
+    ]
+    assert (
+        max(len(part["heads"]) for part in parts[:3] if part["kind"] == "cells") == 5
+    )  # reads well on paper
     served = [row for row in result if row["objective"] is not None]
-    assert [row[:2] for row in parts[0]["rows"]] == [[row["class"], row["objective"]] for row in served]
+    assert [row[:2] for row in parts[0]["rows"]] == [
+        [row["class"], row["objective"]] for row in served
+    ]
     assert parts[3]["rows"] == [[row["class"], row["command"]] for row in served]
     assert len(parts[4]["rows"]) + len(served) == len(result)
 
@@ -103,7 +123,10 @@ def test_a_recommendation_is_a_table_and_then_the_plot() -> None:
 def test_a_recommendation_of_a_range_has_no_empty_table_and_is_brief_in_a_notebook() -> None:
     result = wb.recommend(range="0..1", epsilon=1, loss="absolute")
     tables = [part for part in parts_of(result_page(result)) if part["kind"] == "cells"]
-    assert [part.get("look") for part in tables] == ["classes", None]  # classes, and what is published
+    assert [part.get("look") for part in tables] == [
+        "classes",
+        None,
+    ]  # classes, and what is published
     heads = result._repr_html_().split("</thead>")[0]
     assert [head.split("<")[0] for head in heads.split("<th>")[1:]] == [
         "class", "objective", "bound", "certified", "notes",
@@ -151,7 +174,9 @@ def test_the_gallery_has_every_figure(tmp_path: Path) -> None:
     (folder / "fig1.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
     gallery(tmp_path)
     parts = parts_of((tmp_path / "index.html").read_text("utf-8"))
-    assert [part["svg"] for part in parts if part["kind"] == "image"] == ["<svg xmlns='http://www.w3.org/2000/svg'/>"]
+    assert [part["svg"] for part in parts if part["kind"] == "image"] == [
+        "<svg xmlns='http://www.w3.org/2000/svg'/>"
+    ]
     assert [part["rows"] for part in parts if part["kind"] == "numbers"] == [[["1", "2"]]]
     (table,) = [part for part in parts if part["kind"] == "cells"]
     assert table["rows"][0][2:6] == [0.5, 0.51, 0.01, "DIFFERS"]
@@ -161,9 +186,15 @@ def test_the_stored_gallery_is_that_of_the_stored_results() -> None:
     """results/index.html shows every picture that results/ has."""
     results = Path(__file__).parents[3] / "results"
     pictures = [
-        part["svg"] for part in parts_of((results / "index.html").read_text("utf-8")) if part["kind"] == "image"
+        part["svg"]
+        for part in parts_of((results / "index.html").read_text("utf-8"))
+        if part["kind"] == "image"
     ]
-    records = [json.loads(path.read_text("utf-8")) for path in results.glob("*/*.json") if path.name != "errata.json"]
+    records = [
+        json.loads(path.read_text("utf-8"))
+        for path in results.glob("*/*.json")
+        if path.name != "errata.json"
+    ]
     assert len(pictures) == sum(record["figure"] for record in records)
 
 

@@ -23,8 +23,12 @@ def mapped(name: str, given: dict[str, str]) -> dict[str, Any]:
 
 def test_its_regions_are_those_of_the_formula() -> None:
     regions = mapped("channel", COUNTS)["regions"]
-    solved = wb.formula(wb.FiniteQuery("0..3", max_shift=1), loss="absolute", epsilon="0.01..4", delta="0..1")
-    assert [one["name"].split(": ")[1] for one in regions] == [piece.text() for piece in solved.pieces]
+    solved = wb.formula(
+        wb.FiniteQuery("0..3", max_shift=1), loss="absolute", epsilon="0.01..4", delta="0..1"
+    )
+    assert [one["name"].split(": ")[1] for one in regions] == [
+        piece.text() for piece in solved.pieces
+    ]
     for one in regions:
         epsilon, low, high = (one[name][20] for name in ("x", "low", "high"))
         delta = (low + high) / 2
@@ -33,14 +37,20 @@ def test_its_regions_are_those_of_the_formula() -> None:
             sum(c * x**k for k, c in enumerate(one.get(name, [])))
             for name in ("numerator", "numerator_delta", "denominator")
         )
-        assert (top + delta * slope) / below == pytest.approx(float(solved(epsilon, delta)[0]), rel=1e-12)
+        assert (top + delta * slope) / below == pytest.approx(
+            float(solved(epsilon, delta)[0]), rel=1e-12
+        )
 
 
 @pytest.mark.parametrize(
     ("name", "given", "words"),
     [
         ("channel", COUNTS | {"answers": "0..30"}, "at most 600 rows and columns"),
-        ("channel", {"answers": "0..3", "max_shift": "1", "notion": "zcdp", "rho": "1"}, "zcdp is no linear"),
+        (
+            "channel",
+            {"answers": "0..3", "max_shift": "1", "notion": "zcdp", "rho": "1"},
+            "zcdp is no linear",
+        ),
         ("noise", {"sensitivity": "1", "epsilon": "1", "delta": "0.1"}, "infinitely many masses"),
     ],
 )
@@ -61,7 +71,9 @@ def test_a_reader_points_at_a_region_and_goes_there(browser: Chromium, server: S
     said = "document.querySelector('p.pointed').textContent"
     assert page.js(said).startswith("Point at a region")
     box = "document.querySelector('svg.map').getBoundingClientRect()"
-    at = page.js(f"(({{ left, top, width, height }}) => [left + 0.6 * width, top + 0.3 * height])({box})")
+    at = page.js(
+        f"(({{ left, top, width, height }}) => [left + 0.6 * width, top + 0.3 * height])({box})"
+    )
     page.mouse("mouseMoved", *at)
     words = page.js(said)
     assert words.endswith("3(1 - δ) / (2e^ε + 2)")
@@ -85,5 +97,7 @@ def test_without_a_delta_it_is_a_curve(browser: Chromium, server: Server) -> Non
     page = opened(browser, server, pure)
     assert page.js("document.querySelectorAll('ol.formulas li').length") == 2
     page.js("document.querySelector('ol.formulas li:last-child').focus() ?? 1")
-    assert "(3e^(2ε) + 2e^ε + 1) / (2e^(2ε)(e^ε + 1))" in page.js("document.querySelector('p.pointed').textContent")
+    assert "(3e^(2ε) + 2e^ε + 1) / (2e^(2ε)(e^ε + 1))" in page.js(
+        "document.querySelector('p.pointed').textContent"
+    )
     assert not page.complaints

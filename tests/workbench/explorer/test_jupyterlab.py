@@ -17,7 +17,9 @@ import pytest
 from bench.chromium import Chromium
 
 MISSING = [name for name in ("jupyterlab", "ipykernel") if find_spec(name) is None]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} missing: pip install jupyterlab")
+pytestmark = pytest.mark.skipif(
+    bool(MISSING), reason=f"{', '.join(MISSING)} missing: pip install jupyterlab"
+)
 
 CELL = 'import workbench as wb\nwb.explore("modulo", n=8, max_shift=3, epsilon=1.5)'
 FRAME = "document.querySelector('iframe[title=dp-workbench]')?.contentDocument"
@@ -26,7 +28,14 @@ FRAME = "document.querySelector('iframe[title=dp-workbench]')?.contentDocument"
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[str]:
     """The address of a notebook with one cell."""
-    cell = {"cell_type": "code", "id": "one", "metadata": {}, "outputs": [], "execution_count": None, "source": CELL}
+    cell = {
+        "cell_type": "code",
+        "id": "one",
+        "metadata": {},
+        "outputs": [],
+        "execution_count": None,
+        "source": CELL,
+    }
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     book = {"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
     (tmp_path / "one.ipynb").write_text(json.dumps(book), "utf-8")
@@ -40,7 +49,10 @@ def lab(tmp_path: Path) -> Iterator[str]:
                "LabApp.extension_manager": "readonly"}  # fmt: skip
     words = [f"--{name}={value}" for name, value in options.items()]
     server = subprocess.Popen(
-        [sys.executable, "-m", "jupyterlab", *words], env=os.environ | folders, cwd=tmp_path, stderr=subprocess.DEVNULL
+        [sys.executable, "-m", "jupyterlab", *words],
+        env=os.environ | folders,
+        cwd=tmp_path,
+        stderr=subprocess.DEVNULL,
     )
     yield f"http://127.0.0.1:{port}/lab/tree/one.ipynb?token=t"
     server.send_signal(signal.SIGTERM)
@@ -53,7 +65,9 @@ def test_the_page_opens_in_jupyterlab(browser: Chromium, lab: str) -> None:
     page.wait("window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel", 90)
     page.js("void window.jupyterapp.commands.execute('notebook:run-all-cells')")
     page.wait(f"{FRAME}?.querySelector('.badge.proven')", 90)
-    assert float(page.js(f"{FRAME}.querySelector('.value').textContent")) == pytest.approx(0.589887461, abs=1e-9)
+    assert float(page.js(f"{FRAME}.querySelector('.value').textContent")) == pytest.approx(
+        0.589887461, abs=1e-9
+    )
     loopback = ("http://127.0.0.1", "ws:", "data:", "blob:", "about:")
     assert not [url for url in page.requests if not url.startswith(loopback)]
     browser.close_pages()

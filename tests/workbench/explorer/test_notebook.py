@@ -22,7 +22,10 @@ NOISE = {"n": 8, "max_shift": 3, "epsilon": "1.5"}
     [
         ("modulo", {"shifts": [1, 2], "n": 8, "epsilon": "1/3"}),
         ("modulo", {"n": 4, "max_shift": 1, "epsilon": 1, "directed": True}),
-        ("channel", {"answers": "0..3", "max_shift": 1, "epsilon": 1, "constraints": ["symmetric"]}),
+        (
+            "channel",
+            {"answers": "0..3", "max_shift": 1, "epsilon": 1, "constraints": ["symmetric"]},
+        ),
     ],
 )
 def test_options_are_those_of_the_command(family: str, options: dict[str, Any]) -> None:
@@ -49,7 +52,9 @@ def test_without_a_family_the_first_one_shows_an_example() -> None:
         ("modulo", {"n": 8, "max_shift": 1, "epsilon": {1: 0.5}}, "epsilon must be"),
     ],
 )
-def test_wrong_options_are_refused_in_one_sentence(family: str | None, options: dict[str, Any], words: str) -> None:
+def test_wrong_options_are_refused_in_one_sentence(
+    family: str | None, options: dict[str, Any], words: str
+) -> None:
     with pytest.raises(wb.InvalidRequest, match=words):
         wb.explore(family, **options)
 
@@ -68,7 +73,9 @@ def test_a_saved_page_is_the_export_of_the_command(tmp_path: Path) -> None:
         main([*words.split(), str(tmp_path / "command.html")])
     assert not stop.value.code
     seconds = re.compile(r'"seconds": ?[^,}]+|\d+\.\d+ s\b')
-    texts = [seconds.sub("", path.read_text("utf-8")) for path in (saved, tmp_path / "command.html")]
+    texts = [
+        seconds.sub("", path.read_text("utf-8")) for path in (saved, tmp_path / "command.html")
+    ]
     assert texts[0] == texts[1]
     with pytest.raises(wb.InvalidRequest, match=r"^path must be named \.html or \.htm\."):
         page.save(tmp_path / "page.pdf")
@@ -76,7 +83,9 @@ def test_a_saved_page_is_the_export_of_the_command(tmp_path: Path) -> None:
 
 def test_the_frame_holds_the_whole_page_and_nothing_else() -> None:
     page = wb.explore("modulo", **NOISE)
-    frame = re.fullmatch(r'<iframe title="dp-workbench" srcdoc="([^"]*)" [^<>]*></iframe>', page._repr_html_())
+    frame = re.fullmatch(
+        r'<iframe title="dp-workbench" srcdoc="([^"]*)" [^<>]*></iframe>', page._repr_html_()
+    )
     assert frame is not None
     assert html.unescape(frame[1]) == page.html
     assert "srcdoc" not in repr(page)
@@ -93,11 +102,17 @@ def test_a_browser_draws_the_page_in_its_frame(browser: Chromium, tmp_path: Path
     inside = "document.querySelector('iframe')?.contentDocument"
     shown.wait(f"{inside}?.querySelector('.value')")
     objective = page.design().objective
-    assert float(shown.js(f"{inside}.querySelector('.value').textContent")) == pytest.approx(objective, abs=1e-8)
+    assert float(shown.js(f"{inside}.querySelector('.value').textContent")) == pytest.approx(
+        objective, abs=1e-8
+    )
     assert shown.js(f"{inside}.querySelectorAll('svg').length") > 1
-    errors = [event for event in browser.events[before:] if event["method"] == "Runtime.exceptionThrown"]
+    errors = [
+        event for event in browser.events[before:] if event["method"] == "Runtime.exceptionThrown"
+    ]
     assert not errors
-    assert not [url for url in shown.requests if not url.startswith(("file:", "data:", "about:", "blob:"))]
+    assert not [
+        url for url in shown.requests if not url.startswith(("file:", "data:", "about:", "blob:"))
+    ]
     browser.close_pages()
 
 

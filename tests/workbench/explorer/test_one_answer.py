@@ -35,13 +35,17 @@ def test_a_new_question_greys_the_old_answer_until_its_own_is_there(
     assert "an earlier question" in page.js(WAITING)
     assert page.js("document.querySelector('.hero .stale .value') !== null")
     assert page.js("getComputedStyle(document.querySelector('.hero .value')).fontWeight") == "400"
-    page.js("const free = setInterval(() => { if (window.held) { window.held(); window.held = null; } }, 20); 0")
+    page.js(
+        "const free = setInterval(() => { if (window.held) { window.held(); window.held = null; } }, 20); 0"
+    )
     page.wait(f"!{WAITING} && document.querySelector('.hero .badge.proven')")
     assert page.js("document.querySelector('.hero .stale') === null")
     check_clean(page)
 
 
-def test_the_first_page_keeps_no_verdict_of_an_earlier_query(browser: Chromium, server: Server) -> None:
+def test_the_first_page_keeps_no_verdict_of_an_earlier_query(
+    browser: Chromium, server: Server
+) -> None:
     page = opened(browser, server, {"form": "numbers", "answers": "0..3"})
     page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
     page.js(HOLD.replace("TASKS", "['recommend']"))
@@ -53,7 +57,9 @@ def test_the_first_page_keeps_no_verdict_of_an_earlier_query(browser: Chromium, 
     check_clean(page)
 
 
-def test_a_page_that_a_click_opens_does_not_contradict_the_first(browser: Chromium, server: Server) -> None:
+def test_a_page_that_a_click_opens_does_not_contradict_the_first(
+    browser: Chromium, server: Server
+) -> None:
     page = opened(browser, server, {"form": "numbers", "answers": "0..3"})
     page.wait("document.querySelector('.lead strong')?.textContent.startsWith('Use')")
     row = "[...document.querySelectorAll('td a')].find((one) => one.textContent === 'best channel').closest('tr')"
@@ -84,8 +90,12 @@ def test_a_page_that_a_click_opens_does_not_contradict_the_first(browser: Chromi
 def test_a_search_that_was_stopped_is_unfinished(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "_WHILE", Fraction(1, 100))
     asked = {"n": "40", "max_shift": "3", "delta": "0.05", "notion": "pdp", "epsilon": "1.04"}
-    view = Tasks().run("design", {"family": "modulo", "given": asked})  # thousands of linear programs
+    view = Tasks().run(
+        "design", {"family": "modulo", "given": asked}
+    )  # thousands of linear programs
     assert view["unfinished"]
     assert not view["certified"]
-    view = Tasks().run("certify", {"family": "modulo", "given": {"n": "4", "max_shift": "1", "epsilon": "1"}})
+    view = Tasks().run(
+        "certify", {"family": "modulo", "given": {"n": "4", "max_shift": "1", "epsilon": "1"}}
+    )
     assert not view["unfinished"]

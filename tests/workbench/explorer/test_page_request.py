@@ -27,8 +27,18 @@ def test_only_what_applies_is_offered() -> None:
 @pytest.mark.parametrize(
     ("name", "given", "changed", "wanted"),
     [
-        ("modulo", {**NOISE, "notion": "zcdp"}, "notion", {"n": "8", "max_shift": "3", "notion": "zcdp", "rho": "0.1"}),
-        ("modulo", {**NOISE, "minimise": "delta"}, "minimise", {**NOISE, "minimise": "delta", "max_loss": "0.5"}),
+        (
+            "modulo",
+            {**NOISE, "notion": "zcdp"},
+            "notion",
+            {"n": "8", "max_shift": "3", "notion": "zcdp", "rho": "0.1"},
+        ),
+        (
+            "modulo",
+            {**NOISE, "minimise": "delta"},
+            "minimise",
+            {**NOISE, "minimise": "delta", "max_loss": "0.5"},
+        ),
         (
             "labels",
             {"labels": "0..7", "epsilon": "4", "notion": "gdp", "method": "bins"},
@@ -46,14 +56,20 @@ def test_after_a_choice_the_request_fits(
     assert refusal(family(name), fit) is None
 
 
-@pytest.mark.parametrize("notion", ["dp", "pure", "pdp", "metric", "curve", "tradeoff", "renyi", "zcdp", "gdp"])
+@pytest.mark.parametrize(
+    "notion", ["dp", "pure", "pdp", "metric", "curve", "tradeoff", "renyi", "zcdp", "gdp"]
+)
 def test_every_notion_begins_with_a_request_that_is_taken_and_its_own_sliders(notion: str) -> None:
     kind = family("modulo")
     given = adapted(kind, {**NOISE, "notion": notion}, "notion")
     assert refusal(kind, given) is None
-    own = {"zcdp": "rho", "gdp": "mu", "renyi": "epsilon", "curve": "curve", "tradeoff": "tradeoff"}.get(
-        notion, "epsilon"
-    )
+    own = {
+        "zcdp": "rho",
+        "gdp": "mu",
+        "renyi": "epsilon",
+        "curve": "curve",
+        "tradeoff": "tradeoff",
+    }.get(notion, "epsilon")
     slid = movable(kind, exact_values(kind, given))
     assert own in slid
     assert ("delta" in slid) == (notion in ("dp", "pdp"))
@@ -83,7 +99,9 @@ def test_a_price_is_drawn_against_every_number_of_a_notion() -> None:
 def test_designs_on_the_way_are_told_with_their_laws() -> None:
     told: list[dict] = []  # type: ignore[type-arg]
     Tasks().run(
-        "along", {"family": "modulo", "given": NOISE, "along": "epsilon"}, lambda d, n, part=None: told.append(part)
+        "along",
+        {"family": "modulo", "given": NOISE, "along": "epsilon"},
+        lambda d, n, part=None: told.append(part),
     )
     assert len(told) >= 5
     assert {part["along"] for part in told} == {"epsilon"}
@@ -116,5 +134,8 @@ def test_examples_read_no_file_and_losses_are_lists() -> None:
     given = [example["given"] for example in suggestions(family("channel"))["examples"]]
     assert given
     assert not any("places" in one for one in given)  # city.csv
-    for name, words in (("noise", ["absolute", "squared", "error-rate"]), ("quantizer", ["absolute", "squared"])):
+    for name, words in (
+        ("noise", ["absolute", "squared", "error-rate"]),
+        ("quantizer", ["absolute", "squared"]),
+    ):
         assert suggestions(family(name))["words"]["loss"][: len(words)] == words

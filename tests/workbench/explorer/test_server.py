@@ -20,10 +20,16 @@ from workbench.explorer.server import Server
 from workbench.explorer.tasks import Tasks
 
 NOISE = {"family": "modulo", "given": {"n": "8", "max_shift": "3", "epsilon": "1.5"}}
-SLOW = {"family": "quantizer", "given": {"levels": "4", "epsilon": "1"}, "along": "epsilon"}  # some 20 seconds
+SLOW = {
+    "family": "quantizer",
+    "given": {"levels": "4", "epsilon": "1"},
+    "along": "epsilon",
+}  # some 20 seconds
 
 
-def send(server: Server, *lines: str, body: bytes = b"", seconds: float = 300) -> tuple[int, dict[str, str], bytes]:
+def send(
+    server: Server, *lines: str, body: bytes = b"", seconds: float = 300
+) -> tuple[int, dict[str, str], bytes]:
     """A request as it is given, and its answer: status, head, body."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=seconds) as link:
         link.sendall("\r\n".join([*lines, "Connection: close", "", ""]).encode() + body)
@@ -36,7 +42,9 @@ def send(server: Server, *lines: str, body: bytes = b"", seconds: float = 300) -
     return int(first.split()[1]), fields, rest
 
 
-def post(server: Server, task: str, asked: Any, *more: str, host: str | None = None, **swap: str) -> tuple[int, bytes]:
+def post(
+    server: Server, task: str, asked: Any, *more: str, host: str | None = None, **swap: str
+) -> tuple[int, bytes]:
     body = asked if isinstance(asked, bytes) else json.dumps(asked).encode()
     fields = {
         "Host": host or f"127.0.0.1:{server.port}",
@@ -54,7 +62,9 @@ def messages(answer: bytes) -> list[dict[str, Any]]:
 
 
 def test_the_page_and_a_task(server: Server) -> None:
-    status, fields, page = send(server, f"GET /?token={server.token} HTTP/1.1", f"Host: localhost:{server.port}")
+    status, fields, page = send(
+        server, f"GET /?token={server.token} HTTP/1.1", f"Host: localhost:{server.port}"
+    )
     assert status == 200
     assert b'"mode": "live"' in page
     assert "default-src 'none'" in fields["content-security-policy"]
@@ -69,7 +79,12 @@ def test_the_page_and_a_task(server: Server) -> None:
 
 @pytest.mark.parametrize("token", ["", "wrong", "é" * 32, "\x00"])
 def test_without_the_token_there_is_nothing(server: Server, token: str) -> None:
-    assert send(server, f"GET /?token={token.encode().hex()} HTTP/1.1", f"Host: 127.0.0.1:{server.port}")[0] == 403
+    assert (
+        send(
+            server, f"GET /?token={token.encode().hex()} HTTP/1.1", f"Host: 127.0.0.1:{server.port}"
+        )[0]
+        == 403
+    )
     assert send(server, "GET / HTTP/1.1", f"Host: 127.0.0.1:{server.port}")[0] == 403
     status, answer = post(server, "design", NOISE, **{"X-Workbench-Token": token})
     assert status in (400, 403)
@@ -83,7 +98,8 @@ def test_a_token_in_the_address_is_none_for_a_task(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "127.0.0.1.nip.io:{port}"]
+    "host",
+    ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "127.0.0.1.nip.io:{port}"],
 )
 def test_a_foreign_host_is_refused(server: Server, host: str) -> None:
     host = host.format(port=server.port)
@@ -93,12 +109,15 @@ def test_a_foreign_host_is_refused(server: Server, host: str) -> None:
 
 def test_two_hosts_or_none_are_refused(server: Server) -> None:
     ours = f"Host: 127.0.0.1:{server.port}"
-    assert send(server, f"GET /?token={server.token} HTTP/1.1", ours, "Host: evil.example")[0] == 403
+    assert (
+        send(server, f"GET /?token={server.token} HTTP/1.1", ours, "Host: evil.example")[0] == 403
+    )
     assert send(server, f"GET /?token={server.token} HTTP/1.0")[0] == 403
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "http://127.0.0.1", "https://127.0.0.1:{port}", "file://"]
+    "origin",
+    ["http://evil.example", "null", "http://127.0.0.1", "https://127.0.0.1:{port}", "file://"],
 )
 def test_a_foreign_origin_is_refused(server: Server, origin: str) -> None:
     status, answer = post(server, "design", NOISE, f"Origin: {origin.format(port=server.port)}")
@@ -120,12 +139,16 @@ def test_a_foreign_origin_is_refused(server: Server, origin: str) -> None:
     ],
 )
 def test_no_path_reaches_a_file(server: Server, path: str) -> None:
-    status, _, answer = send(server, f"GET {path}?token={server.token} HTTP/1.1", f"Host: 127.0.0.1:{server.port}")
+    status, _, answer = send(
+        server, f"GET {path}?token={server.token} HTTP/1.1", f"Host: 127.0.0.1:{server.port}"
+    )
     assert status in (403, 404)
     assert b"root:" not in answer
 
 
-@pytest.mark.parametrize("task", ["../design", "__class__", "run", "", "design/../export", "_timing"])
+@pytest.mark.parametrize(
+    "task", ["../design", "__class__", "run", "", "design/../export", "_timing"]
+)
 def test_only_tasks_are_run(server: Server, task: str) -> None:
     status, answer = post(server, task, NOISE)
     assert status == 404 or messages(answer)[-1]["error"] == "InvalidRequest"
@@ -154,7 +177,9 @@ def test_a_file_of_the_command_line_is_read(tmp_path: Path) -> None:
     file.write_text("0,1\n1,1\n2,2\n")
     lanes = Lanes([("labels", "labels", str(file))])
     try:
-        *_, last = lanes.run("design", {"family": "labels", "given": {"labels": str(file), "epsilon": "1"}})
+        *_, last = lanes.run(
+            "design", {"family": "labels", "given": {"labels": str(file), "epsilon": "1"}}
+        )
         assert last["result"]["row"]["status"] == "optimal"
     finally:
         lanes.end()
@@ -171,32 +196,65 @@ def test_what_is_no_request_is_refused(server: Server) -> None:
         {"Content-Length": "5", "Transfer-Encoding": "chunked"},
     ):
         assert post(server, "design", b"{}   ", **swap)[0] in (400, 411)
-    wrong = [{"n": 8}, {"n": {"a": 1}}, {"check": "none"}, {"n": "8" * 30_000}, [], 3, {"n": "\u0000"}]
-    wrong += [{option: odd} for option in ("prior", "loss", "n") for odd in (False, True, [True], {}, [[]])]
+    wrong = [
+        {"n": 8},
+        {"n": {"a": 1}},
+        {"check": "none"},
+        {"n": "8" * 30_000},
+        [],
+        3,
+        {"n": "\u0000"},
+    ]
+    wrong += [
+        {option: odd}
+        for option in ("prior", "loss", "n")
+        for odd in (False, True, [True], {}, [[]])
+    ]
     for asked in (
         {},
         {"family": 3},
         {"family": "nothing", "given": {}},
         {"family": "modulo"},
         *({"family": odd, "given": {}} for odd in ([], {}, [[]], None, False, "\ud800")),
-        *({"family": kind, "given": given} for kind in ("noise", "additive", "channel") for given in wrong),
+        *(
+            {"family": kind, "given": given}
+            for kind in ("noise", "additive", "channel")
+            for given in wrong
+        ),
         {"family": "labels", "given": {"labels": "\ud800"}},
     ):
         (found,) = messages(post(server, "design", asked)[1])
         assert found["error"] == "InvalidRequest", asked
 
 
-WRONG: tuple[Any, ...] = (1, -1.5, True, [], [1], [["a"]], {"a": 1}, "", "x", "\ud800", 10**400, [None], None)
+WRONG: tuple[Any, ...] = (
+    1,
+    -1.5,
+    True,
+    [],
+    [1],
+    [["a"]],
+    {"a": 1},
+    "",
+    "x",
+    "\ud800",
+    10**400,
+    [None],
+    None,
+)
 
 
-@pytest.mark.parametrize("task", ["suggestions", "fields", "adapt", "design", "certify", "recommend"])
+@pytest.mark.parametrize(
+    "task", ["suggestions", "fields", "adapt", "design", "certify", "recommend"]
+)
 def test_values_of_wrong_types_are_refused_in_a_sentence(task: str) -> None:
     tasks = Tasks()
     asked: list[dict[str, Any]] = [{}]
     for value in WRONG:
         asked += [NOISE | {name: value} for name in ("family", "given", "changed", "limit")]
         asked += [
-            {"family": "modulo", "given": NOISE["given"] | {name: value}} for name in ("n", "notion", "equal", "?")
+            {"family": "modulo", "given": NOISE["given"] | {name: value}}
+            for name in ("n", "notion", "equal", "?")
         ]
         query = {"answers": "0..2", "max_shift": "1", "epsilon": "1", "time_limit": "1", "": value}
         asked += [{"query": value}, {"query": query}, {"query": {**query, "progress": "x"}}]
@@ -209,7 +267,10 @@ def test_a_wrong_type_reaches_the_page_as_a_sentence(server: Server) -> None:
     status, answer = post(server, "fields", {"family": "modulo", "given": 1})
     (said,) = messages(answer)
     assert status == 200
-    assert said == {"error": "InvalidRequest", "message": "given must be options with their texts. Got int."}
+    assert said == {
+        "error": "InvalidRequest",
+        "message": "given must be options with their texts. Got int.",
+    }
 
 
 def test_large_requests_are_refused_unread(server: Server) -> None:
@@ -223,13 +284,20 @@ def test_slow_requests_are_ended(server: Server, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(served, "_SENDING", 0.6)
     sent = 0
     letters = "GET / HTTP/1.1\r\nX-Padding: " + "a" * 1000  # a hundred seconds of them
-    with socket.create_connection(("127.0.0.1", server.port), timeout=300) as link, contextlib.suppress(OSError):
+    with (
+        socket.create_connection(("127.0.0.1", server.port), timeout=300) as link,
+        contextlib.suppress(OSError),
+    ):
         for letter in letters:
             link.sendall(letter.encode())
             sent += 1
             time.sleep(0.1)
     assert sent < len(letters)
-    lines = [f"Host: 127.0.0.1:{server.port}", f"X-Workbench-Token: {server.token}", "Content-Length: 1000"]
+    lines = [
+        f"Host: 127.0.0.1:{server.port}",
+        f"X-Workbench-Token: {server.token}",
+        "Content-Length: 1000",
+    ]
     with socket.create_connection(("127.0.0.1", server.port), timeout=300) as link:
         link.sendall("\r\n".join(["POST /api/design HTTP/1.1", *lines, "", '{"family"']).encode())
         assert b"200" not in link.recv(65536)
@@ -248,7 +316,10 @@ def test_connections_are_counted(alone: Server) -> None:
     end = time.monotonic() + 300
     while len(server._open) >= served._CONNECTIONS and time.monotonic() < end:
         time.sleep(0.02)  # until the server has heard that one has left
-    assert send(server, f"GET /?token={server.token} HTTP/1.1", f"Host: 127.0.0.1:{server.port}")[0] == 200
+    assert (
+        send(server, f"GET /?token={server.token} HTTP/1.1", f"Host: 127.0.0.1:{server.port}")[0]
+        == 200
+    )
 
 
 def test_connections_without_the_token_do_not_lock_its_owner_out(server: Server) -> None:
@@ -261,7 +332,12 @@ def test_connections_without_the_token_do_not_lock_its_owner_out(server: Server)
                 link = held.enter_context(socket.create_connection(address, timeout=300))
                 if k % 2:
                     link.sendall(b"GET / HTTP")
-            assert send(server, f"GET /?token={server.token} HTTP/1.1", f"Host: localhost:{server.port}")[0] == 200
+            assert (
+                send(
+                    server, f"GET /?token={server.token} HTTP/1.1", f"Host: localhost:{server.port}"
+                )[0]
+                == 200
+            )
             assert "result" in messages(post(server, "design", NOISE)[1])[-1], turn
         assert first.recv(1) == b""
         assert len(server._open) <= served._CONNECTIONS
@@ -269,7 +345,11 @@ def test_connections_without_the_token_do_not_lock_its_owner_out(server: Server)
 
 def test_a_reader_who_leaves_stops_the_task(server: Server) -> None:
     body = json.dumps(SLOW).encode()
-    lines = [f"Host: 127.0.0.1:{server.port}", f"X-Workbench-Token: {server.token}", f"Content-Length: {len(body)}"]
+    lines = [
+        f"Host: 127.0.0.1:{server.port}",
+        f"X-Workbench-Token: {server.token}",
+        f"Content-Length: {len(body)}",
+    ]
     lane = server.lanes._lanes["slow"]
     with socket.create_connection(("127.0.0.1", server.port), timeout=300) as link:
         link.sendall("\r\n".join(["POST /api/along HTTP/1.1", *lines, "", ""]).encode() + body)
@@ -299,7 +379,14 @@ def test_a_worker_that_dies_is_said_and_replaced(server: Server) -> None:
     post(server, "design", NOISE)
     lane = server.lanes._lanes["live"]
     threading.Timer(0.8, lambda: lane._process.kill()).start()
-    given = {"n": "60", "max_shift": "4", "epsilon": "0.5", "delta": "0.03", "notion": "pdp", "method": "literal"}
+    given = {
+        "n": "60",
+        "max_shift": "4",
+        "epsilon": "0.5",
+        "delta": "0.03",
+        "notion": "pdp",
+        "method": "literal",
+    }
     slow = {"family": "modulo", "given": given}
     found = messages(post(server, "design", slow)[1])
     assert found[-1]["error"] == "Stopped"

@@ -40,17 +40,23 @@ def notes(view: dict[str, Any]) -> list[str]:
     return [words for label, words in view["facts"] if label == "note"]
 
 
-def test_a_preliminary_design_says_where_the_optimum_lies(live: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_preliminary_design_says_where_the_optimum_lies(
+    live: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tasks, "_SLOW", 0.0)
     monkeypatch.setattr(tasks, "_MOMENT", Fraction(1, 100))
     for epsilon in ("3", "3.1"):
         live.run("design", asked(epsilon, n="40"))
     view = live.run("design", asked("1.04", n="40"))  # thousands of linear programs
     assert view["preliminary"] is True
-    assert view["row"]["bound"] < view["objective"] - 1e-5  # the moment is too short for the best law
+    assert (
+        view["row"]["bound"] < view["objective"] - 1e-5
+    )  # the moment is too short for the best law
     assert view["row"]["bound"] <= view["row"]["oracle_value"] + 1e-9
     between = f"between {view['row']['bound']:.9g} and {view['objective']:.9g}"
-    assert notes(view)[-1] == f"Preliminary: the optimum lies {between}. The solver has not finished."
+    assert (
+        notes(view)[-1] == f"Preliminary: the optimum lies {between}. The solver has not finished."
+    )
 
 
 def test_a_slow_design_is_preliminary_and_then_complete(live: Tasks, slow: None) -> None:
@@ -66,7 +72,9 @@ def test_a_slow_design_is_preliminary_and_then_complete(live: Tasks, slow: None)
     assert complete["objective"] == pytest.approx(complete["row"]["oracle_value"], abs=1e-9)
     assert view["objective"] >= complete["objective"] - 1e-9
     assert notes(view)[-1].startswith("Preliminary")
-    assert notes(view)[-1].endswith(". The solver has not finished.")  # a moment may be enough for some bound
+    assert notes(view)[-1].endswith(
+        ". The solver has not finished."
+    )  # a moment may be enough for some bound
     assert not any("Preliminary" in words for words in notes(complete))
     assert "preliminary" not in live.run("design", asked("1.2"))  # it is known by now
 
@@ -85,7 +93,9 @@ def test_a_fast_design_is_never_preliminary(live: Tasks, monkeypatch: pytest.Mon
         assert "preliminary" not in live.run("design", asked(epsilon))
 
 
-def test_what_a_moment_does_not_help_is_solved_once(live: Tasks, slow: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_moment_does_not_help_is_solved_once(
+    live: Tasks, slow: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A linear program that is stopped has no design to show: from then on it is solved in one go."""
     solved: list[Session] = []
     design = ModuloSession.design
@@ -115,23 +125,36 @@ def test_the_objective_is_never_called_the_bound(live: Tasks) -> None:
     given = {"bins": "-3,-0.5,0.5,3", "epsilon": "1"}
     view = live.run("design", {"family": "quantizer", "given": given})
     assert view["label"] == "mean absolute error"
-    figure = live.run("along", {"family": "quantizer", "given": given, "along": "epsilon"})["figure"]
+    figure = live.run("along", {"family": "quantizer", "given": given, "along": "epsilon"})[
+        "figure"
+    ]
     assert figure["y"]["label"] == "mean absolute error"
 
 
 def test_no_curve_where_an_option_takes_one_value_only(live: Tasks) -> None:
     given = {"labels": "0..3", "epsilon": "1"}
-    assert live.run("along", {"family": "labels", "given": given, "along": "delta"})["figure"] is None  # pure
-    assert live.run("along", {"family": "labels", "given": given, "along": "epsilon"})["figure"] is not None
+    assert (
+        live.run("along", {"family": "labels", "given": given, "along": "delta"})["figure"] is None
+    )  # pure
+    assert (
+        live.run("along", {"family": "labels", "given": given, "along": "epsilon"})["figure"]
+        is not None
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "given", "words"),
     [
-        ("labels", {"labels": "0..3", "method": "lp", "notion": "zcdp", "rho": "0.1"}, "at one epsilon, which"),
+        (
+            "labels",
+            {"labels": "0..3", "method": "lp", "notion": "zcdp", "rho": "0.1"},
+            "at one epsilon, which",
+        ),
     ],
 )
-def test_why_no_other_mechanisms_are_listed(live: Tasks, name: str, given: dict[str, str], words: str) -> None:
+def test_why_no_other_mechanisms_are_listed(
+    live: Tasks, name: str, given: dict[str, str], words: str
+) -> None:
     with pytest.raises(InvalidRequest, match=words):
         live.run("rivals", {"family": name, "given": given})
 
@@ -145,7 +168,9 @@ def test_where_no_mechanism_is_published_the_table_says_so(live: Tasks) -> None:
 
 def test_a_family_without_trade_offs_says_so(live: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(family("modulo")), "frontier", None)
-    with pytest.raises(InvalidRequest, match="No published mechanisms are listed for the family modulo"):
+    with pytest.raises(
+        InvalidRequest, match="No published mechanisms are listed for the family modulo"
+    ):
         live.run("rivals", asked("1"))
 
 
@@ -158,14 +183,25 @@ def test_a_page_begins_with_what_its_sliders_move() -> None:
 def test_what_may_jump_is_drawn_in_steps(live: Tasks) -> None:
     given = {"n": "8", "max_shift": "3", "delta": "0.1", "epsilon": "1"}
     for notion, delta, steps in (("pdp", "0.1", True), ("pdp", "0", False), ("dp", "0.1", False)):
-        asked = {"family": "modulo", "given": {**given, "notion": notion, "delta": delta}, "along": "epsilon"}
+        asked = {
+            "family": "modulo",
+            "given": {**given, "notion": notion, "delta": delta},
+            "along": "epsilon",
+        }
         figure = live.run("along", asked)["figure"]
         assert [one["steps"] for one in figure["series"] if one["look"] == "hollow"] == [steps]
 
 
 def test_what_is_stopped_before_it_is_private_is_no_answer(live: Tasks) -> None:
     """Certified, or refused: a law that breaks its budget costs less than any private one."""
-    given = {"n": "60", "max_shift": "7", "epsilon": "0.7", "delta": "0.13", "notion": "pdp", "loss": "squared"}
+    given = {
+        "n": "60",
+        "max_shift": "7",
+        "epsilon": "0.7",
+        "delta": "0.13",
+        "notion": "pdp",
+        "loss": "squared",
+    }
     stopped = live.run("certify", {"family": "modulo", "given": given | {"time_limit": "0.3"}})
     assert stopped["certified"]
     assert stopped["note"].startswith("Not proven to be the best: ")
@@ -193,7 +229,13 @@ def test_outlines_are_laws_and_cost_what_the_table_says(live: Tasks) -> None:
 
 def test_a_bound_far_above_the_designs_is_no_mark() -> None:
     rows = [
-        {"delta": delta, "objective": least, "bound": least, "oracle_kind": "upper bound", "oracle_value": 1.0}
+        {
+            "delta": delta,
+            "objective": least,
+            "bound": least,
+            "oracle_kind": "upper bound",
+            "oracle_value": 1.0,
+        }
         for delta, least in ((0.001, 0.99), (0.5, 0.4), (1.0, 0.0))
     ]
     figure = figures.along("delta", "least loss", rows, scale="share", steps=False)
@@ -203,5 +245,10 @@ def test_a_bound_far_above_the_designs_is_no_mark() -> None:
 
 def test_a_curve_whose_points_lie_on_the_floor_is_logarithmic() -> None:
     for losses, log in (([966.0, 2.0, 1.5, 1.2], True), ([0.9, 0.6, 0.1, 0.0005], False)):
-        rows = [{"epsilon": 1.0 + k, "objective": loss, "bound": loss} for k, loss in enumerate(losses)]
-        assert figures.along("epsilon", "least loss", rows, scale="log", steps=False)["y"]["log"] is log
+        rows = [
+            {"epsilon": 1.0 + k, "objective": loss, "bound": loss} for k, loss in enumerate(losses)
+        ]
+        assert (
+            figures.along("epsilon", "least loss", rows, scale="log", steps=False)["y"]["log"]
+            is log
+        )

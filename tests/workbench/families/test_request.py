@@ -40,23 +40,31 @@ def test_requests_of_families_have_no_other_fields(kind: Family) -> None:
     commands = [command.split()[2:] for command in kind.designs]
     design = next(words for words in commands if len(words) % 2 == 0)  # No flags.
     given = {
-        name.removeprefix("--").replace("-", "_"): value for name, value in zip(design[::2], design[1::2], strict=True)
+        name.removeprefix("--").replace("-", "_"): value
+        for name, value in zip(design[::2], design[1::2], strict=True)
     }
-    assert [each.name for each in fields(kind.spelled(**given))] == [each.name for each in fields(Request)]
+    assert [each.name for each in fields(kind.spelled(**given))] == [
+        each.name for each in fields(Request)
+    ]
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_a_claim_takes_the_parameters_of_its_notion_alone(name: str) -> None:
     own = notion(name).parameters
     has_delta = notion(name).has_delta
-    values = {"notion": name, **{budget: BUDGET_VALUES[budget] for budget in own if budget != "delta" or has_delta}}
+    values = {
+        "notion": name,
+        **{budget: BUDGET_VALUES[budget] for budget in own if budget != "delta" or has_delta},
+    }
     rest = {"loss": "squared"}
     given = {**values, **rest}
     claim = read_claim(given)
     assert given == rest
     assert (claim.notion.name, {*claim.values}) == (name, {*own})
     for budget in {*BUDGETS} - {*own}:
-        with pytest.raises(wb.InvalidRequest, match=f"{budget} must be left out when notion is {name}"):
+        with pytest.raises(
+            wb.InvalidRequest, match=f"{budget} must be left out when notion is {name}"
+        ):
             read_claim({**values, budget: BUDGET_VALUES[budget]})
 
 
@@ -77,11 +85,20 @@ def test_what_is_minimised_has_a_limit_or_none() -> None:
 
 def test_values_are_changed_by_their_names_and_checked_again() -> None:
     request = channel_request(epsilon=1, delta="0.01")
-    changed = request.with_values(epsilon=Fraction(2), solver="cvxpy:clarabel", unit=None, check="audit")
+    changed = request.with_values(
+        epsilon=Fraction(2), solver="cvxpy:clarabel", unit=None, check="audit"
+    )
     assert (changed.claim.epsilon, changed.claim.delta) == (2, Fraction(1, 100))
-    assert (changed.how.solver, changed.how.check, changed.certified) == ("cvxpy:clarabel", "audit", False)
+    assert (changed.how.solver, changed.how.check, changed.certified) == (
+        "cvxpy:clarabel",
+        "audit",
+        False,
+    )
     assert (request.claim.epsilon, request.how.check) == (1, "certify")
-    assert request.at({"epsilon": None, "delta": Fraction(0)}).claim.values == {"epsilon": 1, "delta": 0}
+    assert request.at({"epsilon": None, "delta": Fraction(0)}).claim.values == {
+        "epsilon": 1,
+        "delta": 0,
+    }
     with pytest.raises(wb.InvalidRequest, match="max_loss must be given"):
         request.with_values(minimise="epsilon")
     with pytest.raises(wb.InvalidRequest, match="delta must be 0 when notion is pure"):
@@ -94,7 +111,10 @@ def test_values_are_changed_by_their_names_and_checked_again() -> None:
 
 def test_a_request_is_pickled() -> None:
     request = channel_request(
-        epsilon=1, minimise="delta", max_loss="0.4", loss=lambda output, answer: abs(output - answer)
+        epsilon=1,
+        minimise="delta",
+        max_loss="0.4",
+        loss=lambda output, answer: abs(output - answer),
     )
     loaded = pickle.loads(pickle.dumps(request))
     assert loaded.claim.values == {"epsilon": 1, "delta": None}

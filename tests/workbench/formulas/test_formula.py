@@ -58,7 +58,9 @@ KNOWN: list[tuple[Any, dict[str, Any], list[tuple[list[int], list[int]]], list[f
 
 
 @pytest.mark.parametrize(("question", "options", "formulas", "breaks"), KNOWN)
-def test_known_formulas(question: Any, options: dict[str, Any], formulas: Any, breaks: list[float]) -> None:
+def test_known_formulas(
+    question: Any, options: dict[str, Any], formulas: Any, breaks: list[float]
+) -> None:
     found = wb.formula(question, **options).to_dict()["pieces"]
     assert [(piece["numerator"], piece["denominator"]) for piece in found] == formulas
     assert [round(piece["epsilon"][1], 5) for piece in found[:-1]] == breaks
@@ -90,7 +92,9 @@ def test_mechanisms_attain_their_formula_wherever_it_holds(seed: int) -> None:
             assert all(sum(row) == 1 and min(row) >= 0 for row in rows)
             for first, second in pairwise(rows):
                 for p, q in ((first, second), (second, first)):
-                    assert sum(max(a - x * b, Fraction(0)) for a, b in zip(p, q, strict=True)) <= delta
+                    assert (
+                        sum(max(a - x * b, Fraction(0)) for a, b in zip(p, q, strict=True)) <= delta
+                    )
             cost = sum(losses[i][o] * rows[i][o] / k for i in range(k) for o in range(k))
             assert cost == piece.value(x, delta)
 
@@ -100,9 +104,13 @@ def test_the_mechanism_of_a_piece_is_private_and_costs_the_formula() -> None:
     x, piece = Fraction(5, 2), found.pieces[0]
     rows = [[piece.masses[f"P({o}|{i})"](x) for o in range(4)] for i in range(4)]
     assert all(sum(row) == 1 and min(row) >= 0 for row in rows)
-    assert all(x * b >= a and x * a >= b for r, s in pairwise(rows) for a, b in zip(r, s, strict=True))
+    assert all(
+        x * b >= a and x * a >= b for r, s in pairwise(rows) for a, b in zip(r, s, strict=True)
+    )
     assert piece.value is not None
-    assert sum(Fraction(abs(i - o), 4) * rows[i][o] for i in range(4) for o in range(4)) == piece.value(x)
+    assert sum(
+        Fraction(abs(i - o), 4) * rows[i][o] for i in range(4) for o in range(4)
+    ) == piece.value(x)
 
 
 def test_shadow_prices_are_derivatives() -> None:
@@ -129,7 +137,13 @@ def test_python_latex_and_files_say_the_same(tmp_path: Path) -> None:
     for name in ("f.json", "f.tex", "f.py", "f.csv"):
         assert found.save(tmp_path / name) == [tmp_path / name]
     assert json.loads((tmp_path / "f.json").read_text())["variable"] == "x = exp(epsilon)"
-    assert list(found.to_frame().columns) == ["from_epsilon", "to_epsilon", "formula", "from_delta", "to_delta"]
+    assert list(found.to_frame().columns) == [
+        "from_epsilon",
+        "to_epsilon",
+        "formula",
+        "from_delta",
+        "to_delta",
+    ]
 
 
 def test_half_distances_have_powers_of_a_root_of_e() -> None:
@@ -150,9 +164,15 @@ def test_half_distances_have_powers_of_a_root_of_e() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ("formula channel --answers 0..5 --max-shift 1 --notion zcdp", "zcdp is no linear constraint"),
+        (
+            "formula channel --answers 0..5 --max-shift 1 --notion zcdp",
+            "zcdp is no linear constraint",
+        ),
         ("formula modulo --n 8 --max-shift 1 --notion pdp", "epsilon must be one number for pdp"),
-        ("formula channel --answers 0..3 --max-shift 1 --notion pdp --epsilon 1", "would ask for binaries"),
+        (
+            "formula channel --answers 0..3 --max-shift 1 --notion pdp --epsilon 1",
+            "would ask for binaries",
+        ),
         ("formula noise --sensitivity 1", "infinitely many masses"),
         ("formula labels --labels 0..5", "needs method lp"),
         ("formula quantizer --levels 4", "needs method exact with given bins"),
@@ -189,7 +209,9 @@ def test_labels_and_quantizers_agree_with_designs() -> None:
     found = wb.formula(labels, **options)
     assert found.to_dict()["pieces"][0]["numerator"] == [3]
     for epsilon in (0.5, 1, 3):
-        assert float(found(epsilon)[0]) == pytest.approx(wb.design(labels, epsilon=epsilon, **options).objective)
+        assert float(found(epsilon)[0]) == pytest.approx(
+            wb.design(labels, epsilon=epsilon, **options).objective
+        )
     laws = wb.Quantization("-3,-1,1,3", c=2)
     found = wb.formula(laws, loss="squared", knots=3)
     assert found.pieces[0].value is None  # the outputs reach too little
@@ -204,7 +226,9 @@ def test_labels_and_quantizers_agree_with_designs() -> None:
 def test_pictures_name_every_formula() -> None:
     drawn = wb.formula(COUNTS, loss="absolute", delta="0..1").plot()
     numbers = {text.get_text() for text in drawn.axes[0].get_legend().get_texts()}
-    assert len(numbers) == len({piece.text() for piece in wb.formula(COUNTS, loss="absolute", delta="0..1").pieces})
+    assert len(numbers) == len(
+        {piece.text() for piece in wb.formula(COUNTS, loss="absolute", delta="0..1").pieces}
+    )
     assert drawn.axes[0].get_ylabel() == "δ"
     curve = wb.formula(COUNTS, loss="absolute").plot()
     assert "0.60938" in {text.get_text() for text in curve.axes[0].texts}
@@ -213,18 +237,31 @@ def test_pictures_name_every_formula() -> None:
 def test_a_design_says_the_formula_that_holds_at_its_epsilon() -> None:
     line = "design channel --answers 0..3 --max-shift 1 --loss absolute --epsilon 1 --delta 0.05 --formula"
     done = CliRunner().invoke(app, line.split())
-    assert "(27e^(2ε) + 17e^ε + 9) / (20e^(2ε)(e^ε + 1)), 0.609377863 < ε < 1.2116" in " ".join(done.stdout.split())
-    piece = json.loads(CliRunner().invoke(app, [*line.split(), "--json"]).stdout)["formula"]["pieces"][0]
+    assert "(27e^(2ε) + 17e^ε + 9) / (20e^(2ε)(e^ε + 1)), 0.609377863 < ε < 1.2116" in " ".join(
+        done.stdout.split()
+    )
+    piece = json.loads(CliRunner().invoke(app, [*line.split(), "--json"]).stdout)["formula"][
+        "pieces"
+    ][0]
     assert piece["numerator"] == [9, 17, 27]
-    done = CliRunner().invoke(app, ["design", "noise", "--sensitivity", "1", "--epsilon", "1", "--formula"])
+    done = CliRunner().invoke(
+        app, ["design", "noise", "--sensitivity", "1", "--epsilon", "1", "--formula"]
+    )
     assert "infinitely many masses" in str(done.exception)
 
 
 @pytest.mark.parametrize(("delta", "number"), [("0.01", 0), ("0.0271", 1), ("0.05", 2)])
-def test_a_design_of_patterns_says_the_formula_that_holds_at_its_delta(delta: str, number: int) -> None:
+def test_a_design_of_patterns_says_the_formula_that_holds_at_its_delta(
+    delta: str, number: int
+) -> None:
     line = f"design modulo --n 8 --max-shift 3 --directed --notion pdp --epsilon 1.5 --delta {delta} --formula --json"
     answer = json.loads(CliRunner().invoke(app, line.split()).stdout)
-    pieces = wb.formula(wb.ModuloNoise(n=8, max_shift=3, directed=True), notion="pdp", epsilon="1.5", delta="0..0.05")
+    pieces = wb.formula(
+        wb.ModuloNoise(n=8, max_shift=3, directed=True),
+        notion="pdp",
+        epsilon="1.5",
+        delta="0..0.05",
+    )
     assert answer["formula"]["pieces"][0]["formula"] == pieces.pieces[number].text()
     assert float(pieces("1.5", delta)[0]) == pytest.approx(answer["objective"], rel=1e-9)
 
@@ -244,7 +281,9 @@ def test_ctrl_c_keeps_what_is_proven(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return solved(self, x, delta)
 
     monkeypatch.setattr(Parametric, "basis_at", pressed)
-    line = f"formula channel --answers 0..5 --max-shift 1 --loss absolute --save {tmp_path / 'f.json'}"
+    line = (
+        f"formula channel --answers 0..5 --max-shift 1 --loss absolute --save {tmp_path / 'f.json'}"
+    )
     done = CliRunner().invoke(app, line.split())
     assert done.exit_code == 2
     assert "Open, not proven: epsilon between" in done.stdout
@@ -266,9 +305,14 @@ def _press() -> None:
 def test_an_interval_of_delta_without_a_mechanism_somewhere_is_refused() -> None:
     query = wb.FiniteQuery("0..2", "-1..3", max_shift=1)
     options: dict[str, Any] = {"loss": "absolute", "constraints": ["unbiased"]}
-    with pytest.raises(wb.Infeasible, match=r"at epsilon = 0\.2\d*, delta = .*: a formula for an interval of delta"):
+    with pytest.raises(
+        wb.Infeasible, match=r"at epsilon = 0\.2\d*, delta = .*: a formula for an interval of delta"
+    ):
         wb.formula(query, delta="0..1", **options)
-    assert all(piece.value is not None for piece in wb.formula(query, delta="0..1", epsilon="2..4", **options).pieces)
+    assert all(
+        piece.value is not None
+        for piece in wb.formula(query, delta="0..1", epsilon="2..4", **options).pieces
+    )
     assert wb.formula(query, delta="0.05", **options).pieces[0].value is None
 
 
@@ -277,9 +321,9 @@ def test_sympy_says_the_same() -> None:
     epsilon, delta = sympy.symbols("epsilon delta", positive=True)
     curve = wb.formula(COUNTS, loss="absolute")
     for at in (Fraction(1, 3), Fraction(1), Fraction(5, 2)):
-        assert float(curve.sympy().subs(epsilon, sympy.Rational(at.numerator, at.denominator))) == pytest.approx(
-            float(curve(at)[0]), rel=1e-15
-        )
+        assert float(
+            curve.sympy().subs(epsilon, sympy.Rational(at.numerator, at.denominator))
+        ) == pytest.approx(float(curve(at)[0]), rel=1e-15)
     slope = sympy.diff(curve.sympy(), epsilon).subs(epsilon, 1)
     prices = curve.pieces[1].shadow_prices
     assert prices is not None
@@ -293,7 +337,9 @@ def test_sympy_says_the_same() -> None:
 
 def test_a_file_holds_the_prior_of_labels(tmp_path: Path) -> None:
     """Weights that doubles do not hold as shares of 1."""
-    found = wb.formula(wb.Labels([0, 1, 4, 5], [2, 3, 1, 1]), method="lp", outputs=(0, 1, 2), loss="squared")
+    found = wb.formula(
+        wb.Labels([0, 1, 4, 5], [2, 3, 1, 1]), method="lp", outputs=(0, 1, 2), loss="squared"
+    )
     (path,) = found.save(tmp_path / "f.json")
     assert wb.check(path).to_dict() == found.to_dict()
 
@@ -301,7 +347,9 @@ def test_a_file_holds_the_prior_of_labels(tmp_path: Path) -> None:
 def test_worst_case_losses_that_are_no_doubles_are_exact() -> None:
     """The largest loss bounds the worst case: as a double it lies below 1/3."""
     query = wb.FiniteQuery("0..1", max_shift=1, prior="worst")
-    assert wb.formula(query, loss=[["1/3", "1/3"], ["1/3", "1/3"]]).to_dict()["pieces"][0]["denominator"] == [3]
+    assert wb.formula(query, loss=[["1/3", "1/3"], ["1/3", "1/3"]]).to_dict()["pieces"][0][
+        "denominator"
+    ] == [3]
 
 
 def test_high_powers_are_sampled_where_they_are_no_huge_numbers() -> None:

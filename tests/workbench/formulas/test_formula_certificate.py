@@ -20,13 +20,25 @@ from workbench.solvers.exact.parametric import Parametric
 QUESTIONS: list[tuple[Any, dict[str, Any]]] = [
     (wb.FiniteQuery("0..3", max_shift=1), {"loss": "absolute"}),
     (wb.FiniteQuery("0..2", max_shift=1, prior="worst"), {"loss": "squared", "delta": "0..1"}),
-    (wb.FiniteQuery("0,0.5,2", neighbours="all", prior=[1, 2, 3]), {"loss": "absolute", "notion": "metric"}),
-    (wb.FiniteQuery("a,b,c", "u,v", neighbours="all"), {"loss": [[0, 1], [1, 0], ["1/3", 2]], "delta": "0..0.5"}),
-    (wb.ModuloNoise(n=8, shifts=[1, 2], directed=True), {"loss": "squared", "delta": "0..0.5", "epsilon": "0.1..4"}),
+    (
+        wb.FiniteQuery("0,0.5,2", neighbours="all", prior=[1, 2, 3]),
+        {"loss": "absolute", "notion": "metric"},
+    ),
+    (
+        wb.FiniteQuery("a,b,c", "u,v", neighbours="all"),
+        {"loss": [[0, 1], [1, 0], ["1/3", 2]], "delta": "0..0.5"},
+    ),
+    (
+        wb.ModuloNoise(n=8, shifts=[1, 2], directed=True),
+        {"loss": "squared", "delta": "0..0.5", "epsilon": "0.1..4"},
+    ),
     (wb.ModuloNoise(sizes=[3, 3], shifts=[(0, 1), (1, 0)]), {"loss": "error-rate", "epsilon": 1}),
     (wb.Labels([0, 1, 4], [1, 2, 3]), {"method": "lp", "outputs": (0, 2, 4)}),
     (wb.Quantization("-2,-0.5,0.5,2"), {"epsilon": "0.5..3"}),
-    ("channel", {"answers": "0..3", "max_shift": 1, "constraints": ["unbiased"], "epsilon": "0.5..2"}),
+    (
+        "channel",
+        {"answers": "0..3", "max_shift": 1, "constraints": ["unbiased"], "epsilon": "0.5..2"},
+    ),
 ]
 
 
@@ -48,7 +60,9 @@ def test_a_file_is_proven_without_a_solver(
 
 
 def test_an_interval_that_a_time_limit_left_is_said_again(tmp_path: Path) -> None:
-    formula = wb.formula(wb.FiniteQuery("0..4", max_shift=1), loss="absolute", delta="0..1", time_limit=0.02)
+    formula = wb.formula(
+        wb.FiniteQuery("0..4", max_shift=1), loss="absolute", delta="0..1", time_limit=0.02
+    )
     assert formula.open
     (path,) = formula.save(tmp_path / "f.json")
     assert [*wb.check(path).open[0]] == pytest.approx([*formula.open[0]])
@@ -56,7 +70,10 @@ def test_an_interval_that_a_time_limit_left_is_said_again(tmp_path: Path) -> Non
 
 def test_functions_cannot_be_filed(tmp_path: Path) -> None:
     formula = wb.formula(
-        wb.FiniteQuery("0..2", max_shift=1), loss="absolute", constraints=lambda M: [M[0, 0] >= M[0, 1]], epsilon="1..2"
+        wb.FiniteQuery("0..2", max_shift=1),
+        loss="absolute",
+        constraints=lambda M: [M[0, 0] >= M[0, 1]],
+        epsilon="1..2",
     )
     with pytest.raises(wb.InvalidRequest, match="a value that is filed"):
         formula.save(tmp_path / "f.json")
@@ -72,7 +89,9 @@ EDITS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "the text": lambda data: data["pieces"][0].__setitem__("formula", "0"),
     "where it holds": lambda data: data["pieces"][0]["epsilon"].__setitem__(1, 0.7),
     "the loss": lambda data: data["question"]["options"].__setitem__("loss", "squared"),
-    "the outputs": lambda data: data["question"]["options"].__setitem__("outputs", ["0", "1", "2", "4"]),
+    "the outputs": lambda data: data["question"]["options"].__setitem__(
+        "outputs", ["0", "1", "2", "4"]
+    ),
     "the end of a region": lambda data: data["regions"][0].__setitem__("high", "1.9"),
     "both ends at a border": lambda data: [
         data["regions"][0].__setitem__("high", "1.9"),
@@ -81,11 +100,15 @@ EDITS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a region less": lambda data: data["regions"].pop(),
     "regions swapped": lambda data: data["regions"].reverse(),
     "a region twice": lambda data: data["regions"].append(data["regions"][1]),
-    "another basis": lambda data: data["regions"][0].__setitem__("bases", data["regions"][1]["bases"]),
+    "another basis": lambda data: data["regions"][0].__setitem__(
+        "bases", data["regions"][1]["bases"]
+    ),
     "a basis of other columns": _flip,
 }
 DAMAGES: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "the answers": lambda data: data["question"]["options"].__setitem__("answers", ["0", "1", "2", "4"]),
+    "the answers": lambda data: data["question"]["options"].__setitem__(
+        "answers", ["0", "1", "2", "4"]
+    ),
     "δ, another program": lambda data: data.__setitem__("delta", ["0.1", "0.1"]),
     "no mechanism": lambda data: data["regions"][0].__setitem__("feasible", False),
     "the version": lambda data: data.__setitem__("version", 2),
@@ -97,13 +120,21 @@ DAMAGES: dict[str, Callable[[dict[str, Any]], Any]] = {
     "no bases": lambda data: data["regions"][0].__setitem__("bases", []),
     "a sample outside": lambda data: data["regions"][0].__setitem__("sample", "5"),
     "a number": lambda data: data["regions"][0].__setitem__("sample", "1/0"),
-    "a double zero": lambda data: data["regions"][0].__setitem__("high", [["4", "-4", "1"], "1.5", "2.5"]),
+    "a double zero": lambda data: data["regions"][0].__setitem__(
+        "high", [["4", "-4", "1"], "1.5", "2.5"]
+    ),
     "a large epsilon": lambda data: data.__setitem__("epsilon", ["1000000000", "1000000000"]),
     "an epsilon above formulas": lambda data: data.__setitem__("epsilon", ["0.5", "1000"]),
     "an end beyond floats": lambda data: data["regions"][-1].__setitem__("high", "1e400"),
-    "many coefficients": lambda data: data["regions"][0].__setitem__("high", [["7"] * 9999, "1.1", "1.9"]),
-    "long coefficients": lambda data: data["regions"][0].__setitem__("high", [["9" * 4000] * 900, "1.1", "1.9"]),
-    "no zero": lambda data: data["regions"][0].__setitem__("high", [["-1", "-1", "-1", "1"], "3", "4"]),
+    "many coefficients": lambda data: data["regions"][0].__setitem__(
+        "high", [["7"] * 9999, "1.1", "1.9"]
+    ),
+    "long coefficients": lambda data: data["regions"][0].__setitem__(
+        "high", [["9" * 4000] * 900, "1.1", "1.9"]
+    ),
+    "no zero": lambda data: data["regions"][0].__setitem__(
+        "high", [["-1", "-1", "-1", "1"], "3", "4"]
+    ),
 }
 
 
@@ -158,7 +189,9 @@ def test_the_command_checks_and_refuses(good: dict[str, Any], tmp_path: Path) ->
     done = CliRunner().invoke(app, ["check", str(path)])
     assert done.exit_code == 0
     assert "without a solver" in done.stdout
-    assert json.loads(CliRunner().invoke(app, ["check", str(path), "--json"]).stdout)["proven"] is True
+    assert (
+        json.loads(CliRunner().invoke(app, ["check", str(path), "--json"]).stdout)["proven"] is True
+    )
     data = copy.deepcopy(good)
     EDITS["a coefficient"](data)
     path.write_text(json.dumps(data))

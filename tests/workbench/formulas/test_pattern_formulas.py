@@ -37,19 +37,27 @@ def test_every_piece_of_the_frontier_has_its_formula(noise: Any, loss: str, epsi
     assert not found.open
     for k in range(1, 60):
         delta = Fraction(k, 60)
-        assert float(found(epsilon, delta)[0]) == pytest.approx(value_at(frontier, float(delta)), rel=1e-9, abs=1e-9)
+        assert float(found(epsilon, delta)[0]) == pytest.approx(
+            value_at(frontier, float(delta)), rel=1e-9, abs=1e-9
+        )
     x = Fraction(math.exp(float(epsilon)))
     for before, after in zip(found.pieces, found.pieces[1:], strict=False):
         assert before.delta[1] == after.delta[0]  # the same function of e^ε: no gap
-        assert before.delta[1].over.degree() + before.delta[1].constant.degree() > 0  # and not a number that was traced
+        assert (
+            before.delta[1].over.degree() + before.delta[1].constant.degree() > 0
+        )  # and not a number that was traced
         delta = before.delta[1](x)
         assert before.value is not None
         assert after.value is not None
-        assert after.value(x, delta) <= before.value(x, delta) + Fraction(1, 10**12)  # it never rises
+        assert after.value(x, delta) <= before.value(x, delta) + Fraction(
+            1, 10**12
+        )  # it never rises
 
 
 @pytest.mark.parametrize(("noise", "loss", "epsilon"), CASES)
-def test_the_masses_of_a_piece_are_private_and_cost_its_formula(noise: Any, loss: str, epsilon: str) -> None:
+def test_the_masses_of_a_piece_are_private_and_cost_its_formula(
+    noise: Any, loss: str, epsilon: str
+) -> None:
     """Exactly, at a rational next to e^ε, in the middle of every piece."""
     x = Fraction(math.exp(float(epsilon)))
     losses = [Fraction(value) for value in loss_vector(loss, noise.sizes).tolist()]
@@ -58,7 +66,11 @@ def test_the_masses_of_a_piece_are_private_and_cost_its_formula(noise: Any, loss
         masses = [mass(x, delta) for mass in piece.masses.values()]
         assert sum(masses) == 1
         assert min(masses) >= 0
-        for mu in noise.shifts if noise.directed else [*noise.shifts, *(tuple(-k for k in mu) for mu in noise.shifts)]:
+        for mu in (
+            noise.shifts
+            if noise.directed
+            else [*noise.shifts, *(tuple(-k for k in mu) for mu in noise.shifts)]
+        ):
             moved = shifted(noise.sizes, mu).tolist()
             assert sum(m for k, m in enumerate(masses) if m > x * masses[moved[k]]) <= delta
         assert piece.value is not None
@@ -67,7 +79,9 @@ def test_the_masses_of_a_piece_are_private_and_cost_its_formula(noise: Any, loss
 
 def test_theorem_2_is_found_again() -> None:
     """Flat regions of a single distance: 1 - 1/(1 + a + .. + a^(n-k)) from δ_k on; between them 1 - δ x^(n-k)."""
-    found = wb.formula(wb.ModuloNoise(n=3, shifts=[1], directed=True), notion="pdp", epsilon=1, delta="0..1")
+    found = wb.formula(
+        wb.ModuloNoise(n=3, shifts=[1], directed=True), notion="pdp", epsilon=1, delta="0..1"
+    )
     assert [piece.text() for piece in found.pieces] == [
         "1 - e^(3ε) / (e^(3ε) + e^(2ε) + e^ε + 1)",
         "1 - e^(2ε) δ",
@@ -79,7 +93,9 @@ def test_theorem_2_is_found_again() -> None:
 
 
 def test_it_says_that_it_is_proven_at_one_epsilon(tmp_path: Path) -> None:
-    line = "formula modulo --n 8 --max-shift 3 --directed --notion pdp --epsilon 1.5 --delta 0..0.05"
+    line = (
+        "formula modulo --n 8 --max-shift 3 --directed --notion pdp --epsilon 1.5 --delta 0..0.05"
+    )
     done = CliRunner().invoke(app, line.split())
     assert done.exit_code == 0
     words = " ".join(done.stdout.split())
@@ -92,7 +108,9 @@ def test_it_says_that_it_is_proven_at_one_epsilon(tmp_path: Path) -> None:
     assert re.fullmatch(r"\d: \d(; \d: \d)*", pattern)
     assert pattern in words
     found = wb.formula(CASES[0][0], notion="pdp", epsilon="1.5", delta="0..0.05")
-    with pytest.raises(wb.InvalidRequest, match=r"epsilon must be 1\.5, where the patterns are proven"):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"epsilon must be 1\.5, where the patterns are proven"
+    ):
         found(1, "0.01")
     with pytest.raises(wb.InvalidRequest, match="which no file proves again"):
         found.save(tmp_path / "f.json")

@@ -28,7 +28,9 @@ def _loss(question: Any, epsilon: float, delta: float, **more: Any) -> float:
         (wb.ModuloNoise(6, max_shift=2), 0.5, 0.0, "circular-squared"),
     ],
 )
-def test_prices_are_what_nearby_designs_cost(question: Any, epsilon: float, delta: float, loss: str) -> None:
+def test_prices_are_what_nearby_designs_cost(
+    question: Any, epsilon: float, delta: float, loss: str
+) -> None:
     prices = wb.design(question, epsilon=epsilon, delta=delta, loss=loss).shadow_prices
     here = _loss(question, epsilon, delta, loss=loss)
     for sides, at in ((prices.epsilon, (STEP, 0.0)), (prices.delta, (0.0, STEP))):
@@ -45,7 +47,9 @@ def test_prices_are_what_nearby_designs_cost(question: Any, epsilon: float, delt
 def test_the_sides_differ_where_two_formulas_meet() -> None:
     """0..2 at δ = 1/(e^ε + 2): (4x + 2 - (6x + 4) δ)/(3x(x + 1)) below, 4(1 - δ)/(3x + 3) above, x = e^ε."""
     x = math.e
-    design = wb.design(wb.FiniteQuery("0..2", max_shift=1), epsilon=1, delta=repr(1 / (x + 2)), loss="absolute")
+    design = wb.design(
+        wb.FiniteQuery("0..2", max_shift=1), epsilon=1, delta=repr(1 / (x + 2)), loss="absolute"
+    )
     below, above = design.shadow_prices.delta
     assert below == pytest.approx(-(6 * x + 4) / (3 * x * (x + 1)), rel=1e-9)
     assert above == pytest.approx(-4 / (3 * x + 3), rel=1e-9)
@@ -59,13 +63,18 @@ def test_the_neighbours_that_decide_are_named() -> None:
     assert prices.of == 6
     assert set(prices.binding) == {(0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)}
     assert "6 of 6 comparisons use up the budget to a billionth: 0 to 1, 1 to 0" in str(prices)
-    named = wb.design(wb.FiniteQuery(["a", "b"], neighbours="all"), epsilon=1, loss="error-rate").shadow_prices
+    named = wb.design(
+        wb.FiniteQuery(["a", "b"], neighbours="all"), epsilon=1, loss="error-rate"
+    ).shadow_prices
     assert named.to_dict()["names"] == ["a to b", "b to a"]
 
 
 def _capped(limit: float) -> Any:
     """Labels are one's own: the model's rows have names that begin so, too."""
-    return lambda M: [(M[1, 1] <= limit).set_label("most of 1"), (M[0, 0] <= 0.99).set_label("ratio_0")]
+    return lambda M: [
+        (M[1, 1] <= limit).set_label("most of 1"),
+        (M[0, 0] <= 0.99).set_label("ratio_0"),
+    ]
 
 
 def test_constraints_decide_by_name_with_their_price() -> None:
@@ -86,7 +95,9 @@ def test_constraints_decide_by_name_with_their_price() -> None:
     assert "the constraint most of 1 decides, a unit is worth" in str(prices)
     assert "the constraint ratio_0 does not decide" in str(prices)
     assert prices.to_dict()["constraints"]["most of 1"]["rows"] == 1
-    noise = wb.design(wb.ModuloNoise(6, max_shift=1), loss="eta-squared", epsilon=1, zero_mean=True).shadow_prices
+    noise = wb.design(
+        wb.ModuloNoise(6, max_shift=1), loss="eta-squared", epsilon=1, zero_mean=True
+    ).shadow_prices
     assert noise.constraints["mean zero"][:2] == (1, 1)
     assert not wb.design(wb.ModuloNoise(6, max_shift=1), epsilon=1).shadow_prices.constraints
 
@@ -96,7 +107,9 @@ def test_what_has_no_formula_says_why() -> None:
     assert (prices.epsilon, prices.delta) == (None, None)
     assert "has no formula" in str(prices)
     assert set(prices.binding) == {(1,), (-1,)}
-    curved = wb.design(wb.FiniteQuery("0..2", max_shift=1), notion="zcdp", rho="0.1", loss="absolute")
+    curved = wb.design(
+        wb.FiniteQuery("0..2", max_shift=1), notion="zcdp", rho="0.1", loss="absolute"
+    )
     assert "zcdp is no linear constraint" in str(curved.shadow_prices)
     assert curved.unique is None
 
@@ -104,7 +117,10 @@ def test_what_has_no_formula_says_why() -> None:
 def test_an_optimum_is_known_to_be_the_only_one_or_not() -> None:
     """Modulo 2 every law of error rate is the best one; where the loss of two outputs is the same, many are."""
     assert wb.design(wb.ModuloNoise(2, max_shift=1), epsilon=1, loss="error-rate").unique is True
-    loss = [[0, 1, 1], [1, 0, 0]]  # outputs 1 and 2 cost the same: their mass may be shared in any way
+    loss = [
+        [0, 1, 1],
+        [1, 0, 0],
+    ]  # outputs 1 and 2 cost the same: their mass may be shared in any way
     query = wb.FiniteQuery("0..1", max_shift=1, outputs="0..2")
     shared = wb.design(query, epsilon=1, loss=loss)
     assert shared.unique is False
@@ -112,7 +128,19 @@ def test_an_optimum_is_known_to_be_the_only_one_or_not() -> None:
 
 
 def test_the_command_says_them(capsys: pytest.CaptureFixture[str]) -> None:
-    line = ["design", "modulo", "--n", "6", "--max-shift", "2", "--epsilon", "1", "--delta", "0.05", "--prices"]
+    line = [
+        "design",
+        "modulo",
+        "--n",
+        "6",
+        "--max-shift",
+        "2",
+        "--epsilon",
+        "1",
+        "--delta",
+        "0.05",
+        "--prices",
+    ]
     with pytest.raises(SystemExit) as stop:
         main([*line, "--json"])
     made = json.loads(capsys.readouterr().out)
@@ -122,5 +150,8 @@ def test_the_command_says_them(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(line)
     printed = " ".join(capsys.readouterr().out.split())
-    assert f"one unit of delta changes the optimum by {made['shadow_prices']['delta'][0]:.9g}" in printed
+    assert (
+        f"one unit of delta changes the optimum by {made['shadow_prices']['delta'][0]:.9g}"
+        in printed
+    )
     assert "No other mechanism of the class is optimal" in printed

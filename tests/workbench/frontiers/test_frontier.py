@@ -41,7 +41,9 @@ def test_grids_are_exact() -> None:
     assert grid("0.1:4:40", "epsilon")[:3] == [Fraction(1, 10), Fraction(2, 10), Fraction(3, 10)]
     assert grid("0.01, 0,1e-6", "delta") == [0, Fraction(1, 10**6), Fraction(1, 100)]
     log = grid("0.1:10:5:log", "epsilon")
-    assert [float(value) for value in log] == pytest.approx([0.1, 0.316228, 1, 3.16228, 10], rel=1e-6)
+    assert [float(value) for value in log] == pytest.approx(
+        [0.1, 0.316228, 1, 3.16228, 10], rel=1e-6
+    )
     assert whole_grid("2:8:4", "levels") == [2, 4, 6, 8]
     assert grid("2:1:3", "epsilon") == [1, Fraction(3, 2), 2]
     assert grid("1:1:1", "epsilon") == [1]
@@ -64,21 +66,38 @@ def test_what_spells_a_grid() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "a", "1,,2", "1:2", "1:2:x", "1:2:1", "0:1:3:log", "1:0:3:log", "1:2:3:lin", "nan", ":::", "1:2:99999999999"],
+    [
+        "",
+        "a",
+        "1,,2",
+        "1:2",
+        "1:2:x",
+        "1:2:1",
+        "0:1:3:log",
+        "1:0:3:log",
+        "1:2:3:lin",
+        "nan",
+        ":::",
+        "1:2:99999999999",
+    ],
 )
 def test_bad_grids_are_named(text: str) -> None:
     with pytest.raises(InvalidRequest, match="epsilon must be"):
         grid(text, "epsilon")
 
 
-@pytest.mark.parametrize("value", [None, [], [None], [True], {"a": 1}, object(), [[1, 2]], math.nan])
+@pytest.mark.parametrize(
+    "value", [None, [], [None], [True], {"a": 1}, object(), [[1, 2]], math.nan]
+)
 def test_bad_grids_of_python_are_named(value: Any) -> None:
     with pytest.raises(InvalidRequest, match="epsilon must be"):
         grid(value, "epsilon")
 
 
 def test_noise_rows_agree_with_each_other() -> None:
-    outcome = wb.frontier(wb.ModuloNoise(n=5, max_shift=2), epsilon="0.5,1.5", delta="0,0.05,0.2", notion="pdp,dp")
+    outcome = wb.frontier(
+        wb.ModuloNoise(n=5, max_shift=2), epsilon="0.5,1.5", delta="0,0.05,0.2", notion="pdp,dp"
+    )
     table = outcome.to_frame()
     assert not outcome.interrupted
     assert table["failure"].isna().all()
@@ -90,9 +109,13 @@ def test_noise_rows_agree_with_each_other() -> None:
         assert row["bound"] <= row["objective"] + 1e-9
         # the exact pieces at the same epsilon give the same optimum
         pieces = table[
-            (table["curve"] == "piece") & (table["notion"] == row["notion"]) & (table["epsilon"] == row["epsilon"])
+            (table["curve"] == "piece")
+            & (table["notion"] == row["notion"])
+            & (table["epsilon"] == row["epsilon"])
         ]
-        inside = pieces[(pieces["delta"] <= row["delta"]) & (row["delta"] <= pieces["delta_high"])].iloc[-1]
+        inside = pieces[
+            (pieces["delta"] <= row["delta"]) & (row["delta"] <= pieces["delta_high"])
+        ].iloc[-1]
         share = (row["delta"] - inside["delta"]) / (inside["delta_high"] - inside["delta"])
         value = inside["objective"] + share * (inside["objective_high"] - inside["objective"])
         assert value == pytest.approx(row["objective"], abs=1e-7)
@@ -100,23 +123,37 @@ def test_noise_rows_agree_with_each_other() -> None:
     assert levels["certified"].all()
     assert levels["delta"].to_numpy() == pytest.approx(levels["objective"].to_numpy(), abs=1e-12)
     # no published mechanism beats the optimum it contains: the data-independent one is additive noise
-    rivals = table[table["mechanism"] == "data-independent"].merge(points, on=["notion", "epsilon", "delta"])
+    rivals = table[table["mechanism"] == "data-independent"].merge(
+        points, on=["notion", "epsilon", "delta"]
+    )
     assert (rivals["objective_x"] >= rivals["objective_y"] - 1e-9).all()
 
 
 def test_noise_rows_of_the_least_epsilon_invert_those_of_the_least_error() -> None:
     question = wb.ModuloNoise(n=6, max_shift=1)
-    table = wb.frontier(question, notion="dp,pure", loss="squared", max_loss="1,2", delta="0,0.02").to_frame()
+    table = wb.frontier(
+        question, notion="dp,pure", loss="squared", max_loss="1,2", delta="0,0.02"
+    ).to_frame()
     assert table["mechanism"].eq("least epsilon").all()
     assert table["certified"].all()
     assert len(table) == 6
     for row in table.to_dict("records"):
         assert row["bound"] <= row["objective"] <= row["bound"] * (1 + 1e-6)
-        made = wb.design(question, notion=row["notion"], loss="squared", epsilon=row["objective"], delta=row["delta"])
+        made = wb.design(
+            question,
+            notion=row["notion"],
+            loss="squared",
+            epsilon=row["objective"],
+            delta=row["delta"],
+        )
         assert made.objective == pytest.approx(row["max_loss"], rel=1e-5)
-    both = wb.frontier(question, notion="dp", epsilon="0.5,1", max_loss="0.5", baselines=False).to_frame()
+    both = wb.frontier(
+        question, notion="dp", epsilon="0.5,1", max_loss="0.5", baselines=False
+    ).to_frame()
     assert {"point", "level", "piece"} == set(both["curve"])
-    with pytest.raises(InvalidRequest, match=r"epsilon must be given for the notion dp\. Got none\."):
+    with pytest.raises(
+        InvalidRequest, match=r"epsilon must be given for the notion dp\. Got none\."
+    ):
         wb.frontier(question, notion="dp")
 
 
@@ -143,7 +180,9 @@ def test_baselines_keep_what_a_notion_requires_not_the_epsilon_it_is_given() -> 
             return super().measure(laws, {**values, "epsilon": values["epsilon"] / 2})
 
     half, delta, notion = Fraction(1, 2), Fraction(1, 100), Halved()
-    assert data_independent_error(6, Fraction(1), delta, notion) == data_independent_error(6, half, delta, "dp")
+    assert data_independent_error(6, Fraction(1), delta, notion) == data_independent_error(
+        6, half, delta, "dp"
+    )
     found, expected = (
         _least(Scan("geometric", 6, [1]), Fraction(1), delta, notion),
         _least(Scan("geometric", 6, [1]), half, delta, "dp"),
@@ -170,7 +209,9 @@ def test_the_pairs_that_a_scan_audits_have_the_largest_measures_of_all(family: s
         found = Scan(family, 7, distances).find_private(epsilon, delta, notion)
         assert found is not None
         _, channel, few = found
-        every = audit(Channel.of(channel, [(q, q + d) for d in distances for q in range(8 - d)]), epsilon)
+        every = audit(
+            Channel.of(channel, [(q, q + d) for d in distances for q in range(8 - d)]), epsilon
+        )
         assert len(few.pairs) <= len(every.pairs) / 2
         assert (few.pdp_delta, few.dp_delta) == (every.pdp_delta, every.dp_delta)
         assert (few.pure_ratio, few.pure_epsilon) == (every.pure_ratio, every.pure_epsilon)
@@ -195,7 +236,13 @@ def test_what_is_not_proven_in_time_is_an_interval(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(module, "_PATIENCE", 0.2)  # with the pieces
     question = wb.ModuloNoise(n=47, shifts=[3, 7, 11, 20, 22])
     made = wb.frontier(
-        question, epsilon="0.9,1.2", delta=0.1, notion="pdp", level="none", baselines=False, time_limit=0.05
+        question,
+        epsilon="0.9,1.2",
+        delta=0.1,
+        notion="pdp",
+        level="none",
+        baselines=False,
+        time_limit=0.05,
     )
     table = made.to_frame()
     points = table[table["curve"] == "point"]
@@ -240,15 +287,34 @@ def test_a_task_that_fails_is_a_row() -> None:
 
 
 def test_processes_find_the_same_rows() -> None:
-    asked: dict[str, Any] = {"epsilon": "0.5,0.6", "delta": [0, 0.1], "notion": "pdp", "baselines": True}
-    one, two = (wb.frontier(wb.ModuloNoise(n=3, max_shift=1), **asked, jobs=jobs) for jobs in (1, 2))
-    clock = {"seconds", "status"}  # pieces between the asked ε are traced for so many seconds in all
+    asked: dict[str, Any] = {
+        "epsilon": "0.5,0.6",
+        "delta": [0, 0.1],
+        "notion": "pdp",
+        "baselines": True,
+    }
+    one, two = (
+        wb.frontier(wb.ModuloNoise(n=3, max_shift=1), **asked, jobs=jobs) for jobs in (1, 2)
+    )
+    clock = {
+        "seconds",
+        "status",
+    }  # pieces between the asked ε are traced for so many seconds in all
 
     def rows(result: Result) -> list[dict[str, Any]]:
-        return [{k: v for k, v in row.items() if k not in clock} for row in result if row["curve"] != "piece"]
+        return [
+            {k: v for k, v in row.items() if k not in clock}
+            for row in result
+            if row["curve"] != "piece"
+        ]
 
     assert rows(one) == rows(two)
-    assert {row["curve"] for row in two} == {"point", "level", "piece", "baseline"}  # levels wait for all points
+    assert {row["curve"] for row in two} == {
+        "point",
+        "level",
+        "piece",
+        "baseline",
+    }  # levels wait for all points
     assert (one.finished, two.finished) == (one.total, two.total)
 
 
@@ -260,7 +326,9 @@ def test_tasks_that_cannot_be_sent_are_one_sentence() -> None:
         wb.frontier(wb.ModuloNoise(n=4, max_shift=1), epsilon=1, jobs=0)
 
 
-@pytest.mark.parametrize("name", [kind.name for kind in our_families() if kind.frontier is not None])
+@pytest.mark.parametrize(
+    "name", [kind.name for kind in our_families() if kind.frontier is not None]
+)
 def test_tasks_of_every_family_can_be_sent(name: str) -> None:
     given: dict[str, dict[str, Any]] = {
         "modulo": {"n": 4, "max_shift": 1},
@@ -292,7 +360,18 @@ def test_interrupted_json_is_one_object(
 
 
 def test_why_rows_have_no_value_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--n", "4", "--max-shift", "1", "--epsilon", "1,2", "--delta", "0.1", "--solver", "ortools:glop"]
+    arguments = [
+        "--n",
+        "4",
+        "--max-shift",
+        "1",
+        "--epsilon",
+        "1,2",
+        "--delta",
+        "0.1",
+        "--solver",
+        "ortools:glop",
+    ]
     with pytest.raises(SystemExit) as end:
         main(
             [
@@ -309,11 +388,25 @@ def test_why_rows_have_no_value_is_said(tmp_path: Path, capsys: pytest.CaptureFi
             ]
         )
     assert end.value.code == 0
-    assert "2 without a value: ortools:glop cannot solve mixed-integer programs" in capsys.readouterr().out
+    assert (
+        "2 without a value: ortools:glop cannot solve mixed-integer programs"
+        in capsys.readouterr().out
+    )
 
 
 def test_command_writes_table_and_plots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["frontier", "modulo", "--n", "4", "--max-shift", "1", "--epsilon", "0.5:1.5:2", "--delta", "0,0.1"]
+    arguments = [
+        "frontier",
+        "modulo",
+        "--n",
+        "4",
+        "--max-shift",
+        "1",
+        "--epsilon",
+        "0.5:1.5:2",
+        "--delta",
+        "0,0.1",
+    ]
     with pytest.raises(SystemExit) as end:
         main([*arguments, "--notion", "pdp,dp", "--out", str(tmp_path), "--json"])
     assert end.value.code == 0
@@ -348,7 +441,17 @@ def test_bad_input_is_refused_in_one_line(
 ) -> None:
     given = {"--epsilon": "1", "--delta": "0,0.1", "--out": str(tmp_path)} | {option: value}
     with pytest.raises(SystemExit) as end:
-        main(["frontier", "modulo", "--n", "4", "--max-shift", "1", *[part for pair in given.items() for part in pair]])
+        main(
+            [
+                "frontier",
+                "modulo",
+                "--n",
+                "4",
+                "--max-shift",
+                "1",
+                *[part for pair in given.items() for part in pair],
+            ]
+        )
     assert end.value.code == 2
     said = capsys.readouterr().err.strip()
     assert len(said.splitlines()) == 1
@@ -366,7 +469,9 @@ def test_quantizer_rows() -> None:
     made = wb.frontier("quantizer", levels=2, epsilon="1,2", method="exact,optm", starts=1)
     table = made.to_frame()
     assert table["failure"].isna().all()
-    points = table[(table["curve"] == "point") & (table["mechanism"] == "exact")].set_index("epsilon")
+    points = table[(table["curve"] == "point") & (table["mechanism"] == "exact")].set_index(
+        "epsilon"
+    )
     assert points["certified"].all()
     assert (points["pure_epsilon"] <= points.index).all()
     # two outputs: randomized response, MAE (B² - 1/3)/B at the least private B = coth(ε/2), or at a larger one
@@ -384,16 +489,22 @@ def test_quantizer_rows() -> None:
 
 
 def test_label_rows() -> None:
-    made = wb.frontier(wb.Labels.uniform(0, 4), epsilon="0.5,2", delta="0,0.1", method="bins,lp,unbiased")
+    made = wb.frontier(
+        wb.Labels.uniform(0, 4), epsilon="0.5,2", delta="0,0.1", method="bins,lp,unbiased"
+    )
     table = made.to_frame()
     assert table["failure"].isna().all()
     assert table["oracle_agrees"].dropna().all()
     for epsilon in (0.5, 2.0):
         here = table[table["epsilon"] == epsilon]
         loss = {(row["mechanism"], row["delta"]): row["objective"] for _, row in here.iterrows()}
-        assert loss["bins", 0.0] <= loss["lp", 0.0] + 1e-9  # bins may publish anything, the LP only labels
+        assert (
+            loss["bins", 0.0] <= loss["lp", 0.0] + 1e-9
+        )  # bins may publish anything, the LP only labels
         assert loss["lp", 0.1] < loss["lp", 0.0] <= loss["unbiased", 0.0]
-        assert all(loss["bins", 0.0] <= value + 1e-9 for (_, delta), value in loss.items() if delta == 0)
+        assert all(
+            loss["bins", 0.0] <= value + 1e-9 for (_, delta), value in loss.items() if delta == 0
+        )
     private = table[(table["mechanism"] == "lp") & (table["delta"] > 0)]
     assert (private["dp_delta"] <= private["delta"]).all()
     assert drawn(made, table) == {"error_epsilon", "error_epsilon_delta", "error_delta"}
@@ -409,7 +520,9 @@ def test_laplace_rows() -> None:
     assert unreachable["epsilon"].tolist() == [30.0, 30.0]
     assert unreachable["objective"].isna().all()
     fixed = table[table["curve"] == "level"].set_index("epsilon")
-    assert fixed["mean_bits"][1.0] == pytest.approx(wb.DyadicLaplace(1.0, 2.0).mean_bits(), rel=1e-6)
+    assert fixed["mean_bits"][1.0] == pytest.approx(
+        wb.DyadicLaplace(1.0, 2.0).mean_bits(), rel=1e-6
+    )
     assert drawn(made, table) == {"decoder_epsilon", "error_epsilon", "level_curves"}
 
 
@@ -427,10 +540,19 @@ def test_frontier_in_python() -> None:
     assert seen[-1] == (result.finished, result.total)
     points = [row for row in result if row["curve"] == "point"]
     for row in points:
-        alone = wb.design(wb.ModuloNoise(n=4, max_shift=1), epsilon=row["epsilon"], delta=0.1, notion="dp")
+        alone = wb.design(
+            wb.ModuloNoise(n=4, max_shift=1), epsilon=row["epsilon"], delta=0.1, notion="dp"
+        )
         assert row["objective"] == pytest.approx(alone.objective, abs=1e-12)
     by_name = wb.frontier(
-        "modulo", n=4, max_shift=1, epsilon="0.5,1", delta="0.1", notion=["dp"], level="none", baselines=False
+        "modulo",
+        n=4,
+        max_shift=1,
+        epsilon="0.5,1",
+        delta="0.1",
+        notion=["dp"],
+        level="none",
+        baselines=False,
     )
     assert [row["objective"] for row in by_name] == [row["objective"] for row in result]
     assert "error_epsilon" in result.plots
@@ -469,13 +591,21 @@ def test_frontiers_of_questions_and_of_names_are_the_same() -> None:
     ],
 )
 def test_bad_frontiers_are_refused_in_one_form(question: Any, options: dict[str, Any]) -> None:
-    with pytest.raises(wb.WorkbenchError, match=r" must be .* Got (?s:.)*\.$|^No such option n; did you mean notion"):
+    with pytest.raises(
+        wb.WorkbenchError,
+        match=r" must be .* Got (?s:.)*\.$|^No such option n; did you mean notion",
+    ):
         wb.frontier(question, **{"epsilon": 1, **options})
 
 
 def test_a_scan_asked_at_several_budgets_answers_as_a_new_one() -> None:
     scan = Scan("geometric", 4, [1, 2])
-    budgets = [(Fraction(e), Fraction(d), notion) for e in (1, 2) for notion in ("pdp", "dp") for d in ("0", "0.1")]
+    budgets = [
+        (Fraction(e), Fraction(d), notion)
+        for e in (1, 2)
+        for notion in ("pdp", "dp")
+        for d in ("0", "0.1")
+    ]
     for max_loss in [*budgets, *budgets[::-3]]:
         assert _least(scan, *max_loss) == _least(Scan("geometric", 4, [1, 2]), *max_loss)
 
@@ -492,16 +622,27 @@ def _styles(figure: Any) -> dict[str, set[str]]:
 
 def test_what_may_jump_is_drawn_in_steps() -> None:
     # at error .24 the least δ under PDP is .76 up to ε = 2.94, and nearly 0 from there on
-    given: dict[str, Any] = {"epsilon": "2.4,2.8,3.2", "notion": "pdp,dp", "level": "0.24", "baselines": False}
+    given: dict[str, Any] = {
+        "epsilon": "2.4,2.8,3.2",
+        "notion": "pdp,dp",
+        "level": "0.24",
+        "baselines": False,
+    }
     table = wb.frontier(wb.ModuloNoise(n=8, max_shift=3), delta="0,0.1", **given)
     figure = table.plot(which="level_curves")
     assert isinstance(figure, Figure)
     pdp, dp = (axis.lines[0] for axis in figure.axes)
     assert (pdp.get_drawstyle(), dp.get_drawstyle()) == ("steps-post", "default")
     x, y = pdp.get_xdata(), pdp.get_ydata()
-    drawn = float(np.asarray(y)[np.searchsorted(np.asarray(x), 2.92, side="right") - 1])  # of steps, at ε = 2.92
+    drawn = float(
+        np.asarray(y)[np.searchsorted(np.asarray(x), 2.92, side="right") - 1]
+    )  # of steps, at ε = 2.92
     truth = wb.design(
-        wb.ModuloNoise(n=8, max_shift=3), epsilon=2.92, notion="pdp", minimise="delta", max_loss="0.24"
+        wb.ModuloNoise(n=8, max_shift=3),
+        epsilon=2.92,
+        notion="pdp",
+        minimise="delta",
+        max_loss="0.24",
     ).objective
     assert drawn == pytest.approx(truth, abs=1e-9) == 0.76
     styles = _styles(table.plot(which="error_epsilon_delta"))
@@ -514,7 +655,9 @@ def test_bands_of_what_may_jump_reach_down_to_the_next_bound() -> None:
                          "objective": [0.5, 0.2]})  # fmt: skip
     figure = draw(Drawing({"series": [proven_band(rows, "epsilon", "objective")]}), rows)
     (drawn,) = figure.axes[0].collections
-    assert drawn.get_paths()[0].contains_point((1.5, 0.15))  # an optimum of .15 at 1.5 is not excluded
+    assert drawn.get_paths()[0].contains_point(
+        (1.5, 0.15)
+    )  # an optimum of .15 at 1.5 is not excluded
 
 
 def test_searches_over_a_grid_of_parameters_are_drawn_in_steps() -> None:
@@ -530,14 +673,18 @@ def test_modulo_noise_against_every_budget():
         epsilon="0.5,1",
     ).to_frame()  # fmt: skip
     assert table.groupby("notion").size().to_dict() == {"gdp": 2, "renyi": 2, "zcdp": 2}
-    assert set(table["curve"]) == {"point"}  # pieces, levels and published mechanisms are of ε and δ
+    assert set(table["curve"]) == {
+        "point"
+    }  # pieces, levels and published mechanisms are of ε and δ
     design = wb.design(wb.ModuloNoise(n=6, max_shift=1), loss="squared", notion="zcdp", rho="0.2")
     (row,) = table[table["rho"].eq(0.2)].to_dict("records")
     assert row["objective"] == pytest.approx(design.objective, rel=1e-9)
 
 
 @pytest.mark.parametrize(
-    "question", [wb.ModuloNoise(n=4, max_shift=1), wb.FiniteQuery("0..3", max_shift=1)], ids=["modulo", "channel"]
+    "question",
+    [wb.ModuloNoise(n=4, max_shift=1), wb.FiniteQuery("0..3", max_shift=1)],
+    ids=["modulo", "channel"],
 )
 def test_runs_share_a_budget_in_frontiers(question: object):
     result = wb.frontier(question, epsilon=1, delta="1e-3", runs="1,2", loss="squared")
@@ -545,5 +692,7 @@ def test_runs_share_a_budget_in_frontiers(question: object):
     assert rows[1]["objective"] < rows[2]["objective"]
     several = wb.design(question, epsilon=1, delta="1e-3", runs=2, loss="squared")
     assert rows[2]["objective"] == pytest.approx(several.objective, rel=1e-9)
-    assert all(row["epsilon"] == 1 for row in result if row["curve"] == "baseline" and "objective" in row)
+    assert all(
+        row["epsilon"] == 1 for row in result if row["curve"] == "baseline" and "objective" in row
+    )
     assert "loss_runs" in result.plots

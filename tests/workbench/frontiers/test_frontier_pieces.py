@@ -11,8 +11,16 @@ import workbench as wb
 
 def pieces(question: Any, epsilon: Any, **options: Any) -> list[dict[str, Any]]:
     """Those under PDP at one ε."""
-    given = {"delta": 0, "notion": "pdp", "level": "none", "baselines": False, "whole": True} | options
-    return [row for row in wb.frontier(question, epsilon=epsilon, **given) if row["curve"] == "piece"]
+    given = {
+        "delta": 0,
+        "notion": "pdp",
+        "level": "none",
+        "baselines": False,
+        "whole": True,
+    } | options
+    return [
+        row for row in wb.frontier(question, epsilon=epsilon, **given) if row["curve"] == "piece"
+    ]
 
 
 def at(rows: list[dict[str, Any]], delta: float, what: str = "objective") -> float:

@@ -31,16 +31,22 @@ def test_runs_are_whole_numbers(runs: str):
 @pytest.mark.parametrize("question", [wb.IntegerNoise(), wb.FiniteQuery("0..2", max_shift=1)])
 @pytest.mark.parametrize("notion", ["curve", "tradeoff"])
 def test_a_notion_without_its_budget_is_refused_in_one_sentence(question: object, notion: str):
-    with pytest.raises(wb.InvalidRequest, match=f"{notion} must be given for the notion {notion}. Got none"):
+    with pytest.raises(
+        wb.InvalidRequest, match=f"{notion} must be given for the notion {notion}. Got none"
+    ):
         wb.frontier(question, notion=notion, epsilon=1)
 
 
-@pytest.mark.parametrize("question", [wb.IntegerNoise(), wb.ModuloNoise(n=3, max_shift=1)], ids=["noise", "modulo"])
+@pytest.mark.parametrize(
+    "question", [wb.IntegerNoise(), wb.ModuloNoise(n=3, max_shift=1)], ids=["noise", "modulo"]
+)
 def test_curves_and_trade_off_functions_are_drawn_at_several_scales(question: object):
     """Every ε of a curve times the scale; f with the scale as its weight beside a blind guess, 1 - α."""
     given = {"curve": "0.5:0.1,1:0.01", "tradeoff": "0:1,0.1:0.6,0.8:0", "loss": "squared"}
     found = wb.frontier(question, notion="curve,tradeoff", scale="0.5,1", **given)
-    losses = {(row["notion"], row["scale"]): row["objective"] for row in found if row["curve"] == "point"}
+    losses = {
+        (row["notion"], row["scale"]): row["objective"] for row in found if row["curve"] == "point"
+    }
     scaled = {"curve": "0.25:0.1,0.5:0.01", "tradeoff": "0:1,0.1:0.75,0.8:0.1,1:0"}
     for notion in ("curve", "tradeoff"):
         for scale, budget in ((0.5, scaled[notion]), (1.0, given[notion])):
@@ -48,5 +54,7 @@ def test_curves_and_trade_off_functions_are_drawn_at_several_scales(question: ob
             assert losses[notion, scale] == pytest.approx(design.objective, rel=1e-6)
         assert losses[notion, 0.5] > losses[notion, 1.0]
         assert isinstance(found.plot(which=f"error_scale_{notion}"), Figure)
-    with pytest.raises(wb.InvalidRequest, match=r"scale must be in \(0, 1\] for a trade-off function. Got 2"):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"scale must be in \(0, 1\] for a trade-off function. Got 2"
+    ):
         wb.frontier(question, notion="tradeoff", scale="1,2", **given)

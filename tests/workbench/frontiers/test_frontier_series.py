@@ -23,9 +23,24 @@ def test_baselines_beyond_the_colours_begin_again():
 
 
 def test_names_of_users_are_no_templates():
-    rows = pd.DataFrame({"curve": "baseline", "mechanism": "f{x}", "epsilon": [1.0, 2.0], "objective": [2.0, 1.0]})
-    rows = pd.concat([rows, rows.assign(curve="point", mechanism="ours", bound=1.0, notion="dp", delta=0.0, status="")])
-    figure = by_panel(rows, Quantity("epsilon", "ε"), Quantity("objective", "loss"), all_series({}, rows), "of {it}")
+    rows = pd.DataFrame(
+        {"curve": "baseline", "mechanism": "f{x}", "epsilon": [1.0, 2.0], "objective": [2.0, 1.0]}
+    )
+    rows = pd.concat(
+        [
+            rows,
+            rows.assign(
+                curve="point", mechanism="ours", bound=1.0, notion="dp", delta=0.0, status=""
+            ),
+        ]
+    )
+    figure = by_panel(
+        rows,
+        Quantity("epsilon", "ε"),
+        Quantity("objective", "loss"),
+        all_series({}, rows),
+        "of {it}",
+    )
     assert figure is not None
     assert figure.get_suptitle() == "of {it}"
     assert "f{x}" in {text.get_text() for text in figure.legends[0].get_texts()}
@@ -33,10 +48,16 @@ def test_names_of_users_are_no_templates():
 
 def test_panels_without_values_stay_empty():
     """Five notions make two rows of four panels, of which three show nothing."""
-    rows = pd.DataFrame({"measure": list("abcde") * 2, "epsilon": [1.0] * 5 + [2.0] * 5, "objective": 1.0})
-    rows = rows.assign(curve="point", mechanism="ours", bound=1.0, notion="dp", delta=0.0, status="optimal")
+    rows = pd.DataFrame(
+        {"measure": list("abcde") * 2, "epsilon": [1.0] * 5 + [2.0] * 5, "objective": 1.0}
+    )
+    rows = rows.assign(
+        curve="point", mechanism="ours", bound=1.0, notion="dp", delta=0.0, status="optimal"
+    )
     quantities = Quantity("epsilon", "ε"), Quantity("objective", "loss")
-    figure = by_panel(rows, *quantities, {"ours": Series("ours", 0)}, "words", panel=Quantity("measure", "{}"))
+    figure = by_panel(
+        rows, *quantities, {"ours": Series("ours", 0)}, "words", panel=Quantity("measure", "{}")
+    )
     assert figure is not None
     assert [axis.axison for axis in figure.axes] == [True] * 5 + [False] * 3
     assert [axis.get_ylabel() for axis in figure.axes[:5]] == ["loss", "", "", "", "loss"]

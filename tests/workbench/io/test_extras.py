@@ -34,7 +34,13 @@ def _fails(full: bool) -> Artifact:
 
 @pytest.fixture
 def paper(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Paper("modulo-noise", "A paper", "", {"first": _artifact, "second": _fails}, needs={"second": "learning"})
+    made = Paper(
+        "modulo-noise",
+        "A paper",
+        "",
+        {"first": _artifact, "second": _fails},
+        needs={"second": "learning"},
+    )
     for module in (reproduce, steps, gallery):
         monkeypatch.setattr(module, "load", lambda name: made)
 
@@ -45,7 +51,9 @@ def test_every_extra_is_known() -> None:
 
     declared = set(tomllib.loads(text)["project"]["optional-dependencies"]) - {"all", "dev", "docs"}
     assert declared == set(extras.EXTRAS)
-    assert all(extras.present(package) for package in extras.EXTRAS.values())  # `make install` installs all of them
+    assert all(
+        extras.present(package) for package in extras.EXTRAS.values()
+    )  # `make install` installs all of them
 
 
 @pytest.mark.usefixtures("bare")
@@ -55,11 +63,18 @@ def test_every_extra_is_known() -> None:
         ("opendp", lambda noise, folder: measurement(noise)),
         ("accounting", lambda noise, folder: measurement(noise, "privacy_loss_distribution")),
         ("parquet", lambda noise, folder: writable(folder / "a.parquet")),
-        ("cluster", lambda noise, folder: wb.sweep("examples/sweeps/modulo.toml", folder / "l", cluster="tcp://a:1")),
+        (
+            "cluster",
+            lambda noise, folder: wb.sweep(
+                "examples/sweeps/modulo.toml", folder / "l", cluster="tcp://a:1"
+            ),
+        ),
         ("learning", lambda noise, folder: wb.reproduce("label-dp", "table1", folder)),
     ],
 )
-def test_a_missing_extra_is_named_before_anything_is_written(extra: str, call: Any, tmp_path: Path) -> None:
+def test_a_missing_extra_is_named_before_anything_is_written(
+    extra: str, call: Any, tmp_path: Path
+) -> None:
     noise = wb.AdditiveNoise.from_pmf(wb.ModuloNoise(n=2, max_shift=1), [0.5, 0.25, 0.25])
     with pytest.raises(wb.NotInstalled, match=rf"pip install '\.\[{extra}\]' in a clone"):
         call(noise, tmp_path)
@@ -67,9 +82,16 @@ def test_a_missing_extra_is_named_before_anything_is_written(extra: str, call: A
 
 
 @pytest.mark.usefixtures("bare", "paper")
-def test_a_reproduction_leaves_out_what_an_extra_is_missing_for_and_says_so_first(tmp_path: Path) -> None:
+def test_a_reproduction_leaves_out_what_an_extra_is_missing_for_and_says_so_first(
+    tmp_path: Path,
+) -> None:
     said: list[str] = []
-    found = wb.reproduce("modulo-noise", results=tmp_path, jobs=1, progress=lambda done, total, line: said.append(line))
+    found = wb.reproduce(
+        "modulo-noise",
+        results=tmp_path,
+        jobs=1,
+        progress=lambda done, total, line: said.append(line),
+    )
     assert said[0].startswith("Left out: modulo-noise second, which need the extra 'learning'")
     assert (found.finished, found.total, found.interrupted) == (1, 1, False)
     assert "### First" in (tmp_path / "README.md").read_text("utf-8")

@@ -46,7 +46,9 @@ def _run(line: str) -> Any:
     return stop.value.code or 0
 
 
-def test_a_folder_and_every_command_take_a_width(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_and_every_command_take_a_width(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     files = _drawn()[1].save(tmp_path / "all", width="page")
     assert {round(_inches(file), 2) for file in files if file.suffix == ".pdf"} == {7.0}
     saved, plot = str(tmp_path / "d.json"), tmp_path / "p.pdf"
@@ -66,10 +68,15 @@ def test_a_folder_and_every_command_take_a_width(tmp_path: Path, capsys: pytest.
     assert _run(f"audit {saved} --width page") == 2
     assert "width must be given with a plot" in capsys.readouterr().err
     assert _run(f"audit {saved} --plot {plot} --width wide") == 2
-    assert "width must be column, page, or between 2 and 40 inches. Got wide." in capsys.readouterr().err
+    assert (
+        "width must be column, page, or between 2 and 40 inches. Got wide."
+        in capsys.readouterr().err
+    )
 
 
-@pytest.mark.parametrize(("width", "words"), [(1, "between 2 and 40"), ("wide", "between 2 and 40")])
+@pytest.mark.parametrize(
+    ("width", "words"), [(1, "between 2 and 40"), ("wide", "between 2 and 40")]
+)
 def test_a_width_is_inches(width: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(wb.InvalidRequest, match=words):
         _drawn()[0].plot(tmp_path / "x.png", width=width)
@@ -77,20 +84,28 @@ def test_a_width_is_inches(width: Any, words: str, tmp_path: Path) -> None:
 
 def _heights(figure: Any) -> list[float]:
     """Of the panels, in inches."""
-    return [axis.get_window_extent().height / figure.dpi for axis in figure.axes if axis.get_subplotspec() is not None]
+    return [
+        axis.get_window_extent().height / figure.dpi
+        for axis in figure.axes
+        if axis.get_subplotspec() is not None
+    ]
 
 
 @pytest.mark.parametrize("width", ["column", 2])
 def test_a_frontier_of_many_panels_fits_a_column(tmp_path: Path, width: Any) -> None:
     """Four panels of 0.8 inches beside each other were refused after all solving, or a few pixels high."""
-    result = wb.frontier("noise", sensitivity=1, epsilon=[0.5, 2], delta=["0", "1e-6", "1e-3", "0.01"])
+    result = wb.frontier(
+        "noise", sensitivity=1, epsilon=[0.5, 2], delta=["0", "1e-6", "1e-3", "0.01"]
+    )
     inches = 3.3 if width == "column" else width
     for name in result.plots[:1]:
         figure = result.plot(tmp_path / f"{name}.pdf", which=name, width=width)
         assert _inches(tmp_path / f"{name}.pdf") == pytest.approx(inches, abs=2e-3)
         assert figure.get_tightbbox().width <= inches * 1.02
         assert min(_heights(figure)) >= 1.2
-        assert all(axis.get_ylabel() for axis in figure.axes if axis.get_subplotspec().is_first_col())
+        assert all(
+            axis.get_ylabel() for axis in figure.axes if axis.get_subplotspec().is_first_col()
+        )
 
 
 def test_long_formulas_are_in_smaller_letters(tmp_path: Path) -> None:
@@ -108,7 +123,9 @@ def test_small_deltas_and_large_epsilons_are_seen() -> None:
     window = axis.get_window_extent()
     zero, small = (axis.transData.transform((delta, 0.1))[0] for delta in (0, 1e-6))
     assert small - zero > 0.05 * window.width
-    lines = {line.get_label(): line for line in axis.get_lines() if line.get_label().startswith("ε = ")}
+    lines = {
+        line.get_label(): line for line in axis.get_lines() if line.get_label().startswith("ε = ")
+    }
     assert {*lines} == {"ε = 0.5", "ε = 2", "ε = 6"}
     for name, line in lines.items():  # each apart from the axis
         at = axis.transData.transform((0, line.get_ydata()[0]))[1]

@@ -78,7 +78,9 @@ def run(command: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
 
 @pytest.mark.timeout(400)  # A reader that opens the pipe waits for ever.
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("what", ["pipe", "/dev/zero", "/dev/null", "folder", "none", "no/file", ""])
+@pytest.mark.parametrize(
+    "what", ["pipe", "/dev/zero", "/dev/null", "folder", "none", "no/file", ""]
+)
 def test_every_reader_refuses_what_is_no_regular_file(folder: Path, name: str, what: str):
     with pytest.raises(InvalidRequest, match=r"^\w+ must be (a|an existing) (regular )?file"):
         READERS[name](Path(what))
@@ -86,7 +88,9 @@ def test_every_reader_refuses_what_is_no_regular_file(folder: Path, name: str, w
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_refuses_what_is_no_regular_file(folder: Path, capsys: pytest.CaptureFixture[str], command: str):
+def test_every_command_refuses_what_is_no_regular_file(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: str
+):
     for what in ("pipe", "/dev/zero", "folder", "none"):
         code, err = run(command.format(what), capsys)
         assert code == 2
@@ -171,7 +175,8 @@ def test_a_read_only_file_is_not_replaced(folder: Path, capsys: pytest.CaptureFi
     Path("old.json").write_bytes(b"1")
     Path("old.json").chmod(0o444)
     with pytest.raises(
-        InvalidRequest, match=r"^file must be a file that can be written\. Got old.json, which is read-on"
+        InvalidRequest,
+        match=r"^file must be a file that can be written\. Got old.json, which is read-on",
     ):
         write_whole("old.json", b"2")
     code, err = run("design modulo --n 4 --max-shift 1 --epsilon 1 --save old.json", capsys)
@@ -186,7 +191,10 @@ def test_a_release_that_copies_private_columns_is_its_owners(
 ):
     umask(0o022)
     Path("two.csv").write_text("name,age\nA,1\nB,2\n")
-    assert run("privatise labels two.csv --column age --id name --epsilon 9 --out o.csv", capsys)[0] == 0
+    assert (
+        run("privatise labels two.csv --column age --id name --epsilon 9 --out o.csv", capsys)[0]
+        == 0
+    )
     assert (mode("o.csv"), mode("o.csv.json")) == (0o600, 0o644)
     assert run("privatise labels fine.csv --column 1 --epsilon 9 --out p.csv", capsys)[0] == 0
     assert mode("p.csv") == 0o644
@@ -226,7 +234,10 @@ def test_nothing_is_left_on_a_full_disk(tmp_path: Path, full: None):
 
 def test_two_writers_leave_one_whole_file(tmp_path: Path):
     texts = [bytes([65 + k]) * 100_000 for k in range(4)]
-    writers = [threading.Thread(target=lambda t=t: [write_whole(tmp_path / "f", t) for _ in range(20)]) for t in texts]
+    writers = [
+        threading.Thread(target=lambda t=t: [write_whole(tmp_path / "f", t) for _ in range(20)])
+        for t in texts
+    ]
     for writer in writers:
         writer.start()
     for writer in writers:

@@ -15,11 +15,15 @@ def _shown() -> dict[str, Any]:
     channel = wb.design("channel", answers="0..20", max_shift=1, epsilon=1, delta="1e-5")
     return {
         "channel": channel,
-        "letters": wb.design("channel", answers="a,b,c", neighbours="all", loss="error-rate", epsilon=1),
+        "letters": wb.design(
+            "channel", answers="a,b,c", neighbours="all", loss="error-rate", epsilon=1
+        ),
         "labels": wb.design("labels", labels="0..20", epsilon=4),
         "laplace": wb.design("laplace", epsilon=1, bits=5),
         "quantizer": wb.design("quantizer", bins="-3,-0.5,0.5,3", epsilon=1),
-        "frontier": wb.frontier(wb.ModuloNoise(n=4, max_shift=1), epsilon="0.5:1.5:3", delta=[0, 0.1], notion="dp"),
+        "frontier": wb.frontier(
+            wb.ModuloNoise(n=4, max_shift=1), epsilon="0.5:1.5:3", delta=[0, 0.1], notion="dp"
+        ),
         "recommend": wb.recommend(answers="0..10", max_shift=1, epsilon=1, delta="1e-5"),
         "risk": wb.risk(channel),
         "runs": wb.compose(channel, 16, delta="1e-4"),
@@ -55,10 +59,16 @@ def test_nothing_is_large_and_all_have_a_picture(pages: dict[str, str]) -> None:
 def test_nothing_is_wider_than_the_page(pages: dict[str, str]) -> None:
     for page in pages.values():
         assert page.startswith("<div style='max-width:820px'>")
-        assert page.count("<table") == page.count("<div style='overflow-x:auto;max-width:100%'><table")
+        assert page.count("<table") == page.count(
+            "<div style='overflow-x:auto;max-width:100%'><table"
+        )
 
 
 def test_a_channel_has_the_names_of_its_query() -> None:
-    (axis, *_) = wb.design("channel", answers="a,b,c", neighbours="all", loss="error-rate", epsilon=1).plot().axes
+    (axis, *_) = (
+        wb.design("channel", answers="a,b,c", neighbours="all", loss="error-rate", epsilon=1)
+        .plot()
+        .axes
+    )
     assert [tick.get_text() for tick in axis.get_xticklabels()] == ["a", "b", "c"]
     assert [tick.get_text() for tick in axis.get_yticklabels()] == ["a", "b", "c"]

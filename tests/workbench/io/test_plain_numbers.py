@@ -18,7 +18,11 @@ from workbench.mechanisms.dyadic_laplace.elias import encode as elias
 from workbench.mechanisms.dyadic_laplace.randomness import LocalStream, SharedStream
 from workbench.mechanisms.dyadic_laplace.stream import write_stream
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
-from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer, private_prior, project
+from workbench.mechanisms.label_randomizers.label_randomizer import (
+    LabelRandomizer,
+    private_prior,
+    project,
+)
 from workbench.mechanisms.label_randomizers.randomized_response import k_ary
 from workbench.mechanisms.mechanism import sample
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
@@ -103,7 +107,9 @@ ENTRIES = {
     "answer": lambda bad: sample(NOISE, 1, answer=bad),
     "shifts": lambda bad: wb.ModuloNoise(n=100, shifts=bad),
     "sizes": lambda bad: wb.ModuloNoise(sizes=bad, shifts=[(1, 1)]),
-    "prior of a design": lambda bad: wb.design(QUESTION, epsilon=1, loss="prior-squared", prior=bad),
+    "prior of a design": lambda bad: wb.design(
+        QUESTION, epsilon=1, loss="prior-squared", prior=bad
+    ),
     "stream": lambda bad: LAPLACE.encode(bad, SHARED, LocalStream()),
     "messages": lambda bad: LAPLACE.decode(bad, SHARED),
     "codewords": lambda bad: elias(bad, "gamma"),
@@ -122,5 +128,7 @@ def test_plain_numbers_go_in():
     assert project([3, 1]).tolist() == [0.75, 0.25]
     assert private_prior(np.array([500, 1500]), Fraction(10)).sum() == pytest.approx(1)
     assert NOISE.expected([0, 3]) == 1
-    assert AdditiveNoise.from_pmf(QUESTION, [Fraction(1, 3), Fraction(2, 3)]).exact_pmf[0] == Fraction(1, 3)
+    assert AdditiveNoise.from_pmf(QUESTION, [Fraction(1, 3), Fraction(2, 3)]).exact_pmf[
+        0
+    ] == Fraction(1, 3)
     assert NOISE.publish(np.array([0, 1, 1])).shape == (3,)

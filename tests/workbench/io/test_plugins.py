@@ -54,7 +54,9 @@ class Done(NamedTuple):
         return json.loads(self.stdout)
 
 
-def process(*arguments: str, folder: Path, path: tuple[Path, ...] = (PACKAGE,)) -> subprocess.CompletedProcess[str]:
+def process(
+    *arguments: str, folder: Path, path: tuple[Path, ...] = (PACKAGE,)
+) -> subprocess.CompletedProcess[str]:
     """A Python of its own, which finds the packages of the path."""
     places = os.pathsep.join([*map(str, path), *filter(None, [os.environ.get("PYTHONPATH")])])
     # The explorer and sweeps set PYTHONSAFEPATH in their own process, and so may a test before this one.
@@ -69,7 +71,9 @@ def process(*arguments: str, folder: Path, path: tuple[Path, ...] = (PACKAGE,)) 
     )
 
 
-def workbench(*commands: tuple[str, ...], folder: Path, path: tuple[Path, ...] = (PACKAGE,)) -> list[Done]:
+def workbench(
+    *commands: tuple[str, ...], folder: Path, path: tuple[Path, ...] = (PACKAGE,)
+) -> list[Done]:
     """What commands do, all in one new process."""
     done = process("-c", COMMANDS, json.dumps(commands), folder=folder, path=path)
     assert done.returncode == 0, done.stderr
@@ -107,9 +111,13 @@ def test_a_route_of_another_package_answers_where_it_applies(tmp_path: Path) -> 
     assert large.answer["objective"] == pytest.approx(3 / (math.exp(12) + 3), rel=1e-6)
 
 
-def test_every_verb_on_a_mechanism_that_shares_no_code_with_ours(tmp_path: Path, monkeypatch) -> None:
+def test_every_verb_on_a_mechanism_that_shares_no_code_with_ours(
+    tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.syspath_prepend(str(PACKAGE))
-    monkeypatch.setattr(plugins, "_read", set())  # entry points are read once in a process, perhaps already
+    monkeypatch.setattr(
+        plugins, "_read", set()
+    )  # entry points are read once in a process, perhaps already
     monkeypatch.setattr(plugins, "_plugins", {group: {} for group in plugins.GROUPS})
     coin = importlib.import_module("workbench_example.coin").Coin("1/4")
     proof = wb.certify(coin, "pure", "1.2")
@@ -146,7 +154,17 @@ def test_a_sweep_a_frontier_and_the_comparison(tmp_path: Path) -> None:
     swept, frontier, compared = workbench(
         ("sweep", "spec.toml", "--ledger", "rows.db", "--jobs", "2", "--json"),
         ("frontier", "response", "--k", "2", "--epsilon", "1", "--json"),
-        ("compare", "response", "--k", "3", "--epsilon", "1", "--solvers", "highs,linprog", "--json"),
+        (
+            "compare",
+            "response",
+            "--k",
+            "3",
+            "--epsilon",
+            "1",
+            "--solvers",
+            "highs,linprog",
+            "--json",
+        ),
         folder=tmp_path,
     )
     assert swept.answer["statuses"] == {"optimal": 2}
@@ -191,7 +209,10 @@ def _package(folder: Path, name: str, entries: str, code: str) -> Path:
 
 def test_what_fails_is_one_line_and_a_duplicate_is_refused(tmp_path: Path) -> None:
     broken = _package(
-        tmp_path / "a", "broken", "[workbench.backends]\nx = broken:X\n", "raise RuntimeError('no\\nway')"
+        tmp_path / "a",
+        "broken",
+        "[workbench.backends]\nx = broken:X\n",
+        "raise RuntimeError('no\\nway')",
     )
     taking = _package(
         tmp_path / "b",
@@ -200,7 +221,9 @@ def test_what_fails_is_one_line_and_a_duplicate_is_refused(tmp_path: Path) -> No
         "from workbench.solvers.backends.highs import Highs\n"
         "class H(Highs): pass\nclass L(Highs):\n    name = 'linprog'\n",
     )
-    done = process("-m", "workbench", "doctor", "--json", folder=tmp_path, path=(PACKAGE, broken, taking))
+    done = process(
+        "-m", "workbench", "doctor", "--json", folder=tmp_path, path=(PACKAGE, broken, taking)
+    )
     assert done.returncode == 0
     assert "linprog" in {row["name"] for row in json.loads(done.stdout)["solvers"]}
     lines = done.stderr.splitlines()
@@ -220,17 +243,40 @@ def test_a_single_file_joins_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "spec.toml").write_text(
         '[[grid]]\nmodel = "modulo"\nn = [3, 4]\nmax_shift = 1\nepsilon = 1\nnotion = "mine"\n'
     )
-    asked = ("design", "modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1", "--notion", "mine")
+    asked = (
+        "design",
+        "modulo",
+        "--n",
+        "4",
+        "--max-shift",
+        "1",
+        "--epsilon",
+        "1",
+        "--notion",
+        "mine",
+    )
     refused, missing, designed, swept = workbench(
         asked,
         ("--plugin", "none.py", "doctor"),
         ("--plugin", "mine.py", *asked, "--save", "proof.json"),
-        ("--plugin", "mine.py", "sweep", "spec.toml", "--ledger", "rows.db", "--jobs", "2", "--json"),
+        (
+            "--plugin",
+            "mine.py",
+            "sweep",
+            "spec.toml",
+            "--ledger",
+            "rows.db",
+            "--jobs",
+            "2",
+            "--json",
+        ),
         folder=tmp_path,
         path=(),
     )
     assert designed.returncode == 0, designed.stderr
-    assert json.loads((tmp_path / "proof.json").read_text())["record"]["checked_by"] == {"notion mine": "mine.py"}
+    assert json.loads((tmp_path / "proof.json").read_text())["record"]["checked_by"] == {
+        "notion mine": "mine.py"
+    }
     assert swept.answer["statuses"] == {"optimal": 2}
     assert refused.returncode == 2
     assert "notion must be one of" in refused.stderr
@@ -281,13 +327,19 @@ def test_a_package_runs_the_contract_on_its_backend(tmp_path: Path) -> None:
     """By pytest, in a folder of its own: what linprog does not claim is skipped, the rest is kept."""
     code = documented("test_linprog.py").replace("from linprog", "from workbench_example.linprog")
     (tmp_path / "test_theirs.py").write_text(code)
-    done = process("-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "test_theirs.py", folder=tmp_path)
+    done = process(
+        "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "test_theirs.py", folder=tmp_path
+    )
     assert done.returncode == 0, done.stdout
     counts = re.search(r"^(\d+) passed, (\d+) skipped in", done.stdout, re.MULTILINE)
     assert counts is not None, done.stdout
     assert int(counts[1]) >= 30
     assert int(counts[1]) + int(counts[2]) == len(CLAUSES)
-    for reason in ("does not claim the capability milp", "does not support the option time_limit", "SciPy returns to"):
+    for reason in (
+        "does not claim the capability milp",
+        "does not support the option time_limit",
+        "SciPy returns to",
+    ):
         assert reason in done.stdout
 
 
@@ -298,7 +350,9 @@ def test_the_contract_names_what_a_wrong_backend_breaks_without_pytest(tmp_path:
     (tmp_path / "linprog.py").write_text(code.replace(right, "row_dual[high] -= slopes[0]"))
     (tmp_path / "test_linprog.py").write_text(
         "import sys\nsys.modules['pytest'] = None\nimport unittest\n"
-        + documented("test_linprog.py").replace("(BackendContract)", "(BackendContract, unittest.TestCase)")
+        + documented("test_linprog.py").replace(
+            "(BackendContract)", "(BackendContract, unittest.TestCase)"
+        )
     )
     done = process("-m", "unittest", "test_linprog", folder=tmp_path, path=())
     assert done.returncode == 1, done.stderr
@@ -332,20 +386,26 @@ def test_what_others_print_or_end_is_no_answer_of_ours(tmp_path: Path) -> None:
     )
     asked = ("modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1")
     run = ("-m", "workbench", "--plugin")
-    done = process(*run, "noisy.py", "frontier", *asked, "--level", "none", "--json", folder=tmp_path, path=())
+    done = process(
+        *run, "noisy.py", "frontier", *asked, "--level", "none", "--json", folder=tmp_path, path=()
+    )
     assert done.returncode == 0, done.stderr
     errors = {row["mechanism"]: row["failure"] for row in json.loads(done.stdout)["rows"]}
     assert "no mechanism of it" in errors["b[red]x"]
     assert "SystemExit" in errors["[/nope]"]
     assert done.stderr.count("said") == 2
-    shown = process(*run, "noisy.py", "frontier", *asked, "--level", "none", folder=tmp_path, path=())
+    shown = process(
+        *run, "noisy.py", "frontier", *asked, "--level", "none", folder=tmp_path, path=()
+    )
     assert shown.returncode == 0, shown.stderr
     assert "b[red]x" in shown.stdout
     assert "[/nope]" in shown.stdout
     left = process(*run, "leaves.py", "doctor", folder=tmp_path, path=())
     assert (left.returncode, left.stdout) == (2, "")
     assert "plugin leaves.py cannot be loaded. SystemExit" in left.stderr
-    ended = process(*run, "family.py", "design", *asked, "--notion", "mine", "--json", folder=tmp_path, path=())
+    ended = process(
+        *run, "family.py", "design", *asked, "--notion", "mine", "--json", folder=tmp_path, path=()
+    )
     assert ended.returncode == 2
     assert "sys.exit" in json.loads(ended.stdout)["message"]
 
@@ -361,18 +421,24 @@ def test_baselines_stand_beside_quantized_laplace_noise(monkeypatch: pytest.Monk
     from workbench.pipeline import published
 
     def randomized(request: object, steepest: str = "0.5") -> wb.PiecewiseAffine:
-        share = Fraction(1, 2) - Fraction(steepest) / 8  # the largest slope of ln p is (1/2 - share)/share
+        share = (
+            Fraction(1, 2) - Fraction(steepest) / 8
+        )  # the largest slope of ln p is (1/2 - share)/share
         return wb.PiecewiseAffine.of([-1, 1], [-1, 1], [[1 - share, share], [share, 1 - share]])
 
     made = [("two", randomized), ("steep", lambda request: randomized(request, "3"))]
-    kinds = {name: Plugin(published.Baseline(name, "laplace", build), "theirs") for name, build in made}
+    kinds = {
+        name: Plugin(published.Baseline(name, "laplace", build), "theirs") for name, build in made
+    }
     monkeypatch.setattr(published, "plugins", lambda group: kinds)
     rows = wb.frontier("laplace", epsilon=1, bits="1/2,2", ell=2).rows
     theirs = {(row["mechanism"], row["bits"]): row for row in rows if row["curve"] == "baseline"}
     good = theirs["two", 2.0]
     share = 1 / 2 - 1 / 16
     assert good["private"] is True
-    assert good["objective"] == pytest.approx(1 + 1 / 3 - 2 * (1 - 2 * share) / 3)  # 1 + x² - 2x E[M(x)], E[M(x)] ~ x
+    assert good["objective"] == pytest.approx(
+        1 + 1 / 3 - 2 * (1 - 2 * share) / 3
+    )  # 1 + x² - 2x E[M(x)], E[M(x)] ~ x
     assert "at most 2^0.5 outputs" in theirs["two", 0.5]["failure"]
     assert "objective" not in theirs["steep", 2.0]
     assert "misses the request" in theirs["steep", 2.0]["failure"]

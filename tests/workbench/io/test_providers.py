@@ -48,7 +48,9 @@ def test_every_place_holds_something(kind: str, name: str) -> None:
 @pytest.mark.parametrize("code", [PRICES, CHECK, CERTIFICATE_ALONE])
 def test_a_fresh_process_finds_what_it_uses(code: str) -> None:
     files = [str(CERTIFICATES / name) for name in ("formula-channel.json", "channel-dp.json")]
-    run = subprocess.run([sys.executable, "-c", code, *files], capture_output=True, text=True, timeout=300)
+    run = subprocess.run(
+        [sys.executable, "-c", code, *files], capture_output=True, text=True, timeout=300
+    )
     assert run.returncode == 0, run.stderr
 
 

@@ -41,12 +41,19 @@ def test_a_result_is_a_sequence_of_rows() -> None:
     assert result[-1]["x"] == 2
     assert not result.interrupted
     assert repr(result) == "Result('Squares', 3 rows)"
-    assert repr(squares(1, finished=2, total=5)) == "Result('Squares', 1 row, interrupted after 2 of 5)"
+    assert (
+        repr(squares(1, finished=2, total=5))
+        == "Result('Squares', 1 row, interrupted after 2 of 5)"
+    )
 
 
 def test_its_table_is_its_own() -> None:
     table = squares().to_frame()
-    assert list(table.columns) == ["x", "y", "z"]  # what no row has is left out, unless it is a column of the kind
+    assert list(table.columns) == [
+        "x",
+        "y",
+        "z",
+    ]  # what no row has is left out, unless it is a column of the kind
     table["x"] = 0
     assert squares().to_frame()["x"].tolist() == [0, 1, 2]
 
@@ -60,11 +67,15 @@ def test_its_plots(tmp_path: Path) -> None:
     for bad in ({"which": "circle"}, {"which": "empty"}):
         with pytest.raises(wb.InvalidRequest, match=r" must be .* Got "):
             result.plot(**bad)
-    with pytest.raises(wb.InvalidRequest, match=r"rows must be enough for a plot. Got 1 of 'Squares'."):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"rows must be enough for a plot. Got 1 of 'Squares'."
+    ):
         squares(1).plot()
 
 
-@pytest.mark.parametrize("backend", ["nonsense", "module://matplotlib_inline.backend_inline", "tkagg"])
+@pytest.mark.parametrize(
+    "backend", ["nonsense", "module://matplotlib_inline.backend_inline", "tkagg"]
+)
 def test_a_plot_needs_no_backend(tmp_path: Path, backend: str) -> None:
     """What MPLBACKEND says, of Jupyter or nonsense, and what the user's own pyplot uses, is nobody's business here."""
     code = f"""
@@ -111,7 +122,9 @@ def test_its_files(tmp_path: Path) -> None:
 
 
 def test_a_notebook_shows_table_and_picture_without_script() -> None:
-    shown = Result("<b>", [{"text": "<script>", "number": 1 / 3, "infinite": math.inf}])._repr_html_()
+    shown = Result(
+        "<b>", [{"text": "<script>", "number": 1 / 3, "infinite": math.inf}]
+    )._repr_html_()
     assert "<script" not in shown
     assert "&lt;script&gt;" in shown
     assert "0.333333333" in shown
@@ -122,7 +135,9 @@ def test_a_notebook_shows_table_and_picture_without_script() -> None:
         assert sentence in page
 
 
-@pytest.mark.parametrize("bad", [{"papers": "fancy"}, {"papers": "dql", "only": "fancy"}, {"only": ["fancy"]}])
+@pytest.mark.parametrize(
+    "bad", [{"papers": "fancy"}, {"papers": "dql", "only": "fancy"}, {"only": ["fancy"]}]
+)
 def test_bad_reproductions_are_refused_in_one_form(bad: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(wb.InvalidRequest, match=r"^\w+ must be .* Got .*\.$"):
         wb.reproduce(**bad, results=tmp_path)
@@ -138,7 +153,10 @@ def test_reproduce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def compute(full: bool) -> Artifact:
             if name == "stop":
                 raise KeyboardInterrupt
-            compared = [Comparison("a", "Table 1", 1.0, 1.25, 0.5), Comparison("b", "Table 1", 1.0, 2.0, 0.5)]
+            compared = [
+                Comparison("a", "Table 1", 1.0, 1.25, 0.5),
+                Comparison("b", "Table 1", 1.0, 2.0, 0.5),
+            ]
             return Artifact(name, name, pd.DataFrame({"x": [1]}), None, "", compared)
 
         return compute
@@ -148,7 +166,10 @@ def test_reproduce(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(place, "load", lambda name: paper)
     lines: list[str] = []
     result = wb.reproduce(
-        "dql", results=tmp_path, jobs=1, progress=lambda done, total, line: lines.append(f"{done}/{total}")
+        "dql",
+        results=tmp_path,
+        jobs=1,
+        progress=lambda done, total, line: lines.append(f"{done}/{total}"),
     )
     assert (result.interrupted, result.finished, result.total) == (True, 1, 3)
     assert [(row["what"], row["surprising"]) for row in result] == [("a", False), ("b", True)]
@@ -183,13 +204,23 @@ def test_which_solver_to_use() -> None:
     from workbench.comparison.compare import recommendation
 
     def row(solver: str, seconds: float, **more: Any) -> dict[str, Any]:
-        known = {"solver": solver, "seconds": seconds, "status": "optimal", "objective": 1.0, "gap": 0.0}
+        known = {
+            "solver": solver,
+            "seconds": seconds,
+            "status": "optimal",
+            "objective": 1.0,
+            "gap": 0.0,
+        }
         known |= {"bound": 1.0, "certified": True, "certified_objective": 1.0}
         return known | {"residual": 0.0, "private": True, "oracle_agrees": True} | more
 
     slow, fast = row("slow", 3.0), row("fast", 1.0)
-    assert recommendation([slow, fast]).startswith("Use fast for this request: it proves the optimum")
-    assert recommendation([slow, fast | {"private": False}]).startswith("Use fast")  # what is certified counts
+    assert recommendation([slow, fast]).startswith(
+        "Use fast for this request: it proves the optimum"
+    )
+    assert recommendation([slow, fast | {"private": False}]).startswith(
+        "Use fast"
+    )  # what is certified counts
     assert recommendation([slow, fast | {"certified": False}]).startswith("Use slow")
     assert recommendation([slow, fast | {"certified_objective": 1 + 2e-8}]).startswith("Use slow")
     assert recommendation([slow, fast | {"certified_objective": 1 + 4e-13}]).startswith("Use fast")
@@ -199,12 +230,16 @@ def test_which_solver_to_use() -> None:
     assert "does not prove an optimum" in recommendation([fast | {"status": "time_limit"}])
     assert "to within 0.01 %, as was asked" in recommendation([fast | {"gap": 1e-4}])
     assert "private once it is repaired" in recommendation([fast | {"private": False}])
-    assert "could not be certified" in recommendation([fast | {"private": False, "certified": False}])
+    assert "could not be certified" in recommendation(
+        [fast | {"private": False, "certified": False}]
+    )
     for seconds in (0.004, 0.006):  # of HiGHS, against 0.005: milliseconds decide nothing
         close = [row("gurobi", 0.005), row("highs", seconds)]
         assert recommendation(close).startswith("Use highs")
         assert recommendation(close[::-1]).startswith("Use highs")
-    assert recommendation([row("wrong", 1.0, oracle_agrees=False)]).startswith("No solver can be recommended")
+    assert recommendation([row("wrong", 1.0, oracle_agrees=False)]).startswith(
+        "No solver can be recommended"
+    )
 
 
 def test_an_interrupted_comparison_keeps_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -256,7 +291,9 @@ def test_verify(monkeypatch: pytest.MonkeyPatch) -> None:
     from workbench.comparison import verify as module
 
     points = [{"epsilon": epsilon, "delta": 0.1, "notion": "dp"} for epsilon in (0.5, 1.0)]
-    monkeypatch.setattr(module, "requests", lambda kind, small: [(QUESTION, point) for point in points])
+    monkeypatch.setattr(
+        module, "requests", lambda kind, small: [(QUESTION, point) for point in points]
+    )
     result = wb.verify("highs,ortools:glop", small=True)
     assert [row["agrees"] for row in result] == [True] * 4
     assert result.sentences == ("4 of 4 answers with a closed form agree with it.",)
@@ -266,19 +303,31 @@ def test_verify(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_family_is_verified_by_its_closed_forms() -> None:
-    result = wb.verify(["highs", "ortools:glop"], family=["labels", "laplace", "quantizer"], small=True)
+    result = wb.verify(
+        ["highs", "ortools:glop"], family=["labels", "laplace", "quantizer"], small=True
+    )
     assert not [row for row in result if row["agrees"] is False]
     judged = {(row["solver"], row["oracle"]): row["oracle_kind"] for row in result if row["agrees"]}
     for solver in ("highs", "ortools:glop"):
         assert judged[solver, "randomized response"] == judged[solver, "two outputs"] == "optimum"
-    assert judged["none", "Algorithm 2"] == "optimum"  # no solver takes part, so it is answered once
+    assert (
+        judged["none", "Algorithm 2"] == "optimum"
+    )  # no solver takes part, so it is answered once
     assert judged["none", "Theorem 8"] == "upper bound"
     assert "Algorithm 2" not in {name for solver, name in judged if solver != "none"}
     assert len(wb.verify(family="laplace", small=True)) == 2
 
 
 @pytest.mark.parametrize(
-    "bad", [{"solvers": "nobody"}, {"solvers": 3}, {"small": 1}, {"progress": 1}, {"family": "nois"}, {"family": 3}]
+    "bad",
+    [
+        {"solvers": "nobody"},
+        {"solvers": 3},
+        {"small": 1},
+        {"progress": 1},
+        {"family": "nois"},
+        {"family": 3},
+    ],
 )
 def test_bad_verifications_are_refused_in_one_form(bad: dict[str, Any]) -> None:
     with pytest.raises(wb.WorkbenchError, match=r" must be .* Got (?s:.)*\.$"):
@@ -298,7 +347,9 @@ def test_solvers_without_duals_answer_quantizers_and_searches_have_times():
     law = wb.compare(wb.Quantization([-3, "-0.5", "0.5", 3]), ["highs", "scip"], epsilon=1)
     assert [row["status"] for row in law] == ["optimal", "optimal"]
     assert law[0]["objective"] == pytest.approx(law[1]["objective"], rel=1e-7)
-    real = wb.compare(wb.RealNoise(1), ["highs", "scip"], epsilon=1, delta="0.2", loss="absolute", gap="0.02")
+    real = wb.compare(
+        wb.RealNoise(1), ["highs", "scip"], epsilon=1, delta="0.2", loss="absolute", gap="0.02"
+    )
     assert real[0]["seconds"] > 0
     assert "dual values" in real[1]["failure"]
     assert "as was asked" in real.sentences[0]
@@ -319,7 +370,10 @@ def test_a_foreign_name_is_no_formula_in_a_csv_of_ours():
 
 
 def test_a_table_for_latex_has_its_symbols_and_escapes(tmp_path: Path):
-    rows = [{"epsilon": 0.5, "what_is": "5 % of δ", "loss": math.inf}, {"epsilon": 1 / 3, "what_is": "x", "loss": None}]
+    rows = [
+        {"epsilon": 0.5, "what_is": "5 % of δ", "loss": math.inf},
+        {"epsilon": 1 / 3, "what_is": "x", "loss": None},
+    ]
     (file,) = Result("ε_1 & more", rows).save(tmp_path / "t.tex")
     text = file.read_text("utf-8")
     assert r"\caption{$\varepsilon$\_1 \& more}" in text
@@ -346,6 +400,12 @@ def test_a_table_on_paper_has_the_columns_of_the_question(tmp_path: Path) -> Non
 def test_letters_with_accents_are_mathematics() -> None:
     table = pd.DataFrame({"name": ["δ\u0332₀", "μ\u0304", "y\u0302", "ε ≤ 1", "$5 μ"]})
     text = tex_bytes(table, "μ\u0304").decode()
-    for words in (r"$\underline{\delta}_0$", r"\caption{$\bar{\mu}$}", "ŷ", r"$\varepsilon$ $\le$ 1", r"\$5 $\mu$"):
+    for words in (
+        r"$\underline{\delta}_0$",
+        r"\caption{$\bar{\mu}$}",
+        "ŷ",
+        r"$\varepsilon$ $\le$ 1",
+        r"\$5 $\mu$",
+    ):
         assert words in text
     assert not {*"\u0304\u0332δμ₀"} & {*text}

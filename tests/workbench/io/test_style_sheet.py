@@ -32,7 +32,9 @@ def test_a_declared_figure_has_the_width_of_print_and_8_points(columns: int, wid
 
 def test_no_declared_figure_names_a_size_of_its_own() -> None:
     for name in PAPERS:
-        for key, own in declared(load(name).name.replace("-", "_")).items() if name != "program_library" else ():
+        for key, own in (
+            declared(load(name).name.replace("-", "_")).items() if name != "program_library" else ()
+        ):
             assert not {"size", "figsize"} & own.get("figure", {}).keys(), (name, key)
 
 

@@ -24,7 +24,9 @@ from workbench.questions.modulo_noise import ModuloNoise
 
 @st.composite
 def questions(draw: st.DrawFn) -> ModuloNoise:
-    sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=3).filter(lambda s: math.prod(s) > 1))
+    sizes = draw(
+        st.lists(st.integers(1, 5), min_size=1, max_size=3).filter(lambda s: math.prod(s) > 1)
+    )
     points = [p for p in product(*map(range, sizes)) if any(p)]
     shifts = draw(st.lists(st.sampled_from(points), min_size=1, max_size=4))
     return ModuloNoise(sizes=sizes, shifts=shifts, directed=draw(st.booleans()))
@@ -57,7 +59,11 @@ def test_questions_are_values() -> None:
     with pytest.raises(AttributeError):
         a.sizes = (3,)  # type: ignore[misc]
     assert repr(a) == "ModuloNoise(n=8, max_shift=2)"
-    for q in (a, ModuloNoise(n=8, shifts=[2], directed=True), ModuloNoise(sizes=(2, 3), shifts=[(1, 0)])):
+    for q in (
+        a,
+        ModuloNoise(n=8, shifts=[2], directed=True),
+        ModuloNoise(sizes=(2, 3), shifts=[(1, 0)]),
+    ):
         assert eval(repr(q)) == q
 
 
@@ -76,10 +82,19 @@ SCALAR = "max_shift is for scalar queries; give the shifts of a vector query one
         ({"n": 10**9, "max_shift": 1}, "n must be an integer in 1..49999999. Got 1000000000."),
         ({"n": 8, "shifts": [0]}, "a shift must be an integer in 1..8 or its negative. Got 0."),
         ({"n": 8, "shifts": [9]}, "a shift must be an integer in 1..8 or its negative. Got 9."),
-        ({"n": 8, "shifts": [1, -9]}, "a shift must be an integer in 1..8 or its negative. Got -9."),
+        (
+            {"n": 8, "shifts": [1, -9]},
+            "a shift must be an integer in 1..8 or its negative. Got -9.",
+        ),
         ({"n": 8, "shifts": [1.0]}, "a shift must be an integer in 1..8 or its negative. Got 1.0."),
-        ({"n": 8, "shifts": [True]}, "a shift must be an integer in 1..8 or its negative. Got True."),
-        ({"n": 8, "shifts": [(1, 2)]}, "a shift must be an integer in 1..8 or its negative. Got (1, 2)."),
+        (
+            {"n": 8, "shifts": [True]},
+            "a shift must be an integer in 1..8 or its negative. Got True.",
+        ),
+        (
+            {"n": 8, "shifts": [(1, 2)]},
+            "a shift must be an integer in 1..8 or its negative. Got (1, 2).",
+        ),
         ({"n": 8, "shifts": []}, "shifts must be 1 to 1000000 different shifts. Got 0."),
         ({"n": 8, "shifts": "12"}, "shifts must be a list of shifts. Got '12'."),
         ({"n": 8, "shifts": 3}, "shifts must be a list of shifts. Got 3."),
@@ -108,10 +123,22 @@ SCALAR = "max_shift is for scalar queries; give the shifts of a vector query one
             "a shift must be 2 integers, each below its size in (5, 5), not all 0. Got (0, 1, 0).",
         ),
         ({"sizes": (5, 5), "max_shift": 1}, SCALAR),
-        ({"sizes": (5, 0), "shifts": [(1, 0)]}, "sizes must be a list of integers >= 1. Got (5, 0)."),
-        ({"sizes": (5, 2.0), "shifts": [(1, 0)]}, "sizes must be a list of integers >= 1. Got (5, 2.0)."),
-        ({"sizes": (1, 1), "shifts": [(1, 0)]}, "sizes must be orders with a product in 2..50000000. Got (1, 1)."),
-        ({"sizes": (10**8,), "shifts": [1]}, "sizes must be orders with a product in 2..50000000. Got (100000000,)."),
+        (
+            {"sizes": (5, 0), "shifts": [(1, 0)]},
+            "sizes must be a list of integers >= 1. Got (5, 0).",
+        ),
+        (
+            {"sizes": (5, 2.0), "shifts": [(1, 0)]},
+            "sizes must be a list of integers >= 1. Got (5, 2.0).",
+        ),
+        (
+            {"sizes": (1, 1), "shifts": [(1, 0)]},
+            "sizes must be orders with a product in 2..50000000. Got (1, 1).",
+        ),
+        (
+            {"sizes": (10**8,), "shifts": [1]},
+            "sizes must be orders with a product in 2..50000000. Got (100000000,).",
+        ),
         ({"sizes": 9, "shifts": [1]}, "sizes must be a list of integers >= 1. Got 9."),
     ],
 )
@@ -153,7 +180,9 @@ def test_budgets() -> None:
         (7,): Fraction(1),
         (8,): Fraction(1, 2),
     }
-    assert q.budgets({-1: 0.5, 2: 1}) == q.budgets({1: 0.5, 2: 1}) == q.budgets({1: 0.5, 8: 0.5, 2: 1})
+    assert (
+        q.budgets({-1: 0.5, 2: 1}) == q.budgets({1: 0.5, 2: 1}) == q.budgets({1: 0.5, 8: 0.5, 2: 1})
+    )
     for bad, message in [
         ({1: 0.5}, "epsilon has no budget for shift 2."),
         ({1: 0.5, 2: 1, 8: 0.7}, "epsilon has two different budgets for a shift and its negative."),
@@ -172,7 +201,9 @@ def test_budgets() -> None:
         ModuloNoise(n=8, shifts=[1, 8]).budgets({1: 0.5, 8: 0.7})
 
 
-floats = st.floats(0, 1e300, allow_nan=False) | st.sampled_from([0.0, 5e-324, 2.2e-308, 1e-310, 1.0])
+floats = st.floats(0, 1e300, allow_nan=False) | st.sampled_from(
+    [0.0, 5e-324, 2.2e-308, 1e-310, 1.0]
+)
 
 
 @given(st.lists(floats, min_size=3, max_size=3).filter(lambda x: sum(x) > 0))
@@ -192,12 +223,19 @@ def test_logarithms_are_those_of_the_integers(weights: list[int]) -> None:
     masses = Distribution(weights)
     assert math.gcd(*masses.integers) == 1
     for k, log in zip(masses.integers, masses.logs, strict=True):
-        assert (k == 0) if log == -math.inf else (log == pytest.approx(k.bit_length() - 0.5, abs=0.5 + 1e-12))
+        assert (
+            (k == 0)
+            if log == -math.inf
+            else (log == pytest.approx(k.bit_length() - 0.5, abs=0.5 + 1e-12))
+        )
 
 
 def test_equal_laws_are_equal_mechanisms() -> None:
     q = ModuloNoise(n=2, max_shift=1)
-    a, b = AdditiveNoise(q, [2, 1, 1]), AdditiveNoise(q, [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)])
+    a, b = (
+        AdditiveNoise(q, [2, 1, 1]),
+        AdditiveNoise(q, [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]),
+    )
     assert a == b
     assert hash(a) == hash(b)
     assert a == AdditiveNoise.from_pmf(q, [0.5, 0.25, 0.25])
@@ -234,7 +272,9 @@ def test_bad_pmfs_are_refused(pmf: list[float], message: str) -> None:
     assert str(caught.value) == message
 
 
-@pytest.mark.parametrize("weights", [[1, 2], [1, 2, -1], [0, 0, 0], [1, 0.5, 1], [1, True, 1], [1, "2", 1], []])
+@pytest.mark.parametrize(
+    "weights", [[1, 2], [1, 2, -1], [0, 0, 0], [1, 0.5, 1], [1, True, 1], [1, "2", 1], []]
+)
 def test_weights_are_exact_and_as_many_as_answers(weights: list[Any]) -> None:
     with pytest.raises(InvalidRequest, match=r"^weights must be .*\. Got .*\.$"):
         AdditiveNoise(ModuloNoise(n=2, max_shift=1), weights)

@@ -50,13 +50,17 @@ def gaussian(variance: float) -> np.ndarray:
 @pytest.mark.parametrize("n", [1, 2, 7, 8])
 @pytest.mark.parametrize("alpha", [0.1, 0.4717, 0.7])
 def test_clamped_geometric(n: int, alpha: float) -> None:
-    assert clamped_geometric(n, alpha).matrix == pytest.approx(brute(geometric(alpha), n), abs=1e-15)
+    assert clamped_geometric(n, alpha).matrix == pytest.approx(
+        brute(geometric(alpha), n), abs=1e-15
+    )
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 8])
 @pytest.mark.parametrize("variance", [0.05, 0.7, 3.38, 40.0])
 def test_clamped_gaussian(n: int, variance: float) -> None:
-    assert clamped_gaussian(n, variance).matrix == pytest.approx(brute(gaussian(variance), n), abs=1e-15)
+    assert clamped_gaussian(n, variance).matrix == pytest.approx(
+        brute(gaussian(variance), n), abs=1e-15
+    )
 
 
 def geometric_pmf(alpha: Fraction, eta: int) -> Fraction:
@@ -99,7 +103,10 @@ def test_clamped_geometric_keeps_the_pure_epsilon_of_its_noise() -> None:
     """Ratios within |q - q'| = 1 are α or 1/α everywhere, the ends included: Ghosh et al. 2009."""
     found = audit(Channel.of(clamped_geometric(8, "0.7"), within(8, 1)), "0.3")
     assert found.pure_ratio == Fraction(10, 7)
-    assert audit(Channel.of(clamped_geometric(8, "0.7"), within(8, 3)), 1).pure_ratio == Fraction(10, 7) ** 3
+    assert (
+        audit(Channel.of(clamped_geometric(8, "0.7"), within(8, 3)), 1).pure_ratio
+        == Fraction(10, 7) ** 3
+    )
 
 
 def test_exponential_mechanism() -> None:
@@ -108,7 +115,9 @@ def test_exponential_mechanism() -> None:
     assert channel.matrix == pytest.approx(weights / weights.sum(axis=1, keepdims=True), abs=1e-15)
     for shift in (1, 2, 3):
         found = audit(Channel.of(channel, within(6, shift)), 1)
-        assert shift / 1.3 < found.pure_epsilon < 2 * shift / 1.3  # the general bound; not tight on a line
+        assert (
+            shift / 1.3 < found.pure_epsilon < 2 * shift / 1.3
+        )  # the general bound; not tight on a line
 
 
 def test_gumbel_noise_and_argmax_draw_from_the_exponential_mechanism() -> None:
@@ -147,7 +156,9 @@ def test_any_law_can_be_plugged_in() -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_fitted_parameters_have_the_error_asked(family: str) -> None:
     for n, mse in [(8, 0.6101), (8, 3.38), (1, 0.2), (20, 30.0)]:
-        assert FAMILIES[family].build(n, fit(family, n, mse=mse)).mse == pytest.approx(mse, rel=1e-9)
+        assert FAMILIES[family].build(n, fit(family, n, mse=mse)).mse == pytest.approx(
+            mse, rel=1e-9
+        )
     for n, rate in [(7, 0.3), (8, 0.01), (1, 0.49), (20, 0.9)]:
         made = FAMILIES[family].build(n, fit(family, n, error_rate=rate))
         assert made.error_rate == pytest.approx(rate, rel=1e-9)
@@ -162,13 +173,28 @@ def test_the_fast_table_is_the_exact_channel(family: str) -> None:
 
 def test_impossible_targets_are_refused() -> None:
     for arguments, message in [
-        ({"family": "geometric", "n": 8, "mse": 100}, r"^mse must be in 0\.\.22\.6\d+ for the geometric baseline"),
-        ({"family": "exponential", "n": 8, "error_rate": "0.89"}, r"^error_rate must be in 0\.\.0\.888\d* for the exp"),
+        (
+            {"family": "geometric", "n": 8, "mse": 100},
+            r"^mse must be in 0\.\.22\.6\d+ for the geometric baseline",
+        ),
+        (
+            {"family": "exponential", "n": 8, "error_rate": "0.89"},
+            r"^error_rate must be in 0\.\.0\.888\d* for the exp",
+        ),
         ({"family": "geometric", "n": 8, "mse": 0}, r"^mse must be a finite number > 0\. Got 0\.$"),
         ({"family": "geometric", "n": 8}, "^A target must be given by exactly one of"),
-        ({"family": "geometric", "n": 8, "mse": 1, "error_rate": 0.1}, "^A target must be given by exactly one of"),
-        ({"family": "laplace", "n": 8, "mse": 1}, r"^family must be one of geometric, gaussian, exponential\. Got"),
-        ({"family": "geometric", "n": 0, "mse": 1}, r"^n must be an integer in 1\.\.10000\. Got 0\.$"),
+        (
+            {"family": "geometric", "n": 8, "mse": 1, "error_rate": 0.1},
+            "^A target must be given by exactly one of",
+        ),
+        (
+            {"family": "laplace", "n": 8, "mse": 1},
+            r"^family must be one of geometric, gaussian, exponential\. Got",
+        ),
+        (
+            {"family": "geometric", "n": 0, "mse": 1},
+            r"^n must be an integer in 1\.\.10000\. Got 0\.$",
+        ),
     ]:
         with pytest.raises(InvalidRequest, match=message):
             fit(**arguments)  # type: ignore[arg-type]
@@ -181,10 +207,19 @@ def test_bad_parameters_are_refused() -> None:
         (lambda: clamped_geometric(8, -0.1), r"^alpha must be a number in \[0, 1\)\. Got -0\.1\.$"),
         (lambda: clamped_geometric(0, 0.5), r"^n must be an integer in 1\.\.10000\. Got 0\.$"),
         (lambda: clamped_gaussian(8, 0), r"^variance must be a finite number > 0\. Got 0\.$"),
-        (lambda: exponential_mechanism(8, math.nan), r"^scale must be a finite number > 0\. Got nan\.$"),
-        (lambda: data_independent(question, 1.1), r"^error_rate must be a number in \[0, 1\]\. Got 1\.1\.$"),
+        (
+            lambda: exponential_mechanism(8, math.nan),
+            r"^scale must be a finite number > 0\. Got nan\.$",
+        ),
+        (
+            lambda: data_independent(question, 1.1),
+            r"^error_rate must be a number in \[0, 1\]\. Got 1\.1\.$",
+        ),
         (lambda: within(8, 9), r"^max_shift must be an integer in 1\.\.8\. Got 9\.$"),
-        (lambda: clamped_geometric(8, 0.5).expected(np.eye(3)), r"^loss must be an array of shape \(9, 9\)\. Got"),
+        (
+            lambda: clamped_geometric(8, 0.5).expected(np.eye(3)),
+            r"^loss must be an array of shape \(9, 9\)\. Got",
+        ),
     ]:
         with pytest.raises(InvalidRequest, match=message):
             call()

@@ -60,7 +60,9 @@ def test_thresholds_are_the_capped_law(ell: float) -> None:
     law = levels(ell, 30)
     thresholds = level_thresholds(ell, 30)
     assert list(thresholds) == sorted(thresholds)
-    assert np.array([float(c) for c in thresholds]) / 2.0**64 == pytest.approx(law.cdf[:-1], abs=3e-16)
+    assert np.array([float(c) for c in thresholds]) / 2.0**64 == pytest.approx(
+        law.cdf[:-1], abs=3e-16
+    )
 
 
 def test_thresholds_are_pinned_because_both_parties_must_agree() -> None:
@@ -93,7 +95,9 @@ def test_step_nine_weights_in_many_digits(ell: float) -> None:
             total = a + a * e2 + 2 * b
             ours = step_weights(np.array(float(delta)), ell)
             share = float(a / total)
-            assert float(ours[0] / (ours[0] * (1 + ours[2]) + 2 * ours[1])) == pytest.approx(share, rel=1e-14, abs=0)
+            assert float(ours[0] / (ours[0] * (1 + ours[2]) + 2 * ours[1])) == pytest.approx(
+                share, rel=1e-14, abs=0
+            )
 
 
 @pytest.mark.parametrize("ell", [1.001, 1.3, 2.0, 7.5, 50.0])
@@ -118,7 +122,9 @@ def test_lipschitz_constant_of_every_component_is_exactly_ell(ell: float) -> Non
     for t in range(30):
         mechanism = component(ell, t)
         assert mechanism.epsilon == pytest.approx(ell, rel=2**-50 / mechanism.step + 1e-14)
-    with decimal.localcontext(oracle.DIGITS):  # and in 160 digits: both kinds of ratio, A/B and B/(qA)
+    with decimal.localcontext(
+        oracle.DIGITS
+    ):  # and in 160 digits: both kinds of ratio, A/B and B/(qA)
         for t in range(60):
             delta = oracle.delta_zero(ell) / 2**t
             s = 1 + delta * Decimal(ell)
@@ -130,7 +136,10 @@ def test_lipschitz_constant_of_every_component_is_exactly_ell(ell: float) -> Non
 
 def test_mean_neg_log_delta_obeys_the_bound_the_paper_reads_off_a_plot() -> None:
     ells = 1 + np.concatenate([np.geomspace(1e-12, 1, 60), np.linspace(1, 49, 60)])
-    gaps = [math.log1p(math.e / (ell - 1)) - 0.5 - levels(ell).mean_neg_log_delta for ell in ells.tolist()]
+    gaps = [
+        math.log1p(math.e / (ell - 1)) - 0.5 - levels(ell).mean_neg_log_delta
+        for ell in ells.tolist()
+    ]
     assert min(gaps) > 0
     assert min(gaps) < 0.1  # the bound is not idle
 
@@ -144,7 +153,9 @@ def test_tail_is_the_integral_of_the_density(ell: float) -> None:
         h = 1e-5
         slope = (tail(y - h, delta, ell) - tail(y + h, delta, ell)) / (2 * h)
         assert slope == pytest.approx(component(ell, t).density(y * delta) * delta, abs=1e-5)
-        assert tail(y, delta, ell) + tail(-y, delta, ell) == pytest.approx(np.ones(y.size), abs=1e-15)
+        assert tail(y, delta, ell) + tail(-y, delta, ell) == pytest.approx(
+            np.ones(y.size), abs=1e-15
+        )
         assert tail(np.array(2000 / delta), delta, ell) == 0
 
 
@@ -158,17 +169,23 @@ def test_tail_mean_is_the_mean_of_the_tail(ell: float, width: float) -> None:
         delta = law.deltas[t]
         for low in (-9.3, -0.4, 0.0, 0.2, 1.9999, 5.5):
             high = low + width
-            knots = np.unique(np.concatenate([[low, high], np.arange(np.ceil(low), np.floor(high) + 1)]))
+            knots = np.unique(
+                np.concatenate([[low, high], np.arange(np.ceil(low), np.floor(high) + 1)])
+            )
             left, right = knots[:-1, None], knots[1:, None]
             points = tail((left + right) / 2 + (right - left) / 2 * nodes, delta, ell)
             total = float(((right - left) / 2 * points * weights).sum())
             want = total / (high - low) if high > low else float(tail(np.array(low), delta, ell))
-            assert tail_mean(np.array(low), np.array(high), delta, ell) == pytest.approx(want, rel=1e-13)
+            assert tail_mean(np.array(low), np.array(high), delta, ell) == pytest.approx(
+                want, rel=1e-13
+            )
 
 
 @pytest.mark.parametrize("ell", [1.0, 0.5, -2.0, math.nan, math.inf, 2.0**501, "2"])
 def test_bad_ell(ell: object) -> None:
-    with pytest.raises(InvalidRequest, match=r"ell must be a finite number > 1, at most 2\^500\. Got"):
+    with pytest.raises(
+        InvalidRequest, match=r"ell must be a finite number > 1, at most 2\^500\. Got"
+    ):
         delta_zero(ell)
 
 

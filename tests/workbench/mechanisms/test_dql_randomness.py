@@ -58,7 +58,13 @@ def test_shared_and_insecure_local_streams_do_not_meet_even_on_one_secret() -> N
 
 @pytest.mark.parametrize(
     ("key", "nonce", "position"),
-    [(b"short", NONCE, 0), ("x" * 32, NONCE, 0), (KEY, b"short", 0), (KEY, None, 0), (KEY, NONCE, -1)],
+    [
+        (b"short", NONCE, 0),
+        ("x" * 32, NONCE, 0),
+        (KEY, b"short", 0),
+        (KEY, None, 0),
+        (KEY, NONCE, -1),
+    ],
 )
 def test_bad_shared_streams(key: object, nonce: object, position: object) -> None:
     with pytest.raises(InvalidRequest, match=r"must be .*Got"):
@@ -76,7 +82,9 @@ def test_local_streams_differ_and_cannot_be_repeated() -> None:
 def test_insecure_local_stream_repeats() -> None:
     one, two = InsecureLocalStream(5), InsecureLocalStream(5)
     assert np.array_equal(one.take(10, 3), np.concatenate([two.take(4, 3), two.take(6, 3)]))
-    assert not np.array_equal(InsecureLocalStream(6).take(10, 3), InsecureLocalStream(5).take(10, 3))
+    assert not np.array_equal(
+        InsecureLocalStream(6).take(10, 3), InsecureLocalStream(5).take(10, 3)
+    )
     for seed in (-1, 1.5, None, True):
         with pytest.raises(InvalidRequest, match="seed must be an integer >= 0"):
             InsecureLocalStream(seed)
@@ -95,7 +103,9 @@ if os.fork() == 0:
     os._exit(0)
 print(os.read(read, 8) != stream.take(1, 1).tobytes())
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "True\n"
 
 

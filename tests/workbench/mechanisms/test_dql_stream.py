@@ -65,7 +65,9 @@ def test_another_key_is_refused_by_name_not_by_garbage() -> None:
 @pytest.mark.parametrize(("name", "value"), [("epsilon", 0.6), ("ell", 1.8)])
 def test_other_parameters_are_refused(name: str, value: float) -> None:
     data = write_stream(X, MECHANISM, KEY)
-    with pytest.raises(InvalidRequest, match=rf"{name} must be the .* the stream was encoded with\. Got {value}\."):
+    with pytest.raises(
+        InvalidRequest, match=rf"{name} must be the .* the stream was encoded with\. Got {value}\."
+    ):
         read_stream(data, KEY, **{name: value})
 
 

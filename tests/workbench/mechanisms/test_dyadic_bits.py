@@ -40,8 +40,12 @@ def _length(m: np.ndarray, code: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("code", elias.CODES)
-@pytest.mark.parametrize(("epsilon", "ell", "x"), [(1.0, 2.0, 0.5), (3.0, 1.3, -2.0), (0.1, 20.0, 100.0)])
-def test_mean_is_the_sum_over_every_integer(code: elias.Code, epsilon: float, ell: float, x: float) -> None:
+@pytest.mark.parametrize(
+    ("epsilon", "ell", "x"), [(1.0, 2.0, 0.5), (3.0, 1.3, -2.0), (0.1, 20.0, 100.0)]
+)
+def test_mean_is_the_sum_over_every_integer(
+    code: elias.Code, epsilon: float, ell: float, x: float
+) -> None:
     """Against Σ_m length(m) P(M = m | T = t), P by integrating f_t between its vertices, for T <= 9."""
     law = levels(ell, 9)
     total = 0.0
@@ -50,7 +54,9 @@ def test_mean_is_the_sum_over_every_integer(code: elias.Code, epsilon: float, el
         middle = round(epsilon * x / f.step)
         m = np.arange(middle - math.ceil(45 / f.step) - 3, middle + math.ceil(45 / f.step) + 4)
         mu = epsilon * x / f.step
-        knots = np.sort(np.concatenate([m - 0.5 - mu, np.floor(m - 0.5 - mu) + 1.0]))  # f is linear in between
+        knots = np.sort(
+            np.concatenate([m - 0.5 - mu, np.floor(m - 0.5 - mu) + 1.0])
+        )  # f is linear in between
         heights = f.density(knots * f.step) * f.step
         area = np.concatenate([[0.0], np.cumsum((heights[1:] + heights[:-1]) / 2 * np.diff(knots))])
         chance = np.diff(np.interp(m - 0.5 - mu, knots, area))
@@ -73,7 +79,10 @@ def test_mean_is_what_real_streams_take(code: elias.Code) -> None:
 def test_data_laws_agree_with_each_other(epsilon: float) -> None:
     law = levels(1.4)
     uniform = mean_bits(epsilon, law, "gamma", DataLaw.uniform(-1, 3))
-    parts = [(DataLaw.uniform(low, high), (high - low) / 4) for low, high in ((-1, -0.2), (-0.2, 0.7), (0.7, 3))]
+    parts = [
+        (DataLaw.uniform(low, high), (high - low) / 4)
+        for low, high in ((-1, -0.2), (-0.2, 0.7), (0.7, 3))
+    ]
     split = sum(share * mean_bits(epsilon, law, "gamma", part) for part, share in parts)
     assert split == pytest.approx(uniform, abs=3e-13)
     smooth = DataLaw.density(lambda x: np.full_like(x, 0.25), -1, 3, panels=128)
@@ -100,7 +109,9 @@ def test_theorem_8_bounds_hold_and_are_in_order() -> None:
             exact = mean_bits(epsilon, law, "delta", DataLaw.point(x))
             sharp, printed = theorem8_bounds(epsilon, law, abs(x))
             assert exact <= sharp <= printed
-    assert theorem8_bounds(1.0, levels(2.0), 0.5) == pytest.approx((8.344396234918424, 8.577392047750852))
+    assert theorem8_bounds(1.0, levels(2.0), 0.5) == pytest.approx(
+        (8.344396234918424, 8.577392047750852)
+    )
 
 
 def test_elias_delta_bound_bounds_every_length() -> None:
@@ -111,7 +122,9 @@ def test_elias_delta_bound_bounds_every_length() -> None:
     assert elias_delta_bound(0) == 1
 
 
-@pytest.mark.parametrize(("epsilon", "ell"), [(0.5, 1.62901525), (1.0, 1.73297685), (4.0, 3.19753194)])
+@pytest.mark.parametrize(
+    ("epsilon", "ell"), [(0.5, 1.62901525), (1.0, 1.73297685), (4.0, 3.19753194)]
+)
 def test_ell_for_five_bits_of_gamma(epsilon: float, ell: float) -> None:
     design = least_ell(epsilon, 5)
     assert design.ell == pytest.approx(ell, abs=5e-9)
@@ -132,12 +145,16 @@ def test_five_bits_are_out_of_reach_just_above_10_473() -> None:
 def far_lengths() -> tuple[np.ndarray, np.ndarray]:
     """Points of a fine grid of Δ₀ and the mean length of x = 20 there."""
     delta0 = np.geomspace(0.05, 160, 3000)
-    batches = [mean_bits_at(1.0, *levels_at(part), "gamma", FAR) for part in np.array_split(delta0, 30)]
+    batches = [
+        mean_bits_at(1.0, *levels_at(part), "gamma", FAR) for part in np.array_split(delta0, 30)
+    ]
     return delta0, np.concatenate(batches)
 
 
 @pytest.mark.parametrize("bits", [12.0, 10.6, 9.05, 8.6, 8.415, 8.2])
-def test_smallest_ell_where_the_length_is_not_monotone(bits: float, far_lengths: tuple[np.ndarray, np.ndarray]) -> None:
+def test_smallest_ell_where_the_length_is_not_monotone(
+    bits: float, far_lengths: tuple[np.ndarray, np.ndarray]
+) -> None:
     """x = 20: the length has local minima in ℓ; nothing on a fine grid below the answer meets the budget."""
     delta0, lengths = far_lengths
     assert (np.diff(lengths) > 0.001).any()
@@ -159,7 +176,9 @@ def test_a_dip_between_two_points_of_the_scan_is_found(centre: float) -> None:
 
         def many(self, log_delta: np.ndarray) -> np.ndarray:
             away = np.abs(log_delta - centre)
-            return np.where(log_delta < -2, 20.0, 5.1 + 0.01 * away + np.minimum(15 * away, 0.1) - 0.1005)
+            return np.where(
+                log_delta < -2, 20.0, 5.1 + 0.01 * away + np.minimum(15 * away, 0.1) - 0.1005
+            )
 
     found = search._first_crossing(Made(), 5.0)
     assert found == pytest.approx(centre, abs=1e-4)
@@ -207,7 +226,10 @@ def test_the_boundary_of_five_bits_is_decided_where_lengths_repeat():
     octave = 2.0 ** (np.log2(80.0) + np.arange(1025) / 1024)
     lengths = {
         epsilon: np.concatenate(
-            [mean_bits_at(epsilon, *levels_at(part), "gamma", UNIFORM) for part in np.array_split(octave, 41)]
+            [
+                mean_bits_at(epsilon, *levels_at(part), "gamma", UNIFORM)
+                for part in np.array_split(octave, 41)
+            ]
         )
         for epsilon in (10.4735, 10.4736)
     }

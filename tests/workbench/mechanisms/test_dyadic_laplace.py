@@ -11,18 +11,25 @@ from scipy import stats
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
 from workbench.mechanisms.dyadic_laplace.dyadic_law import component
-from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, LocalStream, SharedStream
+from workbench.mechanisms.dyadic_laplace.randomness import (
+    InsecureLocalStream,
+    LocalStream,
+    SharedStream,
+)
 
 KEY, NONCE = bytes(range(32)), bytes(16)
 
 
-def exchange(mechanism: DyadicLaplace, x: np.ndarray, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
+def exchange(
+    mechanism: DyadicLaplace, x: np.ndarray, seed: int = 1
+) -> tuple[np.ndarray, np.ndarray]:
     m = mechanism.encode(x, SharedStream(KEY, NONCE), InsecureLocalStream(seed))
     return m, mechanism.decode(m, SharedStream(KEY, NONCE))
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "ell", "x"), [(1.0, 2.0, 0.37), (0.25, 1.05, -1234.5), (3.0, 20.0, 1e6), (1.0, 1 + 2.0**-20, 0.0)]
+    ("epsilon", "ell", "x"),
+    [(1.0, 2.0, 0.37), (0.25, 1.05, -1234.5), (3.0, 20.0, 1e6), (1.0, 1 + 2.0**-20, 0.0)],
 )
 def test_noise_is_laplace_at_a_million_samples(epsilon: float, ell: float, x: float) -> None:
     _, noisy = exchange(DyadicLaplace(epsilon, ell), np.full(10**6, x), seed=2)
@@ -59,7 +66,9 @@ def test_joint_law_of_m_u_t_is_the_printed_one(ell: float, x: float) -> None:
             for low, high in pairwise(edges):
                 chosen = m[here & (u > low) & (u <= high)]
                 observed.append(np.bincount(chosen - values[0], minlength=values.size))
-                expected.append(n * oracle.pmf(law, level) * oracle.cell(law, level, values, low, high, x))
+                expected.append(
+                    n * oracle.pmf(law, level) * oracle.cell(law, level, values, low, high, x)
+                )
         seen, wanted = np.concatenate(observed), np.concatenate(expected)
         used = wanted > 10
         return float(
@@ -79,7 +88,10 @@ def test_levels_follow_their_law_deep_down() -> None:
     t, _ = mechanism._level_and_dither(SharedStream(KEY, NONCE).take(4_000_000))
     wanted = np.array([oracle.pmf(2.0, level) for level in range(14)])
     seen = np.bincount(t, minlength=40)
-    observed, expected = np.append(seen[:14], seen[14:].sum()), np.append(wanted, 1 - wanted.sum()) * t.size
+    observed, expected = (
+        np.append(seen[:14], seen[14:].sum()),
+        np.append(wanted, 1 - wanted.sum()) * t.size,
+    )
     assert stats.chisquare(observed, expected, sum_check=False).pvalue > 1e-3
     assert t.max() <= mechanism.max_level
 
@@ -134,7 +146,9 @@ def test_capped_mixture_is_the_piecewise_linear_laplace() -> None:
     slope = np.abs(np.diff(np.log(oracle.g(law.deltas[-1], x)))).max() / (x[1] - x[0])
     assert slope <= mechanism.database_epsilon_as_run
     assert slope == pytest.approx(mechanism.database_epsilon_as_run, rel=2e-2)
-    assert mechanism.database_epsilon_as_run == pytest.approx(math.expm1(law.deltas[-1]) / law.deltas[-1], rel=3e-15)
+    assert mechanism.database_epsilon_as_run == pytest.approx(
+        math.expm1(law.deltas[-1]) / law.deltas[-1], rel=3e-15
+    )
 
 
 def test_pinned_exchange() -> None:
@@ -142,7 +156,13 @@ def test_pinned_exchange() -> None:
     m, noisy = exchange(DyadicLaplace(1.0, 2.0), np.array([0.0, 0.5, -3.25, 1e6, 12.0]))
     assert m.tolist() == [-3, 3, -3, 1591816, 17]
     assert noisy == pytest.approx(
-        [-1.7948771378110415, 0.7897690856432822, -2.0270191121851897, 1000003.589580317, 10.952354335887549],
+        [
+            -1.7948771378110415,
+            0.7897690856432822,
+            -2.0270191121851897,
+            1000003.589580317,
+            10.952354335887549,
+        ],
         rel=1e-15,
         abs=0,
     )
@@ -153,7 +173,9 @@ def test_batches_do_not_matter() -> None:
     mechanism = DyadicLaplace(1.0, 2.0)
     whole, noisy = exchange(mechanism, x, seed=9)
     shared, local = SharedStream(KEY, NONCE), InsecureLocalStream(9)
-    parts = [mechanism.encode(part, shared, local) for part in np.array_split(x, [1, 20_000, 20_003])]
+    parts = [
+        mechanism.encode(part, shared, local) for part in np.array_split(x, [1, 20_000, 20_003])
+    ]
     assert np.array_equal(np.concatenate(parts), whole)
     late = SharedStream(KEY, NONCE, position=39_000)
     assert np.array_equal(mechanism.decode(whole[39_000:], late), noisy[39_000:])
@@ -169,7 +191,9 @@ def test_shapes() -> None:
     assert (type(back), back) == (float, noisy[0, 0, 0])
     assert mechanism.encode(np.zeros((0, 2)), SharedStream(KEY, NONCE)).shape == (0, 2)
     fortran = np.asfortranarray(np.arange(6.0).reshape(2, 3))
-    assert np.array_equal(exchange(mechanism, fortran)[0], exchange(mechanism, fortran.copy(order="C"))[0])
+    assert np.array_equal(
+        exchange(mechanism, fortran)[0], exchange(mechanism, fortran.copy(order="C"))[0]
+    )
     x = np.zeros(5)
     exchange(mechanism, x)
     assert not x.any()  # the input is left alone
@@ -198,14 +222,18 @@ def test_reach_is_a_public_bound() -> None:
     m, noisy = exchange(mechanism, np.array([edge, -edge] * 1000))
     assert np.abs(noisy - np.array([edge, -edge] * 1000)).max() < 60
     assert np.abs(m).max() < 2**62
-    with pytest.raises(InvalidRequest, match=r"x\[1\] must be a finite number, at most 3\.35544e\+07 in size"):
+    with pytest.raises(
+        InvalidRequest, match=r"x\[1\] must be a finite number, at most 3\.35544e\+07 in size"
+    ):
         mechanism.encode([0.0, edge * (1 + 1e-15)], SharedStream(KEY, NONCE))
     wide = DyadicLaplace(0.5, 2.0, reach=2.0**50)
     assert wide.max_level == 11
     assert abs(exchange(wide, np.array([2.0**50]))[1][0] - 2.0**50) < 120
 
 
-@pytest.mark.parametrize("x", [math.nan, math.inf, -math.inf, [[0.0, 1.0], [2.0, math.nan]], "1", True])
+@pytest.mark.parametrize(
+    "x", [math.nan, math.inf, -math.inf, [[0.0, 1.0], [2.0, math.nan]], "1", True]
+)
 def test_bad_data(x: object) -> None:
     with pytest.raises(InvalidRequest, match=r"^x.* must be a .*Got"):
         DyadicLaplace(1.0, 2.0).encode(x, SharedStream(KEY, NONCE))

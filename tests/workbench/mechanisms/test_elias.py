@@ -11,7 +11,23 @@ from workbench.errors import CorruptFile, InvalidRequest
 from workbench.mechanisms.dyadic_laplace import elias
 from workbench.mechanisms.dyadic_laplace.elias import CODES
 
-EDGES = [0, 1, -1, 2, -2, 3, 2**31, -(2**31), 2**53 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, -(2**62), 2**63 - 1]
+EDGES = [
+    0,
+    1,
+    -1,
+    2,
+    -2,
+    3,
+    2**31,
+    -(2**31),
+    2**53 - 1,
+    2**53,
+    2**53 + 1,
+    -(2**53) - 1,
+    2**62,
+    -(2**62),
+    2**63 - 1,
+]
 EDGES += [-(2**63) + 1]
 WIDE = st.one_of(st.integers(-3, 3), st.integers(-(2**63) + 1, 2**63 - 1), st.sampled_from(EDGES))
 
@@ -81,7 +97,9 @@ def test_every_truncation_and_extension_is_noticed(code: elias.Code) -> None:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_one_changed_bit_gives_an_error_or_a_valid_stream_of_other_numbers(code: elias.Code) -> None:
+def test_one_changed_bit_gives_an_error_or_a_valid_stream_of_other_numbers(
+    code: elias.Code,
+) -> None:
     m = [5, -1000, 0, 2**40, 0, 0, -7]
     data = elias.encode(m, code)
     errors = 0
@@ -142,7 +160,9 @@ def _answer(data: bytes, count: int, code: elias.Code) -> object:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_the_compiled_loop_decodes_what_the_plain_one_does(code: elias.Code, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_compiled_loop_decodes_what_the_plain_one_does(
+    code: elias.Code, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(7)
     streams: list[tuple[bytes, int]] = []
     for _ in range(60):
@@ -151,8 +171,18 @@ def test_the_compiled_loop_decodes_what_the_plain_one_does(code: elias.Code, mon
         data = elias.encode(m, code)
         broken = bytearray(data)
         broken[rng.integers(0, len(data))] ^= 1 << int(rng.integers(0, 8))
-        streams += [(data, size), (data, size - 1), (data, size + 1), (data[:-1], size), (data + b"\0", size)]
-        streams += [(bytes(broken), size), (bytes(9) + rng.bytes(30), size), (rng.bytes(30), int(rng.integers(0, 50)))]
+        streams += [
+            (data, size),
+            (data, size - 1),
+            (data, size + 1),
+            (data[:-1], size),
+            (data + b"\0", size),
+        ]
+        streams += [
+            (bytes(broken), size),
+            (bytes(9) + rng.bytes(30), size),
+            (rng.bytes(30), int(rng.integers(0, 50))),
+        ]
     plain = [_answer(*stream, code) for stream in streams]
     monkeypatch.setattr(elias, "_WORTHWHILE", 0)
     assert plain == [_answer(*stream, code) for stream in streams]

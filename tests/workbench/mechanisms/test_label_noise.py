@@ -44,7 +44,9 @@ def test_continuous_losses_are_the_integrals_of_their_law(kind, epsilon, loss):
             below = float(noise.cdf(y, y - x - 1e-12)) if y - x >= noise.low else 0.0
             return power * x ** (power - 1) * (1 - float(noise.cdf(y, y + x)) + below)
 
-        corners = [c for c in (y - noise.low, noise.high - y, (noise.gamma or 0.5) * 8) if 0 < c < 8]
+        corners = [
+            c for c in (y - noise.low, noise.high - y, (noise.gamma or 0.5) * 8) if 0 < c < 8
+        ]
         value = integrate.quad(tail, 0, 8, points=corners, limit=300)[0]
         assert noise.losses([y], loss)[0] == pytest.approx(value, rel=1e-6)
 
@@ -109,7 +111,9 @@ def test_integer_laws_are_exact_and_private(kind, epsilon):
     table = np.array([row.floats for row in noise.rows])
     report = audit(Channel.of(noise.rows, list(combinations(range(10), 2))), epsilon)
     assert report.meets("pure", epsilon)
-    share = 0.5 if kind == "exponential" else 1.0  # the paper's scale for the exponential mechanism spends half
+    share = (
+        0.5 if kind == "exponential" else 1.0
+    )  # the paper's scale for the exponential mechanism spends half
     assert report.pure_epsilon == pytest.approx(share * epsilon, rel=1e-9)
     expected = float((table * SQUARED.matrix(np.arange(10.0), np.arange(10.0))).sum()) / 10
     assert lattice(Labels.uniform(3, 12), kind, epsilon) == pytest.approx(expected, rel=1e-9)
@@ -120,7 +124,9 @@ def test_integer_laws_are_exact_and_private(kind, epsilon):
     if kind == "laplace":
         law = math.exp(-epsilon / width) ** np.abs(eta)
     else:
-        laws = [c ** (np.abs(eta) // width + (np.abs(eta) % width >= r)) for r in range(1, width + 1)]
+        laws = [
+            c ** (np.abs(eta) // width + (np.abs(eta) % width >= r)) for r in range(1, width + 1)
+        ]
         law = laws[int(np.argmin([law @ eta**2.0 / law.sum() for law in laws]))]
     clamped = np.zeros((10, 10))
     for y in range(10):

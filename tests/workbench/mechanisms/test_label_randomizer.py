@@ -30,7 +30,9 @@ def test_budgets_add_up_exactly_and_too_few_records_are_refused():
     for share in (1, "1/2", "0.25"):
         first, second = split_budget("0.3", 7, 12_345, share)
         assert first + second == Fraction(3, 10)
-        assert float(first) == pytest.approx(float(Fraction(share)) * math.sqrt(7 / 12_345), abs=2e-9)
+        assert float(first) == pytest.approx(
+            float(Fraction(share)) * math.sqrt(7 / 12_345), abs=2e-9
+        )
         assert float(first) <= float(Fraction(share)) * math.sqrt(7 / 12_345)
     with pytest.raises(InvalidRequest, match="n must be at least 11 records"):
         split_budget(1, 10, 10)
@@ -131,7 +133,11 @@ def test_a_response_beyond_its_budget_is_refused():
 
     def far_apart(labels: Labels, second: Fraction):
         rows = [Distribution([9, 1]), Distribution([4, 6]), Distribution([1, 9])]
-        return Channel(tuple(rows), ((0, 1), (1, 2)), (tuple(map(Fraction, labels.values)), (Fraction(0), Fraction(2))))
+        return Channel(
+            tuple(rows),
+            ((0, 1), (1, 2)),
+            (tuple(map(Fraction, labels.values)), (Fraction(0), Fraction(2))),
+        )
 
     for optimise, count in ((too_much, 4), (far_apart, 3)):
         with pytest.raises(NotCertified, match="exceeds e"):

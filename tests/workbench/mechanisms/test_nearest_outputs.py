@@ -33,11 +33,17 @@ def made(seed: int, odds: Fraction = ODDS) -> NearestOutputs:
 
 def with_steps(seed: int) -> NearestOutputs:
     source = random.Random(seed)
-    return replace(made(seed), direct=Fraction(source.randint(1, 9), 10), steps=2 * source.randint(1, 4))
+    return replace(
+        made(seed), direct=Fraction(source.randint(1, 9), 10), steps=2 * source.randint(1, 4)
+    )
 
 
 def ends_of(mechanism: NearestOutputs) -> list[Fraction]:
-    return [*mechanism.cuts, *(Fraction(3 * i, mechanism.steps) for i in range(mechanism.steps + 1)), Fraction(3)]
+    return [
+        *mechanism.cuts,
+        *(Fraction(3 * i, mechanism.steps) for i in range(mechanism.steps + 1)),
+        Fraction(3),
+    ]
 
 
 def answers(mechanism: NearestOutputs) -> list[Fraction]:
@@ -47,7 +53,10 @@ def answers(mechanism: NearestOutputs) -> list[Fraction]:
 
 def law_at(mechanism: NearestOutputs, x: Fraction) -> list[Fraction]:
     """By the distances alone: the nearest outputs, of equally near ones those to the right."""
-    order = sorted(range(len(mechanism.bins)), key=lambda j: (abs(mechanism.bins[j] - x), -mechanism.bins[j], -j))
+    order = sorted(
+        range(len(mechanism.bins)),
+        key=lambda j: (abs(mechanism.bins[j] - x), -mechanism.bins[j], -j),
+    )
     own = {*order[: mechanism.own]}
     weights = [mechanism.odds if j in own else Fraction(1) for j in range(len(mechanism.bins))]
     law = [weight / sum(weights) * (1 - mechanism.direct) for weight in weights]
@@ -66,12 +75,17 @@ def test_the_two_ends_decide_every_pair_of_answers(seed: int):
         mass = dict.fromkeys(values, Fraction(0))
         for value, p in zip(values, law, strict=True):
             mass[value] += p
-        for value, p in zip(values, mechanism.law(x), strict=True):  # of equal outputs it does not matter which
+        for value, p in zip(
+            values, mechanism.law(x), strict=True
+        ):  # of equal outputs it does not matter which
             mass[value] -= p
         assert not any(mass.values())
     for epsilon in ("0", "0.3", "1", "1.1"):
         audited, e = wb.audit(mechanism, epsilon), math.exp(float(epsilon))
-        pairs = [[(float(p), float(q)) for p, q in zip(P, Q, strict=True)] for P, Q in permutations(laws, 2)]
+        pairs = [
+            [(float(p), float(q)) for p, q in zip(P, Q, strict=True)]
+            for P, Q in permutations(laws, 2)
+        ]
         sticks = max(sum(max(0.0, p - e * q) for p, q in pair) for pair in pairs)
         masses = max(sum(p for p, q in pair if p > e * q * (1 + 1e-12)) for pair in pairs)
         assert sticks <= audited.dp_delta.upper + 1e-12
@@ -82,7 +96,11 @@ def test_the_two_ends_decide_every_pair_of_answers(seed: int):
     assert audited.pure_epsilon == (math.inf if mechanism.direct else pytest.approx(math.log(2.75)))
     ends = [Distribution(law_at(mechanism, x)) for x in (Fraction(0), Fraction(3))]
     full = wb.Channel(tuple(ends))
-    for notion, budget in (("renyi", {"alpha": 2, "epsilon": 1}), ("zcdp", {"rho": "0.3"}), ("gdp", {"mu": "0.9"})):
+    for notion, budget in (
+        ("renyi", {"alpha": 2, "epsilon": 1}),
+        ("zcdp", {"rho": "0.3"}),
+        ("gdp", {"mu": "0.9"}),
+    ):
         held = wb.audit(mechanism).meets(notion, **budget)
         assert wb.audit(full).meets(notion, **budget) >= held
         assert held or len({*values}) < len(values) or not wb.audit(full).meets(notion, **budget)
@@ -94,7 +112,10 @@ def test_losses_are_those_of_the_laws(seed: int, loss: str):
     mechanism, power = made(seed) if seed < 12 else with_steps(seed), 1 if loss == "absolute" else 2
 
     def at(x: Fraction) -> Fraction:
-        return sum(p * abs(o - x) ** power for p, o in zip(law_at(mechanism, x), mechanism.published, strict=True))
+        return sum(
+            p * abs(o - x) ** power
+            for p, o in zip(law_at(mechanism, x), mechanism.published, strict=True)
+        )
 
     mean, worst, where = mechanism.errors(loss, (Fraction(1, 4), Fraction(3, 4)))
     assert worst == at(where) == max(at(x) for x in ends_of(mechanism))
@@ -102,22 +123,31 @@ def test_losses_are_those_of_the_laws(seed: int, loss: str):
     costs = [at(x) for x in grid]
     assert max(costs) <= worst
     shares = [Fraction(1, 4) if x < Fraction(3, 2) else Fraction(3, 4) for x in grid]
-    assert float(mean) == pytest.approx(float(sum(c * s for c, s in zip(costs, shares, strict=True)) / 300), abs=1e-4)
+    assert float(mean) == pytest.approx(
+        float(sum(c * s for c, s in zip(costs, shares, strict=True)) / 300), abs=1e-4
+    )
     stated = expected_error(mechanism, loss)
     assert stated.worst == worst
     assert float(stated.mean) == pytest.approx(float(sum(costs) / 600), abs=1e-4)
-    assert expected_error(mechanism, loss, [0.5, 2.25]).mean == (at(Fraction(1, 2)) + at(Fraction(9, 4))) / 2
+    assert (
+        expected_error(mechanism, loss, [0.5, 2.25]).mean
+        == (at(Fraction(1, 2)) + at(Fraction(9, 4))) / 2
+    )
 
 
 def test_what_is_drawn_follows_the_law_and_cuts_are_exact():
-    mechanism = NearestOutputs((Fraction(0), Fraction(3)), tuple(Fraction(k, 3) for k in (1, 2, 3, 5, 8)), 2, ODDS)
+    mechanism = NearestOutputs(
+        (Fraction(0), Fraction(3)), tuple(Fraction(k, 3) for k in (1, 2, 3, 5, 8)), 2, ODDS
+    )
     tiny, seed = Fraction(1, 10**40), 0
     for cut in mechanism.cuts:
         for x in (cut - tiny, cut, cut + tiny, Fraction(float(cut))):
             drawn = mechanism.publish([x] * 4000, insecure_seed=(seed := seed + 1))
             counts = np.bincount(np.searchsorted(mechanism.outputs, drawn), minlength=5)
             expected = 4000 * np.array([*map(float, mechanism.law(x))])
-            assert float(((counts - expected) ** 2 / expected).sum()) < 30  # chi-square, 4 degrees: 5e-6
+            assert (
+                float(((counts - expected) ** 2 / expected).sum()) < 30
+            )  # chi-square, 4 degrees: 5e-6
     direct = replace(mechanism, direct=Fraction(1, 3), steps=4)
     for x in (Fraction(3, 4) - tiny, Fraction(3, 4), Fraction(3)):
         drawn = direct.publish([x] * 4000, insecure_seed=(seed := seed + 1))
@@ -130,7 +160,9 @@ def test_what_is_drawn_follows_the_law_and_cuts_are_exact():
     assert whole.publish(beyond).tolist() == [0.375] * 4 + [2.625] * 2
     assert whole.publish(np.array([0.75, 2.9], dtype=np.float32)).tolist() == [1.125, 2.625]
     assert mechanism.law(-0.0) == mechanism.law(0)
-    assert [*mechanism.publish([-5.0, 9.0], insecure_seed=1)] == [*mechanism.publish([0.0, 3.0], insecure_seed=1)]
+    assert [*mechanism.publish([-5.0, 9.0], insecure_seed=1)] == [
+        *mechanism.publish([0.0, 3.0], insecure_seed=1)
+    ]
     for wrong in ([math.nan], [[1.0]]):
         with pytest.raises(wb.InvalidRequest, match="answers must be"):
             mechanism.publish(wrong)
@@ -153,7 +185,14 @@ def test_a_file_holds_the_outputs_alone(tmp_path: Path):
     assert verdict(data) == "proven"
     assert verdict({**data, "claim": {**data["claim"], "epsilon": "1"}}) == "false"
     bias = {"outputs": ["0", "1", "2"], "inputs": ["0", "1"], "worst": "1"}
-    loss = {"name": "absolute", "value": "1", "labels": ["0"], "prior": ["1"], "outputs": ["0", "1", "2"], "rows": [0]}
+    loss = {
+        "name": "absolute",
+        "value": "1",
+        "labels": ["0"],
+        "prior": ["1"],
+        "outputs": ["0", "1", "2"],
+        "rows": [0],
+    }
     wrong = [{"mechanism": {**record, name: value}}
              for name, value in (("own", 0), ("own", len(record["outputs"])), ("own", True), ("odds", "1/2"),
                                  ("ends", ["0", "1"]), ("ends", ["0"]), ("outputs", record["outputs"][::-1]),
@@ -202,18 +241,24 @@ def test_twenty_thousand_outputs_are_designed_saved_and_checked(tmp_path: Path):
     data = json.loads((tmp_path / "f.json").read_text())
     assert verdict(data) == "proven"
     assert expected_error(wb.load(tmp_path / "f.json")).mean == value.details["loss"]
-    assert wb.load(tmp_path / "f.json").publish([3.21] * 5, insecure_seed=1) == pytest.approx([3.21] * 5, abs=1e-3)
+    assert wb.load(tmp_path / "f.json").publish([3.21] * 5, insecure_seed=1) == pytest.approx(
+        [3.21] * 5, abs=1e-3
+    )
     with pytest.raises(wb.InvalidRequest, match="the matrix must be of at most"):
         _ = value.mechanism.matrix
 
 
 def test_equal_outputs_are_published_as_one_so_that_pdp_is_not_certified():
     """0, 0, 1 with odds 9: 0 comes with 10/11 near 0 and with 2/11 near 1, a ratio of 5 > e, where each 0 has 9/11."""
-    equal = NearestOutputs((Fraction(0), Fraction(1)), (Fraction(0), Fraction(0), Fraction(1)), 1, Fraction(9))
+    equal = NearestOutputs(
+        (Fraction(0), Fraction(1)), (Fraction(0), Fraction(0), Fraction(1)), 1, Fraction(9)
+    )
     claimed = {"epsilon": 1, "delta": "0.82"}
     with pytest.raises(wb.InvalidRequest, match="rounding preserves"):
         wb.Certificate(equal, notion="pdp", **claimed)
-    apart = NearestOutputs((Fraction(0), Fraction(1)), (Fraction(0), Fraction(1, 2), Fraction(1)), 1, Fraction(9))
+    apart = NearestOutputs(
+        (Fraction(0), Fraction(1)), (Fraction(0), Fraction(1, 2), Fraction(1)), 1, Fraction(9)
+    )
     content = wb.Certificate(apart, notion="pdp", **claimed).content().decode()
     assert verdict(json.loads(content)) == "proven"
     assert verdict(json.loads(content.replace('"0.5"', '"0"'))) == "unreadable"

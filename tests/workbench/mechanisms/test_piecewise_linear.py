@@ -7,11 +7,20 @@ import pytest
 from scipy import stats
 
 from workbench.errors import InvalidRequest
-from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecewiseLinear, dithered_round
-from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, LocalStream, SharedStream
+from workbench.mechanisms.dyadic_laplace.piecewise_linear import (
+    QuantizedPiecewiseLinear,
+    dithered_round,
+)
+from workbench.mechanisms.dyadic_laplace.randomness import (
+    InsecureLocalStream,
+    LocalStream,
+    SharedStream,
+)
 
 KEY, NONCE = bytes(range(32)), bytes(16)
-LOPSIDED = QuantizedPiecewiseLinear(0.7, (1.0, 3.0, 2.0, 0.5), first=-1, left=0.25, right=0.4, period=2)
+LOPSIDED = QuantizedPiecewiseLinear(
+    0.7, (1.0, 3.0, 2.0, 0.5), first=-1, left=0.25, right=0.4, period=2
+)
 CASES = (
     QuantizedPiecewiseLinear(1.0, (1.0,)),
     QuantizedPiecewiseLinear(0.5, (1.0, 0.0, 2.0), first=4),
@@ -39,7 +48,9 @@ def test_weights_are_the_declared_sequence(mechanism: QuantizedPiecewiseLinear) 
 @pytest.mark.parametrize("mechanism", CASES)
 def test_density_interpolates_and_integrates_to_one(mechanism: QuantizedPiecewiseLinear) -> None:
     k = np.arange(-200, 201)
-    assert mechanism.density(k * mechanism.step) == pytest.approx(mechanism.weight(k) / mechanism.step, abs=1e-12)
+    assert mechanism.density(k * mechanism.step) == pytest.approx(
+        mechanism.weight(k) / mechanism.step, abs=1e-12
+    )
     x = np.linspace(-60, 60, 960_001)
     assert np.trapezoid(mechanism.density(x), x) == pytest.approx(1, abs=1e-7)
 
@@ -50,7 +61,9 @@ def test_epsilon_is_the_lipschitz_constant_of_the_log_density() -> None:
         period = int(rng.integers(1, 4))
         core = tuple(rng.uniform(0.2, 3, size=period + int(rng.integers(0, 4))).tolist())
         left, right = rng.uniform(0.05, 0.9, size=2).tolist()
-        mechanism = QuantizedPiecewiseLinear(float(rng.uniform(0.1, 3)), core, -2, left, right, period)
+        mechanism = QuantizedPiecewiseLinear(
+            float(rng.uniform(0.1, 3)), core, -2, left, right, period
+        )
         x = np.linspace(-12, 12, 48_001) * mechanism.step
         slopes = np.abs(np.diff(np.log(mechanism.density(x)))) / np.diff(x)
         assert slopes.max() <= mechanism.epsilon * (1 + 1e-9)
@@ -59,10 +72,15 @@ def test_epsilon_is_the_lipschitz_constant_of_the_log_density() -> None:
 
 def test_epsilon_of_the_two_sided_geometric_and_of_finite_supports() -> None:
     delta = 0.25
-    geometric = QuantizedPiecewiseLinear(delta, (1.0,), left=math.exp(-delta), right=math.exp(-delta))
+    geometric = QuantizedPiecewiseLinear(
+        delta, (1.0,), left=math.exp(-delta), right=math.exp(-delta)
+    )
     assert geometric.epsilon == pytest.approx(math.expm1(delta) / delta, rel=1e-13)
     assert QuantizedPiecewiseLinear(1.0, (1.0, 1.0)).epsilon == math.inf
-    assert QuantizedPiecewiseLinear(1.0, (1.0, 0.0, 1.0), left=0.5, right=0.5, period=3).epsilon == math.inf
+    assert (
+        QuantizedPiecewiseLinear(1.0, (1.0, 0.0, 1.0), left=0.5, right=0.5, period=3).epsilon
+        == math.inf
+    )
 
 
 @pytest.mark.parametrize("x", [0.0, -3.21])
@@ -83,7 +101,12 @@ def test_joint_law_of_m_and_u(x: float) -> None:
     observed = np.append(seen[used], n - seen[used].sum())
     wanted = np.append(expected[used], n - expected[used].sum())
     assert stats.chisquare(observed, wanted, sum_check=False).pvalue > 1e-3
-    assert stats.chisquare(observed, [*np.roll(wanted[:-1], cells).tolist(), wanted[-1]], sum_check=False).pvalue < 1e-9
+    assert (
+        stats.chisquare(
+            observed, [*np.roll(wanted[:-1], cells).tolist(), wanted[-1]], sum_check=False
+        ).pvalue
+        < 1e-9
+    )
 
 
 def test_shapes_and_streams() -> None:
@@ -96,7 +119,9 @@ def test_shapes_and_streams() -> None:
     assert type(LOPSIDED.decode(scalar, SharedStream(KEY, NONCE))) is float
     assert LOPSIDED.encode([], SharedStream(KEY, NONCE)).shape == (0,)
     shared = SharedStream(KEY, NONCE)
-    with pytest.raises(InvalidRequest, match=r"shared must be a SharedStream\. Got InsecureLocalStream\."):
+    with pytest.raises(
+        InvalidRequest, match=r"shared must be a SharedStream\. Got InsecureLocalStream\."
+    ):
         LOPSIDED.encode(0.0, InsecureLocalStream(1), shared)
     with pytest.raises(InvalidRequest, match="local must be a LocalStream"):
         LOPSIDED.encode(0.0, shared, shared)
@@ -105,7 +130,9 @@ def test_shapes_and_streams() -> None:
     assert shared.position == 0
 
 
-@pytest.mark.parametrize("x", [math.nan, math.inf, -math.inf, 2.0**61, [0.0, math.nan], "a", 1j, True, None])
+@pytest.mark.parametrize(
+    "x", [math.nan, math.inf, -math.inf, 2.0**61, [0.0, math.nan], "a", 1j, True, None]
+)
 def test_bad_inputs(x: object) -> None:
     with pytest.raises(InvalidRequest, match=r"^x.* must be .*Got"):
         LOPSIDED.encode(x, SharedStream(KEY, NONCE))

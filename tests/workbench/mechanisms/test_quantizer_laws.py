@@ -28,7 +28,9 @@ from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import Density, from_function, normal, spelled, uniform
 
 
-def algorithm1(bins: list[float], left: list[list[float]], right: list[list[float]], x: float) -> np.ndarray:
+def algorithm1(
+    bins: list[float], left: list[list[float]], right: list[list[float]], x: float
+) -> np.ndarray:
     """Pr[M(x) = B_i] by running through all draws of Algorithm 1."""
     m = len(bins)
     j = sum(b <= x for b in bins)
@@ -50,12 +52,16 @@ def test_the_law_is_algorithm_1(m: int):
     right = [rng.dirichlet(np.ones(j)).tolist() for j in range(1, m)]
     made = two_bin(bins.tolist(), left, right)
     for x in rng.uniform(-1, 1, 20):
-        np.testing.assert_allclose(made.probabilities(x), algorithm1(bins.tolist(), left, right, x), atol=1e-13)
+        np.testing.assert_allclose(
+            made.probabilities(x), algorithm1(bins.tolist(), left, right, x), atol=1e-13
+        )
     assert made.bias == 0  # rationals: no rounding at all
     for b in made.bins:
         if -1 < b < 1:  # at a bin the law is the right limit
             np.testing.assert_allclose(
-                made.probabilities(float(b)), algorithm1(bins.tolist(), left, right, float(b)), atol=1e-13
+                made.probabilities(float(b)),
+                algorithm1(bins.tolist(), left, right, float(b)),
+                atol=1e-13,
             )
 
 
@@ -88,7 +94,9 @@ def test_integrals_against_brute_force():
         x, w = density.grid(np.linspace(-1, 1, 4001))
         inside = np.clip(x, -1, 1)
         for loss, power in (("absolute", 1), ("squared", 2)):
-            errors = (made.probabilities(inside) * np.abs(made.outputs - inside[:, None]) ** power).sum(axis=1)
+            errors = (
+                made.probabilities(inside) * np.abs(made.outputs - inside[:, None]) ** power
+            ).sum(axis=1)
             assert made.expected(loss, density) == pytest.approx(float(w @ errors), abs=2e-7)
     assert made.expected("0.25") == pytest.approx(0.25 * made.mae() + 0.75 * made.mse())
     atoms = ((-1.0, 0.25), (0.3, 0.5), (0.77, 0.25))
@@ -104,7 +112,9 @@ def test_two_outputs_in_closed_form():
 
 def test_loss_weights_are_linear_in_the_ends():
     made = rqm("-2,-0.5,0.5,2", "0.3")
-    weights = ErrorIntegrals(np.array([float(k) for k in made.knots]), made.outputs, uniform()).weights()
+    weights = ErrorIntegrals(
+        np.array([float(k) for k in made.knots]), made.outputs, uniform()
+    ).weights()
     assert (weights.reshape(-1, made.m) * made.matrix).sum() == pytest.approx(made.mae(), abs=1e-15)
     assert weights.shape == (len(made.pieces), 2, made.m)
 
@@ -175,13 +185,19 @@ def test_theorems_1_and_2_and_the_bound_of_youn_hold():
             assert audit_extremes(made, 0).pure_epsilon < erm_epsilon_bound(m, gamma, 1)
             assert made.error_at(np.linspace(-1, 1, 201)).max() <= erm_error_bound(m, gamma, 1)
         for q in (0.2, 0.5):
-            assert audit_extremes(rqm(equal_bins(m, 2), q), 0).pure_epsilon <= rqm_epsilon_bound(m, q, 1)
+            assert audit_extremes(rqm(equal_bins(m, 2), q), 0).pure_epsilon <= rqm_epsilon_bound(
+                m, q, 1
+            )
 
 
 def test_files_round_trip_and_damage_is_noticed():
     made = rqm("-2,-0.5,0.5,2", "0.3")
     assert Quantizer.from_dict(made.to_dict()) == made
-    for damage in ({}, made.to_dict() | {"outputs": ["1", "0"]}, made.to_dict() | {"ends": [["0x1"]]}):
+    for damage in (
+        {},
+        made.to_dict() | {"outputs": ["1", "0"]},
+        made.to_dict() | {"ends": [["0x1"]]},
+    ):
         with pytest.raises((CorruptFile, InvalidRequest)):
             Quantizer.from_dict(damage)
 
@@ -211,6 +227,8 @@ def test_the_biased_variant():
     assert seen - 1e-12 <= made.epsilon <= seen + 1e-3
     assert made.bias == pytest.approx(np.abs(law @ made.outputs - x).max(), abs=1e-3)
     assert made.bias > 0.1
-    flat = Biased.of("-2.7,-0.9,0.9,2.7", rqm_selection(4, 0), 0)  # a fair coin between the outermost bins
+    flat = Biased.of(
+        "-2.7,-0.9,0.9,2.7", rqm_selection(4, 0), 0
+    )  # a fair coin between the outermost bins
     assert flat.epsilon < 1e-12
     assert made.mae() == pytest.approx(made.error_at(np.linspace(-1, 1, 40_001)).mean(), abs=1e-4)

@@ -43,7 +43,14 @@ def fits(drawn: np.ndarray, outputs: np.ndarray, law: np.ndarray) -> float:
 def test_published_quantizers_draw_from_their_law(name: str):
     made = MADE[name]
     for seed, x in enumerate(POINTS):
-        assert fits(made.sample(np.full(COUNT, x), insecure_seed=seed), made.outputs, made.probabilities(x)) > 1e-4
+        assert (
+            fits(
+                made.sample(np.full(COUNT, x), insecure_seed=seed),
+                made.outputs,
+                made.probabilities(x),
+            )
+            > 1e-4
+        )
 
 
 def test_inputs_between_knots_are_decided_exactly_where_floats_cannot():
@@ -66,7 +73,9 @@ def test_inputs_between_knots_are_decided_exactly_where_floats_cannot():
     for value, output in ((bits - 1, 1), (bits + 1, 0)):
         words = [value >> shift & 0xFFFF for shift in (48, 32, 16, 0)]
         source = Fixed(value >> 64, *words, 7)  # and one word for the end law, which is certain
-        assert AffineSampler(third.knots, third.ends, source).positions(np.array([0.1])).tolist() == [output]
+        assert AffineSampler(third.knots, third.ends, source).positions(
+            np.array([0.1])
+        ).tolist() == [output]
 
 
 def test_the_law_of_a_float_input_is_the_exact_law_there():
@@ -86,13 +95,22 @@ def test_the_law_of_a_float_input_is_the_exact_law_there():
         ("-3,-0.5,0.5,3", {"metric": "absolute", "knots": 9}),
     ],
 )
-def test_designs_draw_from_the_law_that_their_file_proves(bins: str, request_: dict, tmp_path: Path):
+def test_designs_draw_from_the_law_that_their_file_proves(
+    bins: str, request_: dict, tmp_path: Path
+):
     made = wb.design(wb.Quantization(bins), epsilon=1, **request_)
     save(made.certificate, tmp_path / "q.json")
     proven = check(tmp_path / "q.json").mechanism
     for seed, x in enumerate((-1.0, -0.5, 0.2, 0.31, 0.5, 1.0)):
         law = made.mechanism.probabilities(x)
-        assert fits(made.mechanism.sample(np.full(COUNT, x), insecure_seed=seed), made.mechanism.outputs, law) > 1e-4
+        assert (
+            fits(
+                made.mechanism.sample(np.full(COUNT, x), insecure_seed=seed),
+                made.mechanism.outputs,
+                law,
+            )
+            > 1e-4
+        )
         drawn = wb.sample(proven, 2000, answer=Fraction(str(x)), insecure_seed=seed)
         assert fits(drawn, proven.outputs, law) > 1e-4
 

@@ -30,7 +30,9 @@ def made(ends, sensitivity, at_ends, pairs, outputs=None):
     count = len(ends) - (not at_ends)
     rows = tuple(Distribution([1 + (i == j) for j in range(count)]) for i in range(count))
     points = tuple(ends if at_ends else [(a + b) / 2 for a, b in pairwise(ends)])
-    return RangeMechanism(rows, pairs, (points, tuple(outputs or points)), tuple(ends), Fraction(sensitivity), at_ends)
+    return RangeMechanism(
+        rows, pairs, (points, tuple(outputs or points)), tuple(ends), Fraction(sensitivity), at_ends
+    )
 
 
 def row_of(x: Fraction, u: Fraction, ends: list[Fraction], *, at_ends: bool) -> int:
@@ -47,14 +49,24 @@ def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("at_ends", [False, True])
 @pytest.mark.parametrize("sensitivity", ["1/4", "2/3", "1", "2"])
-@pytest.mark.parametrize("ends", [UNEVEN, [Fraction(i, 3) for i in range(7)]], ids=["uneven", "even"])
-def test_the_rows_of_answers_within_the_sensitivity_are_neighbours(ends, sensitivity: str, at_ends: bool):
+@pytest.mark.parametrize(
+    "ends", [UNEVEN, [Fraction(i, 3) for i in range(7)]], ids=["uneven", "even"]
+)
+def test_the_rows_of_answers_within_the_sensitivity_are_neighbours(
+    ends, sensitivity: str, at_ends: bool
+):
     """Against the definition: answers on a fine grid, and just below the ends; one draw for both."""
     reach, tiny, count = Fraction(sensitivity), Fraction(1, 10**6), len(ends) - (not at_ends)
-    answers = sorted({x + e for x in ends for e in (-tiny, 0, tiny)} | {Fraction(i, 24) for i in range(72)})
+    answers = sorted(
+        {x + e for x in ends for e in (-tiny, 0, tiny)} | {Fraction(i, 24) for i in range(72)}
+    )
     answers += [x + reach for x in answers]
     answers = [x for x in answers if ends[0] <= x <= ends[-1]]
-    draws = [Fraction(k, 13) for k in range(13)] + [tiny * 2, 1 - tiny * 2] if at_ends else [Fraction(0)]
+    draws = (
+        [Fraction(k, 13) for k in range(13)] + [tiny * 2, 1 - tiny * 2]
+        if at_ends
+        else [Fraction(0)]
+    )
     at = [[row_of(x, u, ends, at_ends=at_ends) for u in draws] for x in answers]
     met = {(a, b) if a < b else (b, a)
            for i, j in combinations(range(len(answers)), 2) if abs(answers[i] - answers[j]) <= reach
@@ -64,18 +76,24 @@ def test_the_rows_of_answers_within_the_sensitivity_are_neighbours(ends, sensiti
     both = tuple(sorted(met | {(b, a) for a, b in met}))
     assert made(ends, sensitivity, at_ends, both).neighbours == (None if met == every else both)
     for lost in (both[0], both[-1]):
-        with pytest.raises(wb.InvalidRequest, match="pairs must be all rows of answers within the sensitivity"):
+        with pytest.raises(
+            wb.InvalidRequest, match="pairs must be all rows of answers within the sensitivity"
+        ):
             made(ends, sensitivity, at_ends, tuple(pair for pair in both if pair != lost))
 
 
 @pytest.mark.parametrize("at_ends", [False, True])
 def test_what_is_drawn_follows_the_law_of_every_answer(at_ends: bool):
     mechanism = made(UNEVEN, 3, at_ends, None)
-    for k, x in enumerate([Fraction(1, 3), Fraction(2, 3), Fraction(1.1), Fraction(99, 100), Fraction(3)]):
+    for k, x in enumerate(
+        [Fraction(1, 3), Fraction(2, 3), Fraction(1.1), Fraction(99, 100), Fraction(3)]
+    ):
         counts = np.bincount(np.searchsorted(mechanism.outputs, mechanism.publish([x] * 20_000, insecure_seed=k)),
                              minlength=mechanism.outputs.size)  # fmt: skip
         expected = 20_000 * mechanism.law(x).floats
-        assert float(((counts - expected) ** 2 / expected).sum()) < 30  # chi-square, at most 4 degrees: 5e-6
+        assert (
+            float(((counts - expected) ** 2 / expected).sum()) < 30
+        )  # chi-square, at most 4 degrees: 5e-6
     if at_ends:  # between ends the law is the mixture
         a, b = mechanism.rows[2:4]
         assert [*mechanism.law("9/8")] == [(p + q) / 2 for p, q in zip(a, b, strict=True)]
@@ -89,10 +107,21 @@ def test_answers_beside_an_end_go_to_their_own_cells():
     rows = tuple(Distribution([int(i == j) for j in range(4)]) for i in range(4))
     points = tuple(map(Fraction, range(5)))
     tiny = Fraction(1, 10**40)
-    x = [Fraction(1, 3) - tiny, Fraction(1, 3), 1 - tiny, Fraction(1), 3 - tiny, *map(Fraction, (3, -9, 9))]
+    x = [
+        Fraction(1, 3) - tiny,
+        Fraction(1, 3),
+        1 - tiny,
+        Fraction(1),
+        3 - tiny,
+        *map(Fraction, (3, -9, 9)),
+    ]
     cells = RangeMechanism(rows, None, (points[:4], points[:4]), tuple(UNEVEN), Fraction(1), False)
     assert cells.publish(x).tolist() == [0, 1, 1, 2, 3, 3, 0, 3]
-    assert cells.publish([1 / 3, 1.0, np.nextafter(1.0, 0)]).tolist() == [0, 2, 1]  # 1/3 as a double is below 1/3
+    assert cells.publish([1 / 3, 1.0, np.nextafter(1.0, 0)]).tolist() == [
+        0,
+        2,
+        1,
+    ]  # 1/3 as a double is below 1/3
     rows = tuple(Distribution([int(i == j) for j in range(5)]) for i in range(5))
     ends = RangeMechanism(rows, None, (tuple(UNEVEN), points), tuple(UNEVEN), Fraction(1), True)
     assert ends.publish([*UNEVEN, Fraction(-9), Fraction(9)]).tolist() == [0, 1, 2, 3, 4, 0, 4]
@@ -113,9 +142,15 @@ def test_a_design_saves_what_it_costs_on_real_answers(options, at_ends: bool, tm
     value.save(tmp_path / "f.json")
     mechanism = wb.load(tmp_path / "f.json")
     assert mechanism == value.mechanism
-    assert (mechanism.ends[0], mechanism.ends[-1], mechanism.at_ends) == (Fraction(-1, 3), 5, at_ends)
+    assert (mechanism.ends[0], mechanism.ends[-1], mechanism.at_ends) == (
+        Fraction(-1, 3),
+        5,
+        at_ends,
+    )
     error = expected_error(mechanism)  # by pieces of real inputs
-    assert float(error.worst if "prior" in options else error.mean) == pytest.approx(value.objective, rel=1e-12)
+    assert float(error.worst if "prior" in options else error.mean) == pytest.approx(
+        value.objective, rel=1e-12
+    )
     data = json.loads((tmp_path / "f.json").read_text())
     assert verdict(data) == "proven"
     record = data["mechanism"]
@@ -150,22 +185,37 @@ def test_notions_that_mixing_or_reals_destroy_are_refused(tmp_path: Path):
         assert verdict({**data, "claim": {**data["claim"], "notion": notion}}) == "unreadable"
 
 
-def test_a_column_through_the_best_channel_of_a_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):
+def test_a_column_through_the_best_channel_of_a_range(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+):
     monkeypatch.chdir(tmp_path)
     Path("d.csv").write_text("who,x\nann,0.1\nbob,-3\ncyd,9.99\ndan,10.5\n")
     line = "privatise channel d.csv --column x --id who --out o.csv"
     code, out, _ = run(capsys, f"{line} --range 0..10 --epsilon 2 --loss absolute --clip --json")
     report = json.loads(out)
     assert code == 0
-    assert (report["clipped_rows"], report["budget"]["epsilon"], report["claim"]["notion"]) == (2, 2.0, "pure")
-    assert run(capsys, "design channel --range 0..10 --epsilon 2 --loss absolute --save f.json --json")[0] == 0
+    assert (report["clipped_rows"], report["budget"]["epsilon"], report["claim"]["notion"]) == (
+        2,
+        2.0,
+        "pure",
+    )
+    assert (
+        run(
+            capsys, "design channel --range 0..10 --epsilon 2 --loss absolute --save f.json --json"
+        )[0]
+        == 0
+    )
     mechanism = wb.load("f.json")
     with Path("o.csv").open(newline="") as file:
         rows = [*csv.DictReader(file)]
     assert [row["who"] for row in rows] == ["ann", "bob", "cyd", "dan"]
     assert {float(row["x"]) for row in rows} <= {*mechanism.outputs.tolist()}
-    assert "clipped_rows" not in json.loads(Path("o.csv.json").read_text())  # the data's, not the mechanism's
-    code, out, _ = run(capsys, "privatise channel d.csv --column x --mechanism f.json --clip --out p.csv")
+    assert "clipped_rows" not in json.loads(
+        Path("o.csv.json").read_text()
+    )  # the data's, not the mechanism's
+    code, out, _ = run(
+        capsys, "privatise channel d.csv --column x --mechanism f.json --clip --out p.csv"
+    )
     assert code == 0
     assert "2 of 4 rows" in out
     for more, words in (("--mechanism f.json", "line 3 of d.csv, column x, must be in [0, 10]. Got '-3' (2 such rows"),
@@ -178,7 +228,10 @@ def test_a_column_through_the_best_channel_of_a_range(tmp_path: Path, monkeypatc
         assert words in err
         assert not Path("q.csv").exists()
     run(capsys, "design channel --answers 0..3 --max-shift 1 --epsilon 1 --save c.json")
-    assert "mechanism must be a channel of a range" in run(capsys, f"{line} --mechanism c.json --clip --overwrite")[2]
+    assert (
+        "mechanism must be a channel of a range"
+        in run(capsys, f"{line} --mechanism c.json --clip --overwrite")[2]
+    )
 
 
 def test_decimals_beside_an_end_count_as_they_are_written(tmp_path: Path):
@@ -189,7 +242,9 @@ def test_decimals_beside_an_end_count_as_they_are_written(tmp_path: Path):
     subject = designed_for_column(wb.Certificate(made(ends, 3, False, pairs), "pure", 1))
     assert any("at most 3 apart" in words for words in subject.words)
     values = Rows.read(CsvColumn.read(tmp_path / "d.csv"), subject).values
-    rows = [Distribution([int(i == j) for j in range(5)]) for i in range(5)]  # every row its own output
+    rows = [
+        Distribution([int(i == j) for j in range(5)]) for i in range(5)
+    ]  # every row its own output
     assert [*np.floor(subject.mechanism.with_rows(rows).publish(values))] == [3, 0, 4, 1]
     (tmp_path / "d.csv").write_text("x\n1e-6000\n")
     with pytest.raises(wb.InvalidRequest, match="a decimal within 5000 digits"):

@@ -45,14 +45,22 @@ def test_every_mechanism_of_numbers_takes_them_as_they_are() -> None:
     assert BARE.publish([LARGE, 0.5], insecure_seed=1).tolist() == [2.0**53 + 2, 0.0]
     first, second = 10**17 + 8, 10**17 + 9  # one double
     rows = Channel.from_rows([[1, 0], [0, 1]]).rows
-    labelled = Channel(rows, None, ((Fraction(first), Fraction(second)), (Fraction(0), Fraction(1))))
+    labelled = Channel(
+        rows, None, ((Fraction(first), Fraction(second)), (Fraction(0), Fraction(1)))
+    )
     assert labelled.sample([second, first, second]).tolist() == [1, 0, 1]
     ends = tuple(map(Fraction, (first - 1, second, second + 1)))
-    cells = RangeMechanism(rows, None, ((Fraction(1), Fraction(2)), (Fraction(0), Fraction(1))), ends, Fraction(2))
+    cells = RangeMechanism(
+        rows, None, ((Fraction(1), Fraction(2)), (Fraction(0), Fraction(1))), ends, Fraction(2)
+    )
     assert cells.publish([first, second, Decimal(first), 1e17 + 16]).tolist() == [0, 1, 0, 1]
-    quantizer = PiecewiseAffine(ends, (Fraction(0), Fraction(1)), (rows[0], rows[0], rows[1], rows[1]))
+    quantizer = PiecewiseAffine(
+        ends, (Fraction(0), Fraction(1)), (rows[0], rows[0], rows[1], rows[1])
+    )
     for column in ([first, second], np.array([first, second]), [Fraction(first), Fraction(second)]):
         assert quantizer.publish(column).tolist() == [0, 1]
-    tenths = RangeMechanism(rows, None, cells.labelled, (Fraction(0), Fraction(3, 10), Fraction(1)), Fraction(1))
+    tenths = RangeMechanism(
+        rows, None, cells.labelled, (Fraction(0), Fraction(3, 10), Fraction(1)), Fraction(1)
+    )
     assert tenths.publish(np.array([0.3, 0.29999999999999993])).tolist() == [1, 0]
     assert tenths.publish(np.array([0.3], dtype=np.float32)).tolist() == [1]

@@ -55,11 +55,17 @@ def meets(name: str, p: Masses, q: Masses, epsilon: Fraction, delta: Fraction) -
     return stick[0] <= delta
 
 
-ROWS = st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3).filter(any), min_size=2, max_size=3)
+ROWS = st.lists(
+    st.lists(st.integers(0, 9), min_size=3, max_size=3).filter(any), min_size=2, max_size=3
+)
 
 
 @settings(max_examples=150, deadline=None)
-@given(ROWS, st.sampled_from(["0", "0.1", "0.7", "1.5", "3"]), st.sampled_from(["0", "0.01", "0.2", "1/3", "0.9"]))
+@given(
+    ROWS,
+    st.sampled_from(["0", "0.1", "0.7", "1.5", "3"]),
+    st.sampled_from(["0", "0.01", "0.2", "1/3", "0.9"]),
+)
 def test_each_notion_is_its_definition(rows: list[list[int]], epsilon: str, delta: str) -> None:
     channel = Channel.from_rows(rows)
     privacy = wb.audit(channel, epsilon)
@@ -67,28 +73,40 @@ def test_each_notion_is_its_definition(rows: list[list[int]], epsilon: str, delt
     for name in ("pure", "metric", "dp", "pdp"):
         share = exact(delta, "delta") if notions.notion(name).has_delta else Fraction(0)
         expected = all(
-            meets(name, *pair, Fraction(epsilon), share) for p, q in combinations(laws, 2) for pair in ((p, q), (q, p))
+            meets(name, *pair, Fraction(epsilon), share)
+            for p, q in combinations(laws, 2)
+            for pair in ((p, q), (q, p))
         )
         assert privacy.meets(name, epsilon, share) == expected
         words = privacy.verdict(name, epsilon, share)
-        assert words.startswith(f"The mechanism {'meets' if expected else 'misses'} the request: exact ")
-        assert ("where" in words or "exceeds" in words) != expected  # an outcome is shown exactly where one is broken
+        assert words.startswith(
+            f"The mechanism {'meets' if expected else 'misses'} the request: exact "
+        )
+        assert (
+            "where" in words or "exceeds" in words
+        ) != expected  # an outcome is shown exactly where one is broken
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3).filter(any), min_size=4, max_size=4),
+    st.lists(
+        st.lists(st.integers(0, 9), min_size=3, max_size=3).filter(any), min_size=4, max_size=4
+    ),
     st.sampled_from(["0.3", "1", "4"]),
     st.booleans(),
 )
-def test_metric_privacy_on_real_inputs(ends: list[list[int]], epsilon: str, continuous: bool) -> None:
+def test_metric_privacy_on_real_inputs(
+    ends: list[list[int]], epsilon: str, continuous: bool
+) -> None:
     """No two inputs of a fine grid break a slope that holds, and two near the steepest place break half of it."""
     if continuous:
         ends[2] = ends[1]
     law = wb.PiecewiseAffine.of([0, 1, 2], [0, 1, 2], ends)
     slope = wb.audit(law, 1).results(wb.audit(law, 1).claim("metric", 1))[0].measured.value
     jumps = Channel.from_rows([ends[1]]) != Channel.from_rows([ends[2]])
-    vanish = any((a == 0) != (b == 0) for k in (0, 2) for a, b in zip(ends[k], ends[k + 1], strict=True))
+    vanish = any(
+        (a == 0) != (b == 0) for k in (0, 2) for a, b in zip(ends[k], ends[k + 1], strict=True)
+    )
     assert (slope is None) == (jumps or vanish)
     if slope is None:
         assert not wb.audit(law, 1).meets("metric", "1000000")
@@ -97,8 +115,15 @@ def test_metric_privacy_on_real_inputs(ends: list[list[int]], epsilon: str, cont
     step = Fraction(1, 64)
     places = [step * k for k in range(129)]
     laws = [law.law(x) for x in places]
-    growth = [(max(p[i], q[i]) / min(p[i], q[i]) - 1) / step for p, q in pairwise(laws) for i in range(3) if p[i]]
-    most = max(growth)  # e^(slope step) - 1 over step: at least slope / (1 + slope step) on the steepest step
+    growth = [
+        (max(p[i], q[i]) / min(p[i], q[i]) - 1) / step
+        for p, q in pairwise(laws)
+        for i in range(3)
+        if p[i]
+    ]
+    most = max(
+        growth
+    )  # e^(slope step) - 1 over step: at least slope / (1 + slope step) on the steepest step
     assert most <= slope * (1 + slope * step * e_to(min(slope * step, Fraction(8)))[1])
     assert slope == 0 or most >= slope / (1 + slope * step)
 
@@ -111,9 +136,13 @@ def test_the_registry_lists_its_names_and_refuses_others() -> None:
     with pytest.raises(wb.InvalidRequest, match=r"The name 'dp' .* is taken by dp-workbench"):
         notions.register(type("Other", (DP,), {})())
     privacy = wb.audit(Channel.from_rows([[1, 2], [2, 1]]), 1)
-    with pytest.raises(wb.InvalidRequest, match=r"The parameters of the notion dp must be epsilon, delta. Got rho."):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"The parameters of the notion dp must be epsilon, delta. Got rho."
+    ):
         privacy.meets("dp", 1, rho=1)
-    with pytest.raises(wb.InvalidRequest, match=r"epsilon must be given for the notion dp. Got none."):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"epsilon must be given for the notion dp. Got none."
+    ):
         privacy.meets("dp", delta=0)
 
 
@@ -137,7 +166,9 @@ class Halved(DP):
 
 @pytest.fixture
 def halved(monkeypatch: pytest.MonkeyPatch) -> Halved:
-    monkeypatch.setattr(plugins, "_plugins", {group: dict(known) for group, known in plugins._plugins.items()})
+    monkeypatch.setattr(
+        plugins, "_plugins", {group: dict(known) for group, known in plugins._plugins.items()}
+    )
     added = Halved()
     notions.register(added)
     return added
@@ -147,8 +178,12 @@ def test_a_notion_from_outside_audits_and_certifies(halved: Halved) -> None:
     noise = wb.AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1]), [54, 24, 10, 3, 12])
     privacy = wb.audit(noise, "0.5")
     for epsilon, delta in ((1, "0.2"), (2, "0.2"), (2, "0.01"), (6, 0)):
-        assert privacy.meets(halved, epsilon, delta) == privacy.meets("dp", Fraction(epsilon, 2), delta)
-    assert privacy.verdict("halved", 2, "0.01").startswith("The mechanism misses the request: exact halved DP delta is")
+        assert privacy.meets(halved, epsilon, delta) == privacy.meets(
+            "dp", Fraction(epsilon, 2), delta
+        )
+    assert privacy.verdict("halved", 2, "0.01").startswith(
+        "The mechanism misses the request: exact halved DP delta is"
+    )
     proof = wb.certify(noise, "halved", 2, "0.01")
     assert proof.privacy.meets("dp", 1, "0.01")
     assert from_dict(proof.to_dict()) == proof
@@ -168,9 +203,13 @@ def test_a_notion_that_only_says_other_coefficients_is_not_measured_as_its_base(
         def coefficients(self, a: Fraction, b: Fraction) -> tuple[Fraction, Fraction]:
             return 2 * a, 2 * b
 
-    monkeypatch.setattr(plugins, "_plugins", {group: dict(known) for group, known in plugins._plugins.items()})
+    monkeypatch.setattr(
+        plugins, "_plugins", {group: dict(known) for group, known in plugins._plugins.items()}
+    )
     notions.register(twice := Twice())
-    noise = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1])  # of DP delta 0.0878 at epsilon 0.5
+    noise = wb.AdditiveNoise(
+        wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1]
+    )  # of DP delta 0.0878 at epsilon 0.5
     privacy = wb.audit(noise, "0.5")
     for delta in ("0.04", "0.08", "0.1", "0.17", "0.18"):
         assert privacy.meets(twice, "0.5", delta) == privacy.meets("dp", "0.5", Fraction(delta) / 2)
@@ -184,12 +223,20 @@ def test_a_notion_that_only_counts_the_whole_mass_is_not_measured_as_its_base(
     class Whole(DP):
         name, title, counts_excess = "whole", "whole mass", False
 
-    monkeypatch.setattr(plugins, "_plugins", {group: dict(known) for group, known in plugins._plugins.items()})
+    monkeypatch.setattr(
+        plugins, "_plugins", {group: dict(known) for group, known in plugins._plugins.items()}
+    )
     notions.register(whole := Whole())
-    noise = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1])  # of PDP delta 1/2 at epsilon 0.5
+    noise = wb.AdditiveNoise(
+        wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1]
+    )  # of PDP delta 1/2 at epsilon 0.5
     privacy = wb.audit(noise, "0.5")
     for delta in ("0.1", "0.49", "0.5"):
-        assert privacy.meets(whole, "0.5", delta) == privacy.meets("pdp", "0.5", delta) == (delta == "0.5")
+        assert (
+            privacy.meets(whole, "0.5", delta)
+            == privacy.meets("pdp", "0.5", delta)
+            == (delta == "0.5")
+        )
 
 
 def test_a_notion_from_outside_designs_noise(halved: Halved) -> None:
@@ -203,7 +250,8 @@ def test_a_notion_from_outside_designs_noise(halved: Halved) -> None:
     assert theirs.certificate.notion == "halved"
     least = wb.design(question, epsilon=2, notion="halved", minimise="delta", max_loss=0.6)
     assert least.objective == pytest.approx(
-        wb.design(question, epsilon=1, notion="dp", minimise="delta", max_loss=0.6).objective, rel=1e-7
+        wb.design(question, epsilon=1, notion="dp", minimise="delta", max_loss=0.6).objective,
+        rel=1e-7,
     )
 
 
@@ -217,7 +265,9 @@ class Certain(Halved):
 
 def test_what_a_model_does_not_state_is_refused_with_what_it_does(halved: Halved) -> None:
     notions.register(Certain())
-    with pytest.raises(wb.InvalidRequest, match=r"notion must be one of pure, dp, .*, halved, .*gdp. Got 'certain'"):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"notion must be one of pure, dp, .*, halved, .*gdp. Got 'certain'"
+    ):
         wb.design(wb.ModuloNoise(n=8, max_shift=2), epsilon=1, notion="certain")
 
 
@@ -241,12 +291,18 @@ def decimal(value: Fraction) -> Decimal:
 
 
 @settings(max_examples=100, deadline=None)
-@given(ROWS, st.sampled_from(["2", "3", "3/2", "1.01", "17"]), st.sampled_from(["0", "0.05", "0.3", "1", "2.5"]))
+@given(
+    ROWS,
+    st.sampled_from(["2", "3", "3/2", "1.01", "17"]),
+    st.sampled_from(["0", "0.05", "0.3", "1", "2.5"]),
+)
 def test_renyi_is_its_definition(rows: list[list[int]], alpha: str, epsilon: str) -> None:
     channel = Channel.from_rows(rows)
     laws = [[Fraction(k, sum(row)) for k in row] for row in rows]
     order = Fraction(alpha)
-    values = [divergence(*pair, order) for p, q in combinations(laws, 2) for pair in ((p, q), (q, p))]
+    values = [
+        divergence(*pair, order) for p, q in combinations(laws, 2) for pair in ((p, q), (q, p))
+    ]
     most = None if None in values else max(value for value in values if value is not None)
     privacy = wb.audit(channel, 0)
     expected = most is not None and most <= decimal(Fraction(epsilon)) + Decimal("1e-40")
@@ -255,36 +311,60 @@ def test_renyi_is_its_definition(rows: list[list[int]], alpha: str, epsilon: str
     if most is None:
         assert reached == float("inf")
     else:
-        assert most - Decimal("1e-40") <= Decimal(reached) <= most * (1 + Decimal("1e-15")) + Decimal("1e-40")
+        assert (
+            most - Decimal("1e-40")
+            <= Decimal(reached)
+            <= most * (1 + Decimal("1e-15")) + Decimal("1e-40")
+        )
     assert ("asked" in privacy.verdict("renyi", epsilon, alpha=alpha)) is True
 
 
 @settings(max_examples=60, deadline=None)
-@given(ROWS, st.lists(st.sampled_from(["0", "0.3", "1", "2"]), min_size=1, max_size=3, unique=True), st.data())
-def test_a_curve_is_its_points(rows: list[list[int]], epsilons: list[str], data: st.DataObject) -> None:
-    deltas = sorted((data.draw(st.sampled_from(["0", "0.05", "0.4", "1"])) for _ in epsilons), key=float, reverse=True)
+@given(
+    ROWS,
+    st.lists(st.sampled_from(["0", "0.3", "1", "2"]), min_size=1, max_size=3, unique=True),
+    st.data(),
+)
+def test_a_curve_is_its_points(
+    rows: list[list[int]], epsilons: list[str], data: st.DataObject
+) -> None:
+    deltas = sorted(
+        (data.draw(st.sampled_from(["0", "0.05", "0.4", "1"])) for _ in epsilons),
+        key=float,
+        reverse=True,
+    )
     points = list(zip(sorted(epsilons, key=float), deltas, strict=True))
     privacy = wb.audit(Channel.from_rows(rows), 0)
     expected = all(privacy.meets("dp", epsilon, delta) for epsilon, delta in points)
     assert privacy.meets("curve", curve=points) == expected
     assert (
-        "where" in privacy.verdict("curve", curve=points) or "exceeds" in privacy.verdict("curve", curve=points)
+        "where" in privacy.verdict("curve", curve=points)
+        or "exceeds" in privacy.verdict("curve", curve=points)
     ) != (expected)
 
 
 @settings(max_examples=80, deadline=None)
-@given(ROWS, st.lists(st.tuples(st.integers(1, 19), st.integers(0, 18)), max_size=3), st.integers(1, 20))
+@given(
+    ROWS,
+    st.lists(st.tuples(st.integers(1, 19), st.integers(0, 18)), max_size=3),
+    st.integers(1, 20),
+)
 def test_a_trade_off_function_lies_below_the_errors_of_every_test(
     rows: list[list[int]], inner: list[tuple[int, int]], start: int
 ) -> None:
     """All subsets of outcomes as tests, of every two rows in both orders, against f at their α."""
-    lines = [(Fraction(start, 20), Fraction(start, 20)), *((Fraction(c, 20), Fraction(c, 20) * m) for c, m in inner)]
+    lines = [
+        (Fraction(start, 20), Fraction(start, 20)),
+        *((Fraction(c, 20), Fraction(c, 20) * m) for c, m in inner),
+    ]
     lines = [(c, m) for c, m in lines if m >= c]
 
     def f(alpha: Fraction) -> Fraction:
         return max(Fraction(0), *(c - m * alpha for c, m in lines))
 
-    meetings = [(c - d) / (m - n) for c, m in lines for d, n in lines if m != n] + [c / m for c, m in lines]
+    meetings = [(c - d) / (m - n) for c, m in lines for d, n in lines if m != n] + [
+        c / m for c, m in lines
+    ]
     alphas = sorted({Fraction(0), Fraction(1), *(alpha for alpha in meetings if 0 < alpha < 1)})
     laws = [[Fraction(k, sum(row)) for k in row] for row in rows]
     tests = [[k >> i & 1 for i in range(len(laws[0]))] for k in range(1 << len(laws[0]))]
@@ -315,7 +395,10 @@ def test_certificates_of_other_budgets_are_proven_again() -> None:
         assert pickle.loads(pickle.dumps(proof)) == proof
         with pytest.raises(wb.NotCertified, match="misses the request"):
             wb.Certificate(
-                noise, notion, budget.get("epsilon"), parameters={k: v for k, v in budget.items() if k != "epsilon"}
+                noise,
+                notion,
+                budget.get("epsilon"),
+                parameters={k: v for k, v in budget.items() if k != "epsilon"},
             )
         broken = proof.to_dict()
         name, tight = {
@@ -362,7 +445,9 @@ def test_zcdp_is_the_worst_of_all_orders(rows: list[list[int]]) -> None:
     laws = [[k / sum(row) for k in row] for row in rows]
     orders = [1 + 2.0**k for k in (*range(-20, -6), *[j / 16 for j in range(-96, 128)])]
     most = max(
-        math.log(sum(a * (a / b) ** (order - 1) for a, b in zip(p, q, strict=True))) / (order - 1) / order
+        math.log(sum(a * (a / b) ** (order - 1) for a, b in zip(p, q, strict=True)))
+        / (order - 1)
+        / order
         for p, q in permutations(laws, 2)
         for order in orders
     )
@@ -370,25 +455,37 @@ def test_zcdp_is_the_worst_of_all_orders(rows: list[list[int]]) -> None:
     assert privacy.meets("zcdp", rho=most * 1.01 + 1e-9)
     assert most < 1e-6 or not privacy.meets("zcdp", rho=most * 0.999)
     least = privacy.worst("zcdp", rho=1).measured
-    assert least.same or least.least[0] <= least.least[1] <= Fraction(most) * Fraction("1.01") + Fraction(1, 10**9)
+    assert least.same or least.least[0] <= least.least[1] <= Fraction(most) * Fraction(
+        "1.01"
+    ) + Fraction(1, 10**9)
     pure = privacy.pure_epsilon
     assert privacy.meets("zcdp", rho=pure * pure / 2 + 1e-9)  # ε-DP is ε²/2-zCDP
 
 
 def test_what_another_law_cannot_produce_meets_no_budget() -> None:
     privacy = wb.audit(Channel.from_rows([[1, 1, 0], [1, 0, 1]]), 0)
-    for notion, budget in (("renyi", {"epsilon": 9, "alpha": 2}), ("zcdp", {"rho": 9}), ("gdp", {"mu": 9})):
+    for notion, budget in (
+        ("renyi", {"epsilon": 9, "alpha": 2}),
+        ("zcdp", {"rho": 9}),
+        ("gdp", {"mu": 9}),
+    ):
         assert not privacy.meets(notion, **budget)  # type: ignore[arg-type]
         assert "unbounded" in privacy.verdict(notion, **budget)  # type: ignore[arg-type]
     same = wb.audit(Channel.from_rows([[1, 2, 0], [2, 4, 0]]), 0)
-    for notion, budget in (("renyi", {"epsilon": 0, "alpha": 2}), ("zcdp", {"rho": 0}), ("gdp", {"mu": 0})):
+    for notion, budget in (
+        ("renyi", {"epsilon": 0, "alpha": 2}),
+        ("zcdp", {"rho": 0}),
+        ("gdp", {"mu": 0}),
+    ):
         assert same.meets(notion, **budget)  # type: ignore[arg-type]
 
 
 def test_a_discrete_gaussian_has_its_rho() -> None:
     """σ² = 1 on a window where wrapping is about 1e-50: ρ = D²/(2σ²) = 1/2 for D = 1, within the interval."""
     side = 15
-    weights = [Fraction(math.exp(-(min(k, 2 * side + 1 - k) ** 2) / 2)) for k in range(2 * side + 1)]
+    weights = [
+        Fraction(math.exp(-(min(k, 2 * side + 1 - k) ** 2) / 2)) for k in range(2 * side + 1)
+    ]
     clamped = [Channel.from_rows([weights, weights[1:] + weights[:1]])]
     low, high = wb.audit(clamped[0], 0).worst("zcdp", rho=1).measured.least
     assert low == pytest.approx(0.5, rel=1e-5)
@@ -414,8 +511,15 @@ def test_what_designs_of_noise_ask_of_a_notion() -> None:
 
 
 def test_a_curve_whose_delta_grows_is_refused():
-    with pytest.raises(wb.InvalidRequest, match=r"does not grow with epsilon\. Got 0\.01 at 0\.5 and 0\.1 at 1\."):
-        wb.design(wb.FiniteQuery("0..3", max_shift=1), loss="absolute", notion="curve", curve="0.5:0.01,1:0.1")
+    with pytest.raises(
+        wb.InvalidRequest, match=r"does not grow with epsilon\. Got 0\.01 at 0\.5 and 0\.1 at 1\."
+    ):
+        wb.design(
+            wb.FiniteQuery("0..3", max_shift=1),
+            loss="absolute",
+            notion="curve",
+            curve="0.5:0.01,1:0.1",
+        )
 
 
 def test_a_family_names_the_notions_it_has():

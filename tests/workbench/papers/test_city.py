@@ -19,18 +19,25 @@ def weight(x: int, y: int) -> int:
 
 def test_the_file_is_the_formula() -> None:
     rows = (frontier.DATA / "city.csv").read_text().split()
-    assert rows == ["x,y,weight", *(f"{x},{y},{weight(x, y)}" for x in range(24) for y in range(24))]
+    assert rows == [
+        "x,y,weight",
+        *(f"{x},{y},{weight(x, y)}" for x in range(24) for y in range(24)),
+    ]
 
 
 def test_the_coarse_file_is_two_by_two_cells() -> None:
     rows = (frontier.DATA / "city_coarse.csv").read_text().split()[1:]
     block = [
-        sum(weight(x + i, y + j) for i in (0, 1) for j in (0, 1)) for x in range(0, 24, 2) for y in range(0, 24, 2)
+        sum(weight(x + i, y + j) for i in (0, 1) for j in (0, 1))
+        for x in range(0, 24, 2)
+        for y in range(0, 24, 2)
     ]
     assert [int(row.split(",")[2]) for row in rows] == block
 
 
-def test_a_small_city_has_a_frontier_and_a_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_city_has_a_frontier_and_a_map(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = [f"{x},{y},{weight(6 * x, 6 * y)}" for x in range(SMALL) for y in range(SMALL)]
     (tmp_path / "city.csv").write_text("\n".join(["x,y,weight", *rows]))
     monkeypatch.setattr(frontier, "DATA", tmp_path)
@@ -42,7 +49,7 @@ def test_a_small_city_has_a_frontier_and_a_map(tmp_path: Path, monkeypatch: pyte
     for other in ("planar Laplace, remapped", "planar exponential"):
         assert (losses["channel"] <= losses[other]).all()
     shown = frontier._city_map(True)
-    assert shown.table[["prior", "published", "from_the_likeliest"]].sum().tolist() == pytest.approx(
-        [1, 1, 1], abs=1e-3
-    )
+    assert shown.table[
+        ["prior", "published", "from_the_likeliest"]
+    ].sum().tolist() == pytest.approx([1, 1, 1], abs=1e-3)
     assert shown.caption.count("Mean distance") == 1

@@ -28,13 +28,15 @@ def test_every_declaration_is_of_an_artifact_and_its_words(name: str) -> None:
     for own in (stated[key] for key in artifacts):
         assert own["title"]
         assert own["caption"]
-        assert {s["styles"] for s in own.get("figure", {}).get("series", []) if "styles" in s} <= stated.get(
-            "styles", {}
-        ).keys()
+        assert {
+            s["styles"] for s in own.get("figure", {}).get("series", []) if "styles" in s
+        } <= stated.get("styles", {}).keys()
 
 
 def test_a_figure_has_what_is_declared() -> None:
-    table = pd.DataFrame({"panel": list("aabb"), "k": [1, 2, 1, 2], "x": [0, 0, 1, 1], "y": [1.0, 2.0, 3.0, 4.0]})
+    table = pd.DataFrame(
+        {"panel": list("aabb"), "k": [1, 2, 1, 2], "x": [0, 0, 1, 1], "y": [1.0, 2.0, 3.0, 4.0]}
+    )
     first, second = draw(Drawing(FIGURE, {"n": 8}), table).axes
     assert [axis.get_title() for axis in (first, second)] == ["a: n = 8", "b: n = 8"]
     assert [line.get_ydata().tolist() for line in second.lines] == [[6.0], [8.0]]
@@ -44,13 +46,29 @@ def test_a_figure_has_what_is_declared() -> None:
 
 
 def test_printed_numbers_stand_beside_what_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
-    sums = {"what": "sum of {panel}", "place": "Table 1", "printed": "sums", "ours": "y.groupby(panel).sum()"}
-    rows = {"what": "{k}", "printed": "theirs", "ours": "2 * y", "tolerance": "y / 10", "where": "k == 1"}
+    sums = {
+        "what": "sum of {panel}",
+        "place": "Table 1",
+        "printed": "sums",
+        "ours": "y.groupby(panel).sum()",
+    }
+    rows = {
+        "what": "{k}",
+        "printed": "theirs",
+        "ours": "2 * y",
+        "tolerance": "y / 10",
+        "where": "k == 1",
+    }
     compared = [sums | {"tolerance": 0.5}, rows | {"expected": "x > 0", "remark": "at {x}"}]
     own = {"title": "", "caption": "", "compared": compared}
     monkeypatch.setattr("workbench.papers.artifact.declared", lambda paper: {"name": own})
-    monkeypatch.setattr("workbench.papers.artifact.printed", lambda paper: {"sums": [3, 7], "name": {"place": "there"}})
-    table = pd.DataFrame({"panel": list("aabb"), "k": [1, 2, 1, 2], "x": [0, 0, 1, 1], "y": [1.0, 2.0, 3.0, 4.0]})
+    monkeypatch.setattr(
+        "workbench.papers.artifact.printed",
+        lambda paper: {"sums": [3, 7], "name": {"place": "there"}},
+    )
+    table = pd.DataFrame(
+        {"panel": list("aabb"), "k": [1, 2, 1, 2], "x": [0, 0, 1, 1], "y": [1.0, 2.0, 3.0, 4.0]}
+    )
     found = artifact("paper", "name", table.assign(theirs=table["x"])).comparisons
     assert [(c.what, c.place, c.printed, c.ours) for c in found] == [
         ("sum of a", "Table 1", 3, 3),
@@ -58,4 +76,7 @@ def test_printed_numbers_stand_beside_what_is_declared(monkeypatch: pytest.Monke
         ("0", "there", 0, 2),
         ("1", "there", 1, 6),
     ]
-    assert [(c.tolerance, c.expected, c.remark) for c in found[2:]] == [(0.1, False, "at 0"), (0.3, True, "at 1")]
+    assert [(c.tolerance, c.expected, c.remark) for c in found[2:]] == [
+        (0.1, False, "at 0"),
+        (0.3, True, "at 1"),
+    ]

@@ -56,7 +56,9 @@ def test_errata_hold():
     assert "87 fit the form as stated, 12 one term fewer, 1 one more" in found[1]["evidence"]
 
 
-def test_an_interrupted_full_table_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_an_interrupted_full_table_goes_on_where_it_stopped(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     calls: list[tuple[str, str, str]] = []
     left = [30]
 
@@ -102,7 +104,11 @@ def test_every_cell_has_its_number():
     ]
     axis, bar = draw(Drawing(declared("dro")["table1"]["figure"]), pd.DataFrame(rows)).axes
     assert len(axis.texts) == 20
-    assert {text.get_text() for text in axis.texts} >= {"10", "50", "500"}  # percent of 1, 5 and 50 tenths
+    assert {text.get_text() for text in axis.texts} >= {
+        "10",
+        "50",
+        "500",
+    }  # percent of 1, 5 and 50 tenths
     assert "%" in bar.get_ylabel()
 
 

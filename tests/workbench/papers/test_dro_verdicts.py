@@ -22,7 +22,9 @@ def _cells(i: int, j: int) -> tuple[tuple[float, float], dict[str, float]]:
     return (float(CLAIMS["epsilon"][i]), float(CLAIMS["delta"][j])), cells
 
 
-def _published(epsilon: float, delta: float, k: int, reach: int, power: int = 1) -> tuple[float, float]:
+def _published(
+    epsilon: float, delta: float, k: int, reach: int, power: int = 1
+) -> tuple[float, float]:
     """Their two values for cells [i/k, (i+1)/k), |i| up to reach k, all shifts by cells: min Σ p_i (mean loss of i),
     and the loss of these p_i by the ends nearest to 0."""
     half, e = reach * k, math.exp(epsilon)
@@ -38,7 +40,10 @@ def _published(epsilon: float, delta: float, k: int, reach: int, power: int = 1)
     matrix = coo_matrix((values, (rows, columns)), shape=(row + k, half + row)).tocsr()
     i, size, total = np.arange(half), half + row, np.zeros((1, half + row))
     loss, least = np.zeros(size), np.zeros(size)
-    total[0, :half], loss[:half] = 2, (2 * i + 1) / k if power == 1 else 2 * (i * i + i + 1 / 3) / k**2
+    total[0, :half], loss[:half] = (
+        2,
+        (2 * i + 1) / k if power == 1 else 2 * (i * i + i + 1 / 3) / k**2,
+    )
     least[:half] = 2 * (i / k) ** power
     limits = np.r_[np.zeros(row), np.full(k, delta)]
     result = linprog(loss, matrix, limits, total, [1.0], method="highs")
@@ -74,12 +79,17 @@ def test_other_numbers_of_terms_are_thirteen():
 )
 def test_their_program_on_a_coarse_grid_gives_the_printed_cell(epsilon, delta, k, reach, t4, power):
     """O is the middle of two costs of the same masses, β/2 apart for |η|: here more than the 1 % they state."""
-    i, j = ([*map(float, CLAIMS[name])].index(value) for name, value in (("epsilon", epsilon), ("delta", delta)))
+    i, j = (
+        [*map(float, CLAIMS[name])].index(value)
+        for name, value in (("epsilon", epsilon), ("delta", delta))
+    )
     assert CLAIMS["table4" if power == 1 else "table4_squared"]["cells"][i][j] == t4
     upper, lower = _published(epsilon, delta, k, reach, power)
     if power == 1:
         assert upper - lower == pytest.approx(1 / (2 * k), rel=1e-6)
-    low, high = implied_optimum(truncated_laplace(epsilon, delta, 1, ("absolute", "squared")[power - 1]), t4)
+    low, high = implied_optimum(
+        truncated_laplace(epsilon, delta, 1, ("absolute", "squared")[power - 1]), t4
+    )
     assert low <= (upper + lower) / 2 <= high
     assert (upper - lower) / max(1.0, lower) > 0.01
 
@@ -89,13 +99,25 @@ def test_verdict_says_on_which_side_of_the_proven_interval():
     verdict = verdict_of("table4", cells, 1.632, place, (1.3571, 1.3573), 1)
     assert "[1.3446, 1.3447], 0.91 % of max(O, 1) below 1.3571" in verdict.remark
     # 100 (1.34458 - 1.33)/1.3299 = 1.104
-    assert "1.10 % of max(O, 1) above the 1.33 of" in verdict_of("table4", cells, 3.7, place, (1.3299, 1.33), 1).remark
-    assert not verdict_of("table4", cells, 2.2, place, (1.3571, 1.3573), 1).reasons  # within half of their gap
-    assert not verdict_of("table4", cells, 9.0, place, (1.34, 1.35), 1).reasons  # what is proven does not explain it
+    assert (
+        "1.10 % of max(O, 1) above the 1.33 of"
+        in verdict_of("table4", cells, 3.7, place, (1.3299, 1.33), 1).remark
+    )
+    assert not verdict_of(
+        "table4", cells, 2.2, place, (1.3571, 1.3573), 1
+    ).reasons  # within half of their gap
+    assert not verdict_of(
+        "table4", cells, 9.0, place, (1.34, 1.35), 1
+    ).reasons  # what is proven does not explain it
 
 
 def test_verdict_counts_terms():
     verdict = verdict_of(
-        "table5", {"table1": 18.36, "table4": 0.45, "table5": 17.92}, -1.8, (0.05, 0.05), (3.8519, 3.8522), 1
+        "table5",
+        {"table1": 18.36, "table4": 0.45, "table5": 17.92},
+        -1.8,
+        (0.05, 0.05),
+        (3.8519, 3.8522),
+        1,
     )
     assert verdict.reasons[0].startswith("their lower bound is the closed form with one term fewer")

@@ -15,7 +15,9 @@ from workbench.papers.steps import heartbeat
 
 
 def test_the_mechanism_blocks_agree_with_the_stand_ins(monkeypatch: pytest.MonkeyPatch):
-    empty = learning.pd.DataFrame([(np.inf, "none", 1.0, 0.0)], columns=["epsilon", "mechanism", "mse", "std"])
+    empty = learning.pd.DataFrame(
+        [(np.inf, "none", 1.0, 0.0)], columns=["epsilon", "mechanism", "mse", "std"]
+    )
     for name in ("diabetes", "census"):
         monkeypatch.setitem(learning.ERRORS, name, lambda full: empty)
     for name, count in (("table1", 26), ("table2", 12), ("fig2", 6)):
@@ -25,7 +27,10 @@ def test_the_mechanism_blocks_agree_with_the_stand_ins(monkeypatch: pytest.Monke
         assert "STAND-IN" in artifact.caption
         if count != 6:
             assert artifact.table["epsilon"].iloc[-1] == np.inf
-            assert [(c.printed, c.ours) for c in artifact.comparisons if "∞" in c.what] == [(0, 0), (0, 0)]
+            assert [(c.printed, c.ours) for c in artifact.comparisons if "∞" in c.what] == [
+                (0, 0),
+                (0, 0),
+            ]
 
 
 def test_a_bin_that_lies_elsewhere_is_not_said_to_agree():
@@ -99,7 +104,9 @@ def test_models_trained_on_private_labels():
     pytest.importorskip("sklearn")
     features = np.random.default_rng(0).normal(size=(600, 2))
     truth = np.clip(np.round(5 + 2 * features[:, 0]), 0, 10)
-    task = learning._Task(features, truth, np.arange(11.0), learning._ridge, learning._squared, integer=False)
+    task = learning._Task(
+        features, truth, np.arange(11.0), learning._ridge, learning._squared, integer=False
+    )
     table = learning._experiment(task, (0.1, 8.0), 2)
     error = table.set_index(["epsilon", "mechanism"])["mse"]
     assert (0.1, "RR-on-Bins") not in error.index  # n <= k/ε²
@@ -127,7 +134,10 @@ def test_loaders_of_the_real_formats(tmp_path: Path, monkeypatch: pytest.MonkeyP
     criteo = tmp_path / data.CRITEO_FILE
     rest = "\t".join(["-1"] * 21)
     criteo.write_text(
-        "".join(f"{int(v != '-1')}\t{v}\t{rest}\n" for v in ("-1", "12.9", "12", "400.5", "0.0", "62458.773"))
+        "".join(
+            f"{int(v != '-1')}\t{v}\t{rest}\n"
+            for v in ("-1", "12.9", "12", "400.5", "0.0", "62458.773")
+        )
     )
     found = data.load_criteo(criteo)
     assert found.real

@@ -33,7 +33,9 @@ def restated(monkeypatch: pytest.MonkeyPatch, **grids: str) -> None:
     stated = copy.deepcopy(declared("modulo_noise"))
     for own in stated.values():
         for part in own.get("rows", []):
-            part["given"] |= {name: grid for name, grid in grids.items() if ":" in str(part["given"].get(name))}
+            part["given"] |= {
+                name: grid for name, grid in grids.items() if ":" in str(part["given"].get(name))
+            }
     monkeypatch.setattr(artifacts, "declared", lambda paper: stated)
 
 
@@ -96,7 +98,17 @@ def test_fig9_masses_without_delta() -> None:
 def test_fig11_left() -> None:
     table = PAPER.artifacts["fig11"](False).table
     table = table[(table["panel"] == "left") & (table["epsilon"] == 1)]
-    check = [0.334759, 0.4843226, 0.5957772, 0.652479, 0.6918719, 0.7124741, 0.7281718, 0.7463883, 0.7680307]
+    check = [
+        0.334759,
+        0.4843226,
+        0.5957772,
+        0.652479,
+        0.6918719,
+        0.7124741,
+        0.7281718,
+        0.7463883,
+        0.7680307,
+    ]
     assert table["solver"].tolist() == pytest.approx(check, abs=5e-7)
     assert table["law"].tolist() == pytest.approx(check, abs=5e-7)
 
@@ -112,7 +124,9 @@ def test_fig13_and_fig14_check_values() -> None:
 
 def test_table1_optima_and_what_the_printed_staircases_need() -> None:
     table = figures.table1().table
-    assert table["optimum_f0"].tolist() == pytest.approx([0.543191999, 0.549827669, 0.554833107, 0.558290369], abs=1e-9)
+    assert table["optimum_f0"].tolist() == pytest.approx(
+        [0.543191999, 0.549827669, 0.554833107, 0.558290369], abs=1e-9
+    )
     assert table["optimum_needs_delta"][1] == pytest.approx(0.054749, abs=5e-7)
     symmetric = table["printed_needs_delta_symmetric"].tolist()
     assert symmetric == pytest.approx([0.785597, 0.785597, 0.802456, 0.806317], abs=5e-7)
@@ -123,10 +137,14 @@ def test_table1_optima_and_what_the_printed_staircases_need() -> None:
 def test_dp_against_pdp_check_values() -> None:
     question = common.question_of(n=8, max_shift=3)
     assert common.solve_each(question, [(1.5, 0.2)]) == pytest.approx([0.4346976], abs=5e-8)
-    assert common.solve_each(question, [(1.5, 0.2)], notion="dp") == pytest.approx([0.3654464], abs=5e-8)
+    assert common.solve_each(question, [(1.5, 0.2)], notion="dp") == pytest.approx(
+        [0.3654464], abs=5e-8
+    )
 
 
-def test_fig7_honest_symmetric_noise_is_worse_than_every_baseline_in_mse(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fig7_honest_symmetric_noise_is_worse_than_every_baseline_in_mse(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     restated(monkeypatch, epsilon="0.25,1,2,3")
     table = PAPER.artifacts["fig7"](False).table
     here = table[table["panel"] == "a"]
@@ -142,7 +160,18 @@ def test_every_erratum_is_shown_by_its_check() -> None:
     assert [e["place"] for e in listed if not e["holds"]] == []
     places = " ".join(e["place"] for e in listed)
     for place in (
-        *("Section 2.1", "(13h)", "Remark 3", "(23)", "δ = 0.1212", "δ = 0.1522", "(15)", "(31)", "(38)", "(41)"),
+        *(
+            "Section 2.1",
+            "(13h)",
+            "Remark 3",
+            "(23)",
+            "δ = 0.1212",
+            "δ = 0.1522",
+            "(15)",
+            "(31)",
+            "(38)",
+            "(41)",
+        ),
         *("(34)", "(37b)", "Appendix 10", "(46)", "(50)", "Figs 6 and 8", "(58)"),
     ):
         assert place in places, place
@@ -154,11 +183,16 @@ def test_an_erratum_check_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     altered = copy.deepcopy(common.numbers())
     altered["table1"]["pmf"][1][0] = 0.5498
     monkeypatch.setattr(errata_checks, "numbers", lambda: altered)
-    assert [e["holds"] for e in (PAPER.errata or list)() if "Table 1, column" in e["place"]] == [False, True]
+    assert [e["holds"] for e in (PAPER.errata or list)() if "Table 1, column" in e["place"]] == [
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("name", ["table1", "eq59", "fig10", "fig1"])
-def test_a_printed_number_is_never_used_to_compute_ours(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_printed_number_is_never_used_to_compute_ours(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     honest = [c.ours for c in PAPER.artifacts[name](False).comparisons]
     altered = copy.deepcopy(common.numbers())
     altered["table1"]["pmf"] = [[0.5] * 9] * 4
@@ -187,7 +221,10 @@ def test_the_printed_numbers_are_complete() -> None:
 
 def test_captions_say_what_the_paper_omits_and_what_is_one_sided() -> None:
     for name in ("fig1", "fig3", "fig9", "fig14", "eq59", "table1"):
-        assert "differences are one-sided, as the paper takes them" in PAPER.artifacts[name](False).caption
+        assert (
+            "differences are one-sided, as the paper takes them"
+            in PAPER.artifacts[name](False).caption
+        )
     for name in ("fig1", "fig2", "fig9", "fig14", "fig6"):
         assert re.search(r"paper omits|sketch", PAPER.artifacts[name](False).caption), name
     assert any("[10] is missing" in remark for remark in PAPER.remarks)
@@ -206,7 +243,9 @@ def test_verdicts() -> None:
 
 
 @pytest.mark.parametrize(("n", "mu_bar", "epsilon"), [(8, 3, 1.5), (12, 4, 1.0), (9, 3, 0.75)])
-def test_the_exact_curve_passes_through_the_column_cut_law(n: int, mu_bar: int, epsilon: float) -> None:
+def test_the_exact_curve_passes_through_the_column_cut_law(
+    n: int, mu_bar: int, epsilon: float
+) -> None:
     delta, mass = np.array(exact_curve(epsilon, n=n, max_shift=mu_bar)).T
     assert (np.diff(delta) >= -1e-15).all()
     assert delta[-1] == mass[-1] == 1
@@ -226,18 +265,26 @@ def test_the_single_distance_curve_and_its_symmetric_inverse() -> None:
         least = level_curve(8, epsilon, 0.3, both_ways=True)
         assert single_distance_law((8,), (1,), epsilon, least, both_ways=True).value <= 0.3 + 1e-12
         if least > 0:
-            assert single_distance_law((8,), (1,), epsilon, least * 0.999, both_ways=True).value > 0.3
+            assert (
+                single_distance_law((8,), (1,), epsilon, least * 0.999, both_ways=True).value > 0.3
+            )
 
 
-@pytest.mark.parametrize(("family", "parameter"), [("geometric", 0.4), ("gaussian", 1.3), ("exponential", 0.9)])
+@pytest.mark.parametrize(
+    ("family", "parameter"), [("geometric", 0.4), ("gaussian", 1.3), ("exponential", 0.9)]
+)
 def test_steps_are_the_masses_beyond_e_to_the_epsilon(family: str, parameter: float) -> None:
     channel = FAMILIES[family].build(6, parameter)
     found = steps(Channel.of(channel, within(6, 1)), parameter)
     p = np.concatenate([channel.matrix[:-1], channel.matrix[1:]])
     q = np.concatenate([channel.matrix[1:], channel.matrix[:-1]])
     starts = found["epsilon"].to_numpy()
-    for at, delta in zip([*((starts[:-1] + starts[1:]) / 2), starts[-1] + 0.01], found["delta"], strict=True):
-        assert np.where(p > math.exp(at) * q, p, 0).sum(axis=1).max() == pytest.approx(delta, abs=1e-12)
+    for at, delta in zip(
+        [*((starts[:-1] + starts[1:]) / 2), starts[-1] + 0.01], found["delta"], strict=True
+    ):
+        assert np.where(p > math.exp(at) * q, p, 0).sum(axis=1).max() == pytest.approx(
+            delta, abs=1e-12
+        )
 
 
 def test_least_parameters() -> None:
@@ -268,7 +315,9 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return runs
 
 
-def test_files_are_the_same_bytes_twice_and_the_gallery_links_to_them(twice: tuple[Path, Path]) -> None:
+def test_files_are_the_same_bytes_twice_and_the_gallery_links_to_them(
+    twice: tuple[Path, Path],
+) -> None:
     one, two = twice
     files = sorted(path.relative_to(one) for path in one.rglob("*") if path.is_file())
     assert len(files) == 2 + 5 * len(ONLY)  # README.md and index.html, then five of each
@@ -284,7 +333,9 @@ def test_files_are_the_same_bytes_twice_and_the_gallery_links_to_them(twice: tup
         assert len(np.unique(image[::3, ::3, :3].sum(axis=2))) > 20
 
 
-def test_the_gallery_folds_long_tables_and_shows_markdown_as_words(twice: tuple[Path, Path]) -> None:
+def test_the_gallery_folds_long_tables_and_shows_markdown_as_words(
+    twice: tuple[Path, Path],
+) -> None:
     text = (twice[0] / "README.md").read_text("utf-8")
     assert "<summary>16 of 16 printed numbers agree</summary>" in text
     assert "37 of 52 printed numbers agree, 15 differ because of an erratum." in text
@@ -297,7 +348,9 @@ def test_the_gallery_folds_long_tables_and_shows_markdown_as_words(twice: tuple[
 def test_an_unknown_artifact_or_paper_is_refused_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="only must be one of fig1"):
         gallery.reproduce(["modulo-noise"], ["fig99"], tmp_path)
-    with pytest.raises(InvalidRequest, match=r"dp_vs_pdp \(modulo-noise\); fig2, .* \(dql\); .* Got 'fig99'\.$"):
+    with pytest.raises(
+        InvalidRequest, match=r"dp_vs_pdp \(modulo-noise\); fig2, .* \(dql\); .* Got 'fig99'\.$"
+    ):
         gallery.reproduce(None, ["fig99"], tmp_path)
     with pytest.raises(InvalidRequest, match="paper must be one of modulo-noise"):
         gallery.load("nothing")

@@ -36,7 +36,9 @@ def test_table_1_has_every_cell_and_no_surprise():
     printed = parameters()["table1"]
     for name in ("OPTM", "MVU", "RQM", "ERM"):
         cells = [c for c in printed[name] if c != "N/A"]
-        assert sorted(c.printed for c in artifact.comparisons if c.what.startswith(f"MAE of {name}, ")) == sorted(cells)
+        assert sorted(
+            c.printed for c in artifact.comparisons if c.what.startswith(f"MAE of {name}, ")
+        ) == sorted(cells)
     close = [c for c in artifact.comparisons if abs(c.difference) <= 0.0005]
     assert len(close) >= 8
     table = artifact.table
@@ -70,13 +72,17 @@ def _no_surprise_and_the_exact_quantizer_is_below_all(artifact: Artifact):
         values = part.set_index("mechanism")["mae"]
         printed = part["printed"].dropna()
         assert len(printed) == 3
-        least = min(*(v for n, v in values.items() if n.startswith(("OPTM", "MVU", "RQM"))), *printed)
+        least = min(
+            *(v for n, v in values.items() if n.startswith(("OPTM", "MVU", "RQM"))), *printed
+        )
         assert values["exact quantizer, Table 6's bins"] < least
         assert values["exact quantizer, 4 optimised bins"] < least
 
 
 def _claims_no_more_than_the_errors_of_its_averages_allow(artifact: Artifact):
-    assert artifact.table["standard error of 1000 inputs"].max() < 0.007  # outputs are averaged, not drawn
+    assert (
+        artifact.table["standard error of 1000 inputs"].max() < 0.007
+    )  # outputs are averaged, not drawn
     verdicts = {c.what: c.verdict for c in artifact.comparisons}
     assert {v for what, v in verdicts.items() if "OPTM" in what} == {"agrees"}
     assert {v for what, v in verdicts.items() if "MVU" in what} == {"differs: erratum"}
@@ -95,7 +101,9 @@ def test_the_standard_error_is_that_of_averages_over_drawn_inputs():
     quantizer, density = rqm("-2.7,-0.9,0.9,2.7", "0.22"), normal(0.5, 0.3)
     inputs = np.clip(np.random.default_rng(3).normal(0.5, 0.3, 400_000), -1, 1)
     drawn = quantizer.error_at(inputs)
-    assert standard_error(quantizer, density) == pytest.approx(drawn.std() / np.sqrt(1000), rel=0.01)
+    assert standard_error(quantizer, density) == pytest.approx(
+        drawn.std() / np.sqrt(1000), rel=0.01
+    )
 
 
 def test_published_mechanisms_meet_their_epsilon_but_for_rounding():
@@ -140,7 +148,9 @@ def test_training_learns_and_noise_costs():
     y = rng.integers(0, 2, 200)
     x = rng.normal(size=(200, 3)) + 2.5 * y[:, None]
     clean = train(x, y, None, Training(batch=8, clip=0.1, rate=1.0, runs=6))
-    noisy = train(x, y, rqm("-2.7,-0.9,0.9,2.7", "0.22"), Training(batch=8, clip=0.1, rate=1.0, runs=6))
+    noisy = train(
+        x, y, rqm("-2.7,-0.9,0.9,2.7", "0.22"), Training(batch=8, clip=0.1, rate=1.0, runs=6)
+    )
     assert clean.shape == (6, 25)
     assert clean[:, -1].mean() > 0.85
     assert clean[:, -5:].mean() >= noisy[:, -5:].mean() - 0.02
@@ -148,7 +158,9 @@ def test_training_learns_and_noise_costs():
 
 def idx(path: Path, array: np.ndarray) -> None:
     path.write_bytes(
-        struct.pack(">HBB", 0, 8, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+        struct.pack(">HBB", 0, 8, array.ndim)
+        + struct.pack(f">{array.ndim}I", *array.shape)
+        + array.tobytes()
     )
 
 

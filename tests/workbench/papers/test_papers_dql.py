@@ -39,7 +39,11 @@ def test_figures_are_drawn_from_their_tables(artifacts: dict[str, Artifact]) -> 
         figure.draw_without_rendering()
         assert len(figure.axes) == {"fig2": 3, "fig3": 1, "theorem8": 2, "bits": 4}[artifact.name]
         rows = artifact.table
-        rows = rows[rows["mechanism"] == "DQL"].drop(columns="outputs") if artifact.name == "fig3" else rows
+        rows = (
+            rows[rows["mechanism"] == "DQL"].drop(columns="outputs")
+            if artifact.name == "fig3"
+            else rows
+        )
         assert not rows.isna().any().any()
 
 
@@ -65,7 +69,9 @@ def test_fig3_has_the_curve_of_mvu(artifacts: dict[str, Artifact]) -> None:
     mvu = table[table["mechanism"] == "MVU"].sort_values("epsilon")
     assert len(mvu) == 4
     assert (mvu["outputs"] <= 32).all()
-    assert (mvu["database_epsilon"] <= mvu["epsilon"] * (1 + 1e-5)).all()  # epsilon is shown to six digits
+    assert (
+        mvu["database_epsilon"] <= mvu["epsilon"] * (1 + 1e-5)
+    ).all()  # epsilon is shown to six digits
     assert (mvu["decoder_epsilon"] == mvu["database_epsilon"]).all()
     assert (np.diff(mvu["mse"]) < 0).all()
     # the paper's finding: DQL's database guarantee is better at small errors, and MVU's, whose inputs are bounded, not

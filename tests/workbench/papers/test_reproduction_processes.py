@@ -22,7 +22,11 @@ from workbench.papers.steps import steps_of
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def test_two_processes_write_the_bytes_of_one(tmp_path: Path) -> None:
@@ -31,7 +35,11 @@ def test_two_processes_write_the_bytes_of_one(tmp_path: Path) -> None:
     papers, names = ["modulo-noise", "dql", "optm"], ["fig1", "theorem8", "table3", "table4"]
     single = wb.reproduce(papers, names, tmp_path / "one", jobs=1)
     several = wb.reproduce(
-        papers, names, tmp_path / "two", jobs=2, progress=lambda done, total, line: lines.append(line)
+        papers,
+        names,
+        tmp_path / "two",
+        jobs=2,
+        progress=lambda done, total, line: lines.append(line),
     )
     assert several.rows == single.rows
     assert len(single.rows) > 4
@@ -39,17 +47,30 @@ def test_two_processes_write_the_bytes_of_one(tmp_path: Path) -> None:
     written = files(tmp_path / "one")
     assert len(written) > 10
     assert files(tmp_path / "two") == written
-    assert {name.rpartition(".")[2] for name in written} == {"csv", "json", "md", "html", "png", "svg", "pdf"}
+    assert {name.rpartition(".")[2] for name in written} == {
+        "csv",
+        "json",
+        "md",
+        "html",
+        "png",
+        "svg",
+        "pdf",
+    }
     assert lines[0].startswith("On 2 processes")
     assert [line[:5] for line in lines if "done in" in line] == [f"[{k}/4]" for k in range(1, 5)]
 
 
 def test_other_formats_are_written_besides(tmp_path: Path) -> None:
     wb.reproduce("optm", "table3", tmp_path, jobs=1, formats=["tex"])
-    assert {file.name for file in (tmp_path / "optm").iterdir()} == {"table3.csv", "table3.json", "table3.tex"}
+    assert {file.name for file in (tmp_path / "optm").iterdir()} == {
+        "table3.csv",
+        "table3.json",
+        "table3.tex",
+    }
     assert (tmp_path / "optm" / "table3.tex").read_text("utf-8").count(r"\midrule") == 1
     with pytest.raises(
-        wb.InvalidRequest, match=r"format must be one of csv, tex, png, svg, pdf, column, page\. Got 'docx'"
+        wb.InvalidRequest,
+        match=r"format must be one of csv, tex, png, svg, pdf, column, page\. Got 'docx'",
     ):
         wb.reproduce("optm", "table3", tmp_path, formats=["docx"])
 
@@ -94,7 +115,12 @@ def test_what_measures_time_is_alone_and_what_shares_its_computation_together() 
 @pytest.mark.parametrize("name", list(PAPERS))
 def test_what_papers_say_of_their_artifacts_is_of_these(name: str) -> None:
     known = load(name)
-    spoken_of = {*known.seconds, *known.timed, *known.kept, *(one for group in known.together for one in group)}
+    spoken_of = {
+        *known.seconds,
+        *known.timed,
+        *known.kept,
+        *(one for group in known.together for one in group),
+    }
     assert spoken_of <= {*known.artifacts, "errata"}
     assert {*known.kept} <= {*known.only_full}
     weighed, alone = steps_of([(known, one) for one in (*known.artifacts, "errata")])
@@ -102,7 +128,9 @@ def test_what_papers_say_of_their_artifacts_is_of_these(name: str) -> None:
     assert sorted(taken) == sorted([*known.artifacts, "errata"])
 
 
-def backwards(tasks: Sequence[Any], jobs: int, work: Callable[[Any], Any], *, ahead: int) -> Iterator[tuple[int, Any]]:
+def backwards(
+    tasks: Sequence[Any], jobs: int, work: Callable[[Any], Any], *, ahead: int
+) -> Iterator[tuple[int, Any]]:
     """As `on_processes`, in this process, the last task first."""
     for at in reversed(range(len(tasks))):
         yield at, work(tasks[at])
@@ -143,7 +171,9 @@ def test_an_error_keeps_what_ended_before(here: Any, tmp_path: Path) -> None:
 
 def test_a_task_that_kills_its_processes_is_named(here: Any, tmp_path: Path) -> None:
     here(paper([]), lambda tasks, jobs, work, *, ahead: (pair for pair in [(1, None)]))
-    with pytest.raises(WorkbenchError, match="that computed dql first, second died again and again"):
+    with pytest.raises(
+        WorkbenchError, match="that computed dql first, second died again and again"
+    ):
         wb.reproduce("dql", results=tmp_path, jobs=2)
 
 
@@ -172,7 +202,9 @@ def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(tmp_path: Path) -> N
         str(tmp_path / "results"),
     ]
     environment = os.environ | {"TMPDIR": str(tmp_path)}
-    with subprocess.Popen(call, stderr=subprocess.PIPE, text=True, start_new_session=True, env=environment) as running:
+    with subprocess.Popen(
+        call, stderr=subprocess.PIPE, text=True, start_new_session=True, env=environment
+    ) as running:
         assert running.stderr is not None
         line = ""
         for line in running.stderr:
@@ -182,7 +214,10 @@ def test_ctrl_c_ends_the_workers_and_keeps_what_is_finished(tmp_path: Path) -> N
         os.killpg(running.pid, signal.SIGINT)
         running.stderr.read()
         assert running.wait(300) == 2
-    assert {path.name for path in (tmp_path / "results/optm").iterdir()} == {"table9.csv", "table9.json"}
+    assert {path.name for path in (tmp_path / "results/optm").iterdir()} == {
+        "table9.csv",
+        "table9.json",
+    }
     assert "Table 9" in (tmp_path / "results/README.md").read_text()
     assert not list(tmp_path.glob("workbench-reproduce-*"))
     assert ends(running.pid)

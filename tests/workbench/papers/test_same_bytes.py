@@ -29,10 +29,16 @@ reproduce(["optm", "frontier"], ["above", "quantizer"], sys.argv[1], jobs=1)
 
 def run(folder: Path, kernel: str, threads: int, **more: str) -> list[str]:
     """Two artifacts whose numbers end searches, computed in a fresh process; the kernels it used, and some e^x."""
-    counts = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS"), str(threads))
+    counts = dict.fromkeys(
+        ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS"), str(threads)
+    )
     environment = os.environ | {"OPENBLAS_CORETYPE": kernel, "MPLBACKEND": "Agg", **counts, **more}
     done = subprocess.run(
-        [sys.executable, "-c", _RUN, str(folder)], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", _RUN, str(folder)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return done.stdout.splitlines()[:2]
 
@@ -47,6 +53,18 @@ def test_two_kernels_and_two_numbers_of_threads_give_the_same_bytes(tmp_path: Pa
     two = run(tmp_path / "two", "Nehalem", 1, **old)
     if one == two:
         pytest.skip("this machine has one kernel only")
-    files = sorted(p.relative_to(tmp_path / "one") for p in (tmp_path / "one").rglob("*.*") if p.suffix != ".png")
-    assert {Path("optm/above.csv"), Path("frontier/quantizer.csv"), Path("frontier/quantizer.svg")} <= set(files)
-    assert [f for f in files if (tmp_path / "one" / f).read_bytes() != (tmp_path / "two" / f).read_bytes()] == []
+    files = sorted(
+        p.relative_to(tmp_path / "one")
+        for p in (tmp_path / "one").rglob("*.*")
+        if p.suffix != ".png"
+    )
+    assert {
+        Path("optm/above.csv"),
+        Path("frontier/quantizer.csv"),
+        Path("frontier/quantizer.svg"),
+    } <= set(files)
+    assert [
+        f
+        for f in files
+        if (tmp_path / "one" / f).read_bytes() != (tmp_path / "two" / f).read_bytes()
+    ] == []

@@ -29,7 +29,11 @@ def test_noise_around_zero_and_infinities():
 
 def test_what_was_measured_keeps_its_small_numbers():
     table = pd.DataFrame({"residual": [3e-16, 0.0, 1.23456789012e-13]})
-    assert Artifact("t", "t", table, None, "", measured=True).shown()["residual"].tolist() == [3e-16, 0, 1.23456789e-13]
+    assert Artifact("t", "t", table, None, "", measured=True).shown()["residual"].tolist() == [
+        3e-16,
+        0,
+        1.23456789e-13,
+    ]
     assert Artifact("t", "t", table, None, "").shown()["residual"].tolist() == [0, 0, 0]
 
 
@@ -51,7 +55,9 @@ def test_numbers_that_say_little_are_counted_apart(tmp_path: Path):
 
 def test_two_machines_write_the_same_bytes(tmp_path: Path):
     for name, error in (("one", 0.0), ("two", 3e-13)):
-        table = pd.DataFrame({"exact": [1 / 3 + error, error], "searched": [2.34567 + 1e5 * error, 1.0], "n": [1, 2]})
+        table = pd.DataFrame(
+            {"exact": [1 / 3 + error, error], "searched": [2.34567 + 1e5 * error, 1.0], "n": [1, 2]}
+        )
         claims = [Comparison("x", "Table 1", 0.3, 1 / 3 + error, 0.05)]
         artifact = Artifact("t", "t", table, None, "", claims, digits={"searched": 5})
         write_artifact(artifact, tmp_path / name)

@@ -22,7 +22,9 @@ def paper(**more):
 
 
 def test_the_example_of_the_readme():
-    d = wb.design(paper(), epsilon=1.5, delta=0.1212, notion="pdp", loss="error-rate", solver="highs")
+    d = wb.design(
+        paper(), epsilon=1.5, delta=0.1212, notion="pdp", loss="error-rate", solver="highs"
+    )
     assert d.objective == pytest.approx(0.450172331, abs=1e-9)
     assert d.mechanism.pmf[0] == pytest.approx(0.549827669, abs=1e-9)
     assert d.bound == pytest.approx(d.objective, abs=1e-8)
@@ -39,9 +41,18 @@ def test_json_has_the_promised_keys_and_is_strict():
     made = wb.design(paper(), notion="pdp", epsilon=1.5, delta=0.1212).to_dict()
     text = json.dumps(made, allow_nan=False)
     back = json.loads(text)
-    assert {"objective", "bound", "gap", "status", "solver", "pmf", "epsilon", "delta", "notion", "directed"} <= set(
-        back
-    )
+    assert {
+        "objective",
+        "bound",
+        "gap",
+        "status",
+        "solver",
+        "pmf",
+        "epsilon",
+        "delta",
+        "notion",
+        "directed",
+    } <= set(back)
     assert set(back["exact"]) == {"pdp_delta", "dp_delta", "pure_epsilon"}
     assert {"name", "value", "valid", "agrees"} <= set(back["oracle"])
     assert back["exact"]["pure_epsilon"] == "inf"
@@ -111,7 +122,13 @@ def test_least_delta_is_certified_and_keeps_its_budget(notion):
 
 
 def test_the_least_epsilon_is_not_held_against_a_loss():
-    made = wb.design(wb.ModuloNoise(n=5, max_shift=1), notion="dp", delta="1e-3", minimise="epsilon", max_loss="0.5")
+    made = wb.design(
+        wb.ModuloNoise(n=5, max_shift=1),
+        notion="dp",
+        delta="1e-3",
+        minimise="epsilon",
+        max_loss="0.5",
+    )
     assert made.above_claimed == 0  # no solver claims an epsilon
     assert "claim" not in made.proof
     assert made.bound <= made.objective < made.bound * (1 + 1e-8)
@@ -145,7 +162,9 @@ def test_minimum_delta_with_a_limit():
 
 
 def test_budgets_per_difference_are_audited_one_by_one():
-    d = wb.design(wb.ModuloNoise(n=6, shifts=[1, 2]), epsilon={1: 0.5, 2: 1.0}, delta=0.05, notion="dp")
+    d = wb.design(
+        wb.ModuloNoise(n=6, shifts=[1, 2]), epsilon={1: 0.5, 2: 1.0}, delta=0.05, notion="dp"
+    )
     assert d.privacy.at({1: 0.5, 2: 1.0}).dp_delta.upper <= 0.05 + 1e-9
     plain = wb.design(wb.ModuloNoise(n=6, shifts=[1, 2]), epsilon=0.5, delta=0.05, notion="dp")
     assert d.objective < plain.objective
@@ -186,13 +205,21 @@ def test_fast_is_the_default_and_the_literal_model_agrees():
     assert quick.objective == pytest.approx(literal.objective, abs=1e-8)
     assert quick.bound <= quick.objective
     assert quick.status == "optimal"
-    assert "patterns" not in wb.design(paper(), epsilon=1.0).solution.program.name  # a linear program needs neither
+    assert (
+        "patterns" not in wb.design(paper(), epsilon=1.0).solution.program.name
+    )  # a linear program needs neither
 
 
 def test_a_session_keeps_its_solver_and_changes_nothing():
     with FAMILY.open(FAMILY.request(paper(), epsilon=1.5, notion="dp")) as session:
-        path = [session.design({"delta": Fraction(delta)}).objective for delta in ("0", "0.1", "0.2", "0.1")]
-    cold = [wb.design(paper(), epsilon=1.5, delta=delta, notion="dp").objective for delta in (0.0, 0.1, 0.2, 0.1)]
+        path = [
+            session.design({"delta": Fraction(delta)}).objective
+            for delta in ("0", "0.1", "0.2", "0.1")
+        ]
+    cold = [
+        wb.design(paper(), epsilon=1.5, delta=delta, notion="dp").objective
+        for delta in (0.0, 0.1, 0.2, 0.1)
+    ]
     assert path == pytest.approx(cold, abs=1e-9)
 
 
@@ -218,7 +245,10 @@ def test_a_session_keeps_its_solver_and_changes_nothing():
         ({"method": "slow"}, "method must be one of fast, literal. Got 'slow'."),
         ({"minimise": "both"}, "minimise must be one of"),
         ({"minimise": "delta"}, "max_loss must be given"),
-        ({"max_loss": 0.3}, "max_loss must be given where delta or epsilon is minimised, and only there"),
+        (
+            {"max_loss": 0.3},
+            "max_loss must be given where delta or epsilon is minimised, and only there",
+        ),
         ({"minimise": "delta", "max_loss": float("nan")}, "max_loss must be a finite number"),
         ({"time_limit": -1}, "time_limit must be a finite number of seconds > 0"),
         ({"gap": float("nan")}, "gap must be a finite number >= 0"),
@@ -262,7 +292,12 @@ def test_gurobi_licence_is_known_before_building():
         pytest.skip("a full Gurobi licence is present")
     with pytest.raises(wb.LicenceLimit, match="licence"):
         wb.design(
-            wb.ModuloNoise(n=200, max_shift=5), notion="pdp", epsilon=1.0, delta=0.1, solver="gurobi", method="literal"
+            wb.ModuloNoise(n=200, max_shift=5),
+            notion="pdp",
+            epsilon=1.0,
+            delta=0.1,
+            solver="gurobi",
+            method="literal",
         )
 
 
@@ -276,10 +311,14 @@ def test_the_exact_program_proves_what_a_solver_bound_cannot():
     assert d.certificate.holds()
 
 
-def test_the_bound_of_a_certified_program_proves_what_a_solver_bound_cannot(monkeypatch: pytest.MonkeyPatch):
+def test_the_bound_of_a_certified_program_proves_what_a_solver_bound_cannot(
+    monkeypatch: pytest.MonkeyPatch,
+):
     from workbench.families.modulo import problem
 
-    monkeypatch.setattr(problem, "worth_refining", lambda *_: False)  # the answer is the solver's own
+    monkeypatch.setattr(
+        problem, "worth_refining", lambda *_: False
+    )  # the answer is the solver's own
     d = wb.design(wb.ModuloNoise(n=4, shifts=[4], directed=True), epsilon=17, notion="pure")
     assert d.bound <= d.objective <= d.bound * (1 + 1e-9)
     assert d.solution.bound < d.objective / 2  # what the solver proved proves nothing
@@ -303,10 +342,15 @@ def test_linear_designs_at_extreme_budgets_are_proven_to_many_digits(low: float,
     for _ in range(25):
         n = random.randint(2, 14)
         question = wb.ModuloNoise(
-            n=n, shifts=random.sample(range(1, n + 1), random.randint(1, min(3, n))), directed=random.random() < 0.5
+            n=n,
+            shifts=random.sample(range(1, n + 1), random.randint(1, min(3, n))),
+            directed=random.random() < 0.5,
         )
         epsilon = math.exp(random.uniform(math.log(low), math.log(high)))
-        notion, loss = random.choice(["pure", "dp"]), random.choice(["error-rate", "squared", "circular-squared"])
+        notion, loss = (
+            random.choice(["pure", "dp"]),
+            random.choice(["error-rate", "squared", "circular-squared"]),
+        )
         delta = 0 if notion == "pure" else random.choice([1e-9, random.random()])
         d = wb.design(question, epsilon=epsilon, delta=delta, notion=notion, loss=loss)
         assert d.certificate.holds()
@@ -325,18 +369,32 @@ def test_a_solver_that_calls_uniform_noise_infeasible_is_not_believed():
 
 @pytest.mark.parametrize("n", [500, 4000])
 def test_bounds_of_wide_losses_lose_nothing_to_dual_tolerances(n: int):
-    d = wb.design(wb.ModuloNoise(n=n, max_shift=2), epsilon=1, notion="dp", delta="0.05", loss="circular-squared")
+    d = wb.design(
+        wb.ModuloNoise(n=n, max_shift=2),
+        epsilon=1,
+        notion="dp",
+        delta="0.05",
+        loss="circular-squared",
+    )
     assert d.objective * (1 - 1e-12) <= d.bound <= d.objective * (1 + 1e-15)
     assert d.certificate.record["bound"] == d.bound
 
 
 def test_an_unproven_design_has_the_bound_of_the_law_of_dp():
     with pytest.raises(wb.NotProven, match=r"incumbent 0\.95, bound 0\.94") as error:
-        wb.design(wb.ModuloNoise(n=300, max_shift=140), notion="pdp", epsilon=1, delta="0.05", time_limit=1)
+        wb.design(
+            wb.ModuloNoise(n=300, max_shift=140),
+            notion="pdp",
+            epsilon=1,
+            delta="0.05",
+            time_limit=1,
+        )
     least = wb.design(wb.ModuloNoise(n=300, max_shift=140), epsilon=1, delta="0.05", notion="dp")
     assert error.value.bound == pytest.approx(least.objective, rel=1e-9)
     assert error.value.bound <= least.objective
-    assert any("The bound is the closed form's" in sentence for sentence in error.value.design.words)
+    assert any(
+        "The bound is the closed form's" in sentence for sentence in error.value.design.words
+    )
 
 
 @pytest.mark.parametrize("notion", ["pure", "dp", "pdp"])
@@ -345,10 +403,17 @@ def test_no_request_at_large_epsilon_stays_unproven_where_a_closed_form_is_an_op
     for _ in range(10):
         n = random.randint(2, 8)
         question = wb.ModuloNoise(
-            n=n, shifts=random.sample(range(1, n + 1), random.randint(1, 2)), directed=random.random() < 0.5
+            n=n,
+            shifts=random.sample(range(1, n + 1), random.randint(1, 2)),
+            directed=random.random() < 0.5,
         )
-        epsilon, delta = Fraction(random.randint(1500, 2000), 100), random.choice(["0", "1e-6", "0.1"])
-        d = wb.design(question, epsilon=epsilon, notion=notion, delta=0 if notion == "pure" else delta)
+        epsilon, delta = (
+            Fraction(random.randint(1500, 2000), 100),
+            random.choice(["0", "1e-6", "0.1"]),
+        )
+        d = wb.design(
+            question, epsilon=epsilon, notion=notion, delta=0 if notion == "pure" else delta
+        )
         assert d.oracle.kind == "optimum"
         assert d.objective == pytest.approx(d.oracle.value, rel=1e-6, abs=2e-9)
         assert d.bound <= d.objective + 1e-15
@@ -359,7 +424,9 @@ def test_a_closed_form_proves_no_answer_that_is_worse():
     bound, _ = known_bound(FAMILY.request(question, epsilon=18, notion="pure"))
     assert bound == pytest.approx(1.523e-8, rel=1e-3)
     assert not LossScale(width=0.75).proves(bound + 1e-8, bound)
-    constrained = FAMILY.request(question, epsilon=18, notion="pure", zero_mean=True)  # which can only raise the error
+    constrained = FAMILY.request(
+        question, epsilon=18, notion="pure", zero_mean=True
+    )  # which can only raise the error
     assert known_bound(constrained)[0] == bound
 
 
@@ -381,14 +448,18 @@ def test_a_certified_design_measures_every_difference_once(monkeypatch, notion, 
     """Repair, certificate, design and row share one audit; a raw design measures once more for its witness at most."""
     measured = []
     begin = Laws.__init__
-    monkeypatch.setattr(Laws, "__init__", lambda self, p, q: measured.append(1) or begin(self, p, q))
+    monkeypatch.setattr(
+        Laws, "__init__", lambda self, p, q: measured.append(1) or begin(self, p, q)
+    )
     d = wb.design(wb.ModuloNoise(n=8, max_shift=2), epsilon=1, delta=delta, notion=notion)
     assert d.privacy is d.certificate.privacy is d.certificate.deciding
     d.row()
     str(d)
     assert len(measured) == 4
     measured.clear()
-    wb.design(wb.ModuloNoise(n=8, max_shift=2), epsilon=1, delta=delta, notion=notion, certify=False).row()
+    wb.design(
+        wb.ModuloNoise(n=8, max_shift=2), epsilon=1, delta=delta, notion=notion, certify=False
+    ).row()
     assert len(measured) <= 5
 
 
@@ -412,7 +483,9 @@ def test_extreme_comparisons_prove_no_delta():
 
 
 def test_noise_that_wraps_at_a_price_says_so():
-    design = wb.design(wb.ModuloNoise(n=100, max_shift=1), epsilon=1, delta="1e-5", notion="dp", loss="squared")
+    design = wb.design(
+        wb.ModuloNoise(n=100, max_shift=1), epsilon=1, delta="1e-5", notion="dp", loss="squared"
+    )
     assert any("Wrapping around is 98% of this loss" in word for word in design.words)
     design = wb.design(wb.ModuloNoise(n=8, max_shift=3), epsilon=1.5, loss="circular-squared")
     assert not any("Wrapping" in word for word in design.words)
@@ -421,7 +494,9 @@ def test_noise_that_wraps_at_a_price_says_so():
 @pytest.mark.parametrize("notion", ["pdp", "dp"])
 def test_a_delta_that_is_kept_does_not_look_exceeded(notion):
     """The float nearest to .0018 is below it: the next one above the exact delta would be read as more than asked."""
-    made = wb.design(wb.ModuloNoise(n=16, shifts=[2]), epsilon=1, delta="0.0018", loss="squared", notion=notion)
+    made = wb.design(
+        wb.ModuloNoise(n=16, shifts=[2]), epsilon=1, delta="0.0018", loss="squared", notion=notion
+    )
     assert made.exact[f"{notion}_delta"] > 0.0018
     assert getattr(made.privacy, f"{notion}_delta") <= Fraction(18, 10_000)
     words = dict(made.family.facts(made))["exact"]

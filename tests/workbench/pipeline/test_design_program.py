@@ -14,7 +14,13 @@ from workbench.solvers.mps import read_mps
 from workbench.solvers.program import Program
 
 REQUESTS: dict[str, dict[str, Any]] = {
-    "channel": {"answers": "0..5", "max_shift": 1, "loss": "absolute", "epsilon": 1, "delta": "0.01"},
+    "channel": {
+        "answers": "0..5",
+        "max_shift": 1,
+        "loss": "absolute",
+        "epsilon": 1,
+        "delta": "0.01",
+    },
     "modulo": {"n": 6, "max_shift": 2, "epsilon": 1, "delta": "0.1", "notion": "pdp"},
     "labels": {"labels": "0..4", "epsilon": 1, "method": "lp"},
 }
@@ -53,7 +59,20 @@ def test_the_command_writes_it_and_compares_it(
             main(line.split())
         assert end.value.code == 0, capsys.readouterr().err
     with pytest.raises(SystemExit) as end:
-        main(["design", "channel", "--answers", "0..3", "--max-shift", "1", "--epsilon", "1", "--mps", "mine.txt"])
+        main(
+            [
+                "design",
+                "channel",
+                "--answers",
+                "0..3",
+                "--max-shift",
+                "1",
+                "--epsilon",
+                "1",
+                "--mps",
+                "mine.txt",
+            ]
+        )
     assert end.value.code == 2
     assert "program file must be named .mps" in capsys.readouterr().err
 
@@ -64,11 +83,15 @@ def test_what_ctrl_c_leaves_is_saved(
     design = wb.design("channel", answers="0..3", max_shift=1, loss="absolute", epsilon=1)
 
     def stopped(kind: Any, request: Any) -> Any:
-        raise wb.NotProven("Interrupted: the optimum is at most 1.", design=design, interrupted=True)
+        raise wb.NotProven(
+            "Interrupted: the optimum is at most 1.", design=design, interrupted=True
+        )
 
     monkeypatch.setattr("workbench.pipeline.family.Family.designed", stopped)
     with pytest.raises(SystemExit) as end:
-        main(f"design channel --answers 0..3 --max-shift 1 --epsilon 1 --save {tmp_path / 'c.json'}".split())
+        main(
+            f"design channel --answers 0..3 --max-shift 1 --epsilon 1 --save {tmp_path / 'c.json'}".split()
+        )
     assert end.value.code != 0
     assert "certified mechanism so far is in" in capsys.readouterr().err.replace("\n", " ")
     assert wb.check(tmp_path / "c.json").mechanism == design.mechanism

@@ -61,7 +61,9 @@ def test_help_and_completion_show_every_option():
 
 def test_the_stub_that_editors_read_is_up_to_date():
     made = runpy.run_path(str(Path(__file__).parents[3] / "tools" / "stub.py"))
-    assert made["STUB"].read_text("utf-8") == made["stub"](wb._HOMES, wb.__doc__), "write it again: tools/stub.py"
+    assert made["STUB"].read_text("utf-8") == made["stub"](wb._HOMES, wb.__doc__), (
+        "write it again: tools/stub.py"
+    )
 
 
 @pytest.mark.parametrize("value", ["0.1", 0.1, Fraction(1, 10), "1/10", "1e-1"])
@@ -91,12 +93,16 @@ def test_a_design_shows_itself_in_every_form(designs, tmp_path: Path):
         assert "\n" not in repr(design)
         assert len(repr(design)) < 200
         page = design._repr_html_()
-        assert not re.search(rf"\w=|{type(design.question).__name__}", design.heading)  # words, no call of Python
+        assert not re.search(
+            rf"\w=|{type(design.question).__name__}", design.heading
+        )  # words, no call of Python
         assert design.heading in repr(design)
         assert str(design).startswith(f"{design.heading}\n")
         assert html.escape(design.heading) in page
         if design.drawable:
-            assert design.family.caption(design).startswith(f"{design.heading}\n{design.request.budget_words}: ")
+            assert design.family.caption(design).startswith(
+                f"{design.heading}\n{design.request.budget_words}: "
+            )
         assert "<script" not in page
         assert bool(re.search("<svg|<img", page)) == family(name).draws
         for label, sentence in design.facts():
@@ -118,28 +124,48 @@ def test_a_design_goes_to_another_process(designs):
         if name != "laplace"
     ]
     more = [
-        wb.design(wb.ModuloNoise(n=5, shifts=[1]), epsilon=1, loss="squared", zero_mean=True, equal="1=5,2=4"),
+        wb.design(
+            wb.ModuloNoise(n=5, shifts=[1]),
+            epsilon=1,
+            loss="squared",
+            zero_mean=True,
+            equal="1=5,2=4",
+        ),
         wb.design(wb.Labels.uniform(0, 3), epsilon=1, method="lp"),
     ]
     for design in (*designs.values(), *raw, *more):
         again = pickle.loads(pickle.dumps(design))
         assert again.family is design.family
-        assert (str(again), again.row(), again.to_dict()) == (str(design), design.row(), design.to_dict())
+        assert (str(again), again.row(), again.to_dict()) == (
+            str(design),
+            design.row(),
+            design.to_dict(),
+        )
         assert again.claim == design.claim
         assert again.certificate == design.certificate
 
 
 def test_what_no_mechanism_meets_within_the_bits_is_an_answer():
     design = wb.design(wb.DataLaw.uniform(-1, 1), epsilon=1, bits=1)
-    assert (design.mechanism, design.status, design.row()["objective"]) == (None, "infeasible", None)
+    assert (design.mechanism, design.status, design.row()["objective"]) == (
+        None,
+        "infeasible",
+        None,
+    )
     assert "no ell brings" in str(design)
     assert design.to_dict()["reachable"] is False
 
 
 def test_a_request_is_typed_exact_and_frozen():
-    request = family("modulo").request(wb.ModuloNoise(n=6, shifts=[1, 2]), epsilon={1: "0.1", 2: 1}, time_limit="2.5")
+    request = family("modulo").request(
+        wb.ModuloNoise(n=6, shifts=[1, 2]), epsilon={1: "0.1", 2: 1}, time_limit="2.5"
+    )
     assert request.budgets == {(1,): Fraction(1, 10), (2,): 1, (5,): 1, (6,): Fraction(1, 10)}
-    assert (request.claim.delta, request.how.options.time_limit, request.how.check) == (0, 2.5, "certify")
+    assert (request.claim.delta, request.how.options.time_limit, request.how.check) == (
+        0,
+        2.5,
+        "certify",
+    )
     with pytest.raises(AttributeError):
         request.claim = None
     moved = request.at({"epsilon": Fraction(2)})

@@ -42,17 +42,28 @@ def _rows(*rows: tuple[list[float], float]) -> Data:
 @pytest.mark.parametrize("solver", ["highs", "ortools:glop"])
 def test_the_filter_finds_an_irreducible_set(solver: str) -> None:
     data = _rows(([-1.0, 0.0], -0.8), ([0.0, -1.0], -0.8), ([1.0, 1.0], 1.0), ([1.0, -1.0], 0.9))
-    groups = {name: np.array([k]) for k, name in enumerate(("x large", "y large", "sum small", "difference small"))}
+    groups = {
+        name: np.array([k])
+        for k, name in enumerate(("x large", "y large", "sum small", "difference small"))
+    }
     assert conflict(data, groups, solver) == ["x large", "y large", "sum small"]
-    assert conflict(data, {"both": np.array([0, 1]), "sum small": np.array([2])}, solver) == ["both", "sum small"]
-    assert conflict(data, {name: groups[name] for name in ("x large", "difference small")}, solver) == ["x large"]
+    assert conflict(data, {"both": np.array([0, 1]), "sum small": np.array([2])}, solver) == [
+        "both",
+        "sum small",
+    ]
+    assert conflict(
+        data, {name: groups[name] for name in ("x large", "difference small")}, solver
+    ) == ["x large"]
 
 
 def test_the_filter_says_nothing_where_there_is_no_conflict_or_no_time() -> None:
     data = _rows(([-1.0, 0.0], -0.8), ([1.0, 1.0], 1.0))
     groups = {"x large": np.array([0]), "sum small": np.array([1])}
     assert conflict(data, groups) is None
-    assert conflict(_rows(([-1.0, 0.0], -2.0)), {"x": np.array([0])}, "highs", Options(), seconds=0.0) is None
+    assert (
+        conflict(_rows(([-1.0, 0.0], -2.0)), {"x": np.array([0])}, "highs", Options(), seconds=0.0)
+        is None
+    )
 
 
 def test_the_least_value_of_a_monotone_question() -> None:
@@ -66,7 +77,10 @@ def test_the_least_value_of_a_monotone_question() -> None:
 
 def test_a_constraint_of_the_user_against_privacy() -> None:
     text = said(notion="pdp", epsilon="1.5", constraints=lambda f: [f[0] >= 0.9, f[1] >= 0])
-    assert "these cannot hold together, and could without any one of them: pdp at epsilon = 1.5" in text.lower()
+    assert (
+        "these cannot hold together, and could without any one of them: pdp at epsilon = 1.5"
+        in text.lower()
+    )
     assert "0.9 <= f[0]" in text
     assert "0.0 <= f[1]" not in text
     # f(0) = 0.9 leaves six neighbours e^-ε times as much and two elements e^-2ε times: 2x² + 6x = 1/9
@@ -74,18 +88,25 @@ def test_a_constraint_of_the_user_against_privacy() -> None:
     assert value(text, "epsilon") == pytest.approx(-math.log(x), rel=1e-5)
     assert value(text, "delta") == pytest.approx(0.9, abs=1e-6)
     epsilon = value(text, "epsilon")
-    assert wb.design(QUESTION, epsilon=epsilon, constraints=lambda f: [f[0] >= 0.9]).certificate is not None
+    assert (
+        wb.design(QUESTION, epsilon=epsilon, constraints=lambda f: [f[0] >= 0.9]).certificate
+        is not None
+    )
 
 
 def test_constraints_against_each_other() -> None:
-    text = said(epsilon=1, notion="dp", constraints=lambda f: [f[0] >= 0.9, f[1] >= 0.5, f[2] <= 0.5])
+    text = said(
+        epsilon=1, notion="dp", constraints=lambda f: [f[0] >= 0.9, f[1] >= 0.5, f[2] <= 0.5]
+    )
     assert "0.9 <= f[0]; 0.5 <= f[1]." in text
     assert "No epsilon up to 20 would do." in text
     assert "No delta would do." in text
 
 
 def test_named_constraints_and_a_budget() -> None:
-    text = said(epsilon=1, minimise="delta", max_loss="0.1", notion="dp", equal="1=0", zero_mean=True)
+    text = said(
+        epsilon=1, minimise="delta", max_loss="0.1", notion="dp", equal="1=0", zero_mean=True
+    )
     assert "equal masses 1=0; error-rate <= 0.1." in text
     # f(0) = f(1) = 4 f(-4) has mean zero and is right with probability 4/9
     assert value(text, "max_loss") == pytest.approx(5 / 9, abs=1e-6)
@@ -99,7 +120,9 @@ def test_a_limit_of_delta(notion: str) -> None:
     enough = wb.design(QUESTION, epsilon="1.5", delta="0.1", notion=notion)
     assert value(text, "max_loss") == pytest.approx(enough.objective, abs=1e-6)
     epsilon = value(text, "epsilon")
-    assert wb.design(QUESTION, epsilon=epsilon, delta="0.1", notion=notion).objective <= 0.4425 + 1e-6
+    assert (
+        wb.design(QUESTION, epsilon=epsilon, delta="0.1", notion=notion).objective <= 0.4425 + 1e-6
+    )
     lower = wb.design(QUESTION, epsilon=epsilon * 0.999, delta="0.1", notion=notion)
     assert lower.objective > 0.4425
 
@@ -109,7 +132,12 @@ def test_a_budget_for_every_difference() -> None:
     assert "dp at epsilon = 2 for answers that differ by ±3" in text
     factor = value(text, "factor for every epsilon")
     larger = {k: e * factor for k, e in {1: 1.0, 2: 1.5, 3: 2.0}.items()}
-    assert wb.design(QUESTION, epsilon=larger, constraints=lambda f: [f[0] >= 0.9], certify=False).objective < 0.1001
+    assert (
+        wb.design(
+            QUESTION, epsilon=larger, constraints=lambda f: [f[0] >= 0.9], certify=False
+        ).objective
+        < 0.1001
+    )
 
 
 @pytest.mark.parametrize(("reach", "ratio"), [(1, 6), (2, 11)])
@@ -117,7 +145,9 @@ def test_channels(reach: int, ratio: int) -> None:
     labels = wb.Labels.uniform(0, 5)
     outputs = [-reach, *range(6), 5 + reach]
     with pytest.raises(wb.Infeasible) as caught:
-        wb.design(labels, epsilon=1, method="lp", constraints=["unbiased", "symmetric"], outputs=outputs)
+        wb.design(
+            labels, epsilon=1, method="lp", constraints=["unbiased", "symmetric"], outputs=outputs
+        )
     text = str(caught.value)
     assert "unbiased; pure at epsilon = 1." in text
     if reach == 1:  # two outputs ±B for labels ±c need e^ε >= (B + c)/(B - c) = (3.5 + 2.5)/1
@@ -130,27 +160,48 @@ def test_channels(reach: int, ratio: int) -> None:
 
 def test_channels_with_delta() -> None:
     labels, outputs = wb.Labels.uniform(0, 3), [-1, 0, 1, 2, 3, 4]
-    request = {"epsilon": "0.5", "method": "lp", "constraints": ["unbiased"], "outputs": outputs, "notion": "dp"}
+    request = {
+        "epsilon": "0.5",
+        "method": "lp",
+        "constraints": ["unbiased"],
+        "outputs": outputs,
+        "notion": "dp",
+    }
     with pytest.raises(wb.Infeasible) as caught:
         wb.design(labels, delta="0.01", **request)
     text = str(caught.value)
     assert "unbiased; dp at epsilon = 0.5 and delta = 0.01." in text
     assert wb.design(labels, delta=value(text, "delta"), certify=False, **request).objective > 0
-    assert wb.design(labels, **{**request, "delta": "0.01", "epsilon": value(text, "epsilon"), "certify": False})
+    assert wb.design(
+        labels, **{**request, "delta": "0.01", "epsilon": value(text, "epsilon"), "certify": False}
+    )
 
 
 @pytest.mark.parametrize(
-    ("question", "limit"), [(wb.FiniteQuery("0..3", max_shift=1), 0.05), (wb.IntegerNoise(1), 0.4)], ids=str
+    ("question", "limit"),
+    [(wb.FiniteQuery("0..3", max_shift=1), 0.05), (wb.IntegerNoise(1), 0.4)],
+    ids=str,
 )
 def test_a_limit_of_delta_says_what_would_do(question: Any, limit: float):
     """The least ε and the least loss with δ as it was given; each does, and 2e-5 less of it does not."""
     with pytest.raises(wb.Infeasible) as refused:
-        wb.design(question, epsilon=1, minimise="delta", max_loss=limit, delta="1e-3", loss="squared")
-    said = dict(re.findall(r"The least (epsilon|loss) that would do is ([0-9.]*[0-9])", str(refused.value)))
+        wb.design(
+            question, epsilon=1, minimise="delta", max_loss=limit, delta="1e-3", loss="squared"
+        )
+    said = dict(
+        re.findall(r"The least (epsilon|loss) that would do is ([0-9.]*[0-9])", str(refused.value))
+    )
     enough = wb.design(question, epsilon=said["epsilon"], delta="1e-3", loss="squared")
     assert enough.objective <= limit
-    assert wb.design(question, epsilon=float(said["epsilon"]) * (1 - 2e-5), delta="1e-3", loss="squared").bound > limit
-    assert wb.design(question, epsilon=1, delta="1e-3", loss="squared").objective <= float(said["loss"])
+    assert (
+        wb.design(
+            question, epsilon=float(said["epsilon"]) * (1 - 2e-5), delta="1e-3", loss="squared"
+        ).bound
+        > limit
+    )
+    assert wb.design(question, epsilon=1, delta="1e-3", loss="squared").objective <= float(
+        said["loss"]
+    )
 
 
 def test_noise_whose_bound_stays_zero_is_an_interval():

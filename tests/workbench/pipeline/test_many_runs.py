@@ -27,9 +27,14 @@ def test_it_beats_geometric_noise_within_a_proven_budget(design: wb.Design):
     assert (design.bound, design.gap) == (None, None)
     assert "none: not proven optimal among all designs for 2 runs" in str(design)
     assert design.details["composed"]["delta"] <= 1e-5
-    assert composed_delta(design.mechanism, 2, design.request.claim.epsilon) <= design.request.claim.delta
+    assert (
+        composed_delta(design.mechanism, 2, design.request.claim.epsilon)
+        <= design.request.claim.delta
+    )
     found = wb.compose(design, 2, epsilon=1)
-    assert found.delta_low <= found.delta <= design.details["composed"]["delta"]  # it confirms what was proven
+    assert (
+        found.delta_low <= found.delta <= design.details["composed"]["delta"]
+    )  # it confirms what was proven
     assert wb.compose(design, 2, delta="1e-5").epsilon <= 1
     assert design.certificate is not None
     assert design.certificate.holds()
@@ -44,7 +49,9 @@ def test_another_library_agrees(design: wb.Design):
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     law = design.mechanism.law()
     p = {
-        k: math.log(mass) for k, mass in zip(design.mechanism.outputs.tolist(), law.floats, strict=True) if mass > 1e-30
+        k: math.log(mass)
+        for k, mass in zip(design.mechanism.outputs.tolist(), law.floats, strict=True)
+        if mass > 1e-30
     }
     q = {k - 1: value for k, value in p.items()}
     both = {k: p[k] for k in p if k in q}, {k: q[k] for k in p if k in q}
@@ -54,7 +61,9 @@ def test_another_library_agrees(design: wb.Design):
     assert composed.get_delta_for_epsilon(1.0) <= 1e-5
 
 
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+def test_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
     monkeypatch.chdir(tmp_path)
     line = "noise --on integers --sensitivity 1 --loss squared --epsilon 8 --delta 1e-5 --runs 16 --json --save c.json"
     with pytest.raises(SystemExit) as stop:
@@ -96,7 +105,9 @@ def test_what_runs_cannot_be_is_one_sentence(question, given):
 def test_a_gap_is_refused_and_a_time_limit_ends_the_search():
     with pytest.raises(wb.InvalidRequest, match="gap must be left out"):
         wb.design(wb.IntegerNoise(), epsilon=1, delta="1e-5", runs=4, gap=0.01)
-    start = wb.design(wb.IntegerNoise(), epsilon=1, delta="1e-5", runs=2, loss="absolute", time_limit="0.001")
+    start = wb.design(
+        wb.IntegerNoise(), epsilon=1, delta="1e-5", runs=2, loss="absolute", time_limit="0.001"
+    )
     assert "stopped at its time limit" in str(start)
     assert start.details["composed"]["delta"] <= 1e-5
     assert start.objective <= start.family.json(start)["beside"]["geometric"] * (1 + 1e-6)
@@ -104,9 +115,15 @@ def test_a_gap_is_refused_and_a_time_limit_ends_the_search():
 
 def test_a_design_within_a_curve_is_one_of_the_budget_that_was_asked() -> None:
     """The best law found meets a curve of one run; the design is of (epsilon, delta) and 16 runs."""
-    found = wb.design("modulo", n=10, max_shift=1, loss="circular-squared", epsilon=4, delta="1e-5", runs=16)
+    found = wb.design(
+        "modulo", n=10, max_shift=1, loss="circular-squared", epsilon=4, delta="1e-5", runs=16
+    )
     assert found.claim.notion.name == "curve"
-    assert (found.request.claim.notion.name, found.request.aim.runs, found.request.claim.epsilon) == ("dp", 16, 4)
+    assert (
+        found.request.claim.notion.name,
+        found.request.aim.runs,
+        found.request.claim.epsilon,
+    ) == ("dp", 16, 4)
     assert found.details["composed"]["delta"] <= 1e-5
     assert found.bound is None
 
@@ -114,7 +131,9 @@ def test_a_design_within_a_curve_is_one_of_the_budget_that_was_asked() -> None:
 @pytest.mark.parametrize(("delta", "least", "most"), [("0.99", 0.0, 0.2), ("1", 0.0, 0.0)])
 def test_runs_that_may_publish_nearly_everything(delta: str, least: float, most: float) -> None:
     """With δ = 1 the answer itself is private enough; shapes whose losses grow without end are not searched."""
-    design = wb.design(wb.ModuloNoise(n=5, max_shift=1), epsilon=2, delta=delta, runs=4, certify=False)
+    design = wb.design(
+        wb.ModuloNoise(n=5, max_shift=1), epsilon=2, delta=delta, runs=4, certify=False
+    )
     assert least <= design.objective <= most
 
 
@@ -124,7 +143,10 @@ def test_runs_that_may_publish_nearly_everything(delta: str, least: float, most:
         (wb.IntegerNoise(3), {"runs": 3, "epsilon": "1", "delta": "1e-5"}),
         (wb.IntegerNoise(2), {"runs": 2, "epsilon": "1", "delta": "1e-3", "loss": "absolute"}),
         (wb.FiniteQuery("0..4", max_shift=2), {"runs": 2, "epsilon": "1", "delta": "1e-3"}),
-        (wb.Labels([*range(5)]), {"runs": 2, "epsilon": "1", "delta": "1e-3", "method": "lp", "notion": "dp"}),
+        (
+            wb.Labels([*range(5)]),
+            {"runs": 2, "epsilon": "1", "delta": "1e-3", "method": "lp", "notion": "dp"},
+        ),
     ],
 )
 def test_runs_cost_no_more_than_equal_shares_of_the_budget(
@@ -139,6 +161,9 @@ def test_runs_cost_no_more_than_equal_shares_of_the_budget(
     together.save(tmp_path / "runs.json")
     checker = Path(__file__).parents[3] / "tools/check_certificate.py"
     done = subprocess.run(
-        [sys.executable, checker, tmp_path / "runs.json"], capture_output=True, text=True, check=False
+        [sys.executable, checker, tmp_path / "runs.json"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

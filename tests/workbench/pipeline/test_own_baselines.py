@@ -21,26 +21,37 @@ def own(result: wb.Result, name: str) -> dict:
 def test_labels_take_a_matrix_a_table_and_noise(tmp_path: Path):
     np.savetxt(tmp_path / "square.csv", RR, delimiter=",", fmt="%.2f")
     shares = (0.7, 0.6, 0.5, 0.4, 0.3)
-    (tmp_path / "table.csv").write_text("label,1,3\n" + "".join(f"{y},{p},{1 - p:.1f}\n" for y, p in enumerate(shares)))
+    (tmp_path / "table.csv").write_text(
+        "label,1,3\n" + "".join(f"{y},{p},{1 - p:.1f}\n" for y, p in enumerate(shares))
+    )
     labels = wb.Labels.uniform(0, 4)
     files = [tmp_path / "square.csv", tmp_path / "table.csv"]
     given = {"epsilon": "1,2", "method": "bins", "baselines": False}
     result = wb.frontier(labels, **given, baseline=files)
     y = np.arange(5)
-    assert own(result, "square")["objective"] == pytest.approx((RR * (y[:, None] - y) ** 2).sum(1).mean())
+    assert own(result, "square")["objective"] == pytest.approx(
+        (RR * (y[:, None] - y) ** 2).sum(1).mean()
+    )
     rows = np.column_stack([shares, 1 - np.array(shares)])
     table = own(result, "table")
-    assert table["objective"] == pytest.approx((rows * (y[:, None] - np.array([1, 3])) ** 2).sum(1).mean())
+    assert table["objective"] == pytest.approx(
+        (rows * (y[:, None] - np.array([1, 3])) ** 2).sum(1).mean()
+    )
     assert table["private"] is True
     assert table["pure_epsilon"] == pytest.approx(np.log(0.7 / 0.3))
     assert {*result.save(tmp_path / "out")}  # drawn beside ours
-    spread = own(wb.frontier(labels, **given, baseline={"spread": {-1: 0.25, 0: 0.5, 1: 0.25}}), "spread")
+    spread = own(
+        wb.frontier(labels, **given, baseline={"spread": {-1: 0.25, 0: 0.5, 1: 0.25}}), "spread"
+    )
     assert spread["private"] is False  # some outputs are impossible
     few = own(wb.frontier(labels, **given, baseline={"few": [[0.5, 0.5]] * 5}), "few")
     assert "5 columns" in few["failure"]
     other = tmp_path / "other.csv"
     other.write_text("label,1,3\n7,0.5,0.5\n8,0.4,0.6\n")
-    assert "labelled by the 5 labels" in own(wb.frontier(labels, **given, baseline=other), "other")["failure"]
+    assert (
+        "labelled by the 5 labels"
+        in own(wb.frontier(labels, **given, baseline=other), "other")["failure"]
+    )
 
 
 def test_quantizers_take_a_table_over_knots_and_a_saved_one(tmp_path: Path):
@@ -66,18 +77,30 @@ def test_noise_on_the_integers_takes_a_pmf_under_every_notion():
     given = {"baselines": False, "baseline": {"mine": pmf}}
     row = own(wb.frontier(wb.IntegerNoise(1), epsilon=1, delta=0.3, **given), "mine")
     assert (row["objective"], row["private"]) == (0.5, True)
-    clamped = own(wb.frontier(wb.IntegerNoise(1, clamp=(0, 4)), epsilon=1, delta=0.3, **given), "mine")
+    clamped = own(
+        wb.frontier(wb.IntegerNoise(1, clamp=(0, 4)), epsilon=1, delta=0.3, **given), "mine"
+    )
     assert (clamped["objective"], clamped["private"]) == (pytest.approx(0.4), True)
-    assert own(wb.frontier(wb.IntegerNoise(1), epsilon=1, delta=0.1, **given), "mine")["private"] is False
-    assert own(wb.frontier(wb.IntegerNoise(1), notion="zcdp", rho=0.1, **given), "mine")["private"] is False
-    reals = own(wb.frontier(wb.RealNoise(1), epsilon=1, delta=0.3, loss="absolute", **given), "mine")
+    assert (
+        own(wb.frontier(wb.IntegerNoise(1), epsilon=1, delta=0.1, **given), "mine")["private"]
+        is False
+    )
+    assert (
+        own(wb.frontier(wb.IntegerNoise(1), notion="zcdp", rho=0.1, **given), "mine")["private"]
+        is False
+    )
+    reals = own(
+        wb.frontier(wb.RealNoise(1), epsilon=1, delta=0.3, loss="absolute", **given), "mine"
+    )
     assert "a PMF of noise" in reals["failure"]
 
 
 def test_mechanisms_and_functions_that_make_them_are_baselines():
     geometric = wb.design(wb.IntegerNoise(1), epsilon=1, notion="pure").mechanism
     given = {"geometric": geometric, "made": lambda epsilon, delta: geometric}
-    result = wb.frontier(wb.IntegerNoise(1), epsilon="1,2", delta=1e-5, baselines=False, baseline=given)
+    result = wb.frontier(
+        wb.IntegerNoise(1), epsilon="1,2", delta=1e-5, baselines=False, baseline=given
+    )
     alpha = np.exp(-1)
     for name in given:
         row = own(result, name)
@@ -99,7 +122,10 @@ def of_doubles(scale: float = 1.0) -> dict[str, tuple]:
     ratio = np.exp(-scale)
     distance = np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
     geometric = np.array(
-        [[ratio**d * (1 if j in (0, 4) else 1 - ratio) for j, d in enumerate(row)] for row in distance]
+        [
+            [ratio**d * (1 if j in (0, 4) else 1 - ratio) for j, d in enumerate(row)]
+            for row in distance
+        ]
     )
     geometric /= geometric.sum(axis=1, keepdims=True)
     hops = ratio ** np.minimum(np.arange(11), 11 - np.arange(11))
@@ -112,21 +138,35 @@ def of_doubles(scale: float = 1.0) -> dict[str, tuple]:
             response,
             (response * distance**2).sum() / 5,
         ),
-        "line": ("channel", {"answers": "0..4", "max_shift": 1}, geometric, (geometric * distance**2).sum() / 5),
+        "line": (
+            "channel",
+            {"answers": "0..4", "max_shift": 1},
+            geometric,
+            (geometric * distance**2).sum() / 5,
+        ),
         "labels": ("labels", {"labels": "0..4"}, response, (response * distance**2).sum() / 5),
-        "modulo": ("modulo", {"n": 10, "max_shift": 1}, dict(enumerate(hops.tolist())), 1 - hops[0]),
+        "modulo": (
+            "modulo",
+            {"n": 10, "max_shift": 1},
+            dict(enumerate(hops.tolist())),
+            1 - hops[0],
+        ),
     }
 
 
 @pytest.mark.parametrize("name", of_doubles())
 def test_a_law_that_misses_its_budget_by_rounding_is_repaired_by_that(name: str):
     family, question, law, loss = of_doubles()[name]
-    row = own(wb.frontier(family, **question, epsilon=1, baseline={"mine": law}, baselines=False), "mine")
+    row = own(
+        wb.frontier(family, **question, epsilon=1, baseline={"mine": law}, baselines=False), "mine"
+    )
     assert row["private"] is True
     assert row["pure_epsilon"] <= 1
     assert row["objective"] == pytest.approx(loss, rel=1e-12)
     assert "repaired" in row["note"]
     more = of_doubles(1 + 1e-9)[name][2]  # which misses it by more than rounding
-    row = own(wb.frontier(family, **question, epsilon=1, baseline={"mine": more}, baselines=False), "mine")
+    row = own(
+        wb.frontier(family, **question, epsilon=1, baseline={"mine": more}, baselines=False), "mine"
+    )
     assert row["private"] is False
     assert row.get("note") is None

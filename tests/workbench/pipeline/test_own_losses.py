@@ -36,7 +36,9 @@ def test_noise_under_a_function_an_array_and_a_file(notion, delta, tmp_path: Pat
 
 def test_vectors_and_other_losses_have_other_names():
     vector = wb.ModuloNoise(sizes=(3, 3), shifts=[(0, 1), (1, 0)])
-    made = wb.design(vector, epsilon=1, loss=lambda eta: min(eta[0], 3 - eta[0]) + min(eta[1], 3 - eta[1]))
+    made = wb.design(
+        vector, epsilon=1, loss=lambda eta: min(eta[0], 3 - eta[0]) + min(eta[1], 3 - eta[1])
+    )
     assert made.request.losses.tolist() == [0, 1, 1, 1, 2, 2, 1, 2, 2]
     one, other = (wb.design(NOISE, epsilon=1, loss=[0] + [c] * 8).request.aim.loss for c in (1, 2))
     assert one != other
@@ -70,7 +72,10 @@ def test_a_function_cannot_be_filed_by_a_sweep():
 
 
 def test_labels_under_a_function_a_matrix_and_a_file(tmp_path: Path):
-    labels, table = wb.Labels([0, 1, 3], [1, 2, 1]), [[abs(o - y) for o in (0, 1, 3)] for y in (0, 1, 3)]
+    labels, table = (
+        wb.Labels([0, 1, 3], [1, 2, 1]),
+        [[abs(o - y) for o in (0, 1, 3)] for y in (0, 1, 3)],
+    )
     file = tmp_path / "loss.csv"
     file.write_text("\n".join(",".join(map(str, row)) for row in table))
     named = wb.design(labels, epsilon=1, loss="absolute", method="lp")
@@ -103,7 +108,10 @@ def test_labels_under_a_function_a_matrix_and_a_file(tmp_path: Path):
     ],
 )
 def test_every_notion_takes_own_losses(notion, max_loss):
-    question, losses = wb.ModuloNoise(n=6, max_shift=1), [min(eta, 7 - eta) ** 2 for eta in range(7)]
+    question, losses = (
+        wb.ModuloNoise(n=6, max_shift=1),
+        [min(eta, 7 - eta) ** 2 for eta in range(7)],
+    )
     named = wb.design(question, notion=notion, loss="circular-squared", **max_loss)
     for own in (losses, lambda eta: losses[eta]):
         made = wb.design(question, notion=notion, loss=own, **max_loss)
@@ -118,20 +126,42 @@ def test_losses_and_priors_of_noise_are_lists_frames_and_files_with_a_header(tmp
     (tmp_path / "prior.csv").write_text("share\n0.5\n0.25\n0.25\n")
     frame = pd.DataFrame({"loss": [0, 1, 4]})
     group = wb.ModuloNoise(n=2, max_shift=1)
-    mine = [wb.design(group, epsilon=1, loss=loss).objective for loss in ([0, 1, 4], frame, tmp_path / "losses.csv")]
+    mine = [
+        wb.design(group, epsilon=1, loss=loss).objective
+        for loss in ([0, 1, 4], frame, tmp_path / "losses.csv")
+    ]
     assert mine == [mine[0]] * 3
-    weights = [[0.5, 0.25, 0.25], pd.DataFrame({"share": [0.5, 0.25, 0.25]}), tmp_path / "prior.csv"]
-    prior = [wb.design(group, epsilon=1, loss="prior-squared", prior=given).objective for given in weights]
+    weights = [
+        [0.5, 0.25, 0.25],
+        pd.DataFrame({"share": [0.5, 0.25, 0.25]}),
+        tmp_path / "prior.csv",
+    ]
+    prior = [
+        wb.design(group, epsilon=1, loss="prior-squared", prior=given).objective
+        for given in weights
+    ]
     assert prior == [prior[0]] * 3
     (tmp_path / "losses.csv").write_text("0\nx\n4\n")
-    with pytest.raises(wb.InvalidRequest, match=r"^line 2, column 1 of losses.csv must be a finite number"):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"^line 2, column 1 of losses.csv must be a finite number"
+    ):
         wb.design(group, epsilon=1, loss=tmp_path / "losses.csv")
 
 
-@pytest.mark.parametrize("question", [wb.IntegerNoise(1, clamp=(0, 3)), wb.ModuloNoise(n=3, max_shift=1)])
-def test_a_table_of_noise_values_and_losses_is_aligned_by_the_values(question: object, tmp_path: Path):
+@pytest.mark.parametrize(
+    "question", [wb.IntegerNoise(1, clamp=(0, 3)), wb.ModuloNoise(n=3, max_shift=1)]
+)
+def test_a_table_of_noise_values_and_losses_is_aligned_by_the_values(
+    question: object, tmp_path: Path
+):
     """The rows of a table are not read as a list of losses, one after the other."""
-    for text in ("0,1,4,9\n", "0\n1\n4\n9\n", "loss\n0\n1\n4\n9\n", "0,0\n1,1\n2,4\n3,9\n", "3,9\n1,1\n0,0\n2,4\n"):
+    for text in (
+        "0,1,4,9\n",
+        "0\n1\n4\n9\n",
+        "loss\n0\n1\n4\n9\n",
+        "0,0\n1,1\n2,4\n3,9\n",
+        "3,9\n1,1\n0,0\n2,4\n",
+    ):
         (tmp_path / "loss.csv").write_text(text)
         made = wb.design(question, epsilon=1, loss=str(tmp_path / "loss.csv"))
         assert made.objective == wb.design(question, epsilon=1, loss=[0, 1, 4, 9]).objective
@@ -140,21 +170,39 @@ def test_a_table_of_noise_values_and_losses_is_aligned_by_the_values(question: o
 def test_a_function_of_a_loss_takes_the_output_first() -> None:
     """One order everywhere: an asymmetric loss costs the same as a function and as a matrix."""
 
-    def late(output: float, answer: float) -> float:  # three times as bad above the answer as below it
+    def late(
+        output: float, answer: float
+    ) -> float:  # three times as bad above the answer as below it
         return 3 * (output - answer) if output > answer else answer - output
 
     table = [[late(o, x) for o in range(5)] for x in range(5)]  # rows are answers
     question = wb.FiniteQuery("0..4", max_shift=1, prior=[5, 1, 1, 1, 1])
     by_table = wb.design(question, epsilon=1, loss=table).objective
     assert wb.design(question, epsilon=1, loss=late).objective == by_table
-    assert wb.design(question, epsilon=1, loss=np.transpose(table)).objective != pytest.approx(by_table, rel=1e-3)
+    assert wb.design(question, epsilon=1, loss=np.transpose(table)).objective != pytest.approx(
+        by_table, rel=1e-3
+    )
     labels = wb.Labels([0, 1, 2, 3, 4], [5, 1, 1, 1, 1])
     of_labels = {
-        wb.design(labels, epsilon=1, method="lp", loss=loss).objective for loss in (late, tuple(map(tuple, table)))
+        wb.design(labels, epsilon=1, method="lp", loss=loss).objective
+        for loss in (late, tuple(map(tuple, table)))
     }
     assert len(of_labels) == 1
-    best = wb.recommend(answers="0..4", max_shift=1, prior=[5, 1, 1, 1, 1], epsilon=1, loss=late, only="best channel")
+    best = wb.recommend(
+        answers="0..4",
+        max_shift=1,
+        prior=[5, 1, 1, 1, 1],
+        epsilon=1,
+        loss=late,
+        only="best channel",
+    )
     with_table = wb.recommend(
-        answers="0..4", max_shift=1, prior=[5, 1, 1, 1, 1], epsilon=1, loss=table, outputs="0..4", only="best channel"
+        answers="0..4",
+        max_shift=1,
+        prior=[5, 1, 1, 1, 1],
+        epsilon=1,
+        loss=table,
+        outputs="0..4",
+        only="best channel",
     )
     assert best.rows[0]["objective"] == with_table.rows[0]["objective"]

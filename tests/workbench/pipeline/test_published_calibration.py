@@ -89,7 +89,9 @@ SIZES = ((1, 1), (3, 1), (4, 2), (9, 1), (24, 2))
 def test_selections_have_the_least_private_parameter(name: str, delta: str):
     for (n, reach), epsilon in product(SIZES, ("0.05", "1", "7", "20")):
         gaps = np.abs(np.subtract.outer(np.arange(n + 1.0), np.arange(n + 1.0)))
-        first, second = np.array([(i, j) for i in range(n + 1) for j in range(n + 1) if 0 < abs(i - j) <= reach]).T
+        first, second = np.array(
+            [(i, j) for i in range(n + 1) for j in range(n + 1) if 0 < abs(i - j) <= reach]
+        ).T
         budget = float(epsilon), float(delta)
 
         def is_private(rate: float, gaps=gaps, first=first, second=second, budget=budget) -> bool:
@@ -100,7 +102,11 @@ def test_selections_have_the_least_private_parameter(name: str, delta: str):
         expected = float((np.exp(SELECTED[name](gaps, rate)) * gaps**2).sum() / (n + 1))
         question = wb.FiniteQuery(range(n + 1), max_shift=reach)
         query = Query(question=question, claim=Claim("dp", Fraction(epsilon), Fraction(delta)))
-        assert objective("channel", name, query) == pytest.approx(expected, rel=1e-8), (n, reach, epsilon)
+        assert objective("channel", name, query) == pytest.approx(expected, rel=1e-8), (
+            n,
+            reach,
+            epsilon,
+        )
 
 
 @pytest.mark.parametrize("name", SELECTED)
@@ -121,10 +127,14 @@ def test_an_answer_far_away_does_not_hold_a_selection_back(name: str):
 @pytest.mark.parametrize(("n", "epsilon"), [(500, 5), (300, 1), (300, 20)])
 def test_many_answers_do_not_hold_the_exponential_mechanism_back(n: int, epsilon: int):
     """a = e^-r at the end: (1 + a - a² - a^n)/a (1 - a^n) = e^ε, of which a^n is nothing."""
-    a = 1 / largest(lambda ratio: ratio + 1 - 1 / ratio <= math.exp(epsilon), 1.0, math.exp(epsilon) + 1)
+    a = 1 / largest(
+        lambda ratio: ratio + 1 - 1 / ratio <= math.exp(epsilon), 1.0, math.exp(epsilon) + 1
+    )
     gaps = np.abs(np.subtract.outer(np.arange(n + 1.0), np.arange(n + 1.0)))
     expected = float((np.exp(exponential(gaps, -math.log(a))) * gaps**2).sum() / (n + 1))
-    query = Query(question=wb.FiniteQuery(range(n + 1), max_shift=1), claim=Claim("dp", Fraction(epsilon)))
+    query = Query(
+        question=wb.FiniteQuery(range(n + 1), max_shift=1), claim=Claim("dp", Fraction(epsilon))
+    )
     assert objective("channel", "exponential", query) == pytest.approx(expected, rel=1e-8)
 
 
@@ -143,7 +153,9 @@ def is_private_on_the_line(law: np.ndarray, reach: int, budget: tuple[float, flo
     return within(np.append(law, away), np.append(away, law), *budget)
 
 
-def noise_law(name: str, reach: int, epsilon: float, delta: float, power: int) -> tuple[np.ndarray, np.ndarray]:
+def noise_law(
+    name: str, reach: int, epsilon: float, delta: float, power: int
+) -> tuple[np.ndarray, np.ndarray]:
     """(noise values, masses) of the best private law of a name."""
     far = math.ceil(60 * reach / epsilon) + 60 * reach
     window = np.arange(-far, far + 1.0)
@@ -151,7 +163,11 @@ def noise_law(name: str, reach: int, epsilon: float, delta: float, power: int) -
     if name == "geometric":
         rate = epsilon / reach
         if delta:
-            rate = largest(lambda r: is_private_on_the_line(geometric(r, window), reach, budget), 0.0, 4 * rate + 60)
+            rate = largest(
+                lambda r: is_private_on_the_line(geometric(r, window), reach, budget),
+                0.0,
+                4 * rate + 60,
+            )
         return window, np.exp(geometric(rate, window))
     if name == "discrete Gaussian":
 
@@ -162,7 +178,9 @@ def noise_law(name: str, reach: int, epsilon: float, delta: float, power: int) -
 
         def is_private(log_variance: float) -> bool:
             _, masses = law(log_variance)
-            return all(is_private_on_the_line(masses, shift, budget) for shift in range(1, reach + 1))
+            return all(
+                is_private_on_the_line(masses, shift, budget) for shift in range(1, reach + 1)
+            )
 
         low, high = -9.0, 13.0
         if epsilon > 3:  # a small variance may be private where a larger one is not
@@ -211,7 +229,12 @@ def test_noise_on_the_integers_has_the_least_private_parameter(name: str):
             budget = {"epsilon": epsilon} | ({"delta": delta} if float(delta) else {})
             request = kind.request(wb.IntegerNoise(reach), **budget, **notion, loss=loss)
             got = objective("noise", name, request)
-            assert got == pytest.approx(expected, rel=1e-6, abs=1e-300), (reach, epsilon, delta, loss)
+            assert got == pytest.approx(expected, rel=1e-6, abs=1e-300), (
+                reach,
+                epsilon,
+                delta,
+                loss,
+            )
 
 
 @compares("channel", *(f"clamped {name}" for name in LINE))
@@ -230,7 +253,12 @@ def test_clamped_noise_has_the_least_private_parameter(name: str):
             question=wb.FiniteQuery(range(n + 1), max_shift=reach),
             claim=Claim("dp", Fraction(epsilon), Fraction(delta)),
         )
-        assert objective("channel", name, query) == pytest.approx(expected, rel=1e-6), (n, reach, epsilon, delta)
+        assert objective("channel", name, query) == pytest.approx(expected, rel=1e-6), (
+            n,
+            reach,
+            epsilon,
+            delta,
+        )
 
 
 def test_a_clamped_staircase_has_the_best_inner_step():
@@ -241,8 +269,13 @@ def test_a_clamped_staircase_has_the_best_inner_step():
         for inner in range(1, reach + 1):
             masses = np.exp(-epsilon * np.maximum(np.ceil((np.abs(window) - inner + 1) / reach), 0))
             losses.append(float((square @ (masses / masses.sum())).mean()))
-        query = Query(question=wb.FiniteQuery(range(n + 1), max_shift=reach), claim=Claim("dp", Fraction(epsilon)))
-        assert objective("channel", "clamped staircase", query) == pytest.approx(min(losses), rel=1e-8)
+        query = Query(
+            question=wb.FiniteQuery(range(n + 1), max_shift=reach),
+            claim=Claim("dp", Fraction(epsilon)),
+        )
+        assert objective("channel", "clamped staircase", query) == pytest.approx(
+            min(losses), rel=1e-8
+        )
 
 
 @compares("channel", "randomized response")
@@ -256,7 +289,11 @@ def test_randomized_response_keeps_the_most(name: str):
             claim=Claim("dp", Fraction(epsilon), Fraction(delta)),
             aim=Aim(loss="error-rate"),
         )
-        assert objective("channel", name, query) == pytest.approx(expected, rel=1e-12), (k, epsilon, delta)
+        assert objective("channel", name, query) == pytest.approx(expected, rel=1e-12), (
+            k,
+            epsilon,
+            delta,
+        )
 
 
 # Places of the plane.
@@ -286,9 +323,15 @@ def test_planar_exponential_has_the_largest_private_rate(name: str):
         rate = largest(is_private, 0.0, 90.0)
         expected = float((np.exp(exponential(gaps, rate)) * gaps).sum() / len(points))
         request = CHANNEL.request(
-            wb.FiniteQuery(points, neighbours="all"), notion="metric", epsilon=epsilon, loss="euclidean"
+            wb.FiniteQuery(points, neighbours="all"),
+            notion="metric",
+            epsilon=epsilon,
+            loss="euclidean",
         )
-        assert objective("channel", name, request) == pytest.approx(expected, rel=1e-6), (points, epsilon)
+        assert objective("channel", name, request) == pytest.approx(expected, rel=1e-6), (
+            points,
+            epsilon,
+        )
 
 
 @compares("channel", "planar Laplace, remapped")
@@ -298,7 +341,9 @@ def test_planar_laplace_is_its_noise_summed(name: str):
     grid = np.linspace(0, 25, 40_001)
     radii = np.interp(shares, 1 - (1 + grid) * np.exp(-grid), grid)
     angles = (np.arange(180) + 0.5) * 2 * math.pi / 180
-    noise = np.stack([np.outer(radii, np.cos(angles)).ravel(), np.outer(radii, np.sin(angles)).ravel()], axis=1)
+    noise = np.stack(
+        [np.outer(radii, np.cos(angles)).ravel(), np.outer(radii, np.sin(angles)).ravel()], axis=1
+    )
     for points, epsilon in product(GRIDS, ("0.1", "0.3", "0.6", "1", "1.5", "2", "3")):
         xy, gaps = np.array(points, dtype=float), distances(points)
         law = np.zeros((len(points), len(points)))
@@ -306,11 +351,19 @@ def test_planar_laplace_is_its_noise_summed(name: str):
             got = place + noise / float(epsilon)
             nearest = ((got[:, None] - xy[None]) ** 2).sum(axis=2).argmin(axis=1)
             law[i] = np.bincount(nearest, minlength=len(points)) / len(noise)
-        expected = float((law.T @ gaps).min(axis=1).sum() / len(points))  # every cell goes where it costs the least
+        expected = float(
+            (law.T @ gaps).min(axis=1).sum() / len(points)
+        )  # every cell goes where it costs the least
         request = CHANNEL.request(
-            wb.FiniteQuery(points, neighbours="all"), notion="metric", epsilon=epsilon, loss="euclidean"
+            wb.FiniteQuery(points, neighbours="all"),
+            notion="metric",
+            epsilon=epsilon,
+            loss="euclidean",
         )
-        assert objective("channel", name, request) == pytest.approx(expected, rel=5e-3), (points, epsilon)
+        assert objective("channel", name, request) == pytest.approx(expected, rel=5e-3), (
+            points,
+            epsilon,
+        )
 
 
 # Counts modulo n + 1, whose rivals are clamped.
@@ -321,7 +374,11 @@ def test_data_independent_noise_keeps_the_most(name: str):
     for n, epsilon, delta in product((1, 6, 59, 200), ("0.01", "1", "20"), ("0", "0.1")):
         expected = (1 - float(delta)) * n / (n + math.exp(float(epsilon)))
         request = family("modulo").request(
-            wb.ModuloNoise(n=n, max_shift=1), notion="dp", epsilon=epsilon, delta=delta, loss="error-rate"
+            wb.ModuloNoise(n=n, max_shift=1),
+            notion="dp",
+            epsilon=epsilon,
+            delta=delta,
+            loss="error-rate",
         )
         assert objective("modulo", name, request) == pytest.approx(expected, rel=1e-12)
 
@@ -361,29 +418,49 @@ def test_scans_find_the_least_parameter_of_any_budget(name: str):
             low, high = (middle, high) if is_private(middle) else (low, middle)
         expected = float((np.exp(table(math.exp(low))) * gaps**2).sum() / (n + 1))
         request = family("modulo").request(
-            wb.ModuloNoise(n=n, max_shift=1), notion="dp", epsilon=epsilon, delta=delta, loss="squared"
+            wb.ModuloNoise(n=n, max_shift=1),
+            notion="dp",
+            epsilon=epsilon,
+            delta=delta,
+            loss="squared",
         )
-        assert objective("modulo", name, request) == pytest.approx(expected, rel=1e-6), (n, epsilon, delta)
+        assert objective("modulo", name, request) == pytest.approx(expected, rel=1e-6), (
+            n,
+            epsilon,
+            delta,
+        )
 
 
 @pytest.mark.parametrize("name", ["geometric", "exponential"])
 def test_two_answers_at_a_small_budget_are_randomized_response(name: str):
     for epsilon in ("1e-6", "0.0003", "0.003"):
         request = family("modulo").request(
-            wb.ModuloNoise(n=1, max_shift=1), notion="dp", epsilon=epsilon, delta=0, loss="error-rate"
+            wb.ModuloNoise(n=1, max_shift=1),
+            notion="dp",
+            epsilon=epsilon,
+            delta=0,
+            loss="error-rate",
         )
-        assert objective("modulo", name, request) == pytest.approx(1 / (1 + math.exp(float(epsilon))), rel=1e-6)
+        assert objective("modulo", name, request) == pytest.approx(
+            1 / (1 + math.exp(float(epsilon))), rel=1e-6
+        )
 
 
 @compares("modulo", "truncated geometric", "staircase")
 def test_counts_of_many_answers_have_the_laws_of_channels(name: str):
     for n, epsilon, delta in product((60, 90), ("0.3", "1", "3", "9", "20"), ("1e-6", "0.01")):
         request = family("modulo").request(
-            wb.ModuloNoise(n=n, shifts=(1, 2)), notion="dp", epsilon=epsilon, delta=delta, loss="squared"
+            wb.ModuloNoise(n=n, shifts=(1, 2)),
+            notion="dp",
+            epsilon=epsilon,
+            delta=delta,
+            loss="squared",
         )
         window, masses = noise_law(name, 2, float(epsilon), float(delta), 2)
         answers = np.arange(n + 1)
-        expected = float(((np.clip(answers[:, None] + window, 0, n) - answers[:, None]) ** 2 @ masses).mean())
+        expected = float(
+            ((np.clip(answers[:, None] + window, 0, n) - answers[:, None]) ** 2 @ masses).mean()
+        )
         if name == "staircase":
             assert objective("modulo", name, request) <= expected * (1 + 1e-9)
         else:
@@ -392,7 +469,11 @@ def test_counts_of_many_answers_have_the_laws_of_channels(name: str):
 
 # Noise on the reals.
 
-REALS = [*product((Fraction(1), Fraction("0.25")), ("0.01", "0.5", "4", "50", "700"), ("1e-15", "1e-6", "0.1"))]
+REALS = [
+    *product(
+        (Fraction(1), Fraction("0.25")), ("0.01", "0.5", "4", "50", "700"), ("1e-15", "1e-6", "0.1")
+    )
+]
 
 
 def gaussian_deviation(epsilon: float, delta: float) -> float:
@@ -427,7 +508,9 @@ def power_of_staircase(epsilon: float, power: int) -> float:
 @compares("noise", "Laplace", "staircase (pure)", "truncated Laplace", "Gaussian", "uniform")
 def test_noise_on_the_reals_has_the_least_private_parameter(name: str):
     kind = family("noise")
-    for (spread, epsilon, delta), (loss, power) in product(REALS, (("absolute", 1), ("squared", 2))):
+    for (spread, epsilon, delta), (loss, power) in product(
+        REALS, (("absolute", 1), ("squared", 2))
+    ):
         e, d = float(epsilon), float(delta)
         if name == "Laplace":
             expected = math.factorial(power) / (e - 2 * math.log1p(-d)) ** power
@@ -449,7 +532,11 @@ def test_noise_on_the_reals_has_the_least_private_parameter(name: str):
             expected = float(((1 - atoms) * widths**power / (power + 1)).min())
         request = kind.request(wb.RealNoise(spread), epsilon=epsilon, delta=delta, loss=loss)
         got = objective("noise", name, request) / float(spread) ** power
-        assert got == pytest.approx(expected, rel=1e-4 if name == "truncated Laplace" else 1e-5), (epsilon, delta, loss)
+        assert got == pytest.approx(expected, rel=1e-4 if name == "truncated Laplace" else 1e-5), (
+            epsilon,
+            delta,
+            loss,
+        )
 
 
 @compares("noise", "rounded Gaussian")
@@ -459,7 +546,9 @@ def test_rounded_gaussian_noise_has_the_deviation_of_its_budget(name: str):
         sigma, window = reach / float(mu), np.arange(-4000, 4001)
         masses = norm.cdf((window + 0.5) / sigma) - norm.cdf((window - 0.5) / sigma)
         request = kind.request(wb.IntegerNoise(reach), notion="gdp", mu=mu, loss="squared")
-        assert objective("noise", name, request) == pytest.approx(float(window**2 @ masses), rel=1e-9)
+        assert objective("noise", name, request) == pytest.approx(
+            float(window**2 @ masses), rel=1e-9
+        )
 
 
 # Quantizers, of values in [-1, 1].
@@ -474,7 +563,10 @@ def steps(name: str, e: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if name == "piecewise":
         c = (a + 1) / (a - 1)
         left = (c + 1) / 2 * x - (c - 1) / 2
-        ends, p = np.stack([np.full(x.size, -c), left, left + c - 1, np.full(x.size, c)]), (a * a - a) / (2 * a + 2)
+        ends, p = (
+            np.stack([np.full(x.size, -c), left, left + c - 1, np.full(x.size, c)]),
+            (a * a - a) / (2 * a + 2),
+        )
     else:
         width = 2 / (a + 1)
         left = np.clip(x - width / 2, -1, 1 - width)
@@ -486,7 +578,9 @@ def range_loss(name: str, e: float, power: int) -> float:
     if name == "Duchi et al.":
         end = 1 / math.tanh(e / 2)
         high = (1 + X / end) / 2
-        return float((high * np.abs(end - X) ** power + (1 - high) * np.abs(end + X) ** power).mean())
+        return float(
+            (high * np.abs(end - X) ** power + (1 - high) * np.abs(end + X) ** power).mean()
+        )
     if name == "hybrid":
         share = 1 - math.exp(-e / 2) if e > 0.61 else 0.0
         both = (range_loss(other, e, power) for other in ("piecewise", "Duchi et al."))
@@ -501,8 +595,13 @@ def range_loss(name: str, e: float, power: int) -> float:
 def test_randomizers_of_a_range_have_the_integral_of_their_density(name: str):
     for epsilon, (loss, power) in product(EPSILONS, (("absolute", 1), ("squared", 2))):
         expected = range_loss(name, float(epsilon), power)
-        query = Query(question=RangeQuery("-1..1"), claim=Claim("dp", Fraction(epsilon)), aim=Aim(loss=loss))
-        assert objective("quantizer", name, query) == pytest.approx(expected, rel=4e-5), (epsilon, loss)
+        query = Query(
+            question=RangeQuery("-1..1"), claim=Claim("dp", Fraction(epsilon)), aim=Aim(loss=loss)
+        )
+        assert objective("quantizer", name, query) == pytest.approx(expected, rel=4e-5), (
+            epsilon,
+            loss,
+        )
 
 
 def quantized(levels: int, epsilon: str, loss: str) -> Any:
@@ -515,7 +614,9 @@ def test_quantizers_have_the_errors_of_their_formulas(name: str):
         e = float(epsilon)
         theta = math.tanh(e / (2 * (levels - 1))) / 2
         expected = 8 / e**2 if name == "laplace" else (1 / (4 * theta**2) - 1 / 3) / (levels - 1)
-        assert objective("quantizer", name, quantized(levels, epsilon, "squared")) == pytest.approx(expected, rel=1e-9)
+        assert objective("quantizer", name, quantized(levels, epsilon, "squared")) == pytest.approx(
+            expected, rel=1e-9
+        )
 
 
 def rqm_rows(bins: np.ndarray, x: np.ndarray, q: float) -> np.ndarray:

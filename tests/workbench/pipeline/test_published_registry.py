@@ -40,7 +40,9 @@ def test_a_frontier_lists_what_the_registry_has_for_its_requests(name: str):
     assert shown
     assert shown <= {*index_by_name(kind.published_mechanisms())}
     assert "baselines" in {option.name for option in frontier_of(kind).options}
-    assert not [row for row in wb.frontier(name, **given, baselines=False) if row["curve"] == "baseline"]
+    assert not [
+        row for row in wb.frontier(name, **given, baselines=False) if row["curve"] == "baseline"
+    ]
     for row in rows:
         assert row.get("objective") is not None or row["failure"], row
 
@@ -57,12 +59,15 @@ def test_families_packages_and_users_have_entries_of_one_type(monkeypatch: pytes
     noise = family("noise")
 
     def geometric(request: Any) -> Any:
-        return wb.design(request.question, epsilon=request.claim.epsilon, notion="pure", loss="squared").mechanism
+        return wb.design(
+            request.question, epsilon=request.claim.epsilon, notion="pure", loss="squared"
+        ).mechanism
 
     plugin = Plugin(Baseline("installed", "noise", geometric), "somebody 1.0")
     elsewhere = Plugin(Baseline("elsewhere", "modulo", geometric), "somebody 1.0")
     monkeypatch.setattr(
-        "workbench.pipeline.published.plugins", lambda group: {"installed": plugin, "elsewhere": elsewhere}
+        "workbench.pipeline.published.plugins",
+        lambda group: {"installed": plugin, "elsewhere": elsewhere},
     )
     ours = [entry.name for entry in noise.published_mechanisms()]
     entries = list_entries(noise, [Baseline("mine", "noise", geometric)])
@@ -106,7 +111,11 @@ def test_gaussian_noise_stands_beside_a_design_under_its_own_notion():
 
 @pytest.mark.parametrize(
     "budget",
-    [{"notion": "zcdp", "rho": "0.5"}, {"notion": "gdp", "mu": 1}, {"notion": "renyi", "alpha": 2, "epsilon": 1}],
+    [
+        {"notion": "zcdp", "rho": "0.5"},
+        {"notion": "gdp", "mu": 1},
+        {"notion": "renyi", "alpha": 2, "epsilon": 1},
+    ],
 )
 def test_gaussian_noise_on_the_reals_has_its_variance_under_its_own_notion(budget: dict[str, Any]):
     """Δ²/2ρ, Δ²/μ² and αΔ²/2ε are 4 for Δ = 2; the other laws have no such parameter."""
@@ -118,7 +127,13 @@ def test_gaussian_noise_on_the_reals_has_its_variance_under_its_own_notion(budge
 
 def test_ones_own_mechanism_is_audited_under_every_notion():
     response = {"mine": [[0.7 if i == j else 0.1 for j in range(4)] for i in range(4)]}
-    given: dict[str, Any] = {"answers": "0..3", "max_shift": 1, "notion": "zcdp", "baseline": response, "only": "mine"}
+    given: dict[str, Any] = {
+        "answers": "0..3",
+        "max_shift": 1,
+        "notion": "zcdp",
+        "baseline": response,
+        "only": "mine",
+    }
     (row,) = wb.recommend(rho=2, **given)
     assert row["certified"] is True
     assert row["objective"] == pytest.approx((2 * 0.1 * (1 + 4 + 9) + 2 * 0.1 * (1 + 1 + 4)) / 4)

@@ -52,9 +52,19 @@ TAKEN: list[Case] = [
     (ModuloProblem, "fast search", RESIDUES, PDP),
     (ModuloProblem, "program", RESIDUES, {**PDP, "method": "literal"}),
     (NoiseProblem, "staircase", wb.IntegerNoise(1), {"epsilon": 1}),
-    (NoiseProblem, "programs at delta = 0", wb.IntegerNoise(1, clamp=(0, 3)), {"epsilon": 1, "prior": "worst"}),
+    (
+        NoiseProblem,
+        "programs at delta = 0",
+        wb.IntegerNoise(1, clamp=(0, 3)),
+        {"epsilon": 1, "prior": "worst"},
+    ),
     (NoiseProblem, "programs from both sides", wb.IntegerNoise(1), {"epsilon": 1, "delta": "0.01"}),
-    (RunsProblem, "composed noise", wb.IntegerNoise(1), {"epsilon": 1, "delta": "0.001", "runs": 4}),
+    (
+        RunsProblem,
+        "composed noise",
+        wb.IntegerNoise(1),
+        {"epsilon": 1, "delta": "0.001", "runs": 4},
+    ),
     (ChannelProblem, "one output for all neighbours", SURE, {"epsilon": 1}),
     (ChannelProblem, "geometric noise, post-processed", LONG, {"epsilon": 1, "loss": "squared"}),
     (ChannelProblem, "outputs without privacy", COUNT, {"epsilon": 1, "delta": 1}),
@@ -144,17 +154,25 @@ def test_every_route_of_every_family_is_in_the_lists() -> None:
     refused = {(kind, name) for kind, name, *_ in REFUSED}
     for kind in PROBLEMS:
         if kind is ChannelOfLabels:  # Its routes are those of channels.
-            assert [route.name for route in kind.routes] == [route.name for route in ChannelProblem.routes]
+            assert [route.name for route in kind.routes] == [
+                route.name for route in ChannelProblem.routes
+            ]
             continue
         for route in kind.routes:
             assert (kind, route.name) in taken or route.name in LATER
-            assert (kind, route.name) in refused or route.name in ALWAYS or route.name.startswith("one output")
+            assert (
+                (kind, route.name) in refused
+                or route.name in ALWAYS
+                or route.name.startswith("one output")
+            )
 
 
 # Routes that are asked after one whose answer proves too little.
 
 
-@pytest.mark.parametrize(("given", "name"), [(GDP, "hockey sticks on a grid"), (ZCDP, "interior method")])
+@pytest.mark.parametrize(
+    ("given", "name"), [(GDP, "hockey sticks on a grid"), (ZCDP, "interior method")]
+)
 def test_the_methods_after_tangents_bound_the_loss(given: dict[str, Any], name: str) -> None:
     problem = problem_of(ChannelProblem, SMALL, given)
     assert name not in refusals(problem)
@@ -172,14 +190,20 @@ def answering(name: str, outcome: Any, reason: str | None = None) -> Route:
 
 
 def test_the_first_route_that_applies_answers() -> None:
-    routes = [answering("first", Answer("a", 1), "it is for others"), answering("second", Answer("b", 2))]
+    routes = [
+        answering("first", Answer("a", 1), "it is for others"),
+        answering("second", Answer("b", 2)),
+    ]
     answer = answer_by_routes(None, [*routes, answering("third", Answer("c", 3))], None, "cold")
     assert (answer.mechanism, answer.bound, answer.route) == ("b", 2, "second")
 
 
 def test_a_mechanism_that_is_found_is_kept_with_the_larger_bound() -> None:
     doubt = Doubt("its bound is not near", Answer("a", 1))
-    later = [answering("second", Answer("b", 2)), answering("third", Doubt("only a bound", Answer("c", 1.5)))]
+    later = [
+        answering("second", Answer("b", 2)),
+        answering("third", Doubt("only a bound", Answer("c", 1.5))),
+    ]
     answer = answer_by_routes(None, [answering("first", doubt), *later], None, "cold")
     assert (answer.mechanism, answer.bound, answer.route) == ("a", 2, "first")
     alone = answer_by_routes(None, [answering("first", doubt)], None, "cold")
@@ -188,7 +212,9 @@ def test_a_mechanism_that_is_found_is_kept_with_the_larger_bound() -> None:
 
 def test_a_doubt_without_a_mechanism_leaves_the_answer_to_the_next_route() -> None:
     doubt = Doubt("stopped", error=NotProven("The first one stopped."))
-    answer = answer_by_routes(None, [answering("first", doubt), answering("second", Answer("b", 2))], None, "cold")
+    answer = answer_by_routes(
+        None, [answering("first", doubt), answering("second", Answer("b", 2))], None, "cold"
+    )
     assert (answer.mechanism, answer.route) == ("b", "second")
     bound = answering("second", Doubt("only a bound", Answer("b", 2)))
     with pytest.raises(NotProven, match="The first one stopped"):
@@ -196,7 +222,10 @@ def test_a_doubt_without_a_mechanism_leaves_the_answer_to_the_next_route() -> No
 
 
 def test_a_request_that_no_route_answers_says_why() -> None:
-    routes = [answering("first", None, "it is for others"), answering("second", Doubt("it proves nothing"))]
+    routes = [
+        answering("first", None, "it is for others"),
+        answering("second", Doubt("it proves nothing")),
+    ]
     with pytest.raises(NotProven, match="first: it is for others; second: it proves nothing"):
         answer_by_routes(None, routes, None, "cold")
 
@@ -204,10 +233,22 @@ def test_a_request_that_no_route_answers_says_why() -> None:
 @pytest.mark.parametrize(
     ("question", "given", "words"),
     [
-        (COUNT, {**ZCDP, "method": "block"}, "one that method block takes: a notion of one bound on ratios, not zcdp"),
-        (COUNT, {"epsilon": 1, "method": "block", "solver": "scip"}, "left out with method block, which runs none"),
+        (
+            COUNT,
+            {**ZCDP, "method": "block"},
+            "one that method block takes: a notion of one bound on ratios, not zcdp",
+        ),
+        (
+            COUNT,
+            {"epsilon": 1, "method": "block", "solver": "scip"},
+            "left out with method block, which runs none",
+        ),
         (RESIDUES, {**ZCDP, "method": "literal"}, "method must be left out when notion is zcdp"),
-        (LISTED, {"epsilon": 1, "method": "optm", "loss": "squared"}, "loss must be absolute with method optm"),
+        (
+            LISTED,
+            {"epsilon": 1, "method": "optm", "loss": "squared"},
+            "loss must be absolute with method optm",
+        ),
     ],
 )
 def test_a_method_that_is_asked_for_and_does_not_apply_is_refused_with_its_reason(

@@ -20,15 +20,24 @@ ANSWERS = wb.FiniteQuery("0..3", max_shift=1)
 def checked(design: wb.Design, runs: int, epsilon: str, delta: str) -> None:
     """The composition is within the budget, proven anew; the certificate holds."""
     assert composed_delta(design.mechanism, runs, Fraction(epsilon)) <= Fraction(delta)
-    assert design.details["composed"] == {**design.details["composed"], "runs": runs, "epsilon": float(epsilon)}
+    assert design.details["composed"] == {
+        **design.details["composed"],
+        "runs": runs,
+        "epsilon": float(epsilon),
+    }
     assert design.details["composed"]["delta"] <= float(delta)
     assert design.certificate is not None
     assert design.certificate.holds()
     claim = design.certificate.composed
     assert claim is not None
     assert (claim.runs, claim.epsilon, claim.delta) == (runs, Fraction(epsilon), Fraction(delta))
-    assert certificate_file.from_dict(design.certificate.to_dict()).composed == claim  # by both checkers
-    assert wb.compose(design, runs, epsilon=epsilon, interval=1e-3).delta <= design.details["composed"]["delta"]
+    assert (
+        certificate_file.from_dict(design.certificate.to_dict()).composed == claim
+    )  # by both checkers
+    assert (
+        wb.compose(design, runs, epsilon=epsilon, interval=1e-3).delta
+        <= design.details["composed"]["delta"]
+    )
     assert (design.status, design.private) == ("found", True)
     assert f"for {runs} runs in all" in str(design)
     assert design.bound is None
@@ -43,7 +52,13 @@ def dial() -> wb.Design:
 
 def test_noise_modulo_a_group_beats_the_split_budget(dial: wb.Design):
     checked(dial, 16, "4", "1e-5")
-    split = wb.design(DIALS, epsilon=Fraction(1, 4), delta=Fraction(1, 1600000), notion="dp", loss="circular-squared")
+    split = wb.design(
+        DIALS,
+        epsilon=Fraction(1, 4),
+        delta=Fraction(1, 1600000),
+        notion="dp",
+        loss="circular-squared",
+    )
     assert dial.objective < 0.97 * split.objective
 
 
@@ -93,7 +108,9 @@ def test_without_delta_the_split_is_optimal(question):
     assert found.details["composed"]["delta"] == 0
 
 
-@pytest.mark.parametrize("given", [{"notion": "pdp"}, {"notion": "pure", "delta": 0}, {"epsilon": {1: 1}}])
+@pytest.mark.parametrize(
+    "given", [{"notion": "pdp"}, {"notion": "pure", "delta": 0}, {"epsilon": {1: 1}}]
+)
 def test_what_runs_cannot_be_is_one_sentence(given):
     with pytest.raises(wb.InvalidRequest, match="runs must be"):
         wb.design(DIALS, **{"epsilon": 2, "delta": "1e-3", "notion": "dp", "runs": 4} | given)

@@ -61,7 +61,9 @@ def test_noise_whose_program_is_too_large_is_that_of_no_delta(question: Any) -> 
     assert design.status == "gap_limit"
 
 
-def test_a_channel_whose_program_is_too_large_is_that_of_no_delta(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_channel_whose_program_is_too_large_is_that_of_no_delta(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     question = wb.FiniteQuery("0..12", neighbours="all")
     least = wb.design(question, epsilon="0.5", loss="absolute", notion="pure")
     monkeypatch.setattr(ChannelRequest, "MOST", 400)  # with delta more masses are compared
@@ -159,7 +161,10 @@ def test_a_stopped_channel_is_that_of_no_delta_and_its_error_says_one_interval()
 @pytest.mark.parametrize(
     ("budget", "most"),
     [
-        ({"notion": "gdp", "mu": 1}, 1.1),  # Gaussian noise of variance 1, rounded: 1 + 1/12 at most
+        (
+            {"notion": "gdp", "mu": 1},
+            1.1,
+        ),  # Gaussian noise of variance 1, rounded: 1 + 1/12 at most
         ({"notion": "zcdp", "rho": "0.1"}, 5.1),  # of variance 5
         ({"notion": "renyi", "alpha": 2, "epsilon": 1}, 1.1),
         ({"notion": "curve", "curve": "1:0.1"}, 1.4),  # pure noise at about epsilon = 1.14
@@ -193,7 +198,9 @@ def test_a_bound_at_no_delta_bounds_one_with_delta(loss: str, delta: str) -> Non
 @pytest.mark.parametrize("notion", ["dp", "pdp"])
 @pytest.mark.parametrize("prior", [None, "worst"])
 def test_all_of_delta_publishes_the_answer_at_once(notion: str, prior: str | None) -> None:
-    design = wb.design(wb.FiniteQuery("0..10", max_shift=1, prior=prior), epsilon=1, delta=1, notion=notion)
+    design = wb.design(
+        wb.FiniteQuery("0..10", max_shift=1, prior=prior), epsilon=1, delta=1, notion=notion
+    )
     assert design.objective == 0
     assert design.bound == 0
     assert design.private
@@ -238,7 +245,10 @@ def test_labels_by_lp_with_a_delta_say_what_bins_cost_without() -> None:
 
 
 def test_a_frontier_of_real_noise_says_why_delta_one_has_no_row() -> None:
-    rows = {row["mechanism"]: row for row in wb.frontier("noise", on="reals", sensitivity=1, epsilon=1, delta=1).rows}
+    rows = {
+        row["mechanism"]: row
+        for row in wb.frontier("noise", on="reals", sensitivity=1, epsilon=1, delta=1).rows
+    }
     for name in ("noise", "Laplace"):
         assert rows[name].get("objective") is None
         assert "the answer itself may be published" in rows[name]["failure"]

@@ -67,7 +67,9 @@ def cases() -> list:
         for method in methods_of(kind):
             for at, (question, given) in enumerate(REQUESTS[kind.name]):
                 more = {} if method is None else {"method": method}
-                found.append(pytest.param(question, {**given, **more}, id=f"{kind.name}-{method}-{at}"))
+                found.append(
+                    pytest.param(question, {**given, **more}, id=f"{kind.name}-{method}-{at}")
+                )
     return found
 
 
@@ -86,7 +88,9 @@ def opened(monkeypatch):
 
 @pytest.mark.parametrize(("question", "given"), cases())
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_the_solver_that_is_named_answers_or_the_request_is_refused(question, given, solver, opened):
+def test_the_solver_that_is_named_answers_or_the_request_is_refused(
+    question, given, solver, opened
+):
     try:
         design = wb.design(question, **given, solver=solver, time_limit=40, certify=False)
     except wb.WorkbenchError:
@@ -99,7 +103,9 @@ def test_the_solver_that_is_named_answers_or_the_request_is_refused(question, gi
         assert design.solution.solver == solver
     if not opened:
         assert any("No solver ran" in sentence and solver in sentence for sentence in design.words)
-    assert all(limit is not None and 0 < limit <= 40 for _, limit in opened), "the time limit did not arrive"
+    assert all(limit is not None and 0 < limit <= 40 for _, limit in opened), (
+        "the time limit did not arrive"
+    )
 
 
 @pytest.mark.parametrize(("question", "given"), cases())
@@ -121,7 +127,12 @@ def test_methods_without_a_solver_refuse_one():
 
 
 def test_comparisons_show_no_row_under_the_name_of_a_solver_that_did_not_answer():
-    optm = wb.compare(wb.Quantization("-3,-0.5,0.5,3"), "highs,ortools:cp-sat,ortools:glop", epsilon=1, method="optm")
+    optm = wb.compare(
+        wb.Quantization("-3,-0.5,0.5,3"),
+        "highs,ortools:cp-sat,ortools:glop",
+        epsilon=1,
+        method="optm",
+    )
     highs, cp_sat, glop = optm
     assert cp_sat["status"] == "unavailable"
     assert cp_sat["objective"] is None
@@ -138,7 +149,9 @@ def test_comparisons_show_no_row_under_the_name_of_a_solver_that_did_not_answer(
 
 
 def test_a_request_for_many_runs_is_compared_as_it_is_certified():
-    rows = wb.compare(wb.ModuloNoise(n=6, max_shift=2), "highs,ortools:glop", epsilon=1, delta=0, runs=2)
+    rows = wb.compare(
+        wb.ModuloNoise(n=6, max_shift=2), "highs,ortools:glop", epsilon=1, delta=0, runs=2
+    )
     for row in rows:
         assert row["status"] == "found"
         assert row["objective"] == pytest.approx(0.759724059, abs=1e-8)
@@ -157,8 +170,12 @@ def test_every_solver_of_linear_programs_finds_the_same_optm():
     found = {}
     for label in names():
         solver = backend(label)
-        if solver.installed() and solver.capabilities().lp and label != "ortools:pdlp":  # it takes seconds
-            design = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, method="optm", solver=label)
+        if (
+            solver.installed() and solver.capabilities().lp and label != "ortools:pdlp"
+        ):  # it takes seconds
+            design = wb.design(
+                wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, method="optm", solver=label
+            )
             assert design.solution.solver == label
             found[label] = design.objective
     assert len(found) >= 5
@@ -174,7 +191,11 @@ def test_an_interrupted_solve_is_never_an_answer(question, given, after, monkeyp
     def ended(self, *args, **kwargs):
         solution = whole(self, *args, **kwargs)
         count.append(solution)
-        return solution if len(count) <= after else replace(solution, termination=Termination.INTERRUPTED)
+        return (
+            solution
+            if len(count) <= after
+            else replace(solution, termination=Termination.INTERRUPTED)
+        )
 
     monkeypatch.setattr(Session, "solve", ended)
     interrupted, answered = False, False
@@ -192,7 +213,9 @@ def test_an_interrupted_solve_is_never_an_answer(question, given, after, monkeyp
 def test_nothing_is_stored_of_an_interrupted_solve(tmp_path, monkeypatch):
     whole = Session.solve
     monkeypatch.setattr(
-        Session, "solve", lambda *args, **kw: replace(whole(*args, **kw), termination=Termination.INTERRUPTED)
+        Session,
+        "solve",
+        lambda *args, **kw: replace(whole(*args, **kw), termination=Termination.INTERRUPTED),
     )
     with pytest.raises(KeyboardInterrupt):
         export(tmp_path / "programs", "noise-milp-circular-n9")
@@ -214,7 +237,9 @@ def test_nothing_is_stored_of_an_interrupted_solve(tmp_path, monkeypatch):
 def test_a_program_whose_solve_stops_early_says_so(tmp_path, monkeypatch):
     whole = Session.solve
     monkeypatch.setattr(
-        Session, "solve", lambda *args, **kw: replace(whole(*args, **kw), termination=Termination.TIME_LIMIT)
+        Session,
+        "solve",
+        lambda *args, **kw: replace(whole(*args, **kw), termination=Termination.TIME_LIMIT),
     )
     (row,) = export(tmp_path, "noise-milp-circular-n9")
     assert row["value"] == pytest.approx(3.449094, abs=1e-6)
@@ -235,7 +260,9 @@ def test_options_of_the_solver_are_given_by_name_or_together(given):
     design = wb.design(query, epsilon=1, method="program", time_limit=9, **given)
     assert design.request.how.options == Options(threads=2, presolve=False, time_limit=9.0)
     assert design.solution.threads == 2
-    spelled = wb.design("channel", answers="0..3", max_shift=1, epsilon=1, method="program", time_limit=9, **given)
+    spelled = wb.design(
+        "channel", answers="0..3", max_shift=1, epsilon=1, method="program", time_limit=9, **given
+    )
     assert spelled.request.how.options == design.request.how.options
 
 

@@ -43,10 +43,14 @@ def test_tangents_and_cones_find_the_same_optimum(worst: bool):
     assert zcdp.private
 
 
-@pytest.mark.parametrize(("k", "epsilon", "loss"), [(4, "1.1986", "squared"), (6, "1.3513", "squared")])
+@pytest.mark.parametrize(
+    ("k", "epsilon", "loss"), [(4, "1.1986", "squared"), (6, "1.3513", "squared")]
+)
 def test_linear_programs_answer_where_cones_find_no_point(k: int, epsilon: str, loss: str):
     """Clarabel ends these by InsufficientProgress, at every tolerance."""
-    made = wb.design(wb.Labels(range(k)), epsilon=epsilon, alpha=8, notion="renyi", method="lp", loss=loss)
+    made = wb.design(
+        wb.Labels(range(k)), epsilon=epsilon, alpha=8, notion="renyi", method="lp", loss=loss
+    )
     assert made.private
     assert made.bound is not None
     assert made.bound <= made.objective <= made.bound * (1 + 1e-6)

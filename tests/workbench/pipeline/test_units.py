@@ -32,14 +32,18 @@ Ask = Callable[[Fraction], Design]
 
 def limits(options: dict[str, Any], factor: Fraction) -> dict[str, Any]:
     """The options with the largest loss in another unit."""
-    return options | ({"max_loss": Fraction(options["max_loss"]) * factor} if "max_loss" in options else {})
+    return options | (
+        {"max_loss": Fraction(options["max_loss"]) * factor} if "max_loss" in options else {}
+    )
 
 
 def channel(loss: str = "squared", last: int = 8, **options: Any) -> tuple[Ask, int]:
     def ask(s: Fraction) -> Design:
         relation = {} if "neighbours" in options else {"max_shift": s}
         answers = [s * i for i in range(last + 1)]
-        return wb.design("channel", answers=answers, loss=loss, **relation, **limits(options, s ** POWERS[loss]))
+        return wb.design(
+            "channel", answers=answers, loss=loss, **relation, **limits(options, s ** POWERS[loss])
+        )
 
     return ask, 0 if "max_loss" in options else POWERS[loss]
 
@@ -63,7 +67,9 @@ def places(**options: Any) -> tuple[Ask, int]:
 
 def on_range(loss: str, sensitivity: int = 10, **options: Any) -> tuple[Ask, int]:
     def ask(s: Fraction) -> Design:
-        return wb.design("channel", range=(0, 10 * s), sensitivity=sensitivity * s, loss=loss, **options)
+        return wb.design(
+            "channel", range=(0, 10 * s), sensitivity=sensitivity * s, loss=loss, **options
+        )
 
     return ask, POWERS[loss]
 
@@ -84,7 +90,9 @@ def clamped(loss: str = "squared", **options: Any) -> tuple[Ask, int]:
 
 
 def own_noise(**options: Any) -> tuple[Ask, int]:
-    return lambda s: wb.design("noise", on="integers", loss=[v * s for v in (0, 1, 4, 9, 11, 12)], **options), 1
+    return lambda s: wb.design(
+        "noise", on="integers", loss=[v * s for v in (0, 1, 4, 9, 11, 12)], **options
+    ), 1
 
 
 def reals(loss: str, **options: Any) -> tuple[Ask, int]:
@@ -98,16 +106,18 @@ def reals(loss: str, **options: Any) -> tuple[Ask, int]:
 
 def modulo(**options: Any) -> tuple[Ask, int]:
     def ask(s: Fraction) -> Design:
-        return wb.design("modulo", n=13, max_shift=2, loss=[v * s for v in OWN], **limits(options, s))
+        return wb.design(
+            "modulo", n=13, max_shift=2, loss=[v * s for v in OWN], **limits(options, s)
+        )
 
     return ask, 0 if "max_loss" in options else 1
 
 
 def quantizer(loss: str = "absolute", **options: Any) -> tuple[Ask, int]:
     bins = [Fraction(-3), Fraction(-1, 2), Fraction(1, 2), Fraction(3)]
-    return lambda s: wb.design("quantizer", bins=[b * s for b in bins], c=s, epsilon=1, loss=loss, **options), POWERS[
-        loss
-    ]
+    return lambda s: wb.design(
+        "quantizer", bins=[b * s for b in bins], c=s, epsilon=1, loss=loss, **options
+    ), POWERS[loss]
 
 
 CASES = {
@@ -122,7 +132,9 @@ CASES = {
     "channel, curve": channel(last=5, notion="curve", curve="0.5:0.1,1:0.01"),
     "channel, renyi": channel(last=4, notion="renyi", alpha=2, epsilon=1),
     "channel, least δ": channel("absolute", epsilon=1, minimise="delta", max_loss="0.5"),
-    "channel, least ε": channel("absolute", epsilon=3, minimise="epsilon", delta="0.01", max_loss="0.5"),
+    "channel, least ε": channel(
+        "absolute", epsilon=3, minimise="epsilon", delta="0.01", max_loss="0.5"
+    ),
     "channel, constraint": channel(last=5, epsilon=1, delta="0.01", constraints=["row-monotone"]),
     "channel, runs": channel(last=2, epsilon=4, delta="1e-3", runs=2),
     "channel, GLOP": channel(last=4, epsilon=1, delta="0.01", solver="ortools:glop"),
@@ -181,7 +193,9 @@ def test_answers_and_losses_in_another_unit_have_the_same_optimum(case: str) -> 
         assert moved.objective / unit == pytest.approx(ordinary.objective, rel=2e-6), float(factor)
         if ordinary.bound is not None:
             assert moved.bound / unit == pytest.approx(ordinary.bound, rel=2e-6), float(factor)
-        assert (moved.status, moved.oracle.agrees) == (ordinary.status, ordinary.oracle.agrees), float(factor)
+        assert (moved.status, moved.oracle.agrees) == (ordinary.status, ordinary.oracle.agrees), (
+            float(factor)
+        )
         assert moved.private == ordinary.private
         assert (moved.gap or 0) == pytest.approx(ordinary.gap or 0, abs=2e-6)
 
@@ -205,9 +219,17 @@ WITH_A_CONSTANT: dict[str, Callable[[int], Design]] = {
     "noise": lambda c: wb.design(
         "noise", on="integers", epsilon=1, delta="0.01", loss=[v + c for v in (0, 1, 4, 9, 11, 12)]
     ),
-    "modulo": lambda c: wb.design("modulo", n=13, max_shift=2, epsilon=1, delta="0.01", loss=[v + c for v in OWN]),
+    "modulo": lambda c: wb.design(
+        "modulo", n=13, max_shift=2, epsilon=1, delta="0.01", loss=[v + c for v in OWN]
+    ),
     "modulo, pdp": lambda c: wb.design(
-        "modulo", n=13, max_shift=2, epsilon=1, delta="0.05", notion="pdp", loss=[v + c for v in OWN]
+        "modulo",
+        n=13,
+        max_shift=2,
+        epsilon=1,
+        delta="0.05",
+        notion="pdp",
+        loss=[v + c for v in OWN],
     ),
 }
 
@@ -222,7 +244,9 @@ def test_a_constant_added_to_the_loss_changes_no_optimum(case: str) -> None:
     ordinary = ask(0)
     for constant in CONSTANTS[1:2] if "zcdp" in case else CONSTANTS:
         moved = ask(constant)
-        assert float(moved.details["loss"] - constant) == pytest.approx(ordinary.objective, rel=2e-6)
+        assert float(moved.details["loss"] - constant) == pytest.approx(
+            ordinary.objective, rel=2e-6
+        )
         assert float(Fraction(moved.details["bound"]) - constant) == pytest.approx(
             ordinary.bound, abs=1e-6 + constant * 1e-15
         )
@@ -233,16 +257,22 @@ def test_a_far_answer_of_tiny_weight_does_not_spoil_the_scale() -> None:
     """0..4 are neighbours; 10^9 is nobody's, and weighs 1e-12."""
     near = wb.FiniteQuery(range(5), neighbours=[(i, i + 1) for i in range(4)], prior=[1] * 5)
     far = wb.FiniteQuery(
-        [*range(5), 10**9], neighbours=[(i, i + 1) for i in range(4)], prior=[*[1] * 5, Fraction(5, 10**12)]
+        [*range(5), 10**9],
+        neighbours=[(i, i + 1) for i in range(4)],
+        prior=[*[1] * 5, Fraction(5, 10**12)],
     )
     ordinary, moved = (wb.design(q, loss="squared", epsilon=1, delta="1e-3") for q in (near, far))
     assert moved.objective == pytest.approx(ordinary.objective, rel=1e-9)
     assert moved.status == "optimal"
 
 
-@pytest.mark.parametrize("options", [{}, {"delta": "0.01"}, {"notion": "zcdp", "rho": "0.1", "epsilon": None}])
+@pytest.mark.parametrize(
+    "options", [{}, {"delta": "0.01"}, {"notion": "zcdp", "rho": "0.1", "epsilon": None}]
+)
 @pytest.mark.parametrize("method", ["block", "program"])
-def test_a_prior_of_one_mass_is_proven_without_a_program(options: dict[str, Any], method: str) -> None:
+def test_a_prior_of_one_mass_is_proven_without_a_program(
+    options: dict[str, Any], method: str
+) -> None:
     if "rho" in options and method == "block":
         method = "auto"  # blocks take notions of one bound
     question = wb.FiniteQuery(range(11), max_shift=1, prior=[0, 0, 1] + [0] * 8)
@@ -282,7 +312,10 @@ def test_a_status_is_judged_relative_to_the_loss() -> None:
 FORMULAS: dict[str, Callable[[Fraction], tuple[Any, dict[str, Any]]]] = {
     "prior": lambda s: (wb.FiniteQuery([s * i for i in range(4)], max_shift=s), {}),
     "worst": lambda s: (wb.FiniteQuery([s * i for i in range(4)], max_shift=s, prior="worst"), {}),
-    "modulo": lambda s: (wb.ModuloNoise(5, max_shift=1), {"loss": [s**2 * loss for loss in (0, 1, 3, 4, 3, 1)]}),
+    "modulo": lambda s: (
+        wb.ModuloNoise(5, max_shift=1),
+        {"loss": [s**2 * loss for loss in (0, 1, 3, 4, 3, 1)]},
+    ),
     "quantizer": lambda s: (wb.Quantization(bins=[-3 * s, -s / 2, s / 2, 3 * s], c=s), {}),
 }
 
@@ -297,7 +330,13 @@ def test_formulas_and_their_prices_do_not_depend_on_units(case: str) -> None:
         formula, design = wb.formula(question, **asked), wb.design(question, epsilon=1, **asked)
         value, price = formula(1)[0] / s**2, design.shadow_prices.epsilon[1] / float(s) ** 2
         assert design.objective / float(s) ** 2 == pytest.approx(float(value), rel=1e-6)
-        known.append((len(formula.pieces), pytest.approx(float(value), rel=1e-12), pytest.approx(price, rel=1e-9)))
+        known.append(
+            (
+                len(formula.pieces),
+                pytest.approx(float(value), rel=1e-12),
+                pytest.approx(price, rel=1e-9),
+            )
+        )
     (pieces, value, price), *moved = known
     for other in moved:
         assert other == (pieces, value.expected, price.expected)
@@ -330,7 +369,13 @@ def test_a_loss_that_is_the_one_without_privacy_has_no_gap_of_rounding() -> None
 def test_shadow_prices_of_a_constraint_are_in_the_units_of_the_loss() -> None:
     def price(s: Fraction) -> float:
         answers = [s * i for i in range(5)]
-        options = {"answers": answers, "max_shift": s, "loss": "squared", "epsilon": 1, "delta": "0.01"}
+        options = {
+            "answers": answers,
+            "max_shift": s,
+            "loss": "squared",
+            "epsilon": 1,
+            "delta": "0.01",
+        }
         design = wb.design("channel", constraints=[lambda M: [M[0, 1] <= 0.5]], **options)
         (name,) = design.shadow_prices.constraints
         decides, _, value = design.shadow_prices.constraints[name]
@@ -346,7 +391,9 @@ def test_glop_solves_ordinary_counts(loss: str) -> None:
     """In units of 2^-20 of probability it calls its answers imprecise, which it finds in units of 1."""
     pytest.importorskip("ortools")
     options = {"answers": "0..40", "max_shift": 1, "loss": loss, "epsilon": 1, "method": "program"}
-    glop, highs = (wb.design("channel", solver=solver, **options) for solver in ("ortools:glop", "highs"))
+    glop, highs = (
+        wb.design("channel", solver=solver, **options) for solver in ("ortools:glop", "highs")
+    )
     assert glop.solution.solver == "ortools:glop"
     assert glop.objective == pytest.approx(highs.objective, rel=1e-6)
 
@@ -359,7 +406,10 @@ def test_rows_in_tiny_units_are_multiplied_and_their_multipliers_converted_back(
     program = rows.program("one row")
     data = program.template
     tiny = replace(
-        program, template=replace(data, A=data.A * 1e-12, row_lower=data.row_lower * 1e-12, row_upper=data.row_upper)
+        program,
+        template=replace(
+            data, A=data.A * 1e-12, row_lower=data.row_lower * 1e-12, row_upper=data.row_upper
+        ),
     )
     solution = solve(tiny)
     assert solution.x == pytest.approx([3.0])

@@ -40,7 +40,10 @@ def slow_audit(noise: AdditiveNoise, budgets: dict[tuple[int, ...], Fraction]) -
     points = list(product(*map(range, q.sizes)))
     where = {point: i for i, point in enumerate(points)}
     moved = {
-        shift: [f[where[tuple((a + b) % s for a, b, s in zip(p, shift, q.sizes, strict=True))]] for p in points]
+        shift: [
+            f[where[tuple((a + b) % s for a, b, s in zip(p, shift, q.sizes, strict=True))]]
+            for p in points
+        ]
         for shift in budgets
     }
     return [Slow(f, moved[shift], epsilon) for shift, epsilon in budgets.items()]
@@ -54,4 +57,6 @@ def mechanisms(draw: st.DrawFn) -> AdditiveNoise:
     question = ModuloNoise(sizes=sizes, shifts=shifts, directed=draw(st.booleans()))
     order = question.order
     weight = st.integers(0, 6) | st.just(0) | st.integers(0, 2**70)
-    return AdditiveNoise(question, draw(st.lists(weight, min_size=order, max_size=order).filter(any)))
+    return AdditiveNoise(
+        question, draw(st.lists(weight, min_size=order, max_size=order).filter(any))
+    )

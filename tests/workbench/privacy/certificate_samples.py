@@ -25,7 +25,9 @@ __all__ = [
 
 
 def certify_channel(rows, pairs=None, *, directed=False, **options) -> Certificate:
-    return wb.certify(wb.Channel.of(rows, None if pairs == "all" else pairs, directed=directed), **options)
+    return wb.certify(
+        wb.Channel.of(rows, None if pairs == "all" else pairs, directed=directed), **options
+    )
 
 
 def certify_quantizer(knots, outputs, ends, *, unbiased=True, **options) -> Certificate:
@@ -35,7 +37,9 @@ def certify_quantizer(knots, outputs, ends, *, unbiased=True, **options) -> Cert
 def noise() -> Certificate:
     """PDP with holes, δ = 1/10 reached exactly: 10 of 100 violate, ratios tight below e."""
     made = wb.AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [54, 24, 10, 0, 12])
-    return Certificate(made, "pdp", Fraction(1), Fraction("0.1"), Objective("error-rate", Fraction(46, 100)))
+    return Certificate(
+        made, "pdp", Fraction(1), Fraction("0.1"), Objective("error-rate", Fraction(46, 100))
+    )
 
 
 def metric() -> Certificate:
@@ -51,7 +55,9 @@ def metric() -> Certificate:
 
 def quantizer() -> Certificate:
     third = Fraction(1, 3)
-    return certify_quantizer([-1, 1], [-3, 3], [[2 * third, third], [third, 2 * third]], epsilon="0.7")
+    return certify_quantizer(
+        [-1, 1], [-3, 3], [[2 * third, third], [third, 2 * third]], epsilon="0.7"
+    )
 
 
 def metric_quantizer() -> Certificate:
@@ -66,10 +72,18 @@ def vector() -> Certificate:
     made = wb.AdditiveNoise(question, [6, 4, 4, 5, 4, 4])
     loss = rounded_value(Objective("squared", Fraction(0), losses).of(made))
     value = Objective("squared", loss, losses)
-    return Certificate(made, "dp", {(0, 1): Fraction(1, 2), (1, 0): Fraction("0.2")}, Fraction("0.01"), value)
+    return Certificate(
+        made, "dp", {(0, 1): Fraction(1, 2), (1, 0): Fraction("0.2")}, Fraction("0.01"), value
+    )
 
 
-ALL = {"noise": noise, "metric": metric, "quantizer": quantizer, "metric quantizer": metric_quantizer, "vector": vector}
+ALL = {
+    "noise": noise,
+    "metric": metric,
+    "quantizer": quantizer,
+    "metric quantizer": metric_quantizer,
+    "vector": vector,
+}
 
 
 def holds(data: dict) -> bool:

@@ -43,7 +43,10 @@ def check(noise: AdditiveNoise, epsilon: Any) -> None:
         assert fits == (pair.pdp_delta == 0)
 
 
-@given(mechanisms(), st.sampled_from(["0", "1e-9", "0.1", "0.69314718055994530942", "1.5", "5", "700", "1e6"]))
+@given(
+    mechanisms(),
+    st.sampled_from(["0", "1e-9", "0.1", "0.69314718055994530942", "1.5", "5", "700", "1e6"]),
+)
 @settings(max_examples=150, deadline=None)
 def test_the_audit_agrees_with_the_definitions(noise: AdditiveNoise, epsilon: str) -> None:
     check(noise, epsilon)
@@ -129,7 +132,9 @@ def staircase(rows: list[int], *, directed: bool) -> AdditiveNoise:
     weights = [2**900]
     for _ in range(max(rows)):
         weights.append(-(-(weights[-1] << 300) // low))
-    return AdditiveNoise(ModuloNoise(n=8, max_shift=3, directed=directed), [weights[row] for row in rows])
+    return AdditiveNoise(
+        ModuloNoise(n=8, max_shift=3, directed=directed), [weights[row] for row in rows]
+    )
 
 
 @pytest.mark.parametrize("delta", TABLE_1)
@@ -153,7 +158,9 @@ def test_table_1_one_way(delta: str, needed: float) -> None:
     assert float(found.pdp_delta) == pytest.approx(needed, abs=1e-7)
     assert found.meets("pdp", 1.5, found.pdp_delta)
     assert found.meets("pure", 1.5) == (delta == "0")
-    assert not audit(AdditiveNoise.from_pmf(noise.question, PRINTED[delta]), 1.5).meets("pdp", 1.5, "0.1522")
+    assert not audit(AdditiveNoise.from_pmf(noise.question, PRINTED[delta]), 1.5).meets(
+        "pdp", 1.5, "0.1522"
+    )
 
 
 def test_a_tight_mechanism_is_reported_at_its_budget() -> None:
@@ -239,19 +246,33 @@ def test_verdicts() -> None:
     found = audit(noise, 1.5)
     words = found.verdict("pdp", 1.5, "0.1212", subject="The solver's PMF")
     assert words.startswith("The solver's PMF misses the request: exact PDP delta is 0.7339")
-    assert " at epsilon = 1.5 for one-sided neighbours, asked 0.1212 (f(0) exceeds e^epsilon f(" in words
+    assert (
+        " at epsilon = 1.5 for one-sided neighbours, asked 0.1212 (f(0) exceeds e^epsilon f("
+        in words
+    )
     assert words.endswith("e-17)")
     assert found.verdict("dp", 1.5, "0.1212") == (
         "The mechanism meets the request: exact DP delta is 0.0961793 at epsilon = 1.5 for one-sided neighbours, "
         "asked 0.1212"
     )
-    both = audit(AdditiveNoise(ModuloNoise(n=8, max_shift=3), noise.masses), 1.5).verdict("dp", 1.5, 1)
-    assert both == "The mechanism meets the request: exact DP delta is 0.719584 at epsilon = 1.5, asked 1"
-    round_trip = ModuloNoise(n=2, shifts=[1, 2], directed=True)  # closed under negation: nothing one-sided about it
+    both = audit(AdditiveNoise(ModuloNoise(n=8, max_shift=3), noise.masses), 1.5).verdict(
+        "dp", 1.5, 1
+    )
+    assert (
+        both
+        == "The mechanism meets the request: exact DP delta is 0.719584 at epsilon = 1.5, asked 1"
+    )
+    round_trip = ModuloNoise(
+        n=2, shifts=[1, 2], directed=True
+    )  # closed under negation: nothing one-sided about it
     assert "one-sided" not in audit(AdditiveNoise(round_trip, [2, 1, 1]), 1).verdict("pure", 1)
-    assert "one-sided" in audit(Channel.of([[2, 1], [1, 2]], [(0, 1)], directed=True), 1).verdict("pure", 1)
+    assert "one-sided" in audit(Channel.of([[2, 1], [1, 2]], [(0, 1)], directed=True), 1).verdict(
+        "pure", 1
+    )
     close = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [3 * 10**12 + 1, 10**12, 10**12])
-    assert "is 0.60000000000008 at epsilon = 1, asked 0.6 " in audit(close, 1).verdict("pdp", 1, "0.6")
+    assert "is 0.60000000000008 at epsilon = 1, asked 0.6 " in audit(close, 1).verdict(
+        "pdp", 1, "0.6"
+    )
     closer = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [3 * 10**30 + 1, 10**30, 10**30])
     assert "8e-32 above the one asked" in audit(closer, 1).verdict("pdp", 1, "0.6")
 
@@ -262,7 +283,10 @@ def test_requests_are_checked() -> None:
     for call, message in [
         (lambda: audit(noise, -1), "epsilon must be a finite number >= 0. Got -1."),
         (lambda: audit(noise, math.nan), "epsilon must be a finite number >= 0. Got nan."),
-        (lambda: audit([1], 1), "mechanism must be a mechanism, a Design or a Certificate. Got list."),
+        (
+            lambda: audit([1], 1),
+            "mechanism must be a mechanism, a Design or a Certificate. Got list.",
+        ),
         (
             lambda: found.meets("rdp", 1),
             "notion must be one of pure, dp, pdp, metric, curve, tradeoff, renyi, zcdp, gdp. Got rdp.",

@@ -25,14 +25,34 @@ from workbench.privacy.curve import profile
 @pytest.mark.parametrize(
     ("rows", "pairs", "epsilon", "message"),
     [
-        ([[1, 1]], [], 1, "pairs must be a list of at least one pair of neighbouring rows. Got none."),
-        ([[1, 1], [1]], [(0, 1)], 1, "rows must be at least one row, all of one length. Got [2, 1]."),
+        (
+            [[1, 1]],
+            [],
+            1,
+            "pairs must be a list of at least one pair of neighbouring rows. Got none.",
+        ),
+        (
+            [[1, 1], [1]],
+            [(0, 1)],
+            1,
+            "rows must be at least one row, all of one length. Got [2, 1].",
+        ),
         ([[1, 1], [1, 2]], [(0, 2)], 1, "a pair must be two rows in 0..1. Got (0, 2)."),
         ([[1, 1], [1, 2]], [(0, -1)], 1, "a pair must be two rows in 0..1. Got (0, -1)."),
         ([[1, 1], [1, 2]], [(0, 1, 1)], 1, "a pair must be two rows in 0..1. Got (0, 1, 1)."),
         ([[1, 1], [1, 2]], [(1, 1)], 1, "a pair must be two different rows. Got (1, 1)."),
-        ([[0, 0], [1, 2]], [(0, 1)], 1, "a row of the channel must be not all zero. Got zeros only."),
-        ([[0.5, -0.1], [1, 2]], [(0, 1)], 1, "a row of the channel must be an array of finite numbers >= 0. Got -0.1."),
+        (
+            [[0, 0], [1, 2]],
+            [(0, 1)],
+            1,
+            "a row of the channel must be not all zero. Got zeros only.",
+        ),
+        (
+            [[0.5, -0.1], [1, 2]],
+            [(0, 1)],
+            1,
+            "a row of the channel must be an array of finite numbers >= 0. Got -0.1.",
+        ),
         ([[1, 1]] * 3, [(0, 1), (1, 2)], {(0, 1): 1}, "epsilon has no budget for pair (1, 2)."),
         (
             [[1, 1]] * 3,
@@ -49,12 +69,16 @@ def test_channels_are_checked(rows: Any, pairs: Any, epsilon: Any, message: str)
 
 
 @given(
-    st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3).filter(any), min_size=2, max_size=4),
+    st.lists(
+        st.lists(st.integers(0, 9), min_size=3, max_size=3).filter(any), min_size=2, max_size=4
+    ),
     st.sampled_from(["0.1", "0.69", "1.5"]),
     st.booleans(),
 )
 @settings(max_examples=80, deadline=None)
-def test_channels_with_rows_of_different_totals(rows: list[list[int]], epsilon: str, directed: bool) -> None:
+def test_channels_with_rows_of_different_totals(
+    rows: list[list[int]], epsilon: str, directed: bool
+) -> None:
     pairs = within(len(rows) - 1, 1)
     found = audit(Channel.of(rows, pairs, directed=directed), epsilon)
     exact = [[Fraction(k, sum(row)) for k in row] for row in rows]
@@ -70,12 +94,17 @@ def test_channels_with_rows_of_different_totals(rows: list[list[int]], epsilon: 
 def test_fractions_stay_exact_in_arrays_and_beside_floats() -> None:
     third, sixth = Fraction(1, 3), Fraction(1, 6)
     big = 2**60 + 1
-    for rows in ([[third, 0.5, sixth]] * 2, np.array([[third, Fraction(1, 2), sixth]] * 2, dtype=object)):
+    for rows in (
+        [[third, 0.5, sixth]] * 2,
+        np.array([[third, Fraction(1, 2), sixth]] * 2, dtype=object),
+    ):
         assert Channel.from_rows(rows).rows[0][0] == third
     assert Channel.from_rows(np.array([[big, 1], [1, big]])).rows[0].integers == (big, 1)
     question = ModuloNoise(n=2, shifts=[1])
     assert AdditiveNoise.from_pmf(question, [third, third, third]).exact_pmf == [third] * 3
-    assert AdditiveNoise.from_pmf(question, [0.5, 0.25, Fraction(1, 4)]).exact_pmf[0] == Fraction(1, 2)
+    assert AdditiveNoise.from_pmf(question, [0.5, 0.25, Fraction(1, 4)]).exact_pmf[0] == Fraction(
+        1, 2
+    )
     for bad in ([0.5, float("nan"), third], [0.5, "x", third], [-1, 1, third], [0.5, None, 1]):
         with pytest.raises(InvalidRequest):
             AdditiveNoise.from_pmf(question, bad)
@@ -85,13 +114,21 @@ def test_additive_noise_is_the_channel_it_makes() -> None:
     rng = np.random.default_rng(5)
     noise = AdditiveNoise.from_pmf(ModuloNoise(n=6, max_shift=2), rng.random(7))
     channel = Channel.from_noise(noise)
-    assert channel.matrix == pytest.approx(np.array([np.roll(noise.pmf, q) for q in range(7)]), abs=0)
+    assert channel.matrix == pytest.approx(
+        np.array([np.roll(noise.pmf, q) for q in range(7)]), abs=0
+    )
     pairs = [(i, (i + shift) % 7) for i in range(7) for shift in (1, 2)]
     one, two = audit(noise, 0.4), audit(Channel.of(channel, pairs), 0.4)
-    assert (one.pdp_delta, one.dp_delta, one.pure_ratio) == (two.pdp_delta, two.dp_delta, two.pure_ratio)
+    assert (one.pdp_delta, one.dp_delta, one.pure_ratio) == (
+        two.pdp_delta,
+        two.dp_delta,
+        two.pure_ratio,
+    )
     assert audit(Channel.of(channel, pairs), 0.4) == two
     assert channel.error_rate == pytest.approx(noise.error_rate, abs=1e-15)
-    wrapped = noise.expected([eta * (7 - eta) for eta in range(7)])  # the true squared error, answers uniform
+    wrapped = noise.expected(
+        [eta * (7 - eta) for eta in range(7)]
+    )  # the true squared error, answers uniform
     assert channel.mse == pytest.approx(wrapped, abs=1e-12)
 
 

@@ -20,8 +20,15 @@ def noise(n: int, digits: int, shifts: int = 1, epsilon: str = "1", *, near: boo
     """n weights of so many hexadecimal digits; near: all ratios within 2^(40 - 4 digits) of 1."""
     source = random.Random(n + digits)
     base = source.getrandbits(4 * digits)
-    weights = [base + source.getrandbits(40) if near else source.getrandbits(4 * digits) for _ in range(n)]
-    mechanism = {"kind": "noise", "sizes": [n], "shifts": [[k + 1] for k in range(shifts)], "directed": False}
+    weights = [
+        base + source.getrandbits(40) if near else source.getrandbits(4 * digits) for _ in range(n)
+    ]
+    mechanism = {
+        "kind": "noise",
+        "sizes": [n],
+        "shifts": [[k + 1] for k in range(shifts)],
+        "directed": False,
+    }
     mechanism |= {"total": hex(sum(weights)), "weights": [*map(hex, weights)]}
     claim = {"notion": "dp", "epsilon": epsilon, "delta": "1"}
     return sample().to_dict() | {"mechanism": mechanism, "claim": claim, "objective": None}
@@ -30,7 +37,10 @@ def noise(n: int, digits: int, shifts: int = 1, epsilon: str = "1", *, near: boo
 def long_losses() -> dict:
     """Thirty costs whose denominators have nothing in common: their sum has a million digits."""
     source = random.Random(1)
-    losses = [f"{hex(source.getrandbits(200_000))}/{hex(source.getrandbits(200_000) | 1)}" for _ in range(30)]
+    losses = [
+        f"{hex(source.getrandbits(200_000))}/{hex(source.getrandbits(200_000) | 1)}"
+        for _ in range(30)
+    ]
     return noise(30, 4) | {"objective": {"name": "mine", "value": "0", "losses": losses}}
 
 
@@ -39,7 +49,12 @@ def wide_pdp() -> dict:
     source = random.Random(2)
     rows = [[source.randrange(1, 1000) for _ in range(200)] for _ in range(2)]
     ends = [{"total": hex(sum(row)), "weights": [*map(hex, row)]} for row in rows]
-    mechanism = {"kind": "quantizer", "knots": ["0", "1"], "outputs": [*map(str, range(200))], "ends": ends}
+    mechanism = {
+        "kind": "quantizer",
+        "knots": ["0", "1"],
+        "outputs": [*map(str, range(200))],
+        "ends": ends,
+    }
     claim = {"notion": "pdp", "epsilon": "1", "delta": "1"}
     return sample().to_dict() | {"mechanism": mechanism, "claim": claim, "objective": None}
 
@@ -101,27 +116,42 @@ def test_numbers_beyond_floats_are_refused_in_words():
     with pytest.raises(wb.CorruptFile):
         from_dict(changed(sample().to_dict(), ("objective", "value"), "1e400"))
     data["mechanism"]["knots"] = ["-1e400", "1e400"]
-    with pytest.raises(wb.CorruptFile, match="inf"):  # the outcome that breaks the claim, at its input
+    with pytest.raises(
+        wb.CorruptFile, match="inf"
+    ):  # the outcome that breaks the claim, at its input
         from_dict(changed(data | {"bias": None}, ("claim", "epsilon"), "0.1"))
 
 
 def test_the_rule_by_hand():
-    proof = sample()  # 5 weights of total 50 (6 bits), one directed shift; ε = 1 (2 bits), δ = 1/10 (5 bits)
+    proof = (
+        sample()
+    )  # 5 weights of total 50 (6 bits), one directed shift; ε = 1 (2 bits), δ = 1/10 (5 bits)
     assert work(proof.mechanism) == 1 * 5 * 4 + 1000 + 9 * 0 + 5 * 4
-    assert work(proof.mechanism, notion("pdp"), {"epsilon": Fraction(1), "delta": Fraction(1, 10)}) == 1040
+    assert (
+        work(proof.mechanism, notion("pdp"), {"epsilon": Fraction(1), "delta": Fraction(1, 10)})
+        == 1040
+    )
     wide = {
         "epsilon": Fraction(1, 1 << 1000),
         "delta": Fraction(1),
     }  # 1010 bits, the total included
-    assert work(proof.mechanism, notion("pdp"), wide) == 5 * (4 + 9) + 1000 + 9 * 15**2 + 5 * (4 + 9) + 15**2
-    law = quantizer().mechanism  # 2 end laws on 2 outputs, total 3 (2 bits); outputs and knots -3, -1, 1, 3: 1 + 2 bits
+    assert (
+        work(proof.mechanism, notion("pdp"), wide)
+        == 5 * (4 + 9) + 1000 + 9 * 15**2 + 5 * (4 + 9) + 15**2
+    )
+    law = (
+        quantizer().mechanism
+    )  # 2 end laws on 2 outputs, total 3 (2 bits); outputs and knots -3, -1, 1, 3: 1 + 2 bits
     assert work(law) == 4 * 2 * 4 + 4 * 1000 + 2 * 2 * 4
     assert work(law, notion("pdp")) == work(law) + 1 * 16 * 100
     tenths = [Fraction(k, 10) for k in range(40)] + [
         Fraction(1, 1 << 500),
         Fraction(1, 3**200),
     ]  # 500 twos; 5 and 3^200
-    assert work(law, numbers=tenths) == 4 * 2 * 4 + 4 * 1000 + 2 * 2 * (4 + (827 // 256) ** 2) + (827 // 64) ** 2
+    assert (
+        work(law, numbers=tenths)
+        == 4 * 2 * 4 + 4 * 1000 + 2 * 2 * (4 + (827 // 256) ** 2) + (827 // 64) ** 2
+    )
     more = work(law, numbers=[Fraction(1, 1 << 1000)], labels=3)
     assert more == 4 * 2 * 4 + 4 * 1000 + 2 * (2 + 3) * (4 + 9) + 15**2
 

@@ -115,7 +115,11 @@ def test_a_weight_and_its_total_changed_together_are_judged_by_the_claim():
         (("objective", "value"), "0.4600001", "error-rate"),
         (("objective", "name"), "squared", "losses"),
         (("objective", "losses"), ["1"], "losses"),
-        (("objective",), {"name": "squared", "value": "0", "losses": ["0"] * 5}, "be those of squared"),
+        (
+            ("objective",),
+            {"name": "squared", "value": "0", "losses": ["0"] * 5},
+            "be those of squared",
+        ),
         (("objective",), {"name": "squared", "value": "0", "losses": None}, "losses"),
         (("objective",), {"name": "worst-squared", "value": "0", "losses": ["0"] * 5}, "left out"),
         (("bias",), {"outputs": [], "inputs": [], "worst": "0"}, "bias"),
@@ -148,7 +152,11 @@ def test_each_reason(path, value, reason):
         ("quantizer", ("claim", "epsilon"), "0.69"),
         ("vector", ("objective", "value"), "2"),
         ("vector", ("objective", "name"), "error-rate"),  # whose costs are not for a file to choose
-        ("vector", ("claim", "epsilon"), [[[0, 1], "0.5"], [[0, 2], "0.5"], [[1, 0], "0.2"], [[1, 1], "9"]]),
+        (
+            "vector",
+            ("claim", "epsilon"),
+            [[[0, 1], "0.5"], [[0, 2], "0.5"], [[1, 0], "0.2"], [[1, 1], "9"]],
+        ),
         ("vector", ("claim", "epsilon"), [[[0, 1], "0.1"], [[1, 0], "0.1"]]),
     ],
 )
@@ -175,9 +183,16 @@ def test_nothing_unproven_can_be_built():
     with pytest.raises(wb.NotCertified, match="misses"):
         Certificate(made, "pdp", Fraction(1), Fraction("0.0999"))
     with pytest.raises(wb.NotCertified, match="error-rate is"):
-        Certificate(made, "pdp", Fraction(1), Fraction("0.1"), Objective("error-rate", Fraction(45, 100)))
+        Certificate(
+            made, "pdp", Fraction(1), Fraction("0.1"), Objective("error-rate", Fraction(45, 100))
+        )
     with pytest.raises(wb.NotCertified, match="bias"):
-        Certificate(metric().mechanism, "metric", metric().epsilon, bias=Bias((0, 1), (0, 0, 0), Fraction(0)))
+        Certificate(
+            metric().mechanism,
+            "metric",
+            metric().epsilon,
+            bias=Bias((0, 1), (0, 0, 0), Fraction(0)),
+        )
     with pytest.raises(wb.InvalidRequest):
         certify(made, "pdp", 1, 2)
 

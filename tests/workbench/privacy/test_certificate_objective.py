@@ -37,7 +37,10 @@ def test_a_known_name_has_its_known_losses_and_others_are_stated_by_the_file():
         with pytest.raises(wb.CorruptFile, match="losses must be"):
             from_dict(data)
     data["objective"] = {"name": "free-lunch", "value": "0", "losses": ["0"] * 5}
-    assert "Its loss is 0.0 by numbers that this file states, under the name 'free-lunch'." in from_dict(data).words
+    assert (
+        "Its loss is 0.0 by numbers that this file states, under the name 'free-lunch'."
+        in from_dict(data).words
+    )
     losses = known_losses("squared", (5,))
     value = Objective("squared", Fraction(0), losses).of(noise().mechanism)
     data["objective"] = {"name": "squared", "value": str(value), "losses": [*map(str, losses)]}
@@ -95,7 +98,10 @@ def test_an_objective_of_another_mechanism_is_refused():
     with pytest.raises(wb.CorruptFile, match="expected loss must be left out"):
         from_dict(noise().to_dict() | {"objective": channel().to_dict()["objective"]})
     with pytest.raises(wb.CorruptFile, match="must be an expected loss"):
-        from_dict(channel().to_dict() | {"objective": {"name": "squared", "value": "0", "losses": ["0", "1"]}})
+        from_dict(
+            channel().to_dict()
+            | {"objective": {"name": "squared", "value": "0", "losses": ["0", "1"]}}
+        )
 
 
 @pytest.mark.parametrize("loss", [*STATED, "poisson", "poisson-deviance"])

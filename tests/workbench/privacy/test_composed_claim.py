@@ -52,12 +52,16 @@ def fixed(runs: list[Pair], e: Fraction) -> Fraction:
     return total
 
 
-def adaptive(runs: list[list[Pair]], e: Fraction, a: Fraction = Fraction(1), b: Fraction = Fraction(1)) -> Fraction:
+def adaptive(
+    runs: list[list[Pair]], e: Fraction, a: Fraction = Fraction(1), b: Fraction = Fraction(1)
+) -> Fraction:
     """Of the best pair of every run, chosen when the outcomes before it are known."""
     if not runs or not a:
         return max(Fraction(0), a - e * b)
     first, *others = runs
-    return max(sum(adaptive(others, e, a * x, b * y) for x, y in zip(p, q, strict=True)) for p, q in first)
+    return max(
+        sum(adaptive(others, e, a * x, b * y) for x, y in zip(p, q, strict=True)) for p, q in first
+    )
 
 
 def truth(subjects: list[tuple[Any, int]], epsilon: str) -> tuple[Fraction, Fraction]:
@@ -66,7 +70,10 @@ def truth(subjects: list[tuple[Any, int]], epsilon: str) -> tuple[Fraction, Frac
     runs = [pairs(subject) for subject, times in subjects for _ in range(times)]
     choices = product(*(pairs(subject) for subject, _ in subjects))
     constant = max(
-        fixed([pair for pair, (_, times) in zip(choice, subjects, strict=True) for _ in range(times)], e)
+        fixed(
+            [pair for pair, (_, times) in zip(choice, subjects, strict=True) for _ in range(times)],
+            e,
+        )
         for choice in choices
     )
     return constant, adaptive(runs, e)
@@ -84,7 +91,9 @@ SUBJECTS = {
 
 def assert_between(found: wb.Composition, exact: tuple[Fraction, Fraction]) -> None:
     constant, worst = exact
-    assert found.delta_low <= float(constant) * (1 + 1e-12)  # of the mechanism, not of the dominating pair
+    assert found.delta_low <= float(constant) * (
+        1 + 1e-12
+    )  # of the mechanism, not of the dominating pair
     assert float(worst) <= found.delta * (1 + 1e-12)
     assert found.delta_low >= float(constant) * 0.995  # and no loose one
 
@@ -154,17 +163,25 @@ def test_both_checkers_decide_the_claim(name, runs, epsilon):
     subject = SUBJECTS[name]
     constant, worst = truth([(subject, runs)], epsilon)
     above = Fraction(wb.compose(subject, runs, epsilon=epsilon, interval=1e-3).delta)
-    assert verdicts(claimed(subject, runs, epsilon, min(Fraction(1), above * Fraction("1.0001")))) == ("proven",) * 2
+    assert (
+        verdicts(claimed(subject, runs, epsilon, min(Fraction(1), above * Fraction("1.0001"))))
+        == ("proven",) * 2
+    )
     assert verdicts(claimed(subject, runs, epsilon, constant * Fraction("0.98"))) == ("false",) * 2
     if worst > constant:  # an adversary who adapts refutes it; fixed neighbours do not
-        assert "proven" not in verdicts(claimed(subject, runs, epsilon, worst * Fraction("0.999999")))
+        assert "proven" not in verdicts(
+            claimed(subject, runs, epsilon, worst * Fraction("0.999999"))
+        )
     assert verdicts(claimed(subject, runs, epsilon, Fraction(0))) == ("false",) * 2
 
 
 def random_channel(source: random.Random) -> wb.Channel:
     columns, rows = source.randrange(2, 4), source.randrange(2, 4)
     bits = source.choice([2, 8, 60, 200])
-    made = [[source.getrandbits(bits) + source.choice([0, 1]) for _ in range(columns)] for _ in range(rows)]
+    made = [
+        [source.getrandbits(bits) + source.choice([0, 1]) for _ in range(columns)]
+        for _ in range(rows)
+    ]
     return wb.Channel.from_rows([row if any(row) else [1] * columns for row in made])
 
 
@@ -175,7 +192,10 @@ def test_no_checker_proves_less_than_the_truth(seed):
     epsilon = source.choice(["0.1", "0.5", "1", "2"])
     constant, worst = truth([(subject, runs)], epsilon)
     for share in (Fraction(9, 10), Fraction(999999, 10**6)):
-        for step in (None, Fraction(1, source.choice([1, 3, 50, 10**30]))):  # any step is no more than a hint
+        for step in (
+            None,
+            Fraction(1, source.choice([1, 3, 50, 10**30])),
+        ):  # any step is no more than a hint
             data = claimed(subject, runs, epsilon, worst * share)
             if step is not None:
                 data["composed"]["step"] = str(step)
@@ -189,9 +209,13 @@ def test_no_checker_proves_less_than_the_truth(seed):
     "mechanism",
     [
         wb.AdditiveIntegerNoise(wb.IntegerNoise(), IntegerLaw(-2, [1, 3, 9, 3, 1], 1, "1/3")),
-        wb.AdditiveIntegerNoise(wb.IntegerNoise(2, clamp=(0, 4)), IntegerLaw(-2, [1, 3, 9, 3, 1], 1, "1/3")),
+        wb.AdditiveIntegerNoise(
+            wb.IntegerNoise(2, clamp=(0, 4)), IntegerLaw(-2, [1, 3, 9, 3, 1], 1, "1/3")
+        ),
         wb.AdditiveRealNoise(wb.RealNoise(1), 2, IntegerLaw(-2, [1, 3, 9, 3, 1], 1, "1/3")),
-        wb.AdditiveRealNoise(wb.RealNoise(1), 2, IntegerLaw(-2, [1, 3, 9, 3, 1], 1, "1/3"), Fraction(1, 50)),
+        wb.AdditiveRealNoise(
+            wb.RealNoise(1), 2, IntegerLaw(-2, [1, 3, 9, 3, 1], 1, "1/3"), Fraction(1, 50)
+        ),
     ],
 )
 def test_noise_on_the_line_for_many_runs(mechanism):
@@ -199,12 +223,19 @@ def test_noise_on_the_line_for_many_runs(mechanism):
         above = wb.compose(mechanism, runs, epsilon=epsilon, interval=1e-2)
         assert (
             verdicts(
-                claimed(mechanism, runs, epsilon, min(Fraction(1), Fraction(above.delta) * 2 + Fraction(1, 10**9)))
+                claimed(
+                    mechanism,
+                    runs,
+                    epsilon,
+                    min(Fraction(1), Fraction(above.delta) * 2 + Fraction(1, 10**9)),
+                )
             )
             == ("proven",) * 2
         )
         if above.delta_low > 0.01:
-            assert "proven" not in verdicts(claimed(mechanism, runs, epsilon, Fraction(above.delta_low) / 2))
+            assert "proven" not in verdicts(
+                claimed(mechanism, runs, epsilon, Fraction(above.delta_low) / 2)
+            )
 
 
 def test_pure_runs_add_up_exactly():
@@ -218,13 +249,21 @@ def test_the_claim_is_kept_and_worded():
     claim = ComposedClaim.of(ROWS, 2, Fraction(1), Fraction("0.41"))
     proof = Certificate(ROWS, "pure", "1.7", composed=claim)
     assert "2 adaptive runs together are private at epsilon = 1, delta = 0.41." in proof.words
-    for again in (pickle.loads(pickle.dumps(proof)), copy.deepcopy(proof), from_dict(proof.to_dict())):
+    for again in (
+        pickle.loads(pickle.dumps(proof)),
+        copy.deepcopy(proof),
+        from_dict(proof.to_dict()),
+    ):
         assert again.composed == claim
     assert "2 runs together: dp at epsilon = 1, delta = 0.41" in checker.check(proof.to_dict())
     with pytest.raises(wb.NotCertified, match="misses"):
-        Certificate(ROWS, "pure", "1.7", composed=ComposedClaim.of(ROWS, 2, Fraction(1), Fraction("0.2")))
+        Certificate(
+            ROWS, "pure", "1.7", composed=ComposedClaim.of(ROWS, 2, Fraction(1), Fraction("0.2"))
+        )
     with pytest.raises(wb.NotProven, match="not decided"):
-        Certificate(ROWS, "pure", "1.7", composed=ComposedClaim.of(ROWS, 2, Fraction(1), Fraction("0.3")))
+        Certificate(
+            ROWS, "pure", "1.7", composed=ComposedClaim.of(ROWS, 2, Fraction(1), Fraction("0.3"))
+        )
 
 
 @pytest.mark.parametrize(
@@ -269,7 +308,9 @@ def test_what_makes_no_sense_is_refused(name, value):
     ],
 )
 def test_hostile_claims_end_soon(hostile):
-    data = claimed(wb.Channel.from_rows([[10**9, 5, 1], [1, 7, 10**9], [3, 3, 3]]), 2, "1", Fraction(1, 2))
+    data = claimed(
+        wb.Channel.from_rows([[10**9, 5, 1], [1, 7, 10**9], [3, 3, 3]]), 2, "1", Fraction(1, 2)
+    )
     data["composed"] |= hostile
     start = time.process_time()
     ours, theirs = verdicts(data)

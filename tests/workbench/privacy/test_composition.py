@@ -42,14 +42,18 @@ def one_pair() -> wb.AdditiveNoise:
 @settings(max_examples=40, deadline=None)
 @given(WEIGHTS, st.booleans())
 def test_the_profile_is_the_audit_at_every_epsilon(weights, directed):
-    noise = wb.AdditiveNoise(wb.ModuloNoise(n=len(weights) - 1, max_shift=2, directed=directed), weights)
+    noise = wb.AdditiveNoise(
+        wb.ModuloNoise(n=len(weights) - 1, max_shift=2, directed=directed), weights
+    )
     dp, pdp = profile(noise, "dp"), profile(noise, "pdp")
     for epsilon in EPSILONS:
         audit = wb.audit(noise, epsilon)
         assert dp.at(epsilon).compare(audit.dp_delta) == 0
         assert pdp.at(epsilon).a == audit.pdp_delta
         for curve in (dp, pdp):
-            assert curve.heights(np.array([float(epsilon)]))[0] == pytest.approx(curve.delta(epsilon), abs=1e-12)
+            assert curve.heights(np.array([float(epsilon)]))[0] == pytest.approx(
+                curve.delta(epsilon), abs=1e-12
+            )
     assert dp.pure_epsilon == pdp.pure_epsilon == wb.audit(noise, 0).pure_epsilon
 
 
@@ -57,7 +61,10 @@ def test_the_profile_changes_where_it_says():
     noise = plain()
     pdp = profile(noise, "pdp")
     for end in pdp.ends[1:]:
-        before, after = (pdp.delta(Fraction(float(end)) + step) for step in (Fraction(-1, 10**9), Fraction(1, 10**9)))
+        before, after = (
+            pdp.delta(Fraction(float(end)) + step)
+            for step in (Fraction(-1, 10**9), Fraction(1, 10**9))
+        )
         assert after <= before
     heights = [pdp.delta(float(e)) for e in np.linspace(0, pdp.pure_epsilon, 50)]
     assert heights == sorted(heights, reverse=True)
@@ -76,7 +83,9 @@ def test_a_profile_of_many_pieces_is_drawn_in_seconds():
 
 
 def test_the_profile_of_a_quantizer_and_a_plot(tmp_path):
-    law = wb.PiecewiseAffine.of([-1, 1], [-3, 3], [[Fraction(2, 3), Fraction(1, 3)], [Fraction(1, 3), Fraction(2, 3)]])
+    law = wb.PiecewiseAffine.of(
+        [-1, 1], [-3, 3], [[Fraction(2, 3), Fraction(1, 3)], [Fraction(1, 3), Fraction(2, 3)]]
+    )
     curve = profile(law)
     assert curve.delta(0) == pytest.approx(1 / 3)
     assert curve.delta("0.6932") == 0
@@ -95,7 +104,9 @@ def test_the_profile_of_a_quantizer_and_a_plot(tmp_path):
 @settings(max_examples=40, deadline=None)
 @given(WEIGHTS, st.booleans(), st.fractions(min_value=0, max_value=20))
 def test_the_pair_attains_the_worst_hockey_stick_exactly(weights, directed, e):
-    noise = wb.AdditiveNoise(wb.ModuloNoise(n=len(weights) - 1, max_shift=2, directed=directed), weights)
+    noise = wb.AdditiveNoise(
+        wb.ModuloNoise(n=len(weights) - 1, max_shift=2, directed=directed), weights
+    )
     pair = dominating_pair(noise)
     assert sum(pair.p) == sum(pair.q) == 1
     assert min(*pair.p, *pair.q) >= 0
@@ -109,7 +120,9 @@ def test_the_pair_attains_the_worst_hockey_stick_exactly(weights, directed, e):
 
 def test_the_pair_is_exact_beyond_floats():
     tiny = Fraction(1, 10**400)
-    rows = wb.Channel.from_rows([[Fraction(1, 10), Fraction(1, 2), Fraction(2, 5)], [0, tiny, 1 - tiny]])
+    rows = wb.Channel.from_rows(
+        [[Fraction(1, 10), Fraction(1, 2), Fraction(2, 5)], [0, tiny, 1 - tiny]]
+    )
     pair = dominating_pair(wb.Channel([rows.rows[0], rows.rows[1]], [(0, 1)]))
     assert [(a, b) for _, a, b in pair.steps][:2] == [(Fraction(1, 10), 0), (Fraction(3, 5), tiny)]
 
@@ -126,7 +139,9 @@ def test_one_run_is_the_exact_delta(make, epsilon):
     if 0 < found.delta < 1:
         back = compose(make(), 1, delta=found.delta)
         assert back.epsilon <= float(epsilon) + 1e-9
-        assert compose(make(), 1, epsilon=back.epsilon).delta == pytest.approx(found.delta, abs=1e-12)
+        assert compose(make(), 1, epsilon=back.epsilon).delta == pytest.approx(
+            found.delta, abs=1e-12
+        )
 
 
 @pytest.mark.parametrize("make", [hole, plain])
@@ -138,7 +153,10 @@ def test_another_library_finds_no_less_below_and_no_more_above(make, times):
 
     def other(pessimistic: bool):
         return pld.from_two_probability_mass_functions(
-            *laws, pessimistic_estimate=pessimistic, value_discretization_interval=5e-4, symmetric=False
+            *laws,
+            pessimistic_estimate=pessimistic,
+            value_discretization_interval=5e-4,
+            symmetric=False,
         ).self_compose(times)
 
     above, below = other(True), other(False)
@@ -183,7 +201,8 @@ def test_the_bounds_hold_the_exact_product(one, two, times, epsilon):
             k = times - i - j
             ways = math.comb(times, i) * math.comb(times - i, j)
             exact += ways * max(
-                Fraction(0), of_p[0][i] * of_p[1][j] * of_p[2][k] - e * of_q[0][i] * of_q[1][j] * of_q[2][k]
+                Fraction(0),
+                of_p[0][i] * of_p[1][j] * of_p[2][k] - e * of_q[0][i] * of_q[1][j] * of_q[2][k],
             )
     rows = wb.Channel.of([one, two], [(0, 1)], directed=True)
     found = compose(rows, times, epsilon=epsilon, interval=5e-3 if times == 45 else 1e-3)
@@ -194,10 +213,15 @@ def test_the_bounds_hold_the_exact_product(one, two, times, epsilon):
 
 def test_several_mechanisms_are_composed_by_the_product_of_their_pairs():
     first, second = [[3, 2], [2, 3]], [[5, 1], [1, 5]]
-    joint = [[a * b * c for a in one for b in one for c in two] for one, two in zip(first, second, strict=True)]
+    joint = [
+        [a * b * c for a in one for b in one for c in two]
+        for one, two in zip(first, second, strict=True)
+    ]
     for epsilon in ("0", "0.5", "2"):
         exact = wb.audit(wb.Channel.from_rows(joint), epsilon).dp_delta
-        found = compose([wb.Channel.from_rows(first), wb.Channel.from_rows(second)], [2, 1], epsilon=epsilon)
+        found = compose(
+            [wb.Channel.from_rows(first), wb.Channel.from_rows(second)], [2, 1], epsilon=epsilon
+        )
         assert found.times == (2, 1)
         assert found.delta_low <= exact.upper
         assert exact.lower <= found.delta < exact.upper + 1e-6
@@ -228,7 +252,10 @@ def test_composition_beats_adding_up_and_says_what_is_infinite():
 
 def test_a_million_runs_are_answered_on_a_coarser_grid(monkeypatch):
     """On grids of fewer points than usual, which only widens what is between the bounds."""
-    for points, runs, budget in ((1 << 13, 10**6, {"epsilon": 10**6}), (1 << 16, 500, {"delta": "1e-6"})):
+    for points, runs, budget in (
+        (1 << 13, 10**6, {"epsilon": 10**6}),
+        (1 << 16, 500, {"delta": "1e-6"}),
+    ):
         monkeypatch.setattr(composition, "_FINE", 2 * points)
         monkeypatch.setattr(composition, "_COARSE", points)
         found = compose(one_pair(), runs, **budget)
@@ -261,7 +288,10 @@ def test_it_chains_after_a_count_and_the_maps_are_the_audit(dp):
     for distance in (1, 2, 5, 100):
         question = wb.ModuloNoise(n=8, max_shift=min(distance, 8))
         exact = wb.audit(wb.AdditiveNoise(question, noise.masses), 1)
-        chained = {m: count(dp) >> measurement(noise, m, epsilon=1 if m == "approximate" else None) for m in MEASURES}
+        chained = {
+            m: count(dp) >> measurement(noise, m, epsilon=1 if m == "approximate" else None)
+            for m in MEASURES
+        }
         assert chained["max_divergence"].map(distance) == exact.pure_epsilon
         assert chained["approximate"].map(distance) == (1.0, exact.dp_delta.upper)
         rho = chained["zero_concentrated_divergence"].map(distance)
@@ -281,7 +311,9 @@ def test_it_composes(dp):
 
 
 def test_inputs_are_clamped_and_noise_is_the_mechanisms(dp):
-    point = wb.AdditiveNoise(wb.ModuloNoise(n=4, max_shift=1), [0, 1, 0, 0, 0])  # always adds 1 modulo 5
+    point = wb.AdditiveNoise(
+        wb.ModuloNoise(n=4, max_shift=1), [0, 1, 0, 0, 0]
+    )  # always adds 1 modulo 5
     release = measurement(point)
     assert [release(k) for k in (-7, 0, 3, 4, 99)] == [1, 1, 4, 0, 0]
     assert release.map(1) == math.inf
@@ -306,7 +338,8 @@ def test_renyi_is_an_upper_bound_of_the_definition():
     f = plain().masses.floats
     for alpha in (1.5, 2.0, 10.0):
         worst = max(
-            math.log(math.fsum(f**alpha * f[plain().question.index(shift)] ** (1 - alpha))) / (alpha - 1)
+            math.log(math.fsum(f**alpha * f[plain().question.index(shift)] ** (1 - alpha)))
+            / (alpha - 1)
             for shift in plain().question.differences
         )
         assert worst * (1 - 1e-12) <= renyi(plain(), alpha) <= worst * (1 + 1e-12)

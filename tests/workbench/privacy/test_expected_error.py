@@ -18,7 +18,11 @@ from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.privacy.expected_error import expected_error
 from workbench.questions.density import normal
 
-FINITE = [name for name, case in CASES.items() if case.mechanism.inputs is not None and not for_reals(case.mechanism)]
+FINITE = [
+    name
+    for name, case in CASES.items()
+    if case.mechanism.inputs is not None and not for_reals(case.mechanism)
+]
 LOSS = {"absolute": abs, "squared": lambda r: r * r, "error-rate": lambda r: int(r != 0)}
 
 
@@ -29,7 +33,11 @@ def test_the_loss_of_finitely_many_inputs_is_the_sum_written_out(name: str, loss
     outputs = [Fraction(o) for o in np.asarray(mechanism.outputs).tolist()]
     inputs = np.asarray(mechanism.inputs).tolist()
     losses = [
-        sum(p * LOSS[loss](o - Fraction(x)) for o, p in zip(outputs, (mechanism.law(x)), strict=True)) for x in inputs
+        sum(
+            p * LOSS[loss](o - Fraction(x))
+            for o, p in zip(outputs, (mechanism.law(x)), strict=True)
+        )
+        for x in inputs
     ]
     column = [inputs[0], inputs[-1], inputs[-1]]
     found = expected_error(mechanism, loss, column)
@@ -43,20 +51,26 @@ def test_a_label_randomizer_is_judged_by_its_own_prior() -> None:
     mechanism = CASES["RR-on-Bins"].mechanism
     own, uniform = (expected_error(mechanism, "squared", data) for data in (None, mechanism.inputs))
     assert own.mean == expected_error(mechanism, "squared", mechanism.labels).mean != uniform.mean
-    assert float(own.mean) == pytest.approx(mechanism.loss(lambda output, label: (output - label) ** 2), rel=1e-12)
+    assert float(own.mean) == pytest.approx(
+        mechanism.loss(lambda output, label: (output - label) ** 2), rel=1e-12
+    )
 
 
 def test_noise_of_a_vector_query_is_right_or_wrong() -> None:
     mechanism = CASES["vector noise"].mechanism
     found = expected_error(mechanism, "error-rate", [[0, 1], [1, 2]])
     assert found.mean == found.worst == Fraction(7, 10)
-    with pytest.raises(wb.InvalidRequest, match=r"^loss must be error-rate for a vector query\. Got 'squared'\.$"):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"^loss must be error-rate for a vector query\. Got 'squared'\.$"
+    ):
         expected_error(mechanism, "squared")
 
 
 def _jumps() -> PiecewiseAffine:
     """Two pieces with a jump between them, biased, three outputs."""
-    return PiecewiseAffine.of([-1, 0, 2], [-2, Fraction(1, 2), 3], [[3, 1, 1], [1, 3, 1], [1, 1, 3], [0, 4, 1]])
+    return PiecewiseAffine.of(
+        [-1, 0, 2], [-2, Fraction(1, 2), 3], [[3, 1, 1], [1, 3, 1], [1, 1, 3], [0, 4, 1]]
+    )
 
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
@@ -64,7 +78,10 @@ def _jumps() -> PiecewiseAffine:
 def test_the_loss_on_real_inputs(mechanism: PiecewiseAffine, loss: str) -> None:
     low, high = mechanism.knots[0], mechanism.knots[-1]
     fine = [low + (high - low) * Fraction(k, 700) for k in range(701)]
-    errors = [sum(p * LOSS[loss](b - x) for p, b in zip(mechanism.law(x), mechanism.bins, strict=True)) for x in fine]
+    errors = [
+        sum(p * LOSS[loss](b - x) for p, b in zip(mechanism.law(x), mechanism.bins, strict=True))
+        for x in fine
+    ]
     found = expected_error(mechanism, loss)
     assert isinstance(found.mean, Fraction)
     assert max(errors) <= found.worst <= max(errors) + Fraction(1, 50)
@@ -73,7 +90,9 @@ def test_the_loss_on_real_inputs(mechanism: PiecewiseAffine, loss: str) -> None:
         float(np.mean(mechanism.error_at([float(x) for x in fine[::100]], loss))), rel=1e-12
     )
     at_knots = expected_error(mechanism, loss, dict.fromkeys(mechanism.knots[1:], 1)).mean
-    laws = [mechanism.law(x) for x in mechanism.knots[1:]]  # the right limit inside, the left one at the end
+    laws = [
+        mechanism.law(x) for x in mechanism.knots[1:]
+    ]  # the right limit inside, the left one at the end
     sums = [
         sum(p * LOSS[loss](b - x) for p, b in zip(law, mechanism.bins, strict=True))
         for law, x in zip(laws, mechanism.knots[1:], strict=True)
@@ -89,7 +108,9 @@ def test_a_law_that_is_no_polynomial_of_pieces_has_no_worst_input() -> None:
     mechanism = CASES["Poisson binomial"].mechanism
     found = expected_error(mechanism, "squared", [0.5, Fraction(1, 2)])
     p = Fraction(1, 2) + mechanism.theta / 2
-    assert found.mean == p * (1 - p) / 3 / mechanism.theta**2  # variance of a binomial, scaled by 1/(θ n), n = 3
+    assert (
+        found.mean == p * (1 - p) / 3 / mechanism.theta**2
+    )  # variance of a binomial, scaled by 1/(θ n), n = 3
     assert found.worst is None
     assert expected_error(mechanism, "squared").mean == pytest.approx(mechanism.mse(), rel=1e-12)
 
@@ -128,7 +149,9 @@ def test_bad_losses_and_data_are_refused_in_one_form(name: str, options: dict[st
 
 def test_what_would_take_for_ever_is_refused() -> None:
     labels = wb.Labels.uniform(0, 2100)
-    with pytest.raises(wb.InvalidRequest, match=r"^inputs times outputs must be at most 4000000 .* Got 4414201\.$"):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"^inputs times outputs must be at most 4000000 .* Got 4414201\.$"
+    ):
         wb.audit(k_ary(labels, 1), loss="absolute")
 
 
@@ -147,7 +170,9 @@ def test_a_column_is_read_from_a_file(tmp_path: Any) -> None:
         ("vector noise", "--loss error-rate"),
     ],
 )
-def test_the_command_states_the_loss_of_a_file(name: str, options: str, tmp_path: Any, capsys: Any) -> None:
+def test_the_command_states_the_loss_of_a_file(
+    name: str, options: str, tmp_path: Any, capsys: Any
+) -> None:
     from workbench.cli import main
 
     file = str(tmp_path / "mechanism.json")

@@ -87,8 +87,18 @@ def audits_of(kind: str) -> dict:
     row = {"total": hex(sum(int(k, 16) for k in long)), "weights": long}
     short = {"total": "0x32", "weights": ["0x1"] * 50}
     mechanism = {
-        "noise": {"kind": "noise", "sizes": [20], "shifts": [[k] for k in range(1, 20)], "directed": False, **row},
-        "channel": {"kind": "channel", "rows": [row] * 7, "pairs": [*map(list, permutations(range(7), 2))]},
+        "noise": {
+            "kind": "noise",
+            "sizes": [20],
+            "shifts": [[k] for k in range(1, 20)],
+            "directed": False,
+            **row,
+        },
+        "channel": {
+            "kind": "channel",
+            "rows": [row] * 7,
+            "pairs": [*map(list, permutations(range(7), 2))],
+        },
         "quantizer": {
             "kind": "quantizer",
             "knots": [*map(str, range(21))],
@@ -118,10 +128,14 @@ def test_a_million_keys_are_read_once():
     start = time.process_time()
     with pytest.raises(wb.CorruptFile, match="'30d3f' appears twice"):
         parse_json(f'{{{keys},"30d3f":0}}')
-    assert time.process_time() - start < 60  # It takes minutes if each key is compared with all others.
+    assert (
+        time.process_time() - start < 60
+    )  # It takes minutes if each key is compared with all others.
 
 
-@pytest.mark.parametrize("name", ["", "x\nProven: epsilon 0", "\x1b[31m", "two words", "x" * 50, "Error"])
+@pytest.mark.parametrize(
+    "name", ["", "x\nProven: epsilon 0", "\x1b[31m", "two words", "x" * 50, "Error"]
+)
 def test_an_objective_cannot_write_sentences(name):
     data = noise().to_dict()
     data["objective"] |= {"name": name, "losses": ["0"] + ["1"] * 4}
@@ -146,7 +160,10 @@ def test_groups_of_many_factors_are_refused():
         from_dict(data)
 
 
-PIPES = {"comparison/run.py", "comparison/worker.py"}  # between a process and the child it started, never a file
+PIPES = {
+    "comparison/run.py",
+    "comparison/worker.py",
+}  # between a process and the child it started, never a file
 
 
 def test_no_file_is_unpickled():
@@ -159,7 +176,9 @@ def test_no_file_is_unpickled():
 
 
 GOOD = json.dumps(noise().to_dict()).encode()
-quiet = settings(max_examples=350, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quiet = settings(
+    max_examples=350, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def survives(content: bytes, folder: Path) -> None:
@@ -195,9 +214,13 @@ LEAF = st.one_of(
     st.integers(-(10**20), 10**20),
     st.floats(),
     st.text(max_size=8),
-    st.sampled_from(["0x1", "0x0", "0.1", "1/3", "1e-9", "pdp", "pure", "noise", "channel", "quantizer"]),
+    st.sampled_from(
+        ["0x1", "0x0", "0.1", "1/3", "1e-9", "pdp", "pure", "noise", "channel", "quantizer"]
+    ),
 )
-JSONS = st.recursive(LEAF, lambda x: st.lists(x, max_size=4) | st.dictionaries(st.text(max_size=8), x, max_size=4))
+JSONS = st.recursive(
+    LEAF, lambda x: st.lists(x, max_size=4) | st.dictionaries(st.text(max_size=8), x, max_size=4)
+)
 SPOTS = [path for path, _ in spots(json.loads(GOOD))] + [
     ("mechanism",),
     ("claim",),
@@ -223,7 +246,9 @@ def test_fuzz_values_in_a_good_file(tmp_path, path, value):
 def test_a_mechanism_of_no_kind_that_there_is_is_refused(kind, tmp_path):
     """Each kind that is listed has a class that reads it; any other is a sentence, no missing module."""
     file = tmp_path / "m.json"
-    file.write_text(json.dumps({"format": "dp-workbench mechanism", "version": 1, "mechanism": {"kind": kind}}))
+    file.write_text(
+        json.dumps({"format": "dp-workbench mechanism", "version": 1, "mechanism": {"kind": kind}})
+    )
     with pytest.raises(wb.CorruptFile, match="must be of kind"):
         wb.load(file)
 

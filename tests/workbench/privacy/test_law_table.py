@@ -19,11 +19,17 @@ QUESTIONS = {
     "integers": ("noise", {"sensitivity": 2, "epsilon": 1}),
     "clamped": ("noise", {"sensitivity": 1, "clamp": "0..20", "epsilon": 0.5, "delta": 1e-3}),
     "reals": ("noise", {"on": "reals", "sensitivity": "1/3", "epsilon": 1}),
-    "reals, an atom": ("noise", {"on": "reals", "sensitivity": 1, "epsilon": 1, "delta": 0.2, "clamp": "0..9"}),
+    "reals, an atom": (
+        "noise",
+        {"on": "reals", "sensitivity": 1, "epsilon": 1, "delta": 0.2, "clamp": "0..9"},
+    ),
     "modulo": ("modulo", {"n": 8, "shifts": "1,3", "directed": True, "epsilon": 1}),
     "a group": ("modulo", {"sizes": "3x4", "shifts": "0,1;1,0", "epsilon": 1}),
     "channel": ("channel", {"answers": "0..6", "max_shift": 1, "epsilon": 1}),
-    "texts": ("channel", {"answers": "a;b,no", "neighbours": "all", "loss": "error-rate", "epsilon": 1}),
+    "texts": (
+        "channel",
+        {"answers": "a;b,no", "neighbours": "all", "loss": "error-rate", "epsilon": 1},
+    ),
     "range": ("channel", {"range": "0..10", "sensitivity": 2, "epsilon": 1, "cells": 8}),
     "quantizer": ("quantizer", {"bins": "-3,-0.5,0.5,3", "epsilon": 1}),
     "labels": ("labels", {"labels": "0..5", "epsilon": 1}),
@@ -65,7 +71,9 @@ def test_a_table_is_the_whole_mechanism(tmp_path: Path, question: str) -> None:
         ("sensitivity 1", "sensitivity 0", "sensitivity"),
     ],
 )
-def test_a_table_that_is_changed_is_refused(tmp_path: Path, old: str, new: str, reason: str) -> None:
+def test_a_table_that_is_changed_is_refused(
+    tmp_path: Path, old: str, new: str, reason: str
+) -> None:
     table = law_table(wb.design("noise", sensitivity=1, epsilon=1).mechanism)
     assert table is not None
     file = written(tmp_path / "law.csv", table)
@@ -79,17 +87,26 @@ def test_a_table_that_is_changed_is_refused(tmp_path: Path, old: str, new: str, 
 def test_a_row_that_is_taken_out_is_missed(tmp_path: Path) -> None:
     table = law_table(wb.design("channel", answers="0..6", max_shift=1, epsilon=1).mechanism)
     assert table is not None
-    file = written(tmp_path / "law.csv", (table[0], [["#0", *table[1][0][1:]], *table[1][1:]]))  # as a comment
+    file = written(
+        tmp_path / "law.csv", (table[0], [["#0", *table[1][0][1:]], *table[1][1:]])
+    )  # as a comment
     with pytest.raises(wb.CorruptFile, match="7 rows"):
         read(file)
 
 
-@pytest.mark.parametrize("text", ["noise,probability\n", "", "value;probability\n", "noise η\tprobability\n"])
+@pytest.mark.parametrize(
+    "text", ["noise,probability\n", "", "value;probability\n", "noise η\tprobability\n"]
+)
 @pytest.mark.parametrize("values", [[-1, 0, 1], [18, 19, 20], [1, 0, -1]])
 def test_pairs_are_noise_on_the_integers(tmp_path: Path, text: str, values: list[int]) -> None:
     mark = next((mark for mark in ";\t" if mark in text), ",")
     file = tmp_path / "pmf.csv"
-    file.write_text(text + "".join(f"{v}{mark}{mass}\n" for v, mass in zip(values, ("0.2", "0.6", "0.2"), strict=True)))
+    file.write_text(
+        text
+        + "".join(
+            f"{v}{mark}{mass}\n" for v, mass in zip(values, ("0.2", "0.6", "0.2"), strict=True)
+        )
+    )
     assert wb.load(file) == IntegerLaw(min(values), [1, 3, 1])
     with pytest.raises(wb.InvalidRequest, match="which answers are neighbours"):
         read(file).related()
@@ -128,7 +145,11 @@ def test_pairs_that_are_no_law(tmp_path: Path, text: str, reason: str) -> None:
 
 @pytest.mark.parametrize("heads", ["answer,x,y", "answer,0,1", '"which, answer",10,20'])
 @pytest.mark.parametrize("labels", [["0", "1", "2"], ["7", "8", "9"]])
-def test_the_names_of_rows_are_no_probabilities(tmp_path: Path, heads: str, labels: list[Any]) -> None:
-    (tmp_path / "a.csv").write_text(f"{heads}\n{labels[0]},0.6,0.4\n{labels[1]},0.4,0.6\n{labels[2]},0.5,0.5\n")
+def test_the_names_of_rows_are_no_probabilities(
+    tmp_path: Path, heads: str, labels: list[Any]
+) -> None:
+    (tmp_path / "a.csv").write_text(
+        f"{heads}\n{labels[0]},0.6,0.4\n{labels[1]},0.4,0.6\n{labels[2]},0.5,0.5\n"
+    )
     found = wb.load(tmp_path / "a.csv")
     assert [row[0] for row in found.rows] == [Fraction(3, 5), Fraction(2, 5), Fraction(1, 2)]

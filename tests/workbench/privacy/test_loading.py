@@ -79,7 +79,9 @@ def test_decimals_are_meant(name, text, tmp_path: Path):
 
 @pytest.mark.parametrize("name", ["a.csv", "a.json"])
 def test_every_digit_of_a_decimal_counts(name, tmp_path: Path):
-    small = Fraction(1, 10**400)  # no float but 0 is near it: an outcome that rules a neighbour out, or does not
+    small = Fraction(
+        1, 10**400
+    )  # no float but 0 is near it: an outcome that rules a neighbour out, or does not
     cells = ["0.1000000000000000000000000001", "0.8999999999999999999999999999", "1e-400"]
     (tmp_path / name).write_text(", ".join(cells) if name == "a.csv" else f"[{', '.join(cells)}]")
     found = wb.load(tmp_path / name)
@@ -96,7 +98,9 @@ def test_decimals_that_are_rounded_are_divided_by_their_sum(tmp_path: Path):
 def test_what_an_attacker_learns_from_a_matrix_of_decimals(name, tmp_path: Path):
     """The rows differ by 2/5 in total variation: exactly that advantage, and Pr = 3 Pr' at the worst output."""
     rows = ["0.6,0.2,0.2", "0.2,0.6,0.2", "0.2,0.2,0.6"]
-    (tmp_path / name).write_text("\n".join(rows) if name == "m.csv" else f"[{','.join(f'[{row}]' for row in rows)}]")
+    (tmp_path / name).write_text(
+        "\n".join(rows) if name == "m.csv" else f"[{','.join(f'[{row}]' for row in rows)}]"
+    )
     channel = read(tmp_path / name).related()
     learnt = wb.risk(channel)
     assert learnt.advantage == Fraction(2, 5)
@@ -115,7 +119,10 @@ def test_what_an_attacker_learns_from_a_matrix_of_decimals(name, tmp_path: Path)
         ("1,2\n3", "one length"),
         ("0,0", "zero"),
         ("1e999,1", "Line 1"),
-        ("nan,0.5,0.5\n0.4,0.6,0\n0.3,0.7,0", "Line 1"),  # no name of a column: a row must not be left out
+        (
+            "nan,0.5,0.5\n0.4,0.6,0\n0.3,0.7,0",
+            "Line 1",
+        ),  # no name of a column: a row must not be left out
         ("0.5,0.5x\n0.4,0.6\n0.3,0.7", "Line 1"),
         ("a,b\nc,d\n1,2", "Line 2"),
         ("0.5,,0.5\n,0.5,0.5", "Line 1"),  # cells left out would make these two rows one

@@ -32,7 +32,9 @@ def brute(law: wb.PiecewiseAffine, epsilon: float, steps: int = 120) -> float:
     return best
 
 
-ENDS = st.lists(st.lists(st.integers(0, 12), min_size=3, max_size=3).filter(any), min_size=4, max_size=4)
+ENDS = st.lists(
+    st.lists(st.integers(0, 12), min_size=3, max_size=3).filter(any), min_size=4, max_size=4
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -42,13 +44,17 @@ def test_no_input_exceeds_it_and_some_come_near(ends, epsilon):
     exact = pdp_delta(law, epsilon)
     found = brute(law, float(epsilon))
     assert found <= exact.upper + 1e-6
-    assert exact.lower - found < 0.08  # the grid comes near the supremum: masses move by at most 1/120 a step
+    assert (
+        exact.lower - found < 0.08
+    )  # the grid comes near the supremum: masses move by at most 1/120 a step
 
 
 def test_end_laws_alone_understate_it():
     # no two end laws break ε = 0.3 on more than 2/3, two inputs inside the pieces do on 0.914
     law = wb.PiecewiseAffine.of([0, 1, 2], [0, 1, 2], [[1, 7, 3], [1, 3, 8], [9, 7, 9], [4, 9, 8]])
-    at_ends = wb.audit(wb.Channel.of(law.ends, [(i, j) for i in range(4) for j in range(i)]), "0.3").pdp_delta
+    at_ends = wb.audit(
+        wb.Channel.of(law.ends, [(i, j) for i in range(4) for j in range(i)]), "0.3"
+    ).pdp_delta
     assert at_ends == Fraction(2, 3)
     assert pdp_delta(law, "0.3").upper == pytest.approx(0.9141576379, abs=1e-9)
     assert brute(law, 0.3, 1500) == pytest.approx(0.9141576379, abs=2e-3)

@@ -31,14 +31,21 @@ def written_by_an_earlier_version(path: Path, **damage: Any) -> dict[str, Any]:
     """A ledger in JSON."""
     budget = {"epsilon": "1.5", "delta": "0.01", "per_distance": False}
     entry = {"column": "age", "digest": "cd", "notion": "dp", "budget": budget, "output": "o.csv"}
-    data = {"format": "dp-workbench releases", "version": 1, "key": KEY, "releases": [entry] * 2} | damage
+    data = {
+        "format": "dp-workbench releases",
+        "version": 1,
+        "key": KEY,
+        "releases": [entry] * 2,
+    } | damage
     path.write_text(json.dumps(data))
     return data
 
 
 def test_a_booked_release_is_read_back_exactly(tmp_path: Path) -> None:
     path = tmp_path / "account"
-    ledger = ReleaseLedger.open(path, LedgerTerms(person="who", epsilon=Fraction(7, 3), delta=Fraction(1, 10)))
+    ledger = ReleaseLedger.open(
+        path, LedgerTerms(person="who", epsilon=Fraction(7, 3), delta=Fraction(1, 10))
+    )
     first = release("1/3", "1/30", value=b"57.5\n", rho=Fraction(1, 7))
     assert [each.number for each in ledger.book(first)] == [1]
     ledger.book(release(2))
@@ -53,11 +60,14 @@ def test_a_booked_release_is_read_back_exactly(tmp_path: Path) -> None:
 
 
 def test_the_total_is_exact_and_a_refusal_says_what_is_left(tmp_path: Path) -> None:
-    ledger = ReleaseLedger.create(tmp_path / "a", LedgerTerms(epsilon=Fraction(1), delta=Fraction(1, 100)))
+    ledger = ReleaseLedger.create(
+        tmp_path / "a", LedgerTerms(epsilon=Fraction(1), delta=Fraction(1, 100))
+    )
     for _ in range(9):
         ledger.book(release("0.1", "1/1000"))
     with pytest.raises(
-        wb.InvalidRequest, match=r"epsilon = 0\.2 left\. Got a, which has epsilon = 0\.1, delta = 0\.001 left"
+        wb.InvalidRequest,
+        match=r"epsilon = 0\.2 left\. Got a, which has epsilon = 0\.1, delta = 0\.001 left",
     ):
         ledger.book(release("0.2"))
     with pytest.raises(wb.InvalidRequest, match="left"):
@@ -72,7 +82,9 @@ def test_the_total_is_exact_and_a_refusal_says_what_is_left(tmp_path: Path) -> N
 
 def test_zcdp_adds_up_to_the_closed_form(tmp_path: Path) -> None:
     delta = Fraction(1, 10**6)
-    ledger = ReleaseLedger.create(tmp_path / "a", LedgerTerms(accounting="zcdp", epsilon=Fraction(2), delta=delta))
+    ledger = ReleaseLedger.create(
+        tmp_path / "a", LedgerTerms(accounting="zcdp", epsilon=Fraction(2), delta=delta)
+    )
     most = (sqrt(log(10**6) + 2) - sqrt(log(10**6))) ** 2  # rho + 2 sqrt(rho ln 1/delta) = 2
     assert most + 2 * sqrt(most * log(10**6)) == pytest.approx(2)
     ledger.book(release(None, rho=Fraction(most) * Fraction(1, 2)))
@@ -144,7 +156,11 @@ def test_a_ledger_in_json_is_carried_over_once(tmp_path: Path) -> None:
     assert ledger.key.hex() == KEY
     assert ledger.terms.person == "who"
     booked = ledger.book(release(2))
-    assert [each.charge.epsilon for each in booked if each.charge] == [Fraction(3, 2), Fraction(3, 2), 2]
+    assert [each.charge.epsilon for each in booked if each.charge] == [
+        Fraction(3, 2),
+        Fraction(3, 2),
+        2,
+    ]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert len(ReleaseLedger.open(path).releases) == 3
 
@@ -156,7 +172,9 @@ def test_a_ledger_in_json_is_carried_over_once(tmp_path: Path) -> None:
         {"releases": [{}]}, {"more": 1},
     ],
 )  # fmt: skip
-def test_damaged_ledgers_in_json_are_refused_and_kept(tmp_path: Path, damage: dict[str, Any]) -> None:
+def test_damaged_ledgers_in_json_are_refused_and_kept(
+    tmp_path: Path, damage: dict[str, Any]
+) -> None:
     path = tmp_path / "account"
     written_by_an_earlier_version(path, **damage)
     before = path.read_bytes()
@@ -166,7 +184,9 @@ def test_damaged_ledgers_in_json_are_refused_and_kept(tmp_path: Path, damage: di
     whole = written_by_an_earlier_version(path)
     for wrong in ("-1", 1, "1_0", "nan"):
         budget = {"epsilon": wrong, "delta": "0", "per_distance": False}
-        path.write_text(json.dumps({**whole, "releases": [{**whole["releases"][0], "budget": budget}]}))
+        path.write_text(
+            json.dumps({**whole, "releases": [{**whole["releases"][0], "budget": budget}]})
+        )
         with pytest.raises(wb.CorruptFile):
             ReleaseLedger.open(path, LedgerTerms())
 
@@ -220,11 +240,15 @@ def test_wrong_terms_are_refused(name: str, terms: dict[str, Any]) -> None:
 
 def test_what_is_left_is_never_rounded_up(tmp_path: Path) -> None:
     limit = Fraction("0.0999999999999999999999")
-    ledger = ReleaseLedger.open(tmp_path / "account", LedgerTerms(epsilon=limit, delta=Fraction(1, 3)))
+    ledger = ReleaseLedger.open(
+        tmp_path / "account", LedgerTerms(epsilon=limit, delta=Fraction(1, 3))
+    )
     epsilon, delta = (Fraction(part.split("= ")[1]) for part in ledger.left(()).split(","))
     assert limit - Fraction(1, 10**16) < epsilon <= limit
     assert Fraction(1, 3) - Fraction(1, 10**16) < delta <= Fraction(1, 3)
-    with pytest.raises(wb.InvalidRequest, match=r"0\.1 left\. Got account, which has epsilon = 0\.0999999999999999"):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"0\.1 left\. Got account, which has epsilon = 0\.0999999999999999"
+    ):
         ledger.book(release("0.1"))
 
 

@@ -34,7 +34,10 @@ def staircase(n: int, reach: int, epsilon: float) -> list[Fraction]:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.integers(4, 24), st.integers(1, 3), st.sampled_from(["0.3", "1", "2.5"]), st.sampled_from(["0", "1e-9", "0.05"])
+    st.integers(4, 24),
+    st.integers(1, 3),
+    st.sampled_from(["0.3", "1", "2.5"]),
+    st.sampled_from(["0", "1e-9", "0.05"]),
 )
 def test_tight_floats_become_private_and_hardly_move(n, reach, epsilon, delta):
     question = wb.ModuloNoise(n=n, max_shift=reach)
@@ -53,7 +56,9 @@ def test_raising_is_the_least_fixed_point():
     k = raised(question, [10**30, 0, 0, 0, 0, 0, 1], budgets, None)
     low = Fraction(exp_bounds(Fraction(1), 112)[0], 1 << 112)
     for eta in range(6):
-        assert k[eta + 1] == math.ceil(k[eta] / low)  # every mass is what its predecessor asks for, and no more
+        assert k[eta + 1] == math.ceil(
+            k[eta] / low
+        )  # every mass is what its predecessor asks for, and no more
     assert k[0] == 10**30
 
 
@@ -85,7 +90,9 @@ def test_masses_beyond_reason_are_refused():
         repair_noise(question, [Fraction(-1)] * 3, claim("pure", question.budgets(1), Fraction(0)))
     tiny = Fraction(1, 1 << 5000)
     with pytest.raises(wb.NotCertified, match="bits"):
-        repair_noise(question, [1 - 2 * tiny, tiny, tiny], claim("pure", question.budgets(1), Fraction(0)))
+        repair_noise(
+            question, [1 - 2 * tiny, tiny, tiny], claim("pure", question.budgets(1), Fraction(0))
+        )
 
 
 def test_exact_loss_is_exact():
@@ -99,7 +106,9 @@ def test_budgets_per_shift_and_vectors():
     budgets = question.budgets({(0, 1): "0.5", (1, 0): 1})
     rng = np.random.default_rng(5)
     f = rng.random(12)
-    made = repair_noise(question, [Fraction(v) for v in f / f.sum()], claim("pure", budgets, Fraction(0))).mechanism
+    made = repair_noise(
+        question, [Fraction(v) for v in f / f.sum()], claim("pure", budgets, Fraction(0))
+    ).mechanism
     assert wb.audit(made, budgets).meets("metric", budgets)
     assert not wb.audit(made, budgets).meets("metric", question.budgets("0.49"))
 
@@ -134,7 +143,9 @@ def test_a_private_channel_is_left_alone():
 def test_tight_randomized_response_moves_by_rounding_only():
     for count in range(2, 12):
         e = math.exp(0.7)
-        rows = np.full((count, count), 1 / (e + count - 1)) + np.eye(count) * (e - 1) / (e + count - 1)
+        rows = np.full((count, count), 1 / (e + count - 1)) + np.eye(count) * (e - 1) / (
+            e + count - 1
+        )
         proof = certify_channel(rows, epsilon="0.7")
         assert proof.privacy.meets("pure", "0.7")
         assert np.abs(proof.mechanism.matrix - rows).max() < 1e-14
@@ -171,16 +182,23 @@ def test_where_unbiased_is_impossible_it_is_refused_or_the_bias_stated():
     # outputs within ±3 and labels 0..2 need ln(((3+2)/... )): at ε = 0.05 no unbiased mechanism exists
     with pytest.raises(wb.NotCertified, match="unbiased"):
         certify_channel(UNBIASED, epsilon="0.05", outputs=OUTPUTS, unbiased_for=LABELS)
-    proof = certify_channel(UNBIASED, epsilon="0.05", outputs=OUTPUTS, unbiased_for=LABELS, allow_bias=True)
+    proof = certify_channel(
+        UNBIASED, epsilon="0.05", outputs=OUTPUTS, unbiased_for=LABELS, allow_bias=True
+    )
     rows = proof.mechanism.rows
-    exact = max(abs(row.mean([Fraction(o) for o in OUTPUTS]) - y) for row, y in zip(rows, (0, 1, 2), strict=True))
+    exact = max(
+        abs(row.mean([Fraction(o) for o in OUTPUTS]) - y)
+        for row, y in zip(rows, (0, 1, 2), strict=True)
+    )
     assert proof.bias.worst == exact > 0
     assert "largest bias" in str(proof)
 
 
 def test_metric_budgets_scale_with_the_distance():
     rows = [[0.6, 0.4], [0.5, 0.5], [0.4, 0.6]]
-    proof = certify_channel(rows, notion="metric", epsilon={(0, 1): "0.3", (0, 2): "0.6", (1, 2): "0.3"})
+    proof = certify_channel(
+        rows, notion="metric", epsilon={(0, 1): "0.3", (0, 2): "0.6", (1, 2): "0.3"}
+    )
     assert proof.epsilon[0, 2] == 2 * proof.epsilon[0, 1] == Fraction(3, 5)
     assert proof.privacy.meets("metric", proof.epsilon)
     with pytest.raises(wb.InvalidRequest, match="no budget for pair"):

@@ -21,7 +21,9 @@ F = Fraction
 
 def random_channel(seed: int, inputs: int = 3, outputs: int = 4) -> wb.Channel:
     rng = np.random.default_rng(seed)
-    return wb.Channel.from_rows((rng.integers(1, 9, (inputs, outputs)) * rng.integers(1, 4, outputs)).tolist())
+    return wb.Channel.from_rows(
+        (rng.integers(1, 9, (inputs, outputs)) * rng.integers(1, 4, outputs)).tolist()
+    )
 
 
 def errors_of_tests(channel: wb.Channel) -> list[tuple[Fraction, Fraction]]:
@@ -46,13 +48,17 @@ def test_no_test_beats_the_curve_and_its_vertices_are_tests(seed: int):
     assert len(set(slopes)) == len(slopes)
     assert risk.advantage == max(1 - a - b for a, b in points)
     assert risk.guess == max(F(3, 10) * (1 - a) + F(7, 10) * (1 - b) for a, b in points)
-    odds = F(3, 7) * max(one.p[i] / one.q[i] for one in channel.comparisons() for i in range(len(one.p)))
+    odds = F(3, 7) * max(
+        one.p[i] / one.q[i] for one in channel.comparisons() for i in range(len(one.p))
+    )
     assert 0 <= F(risk.posterior) - odds / (1 + odds) < F(1, 10**15)
     assert risk.advantage == wb.audit(channel, 0).dp_delta.a - wb.audit(channel, 0).dp_delta.b
 
 
 def test_the_curve_holds_the_whole_profile():
-    noise = wb.design(wb.ModuloNoise(n=12, max_shift=2), epsilon=1, delta="0.05", notion="dp").mechanism
+    noise = wb.design(
+        wb.ModuloNoise(n=12, max_shift=2), epsilon=1, delta="0.05", notion="dp"
+    ).mechanism
     curve = wb.risk(noise).trade_off
     for epsilon in (0, 0.3, 0.8, 1, 1.3):
         lines = max(float(1 - b) - math.exp(epsilon) * float(a) for a, b in curve)
@@ -63,8 +69,12 @@ def test_another_library_computes_the_same_profile():
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     channel = wb.Channel.from_rows([[6, 3, 1], [1, 3, 6]])
     curve = wb.risk(channel).trade_off
-    laws = [{i: math.log(float(law[i])) for i in range(3)} for law in (channel.law(0), channel.law(1))]
-    known = pld.from_two_probability_mass_functions(laws[1], laws[0], value_discretization_interval=1e-5)
+    laws = [
+        {i: math.log(float(law[i])) for i in range(3)} for law in (channel.law(0), channel.law(1))
+    ]
+    known = pld.from_two_probability_mass_functions(
+        laws[1], laws[0], value_discretization_interval=1e-5
+    )
     for epsilon in (0.0, 0.5, 1.0, 1.5):
         ours = max(0.0, *(float(1 - b) - math.exp(epsilon) * float(a) for a, b in curve))
         assert known.get_delta_for_epsilon(epsilon) == pytest.approx(ours, abs=2e-5)
@@ -73,13 +83,19 @@ def test_another_library_computes_the_same_profile():
 def test_a_library_of_risks_computes_the_same_trade_off():
     """Of the least private (ε, δ) pair, whose curve that library has in closed form."""
     other = pytest.importorskip("riskcal").analysis
-    epsilon, delta, shares = math.log(3), 0.04, [1, 18, 6, 0]  # out of 25: δ, (1-δ) e^ε/(1+e^ε), (1-δ)/(1+e^ε)
+    epsilon, delta, shares = (
+        math.log(3),
+        0.04,
+        [1, 18, 6, 0],
+    )  # out of 25: δ, (1-δ) e^ε/(1+e^ε), (1-δ)/(1+e^ε)
     risk = wb.risk(wb.Channel.from_rows([shares, shares[::-1]]))
     alphas = np.linspace(0, 1, 41)
     ours = [float(risk.beta(F(alpha))) for alpha in alphas.tolist()]
     known = [float(other.get_beta_from_adp(epsilon, delta, alpha)) for alpha in alphas.tolist()]
     assert ours == pytest.approx(known, abs=1e-9)
-    assert float(risk.advantage) == pytest.approx(other.get_advantage_from_adp(epsilon, delta), abs=1e-12)
+    assert float(risk.advantage) == pytest.approx(
+        other.get_advantage_from_adp(epsilon, delta), abs=1e-12
+    )
 
 
 def test_randomized_response_has_the_known_formulas():
@@ -92,13 +108,20 @@ def test_randomized_response_has_the_known_formulas():
         assert risk.renyi[order] == pytest.approx(known, rel=1e-12)
     assert risk.mu == pytest.approx(2 * NormalDist().inv_cdf(p), rel=1e-12)
     low, high = risk.rho
-    assert low <= 0.5 * math.log(3) <= high < low * (1 + 1e-5)  # KL, which the supremum of D_α/α tends to
+    assert (
+        low <= 0.5 * math.log(3) <= high < low * (1 + 1e-5)
+    )  # KL, which the supremum of D_α/α tends to
     assert (risk.bayes_factor, risk.posterior, risk.guess) == (3, 0.75, F(3, 4))
 
 
 def test_what_is_unbounded_is_said():
     risk = wb.risk(wb.Channel.from_rows([[1, 1, 0], [0, 1, 1]]), prior="0.01")
-    assert (risk.bayes_factor, risk.posterior, risk.mu, risk.rho) == (None, 1.0, math.inf, (math.inf, math.inf))
+    assert (risk.bayes_factor, risk.posterior, risk.mu, risk.rho) == (
+        None,
+        1.0,
+        math.inf,
+        (math.inf, math.inf),
+    )
     assert risk.trade_off == ((F(0), F(1, 2)), (F(1, 2), F(0)), (F(1), F(0)))
     assert risk.to_dict()["rho"] == risk.to_dict()["mu"] == risk.to_dict()["bayes_factor"] == "inf"
     assert "unbounded" in dict(risk.facts())["least GDP mu"]
@@ -109,11 +132,19 @@ def test_what_is_unbounded_is_said():
 def test_nothing_is_learned_from_equal_laws():
     risk = wb.risk(wb.Channel.from_rows([[1, 1], [1, 1]]))
     assert risk.trade_off == ((F(0), F(1)), (F(1), F(0)))
-    assert (risk.advantage, risk.guess, risk.mu, risk.rho, risk.bayes_factor) == (0, F(1, 2), 0.0, (0.0, 0.0), 1)
+    assert (risk.advantage, risk.guess, risk.mu, risk.rho, risk.bayes_factor) == (
+        0,
+        F(1, 2),
+        0.0,
+        (0.0, 0.0),
+        1,
+    )
 
 
 def test_unbounded_divergence_is_said_where_its_curve_would_be():
-    bounded, unbounded = (wb.risk(wb.Channel.from_rows(rows)) for rows in ([[2, 1], [1, 2]], [[2, 1], [0, 3]]))
+    bounded, unbounded = (
+        wb.risk(wb.Channel.from_rows(rows)) for rows in ([[2, 1], [1, 2]], [[2, 1], [0, 3]])
+    )
     assert bounded.figure().axes[1].axison
     empty = unbounded.figure().axes[1]
     assert not empty.axison

@@ -35,7 +35,9 @@ def test_pdp_with_a_delta_is_refused_by_the_certificate_and_by_the_checker(tmp_p
 
 
 def check(path: Path) -> int:
-    return subprocess.run([sys.executable, CHECKER, path], capture_output=True, check=False).returncode
+    return subprocess.run(
+        [sys.executable, CHECKER, path], capture_output=True, check=False
+    ).returncode
 
 
 def test_rounding_raises_the_pdp_delta():
@@ -43,7 +45,9 @@ def test_rounding_raises_the_pdp_delta():
     law = noise().cells
     weights = [law.weight(k) / law.total for k in range(-6, 7)]
 
-    def rounded(offset: int) -> list[Fraction]:  # answer offset/4: quarters of cells, four to a multiple of 1
+    def rounded(
+        offset: int,
+    ) -> list[Fraction]:  # answer offset/4: quarters of cells, four to a multiple of 1
         mass = dict.fromkeys(range(-5, 6), Fraction(0))
         for k, weight in zip(range(-6, 7), weights, strict=True):
             for half in (0, 1):  # a cell is two quarters, from (2k - 1)/4 on
@@ -52,10 +56,13 @@ def test_rounding_raises_the_pdp_delta():
         return [mass[k] for k in sorted(mass)]
 
     def delta(p: list[Fraction], q: list[Fraction]) -> Fraction:
-        return sum((a for a, b in zip(p, q, strict=True) if a > Fraction(272, 100) * b), Fraction(0))
+        return sum(
+            (a for a, b in zip(p, q, strict=True) if a > Fraction(272, 100) * b), Fraction(0)
+        )
 
     worst = max(delta(rounded(a), rounded(a + s)) for a in range(4) for s in range(-4, 5) if s)
     claimed = max(
-        delta(weights[max(0, -s) : 13 - max(0, s)], weights[max(0, s) : 13 - max(0, -s)]) for s in (-2, -1, 1, 2)
+        delta(weights[max(0, -s) : 13 - max(0, s)], weights[max(0, s) : 13 - max(0, -s)])
+        for s in (-2, -1, 1, 2)
     )
     assert (claimed, worst) == (Fraction(7, 22), Fraction(15, 22))

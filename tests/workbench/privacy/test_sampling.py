@@ -32,7 +32,9 @@ class Words(Source):
 EVERY = np.arange(1 << 16, dtype=np.uint16)
 
 
-@pytest.mark.parametrize("weights", [[1, 1], [3, 1], [1, 0, 2, 5], [0, 0, 16], [1000, 24], [1] * 64])
+@pytest.mark.parametrize(
+    "weights", [[1, 1], [3, 1], [1, 0, 2, 5], [0, 0, 16], [1000, 24], [1] * 64]
+)
 def test_all_words_for_denominators_that_divide(weights):
     total = Distribution(weights).total
     sampler = Sampler(Distribution(weights), Words(*EVERY.tolist()))
@@ -87,7 +89,9 @@ def test_probabilities_by_enumerating_two_words(weights):
 def test_draws_that_sit_on_a_boundary_take_more_words(total_bits):
     """Every boundary C/T, approached from both sides: the number v 2^-80 decides, whatever its first 64 bits are."""
     rng = np.random.default_rng(total_bits)
-    weights = [int(x) << max(0, total_bits - 40) | 1 for x in rng.integers(1, 1 << min(40, total_bits), 5)]
+    weights = [
+        int(x) << max(0, total_bits - 40) | 1 for x in rng.integers(1, 1 << min(40, total_bits), 5)
+    ]
     masses = Distribution(weights)
     running = 0
     for i, k in enumerate(masses.integers[:-1]):
@@ -118,7 +122,10 @@ def test_more_outcomes_than_first_words():
     masses = Distribution(np.random.default_rng(2).integers(1, 1 << 50, 100_000).tolist())
     draws = Sampler(masses, Source(insecure_seed=5)).draw(200_000)
     groups = np.add.reduceat(masses.floats, np.arange(0, 100_000, 1000))
-    assert chisquare(np.bincount(draws // 1000, minlength=100), 200_000 * groups / groups.sum()).pvalue > 1e-3
+    assert (
+        chisquare(np.bincount(draws // 1000, minlength=100), 200_000 * groups / groups.sum()).pvalue
+        > 1e-3
+    )
 
 
 def test_tiny_masses_are_drawn_as_rarely_as_they_should():

@@ -50,31 +50,53 @@ class Case:
 
 
 CASES = {
-    "additive noise": Case(wb.AdditiveNoise(wb.ModuloNoise(n=4, max_shift=1), [8, 4, 2, 2, 4]), 3, "0.7"),
-    "directed noise": Case(wb.AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [8, 4, 2, 1, 4]), 0, "0.7"),
+    "additive noise": Case(
+        wb.AdditiveNoise(wb.ModuloNoise(n=4, max_shift=1), [8, 4, 2, 2, 4]), 3, "0.7"
+    ),
+    "directed noise": Case(
+        wb.AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [8, 4, 2, 1, 4]), 0, "0.7"
+    ),
     "vector noise": Case(
-        wb.AdditiveNoise(wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1), (1, 0)]), [6, 3, 3, 4, 2, 2]), (1, 2), "0.7"
+        wb.AdditiveNoise(wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1), (1, 0)]), [6, 3, 3, 4, 2, 2]),
+        (1, 2),
+        "0.7",
     ),
     "integer noise": Case(
-        wb.AdditiveIntegerNoise(wb.IntegerNoise(2), IntegerLaw(-40, HALVED, 2, Fraction(1, 2))), 0, "0.7"
+        wb.AdditiveIntegerNoise(wb.IntegerNoise(2), IntegerLaw(-40, HALVED, 2, Fraction(1, 2))),
+        0,
+        "0.7",
     ),
     "clamped noise": Case(
-        wb.AdditiveIntegerNoise(wb.IntegerNoise(1, clamp=(3, 6)), IntegerLaw(0, [1], 1, Fraction(1, 2))), 4, "0.7"
+        wb.AdditiveIntegerNoise(
+            wb.IntegerNoise(1, clamp=(3, 6)), IntegerLaw(0, [1], 1, Fraction(1, 2))
+        ),
+        4,
+        "0.7",
     ),
     "real noise": Case(
-        wb.AdditiveRealNoise(wb.RealNoise(1, grid="1/2"), 2, IntegerLaw(-40, HALVED, 2, Fraction(1, 2))), 0, "0.7"
+        wb.AdditiveRealNoise(
+            wb.RealNoise(1, grid="1/2"), 2, IntegerLaw(-40, HALVED, 2, Fraction(1, 2))
+        ),
+        0,
+        "0.7",
     ),
     "channel, all rows": Case(Channel.from_rows(ROWS), 1, "1.4"),
     "channel, some rows": Case(Channel.of(ROWS, [(0, 1), (1, 2)]), 2, "1"),
     "affine": Case(rqm("-2,-0.5,0.5,2", "0.3"), 0.25, "3"),
     "two bins": Case(two_bin([-3, 3], [[1]]), Fraction(1, 3), "0.7"),
     "nearest outputs": Case(
-        NearestOutputs((Fraction(0), Fraction(3)), (Fraction(0), Fraction(1), Fraction(2)), 1, Fraction(2)), 1, "0.7"
+        NearestOutputs(
+            (Fraction(0), Fraction(3)), (Fraction(0), Fraction(1), Fraction(2)), 1, Fraction(2)
+        ),
+        1,
+        "0.7",
     ),
     "k-ary": Case(k_ary(LABELS, 1), 2, "1"),
     "RR-on-Bins": Case(on_bins(LABELS, [0, 2], [0.5, 3], 1), 5, "1"),
     "RR-top": Case(top_k(LABELS, 2, 1), 5, "1"),
-    "labelled channel": Case(replace(Channel.from_rows(ROWS), labelled=((0, 1, 2), (-1, 1, 3))), 2, "1.4"),
+    "labelled channel": Case(
+        replace(Channel.from_rows(ROWS), labelled=((0, 1, 2), (-1, 1, 3))), 2, "1.4"
+    ),
     "Poisson binomial": Case(poisson_binomial(4, epsilon=1), 0.5, "1", certifiable=False),
 }
 CERTIFIABLE = [name for name, case in CASES.items() if case.certifiable]
@@ -101,13 +123,19 @@ def test_audit_and_its_extremes(name: str):
         assert audit_extremes(case.mechanism, case.epsilon).pure_ratio == found.pure_ratio
         assert not found.meets("pure", "0.3")
         assert "misses" in found.verdict("pure", "0.3")
-        assert found.meets("dp", "0.3", Fraction(float(wb.audit(case.mechanism, "0.3").dp_delta)) + Fraction(1, 10**9))
+        assert found.meets(
+            "dp",
+            "0.3",
+            Fraction(float(wb.audit(case.mechanism, "0.3").dp_delta)) + Fraction(1, 10**9),
+        )
 
 
 @pytest.mark.parametrize("name", CERTIFIABLE)
 def test_certify_and_repair(name: str, tmp_path: Path):
     case, proof = CASES[name], certificate(name)
-    assert wb.certify(proof, "pure", case.epsilon) == wb.certify(Design(case.mechanism), "pure", case.epsilon)
+    assert wb.certify(proof, "pure", case.epsilon) == wb.certify(
+        Design(case.mechanism), "pure", case.epsilon
+    )
     assert "repair_mixed_in" not in proof.record  # it keeps its budget as it is
     if name == "nearest outputs":  # certified as it is
         with pytest.raises(wb.NotCertified, match="exact pure epsilon is 0"):
@@ -132,7 +160,9 @@ def test_sample_draws_published_values_from_the_law(name: str):
         drawn = wb.sample(form, count, answer=case.answer, insecure_seed=7)
         published = {tuple(np.atleast_1d(output)): k for k, output in enumerate(outputs)}
         assert len(published) == len(outputs)
-        places = [published[tuple(row)] for row in np.atleast_2d(drawn.T).T]  # published values and nothing else
+        places = [
+            published[tuple(row)] for row in np.atleast_2d(drawn.T).T
+        ]  # published values and nothing else
         used = law.floats > 0
         hits = np.bincount(places, minlength=len(outputs))
         assert chisquare(hits[used], count * law.floats[used]).pvalue > 1e-4
@@ -183,7 +213,9 @@ def test_a_file_holds_the_mechanism(name: str, tmp_path: Path):
         assert type(back) is type(made)
         assert back.to_dict() == type(made).from_dict(made.to_dict()).to_dict() == made.to_dict()
         assert back.law(CASES[name].answer) == made.law(CASES[name].answer)
-        if getattr(made, "labelled", None) is None:  # what rows and outputs stand for is no part of the law
+        if (
+            getattr(made, "labelled", None) is None
+        ):  # what rows and outputs stand for is no part of the law
             assert np.array_equal(back.outputs, made.outputs)
     assert made.describe()
     assert "\n" not in made.describe()
@@ -200,7 +232,13 @@ def test_measurement(name: str):
     subject = case.mechanism
     distances = Distances.of(subject)
     real, few = distances.kind == "real", min(distances.farthest, 2)
-    given = float(case.answer) if real else [*case.answer] if isinstance(case.answer, tuple) else case.answer
+    given = (
+        float(case.answer)
+        if real
+        else [*case.answer]
+        if isinstance(case.answer, tuple)
+        else case.answer
+    )
     for form in forms(name):
         made = measurement(form)
         assert made.map(0.0 if real else 0) == 0.0
@@ -211,7 +249,10 @@ def test_measurement(name: str):
         approximate = measurement(form, "approximate", epsilon="0.3")
         assert approximate.map(1.0 if real else 1) == (pytest.approx(0.3), exact)
         outputs = {tuple(np.atleast_1d(output)) for output in subject.outputs}
-        assert subject.inputs is None or {tuple(np.atleast_1d(made(given))) for _ in range(20)} <= outputs
+        assert (
+            subject.inputs is None
+            or {tuple(np.atleast_1d(made(given))) for _ in range(20)} <= outputs
+        )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -241,7 +282,10 @@ def test_another_library_takes_the_privacy_loss_and_gives_it_back(name: str):
         (wb.DyadicLaplace(1, 2), "continuous"),
         (LabelNoise("laplace", 0, 3, 1), "integer versions"),
         (Biased.of("-2,-0.5,0.5,2", rqm_selection(4, "0.3"), "0.3"), "logistic"),
-        (wb.LabelRandomizer([0, 1], 1, lambda labels, epsilon: k_ary(labels, epsilon)), "whole column"),
+        (
+            wb.LabelRandomizer([0, 1], 1, lambda labels, epsilon: k_ary(labels, epsilon)),
+            "whole column",
+        ),
         ([[0.5, 0.5]], "a mechanism, a Design or a Certificate. Got list."),
         (Design(3), "a mechanism, a Design or a Certificate. Got Design."),
     ],
@@ -321,12 +365,16 @@ def test_a_label_is_meant_by_its_value():
     made = on_bins(wb.Labels([0, 1, 5]), [0, 2], [-7.5, 8.25], 1)
     for form in (made, wb.certify(made, "pure", 1)):
         assert set(wb.sample(form, 200, answer=5)) == {-7.5, 8.25}
-        with pytest.raises(wb.InvalidRequest, match=r"answer must be one of the 3 labels from 0 to 5\. Got 2\."):
+        with pytest.raises(
+            wb.InvalidRequest, match=r"answer must be one of the 3 labels from 0 to 5\. Got 2\."
+        ):
             wb.sample(form, 3, answer=2)
 
 
 @pytest.mark.parametrize("certify", [True, False])
-def test_a_designed_channel_takes_and_publishes_what_its_question_names(certify: bool, tmp_path: Path):
+def test_a_designed_channel_takes_and_publishes_what_its_question_names(
+    certify: bool, tmp_path: Path
+):
     """Inputs 10, 20, 30 are no row numbers, row 2 is no input: of the design, its mechanism and its file."""
     request: dict[str, Any] = {"loss": "squared", "epsilon": 1, "certify": certify}
     design = wb.design(wb.FiniteQuery([10, 20, 30], [9, 19.5, 31], max_shift=10), **request)
@@ -336,14 +384,18 @@ def test_a_designed_channel_takes_and_publishes_what_its_question_names(certify:
         forms += [design.certificate, wb.load(tmp_path / "proof.json")]
     for form in forms:
         assert {*wb.sample(form, 200, answer="20").tolist()} == {9.0, 19.5, 31.0}
-        with pytest.raises(wb.InvalidRequest, match=r"answer must be one of the 3 labels from 10 to 30\. Got 2\."):
+        with pytest.raises(
+            wb.InvalidRequest, match=r"answer must be one of the 3 labels from 10 to 30\. Got 2\."
+        ):
             wb.sample(form, 3, answer=2)
         assert as_mechanism(form).law(10) == design.mechanism.rows[0]
         error = wb.audit(form, loss="squared").error
         assert float(error.mean) == pytest.approx(design.objective, rel=1e-6)
         assert error.worst_input in (10, 20, 30)
         error = wb.audit(form, data=[30, 30]).error
-        assert float(error.mean) == pytest.approx(float(design.mechanism.rows[2].floats @ [21, 10.5, 1]))
+        assert float(error.mean) == pytest.approx(
+            float(design.mechanism.rows[2].floats @ [21, 10.5, 1])
+        )
 
 
 def test_a_designed_channel_of_texts_publishes_texts(tmp_path: Path):
@@ -354,12 +406,15 @@ def test_a_designed_channel_of_texts_publishes_texts(tmp_path: Path):
         assert {*wb.sample(form, 200, answer="maybe").tolist()} == {"no", "else"}
         assert len(wb.sample(form, 3, answer=("yes", 1))) == 3
         for bad in (1, "yes", None):
-            with pytest.raises(wb.InvalidRequest, match=r"answer must be one of the 3 inputs, such as 'no'\. Got "):
+            with pytest.raises(
+                wb.InvalidRequest, match=r"answer must be one of the 3 inputs, such as 'no'\. Got "
+            ):
                 wb.sample(form, 3, answer=bad)
         error = wb.audit(form, loss="error-rate").error
         assert (error.worst, error.worst_input) == (1.0, "maybe")
         with pytest.raises(
-            wb.InvalidRequest, match="loss must be error-rate for inputs and outputs that are no numbers"
+            wb.InvalidRequest,
+            match="loss must be error-rate for inputs and outputs that are no numbers",
         ):
             wb.audit(form, loss="absolute")
 
@@ -367,17 +422,28 @@ def test_a_designed_channel_of_texts_publishes_texts(tmp_path: Path):
 def test_the_file_of_a_label_randomizer_keeps_the_labels(tmp_path: Path):
     """Labels with binary digits of their own, 0.1 for one, and a certificate's record that is no list of names."""
     made = on_bins(wb.Labels([0.1, 0.7, 5]), [0, 2], [-7.5, 8.25], 1)
-    wb.save(wb.certify(made, "pure", 1, record={"inputs": "table.csv", "outputs": 3}), tmp_path / "proof.json")
+    wb.save(
+        wb.certify(made, "pure", 1, record={"inputs": "table.csv", "outputs": 3}),
+        tmp_path / "proof.json",
+    )
     read: Any = wb.load(tmp_path / "proof.json")
-    assert {*wb.sample(read, 200, answer=0.1)} == {*wb.sample(read, 200, answer="5")} == {-7.5, 8.25}
+    assert (
+        {*wb.sample(read, 200, answer=0.1)} == {*wb.sample(read, 200, answer="5")} == {-7.5, 8.25}
+    )
     assert float(wb.audit(read, loss="absolute").error.mean) == pytest.approx(
         float(wb.audit(made, loss="absolute").error.mean)
     )
-    bare = wb.certify(Channel.from_rows(ROWS), "pure", "1.4", record={"inputs": "table.csv", "outputs": 3})
+    bare = wb.certify(
+        Channel.from_rows(ROWS), "pure", "1.4", record={"inputs": "table.csv", "outputs": 3}
+    )
     assert bare.mechanism.labelled is None  # type: ignore[union-attr]
     assert {*wb.sample(bare, 200, answer=1)} == {0, 1, 2}
-    with pytest.raises(wb.InvalidRequest, match=r"labelled must be 3 inputs and 3 outputs\. Got \[2, 3\]\."):
-        Channel(bare.mechanism.rows, None, ((Fraction(1), Fraction(2)), (*map(Fraction, range(3)),)))
+    with pytest.raises(
+        wb.InvalidRequest, match=r"labelled must be 3 inputs and 3 outputs\. Got \[2, 3\]\."
+    ):
+        Channel(
+            bare.mechanism.rows, None, ((Fraction(1), Fraction(2)), (*map(Fraction, range(3)),))
+        )
 
 
 @pytest.mark.parametrize(
@@ -400,7 +466,9 @@ def test_what_is_no_plain_number_is_published_by_nothing(bad: Any):
         k_ary(LABELS, 1).sample,
         Channel.from_rows(ROWS).sample,
         wb.LabelRandomizer([0, 1], 1, lambda labels, epsilon: k_ary(labels, epsilon)).run,
-        lambda x: wb.DyadicLaplace(1, 2).encode(x, SharedStream(bytes(32), bytes(16)), LocalStream()),
+        lambda x: wb.DyadicLaplace(1, 2).encode(
+            x, SharedStream(bytes(32), bytes(16)), LocalStream()
+        ),
     ):
         with pytest.raises(wb.InvalidRequest):
             publish(bad)

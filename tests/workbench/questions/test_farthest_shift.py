@@ -66,7 +66,11 @@ def test_the_independent_checker_decides_the_same(seed: int):
             proven = True
         except Refused:
             proven = False
-        assert proven == audit(noise, epsilon).meets("dp", epsilon, 0) == audit_for(noise, claim).holds(claim)
+        assert (
+            proven
+            == audit(noise, epsilon).meets("dp", epsilon, 0)
+            == audit_for(noise, claim).holds(claim)
+        )
 
 
 def test_a_density_in_thousands_of_cells_is_certified_by_one_shift():

@@ -40,7 +40,13 @@ def test_neighbours_in_every_spelling(tmp_path: Path):
     pairs, graph = tmp_path / "pairs.csv", tmp_path / "graph.csv"
     pairs.write_text("from,to\n0,1\n2,1\n3,2\n")
     graph.write_text("0,1,1\n1,2,2\n2,3,3\n")
-    for given in ("consecutive", [(0, 1), (2, 1), (3, 2), (2, 3)], {"max_distance": 1}, pairs, str(pairs)):
+    for given in (
+        "consecutive",
+        [(0, 1), (2, 1), (3, 2), (2, 3)],
+        {"max_distance": 1},
+        pairs,
+        str(pairs),
+    ):
         found = Q("0..3", neighbours=given)
         assert (found.pairs, found.distances, found.line) == (line, None, True)
     assert Q("0..3", neighbours=graph).distances == (1, 2, 3)
@@ -49,12 +55,18 @@ def test_neighbours_in_every_spelling(tmp_path: Path):
     for table in (matrix, matrix.tolist()):
         found = Q("a,b,c", neighbours=table)
         assert (found.pairs, found.distances) == (((0, 1), (1, 2)), (1, 2))
-    assert Q("0..2", neighbours=[(0, 1, 2), (1, 2, 1), (0, 2, 1)]).distances == (2, 1, 1)  # pairs, though square
+    assert Q("0..2", neighbours=[(0, 1, 2), (1, 2, 1), (0, 2, 1)]).distances == (
+        2,
+        1,
+        1,
+    )  # pairs, though square
     assert Q("0..3", max_shift=2).pairs == ((0, 1), (0, 2), (1, 2), (1, 3), (2, 3))
     assert Q("0..3", max_shift=3).pairs is None
     assert Q("0..3", neighbours=[(0, 1), (2, 3)]).components == [[0, 1], [2, 3]]
     assert Q([3, 1, 2], neighbours="all").metric_pairs() == (((0, 2), (1, 2)), (1, 1))
-    assert not Q([3, 1, 2], max_shift=1).line  # neighbours are 2 of 1 and 3, which do not follow each other here
+    assert not Q(
+        [3, 1, 2], max_shift=1
+    ).line  # neighbours are 2 of 1 and 3, which do not follow each other here
 
 
 def test_priors(tmp_path: Path):
@@ -70,34 +82,103 @@ def test_priors(tmp_path: Path):
 @pytest.mark.parametrize(
     ("question", "sentence"),
     [
-        (lambda: Q([1, 1.0], neighbours="all"), "inputs must be all different (1, 1.0 and '1' are one number). Got 1"),
-        (lambda: Q([1, True], neighbours="all"), "every one of the inputs must be a finite number, a text"),
-        (lambda: Q([1, float("nan")], neighbours="all"), "every one of the inputs must be a finite number"),
-        (lambda: Q(["1", "nan"], neighbours="all"), "every one of the inputs must be a finite number"),
-        (lambda: Q([1], neighbours="all"), "inputs must be at least two for a neighbour relation. Got 1."),
+        (
+            lambda: Q([1, 1.0], neighbours="all"),
+            "inputs must be all different (1, 1.0 and '1' are one number). Got 1",
+        ),
+        (
+            lambda: Q([1, True], neighbours="all"),
+            "every one of the inputs must be a finite number, a text",
+        ),
+        (
+            lambda: Q([1, float("nan")], neighbours="all"),
+            "every one of the inputs must be a finite number",
+        ),
+        (
+            lambda: Q(["1", "nan"], neighbours="all"),
+            "every one of the inputs must be a finite number",
+        ),
+        (
+            lambda: Q([1], neighbours="all"),
+            "inputs must be at least two for a neighbour relation. Got 1.",
+        ),
         (lambda: Q("1..0", max_shift=1), "inputs must be LOW..HIGH"),
         (lambda: Q("0..10000000", max_shift=1), "inputs must be 1 to 4000 of them"),
-        (lambda: Q("0..3"), "A neighbour relation must be given by exactly one of max_shift and neighbours."),
+        (
+            lambda: Q("0..3"),
+            "A neighbour relation must be given by exactly one of max_shift and neighbours.",
+        ),
         (lambda: Q("0..3", max_shift=0), "max_shift must be a number > 0. Got 0."),
-        (lambda: Q("0..3", max_shift=0.5), "max_shift must be at least the least distance of two inputs"),
-        (lambda: Q("a,b", max_shift=1), "max_shift must be left out for inputs that are no numbers"),
-        (lambda: Q("0..3", neighbours=[(0, 9)]), "neighbours must be pairs of inputs. Got 9, which is no input."),
-        (lambda: Q("0..3", neighbours=[(1, 1)]), "neighbours must be pairs of different inputs. Got 1 twice."),
-        (lambda: Q("0..3", neighbours=[]), "neighbours must be at least one pair of inputs. Got none."),
-        (lambda: Q("0..3", neighbours=[(0, 1, 0)]), "the distance of 0 and 1 must be a finite number > 0. Got 0."),
-        (lambda: Q("0..3", neighbours=[(0, 1, 1), (1, 0, 2)]), "neighbours must be pairs with one distance each"),
-        (lambda: Q("0..3", neighbours=[(0, 1, 1), (1, 2)]), "Distances must be given for every pair"),
-        (lambda: Q("0..1", neighbours=np.array([[0, 1], [2, 0]])), "a matrix of distances must be symmetric"),
-        (lambda: Q("0..1", neighbours=np.array([[1, 1], [1, 0]])), "a matrix of distances must be 0 on its diagonal"),
-        (lambda: Q("0..1", neighbours=np.array([[0, np.nan], [np.nan, 0]])), "a matrix of distances must be symmetric"),
-        (lambda: Q("0..3", neighbours="near"), "neighbours must be all, consecutive, or a CSV file of pairs"),
+        (
+            lambda: Q("0..3", max_shift=0.5),
+            "max_shift must be at least the least distance of two inputs",
+        ),
+        (
+            lambda: Q("a,b", max_shift=1),
+            "max_shift must be left out for inputs that are no numbers",
+        ),
+        (
+            lambda: Q("0..3", neighbours=[(0, 9)]),
+            "neighbours must be pairs of inputs. Got 9, which is no input.",
+        ),
+        (
+            lambda: Q("0..3", neighbours=[(1, 1)]),
+            "neighbours must be pairs of different inputs. Got 1 twice.",
+        ),
+        (
+            lambda: Q("0..3", neighbours=[]),
+            "neighbours must be at least one pair of inputs. Got none.",
+        ),
+        (
+            lambda: Q("0..3", neighbours=[(0, 1, 0)]),
+            "the distance of 0 and 1 must be a finite number > 0. Got 0.",
+        ),
+        (
+            lambda: Q("0..3", neighbours=[(0, 1, 1), (1, 0, 2)]),
+            "neighbours must be pairs with one distance each",
+        ),
+        (
+            lambda: Q("0..3", neighbours=[(0, 1, 1), (1, 2)]),
+            "Distances must be given for every pair",
+        ),
+        (
+            lambda: Q("0..1", neighbours=np.array([[0, 1], [2, 0]])),
+            "a matrix of distances must be symmetric",
+        ),
+        (
+            lambda: Q("0..1", neighbours=np.array([[1, 1], [1, 0]])),
+            "a matrix of distances must be 0 on its diagonal",
+        ),
+        (
+            lambda: Q("0..1", neighbours=np.array([[0, np.nan], [np.nan, 0]])),
+            "a matrix of distances must be symmetric",
+        ),
+        (
+            lambda: Q("0..3", neighbours="near"),
+            "neighbours must be all, consecutive, or a CSV file of pairs",
+        ),
         (lambda: Q("0..1", max_shift=1, prior=[0, 0]), "prior must be weights >= 0, not all 0"),
         (lambda: Q("0..1", max_shift=1, prior=[1]), "prior must be uniform, worst, or 2 weights"),
-        (lambda: Q("0..1", max_shift=1, prior="even"), "prior must be uniform, worst, weights or a CSV file"),
-        (lambda: number_table([[1, 2]], "loss", (2, 2)), "loss must be a matrix of 2 rows and 2 columns"),
-        (lambda: number_table([[1, 2], [3]], "loss", (2, 2)), "loss must be a matrix of 2 rows and 2 columns"),
-        (lambda: number_table([[1, 2], [3, -1]], "loss", (2, 2)), "every entry of loss must be a finite number >= 0"),
-        (lambda: number_table([[1, 2], [3, np.inf]], "loss", (2, 2)), "every entry of loss must be a finite number"),
+        (
+            lambda: Q("0..1", max_shift=1, prior="even"),
+            "prior must be uniform, worst, weights or a CSV file",
+        ),
+        (
+            lambda: number_table([[1, 2]], "loss", (2, 2)),
+            "loss must be a matrix of 2 rows and 2 columns",
+        ),
+        (
+            lambda: number_table([[1, 2], [3]], "loss", (2, 2)),
+            "loss must be a matrix of 2 rows and 2 columns",
+        ),
+        (
+            lambda: number_table([[1, 2], [3, -1]], "loss", (2, 2)),
+            "every entry of loss must be a finite number >= 0",
+        ),
+        (
+            lambda: number_table([[1, 2], [3, np.inf]], "loss", (2, 2)),
+            "every entry of loss must be a finite number",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_one_sentence(question, sentence: str):

@@ -12,7 +12,12 @@ import pytest
 from workbench.errors import InvalidRequest
 from workbench.exact.random_source import Source
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.label_randomizers.randomized_response import k_ary, on_bins, top_k, with_prior
+from workbench.mechanisms.label_randomizers.randomized_response import (
+    k_ary,
+    on_bins,
+    top_k,
+    with_prior,
+)
 from workbench.mechanisms.mechanism import extreme_pairs
 from workbench.models.losses import loss_named
 from workbench.privacy.audit import audit
@@ -50,11 +55,14 @@ def test_randomized_response_is_exactly_private_and_no_more_than_asked(make, eps
     found = audit(Channel.of(channel, pairs), epsilon)
     assert found.meets("pure", epsilon)
     assert (
-        audit(Channel.of(made.audit_rows, extreme_pairs(made.audit_rows.rows)), epsilon).pure_ratio == found.pure_ratio
+        audit(Channel.of(made.audit_rows, extreme_pairs(made.audit_rows.rows)), epsilon).pure_ratio
+        == found.pure_ratio
     )
     full = np.array([made.row(i).floats for i in range(SMALL.k)])
     assert np.allclose(full, made.matrix, atol=1e-15)
-    expected = float((SMALL.prior[:, None] * full * SQUARED.matrix(made.outputs, SMALL.values)).sum())
+    expected = float(
+        (SMALL.prior[:, None] * full * SQUARED.matrix(made.outputs, SMALL.values)).sum()
+    )
     assert made.loss(SQUARED) == pytest.approx(expected, rel=1e-12)
     if (made.own >= 0).sum() > 1 and np.unique(made.own).size > 1:
         assert found.pure_epsilon == pytest.approx(float(Fraction(epsilon)), rel=1e-12)
@@ -72,7 +80,9 @@ def test_a_large_audit_is_the_full_one():
     labels = Labels.uniform(0, 59)
     made = k_ary(labels, 1)
     assert len(made.audit_rows.rows) == 2
-    full = audit(Channel.of(made._rows(made.distinct()), [(i, j) for i in (0, 7, 59) for j in (3, 30)]), 1)
+    full = audit(
+        Channel.of(made._rows(made.distinct()), [(i, j) for i in (0, 7, 59) for j in (3, 30)]), 1
+    )
     assert audit(Channel.of(made.audit_rows, [(0, 1)]), 1).pure_ratio == full.pure_ratio
 
 
@@ -108,7 +118,9 @@ def test_bernoulli_and_choose_resolve_ties_with_more_bits():
     assert Fixed([third, third + 1]).bernoulli(1, 3, 1).tolist() == [False]
     assert Fixed([third, third, third + 1]).bernoulli(1, 3, 1).tolist() == [False]
     assert Fixed([third - 1]).bernoulli(1, 3, 1).tolist() == [True]
-    assert Fixed([(1 << 64) - 1, 5]).below(10, 1).tolist() == [5]  # above the last multiple of 10: drawn again
+    assert Fixed([(1 << 64) - 1, 5]).below(10, 1).tolist() == [
+        5
+    ]  # above the last multiple of 10: drawn again
 
 
 def test_discrete_laplace_follows_its_law():

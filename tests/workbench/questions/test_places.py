@@ -24,15 +24,21 @@ def city(tmp_path: Path, text: str) -> Path:
 
 
 def test_a_file_has_places_and_weights(tmp_path: Path) -> None:
-    question = wb.FiniteQuery(city(tmp_path, "x,y,weight\n0,0,1\n0,1.5,2\n3,0,1\n"), neighbours="within 1.5 L1")
+    question = wb.FiniteQuery(
+        city(tmp_path, "x,y,weight\n0,0,1\n0,1.5,2\n3,0,1\n"), neighbours="within 1.5 L1"
+    )
     assert question.inputs == ((0, 0), (0, Fraction(3, 2)), (3, 0))
     assert question.prior == (Fraction(1, 4), Fraction(1, 2), Fraction(1, 4))
     assert question.pairs == ((0, 1),)
-    assert wb.FiniteQuery(city(tmp_path, "0,0\n0,1\n"), neighbours="all L1").prior == (Fraction(1, 2), Fraction(1, 2))
+    assert wb.FiniteQuery(city(tmp_path, "0,0\n0,1\n"), neighbours="all L1").prior == (
+        Fraction(1, 2),
+        Fraction(1, 2),
+    )
 
 
 @pytest.mark.parametrize(
-    ("norm", "radius", "count"), [("L1", 1, 24), ("L2", "1.41", 24), ("L2", "1.42", 42), ("Linf", 1, 42)]
+    ("norm", "radius", "count"),
+    [("L1", 1, 24), ("L2", "1.41", 24), ("L2", "1.42", 42), ("Linf", 1, 42)],
 )
 def test_neighbours_within_a_norm(norm: str, radius: object, count: int) -> None:
     assert len(wb.FiniteQuery(SQUARE, neighbours=f"within {radius} {norm}").pairs or ()) == count
@@ -65,14 +71,18 @@ def test_unit_steps_suffice_for_l1() -> None:
 
 
 def test_losses_are_distances() -> None:
-    plane = Plane([(Fraction(0), Fraction(0))], [(Fraction(3), Fraction(4)), (Fraction(1), Fraction(1))], "L2")
+    plane = Plane(
+        [(Fraction(0), Fraction(0))], [(Fraction(3), Fraction(4)), (Fraction(1), Fraction(1))], "L2"
+    )
     values, unit = plane.losses()
     assert Fraction(int(values[0, 0]), unit) == 5
     assert float(Fraction(int(values[0, 1]), unit)) == pytest.approx(math.sqrt(2), rel=1e-15)
 
 
 def test_metric_privacy_of_places_is_certified_for_every_pair() -> None:
-    design = wb.design(wb.FiniteQuery(SQUARE, neighbours="all L2"), loss="euclidean", epsilon=1, notion="metric")
+    design = wb.design(
+        wb.FiniteQuery(SQUARE, neighbours="all L2"), loss="euclidean", epsilon=1, notion="metric"
+    )
     assert design.certificate is not None
     matrix = design.mechanism.matrix
     for i, j in product(range(16), repeat=2):
@@ -98,7 +108,9 @@ def test_bad_places_are_one_sentence(tmp_path: Path, text: str, words: str) -> N
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("relation", ["within", "within -1 L1", "within 1 L3", "all L7", "within a L1"])
+@pytest.mark.parametrize(
+    "relation", ["within", "within -1 L1", "within 1 L3", "all L7", "within a L1"]
+)
 def test_bad_relations_are_refused(relation: str) -> None:
     with pytest.raises(wb.InvalidRequest):
         wb.FiniteQuery(SQUARE, neighbours=relation)
@@ -111,5 +123,7 @@ def test_norms_are_of_places_only() -> None:
 
 def test_separate_parts_are_said() -> None:
     places = [(0, 0), (0, 1), (9, 9), (9, 8)]
-    design = wb.design(wb.FiniteQuery(places, neighbours="within 1"), loss="euclidean", epsilon=1, notion="pure")
+    design = wb.design(
+        wb.FiniteQuery(places, neighbours="within 1"), loss="euclidean", epsilon=1, notion="pure"
+    )
     assert any("2 separate parts" in sentence for sentence in design.words)

@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.recommendation.published import SETTINGS, _everywhere, _for_every_epsilon, compared, summary
+from workbench.recommendation.published import (
+    SETTINGS,
+    _everywhere,
+    _for_every_epsilon,
+    compared,
+    summary,
+)
 from workbench.solvers.search import Deadline
 
 MINE = """
@@ -43,10 +49,12 @@ def test_known_optima_have_no_distance():
     pure = rows("reals", "20", "0")
     assert pure["absolute", "staircase (pure)"]["most_percent"] == pytest.approx(0, abs=1e-6)
     assert pure["squared", "Laplace"]["most_percent"] > 1000
-    assert rows("integers", "1", "0")["absolute", "geometric"]["most_percent"] == pytest.approx(0, abs=1e-6)
-    assert rows("labels", "0.5", "0.01")["error-rate", "randomized response"]["most_percent"] == pytest.approx(
+    assert rows("integers", "1", "0")["absolute", "geometric"]["most_percent"] == pytest.approx(
         0, abs=1e-6
     )
+    assert rows("labels", "0.5", "0.01")["error-rate", "randomized response"][
+        "most_percent"
+    ] == pytest.approx(0, abs=1e-6)
     counts = rows("counts", "1", "0")
     assert counts["error-rate", "clamped geometric"]["most_percent"] == pytest.approx(0, abs=1e-6)
     assert counts["error-rate", "exponential"]["most_percent"] > 10
@@ -74,7 +82,14 @@ def test_the_summary_counts_what_is_known():
 def sentence(tmp_path: Path, share: float) -> list[str]:
     path = tmp_path / "mine.py"
     path.write_text(MINE.format(share=share))
-    found = wb.recommend(answers="0..4", max_shift=1, epsilon=1, loss="error-rate", baseline=str(path), time_limit=300)
+    found = wb.recommend(
+        answers="0..4",
+        max_shift=1,
+        epsilon=1,
+        loss="error-rate",
+        baseline=str(path),
+        time_limit=300,
+    )
     return [words for words in found.sentences if words.startswith("mine")]
 
 
@@ -105,7 +120,9 @@ def test_what_is_said_between_budgets_holds_at_each_of_them(steps: int):
     for at in np.linspace(0.1, 4, 997):
         served = min(measured(Fraction(a))[0] for a in budgets if a <= at)
         assert served / math.exp(-at) <= 1 + said / 100
-    assert (said > 100) == (not steps)  # of six budgets little is known; of many, hardly more than at each
+    assert (said > 100) == (
+        not steps
+    )  # of six budgets little is known; of many, hardly more than at each
 
 
 def test_a_function_that_is_private_nowhere_else_says_so():
@@ -116,7 +133,9 @@ def test_a_function_that_is_private_nowhere_else_says_so():
 def test_a_published_mechanism_that_is_named_is_measured_along_epsilon():
     question = {"answers": "0..4", "max_shift": 1, "loss": "error-rate"}
     table = wb.recommend(**question, epsilon=1, baseline="exponential", time_limit=300)
-    (words,) = [sentence for sentence in table.sentences if sentence.startswith("exponential: at most")]
+    (words,) = [
+        sentence for sentence in table.sentences if sentence.startswith("exponential: at most")
+    ]
     here, along = (float(part.split(" %")[0]) for part in words.split("at most ")[1:])
     assert "for every epsilon in [0.1, 4]" in words
     assert 10 < here <= along < 100
@@ -133,17 +152,27 @@ def test_the_optimum_that_distances_are_told_from_is_that_on_the_same_outputs():
     question = {"answers": "0..4", "max_shift": 1, "loss": "squared", "epsilon": 1}
     table = wb.recommend(**question, baseline="clamped geometric", time_limit=300)
     rows = {row["class"]: row for row in table}
-    (words,) = [sentence for sentence in table.sentences if sentence.startswith("clamped geometric: at most")]
-    said = float(words.split("at most ")[1].split(" % above the proven optimum on the same outputs")[0])
+    (words,) = [
+        sentence
+        for sentence in table.sentences
+        if sentence.startswith("clamped geometric: at most")
+    ]
+    said = float(
+        words.split("at most ")[1].split(" % above the proven optimum on the same outputs")[0]
+    )
     loss, listed = rows["clamped geometric"]["objective"], wb.design("channel", **question)
     assert 100 * (loss / listed.bound - 1) <= said <= 100 * (loss / listed.objective - 1) + 0.02
     assert loss > rows["best channel"]["objective"] * (1 + 2 * said / 100)
 
 
-def test_between_budgets_a_published_mechanism_is_as_near_as_at_them_or_unknown(monkeypatch: pytest.MonkeyPatch):
+def test_between_budgets_a_published_mechanism_is_as_near_as_at_them_or_unknown(
+    monkeypatch: pytest.MonkeyPatch,
+):
     monkeypatch.setattr("workbench.recommendation.published._MOST", 12)
     assert 0 < _everywhere("labels", "error-rate", "randomized response") < 100
-    assert _everywhere("labels", "error-rate", "clamped discrete Gaussian") is None  # it needs δ > 0
+    assert (
+        _everywhere("labels", "error-rate", "clamped discrete Gaussian") is None
+    )  # it needs δ > 0
 
 
 def test_a_file_without_a_baseline_is_refused(tmp_path: Path):

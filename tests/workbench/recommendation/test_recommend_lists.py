@@ -36,9 +36,16 @@ LOSSES = {
 def channel_optimum(answers, most, loss, prior, epsilon: float, delta: float) -> float:
     """min Σ p(x) M(o|x) ℓ(o - x) over all channels on the answers, as one linear program."""
     k = len(answers)
-    pairs = [(i, j) for i in range(k) for j in range(k) if i != j and abs(answers[i] - answers[j]) <= most]
+    pairs = [
+        (i, j)
+        for i in range(k)
+        for j in range(k)
+        if i != j and abs(answers[i] - answers[j]) <= most
+    ]
     excess = len(pairs) * k if delta else 0
-    cost = [p * loss(o - x) for x, p in zip(answers, prior, strict=True) for o in answers] + [0.0] * excess
+    cost = [p * loss(o - x) for x, p in zip(answers, prior, strict=True) for o in answers] + [
+        0.0
+    ] * excess
     entries, high = [], []
     for number, (i, j) in enumerate(pairs):
         for o in range(k):
@@ -56,16 +63,23 @@ def channel_optimum(answers, most, loss, prior, epsilon: float, delta: float) ->
             upper[at, column] = value
     equal = sp.kron(sp.eye_array(k), np.ones((1, k)))
     equal = sp.hstack([equal, sp.csr_array((k, excess))]) if excess else equal
-    found = linprog(cost, upper.tocsr(), high, sp.csr_array(equal), np.ones(k), method="highs", options=TIGHT)
+    found = linprog(
+        cost, upper.tocsr(), high, sp.csr_array(equal), np.ones(k), method="highs", options=TIGHT
+    )
     assert found.status == 0
     return float(found.fun)
 
 
-def clamped_noise(places, last: int, reach: int, loss, prior, epsilon: float, delta: float, far: int) -> float:
+def clamped_noise(
+    places, last: int, reach: int, loss, prior, epsilon: float, delta: float, far: int
+) -> float:
     """The least loss of noise on -far..far, clamped to 0..last: an upper side of the optimum as far grows. Pure noise
     goes on beyond by e^-ε every `reach` at least: its masses beyond are variables, at the loss that clamping leaves."""
     eta = np.arange(-far, far + 1)
-    cost = [sum(p * loss(min(last, max(0, x + e)), x) for x, p in zip(places, prior, strict=True)) for e in eta]
+    cost = [
+        sum(p * loss(min(last, max(0, x + e)), x) for x, p in zip(places, prior, strict=True))
+        for e in eta
+    ]
     size, shifts = eta.size, [s for s in range(-reach, reach + 1) if s]
     tails = 0 if delta else 2
     excess = len(shifts) * (size + 2 * reach) if delta else 0
@@ -115,7 +129,9 @@ def generated(count: int):
         order = draw.sample(range(n + 1), n + 1)
         budget = draw.choice([0.1, 0.7, 1, 3]), draw.choice([0, 0, 1e-9, 0.01, 0.3])
         loss = [*LOSSES][number % len(LOSSES)]
-        yield pytest.param(answers, step, reach, weights, order, loss, budget, id=f"{number}-{loss}-{budget}")
+        yield pytest.param(
+            answers, step, reach, weights, order, loss, budget, id=f"{number}-{loss}-{budget}"
+        )
 
 
 def given_of(given):
@@ -123,7 +139,9 @@ def given_of(given):
     return {name: given[name] for name in ("loss", "epsilon", "delta")}
 
 
-@pytest.mark.parametrize(("answers", "step", "reach", "weights", "order", "name", "budget"), [*generated(10)])
+@pytest.mark.parametrize(
+    ("answers", "step", "reach", "weights", "order", "name", "budget"), [*generated(10)]
+)
 def test_generated_queries(answers, step, reach, weights, order, name, budget):
     (epsilon, delta), prior = budget, [w / sum(weights) for w in weights]
     numbers, loss = [float(x) for x in answers], LOSSES[name]
@@ -132,14 +150,29 @@ def test_generated_queries(answers, step, reach, weights, order, name, budget):
     rows = by_class(result)
     least = channel_optimum(numbers, float(reach * step) + 1e-9, loss, prior, epsilon, delta)
     assert rows["best channel"]["objective"] <= least * (1 + 1e-6) + 1e-9  # its outputs are chosen
-    confined = wb.design(wb.FiniteQuery(answers, max_shift=reach * step, prior=weights), **given_of(given))
+    confined = wb.design(
+        wb.FiniteQuery(answers, max_shift=reach * step, prior=weights), **given_of(given)
+    )
     assert confined.objective == pytest.approx(least, rel=1e-6, abs=1e-9)
     assert result[0]["objective"] <= least * (1 + 1e-6) + 1e-9
     n, noise = len(answers) - 1, rows["integer noise, clamped"]
-    stated = delta if delta > 1e-6 else 0  # pure noise is private for every δ, and for a tiny one about the best
-    far = reach * (3 + math.ceil(math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon)) if stated else 0
+    stated = (
+        delta if delta > 1e-6 else 0
+    )  # pure noise is private for every δ, and for a tiny one about the best
+    far = (
+        reach * (3 + math.ceil(math.log1p(math.expm1(epsilon) / (2 * delta)) / epsilon))
+        if stated
+        else 0
+    )
     known = clamped_noise(
-        range(n + 1), n, reach, lambda o, x: loss(float(step) * (o - x)), prior, epsilon, stated, 2 * n + far
+        range(n + 1),
+        n,
+        reach,
+        lambda o, x: loss(float(step) * (o - x)),
+        prior,
+        epsilon,
+        stated,
+        2 * n + far,
     )
     assert noise["bound"] <= known * (1 + 1e-6) + 1e-9
     assert noise["objective"] <= known * (1 + 1e-6) + 1e-9
@@ -147,13 +180,19 @@ def test_generated_queries(answers, step, reach, weights, order, name, budget):
         assert noise["objective"] == pytest.approx(known, rel=1e-6, abs=1e-9)
     assert noise["objective"] - noise["bound"] <= 1e-6 * noise["objective"] + 1e-12
     assert noise["certified"]
-    other = by_class(wb.recommend(answers=[answers[i] for i in order], prior=[weights[i] for i in order], **given))
+    other = by_class(
+        wb.recommend(
+            answers=[answers[i] for i in order], prior=[weights[i] for i in order], **given
+        )
+    )
     for row in result:
         again = other[row["class"]]
         if row["objective"] is None:
             assert again["objective"] is None
         else:
-            assert again["objective"] == pytest.approx(row["objective"], rel=1e-7, abs=1e-12), row["class"]
+            assert again["objective"] == pytest.approx(row["objective"], rel=1e-7, abs=1e-12), row[
+                "class"
+            ]
 
 
 def test_the_numbers_that_were_missing():
@@ -161,12 +200,16 @@ def test_the_numbers_that_were_missing():
     noise = wb.design(wb.IntegerNoise(1, clamp=(3, 12)), epsilon=1, delta="0.01")
     assert shifted["integer noise, clamped"]["objective"] == noise.objective
     assert noise.objective == pytest.approx(1.213654, abs=1e-6)
-    named = by_class(wb.recommend(answers="0..10", max_shift=1, loss="huber:2", epsilon=1, delta="0.01"))
+    named = by_class(
+        wb.recommend(answers="0..10", max_shift=1, loss="huber:2", epsilon=1, delta="0.01")
+    )
     listed = [min(r, 2) * (r - min(r, 2) / 2) for r in range(11)]
     own = wb.design(wb.IntegerNoise(1, clamp=(0, 10)), epsilon=1, delta="0.01", loss=listed)
     assert named["integer noise, clamped"]["objective"] == pytest.approx(own.objective, rel=1e-9)
     for delta in (0, "1e-12"):
-        skewed = wb.recommend(answers="0..6", max_shift=1, prior=[5, 2, 1, 1, 1, 0, 0], epsilon=1, delta=delta)
+        skewed = wb.recommend(
+            answers="0..6", max_shift=1, prior=[5, 2, 1, 1, 1, 0, 0], epsilon=1, delta=delta
+        )
         row = by_class(skewed)["integer noise, clamped"]
         assert row["objective"] == pytest.approx(1.04304, abs=1e-5)
         assert row["bound"] == pytest.approx(row["objective"], rel=1e-9)
@@ -178,9 +221,13 @@ def test_pure_noise_that_is_not_clamped(epsilon: float, loss: str):
     """Neighbours 1 apart: of an asymmetric loss the law is geometric on each side, whose scale is searched here."""
     design = wb.design(wb.IntegerNoise(1), epsilon=epsilon, loss=loss)
     alpha, eta = math.exp(-epsilon), np.arange(-400, 401)
-    losses = np.array([LOSSES[loss](float(e)) if loss in LOSSES else max(-0.9 * e, 0.1 * e) for e in eta])
+    losses = np.array(
+        [LOSSES[loss](float(e)) if loss in LOSSES else max(-0.9 * e, 0.1 * e) for e in eta]
+    )
     best = min(
-        float((alpha ** np.abs(eta - centre) * losses).sum() / (alpha ** np.abs(eta - centre)).sum())
+        float(
+            (alpha ** np.abs(eta - centre) * losses).sum() / (alpha ** np.abs(eta - centre)).sum()
+        )
         for centre in range(-20, 21)
     )
     assert design.objective == pytest.approx(best, rel=1e-6)
@@ -190,7 +237,9 @@ def test_pure_noise_that_is_not_clamped(epsilon: float, loss: str):
 
 
 def test_what_is_no_number_has_no_noise_and_gaps_are_by_value():
-    colours = by_class(wb.recommend(answers="red,green,blue", neighbours="all", epsilon=1, loss="error-rate"))
+    colours = by_class(
+        wb.recommend(answers="red,green,blue", neighbours="all", epsilon=1, loss="error-rate")
+    )
     served = {name for name, row in colours.items() if row["objective"] is not None}
     assert served == {"best channel", "randomized response"}
     squares = by_class(wb.recommend(answers="0,1,4,9,16", neighbours="consecutive", epsilon=1))
@@ -199,7 +248,10 @@ def test_what_is_no_number_has_no_noise_and_gaps_are_by_value():
     mass = alpha ** np.abs(eta)
     mass /= mass.sum()
     nearest = [min(places, key=lambda x: (abs(x - v), x)) for v in range(17)]
-    each = [sum(m * (nearest[min(16, max(0, x + e))] - x) ** 2 for e, m in zip(eta, mass, strict=True)) for x in places]
+    each = [
+        sum(m * (nearest[min(16, max(0, x + e))] - x) ** 2 for e, m in zip(eta, mass, strict=True))
+        for x in places
+    ]
     assert squares["clamped geometric"]["objective"] == pytest.approx(np.mean(each), rel=1e-9)
     ones = by_class(wb.recommend(answers="0..6", max_shift=1, epsilon=1))
     assert ones["clamped staircase"]["objective"] is None
@@ -208,25 +260,34 @@ def test_what_is_no_number_has_no_noise_and_gaps_are_by_value():
 
 def test_bins_at_a_delta():
     """Two answers: every (ε, δ) mechanism is randomized response that tells the answer with probability δ."""
-    two = by_class(wb.recommend(answers="0,1", neighbours="all", epsilon="0.5", delta="0.1"))["RR-on-Bins"]
+    two = by_class(wb.recommend(answers="0,1", neighbours="all", epsilon="0.5", delta="0.1"))[
+        "RR-on-Bins"
+    ]
     p = math.exp(0.5) / (1 + math.exp(0.5))
     assert two["objective"] == pytest.approx(0.9 * p * (1 - p), rel=1e-12)
     assert two["bound"] == pytest.approx(two["objective"], rel=1e-9)
     assert two["certified"]
     pure = by_class(wb.recommend(answers="0..6", neighbours="all", epsilon=1))["RR-on-Bins"]
-    mixed = by_class(wb.recommend(answers="0..6", neighbours="all", epsilon=1, delta="0.05"))["RR-on-Bins"]
+    mixed = by_class(wb.recommend(answers="0..6", neighbours="all", epsilon=1, delta="0.05"))[
+        "RR-on-Bins"
+    ]
     assert mixed["objective"] == pytest.approx(0.95 * pure["objective"], rel=1e-9)
 
 
 def test_bins_on_given_outputs_are_the_best_of_all_bins():
     rows = by_class(
-        wb.recommend(answers="0..5", outputs=[1, 3, 4], neighbours="all", epsilon=1, prior=[3, 1, 1, 1, 1, 2])
+        wb.recommend(
+            answers="0..5", outputs=[1, 3, 4], neighbours="all", epsilon=1, prior=[3, 1, 1, 1, 1, 2]
+        )
     )
     weights, odds, best = np.array([3, 1, 1, 1, 1, 2]) / 9, math.e, math.inf
     for own in itertools.product([1, 3, 4], repeat=6):
         used = sorted(set(own))
         total = odds + len(used) - 1
-        each = [sum((odds if o == y else 1) * (o - x) ** 2 for o in used) / total for x, y in enumerate(own)]
+        each = [
+            sum((odds if o == y else 1) * (o - x) ** 2 for o in used) / total
+            for x, y in enumerate(own)
+        ]
         best = min(best, float(weights @ each))
     assert rows["RR-on-Bins"]["objective"] == pytest.approx(best, rel=1e-9)
     assert rows["best channel"]["objective"] <= best * (1 + 1e-9)
@@ -266,7 +327,11 @@ def test_a_class_that_is_stopped_shows_its_interval(monkeypatch):
     assert "stopped" in row["notes"]
     assert (row["bound"] or 0.0) < row["objective"]
     assert (row["bound"] is None) == ("no bound is known" in row["notes"])
-    assert all(row["objective"] <= other["objective"] for other in result if other["class"].startswith("clamped"))
+    assert all(
+        row["objective"] <= other["objective"]
+        for other in result
+        if other["class"].startswith("clamped")
+    )
     assert row["command"].endswith("--time-limit 600")
     assert row["certified"]
 
@@ -287,7 +352,9 @@ def test_rows_are_told_as_they_are_ready_and_an_interrupt_keeps_them():
 def test_noise_that_is_best_as_far_out_as_it_may_be():
     """Publishing the lowest answer whatever the answer, but for the answer itself with δ; neighbours 8 steps apart."""
     query = {"answers": [45, 5, 25, 40, 20, 30], "prior": [2, 9, 5, 1, 9, 1], "neighbours": "all"}
-    (row,) = wb.recommend(**query, loss="error-rate", epsilon="0.1", delta="1e-5", only="integer noise, clamped")
+    (row,) = wb.recommend(
+        **query, loss="error-rate", epsilon="0.1", delta="1e-5", only="integer noise, clamped"
+    )
     assert row["objective"] == pytest.approx(18 / 27 * (1 - 1e-5), rel=1e-9)
     assert row["bound"] == pytest.approx(row["objective"], rel=1e-9)
     assert row["certified"]
@@ -295,14 +362,24 @@ def test_noise_that_is_best_as_far_out_as_it_may_be():
 
 @pytest.mark.parametrize("loss", ["squared", "absolute", "pinball:0.8"])
 @pytest.mark.parametrize(("epsilon", "delta"), [("0.1", "0.3"), ("1", "0.05"), ("3", "1e-5")])
-def test_bins_at_a_delta_are_between_the_best_channel_and_what_they_mix(loss: str, epsilon: str, delta: str):
+def test_bins_at_a_delta_are_between_the_best_channel_and_what_they_mix(
+    loss: str, epsilon: str, delta: str
+):
     """Neither pure RR-on-Bins nor randomized response at (ε, δ) costs less; no row costs less than the best channel."""
-    query = {"answers": [0, 2, 3, 7], "prior": [1, 5, 2, 1], "neighbours": "all", "epsilon": epsilon, "loss": loss}
+    query = {
+        "answers": [0, 2, 3, 7],
+        "prior": [1, 5, 2, 1],
+        "neighbours": "all",
+        "epsilon": epsilon,
+        "loss": loss,
+    }
     rows = by_class(wb.recommend(**query, delta=delta))
     (pure,) = wb.recommend(**query, only="RR-on-Bins")
     bins, best = rows["RR-on-Bins"], rows["best channel"]
     assert bins["certified"]
-    assert bins["objective"] <= min(pure["objective"], rows["randomized response"]["objective"]) * (1 + 1e-9)
+    assert bins["objective"] <= min(pure["objective"], rows["randomized response"]["objective"]) * (
+        1 + 1e-9
+    )
     assert best["objective"] <= bins["objective"] * (1 + 1e-6)
     assert best["objective"] == pytest.approx(best["bound"], rel=1e-3)
     assert "the best of all (ε, δ) mechanisms is the best channel" in bins["notes"]
@@ -319,7 +396,10 @@ def test_an_own_function_says_what_outputs_between_those_listed_may_gain():
         return by_class(wb.recommend(**query, loss=loss, outputs=outputs))["best channel"]
 
     few = by_class(wb.recommend(**query, loss=loss))["best channel"]
-    assert "if the loss changes by at most s a unit, others between them cost at most 0.5 s less" in few["notes"]
+    assert (
+        "if the loss changes by at most s a unit, others between them cost at most 0.5 s less"
+        in few["notes"]
+    )
     halves, fine = channel("0..3:0.5"), channel("0..3:0.0625")
     assert few["objective"] - 0.5 <= fine["bound"] <= fine["objective"] < few["objective"] - 0.1
     assert halves["objective"] - 0.25 <= fine["bound"]
@@ -329,18 +409,35 @@ def test_a_table_is_linear_between_its_outputs():
     """No channel on a finer list costs less than one on the outputs of the table, which is said of all real outputs."""
     rng = np.random.default_rng(3)
     table = rng.integers(0, 9, (4, 4))
-    query = {"answers": "0..3", "max_shift": 1, "epsilon": 1, "delta": "0.01", "prior": [3, 1, 1, 2]}
+    query = {
+        "answers": "0..3",
+        "max_shift": 1,
+        "epsilon": 1,
+        "delta": "0.01",
+        "prior": [3, 1, 1, 2],
+    }
     row = by_class(wb.recommend(**query, loss=table.tolist()))["best channel"]
     assert "linear between" in row["notes"]
     fine = np.linspace(0, 3, 13)
     between = np.array([np.interp(fine, range(4), each) for each in table])
-    finer = by_class(wb.recommend(**query, outputs=fine.tolist(), loss=between.tolist()))["best channel"]
+    finer = by_class(wb.recommend(**query, outputs=fine.tolist(), loss=between.tolist()))[
+        "best channel"
+    ]
     assert row["objective"] == pytest.approx(finer["objective"], rel=1e-7)
     question = wb.FiniteQuery("0..3", "free", max_shift=1, prior=[3, 1, 1, 2])
     design = wb.design(question, loss=table.tolist(), epsilon=1, delta="0.01")
     assert design.objective == pytest.approx(row["objective"], rel=1e-9)
-    assert "The loss is taken as linear between the outputs of its table; beyond them there are none." in design.words
-    least = wb.design(question, loss=table.tolist(), delta="0.01", minimise="epsilon", max_loss=design.objective * 1.01)
+    assert (
+        "The loss is taken as linear between the outputs of its table; beyond them there are none."
+        in design.words
+    )
+    least = wb.design(
+        question,
+        loss=table.tolist(),
+        delta="0.01",
+        minimise="epsilon",
+        max_loss=design.objective * 1.01,
+    )
     assert 0.9 < least.objective <= 1
 
 
@@ -356,9 +453,13 @@ def test_an_own_function_is_asked_at_every_output_that_is_listed():
 
 
 def test_the_least_epsilon_where_every_two_answers_are_neighbours():
-    rows = by_class(wb.recommend(answers="0..3", neighbours="all", minimise="epsilon", max_loss="0.6"))
+    rows = by_class(
+        wb.recommend(answers="0..3", neighbours="all", minimise="epsilon", max_loss="0.6")
+    )
     bins, best = rows["RR-on-Bins"], rows["best channel"]
-    assert best["objective"] == pytest.approx(bins["objective"], rel=1e-4)  # the least of all pure mechanisms
+    assert best["objective"] == pytest.approx(
+        bins["objective"], rel=1e-4
+    )  # the least of all pure mechanisms
     assert bins["certified"]
 
 

@@ -24,11 +24,15 @@ def stars(tmp_path: Path) -> str:
 
 def test_a_column_is_its_values_and_how_often_they_occur(stars: str):
     counted = wb.recommend(prior=stars, column="stars", epsilon=1)
-    spelled = wb.recommend(answers=["0.5", 1, 4, 5], prior=[1, 1, 1, 3], neighbours="all", epsilon=1)
+    spelled = wb.recommend(
+        answers=["0.5", 1, 4, 5], prior=[1, 1, 1, 3], neighbours="all", epsilon=1
+    )
     assert numbers(counted) == numbers(spelled)
     assert counted.chosen == "RR-on-Bins"
     assert "counted from 6 values of the column stars" in counted.sentences[-1]
-    wider = wb.recommend(answers="0.5,1,2,3,4,5", prior=stars, column="stars", max_shift=5, epsilon=1)
+    wider = wb.recommend(
+        answers="0.5,1,2,3,4,5", prior=stars, column="stars", max_shift=5, epsilon=1
+    )
     given = wb.recommend(answers="0.5,1,2,3,4,5", prior=[1, 1, 0, 0, 1, 3], max_shift=5, epsilon=1)
     assert numbers(wider) == numbers(given)
     with pytest.raises(wb.InvalidRequest, match="the column must be made of the 2 answers"):
@@ -45,5 +49,7 @@ def test_several_answers_share_one_budget():
 
 def test_a_column_of_decimals_is_counted_as_it_is_written(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("x\n0.1\n0.2\n0.2\n0.3\n")
-    query, _ = recommend_queries.counted({"answers": "0.1..0.3:0.1", "prior": str(tmp_path / "p.csv"), "column": "x"})
+    query, _ = recommend_queries.counted(
+        {"answers": "0.1..0.3:0.1", "prior": str(tmp_path / "p.csv"), "column": "x"}
+    )
     assert query["prior"] == [1, 2, 1]

@@ -31,13 +31,18 @@ def test_how_the_budgets_of_several_answers_add_up():
         "epsilon = 1/3, which adds up to epsilon = 1. The losses are those of one."
     )
     both = said(epsilon=1, delta="0.01", runs=4, only="best channel")
-    assert "each has epsilon = 0.25, delta = 0.0025, which adds up to epsilon = 1, delta = 0.01 (best channel: " in both
+    assert (
+        "each has epsilon = 0.25, delta = 0.0025, which adds up to epsilon = 1, delta = 0.01 (best channel: "
+        in both
+    )
     assert both.endswith("No bound is proven over designs for 4 runs: no class is proven optimal.")
     assert "runs" not in said(epsilon=1)
 
 
 def test_no_class_for_several_runs_is_said_to_be_optimal():
-    table = wb.recommend(answers="0..2", max_shift=1, epsilon=1, delta="0.01", runs=4, time_limit=300)
+    table = wb.recommend(
+        answers="0..2", max_shift=1, epsilon=1, delta="0.01", runs=4, time_limit=300
+    )
     best = next(row for row in table if row["class"] == "best channel")
     assert best["bound"] is None
     assert "best found for 4 runs, not proven optimal" in best["notes"]
@@ -60,14 +65,25 @@ def test_budgets_that_several_runs_do_not_share_are_refused(budget, words: str, 
 
 
 def test_a_channel_of_a_range_for_two_pure_runs():
-    two, one = (wb.design(RangeQuery("0..1"), epsilon=e, runs=runs) for e, runs in ((1, 2), ("0.5", 1)))
+    two, one = (
+        wb.design(RangeQuery("0..1"), epsilon=e, runs=runs) for e, runs in ((1, 2), ("0.5", 1))
+    )
     assert two.objective == one.objective
-    assert (two.request.claim.notion.name, two.request.aim.runs, two.certificate is not None) == ("dp", 2, True)
+    assert (two.request.claim.notion.name, two.request.aim.runs, two.certificate is not None) == (
+        "dp",
+        2,
+        True,
+    )
 
 
-def test_every_class_that_was_stopped_has_a_command_that_goes_on(monkeypatch, capsys, tmp_path: Path):
+def test_every_class_that_was_stopped_has_a_command_that_goes_on(
+    monkeypatch, capsys, tmp_path: Path
+):
     monkeypatch.setattr(TimeShares, "class_seconds", -1.0)
-    line, page = "recommend --answers 0..4 --max-shift 1 --epsilon 1 --delta 0.01 --time-limit 90", tmp_path / "r.html"
+    line, page = (
+        "recommend --answers 0..4 --max-shift 1 --epsilon 1 --delta 0.01 --time-limit 90",
+        tmp_path / "r.html",
+    )
     code, told, _ = run(capsys, f"{line} --html {page}")
     found = json.loads(run(capsys, f"{line} --json")[1])
     stopped = [row for row in found["rows"] if "stopped" in row["notes"]]

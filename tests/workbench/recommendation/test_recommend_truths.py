@@ -68,7 +68,9 @@ def test_a_search_that_is_stopped_keeps_the_best_that_it_had():
     assert raised.value.bound == 0
 
 
-def test_a_bisection_that_is_stopped_gives_back_the_largest_epsilon_that_is_excluded(monkeypatch: pytest.MonkeyPatch):
+def test_a_bisection_that_is_stopped_gives_back_the_largest_epsilon_that_is_excluded(
+    monkeypatch: pytest.MonkeyPatch,
+):
     asked: list[Fraction] = []
 
     def solve(query: Query) -> Value:
@@ -78,7 +80,9 @@ def test_a_bisection_that_is_stopped_gives_back_the_largest_epsilon_that_is_excl
         return Value(50.0, 40.0, True)
 
     monkeypatch.setattr(
-        recommendation, "all_candidates", lambda query: [Candidate("quantizer", solve=lambda: solve(query))]
+        recommendation,
+        "all_candidates",
+        lambda query: [Candidate("quantizer", solve=lambda: solve(query))],
     )
     query = Query(
         question=RangeQuery("0..10"),
@@ -104,7 +108,12 @@ def test_a_bound_above_what_a_class_reaches_is_not_shown():
 
 def test_a_design_claims_no_bound_above_its_objective():
     design = wb.design(wb.FiniteQuery("0..2", max_shift=1), epsilon=1)
-    known = {"request": None, "mechanism": None, "claim": None, "oracle": OracleVerdict.none("none.")}
+    known = {
+        "request": None,
+        "mechanism": None,
+        "claim": None,
+        "oracle": OracleVerdict.none("none."),
+    }
     assert (
         Design(objective=0.8, bound=6.0, **known).bound == 6.0
     )  # A raw answer may be below because it is not private.
@@ -116,20 +125,40 @@ def test_a_design_claims_no_bound_above_its_objective():
 
 
 ROWS = {
-    "least epsilon": lambda: wb.recommend(answers="0..8", max_shift=1, minimise="epsilon", max_loss=1),
-    "stopped": lambda: wb.recommend(answers="0..60", max_shift=3, minimise="epsilon", max_loss=30, time_limit="0.01"),
-    "least epsilon of a range": lambda: wb.recommend(range="0..10", minimise="epsilon", max_loss=3, time_limit="0.01"),
+    "least epsilon": lambda: wb.recommend(
+        answers="0..8", max_shift=1, minimise="epsilon", max_loss=1
+    ),
+    "stopped": lambda: wb.recommend(
+        answers="0..60", max_shift=3, minimise="epsilon", max_loss=30, time_limit="0.01"
+    ),
+    "least epsilon of a range": lambda: wb.recommend(
+        range="0..10", minimise="epsilon", max_loss=3, time_limit="0.01"
+    ),
     "loss": lambda: wb.recommend(answers="0..8", max_shift=1, epsilon=1, delta="0.01"),
-    "frontier": lambda: wb.frontier("channel", answers="0..4", max_shift=1, epsilon="0.5,1", delta="0,0.01"),
-    "frontier of losses": lambda: wb.frontier("channel", answers="0..3", max_shift=1, max_loss="0.3,0.6"),
-    "frontier of noise": lambda: wb.frontier(wb.IntegerNoise(1), epsilon="1", delta="0,0.01", loss="squared"),
-    "compare": lambda: wb.compare(wb.FiniteQuery("0..4", max_shift=1), epsilon=1, loss="squared", solvers="highs"),
+    "frontier": lambda: wb.frontier(
+        "channel", answers="0..4", max_shift=1, epsilon="0.5,1", delta="0,0.01"
+    ),
+    "frontier of losses": lambda: wb.frontier(
+        "channel", answers="0..3", max_shift=1, max_loss="0.3,0.6"
+    ),
+    "frontier of noise": lambda: wb.frontier(
+        wb.IntegerNoise(1), epsilon="1", delta="0,0.01", loss="squared"
+    ),
+    "compare": lambda: wb.compare(
+        wb.FiniteQuery("0..4", max_shift=1), epsilon=1, loss="squared", solvers="highs"
+    ),
     "design": lambda: [
-        wb.design(wb.FiniteQuery("0..4", max_shift=1), minimise="epsilon", max_loss="0.5", loss="squared").row()
+        wb.design(
+            wb.FiniteQuery("0..4", max_shift=1), minimise="epsilon", max_loss="0.5", loss="squared"
+        ).row()
     ],
     "least delta": lambda: [
         wb.design(
-            wb.FiniteQuery("0..4", max_shift=1), minimise="delta", max_loss="0.5", epsilon=1, loss="squared"
+            wb.FiniteQuery("0..4", max_shift=1),
+            minimise="delta",
+            max_loss="0.5",
+            epsilon=1,
+            loss="squared",
         ).row()
     ],
 }
@@ -166,9 +195,21 @@ def test_where_many_answers_are_averaged_the_least_variance_counts():
 
 
 def test_a_biased_class_is_never_recommended_for_averages():
-    query = Query(question=RangeQuery("0..10"), claim=Claim("dp", Fraction(1)), aim=Aim(loss="absolute"))
-    biased = {"class": "channel on a grid", "objective": 1.0, "bound": None, "certified": True, "notes": "biased"}
-    words = [*of_reals(query, [biased | {"bias": 2.5, "rmse": 0.1}], [Candidate("channel on a grid")], {})]
+    query = Query(
+        question=RangeQuery("0..10"), claim=Claim("dp", Fraction(1)), aim=Aim(loss="absolute")
+    )
+    biased = {
+        "class": "channel on a grid",
+        "objective": 1.0,
+        "bound": None,
+        "certified": True,
+        "notes": "biased",
+    }
+    words = [
+        *of_reals(
+            query, [biased | {"bias": 2.5, "rmse": 0.1}], [Candidate("channel on a grid")], {}
+        )
+    ]
     assert not [sentence for sentence in words if "averaged" in sentence]
     assert "2.5 stays in every average" in words[0]
 
@@ -185,14 +226,21 @@ def test_variances_of_published_noise_do_not_depend_on_the_loss_asked_for():
 
 def test_the_bias_of_nearest_outputs_is_that_of_its_means():
     law = NearestOutputs(
-        (Fraction(0), Fraction(10)), tuple(map(Fraction, (1, 3, 6, 9))), 2, Fraction(20), Fraction(1, 20), 64
+        (Fraction(0), Fraction(10)),
+        tuple(map(Fraction, (1, 3, 6, 9))),
+        2,
+        Fraction(20),
+        Fraction(1, 20),
+        64,
     )
     outputs = np.array([float(o) for o in law.bins])
     for x in np.linspace(0, 10, 401):
         near = np.argsort(np.abs(outputs - x), kind="stable")[: law.own]
         masses = np.ones(outputs.size)
         masses[near] = float(law.odds)
-        mean = (1 - float(law.direct)) * float(outputs @ masses / masses.sum()) + float(law.direct) * x
+        mean = (1 - float(law.direct)) * float(outputs @ masses / masses.sum()) + float(
+            law.direct
+        ) * x
         assert abs(mean - x) <= float(law.largest_bias) * (1 + 1e-9)
 
 
@@ -206,7 +254,9 @@ def test_of_one_class_nothing_is_said_of_others():
     assert "costs less" in " ".join(every.sentences)
 
 
-def test_classes_that_were_stopped_are_named_and_so_is_a_constant_that_costs_less(monkeypatch: pytest.MonkeyPatch):
+def test_classes_that_were_stopped_are_named_and_so_is_a_constant_that_costs_less(
+    monkeypatch: pytest.MonkeyPatch,
+):
     """Of 0..100 the constant 50 costs 850; a class that costs 1177 is not recommended in silence."""
 
     def solve_none() -> Value:
@@ -215,7 +265,9 @@ def test_classes_that_were_stopped_are_named_and_so_is_a_constant_that_costs_les
     def candidates(query: Query) -> list[Candidate]:
         mechanism = wb.FiniteQuery("0..100", max_shift=1)
         own = Channel.of(np.full((mechanism.k, mechanism.m), 1 / 101), [(0, 1)])
-        dear = Candidate("modulo noise", "wraps around", lambda: Value(1177.0, None, True, mechanism=own))
+        dear = Candidate(
+            "modulo noise", "wraps around", lambda: Value(1177.0, None, True, mechanism=own)
+        )
         return [dear, *(Candidate(f"class {i}", solve=solve_none, programs=True) for i in range(5))]
 
     monkeypatch.setattr(recommending, "all_candidates", candidates)
@@ -228,11 +280,24 @@ def test_classes_that_were_stopped_are_named_and_so_is_a_constant_that_costs_les
 
 
 def test_a_class_that_borrows_an_answer_is_named_as_stopped():
-    query = Query(question=RangeQuery("0..10"), claim=Claim("dp", Fraction(1)), time=recommendation.TimeShares(3.0))
-    row = {"class": "real noise", "objective": 4.0, "bound": None, "certified": True, "bias": 0.0, "rmse": 2.0}
+    query = Query(
+        question=RangeQuery("0..10"),
+        claim=Claim("dp", Fraction(1)),
+        time=recommendation.TimeShares(3.0),
+    )
+    row = {
+        "class": "real noise",
+        "objective": 4.0,
+        "bound": None,
+        "certified": True,
+        "bias": 0.0,
+        "rmse": 2.0,
+    }
     notes = f"unbiased; {STOPPED}; {BORROWED} staircase (pure)"
     words = [*of_reals(query, [row | {"notes": notes}], [Candidate("real noise")], {})]
-    assert any("real noise" in sentence and "time limit of 3 seconds" in sentence for sentence in words)
+    assert any(
+        "real noise" in sentence and "time limit of 3 seconds" in sentence for sentence in words
+    )
 
 
 # What δ is spent on.
@@ -247,14 +312,21 @@ def test_a_channel_of_a_range_is_recommended_with_its_exposure():
     alone = exposure(best.mechanism, Fraction(1))
     assert 0.04 < alone <= Fraction(1, 20) * (1 + Fraction(1, 10_000))
     assert best.to_dict()["exposure"] == pytest.approx(float(alone))
-    assert dict(best.facts())["exposure"].startswith("outputs that a neighbour cannot produce, or produces 10,000")
+    assert dict(best.facts())["exposure"].startswith(
+        "outputs that a neighbour cannot produce, or produces 10,000"
+    )
 
 
 def test_the_report_of_a_channel_says_how_likely_an_output_of_one_neighbour_alone_is():
-    made = wb.design(wb.FiniteQuery("0..4", neighbours="all"), loss="error-rate", epsilon="0.1", delta="0.2")
+    made = wb.design(
+        wb.FiniteQuery("0..4", neighbours="all"), loss="error-rate", epsilon="0.1", delta="0.2"
+    )
     rows = [[*row] for row in made.mechanism.rows]
     alone = max(
-        sum(p for p, q in zip(rows[i], rows[j], strict=True) if not q) for i in range(5) for j in range(5) if i != j
+        sum(p for p, q in zip(rows[i], rows[j], strict=True) if not q)
+        for i in range(5)
+        for j in range(5)
+        if i != j
     )
     assert exposure(made.mechanism, Fraction(1, 10)) == alone <= Fraction(1, 5)
     assert made.to_dict()["exposure"] == pytest.approx(float(alone))
@@ -325,11 +397,15 @@ def test_a_loss_of_numbers_too_long_is_refused_by_size():
 
 @pytest.mark.parametrize("sensitivity", ["0.0385", "0.001"])
 def test_a_class_whose_exact_sums_are_long_is_a_row_that_was_stopped(sensitivity: str):
-    (row,) = wb.recommend(range="18..95", sensitivity=sensitivity, epsilon=1, only="real noise, clamped", time_limit=1)
+    (row,) = wb.recommend(
+        range="18..95", sensitivity=sensitivity, epsilon=1, only="real noise, clamped", time_limit=1
+    )
     assert STOPPED in row["notes"] or "bits" in row["notes"]
 
 
 def test_a_program_too_large_for_a_notion_is_a_row_beside_classes_that_serve():
-    rows = by_class(wb.recommend(answers="0..100", max_shift=1, notion="zcdp", rho="0.5", time_limit=1))
+    rows = by_class(
+        wb.recommend(answers="0..100", max_shift=1, notion="zcdp", rho="0.5", time_limit=1)
+    )
     assert rows["best channel"]["objective"] is None or rows["best channel"]["certified"]
     assert "integer noise, clamped" in rows

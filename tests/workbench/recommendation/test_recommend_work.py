@@ -19,7 +19,9 @@ import workbench as wb
 from workbench.pipeline.request import Request
 
 ROOT = str(Path(wb.__file__).resolve().parents[1])
-MOST_MOVES = 9_300  # For 41 answers; one more call for each comparison of the audits adds 500 moves.
+MOST_MOVES = (
+    9_300  # For 41 answers; one more call for each comparison of the audits adds 500 moves.
+)
 
 
 class Work(NamedTuple):
@@ -63,10 +65,16 @@ def test_laws_are_worked_through_as_wholes(work: Work):
 
 def _asks_the_same(first: Request, second: Request) -> bool:
     """Whether two requests have equal families, questions, claims and aims."""
-    if (first.family.name, first.question, first.claim) != (second.family.name, second.question, second.claim):
+    if (first.family.name, first.question, first.claim) != (
+        second.family.name,
+        second.question,
+        second.claim,
+    ):
         return False
     names = [each.name for each in fields(first.aim)]
-    aims = [{name: getattr(request.aim, name, None) for name in names} for request in (first, second)]
+    aims = [
+        {name: getattr(request.aim, name, None) for name in names} for request in (first, second)
+    ]
     tables = [aim.pop("losses", None) for aim in aims]
     same_losses = tables[0] is tables[1] or np.array_equal(tables[0].floats, tables[1].floats)
     return same_losses and aims[0] == aims[1]

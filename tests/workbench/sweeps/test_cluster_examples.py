@@ -26,11 +26,17 @@ def _shell_reads(script: str) -> None:
 
 
 def test_the_slurm_example_prints_a_job_that_bash_and_slurm_can_read() -> None:
-    if importlib.util.find_spec("dask_jobqueue") is None:  # its import takes Ctrl-C from this process
+    if (
+        importlib.util.find_spec("dask_jobqueue") is None
+    ):  # its import takes Ctrl-C from this process
         pytest.skip("no dask_jobqueue")
     asked = ["--dry-run", "--queue", "short", "--hours", "2"]
     printed = subprocess.run(
-        [sys.executable, CLUSTERS / "slurm.py", *asked], capture_output=True, text=True, check=True, timeout=600
+        [sys.executable, CLUSTERS / "slurm.py", *asked],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
     ).stdout
     _shell_reads(printed)
     assert printed.startswith("#!/usr/bin/env bash")
@@ -50,7 +56,9 @@ class SLURMCluster:
 """
 
 
-@pytest.mark.parametrize(("sbatch", "said"), [(None, "sbatch is not on the PATH"), ("no partition", "no partition")])
+@pytest.mark.parametrize(
+    ("sbatch", "said"), [(None, "sbatch is not on the PATH"), ("no partition", "no partition")]
+)
 def test_the_slurm_example_ends_with_a_sentence_where_no_job_can_run(
     sbatch: str | None, said: str, tmp_path: Path
 ) -> None:
@@ -80,13 +88,22 @@ def test_the_job_of_everything_calls_a_target_that_exists() -> None:
 
 
 def test_workers_that_come_and_go_give_the_rows_of_one_process(tmp_path: Path) -> None:
-    grid = {"model": "modulo", "n": 6, "max_shift": [1, 2], "notion": "dp", "delta": 0.1, "epsilon": "0.5:1.5:5"}
+    grid = {
+        "model": "modulo",
+        "n": 6,
+        "max_shift": [1, 2],
+        "notion": "dp",
+        "delta": 0.1,
+        "epsilon": "0.5:1.5:5",
+    }
     wb.sweep({"grid": grid}, tmp_path / "alone.sqlite", jobs=1)
     with distributed.LocalCluster(
         n_workers=0, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
     ) as cluster:
         cluster.adapt(minimum=0, maximum=2)
-        outcome = wb.sweep({"grid": grid}, tmp_path / "many.sqlite", cluster=cluster.scheduler_address).outcome
+        outcome = wb.sweep(
+            {"grid": grid}, tmp_path / "many.sqlite", cluster=cluster.scheduler_address
+        ).outcome
     assert (outcome.points, outcome.solved, outcome.given_up) == (10, 10, 0)
     with Ledger(tmp_path / "alone.sqlite") as alone, Ledger(tmp_path / "many.sqlite") as many:
         assert flat(alone) == flat(many)

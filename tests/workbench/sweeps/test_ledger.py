@@ -31,7 +31,13 @@ RECOVERY = "Restore a copy of the file, or name another --ledger and run the swe
 
 
 def row(k: int, size: int = 10) -> Row:
-    shape = {"model": "m", "backend": None, "parameters": {"k": k}, "options": {}, "versions": {"workbench": "0"}}
+    shape = {
+        "model": "m",
+        "backend": None,
+        "parameters": {"k": k},
+        "options": {},
+        "versions": {"workbench": "0"},
+    }
     request = canonical(shape)
     return Row(digest(request), request, canonical({"status": "optimal", "value": "x" * size}), 0.5)
 
@@ -77,7 +83,10 @@ def test_one_question_has_one_text():
 def test_rows_are_immutable_even_for_others(tmp_path: Path, statement: str):
     path = tmp_path / "ledger.sqlite"
     filled(path, 20)
-    with closing(sqlite3.connect(path)) as raw, pytest.raises(sqlite3.IntegrityError, match="immutable"):
+    with (
+        closing(sqlite3.connect(path)) as raw,
+        pytest.raises(sqlite3.IntegrityError, match="immutable"),
+    ):
         raw.execute(statement)
 
 
@@ -85,7 +94,9 @@ def test_a_replacement_changes_nothing(tmp_path: Path):
     path = tmp_path / "ledger.sqlite"
     made = filled(path, 20)
     with closing(sqlite3.connect(path)) as raw:
-        raw.execute("insert or replace into results values (3, ?, 'r', 'a', 's', 0)", (made[5].key,))
+        raw.execute(
+            "insert or replace into results values (3, ?, 'r', 'a', 's', 0)", (made[5].key,)
+        )
         raw.execute("insert or replace into results values (3, 'other', 'r', 'a', 's', 0)")
         raw.commit()
     with Ledger(path) as book:
@@ -175,7 +186,12 @@ except WorkbenchError as error:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, preexec_fn=small, timeout=300, check=False
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        preexec_fn=small,
+        timeout=300,
+        check=False,
     )
     *counts, said = done.stdout.splitlines()
     assert "disk is full" in said, done.stdout + done.stderr
@@ -195,7 +211,9 @@ def nobody():
     os.seteuid(0)
 
 
-def test_a_read_only_folder_is_named_and_its_ledger_can_be_read(tmp_path: Path, request: pytest.FixtureRequest):
+def test_a_read_only_folder_is_named_and_its_ledger_can_be_read(
+    tmp_path: Path, request: pytest.FixtureRequest
+):
     folder = tmp_path / "kept"
     made = filled(folder / "ledger.sqlite", 20)
     (folder / "ledger.sqlite").chmod(0o444)
@@ -266,7 +284,10 @@ def test_a_flipped_bit_that_sqlite_does_not_see_is_noticed(tmp_path: Path):
     assert content.count(b"optimal") == 40
     at = content.index(b"optimal")
     path.write_bytes(content[:at] + b"0ptimal" + content[at + 7 :])
-    with Ledger(path, create=False) as book, pytest.raises(CorruptFile, match="not what was written"):
+    with (
+        Ledger(path, create=False) as book,
+        pytest.raises(CorruptFile, match="not what was written"),
+    ):
         list(book.rows())
 
 
@@ -277,7 +298,9 @@ def test_a_ledger_without_its_last_bytes_is_not_gone_on_with(tmp_path: Path, mis
     content = path.read_bytes()
     path.write_bytes(content[:-missing])
     for use in (
-        lambda: wb.sweep({"grid": {"model": "modulo", "n": 4, "max_shift": 1, "epsilon": 1}}, path, jobs=1),
+        lambda: wb.sweep(
+            {"grid": {"model": "modulo", "n": 4, "max_shift": 1, "epsilon": 1}}, path, jobs=1
+        ),
         lambda: Ledger(path, create=False),
     ):
         with pytest.raises(CorruptFile, match=r"is damaged.*run the sweep again"):
@@ -315,12 +338,17 @@ with Ledger(sys.argv[1]) as book:
 print(tracemalloc.get_traced_memory()[1])
 """
     done = subprocess.run(
-        [sys.executable, "-c", code, str(path), str(target)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, str(path), str(target)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert target.stat().st_size > 100_000_000
     assert int(done.stdout) < 20_000_000
     with target.open(newline="") as file:
-        assert [line["k"] for line in csv.DictReader(file)] == sorted(map(str, range(20_000)), key=lambda k: f"{k}}}")
+        assert [line["k"] for line in csv.DictReader(file)] == sorted(
+            map(str, range(20_000)), key=lambda k: f"{k}}}"
+        )
 
 
 def test_rows_speak_json(tmp_path: Path):
@@ -334,7 +362,9 @@ def test_a_changed_schema_number_is_said_to_be_damage(tmp_path: Path, version: i
     filled(path, 5)
     with closing(sqlite3.connect(path)) as raw:
         raw.execute(f"pragma user_version = {version}")
-    with pytest.raises(CorruptFile, match=rf"damaged: its header says schema {version}, its tables do not\."):
+    with pytest.raises(
+        CorruptFile, match=rf"damaged: its header says schema {version}, its tables do not\."
+    ):
         Ledger(path)
 
 
@@ -351,7 +381,12 @@ def test_flipped_bytes_are_never_somebody_elses_error(tmp_path: Path):
                 (0, 255, rng.randrange(256))
             )
         path.write_bytes(damaged)
-        for use in (lambda book: list(book.rows()), Ledger.sweeps, len, lambda book: book.find("0")):
+        for use in (
+            lambda book: list(book.rows()),
+            Ledger.sweeps,
+            len,
+            lambda book: book.find("0"),
+        ):
             try:
                 with Ledger(path, create=False) as book:
                     use(book)
@@ -360,9 +395,13 @@ def test_flipped_bytes_are_never_somebody_elses_error(tmp_path: Path):
     assert refused > 100
 
 
-@pytest.mark.parametrize("patience", [float("nan"), float("inf"), -1, True, "1", None, [1], 10**400])
+@pytest.mark.parametrize(
+    "patience", [float("nan"), float("inf"), -1, True, "1", None, [1], 10**400]
+)
 def test_patience_is_a_number_of_seconds(tmp_path: Path, patience: Any):
-    with pytest.raises(InvalidRequest, match=r"^patience must be a number of seconds in \[0, 86400\]\. Got "):
+    with pytest.raises(
+        InvalidRequest, match=r"^patience must be a number of seconds in \[0, 86400\]\. Got "
+    ):
         Ledger(tmp_path / "ledger.sqlite", patience=patience)
     assert not [*tmp_path.iterdir()]
 
@@ -373,7 +412,8 @@ def test_a_ledger_that_another_process_is_creating_is_not_damaged(tmp_path: Path
     for attempt in range(12):
         start, errors = context.Barrier(4), context.Queue()
         processes = [
-            context.Process(target=_opened, args=(tmp_path / f"{attempt}.sqlite", start, errors)) for _ in range(4)
+            context.Process(target=_opened, args=(tmp_path / f"{attempt}.sqlite", start, errors))
+            for _ in range(4)
         ]
         for process in processes:
             process.start()
@@ -391,7 +431,9 @@ def _opened(path: Path, start: Any, errors: Any) -> None:
         errors.put(str(error))
 
 
-def test_rows_under_the_name_of_a_solver_that_did_not_answer_are_not_believed(tmp_path: Path) -> None:
+def test_rows_under_the_name_of_a_solver_that_did_not_answer_are_not_believed(
+    tmp_path: Path,
+) -> None:
     def row(backend: str, **parameters: object) -> Row:
         request = {"model": "quantizer", "backend": backend, "parameters": parameters, "options": {},
                    "versions": {"workbench": "0.1.0"}}  # fmt: skip
@@ -399,7 +441,11 @@ def test_rows_under_the_name_of_a_solver_that_did_not_answer_are_not_believed(tm
         return Row(digest(text), text, canonical({"status": "optimal", "objective": 2.0}), 0.1)
 
     false = [row("gurobi", method="optm"), row("cvxpy:scs", method="product", levels=4)]
-    true = [row("highs", method="optm"), row("gurobi", method="exact"), row("gurobi", method="optm", revision=2)]
+    true = [
+        row("highs", method="optm"),
+        row("gurobi", method="exact"),
+        row("gurobi", method="optm", revision=2),
+    ]
     with Ledger(tmp_path / "ledger.sqlite") as book:
         book.add([*false, *true])
         for stored in book.rows():
@@ -417,7 +463,9 @@ def test_a_request_of_optm_to_another_solver_has_a_key_of_its_own() -> None:
         assert ("revision" in spec.chunks[0].requests[0]) == revised
 
 
-def test_any_limit_of_a_listing_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_limit_of_a_listing_is_taken(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with Ledger(tmp_path / "ledger.sqlite"):
         pass
     with pytest.raises(SystemExit) as stop:

@@ -14,9 +14,17 @@ from workbench.sweeps.merge import merge
 
 
 def _row(k: int, objective: str = "1") -> Row:
-    shape = {"model": "m", "backend": None, "parameters": {"k": k}, "options": {}, "versions": {"workbench": "0"}}
+    shape = {
+        "model": "m",
+        "backend": None,
+        "parameters": {"k": k},
+        "options": {},
+        "versions": {"workbench": "0"},
+    }
     request = canonical(shape)
-    return Row(digest(request), request, canonical({"status": "optimal", "objective": objective}), 0.5)
+    return Row(
+        digest(request), request, canonical({"status": "optimal", "objective": objective}), 0.5
+    )
 
 
 def _ledger(path: Path, rows: list[Row], specification: str = "") -> Path:
@@ -74,7 +82,10 @@ def test_what_is_no_ledger_is_refused_before_anything_is_written(
 ) -> None:
     a = _ledger(tmp_path / "a.sqlite", [_row(1)])
     (tmp_path / "text.sqlite").write_text("no database, of some length" * 100)
-    for other, error in ((tmp_path / "none.sqlite", InvalidRequest), (tmp_path / "text.sqlite", CorruptFile)):
+    for other, error in (
+        (tmp_path / "none.sqlite", InvalidRequest),
+        (tmp_path / "text.sqlite", CorruptFile),
+    ):
         with pytest.raises(error):
             merge([a, other], tmp_path / "c.sqlite")
         assert not (tmp_path / "c.sqlite").exists()
@@ -87,9 +98,13 @@ def test_answers_that_differ_in_how_they_were_found_are_equal(tmp_path: Path) ->
         answer = {"status": "optimal", "objective": 0.1 + 0.2, "private": True, **more}
         return _row(1)._replace(answer=canonical(answer))
 
-    a = _ledger(tmp_path / "a.sqlite", [answered(start="hot", recheck="a cold start agrees", residual=0.0)])
+    a = _ledger(
+        tmp_path / "a.sqlite", [answered(start="hot", recheck="a cold start agrees", residual=0.0)]
+    )
     b = _ledger(tmp_path / "b.sqlite", [answered(start="cold", objective=0.3, residual=1e-16)])
     assert merge([a, b], tmp_path / "c.sqlite") == (1, 1, [])
-    for k, other in enumerate(({"objective": 0.31}, {"private": False}, {"status": "not_proven"}, {"bound": 1.0})):
+    for k, other in enumerate(
+        ({"objective": 0.31}, {"private": False}, {"status": "not_proven"}, {"bound": 1.0})
+    ):
         c = _ledger(tmp_path / f"d{k}.sqlite", [answered(**other)])
         assert merge([c], tmp_path / "c.sqlite") == (0, 0, [(_row(1).key, c)])

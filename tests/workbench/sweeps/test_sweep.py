@@ -30,7 +30,14 @@ from workbench.sweeps.specification import read_spec
 from workbench.sweeps.workers import Task, on_processes, work
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "sweeps"
-SMALL = {"model": "modulo", "n": 6, "max_shift": 2, "notion": "dp", "delta": [0, 0.1], "epsilon": "0.5:1.5:6"}
+SMALL = {
+    "model": "modulo",
+    "n": 6,
+    "max_shift": 2,
+    "notion": "dp",
+    "delta": [0, 0.1],
+    "epsilon": "0.5:1.5:6",
+}
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -68,7 +75,11 @@ def test_a_row_is_what_designing_alone_gives(tmp_path: Path):
     wb.sweep({"grid": {**SMALL, "check": "audit"}}, tmp_path / "a.sqlite", jobs=1)
     for row in content(tmp_path / "a.sqlite"):
         made = wb.design(
-            ModuloNoise(n=6, max_shift=2), epsilon=row["epsilon"], delta=row["delta"], notion="dp", certify=False
+            ModuloNoise(n=6, max_shift=2),
+            epsilon=row["epsilon"],
+            delta=row["delta"],
+            notion="dp",
+            certify=False,
         )
         assert row["objective"] == pytest.approx(made.objective, abs=1e-9)
         assert row["bound"] == pytest.approx(row["objective"], abs=1e-8)
@@ -90,15 +101,28 @@ def test_an_answer_says_what_was_checked_of_it(tmp_path: Path):
 
 def test_a_limit_on_the_least_delta_holds_whatever_is_checked(tmp_path: Path):
     for check in ("none", "bound", "audit", "certify"):
-        least = {"model": "modulo", "n": 4, "max_shift": 1, "notion": "dp", "minimise": "delta", "max_loss": "0.3"}
-        wb.sweep({"grid": {**least, "delta": ["0.01", 1], "epsilon": "0.5", "check": check}}, tmp_path / check, jobs=1)
+        least = {
+            "model": "modulo",
+            "n": 4,
+            "max_shift": 1,
+            "notion": "dp",
+            "minimise": "delta",
+            "max_loss": "0.3",
+        }
+        wb.sweep(
+            {"grid": {**least, "delta": ["0.01", 1], "epsilon": "0.5", "check": check}},
+            tmp_path / check,
+            jobs=1,
+        )
         within, beyond = sorted(content(tmp_path / check), key=lambda row: -row["delta"])
         assert within["objective"] == pytest.approx(0.54606071, abs=1e-6)
         assert (beyond["status"], beyond["objective"]) == ("infeasible", None)
         assert "needs delta >= 0.546" in beyond["failure"]
 
 
-def test_a_solver_that_calls_a_wrong_point_optimal_is_believed_by_nobody(tmp_path: Path, monkeypatch):
+def test_a_solver_that_calls_a_wrong_point_optimal_is_believed_by_nobody(
+    tmp_path: Path, monkeypatch
+):
     """The bound decides: a point a percent away from the optimum is "not_proven", from hot and from cold starts."""
     from workbench.solvers.solution import Solution
 
@@ -124,17 +148,26 @@ def test_a_sweep_returns_the_rows_of_its_points(tmp_path: Path):
     kept = {row["key"]: row["objective"] for row in content(ledger) if row["sizes"] == "[7]"}
     assert {row["key"]: row["objective"] for row in result} == kept
     files = result.save(tmp_path / "out")
-    assert [file.name for file in files] == ["sweep.csv", "objective.png", "objective.svg", "objective.pdf"]
+    assert [file.name for file in files] == [
+        "sweep.csv",
+        "objective.png",
+        "objective.svg",
+        "objective.pdf",
+    ]
     assert result.to_dict()["solved"] == 12 - part.points
     assert pickle.loads(pickle.dumps(result)).to_frame().equals(table)
     assert "<svg" in result._repr_html_() or "<img" in result._repr_html_()
     assert {line.get_drawstyle() for line in result.plot().axes[0].lines} == {"default"}
-    under_pdp = wb.sweep({"grid": {**SMALL, "notion": "pdp"}}, ledger, jobs=1)  # what may jump is drawn in steps
+    under_pdp = wb.sweep(
+        {"grid": {**SMALL, "notion": "pdp"}}, ledger, jobs=1
+    )  # what may jump is drawn in steps
     styles = [line.get_drawstyle() for line in under_pdp.plot().axes[0].lines]
     assert styles == ["default", "steps-post", "steps-post"]  # the last one explains the steps
 
 
-def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(tmp_path: Path, monkeypatch):
+def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(
+    tmp_path: Path, monkeypatch
+):
     first, second = tmp_path / "a.sqlite", tmp_path / "b.sqlite"
     seen = []
     outcome = wb.sweep({"grid": SMALL}, first, jobs=1, progress=lambda o: seen.append(o.solved))
@@ -152,7 +185,9 @@ def test_what_is_known_is_not_solved_again_and_the_path_does_not_matter(tmp_path
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_disk_that_fills_up_ends_the_sweep_and_what_was_committed_serves_the_next(tmp_path: Path, jobs: int):
+def test_a_disk_that_fills_up_ends_the_sweep_and_what_was_committed_serves_the_next(
+    tmp_path: Path, jobs: int
+):
     grid = {**SMALL, "max_shift": [1, 2, 3], "notion": ["dp", "pdp"], "epsilon": "0.5:1.5:10"}
     with Ledger(tmp_path / "a.sqlite") as book:
         book._db.execute(f"pragma max_page_count = {book._one('pragma page_count') + 20}")
@@ -177,7 +212,11 @@ def test_a_damaged_or_locked_ledger_ends_the_sweep_in_one_line(tmp_path: Path, c
 
 
 def test_two_sweeps_may_share_a_ledger(tmp_path: Path):
-    spec, ledger, others = read_spec({"grid": {**SMALL, "delta": [0, 0.1, 0.2]}}), tmp_path / "a.sqlite", []
+    spec, ledger, others = (
+        read_spec({"grid": {**SMALL, "delta": [0, 0.1, 0.2]}}),
+        tmp_path / "a.sqlite",
+        [],
+    )
 
     def meanwhile(outcome: Any) -> None:
         if not outcome.solved and not others:
@@ -192,14 +231,31 @@ def test_two_sweeps_may_share_a_ledger(tmp_path: Path):
 def test_a_failed_solve_is_a_row_with_its_reason(tmp_path: Path):
     grids = [
         {**SMALL, "minimise": "delta", "max_loss": [0.2, 0.7], "delta": 0.01, "epsilon": 0.5},
-        {**SMALL, "solver": "ortools:glop", "notion": "pdp", "delta": 0.1, "epsilon": 1, "method": "literal"},
-        {**SMALL, "solver": "gurobi", "n": 999, "max_shift": 3, "delta": 0, "epsilon": 1, "check": "none"},
+        {
+            **SMALL,
+            "solver": "ortools:glop",
+            "notion": "pdp",
+            "delta": 0.1,
+            "epsilon": 1,
+            "method": "literal",
+        },
+        {
+            **SMALL,
+            "solver": "gurobi",
+            "n": 999,
+            "max_shift": 3,
+            "delta": 0,
+            "epsilon": 1,
+            "check": "none",
+        },
         {"model": "quantizer", "bins": "-1,0,1", "epsilon": 1},
         {"model": "laplace", "bits": 1.01, "epsilon": 1},
     ]
     outcome = wb.sweep({"grid": grids}, tmp_path / "a.sqlite", jobs=1)
     assert outcome.solved == outcome.points == 6
-    found = {(row["model"], row["solver"], row["status"]): row for row in content(tmp_path / "a.sqlite")}
+    found = {
+        (row["model"], row["solver"], row["status"]): row for row in content(tmp_path / "a.sqlite")
+    }
     assert ("modulo", "ortools:glop", "unavailable") in found
     assert ("modulo", "gurobi", "licence") in found
     assert "delta >=" in found["modulo", "highs", "infeasible"]["failure"]
@@ -235,13 +291,19 @@ def task(**more: Any) -> Task:
     return Task("modulo", {}, points, (0, 2, 4), None, sweep_workers.versions(None))
 
 
-@pytest.mark.parametrize(("lie", "solves", "start"), [(0.0, 7, "hot"), (1e-10, 7, "hot"), (1e-4, 11, "cold")])
+@pytest.mark.parametrize(
+    ("lie", "solves", "start"), [(0.0, 7, "hot"), (1e-10, 7, "hot"), (1e-4, 11, "cold")]
+)
 def test_where_a_hot_start_lies_all_of_its_task_is_solved_cold(lie: float, solves: int, start: str):
     session = _Session(lie)
     answers = [answer for answer, _ in sweep_workers._walk(session, task())]
     assert session.solves == solves
     assert [a["start"] for a in answers] == ["cold", start, start, start, start]
-    words = "a cold start agrees" if start == "hot" else "a hot start disagreed; the whole task was solved cold"
+    words = (
+        "a cold start agrees"
+        if start == "hot"
+        else "a hot start disagreed; the whole task was solved cold"
+    )
     assert answers[2]["recheck"] == words
     assert answers[2]["objective"] == pytest.approx(1.0, abs=1e-9)
 
@@ -253,11 +315,18 @@ def test_a_failure_is_believed_from_a_cold_start_only():
 
 
 def test_hot_starts_are_used_and_checked(tmp_path: Path):
-    grid = {**SMALL, "check": "none", "epsilon": "0.5:1.5:60", "delta": [0.05, 0.1]}  # δ = 0 is a program of its own
+    grid = {
+        **SMALL,
+        "check": "none",
+        "epsilon": "0.5:1.5:60",
+        "delta": [0.05, 0.1],
+    }  # δ = 0 is a program of its own
     wb.sweep({"grid": grid}, tmp_path / "a.sqlite", jobs=1)
     rows = content(tmp_path / "a.sqlite")
     assert sum(row["start"] == "hot" for row in rows) > 100
-    assert sum(row["recheck"] == "a cold start agrees" for row in rows) >= 3  # three corners and a percent
+    assert (
+        sum(row["recheck"] == "a cold start agrees" for row in rows) >= 3
+    )  # three corners and a percent
 
 
 class _Deadly:
@@ -285,25 +354,37 @@ def _plain() -> Task:
 
 
 @pytest.mark.parametrize(("times", "given_up"), [(1, False), (3, False), (99, True)])
-def test_a_dead_process_costs_its_tasks_a_retry_and_nothing_else(tmp_path: Path, times: int, given_up: bool):
+def test_a_dead_process_costs_its_tasks_a_retry_and_nothing_else(
+    tmp_path: Path, times: int, given_up: bool
+):
     tasks = [_plain(), _plain(), _Deadly(tmp_path / "count", times), *[_plain() for _ in range(4)]]
     found = list(on_processes(tasks, 2))  # type: ignore[arg-type]
     assert sorted(at for at, _ in found) == list(range(7))
     assert {at for at, answers in found if answers is None} == ({2} if given_up else set())
     expected = [answer for _, answer, _ in work(_plain())]
-    assert all([answer for _, answer, _ in answers] == expected for _, answers in found if answers is not None)
+    assert all(
+        [answer for _, answer, _ in answers] == expected
+        for _, answers in found
+        if answers is not None
+    )
 
 
-def test_a_task_that_was_given_up_is_reported_and_can_be_run_again(tmp_path: Path, capsys, monkeypatch):
+def test_a_task_that_was_given_up_is_reported_and_can_be_run_again(
+    tmp_path: Path, capsys, monkeypatch
+):
     from workbench.sweeps import run as sweeping
 
-    monkeypatch.setattr(sweeping, "_answers", lambda chunks, *_: (given_up for given_up in [(0, None)]))
+    monkeypatch.setattr(
+        sweeping, "_answers", lambda chunks, *_: (given_up for given_up in [(0, None)])
+    )
     spec = tmp_path / "spec.toml"
     spec.write_text('[[grid]]\nmodel = "modulo"\nn = 3\nmax_shift = 1\nepsilon = [0.5, 1]\n')
     code, out, _ = run(capsys, "sweep", spec, "--ledger", tmp_path / "a.sqlite", "--json")
     assert (code, json.loads(out)["given_up"], json.loads(out)["left"]) == (1, 2, 2)
     monkeypatch.undo()
-    code, out, _ = run(capsys, "sweep", spec, "--ledger", tmp_path / "a.sqlite", "--json", "--jobs", 1)
+    code, out, _ = run(
+        capsys, "sweep", spec, "--ledger", tmp_path / "a.sqlite", "--json", "--jobs", 1
+    )
     assert (code, json.loads(out)["solved"], json.loads(out)["left"]) == (0, 2, 0)
 
 
@@ -318,7 +399,17 @@ def test_ctrl_c_loses_nothing(tmp_path: Path, jobs: int):
     spec.write_text(
         '[[grid]]\nmodel = "modulo"\nn = 8\nmax_shift = [1, 2, 3]\nnotion = ["dp", "pdp"]\nepsilon = "0.1:4:2000"\n'
     )
-    command = [sys.executable, "-m", "workbench", "sweep", str(spec), "--ledger", str(ledger), "--jobs", str(jobs)]
+    command = [
+        sys.executable,
+        "-m",
+        "workbench",
+        "sweep",
+        str(spec),
+        "--ledger",
+        str(ledger),
+        "--jobs",
+        str(jobs),
+    ]
     running = subprocess.Popen(
         command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -330,7 +421,9 @@ def test_ctrl_c_loses_nothing(tmp_path: Path, jobs: int):
     assert running.returncode == 2, said
     assert out == ""
     count = _count(ledger)
-    assert said.splitlines()[-1].startswith(f"WorkbenchError: Interrupted; {count} of 12000 rows are in")
+    assert said.splitlines()[-1].startswith(
+        f"WorkbenchError: Interrupted; {count} of 12000 rows are in"
+    )
     assert said.count("Traceback") == 0
     assert 0 < count < 12000
 
@@ -354,7 +447,9 @@ def test_exports_say_the_same_and_where_it_comes_from(tmp_path: Path, capsys):
     wb.sweep({"grid": {**SMALL, "epsilon": 2}}, ledger, jobs=1)
     for name, rows in (("all.csv", 10), ("some.csv", 8), ("some.parquet", 8)):
         more = () if name == "all.csv" else ("--spec", spec, "--effort")
-        code, out, _ = run(capsys, "results", "export", tmp_path / name, "--ledger", ledger, "--json", *more)
+        code, out, _ = run(
+            capsys, "results", "export", tmp_path / name, "--ledger", ledger, "--json", *more
+        )
         assert (code, json.loads(out)["rows"], json.loads(out)["missing"]) == (0, rows, 0)
     with (tmp_path / "some.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
@@ -376,10 +471,16 @@ def test_exports_say_the_same_and_where_it_comes_from(tmp_path: Path, capsys):
 
 
 def test_list_and_show(tmp_path: Path, capsys, monkeypatch):
-    monkeypatch.setattr("workbench.cli.console.out.width", 120)  # no cell is folded, whatever COLUMNS says
+    monkeypatch.setattr(
+        "workbench.cli.console.out.width", 120
+    )  # no cell is folded, whatever COLUMNS says
     ledger = tmp_path / "a.sqlite"
-    wb.sweep({"grid": [SMALL, {"model": "laplace", "bits": [1.01, 6], "epsilon": 1}]}, ledger, jobs=1)
-    code, out, _ = run(capsys, "results", "list", "--ledger", ledger, "--status", "infeasible", "--json")
+    wb.sweep(
+        {"grid": [SMALL, {"model": "laplace", "bits": [1.01, 6], "epsilon": 1}]}, ledger, jobs=1
+    )
+    code, out, _ = run(
+        capsys, "results", "list", "--ledger", ledger, "--status", "infeasible", "--json"
+    )
     listed = json.loads(out)
     assert (code, listed["rows_in_ledger"], listed["matching"]) == (0, 14, 1)
     key = listed["rows"][0]["key"]
@@ -390,7 +491,9 @@ def test_list_and_show(tmp_path: Path, capsys, monkeypatch):
     assert "mean length" in shown["answer"]["failure"]
     code, out, _ = run(capsys, "results", "show", key[:9], "--ledger", ledger)
     assert (code, key in out, "infeasible" in out) == (0, True, True)
-    code, out, _ = run(capsys, "results", "list", "--ledger", ledger, "--model", "modulo", "--limit", 3)
+    code, out, _ = run(
+        capsys, "results", "list", "--ledger", ledger, "--model", "modulo", "--limit", 3
+    )
     assert (code, "3 of 12 matching rows, 14 in" in out.replace("\n", " ")) == (0, True)
     assert "private" in out  # an audited optimum of a solver's own PMF need not be
     for bad in ("zz", "", "0123456789"):
@@ -410,7 +513,9 @@ def test_list_and_show(tmp_path: Path, capsys, monkeypatch):
         (("results", "export", "none/table.csv"), "existing folder"),
     ],
 )
-def test_bad_requests_are_one_line(tmp_path: Path, capsys, monkeypatch, arguments: tuple[str, ...], words: str):
+def test_bad_requests_are_one_line(
+    tmp_path: Path, capsys, monkeypatch, arguments: tuple[str, ...], words: str
+):
     monkeypatch.chdir(tmp_path)
     given = [str(EXAMPLES / "modulo.toml") if a == "SPEC" else a for a in arguments]
     code, _, said = run(capsys, *given)
@@ -420,7 +525,9 @@ def test_bad_requests_are_one_line(tmp_path: Path, capsys, monkeypatch, argument
 
 def test_dry_run_counts_and_writes_nothing(tmp_path: Path, capsys):
     ledger = tmp_path / "a.sqlite"
-    code, out, _ = run(capsys, "sweep", EXAMPLES / "modulo.toml", "--ledger", ledger, "--dry-run", "--json")
+    code, out, _ = run(
+        capsys, "sweep", EXAMPLES / "modulo.toml", "--ledger", ledger, "--dry-run", "--json"
+    )
     assert (code, json.loads(out)) == (0, {"name": "modulo", "points": 60, "tasks": 12, "known": 0})
     assert not ledger.exists()
 

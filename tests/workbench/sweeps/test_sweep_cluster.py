@@ -29,7 +29,14 @@ from workbench.sweeps.workers import Task, on_cluster
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
 
-GRID = {"model": "modulo", "n": 6, "max_shift": [1, 2, 3], "notion": "dp", "delta": [0, 0.1], "epsilon": "0.5:1.5:5"}
+GRID = {
+    "model": "modulo",
+    "n": 6,
+    "max_shift": [1, 2, 3],
+    "notion": "dp",
+    "delta": [0, 0.1],
+    "epsilon": "0.5:1.5:5",
+}
 
 
 HANG = 300.0  # seconds that only a hang exceeds, however busy the machine is
@@ -41,7 +48,11 @@ def shared_cluster() -> Iterator[Any]:
     with (
         dask.config.set(slow),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            silence_logs=50,
         ) as made,
     ):
         yield made
@@ -62,7 +73,9 @@ def content(path: Path) -> list[dict[str, Any]]:
 
 def test_the_cluster_gives_the_rows_that_one_process_gives(tmp_path: Path, cluster: Any):
     wb.sweep({"grid": GRID}, tmp_path / "alone.sqlite", jobs=1)
-    outcome = wb.sweep({"grid": GRID}, tmp_path / "cluster.sqlite", cluster=cluster.scheduler_address)
+    outcome = wb.sweep(
+        {"grid": GRID}, tmp_path / "cluster.sqlite", cluster=cluster.scheduler_address
+    )
     assert (outcome.points, outcome.solved, outcome.given_up) == (30, 30, 0)
     assert content(tmp_path / "alone.sqlite") == content(tmp_path / "cluster.sqlite")
 
@@ -78,7 +91,9 @@ def test_a_killed_worker_costs_a_retry_and_the_run_ends(tmp_path: Path, cluster:
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
 
-    outcome = wb.sweep({"grid": grid}, tmp_path / "b.sqlite", cluster=cluster.scheduler_address, progress=progress)
+    outcome = wb.sweep(
+        {"grid": grid}, tmp_path / "b.sqlite", cluster=cluster.scheduler_address, progress=progress
+    )
     assert len(killed) == 2
     assert (outcome.points, outcome.solved, outcome.given_up) == (240, 240, 0)
     assert content(tmp_path / "alone.sqlite") == content(tmp_path / "b.sqlite")
@@ -96,16 +111,21 @@ def test_a_task_that_kills_every_worker_is_given_up_and_the_others_are_done(
     cluster: Any, monkeypatch: pytest.MonkeyPatch
 ):
     tasks: list[Any] = [
-        Task(c.model, c.fixed, c.points, c.recheck, c.backend, c.versions) for c in read_spec({"grid": GRID}).chunks
+        Task(c.model, c.fixed, c.points, c.recheck, c.backend, c.versions)
+        for c in read_spec({"grid": GRID}).chunks
     ]
     deadly = len(tasks)
-    monkeypatch.setattr(sys.modules["cloudpickle.cloudpickle"], "_PICKLE_BY_VALUE_MODULES", {__name__})
+    monkeypatch.setattr(
+        sys.modules["cloudpickle.cloudpickle"], "_PICKLE_BY_VALUE_MODULES", {__name__}
+    )
     found = dict(on_cluster([*tasks, _Deadly()], cluster.scheduler_address))
     assert {at for at, answers in found.items() if answers is None} == {deadly}
     assert set(found) == set(range(deadly + 1))
 
 
-def test_the_command_line_runs_on_a_cluster(tmp_path: Path, cluster: Any, capsys: pytest.CaptureFixture[str]):
+def test_the_command_line_runs_on_a_cluster(
+    tmp_path: Path, cluster: Any, capsys: pytest.CaptureFixture[str]
+):
     spec = tmp_path / "spec.toml"
     spec.write_text('[[grid]]\nmodel = "modulo"\nn = 5\nmax_shift = 1\nepsilon = [0.5, 1]\n')
     with pytest.raises(SystemExit) as stop:
@@ -137,7 +157,9 @@ def test_a_cluster_that_is_not_there_is_said_so(tmp_path: Path, monkeypatch: pyt
 def test_a_cluster_without_workers_ends_the_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sweep_workers, "PATIENCE", 3.0)
     with (
-        distributed.LocalCluster(n_workers=0, processes=True, dashboard_address=":0", silence_logs=50) as empty,
+        distributed.LocalCluster(
+            n_workers=0, processes=True, dashboard_address=":0", silence_logs=50
+        ) as empty,
         pytest.raises(WorkbenchError, match="no worker"),
     ):
         wb.sweep({"grid": GRID}, tmp_path / "a.sqlite", cluster=empty.scheduler_address)
@@ -150,8 +172,24 @@ def scheduler() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     address = f"tcp://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
-    worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"]
+    command = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
+    worker = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_worker",
+        address,
+        "--nthreads",
+        "1",
+        "--no-nanny",
+    ]
     quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     running = [subprocess.Popen([*part, "--no-dashboard"], **quiet) for part in (command, worker)]
     try:
@@ -164,7 +202,9 @@ def scheduler() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
             process.wait()
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])  # its process is gone; its machine is out of reach
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, signal.SIGSTOP]
+)  # its process is gone; its machine is out of reach
 def test_a_scheduler_that_dies_ends_the_run_in_one_sentence_and_it_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheduler: Any, how: signal.Signals, capfd: Any
 ):
@@ -177,9 +217,14 @@ def test_a_scheduler_that_dies_ends_the_run_in_one_sentence_and_it_resumes(
         if outcome.solved and not ends:
             process.send_signal(how)
             ends.append(time.monotonic())
-            monkeypatch.setattr(sweep_workers, "REPLY", 3.0)  # only now: a busy scheduler may be slow
+            monkeypatch.setattr(
+                sweep_workers, "REPLY", 3.0
+            )  # only now: a busy scheduler may be slow
 
-    with pytest.raises(WorkbenchError, match="was lost; the rows it had sent are kept, and the same command goes on"):
+    with pytest.raises(
+        WorkbenchError,
+        match="was lost; the rows it had sent are kept, and the same command goes on",
+    ):
         wb.sweep(spec, tmp_path / "a.sqlite", cluster=address, progress=progress)
     assert time.monotonic() - ends[0] < HANG
     assert capfd.readouterr().err == ""

@@ -34,7 +34,9 @@ KILLS = 25
 
 # The imports take a second, the sweep as long; a server forks processes that have the imports behind them.
 server = multiprocessing.get_context("forkserver")
-server.set_forkserver_preload(["workbench.cli", "workbench.sweeps.run", "workbench.families.modulo.sweep"])
+server.set_forkserver_preload(
+    ["workbench.cli", "workbench.sweeps.run", "workbench.families.modulo.sweep"]
+)
 
 
 def command(spec: Path, ledger: Path, jobs: int) -> None:
@@ -122,7 +124,9 @@ def test_25_kills_lose_nothing(tmp_path: Path):
             if running.is_alive():
                 try:
                     os.killpg(running.pid, signal.SIGKILL)
-                except ProcessLookupError:  # so early that it leads no group yet, and has no workers
+                except (
+                    ProcessLookupError
+                ):  # so early that it leads no group yet, and has no workers
                     running.kill()
                 kills += 1
         running.join(300)

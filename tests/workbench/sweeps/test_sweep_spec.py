@@ -70,7 +70,11 @@ def replaced(old: str, new: str) -> str:
         (NOISE + 'loss = "prior-squared"', 11, "prior must be given"),
         (NOISE + 'check = "yes"', 11, "check must be one of"),
         (NOISE + "max_loss = 0.5", 11, "max_loss must be given where"),
-        (NOISE + 'solver = ["highs", "ortools:pdlp"]\ngap = 1e-4', 12, "ortools:pdlp cannot honour the option gap"),
+        (
+            NOISE + 'solver = ["highs", "ortools:pdlp"]\ngap = 1e-4',
+            12,
+            "ortools:pdlp cannot honour the option gap",
+        ),
         (NOISE + "time_limit = 0", 11, "time_limit must be a finite number of seconds > 0"),
         (NOISE + "epsilon = 1", 11, "Cannot overwrite a value"),
         (NOISE + "[grid]", 11, "Cannot"),
@@ -83,26 +87,52 @@ def replaced(old: str, new: str) -> str:
         (NOISE + '[[grid]]\nmodel = "modulo"\nn = 3\nmax_shift = 1', 11, "epsilon must be given"),
         (NOISE + '[[grid]]\nmodel = "labels"\nlabels = "5..1"\nepsilon = 1', 13, "LOW..HIGH"),
         (NOISE + '[[grid]]\nmodel = "labels"\nlabels = "0..4"\nepsilon = 31', 14, "at most 30"),
-        (NOISE + '[[grid]]\nmodel = "labels"\nlabels = "0..4"\nepsilon = 1\nloss = "cubic"', 15, "loss must be one of"),
         (
-            NOISE + '[[grid]]\nmodel = "labels"\nlabels = "0..4"\nepsilon = 1\nnotion = "metric"\nmethod = "bins"',
+            NOISE + '[[grid]]\nmodel = "labels"\nlabels = "0..4"\nepsilon = 1\nloss = "cubic"',
+            15,
+            "loss must be one of",
+        ),
+        (
+            NOISE
+            + '[[grid]]\nmodel = "labels"\nlabels = "0..4"\nepsilon = 1\nnotion = "metric"\nmethod = "bins"',
             16,
             "lp for other",
         ),
-        (NOISE + '[[grid]]\nmodel = "quantizer"\nbins = "-3,3"\nlevels = 4\nepsilon = 1', 13, "bins or levels"),
-        (NOISE + '[[grid]]\nmodel = "quantizer"\nbins = "3,-3"\nepsilon = 1', 13, "strictly increasing"),
         (
-            NOISE + '[[grid]]\nmodel = "quantizer"\nlevels = 4\nepsilon = 1\nmethod = "mvu"\nknots = 3',
+            NOISE + '[[grid]]\nmodel = "quantizer"\nbins = "-3,3"\nlevels = 4\nepsilon = 1',
+            13,
+            "bins or levels",
+        ),
+        (
+            NOISE + '[[grid]]\nmodel = "quantizer"\nbins = "3,-3"\nepsilon = 1',
+            13,
+            "strictly increasing",
+        ),
+        (
+            NOISE
+            + '[[grid]]\nmodel = "quantizer"\nlevels = 4\nepsilon = 1\nmethod = "mvu"\nknots = 3',
             16,
             "knots must be",
         ),
-        (NOISE + '[[grid]]\nmodel = "laplace"\nbits = 0\nepsilon = 1', 13, "bits must be a finite number > 0"),
-        (NOISE + '[[grid]]\nmodel = "laplace"\nbits = 5\nepsilon = 1\ncode = "morse"', 15, "code must be one of"),
+        (
+            NOISE + '[[grid]]\nmodel = "laplace"\nbits = 0\nepsilon = 1',
+            13,
+            "bits must be a finite number > 0",
+        ),
+        (
+            NOISE + '[[grid]]\nmodel = "laplace"\nbits = 5\nepsilon = 1\ncode = "morse"',
+            15,
+            "code must be one of",
+        ),
         (NOISE + "[extra]\nx = 1", 11, "key 'extra' is not known"),
         ("nme = 'x'\n" + NOISE, 1, "key 'nme' is not known"),
         ("name = 3\n" + NOISE, 1, "name must be a string"),
         ("grid = 3", 1, "at least one [[grid]]"),
-        ('\ngrid = [{model = "modulo", n = 0, max_shift = 1, epsilon = 1}]', 2, "n must be an integer"),
+        (
+            '\ngrid = [{model = "modulo", n = 0, max_shift = 1, epsilon = 1}]',
+            2,
+            "n must be an integer",
+        ),
         ("name = 'x'\nx = [1,\n", 2, "Invalid value"),
         ("name = ", 1, "Invalid value"),
         (replaced("n = 8", 'n = 8\nloss = """\n\nerror-rate"""'), 5, "loss must be one of"),
@@ -139,7 +169,14 @@ def test_the_grid_is_the_product_of_its_axes_in_small_steps(tmp_path):
     spec = read_spec(written(tmp_path, NOISE))
     assert len(spec) == 2 * 2 * 3 == len(set(spec.keys))
     walk = [(spell(p["delta"]), spell(p["epsilon"])) for p in spec.chunks[0].points]
-    assert walk == [("0", "0.5"), ("0", "1"), ("0.05", "1"), ("0.05", "0.5"), ("0.1", "0.5"), ("0.1", "1")]
+    assert walk == [
+        ("0", "0.5"),
+        ("0", "1"),
+        ("0.05", "1"),
+        ("0.05", "0.5"),
+        ("0.1", "0.5"),
+        ("0.1", "1"),
+    ]
     for chunk in spec.chunks:
         for point, request, key in zip(chunk.points, chunk.requests, chunk.keys, strict=True):
             assert digest(request) == key
@@ -151,7 +188,10 @@ def test_the_grid_is_the_product_of_its_axes_in_small_steps(tmp_path):
             assert set(asked) == {"backend", "model", "options", "parameters", "schema", "versions"}
             assert asked["versions"]["highspy"]
     corners = {
-        (spell(p["delta"]), spell(p["epsilon"])) for c in spec.chunks for k, p in enumerate(c.points) if k in c.recheck
+        (spell(p["delta"]), spell(p["epsilon"]))
+        for c in spec.chunks
+        for k, p in enumerate(c.points)
+        if k in c.recheck
     }
     assert {("0", "0.5"), ("0", "1"), ("0.1", "0.5"), ("0.1", "1")} <= corners
 
@@ -170,24 +210,41 @@ def test_one_question_has_one_key_however_it_is_spelled(tmp_path):
         'sizes = [[4]]\nshifts = [[2, 1]]\nepsilon = 1e-1\nsolver = "highs"\ncheck = "audit"\n',
         'n = 3\nshifts = "3,2"\nepsilon = 0.1\n',  # -1 for 1, the same pairs of neighbours
     )
-    keys = {tuple(read_spec(written(tmp_path, f'[[grid]]\nmodel = "modulo"\n{s}')).keys) for s in spellings}
+    keys = {
+        tuple(read_spec(written(tmp_path, f'[[grid]]\nmodel = "modulo"\n{s}')).keys)
+        for s in spellings
+    }
     assert len(keys) == 1
     twice = "".join(f'[[grid]]\nmodel = "modulo"\n{s}' for s in spellings)
     assert len(read_spec(written(tmp_path, twice))) == 1
-    other = read_spec(written(tmp_path, '[[grid]]\nmodel = "modulo"\nn = 3\nmax_shift = 2\nepsilon = 0.1\nseed = 1\n'))
+    other = read_spec(
+        written(
+            tmp_path, '[[grid]]\nmodel = "modulo"\nn = 3\nmax_shift = 2\nepsilon = 0.1\nseed = 1\n'
+        )
+    )
     assert set(other.keys) not in keys
     one_way = '[[grid]]\nmodel = "modulo"\nn = 3\nshifts = ["1,2", "3,2"]\ndirected = true\nepsilon = 0.1\n'
     assert len(read_spec(written(tmp_path, one_way))) == 2
 
 
 def test_ranges_are_exact(tmp_path):
-    spec = read_spec(written(tmp_path, '[[grid]]\nmodel="modulo"\nn=3\nmax_shift=1\nepsilon="0.1:4:40"\n'))
+    spec = read_spec(
+        written(tmp_path, '[[grid]]\nmodel="modulo"\nn=3\nmax_shift=1\nepsilon="0.1:4:40"\n')
+    )
     values = [Fraction(point["epsilon"]) for chunk in spec.chunks for point in chunk.points]
     assert sorted(values) == [Fraction(k, 10) for k in range(1, 41)]
 
 
 def test_a_mapping_says_the_same_as_a_file(tmp_path):
-    table = {"grid": {"model": "modulo", "n": 8, "max_shift": [1, 2], "epsilon": [0.5, Decimal(1)], "delta": "0:0.1:3"}}
+    table = {
+        "grid": {
+            "model": "modulo",
+            "n": 8,
+            "max_shift": [1, 2],
+            "epsilon": [0.5, Decimal(1)],
+            "delta": "0:0.1:3",
+        }
+    }
     assert read_spec(table).keys == read_spec(written(tmp_path, NOISE)).keys
     with pytest.raises(InvalidRequest, match=r"^n must be an integer"):
         read_spec({"grid": [{**table["grid"], "n": 0}]})

@@ -30,7 +30,11 @@ def parent_of(pid: int) -> int:
 
 
 def children(pid: int) -> list[int]:
-    return [int(p.name) for p in Path("/proc").iterdir() if p.name.isdecimal() and parent_of(int(p.name)) == pid]
+    return [
+        int(p.name)
+        for p in Path("/proc").iterdir()
+        if p.name.isdecimal() and parent_of(int(p.name)) == pid
+    ]
 
 
 def within(seconds: float, condition: Callable[[], bool]) -> bool:
@@ -45,14 +49,27 @@ def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A current folder whose modules say that they were run."""
     monkeypatch.chdir(tmp_path)
     for name in ("numpy", "random", "joblib", "scipy", "highspy", "models", "solvers"):
-        Path(f"{name}.py").write_text(f"open({str(tmp_path / name)!r} + '.ran', 'w')\nraise RuntimeError('{name}')\n")
+        Path(f"{name}.py").write_text(
+            f"open({str(tmp_path / name)!r} + '.ran', 'w')\nraise RuntimeError('{name}')\n"
+        )
     Path("spec.toml").write_text(SPEC.format(3))
     return tmp_path
 
 
 @pytest.mark.parametrize("options", [["-P"], []])  # as the console script runs, and python -m
 def test_a_sweep_runs_no_module_of_the_current_folder(trap: Path, options: list[str]):
-    command = [sys.executable, *options, "-m", "workbench", "sweep", "spec.toml", "--ledger", "l.sqlite", "--jobs", "2"]
+    command = [
+        sys.executable,
+        *options,
+        "-m",
+        "workbench",
+        "sweep",
+        "spec.toml",
+        "--ledger",
+        "l.sqlite",
+        "--jobs",
+        "2",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert not [*trap.glob("*.ran")]
     assert done.returncode == 0, done.stderr
@@ -70,15 +87,32 @@ def test_the_worker_of_the_solver_comparison_neither(trap: Path):
 def test_the_workers_of_a_killed_sweep_end(tmp_path: Path):
     (tmp_path / "spec.toml").write_text(SPEC.format(20_000))
     ledger = tmp_path / "l.sqlite"
-    command = [sys.executable, "-m", "workbench", "sweep", "spec.toml", "--ledger", str(ledger), "--jobs", "2"]
-    parent = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [
+        sys.executable,
+        "-m",
+        "workbench",
+        "sweep",
+        "spec.toml",
+        "--ledger",
+        str(ledger),
+        "--jobs",
+        "2",
+    ]
+    parent = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
-        assert within(300, lambda: ledger.with_name("l.sqlite-wal").exists() and len(children(parent.pid)) >= 3)
+        assert within(
+            300,
+            lambda: ledger.with_name("l.sqlite-wal").exists() and len(children(parent.pid)) >= 3,
+        )
         started = children(parent.pid)
     finally:
         parent.kill()
         parent.wait()
-    assert within(60, lambda: not any(map(parent_of, started))), [pid for pid in started if parent_of(pid)]
+    assert within(60, lambda: not any(map(parent_of, started))), [
+        pid for pid in started if parent_of(pid)
+    ]
 
 
 CHILD = """
@@ -101,7 +135,9 @@ child.wait()
 @linux
 @pytest.mark.parametrize("how", ["kernel", "no kernel"])
 def test_a_process_ends_with_its_parent(how: str):
-    with subprocess.Popen([sys.executable, "-c", PARENT, CHILD, how], stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, CHILD, how], stdout=subprocess.PIPE, text=True
+    ) as parent:
         assert parent.stdout is not None
         words = [parent.stdout.readline().strip(), parent.stdout.readline().strip()]
         child = int(next(word for word in words if word != "ready"))
@@ -112,5 +148,7 @@ def test_a_process_ends_with_its_parent(how: str):
 
 
 def test_a_process_whose_parent_died_before_it_looked_ends_at_once():
-    done = subprocess.run([sys.executable, "-c", CHILD, str(os.getpid() + 1), "kernel"], check=False, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD, str(os.getpid() + 1), "kernel"], check=False, timeout=300
+    )
     assert done.returncode in (1, -signal.SIGKILL)

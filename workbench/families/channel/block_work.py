@@ -15,8 +15,15 @@ import numpy as np
 
 NAME, METHODS = "block", ("auto", "block", "program")
 FEW = 2_000  # compared masses up to which a program is solved in a moment, to a vertex
-_TURNS, _FLOPS, _CALL = 30, 2e9, 4e-6  # iterations, operations a second, seconds of a step of an elimination
-_SCATTERED, _OUTPUT = 4e-9, 1.5e-4  # seconds of a number that is added to the Schur complement, of an output with δ > 0
+_TURNS, _FLOPS, _CALL = (
+    30,
+    2e9,
+    4e-6,
+)  # iterations, operations a second, seconds of a step of an elimination
+_SCATTERED, _OUTPUT = (
+    4e-9,
+    1.5e-4,
+)  # seconds of a number that is added to the Schur complement, of an output with δ > 0
 _PROGRAM, _POWER = 1e-6, 1.45
 _HELD = 12  # arrays of (rows, outputs) that are held at a time
 _EXACT = 120  # bytes of an integer of the exact bound
@@ -78,7 +85,9 @@ def memory(size: BlocksSize) -> float:
     rows = 2 * k if pairs is None else 2 * len(pairs)
     if width is not None:
         own, all_ = size.summed
-        return 8 * (3 * _HELD * own * m + 4 * width**2 * m + 3 * all_**2) + _EXACT * rows * m + _BESIDE
+        return (
+            8 * (3 * _HELD * own * m + 4 * width**2 * m + 3 * all_**2) + _EXACT * rows * m + _BESIDE
+        )
     factors = 0 if pairs is None else k * bandwidth(pairs) * m
     return 8 * (_HELD * rows * m + factors + 8 * k * m + 4 * extra * (extra + 2 * k)) + _BESIDE
 

@@ -70,7 +70,9 @@ def solved_by_sticks(request: ChannelRequest) -> Outcome:
     edges = Edges([pair for pair, *_ in sticks], [implied.epsilon for _, implied, _ in sticks])
     enough = np.array([float(tighter.delta) for *_, tighter in sticks])
     ends, ratios = _rows_of(edges)
-    point = _point(request, Blocks(request.scaled.table.floats, request.weights, *ends, ratios, enough), _NEAR)
+    point = _point(
+        request, Blocks(request.scaled.table.floats, request.weights, *ends, ratios, enough), _NEAR
+    )
     return _outcome(request, point, edges, [implied.delta for _, implied, _ in sticks])
 
 
@@ -90,9 +92,13 @@ def _point(request: ChannelRequest, blocks: Blocks, gap: float) -> BlockPoint:
     return Interior(blocks, report).solve(gap, deadline, float(scaled.at_unit(scaled.scale.floor)))
 
 
-def _outcome(request: ChannelRequest, point: BlockPoint, edges: Edges, delta: Fraction | Sequence[Fraction]) -> Outcome:
+def _outcome(
+    request: ChannelRequest, point: BlockPoint, edges: Edges, delta: Fraction | Sequence[Fraction]
+) -> Outcome:
     scaled, prior = request.scaled, request.question.prior
-    bound = least_loss_bound(scaled.table, prior, edges, delta, _multipliers(request, point), request.extra)
+    bound = least_loss_bound(
+        scaled.table, prior, edges, delta, _multipliers(request, point), request.extra
+    )
     bound = max(scaled.loss(bound), scaled.scale.floor)
     return Outcome(point.masses, _solution(request, point, bound), bound)
 
@@ -105,7 +111,9 @@ def _report(progress: Progress, goal: float) -> Callable[[int, float, float], No
         gap = (objective - bound) / max(abs(objective), abs(bound), 1e-300)
         if goal < gap < 1:
             left = clock.elapsed * math.log(gap / goal) / -math.log(gap)
-            say(f"iteration {iteration}: loss {objective:.9g}, gap {gap:.2g}, about {left:.0f} s left")
+            say(
+                f"iteration {iteration}: loss {objective:.9g}, gap {gap:.2g}, about {left:.0f} s left"
+            )
 
     return told
 
@@ -136,10 +144,14 @@ def _solution(request: ChannelRequest, point: BlockPoint, bound: Fraction) -> So
     if request.weights is None:
         costs[-1] = scaled.unit
     else:
-        costs[: k * m] = scaled.unit * (scaled.table.floats * request.weights[:, None]).ravel(order="F")
+        costs[: k * m] = scaled.unit * (scaled.table.floats * request.weights[:, None]).ravel(
+            order="F"
+        )
     upper = np.ones(size)
     upper[k * m :] = np.inf
-    data = Data(costs, 0.0, sums, np.ones(k), np.ones(k), np.zeros(size), upper, np.zeros(size, dtype=bool))
+    data = Data(
+        costs, 0.0, sums, np.ones(k), np.ones(k), np.zeros(size), upper, np.zeros(size, dtype=bool)
+    )
     name = f"channel from {k} labels to {m} outputs, output by output"
     program = Program(name, data, variables=(Block("M", 0, (k, m)),), shift=float(scaled.shift))
     ended = {

@@ -45,7 +45,9 @@ class ExtraRows:
         """Those of `extra_program`, for k inputs."""
         data, rows = program.template, csr_array(program.template.A)
         rows.eliminate_zeros()
-        kept = np.flatnonzero((np.diff(rows.indptr) > 0) | (data.row_upper < 0) | (data.row_lower > 0))
+        kept = np.flatnonzero(
+            (np.diff(rows.indptr) > 0) | (data.row_upper < 0) | (data.row_lower > 0)
+        )
         by_inputs = csr_array(rows[kept][:, np.arange(rows.shape[1]).reshape(-1, k).T.ravel()])
         return cls(by_inputs, data.row_upper[kept], (data.row_lower == data.row_upper)[kept])
 
@@ -62,4 +64,6 @@ class ExtraRows:
         q = [Fraction(value if free else min(value, 0)) for value, free in signed]
         for row, cell, value in zip(entries.row, entries.col, entries.data.tolist(), strict=True):
             rows[*divmod(cell, rows.shape[1])] += floor(-q[row] * Fraction(value))
-        return rows, sum(floor(each * Fraction(b)) for each, b in zip(q, self.limit.tolist(), strict=True))
+        return rows, sum(
+            floor(each * Fraction(b)) for each, b in zip(q, self.limit.tolist(), strict=True)
+        )

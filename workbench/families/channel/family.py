@@ -36,7 +36,12 @@ from workbench.pipeline.option import (
     one_of,
     spell,
 )
-from workbench.pipeline.requirements import MASS_ABOVE_RATIO, convex_or_ratio_notion, ratio_kind, ratio_notions
+from workbench.pipeline.requirements import (
+    MASS_ABOVE_RATIO,
+    convex_or_ratio_notion,
+    ratio_kind,
+    ratio_notions,
+)
 from workbench.privacy.exposure import exposure
 from workbench.questions.finite_query import FiniteQuery
 from workbench.questions.range_query import MOST_CELLS, RangeQuery
@@ -59,7 +64,9 @@ def _constraints(value: Any, name: str) -> Any:
         return (value,)
     if value is None or isinstance(value, str):
         return constraints(value, name)
-    value = plain_list(value, name, "names of constraints, and perhaps a function of the CVXPY variable")
+    value = plain_list(
+        value, name, "names of constraints, and perhaps a function of the CVXPY variable"
+    )
     functions = [each for each in value if callable(each)]
     if len(functions) > 1:
         must(name, "given with at most one function", f"{len(functions)}")
@@ -77,13 +84,19 @@ def _without(values: Values, names: Iterable[str], when: str) -> None:
 def _check_range(values: Values) -> None:
     """Refuse what is not known for real answers in a range."""
     InvalidRequest.unless_among(("absolute", "squared"), "loss of a range", values["loss"])
-    least = values["minimise"] == "delta" or (values["minimise"] == "epsilon" and values["runs"] > 1)
+    least = values["minimise"] == "delta" or (
+        values["minimise"] == "epsilon" and values["runs"] > 1
+    )
     if least or values["constraints"] or notion(values["notion"]).per_distance:
         words = "minimise delta (or epsilon of several runs), constraints and budgets per distance"
         raise InvalidRequest(f"{words} must be left out with a range.")
     named = values["notion"]
     if values["delta"] and named in ratio_notions() and ratio_kind(named) == MASS_ABOVE_RATIO:
-        must("notion", "dp for a range with delta > 0, since rounding keeps dp but not pdp", repr(named))
+        must(
+            "notion",
+            "dp for a range with delta > 0, since rounding keeps dp but not pdp",
+            repr(named),
+        )
 
 
 class _Channels(Family):
@@ -180,29 +193,45 @@ class _Channels(Family):
         value, _, per = epsilon.partition("/") if isinstance(epsilon, str) else ("", "", "")
         if per.strip() in _METRES:
             if unit is None:
-                raise InvalidRequest(f"unit must be given, that of coordinates, for an epsilon per {per}. Got none.")
+                raise InvalidRequest(
+                    f"unit must be given, that of coordinates, for an epsilon per {per}. Got none."
+                )
             if not notion(given.get("notion", "dp")).per_distance:
                 must("notion", f"metric for an epsilon per {per}", repr(given.get("notion", "dp")))
             InvalidRequest.unless_among(_METRES, "unit", unit)
-            given = {**given, "epsilon": positive(value, "epsilon") * _METRES[unit] / _METRES[per.strip()]}
+            given = {
+                **given,
+                "epsilon": positive(value, "epsilon") * _METRES[unit] / _METRES[per.strip()],
+            }
         return given
 
     question = FiniteQuery
 
     def spelled_question(self, values: Values) -> FiniteQuery:
-        finite, real = ("outputs", "max_shift", "neighbours", "directed", "prior"), ("sensitivity", "cells")
+        finite, real = (
+            ("outputs", "max_shift", "neighbours", "directed", "prior"),
+            ("sensitivity", "cells"),
+        )
         values = {**dict.fromkeys((*_RANGE, *finite, "places")), **values}
         values["directed"] = values["directed"] or None
         if sum(values[name] is not None for name in ("answers", "range", "places")) != 1:
-            raise InvalidRequest("The answers must be given by exactly one of answers, range and places.")
+            raise InvalidRequest(
+                "The answers must be given by exactly one of answers, range and places."
+            )
         if values["range"] is not None:
             _without(values, finite[:-1], "with a range")
             return RangeQuery(values["range"], **{name: values[name] for name in (*real, "prior")})
-        _without(values, real, "unless a range is given (max_shift: how far neighbouring answers differ)")
+        _without(
+            values, real, "unless a range is given (max_shift: how far neighbouring answers differ)"
+        )
         given = {name: values[name] for name in finite} | {"directed": bool(values["directed"])}
-        if values["places"] is not None and given["prior"] == "uniform":  # a file's own weights come first
+        if (
+            values["places"] is not None and given["prior"] == "uniform"
+        ):  # a file's own weights come first
             given["prior"] = None
-        return self.question(values["answers"] if values["places"] is None else values["places"], **given)
+        return self.question(
+            values["answers"] if values["places"] is None else values["places"], **given
+        )
 
     def question_options(self, question: Any) -> Record:
         """See `Family.question_options`."""
@@ -234,12 +263,22 @@ class _Channels(Family):
         values["constraints"] = tuple(dict.fromkeys(values["constraints"]))
         if isinstance(question, RangeQuery):
             _check_range(values)
-        if values["unit"] is not None and not question.planar and not notion(values["notion"]).per_distance:
-            must("unit", "left out unless places are given, or an epsilon per unit", repr(values["unit"]))
+        if (
+            values["unit"] is not None
+            and not question.planar
+            and not notion(values["notion"]).per_distance
+        ):
+            must(
+                "unit",
+                "left out unless places are given, or an epsilon per unit",
+                repr(values["unit"]),
+            )
         values["losses"] = loss_table(question, values["loss"])
         largest = Fraction(LARGEST)
         if values["minimise"] == "epsilon" and notion(values["notion"]).per_distance:
-            largest /= max(question.metric_pairs()[1], default=ONE)  # The limit holds for the farthest neighbours.
+            largest /= max(
+                question.metric_pairs()[1], default=ONE
+            )  # The limit holds for the farthest neighbours.
         return ChannelRequest.of(question, read_claim(values, max_epsilon=largest), values)
 
     def open(self, request: Any) -> Session:
@@ -267,7 +306,9 @@ class _Channels(Family):
         """The question spelled out, so that a file's content counts and not its name."""
         spelling = [option.name for option in self.options if option.question]
         whole = super().key({**values, **dict.fromkeys(spelling)})
-        return {name: whole[name] for name in whole if name not in spelling} | self.spelled_question(values).to_dict()
+        return {
+            name: whole[name] for name in whole if name not in spelling
+        } | self.spelled_question(values).to_dict()
 
     def points_per_task(self, values: Values) -> int:
         return 4
@@ -278,13 +319,19 @@ class _Channels(Family):
         """The expected (or largest) loss of a channel of the question's inputs and outputs, in their order."""
         from workbench.families.channel.repair import channel_loss
 
-        return float(channel_loss(self.related(request, mechanism), request.losses, request.question.prior))
+        return float(
+            channel_loss(self.related(request, mechanism), request.losses, request.question.prior)
+        )
 
     def related(self, request: Any, mechanism: Any) -> Any:
         channel = getattr(mechanism, "certified_form", lambda: mechanism)()
         shape = (request.question.k, request.question.m)
         if not isinstance(channel, Channel) or (len(channel.rows), len(channel.outputs)) != shape:
-            must("baseline", f"a channel of {shape[0]} inputs and {shape[1]} outputs", repr(mechanism))
+            must(
+                "baseline",
+                f"a channel of {shape[0]} inputs and {shape[1]} outputs",
+                repr(mechanism),
+            )
         question = request.question
         pairs = question.metric_pairs()[0] if request.per_distance else question.pairs
         return Channel.of(channel, pairs, directed=question.directed)
@@ -303,7 +350,9 @@ class _Channels(Family):
             "loss_name": design.request.losses.name,
             "loss_value": jsonable(design.details["loss"]),
             "question": design.question.to_dict(),
-            "channel": mechanism.matrix.tolist() if hasattr(mechanism, "rows") else mechanism.to_dict(),
+            "channel": mechanism.matrix.tolist()
+            if hasattr(mechanism, "rows")
+            else mechanism.to_dict(),
             **({} if (alone := _exposure(design)) is None else {"exposure": round_up(alone)}),
         }
 
@@ -327,10 +376,16 @@ class _Channels(Family):
             value += f", in {r.aim.unit}"
         return [
             (r.minimised if name else f"least {r.minimised}", value),
-            ("bound", design.bound_words + ("" if design.gap is None else f" (gap {design.gap:.2g})")),
+            (
+                "bound",
+                design.bound_words + ("" if design.gap is None else f" (gap {design.gap:.2g})"),
+            ),
             *budget_facts(design),
             *_exposed(design),
-            ("outputs", self.published(design) if is_chosen else f"{used} of {r.question.m} in use"),
+            (
+                "outputs",
+                self.published(design) if is_chosen else f"{used} of {r.question.m} in use",
+            ),
         ]
 
     def published(self, design: Design) -> str:
@@ -347,7 +402,8 @@ class _Channels(Family):
             return []
         heads = ["input", *(str(shown(o)) for o in q.outputs)]
         rows = [
-            [str(shown(x)), *(f"{mass:.4g}" for mass in row)] for x, row in zip(inputs, mechanism.matrix, strict=True)
+            [str(shown(x)), *(f"{mass:.4g}" for mass in row)]
+            for x, row in zip(inputs, mechanism.matrix, strict=True)
         ]
         return [("Probability of every output", heads, rows)]
 
@@ -356,11 +412,20 @@ class _Channels(Family):
 
         q = design.question
         if q.planar and q.inputs == q.outputs:
-            weights = np.full(q.k, 1 / q.k) if q.prior is None else np.array([float(p) for p in q.prior])
+            weights = (
+                np.full(q.k, 1 / q.k) if q.prior is None else np.array([float(p) for p in q.prior])
+            )
             own, law = int(weights.argmax()), design.mechanism.matrix
             points = [[float(c) for c in place] for place in q.inputs]
-            words = "what is published" if q.prior is not None else "what is published, places equally often"
-            titles = f"{words}\n{design.request.budget_words}: {design.objective:.6g}", "published from the cross"
+            words = (
+                "what is published"
+                if q.prior is not None
+                else "what is published, places equally often"
+            )
+            titles = (
+                f"{words}\n{design.request.budget_words}: {design.objective:.6g}",
+                "published from the cross",
+            )
             return place_plot(points, [weights @ law, law[own]], titles, points[own])
         return super().figure(design)
 
@@ -371,7 +436,9 @@ def _exposure(design: Design) -> Fraction | None:
     if not design.claim.values.get("delta") or epsilon is None:
         return None
     if isinstance(design.mechanism, Channel):
-        return exposure(design.mechanism, max(epsilon.values()) if isinstance(epsilon, Mapping) else epsilon)
+        return exposure(
+            design.mechanism, max(epsilon.values()) if isinstance(epsilon, Mapping) else epsilon
+        )
     return ZERO if isinstance(design.mechanism, NearestOutputs) else None
 
 
@@ -381,10 +448,14 @@ def _exposed(design: Design) -> Facts:
     if alone is None:
         return []
     if alone:
-        rare = "a neighbour cannot produce, or produces 10,000 times more rarely than epsilon allows"
+        rare = (
+            "a neighbour cannot produce, or produces 10,000 times more rarely than epsilon allows"
+        )
         words = f"outputs that {rare}, have a probability of up to {float(alone):.6g}"
     else:
-        words = "no output is 10,000 times likelier for an input than epsilon allows for its neighbour"
+        words = (
+            "no output is 10,000 times likelier for an input than epsilon allows for its neighbour"
+        )
     return [("exposure", words)]
 
 

@@ -40,10 +40,18 @@ from workbench.solvers.solution import Termination
 _PARTS = (4, 2, 1)  # of the interval between two answers, at first
 _COMPARED = 15_000  # masses of the first lower question; fewer parts where there would be more
 _ROUNDS, _MOVES = 12, 4
-_EASY, _WORK = 40_000, 250_000  # masses compared in a search: from which a looser gap ends it, and most of all
+_EASY, _WORK = (
+    40_000,
+    250_000,
+)  # masses compared in a search: from which a looser gap ends it, and most of all
 _SLACKS = 3  # with δ each mass counts so often
-_CLOSE, _SAID = 5e-8, 1e-6  # relative gaps: that ends the search, from which a design says what is proven
-_LOWER_GAP = 3e-8  # Relative gap of a lower question that is accepted: its bound is that of the search.
+_CLOSE, _SAID = (
+    5e-8,
+    1e-6,
+)  # relative gaps: that ends the search, from which a design says what is proven
+_LOWER_GAP = (
+    3e-8  # Relative gap of a lower question that is accepted: its bound is that of the search.
+)
 _LITTLE = 2e-9  # Gap, as a share of the width of the losses, up to which it is a design.
 _USED = 1e-9  # A column whose largest mass is above this counts as used.
 _DIGITS = 11  # of the range, that an output has
@@ -76,19 +84,28 @@ class FreeOutputsProblem(ChannelProblem):
             lambda problem: problem.why_not_table(),
             lambda problem, programs, start: problem.answer_on_table(),
         ),
-        Route("search over outputs", always, lambda problem, programs, start: problem.answer_by_search()),
+        Route(
+            "search over outputs",
+            always,
+            lambda problem, programs, start: problem.answer_by_search(),
+        ),
     )
 
     def __init__(self, request: ChannelRequest) -> None:
         super().__init__(request)
         self._asked = request
         assert request.question.numbers is not None
-        self._named, self._inputs = request.losses.named or Loss("table"), request.question.numbers[0]
+        self._named, self._inputs = (
+            request.losses.named or Loss("table"),
+            request.question.numbers[0],
+        )
         self._ends = min(self._inputs), max(self._inputs)
         width = self._ends[1] - self._ends[0]
         self._scale = request.scaled.scale
         self._work, self._deadline = 0, Deadline(request.how.options.time_limit)
-        self._placed = {request.question.outputs: request}  # By outputs; those of a free question are its inputs.
+        self._placed = {
+            request.question.outputs: request
+        }  # By outputs; those of a free question are its inputs.
         self._solved_on: dict[tuple[Fraction, ...], _Candidate] = {}
         self._interrupted = False  # whether Ctrl-C ended a program of the search
         self._digits, self._apart = _DIGITS - math.ceil(math.log10(width)), width * _APART
@@ -132,7 +149,9 @@ class FreeOutputsProblem(ChannelProblem):
             return answer
         if answer.solution is None:
             raise KeyboardInterrupt
-        return replace(answer, solution=replace(answer.solution, termination=Termination.INTERRUPTED))
+        return replace(
+            answer, solution=replace(answer.solution, termination=Termination.INTERRUPTED)
+        )
 
     def words(self) -> list[str]:
         """How a table is read between its outputs."""
@@ -142,7 +161,10 @@ class FreeOutputsProblem(ChannelProblem):
     def proven(self, reached: Design) -> Design:
         """The design, with what is proven of it. Raises NotProven, with the design."""
         solution, bound, loss = reached.solution, reached.bound, reached.objective
-        done = solution is None or solution.termination in (Termination.OPTIMAL, Termination.GAP_LIMIT)
+        done = solution is None or solution.termination in (
+            Termination.OPTIMAL,
+            Termination.GAP_LIMIT,
+        )
         if reached.route == CONSTANT or not done or bound is None:
             return super().proven(reached)
         little = _LITTLE * (self.loss_scale.width or 1.0)
@@ -197,12 +219,16 @@ class FreeOutputsProblem(ChannelProblem):
     def _first(self, best: _Candidate) -> list[Fraction]:
         """Anchors: the outputs of the best channel on the answers, moved, and what there is room for between them."""
         each = self.request.compared // self.request.question.m
-        fits = (parts for parts in _PARTS if each * (parts * (len(self._inputs) - 1) + 2) <= _COMPARED)
+        fits = (
+            parts for parts in _PARTS if each * (parts * (len(self._inputs) - 1) + 2) <= _COMPARED
+        )
         return self._spread(self._ends, [*best.points, *_used(best), *self._steps(next(fits, 0))])
 
     def _steps(self, parts: int) -> list[Fraction]:
         """So many parts of every interval between two answers."""
-        return [a + (b - a) * i / parts for a, b in pairwise(sorted(self._inputs)) for i in range(parts)]
+        return [
+            a + (b - a) * i / parts for a, b in pairwise(sorted(self._inputs)) for i in range(parts)
+        ]
 
     def _below(self, anchors: Sequence[Fraction]) -> tuple[_Candidate, Fraction]:
         """The channel at the tangents, and by how much its losses are above them. Raises ChannelTooLarge."""
@@ -213,13 +239,17 @@ class FreeOutputsProblem(ChannelProblem):
         ):  # one that is near enough, not the better one
             algorithm = "interior-point" if placed.compared >= LARGE else "simplex"
             with suppress(NotProven):  # where one algorithm's digits do not suffice both are asked
-                return self._lower(placed.with_options(replace(placed.how.options, algorithm=algorithm)), low.shift)
+                return self._lower(
+                    placed.with_options(replace(placed.how.options, algorithm=algorithm)), low.shift
+                )
         return self._lower(placed, low.shift)
 
     def _lower(self, placed: ChannelRequest, shift: Fraction) -> tuple[_Candidate, Fraction]:
         if placed.aim.max_loss is None:
             return self._candidate(placed, _LOWER_GAP), shift
-        return self._candidate(placed.with_values(max_loss=placed.aim.max_loss + shift), _LOWER_GAP), Fraction(0)
+        return self._candidate(
+            placed.with_values(max_loss=placed.aim.max_loss + shift), _LOWER_GAP
+        ), Fraction(0)
 
     def _beside(self, anchors: Sequence[Fraction], below: _Candidate) -> list[Fraction]:
         """Where the worst input counts: anchors beside the knots in use, as no one weight of inputs says what costs
@@ -269,22 +299,34 @@ class FreeOutputsProblem(ChannelProblem):
         """Answer a request with its outputs, up to a relative gap."""
         self._count_work(request)
         left = self._deadline.left
-        options = request.how.options if left is None else replace(request.how.options, time_limit=max(_LEAST, left))
+        options = (
+            request.how.options
+            if left is None
+            else replace(request.how.options, time_limit=max(_LEAST, left))
+        )
         answer = _answer(request.with_options(options), gap)
         if answer.solution is not None and answer.solution.termination is Termination.INTERRUPTED:
             self._interrupted = True
         lossy = request.aim.max_loss is None
-        value = float(ChannelProblem(request).loss(answer.mechanism)) if lossy else answer.claimed or 0.0
+        value = (
+            float(ChannelProblem(request).loss(answer.mechanism))
+            if lossy
+            else answer.claimed or 0.0
+        )
         matrix = answer.mechanism.matrix
         weights = _weights(request, answer)[:, None] * matrix
         used = (matrix.max(axis=0) > _USED) & (weights.sum(axis=0) > 0)
         points = posterior_points(self._named, request.question.places[0], weights[:, used])
-        return _Candidate(request, answer, value, [self._number(point) for point in points.tolist()])
+        return _Candidate(
+            request, answer, value, [self._number(point) for point in points.tolist()]
+        )
 
     def _number(self, point: float) -> Fraction:
         """A point of so many digits, among the answers."""
         scale = Fraction(10) ** self._digits
-        return min(max(Fraction(round(Fraction(point) * scale)) / scale, self._ends[0]), self._ends[1])
+        return min(
+            max(Fraction(round(Fraction(point) * scale)) / scale, self._ends[0]), self._ends[1]
+        )
 
     def _spread(self, known: Iterable[Fraction], more: Iterable[Fraction]) -> list[Fraction]:
         """Known points and those of more that are not next to one, in order."""

@@ -65,7 +65,9 @@ def _stated(request: ChannelRequest) -> tuple[list[Bound], Levels | None]:
 def by_interior(request: ChannelRequest) -> bool:
     """Whether all its bounds are smooth."""
     smooth = request.cut and request.how.solver == "highs"
-    return smooth and all(each.kind != HOCKEY_STICK and allowance(each) > 0 for each in _stated(request)[0])
+    return smooth and all(
+        each.kind != HOCKEY_STICK and allowance(each) > 0 for each in _stated(request)[0]
+    )
 
 
 def solved_by_interior(request: ChannelRequest) -> tuple[Vector, Fraction] | None:
@@ -74,7 +76,10 @@ def solved_by_interior(request: ChannelRequest) -> tuple[Vector, Fraction] | Non
     data, block = model.program.template, model.program.block("M")
     where, even = slice(block.start, block.start + block.size), data.upper.copy()
     even[where] = 1 / q.m
-    comparisons, deadline = model.compared(q.ordered), Deadline(None if limit is None else float(limit))
+    comparisons, deadline = (
+        model.compared(q.ordered),
+        Deadline(None if limit is None else float(limit)),
+    )
     compared = comparisons.entries, comparisons.first, comparisons.second
     reached = interior_point(data, compared, *_stated(request), even, deadline, _GAP)
     if reached is None:
@@ -83,7 +88,10 @@ def solved_by_interior(request: ChannelRequest) -> tuple[Vector, Fraction] | Non
     sums = data.row_lower == data.row_upper
     scaled_losses = request.scaled
     table, unit = scaled_losses.table, scaled_losses.unit
-    weights, presses = reached.rows[~sums], [(b, *q.ordered[at], each / unit) for b, at, each in reached.presses]
+    weights, presses = (
+        reached.rows[~sums],
+        [(b, *q.ordered[at], each / unit) for b, at, each in reached.presses],
+    )
     counts = weights / weights.sum() if request.weights is None else request.weights
     costs = table.floats * counts[:, None] - reached.rows[sums][:, None] / unit
     tangents = masses, cheapest_columns(costs, presses, _BARRIER * float(np.ptp(costs)))

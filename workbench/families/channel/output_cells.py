@@ -57,11 +57,18 @@ def lower(inputs: Numbers, anchors: Numbers, named: Loss) -> Lower:
     knots = (anchors[0], *((p + q) / 2 for p, q in pairwise(anchors)), anchors[-1])
     h = exact(named.parameter or 0, "the parameter of a loss")
     scale = math.lcm(h.denominator, *{value.denominator for value in (*inputs, *anchors, *knots)})
-    y, p, z = (np.array([int(value * scale) for value in values], dtype=object) for values in (inputs, anchors, knots))
+    y, p, z = (
+        np.array([int(value * scale) for value in values], dtype=object)
+        for values in (inputs, anchors, knots)
+    )
     value, slope, unit = _at(named.kind, p[None, :] - y[:, None], int(h * scale), scale)
-    left = value + slope * (z[1:] - p)[None, :]  # the tangent of every anchor at the knot above it, and below it
+    left = (
+        value + slope * (z[1:] - p)[None, :]
+    )  # the tangent of every anchor at the knot above it, and below it
     right = value + slope * (z[:-1] - p)[None, :]
-    values = np.concatenate([right[:, :1], np.minimum(left[:, :-1], right[:, 1:]), left[:, -1:]], axis=1)
+    values = np.concatenate(
+        [right[:, :1], np.minimum(left[:, :-1], right[:, 1:]), left[:, -1:]], axis=1
+    )
     shift = max(0, -int(values.min()))
     return Lower(knots, LossTable(LOWER, values + shift, unit), Fraction(shift, unit))
 

@@ -33,14 +33,28 @@ from workbench.families.channel.proof import (
     line_bound,
     verdict,
 )
-from workbench.families.channel.repair import channel_loss, cheapest, loss_of, repaired, to_integers, within_budget
+from workbench.families.channel.repair import (
+    channel_loss,
+    cheapest,
+    loss_of,
+    repaired,
+    to_integers,
+    within_budget,
+)
 from workbench.families.channel.request import ChannelRequest
 from workbench.mechanisms.channel import Channel
 from workbench.models.channel.program import ChannelModel
 from workbench.models.oracles.finite_channel import post_processed
 from workbench.pipeline.convex_notion import PATIENCE, pure_within, solve_by_tangents
 from workbench.pipeline.design import Design, OracleVerdict
-from workbench.pipeline.infeasible import SECONDS, Ask, conflict_words, no_point, rows_named, what_would_do
+from workbench.pipeline.infeasible import (
+    SECONDS,
+    Ask,
+    conflict_words,
+    no_point,
+    rows_named,
+    what_would_do,
+)
 from workbench.pipeline.loss_scale import LossScale
 from workbench.pipeline.loss_tables import Integers
 from workbench.pipeline.outcome import translate_error
@@ -66,22 +80,39 @@ from workbench.solvers.solution import PointStatus, Solution, Termination
 _SLOW_SIMPLEX = 8_000  # Compared masses from which the simplex takes minutes where the interior point takes seconds.
 _PROVEN_LARGE = 1e-8  # Relative gap of an interior point that is accepted for so many masses.
 LARGE = 2_000  # compared masses from which interior point with crossover is faster than simplex
-_DIRECT, _STATED = 2_000, 40_000  # masses of a line, certified or not, from which the closed form comes first
-_PROVEN = 5e-10  # relative gap, by the exact bound, above which the other algorithm is asked as well
-_CLOSE, _STATABLE = 1e-8, 100_000  # relative gap, and masses, from and up to which a program follows the blocks
+_DIRECT, _STATED = (
+    2_000,
+    40_000,
+)  # masses of a line, certified or not, from which the closed form comes first
+_PROVEN = (
+    5e-10  # relative gap, by the exact bound, above which the other algorithm is asked as well
+)
+_CLOSE, _STATABLE = (
+    1e-8,
+    100_000,
+)  # relative gap, and masses, from and up to which a program follows the blocks
 _MOST_STICKS = 10_000  # Above this many hockey sticks their matrix (their number squared) takes too much memory.
-_GAUSSIAN_MASSES = 50_000  # Above this many compared masses Gaussian noise is not tried, whose audit takes long.
+_GAUSSIAN_MASSES = (
+    50_000  # Above this many compared masses Gaussian noise is not tried, whose audit takes long.
+)
 _WIDER = 1e-9  # Share by which Gaussian noise is widened, so that its rounded masses are within the budget.
 _SIMPLE_SECONDS = 2.0  # A simple candidate has at least so much time, whatever the time limit.
 _EVEN = 2.0**-40  # Share of Gaussian noise that is uniform, as far masses underflow.
-_LOST = Fraction(1, 1 << 28)  # of δ, where binaries bound a mass: what rounding moves cannot be mixed away there
-_DUAL_TOLERANCE = 1e-8  # With that of HiGHS, 1e-7, the multipliers of a reduced program often prove too little.
+_LOST = Fraction(
+    1, 1 << 28
+)  # of δ, where binaries bound a mass: what rounding moves cannot be mixed away there
+_DUAL_TOLERANCE = (
+    1e-8  # With that of HiGHS, 1e-7, the multipliers of a reduced program often prove too little.
+)
 _EXCESS = 1e-12  # Masses whose hockey sticks exceed δ by at most this are private after the repair at no cost.
 _LAST = (Termination.INTERRUPTED, Termination.TIME_LIMIT, Termination.INFEASIBLE)
 _LINE = "geometric noise, post-processed"
 _OPEN = "the cheapest output of every answer"
 CONSTANT = "one output for all neighbours"
-_DEARER, _DEAREST = 16.0, 40  # Costs are raised at least so many times, and at most 2^40 times, for a small optimum.
+_DEARER, _DEAREST = (
+    16.0,
+    40,
+)  # Costs are raised at least so many times, and at most 2^40 times, for a small optimum.
 ONE_WAY = (
     "Directed neighbours protect one side of each pair only: the larger answer, or the first of a listed pair, against "
     "the other. Leave out directed for the symmetric relation."
@@ -90,7 +121,9 @@ ONE_WAY = (
 
 def _route(name: str, applies: str, answer: str) -> Route:
     """Return a route of two methods of `ChannelProblem`, by name, which a subclass may have of its own."""
-    return Route(name, methodcaller(applies), lambda problem, programs, start: getattr(problem, answer)())
+    return Route(
+        name, methodcaller(applies), lambda problem, programs, start: getattr(problem, answer)()
+    )
 
 
 ONE_OUTPUT = _route(CONSTANT, "why_not_one_output", "answer_by_one_output")
@@ -111,7 +144,11 @@ class ChannelProblem(Problem):
             only_one_bound,
             lambda problem, programs, start: problem.answer_by_program(programs, start),
         ),
-        Route("tangents", only_several_bounds, lambda problem, programs, start: problem.answer_by_tangents()),
+        Route(
+            "tangents",
+            only_several_bounds,
+            lambda problem, programs, start: problem.answer_by_tangents(),
+        ),
         _route("hockey sticks on a grid", "why_not_sticks", "answer_by_sticks"),
         _route("interior method", "why_not_smooth", "answer_by_interior"),
     )
@@ -131,7 +168,11 @@ class ChannelProblem(Problem):
         """Return why one output for every part of the relation loses something."""
         if (reason := self.why_not_plain()) is not None:
             return reason
-        return None if self.request.scaled.constant_is_best else "no one output is the cheapest for all neighbours"
+        return (
+            None
+            if self.request.scaled.constant_is_best
+            else "no one output is the cheapest for all neighbours"
+        )
 
     def why_not_open(self) -> Reason:
         """Return why the cheapest output of every answer may not be published."""
@@ -166,7 +207,9 @@ class ChannelProblem(Problem):
         if (reason := self.why_not_interior()) is not None:
             return reason
         if not blocks.by_sticks(self.request):
-            return "no hockey sticks on a grid nearly amount to the claim, or a solver was asked for"
+            return (
+                "no hockey sticks on a grid nearly amount to the claim, or a solver was asked for"
+            )
         count = len(blocks.sticks_of(self.request))
         return None if count <= _MOST_STICKS else f"{count} hockey sticks take too much memory"
 
@@ -176,7 +219,11 @@ class ChannelProblem(Problem):
             return reason
         if blocks.by_sticks(self.request):
             return "hockey sticks on a grid apply"
-        return None if by_interior(self.request) else "bounds are not smooth, or a solver was asked for"
+        return (
+            None
+            if by_interior(self.request)
+            else "bounds are not smooth, or a solver was asked for"
+        )
 
     def why_not_blocks(self) -> Reason:
         """Return why the program is not answered output by output. Raises InvalidRequest where that was asked for."""
@@ -188,9 +235,13 @@ class ChannelProblem(Problem):
         assert request.weights is not None
         assert request.question.prior is not None
         scaled = request.scaled
-        geometric = post_processed(scaled.table.floats, request.weights, float(request.claim.epsilon))
+        geometric = post_processed(
+            scaled.table.floats, request.weights, float(request.claim.epsilon)
+        )
         K = to_integers(geometric.channel)
-        bound = line_bound(scaled.table, request.question.prior, request.claim.epsilon, geometric.share)
+        bound = line_bound(
+            scaled.table, request.question.prior, request.claim.epsilon, geometric.share
+        )
         proven = geometric.value - float(bound) <= _PROVEN * geometric.value
         if not proven and request.compared <= request.MOST:
             return Doubt("it is not proven optimal for this loss")
@@ -200,8 +251,12 @@ class ChannelProblem(Problem):
         """Return the cheapest output for every answer, which is private at δ = 1."""
         request, q = self.request, self.request.question
         K = np.zeros((q.k, q.m), dtype=object)
-        K[np.arange(q.k), [min(range(q.m), key=row.__getitem__) for row in request.losses.values]] = 1
-        return Answer(request.channel(_rows(K)), loss_of(K, request.losses, q.prior), None, _OPEN, (K, None))
+        K[
+            np.arange(q.k), [min(range(q.m), key=row.__getitem__) for row in request.losses.values]
+        ] = 1
+        return Answer(
+            request.channel(_rows(K)), loss_of(K, request.losses, q.prior), None, _OPEN, (K, None)
+        )
 
     def answer_by_one_output(self) -> Answer | Doubt:
         """Return the channel that ignores its input, with the loss without privacy as its bound; a doubt where its loss
@@ -216,7 +271,12 @@ class ChannelProblem(Problem):
     def without_delta(self) -> Problem | None:
         """See `Problem.without_delta`."""
         request = self.outer
-        if request.cut or self.request.per_distance or request.aim.minimise != "loss" or request.aim.runs > 1:
+        if (
+            request.cut
+            or self.request.per_distance
+            or request.aim.minimise != "loss"
+            or request.aim.runs > 1
+        ):
             return None
         return type(self)(request.with_values(delta=Fraction(0), options=self._simple_options))
 
@@ -224,15 +284,21 @@ class ChannelProblem(Problem):
     def _simple_options(self) -> Options:
         """The solver's options for a simple candidate, which has a little time where the request has none left."""
         options = self.request.how.options
-        return replace(options, time_limit=options.time_limit and max(options.time_limit, _SIMPLE_SECONDS))
+        return replace(
+            options, time_limit=options.time_limit and max(options.time_limit, _SIMPLE_SECONDS)
+        )
 
     def bound_at_delta(self, bound: Fraction | float) -> Fraction | None:
         """See `Problem.bound_at_delta`, and `gain_of_delta`."""
         request, losses = self.request, self.request.losses
         if request.extended or request.question.directed or losses.forbidden is not None:
             return None
-        gain = gain_of_delta(request.claim.epsilon, Fraction(request.claim.delta or 0), request.question.k)
-        spread = Fraction(int(losses.values.max() - losses.values.min()), losses.unit)  # They may be negative.
+        gain = gain_of_delta(
+            request.claim.epsilon, Fraction(request.claim.delta or 0), request.question.k
+        )
+        spread = Fraction(
+            int(losses.values.max() - losses.values.min()), losses.unit
+        )  # They may be negative.
         return Fraction(bound) - gain * spread
 
     def stronger(self) -> Iterator[Answer]:
@@ -243,24 +309,42 @@ class ChannelProblem(Problem):
             return
         gaussian = self._gaussian()
         if gaussian is not None:
-            words = ("It is Gaussian noise published as the nearest output, which is within the budget.",)
-            yield Answer(request.channel(gaussian), None, None, "Gaussian noise", words=words, route="Gaussian noise")
+            words = (
+                "It is Gaussian noise published as the nearest output, which is within the budget.",
+            )
+            yield Answer(
+                request.channel(gaussian),
+                None,
+                None,
+                "Gaussian noise",
+                words=words,
+                route="Gaussian noise",
+            )
         try:
             epsilon = Fraction(pure_within(request.audited_claim)).limit_denominator(10**9)
             claim = Claim("pure", epsilon)
-            problem = ChannelProblem(request.with_values(claim=claim, runs=1, options=self._simple_options))
+            problem = ChannelProblem(
+                request.with_values(claim=claim, runs=1, options=self._simple_options)
+            )
             answer = answer_by_routes(problem, problem.routes, Programs(request.how.solver), "cold")
             mechanism, _, _ = problem.repaired(answer)
         except (InvalidRequest, Infeasible, NotCertified, NotProven):
             return
-        words = (f"It is the best channel at pure epsilon = {float(epsilon):.6g}, which implies the budget.",)
-        yield Answer(request.channel(mechanism.rows), None, None, "pure", words=words, route="pure epsilon")
+        words = (
+            f"It is the best channel at pure epsilon = {float(epsilon):.6g}, which implies the budget.",
+        )
+        yield Answer(
+            request.channel(mechanism.rows), None, None, "pure", words=words, route="pure epsilon"
+        )
 
     def _gaussian(self) -> Vector | None:
         """The masses of Gaussian noise within the budget, published as the nearest output, in floats; None where
         answers and outputs are no numbers, or the notion states no Gaussian. Shape (k, m)."""
         q, claim = self.request.question, self.request.audited_claim
-        mu, variance = claim.notion.gaussian_mu(claim.values), claim.notion.gaussian_variance(claim.values)
+        mu, variance = (
+            claim.notion.gaussian_mu(claim.values),
+            claim.notion.gaussian_variance(claim.values),
+        )
         spread = 1 / float(mu) if mu else math.sqrt(float(variance)) if variance else None
         if spread is None or q.numbers is None or len(q.ordered) * q.m > _GAUSSIAN_MASSES:
             return None
@@ -282,7 +366,11 @@ class ChannelProblem(Problem):
     def constant(self, below: float) -> Answer | None:
         """The output that costs least for all inputs; none where there are constraints, which it may miss."""
         request, q = self.request, self.request.question
-        if request.extended or request.aim.minimise != "loss" or request.losses.forbidden is not None:
+        if (
+            request.extended
+            or request.aim.minimise != "loss"
+            or request.losses.forbidden is not None
+        ):
             return None
         output = cheapest(request.losses, q.prior)
         column = request.losses.floats[:, output]
@@ -292,9 +380,19 @@ class ChannelProblem(Problem):
         K = np.zeros((q.k, q.m), dtype=object)
         K[:, output] = 1
         words = (f"It publishes {shown(q.outputs[output])} whatever the answer is.",)
-        least = [Fraction(int(value), request.losses.unit) for value in request.losses.values.min(axis=1)]
+        least = [
+            Fraction(int(value), request.losses.unit) for value in request.losses.values.min(axis=1)
+        ]
         bound = max(least) if q.prior is None else sum(map(mul, q.prior, least), Fraction(0))
-        return Answer(request.channel(_rows(K)), bound, None, "constant", (K, None), words=words, route="constant")
+        return Answer(
+            request.channel(_rows(K)),
+            bound,
+            None,
+            "constant",
+            (K, None),
+            words=words,
+            route="constant",
+        )
 
     @cached_property
     def _deadline_of_cuts(self) -> Deadline:
@@ -311,13 +409,17 @@ class ChannelProblem(Problem):
         ordered = request.question.ordered
         is_plain = not request.extended and request.losses.forbidden is None
         try:
-            solution, least = solve_by_tangents(request, ordered[0], model.program, model.compared(ordered))
+            solution, least = solve_by_tangents(
+                request, ordered[0], model.program, model.compared(ordered)
+            )
         except NotProven as error:
             if error.interrupted or not is_plain:
                 raise
             return Doubt("its programs ended without a proof", error=error)
         answer = Answer(request.channel(np.maximum(solution["M"], 0.0)), least, solution)
-        near = least is not None and self.loss_scale.proves(solution.objective or 0.0, least, self.ENOUGH)
+        near = least is not None and self.loss_scale.proves(
+            solution.objective or 0.0, least, self.ENOUGH
+        )
         return answer if near or not is_plain else Doubt("its bound is not near its loss", answer)
 
     def answer_by_sticks(self) -> Answer:
@@ -350,10 +452,17 @@ class ChannelProblem(Problem):
             value = solution.objective or 0.0
             if best is not None and best[1].bound is not None:
                 bound = max(bound, best[2])
-            best, open_ = (masses, solution, bound), not self.loss_scale.proves(value, bound, _CLOSE)
+            best, open_ = (
+                (masses, solution, bound),
+                not self.loss_scale.proves(value, bound, _CLOSE),
+            )
             if not open_ or solution.termination in _LAST:
                 break
-        if request.extended and solution.point is PointStatus.INFEASIBLE and solution.termination not in _LAST:
+        if (
+            request.extended
+            and solution.point is PointStatus.INFEASIBLE
+            and solution.termination not in _LAST
+        ):
             return Doubt("the program says which constraints conflict")
         if (
             open_
@@ -363,7 +472,9 @@ class ChannelProblem(Problem):
         ):
             return Doubt("the program may prove more")
         law = to_integers(masses), None
-        return Answer(request.channel(masses), bound, solution, "exact repair, output by output", law, value)
+        return Answer(
+            request.channel(masses), bound, solution, "exact repair, output by output", law, value
+        )
 
     def answer_by_program(self, programs: Programs | None, start: str) -> Answer:
         """Answer by the linear program, or the one with binaries. Raises as `Problem`'s routes."""
@@ -379,13 +490,25 @@ class ChannelProblem(Problem):
         raw = request.channel(np.maximum(solution["M"], 0.0))
         return Answer(raw, bound, solution, "exact repair", law, solution.objective or 0.0)
 
-    def _best(self, programs: Programs, start: str) -> tuple[ChannelModel, Solution, Fraction | None]:
+    def _best(
+        self, programs: Programs, start: str
+    ) -> tuple[ChannelModel, Solution, Fraction | None]:
         """The model, the best answer and the best bound of as many algorithms as it takes to close the gap: at last
         with larger costs, where the optimum is far below the width of the losses."""
         request = self.request
         large = request.compared >= LARGE and not request.bounds.mass
-        given = request.how.options.algorithm is not None or programs.backend.name != "highs" or request.bounds.mass
-        names = [None] if given else ["interior-point", "simplex"] if large else ["simplex", "interior-point"]
+        given = (
+            request.how.options.algorithm is not None
+            or programs.backend.name != "highs"
+            or request.bounds.mass
+        )
+        names = (
+            [None]
+            if given
+            else ["interior-point", "simplex"]
+            if large
+            else ["simplex", "interior-point"]
+        )
         order = [(name, False, False) for name in names]
         if request.support is not None or request.binding is not None:
             order.insert(0, (names[0], True, False))
@@ -404,7 +527,9 @@ class ChannelProblem(Problem):
                 continue  # The program with all comparisons has another optimum.
             bound = self.lower_bound(model, solution)
             if best is not None:
-                bound = max((known for known in (bound, best[2]) if known is not None), default=None)
+                bound = max(
+                    (known for known in (bound, best[2]) if known is not None), default=None
+                )
                 if solution.x is None or (
                     best[1].x is not None and (best[1].objective or 0) < (solution.objective or 0)
                 ):
@@ -413,7 +538,11 @@ class ChannelProblem(Problem):
             value = solution.objective
             gap = _PROVEN if request.compared < _SLOW_SIMPLEX else _PROVEN_LARGE
             gap = max(gap, self.accepted_gap)
-            if is_last or (value is not None and bound is not None and self.loss_scale.proves(value, bound, gap)):
+            if is_last or (
+                value is not None
+                and bound is not None
+                and self.loss_scale.proves(value, bound, gap)
+            ):
                 break
         assert best is not None
         return best
@@ -433,7 +562,9 @@ class ChannelProblem(Problem):
         """How many times larger costs may be, for an optimum about as large as the scale: a power of two."""
         assert solution.x is not None
         above = float(solution.data.c @ solution.x) / self.request.scaled.unit
-        return 2.0 ** min(max(round(-math.log2(above)), 0), _DEAREST) if above > 0 else 2.0**_DEAREST
+        return (
+            2.0 ** min(max(round(-math.log2(above)), 0), _DEAREST) if above > 0 else 2.0**_DEAREST
+        )
 
     def _solved(
         self, programs: Programs, start: str, algorithm: str | None, *, reduced: bool, cost: float
@@ -464,7 +595,9 @@ class ChannelProblem(Problem):
         key = (shape, algorithm, cost)
         try:
             if key not in live:
-                model = next((compiled for (same, *_), (compiled, _) in live.items() if same == shape), None)
+                model = next(
+                    (compiled for (same, *_), (compiled, _) in live.items() if same == shape), None
+                )
                 is_highs = programs.backend.name == "highs"
                 model, options = model or request.model(support, binding), request.how.options
                 if algorithm is not None:
@@ -472,14 +605,25 @@ class ChannelProblem(Problem):
                 if bounds.mass and request.certified:
                     options = programs.exacting(options)
                 if algorithm == "simplex" and options.feasibility_tolerance is None:
-                    options = replace(options, feasibility_tolerance=1e-9, dual_feasibility_tolerance=1e-9)
-                elif binding is not None and is_highs and options.dual_feasibility_tolerance is None:
+                    options = replace(
+                        options, feasibility_tolerance=1e-9, dual_feasibility_tolerance=1e-9
+                    )
+                elif (
+                    binding is not None and is_highs and options.dual_feasibility_tolerance is None
+                ):
                     options = replace(options, dual_feasibility_tolerance=_DUAL_TOLERANCE)
                 program = model.program
-                live[key] = model, programs.backend.open(replace(program, cost=cost * program.cost), options)
+                live[key] = (
+                    model,
+                    programs.backend.open(replace(program, cost=cost * program.cost), options),
+                )
             model, session = live[key]
             delta = bounds.delta * (1 - _LOST) if bounds.mass else bounds.delta
-            most = 0.0 if request.aim.max_loss is None else float(request.scaled.at_unit(request.aim.max_loss))
+            most = (
+                0.0
+                if request.aim.max_loss is None
+                else float(request.scaled.at_unit(request.aim.max_loss))
+            )
             values = model.values([float(e) for e in epsilons], float(delta), most)
             return model, session.solve(values, start=start)
         except (ValueError, SolverError) as error:
@@ -494,20 +638,35 @@ class ChannelProblem(Problem):
         """Exact from the multipliers, whatever they are worth; the solver's own (recomputed) where binaries or extra
         constraints have a part in it."""
         request = self.request
-        if request.aim.constraints or request.aim.more or request.bounds.mass or solution.row_dual is None:
+        if (
+            request.aim.constraints
+            or request.aim.more
+            or request.bounds.mass
+            or solution.row_dual is None
+        ):
             return None if solution.bound is None else Fraction(solution.bound)
-        multipliers, prior, scaled = model.multipliers(solution.row_dual), request.question.prior, request.scaled
+        multipliers, prior, scaled = (
+            model.multipliers(solution.row_dual),
+            request.question.prior,
+            request.scaled,
+        )
         if request.aim.minimise == "delta":
             assert request.aim.max_loss is not None
             most = scaled.at_unit(request.aim.max_loss)
             return least_delta_bound(scaled.table, prior, request.edges, most, multipliers)
-        return scaled.loss(least_loss_bound(scaled.table, prior, request.edges, request.bounds.delta, multipliers))
+        return scaled.loss(
+            least_loss_bound(scaled.table, prior, request.edges, request.bounds.delta, multipliers)
+        )
 
     def _settles(self, loss: Fraction | float, bound: Fraction | float) -> bool:
         """Whether a bound proves a loss optimal. With pure ratios and a prior the optimum is above the floor, unless a
         constant is best."""
         request, proves = self.request, self.loss_scale.proves
-        above = request.question.prior is not None and not request.bounds.delta and request.aim.minimise == "loss"
+        above = (
+            request.question.prior is not None
+            and not request.bounds.delta
+            and request.aim.minimise == "loss"
+        )
         return (
             proves(loss, bound)
             if above and not request.scaled.constant_is_best
@@ -530,7 +689,11 @@ class ChannelProblem(Problem):
             channel = request.channel(_rows(K))
         certificate, words = exact_certificate(request, channel, answer.solution, answer.origin)
         reached = certificate.delta or Fraction(0)
-        if request.aim.minimise == "delta" and request.claim.delta is not None and reached > request.claim.delta:
+        if (
+            request.aim.minimise == "delta"
+            and request.claim.delta is not None
+            and reached > request.claim.delta
+        ):
             raise Infeasible(
                 f"Loss {losses.name} at most {float(request.aim.max_loss or 0):g} needs delta >= "
                 f"{float(answer.bound or 0):.9g} at this epsilon. Got delta = {float(request.claim.delta):g}."
@@ -568,12 +731,18 @@ class ChannelProblem(Problem):
 
     def proven(self, reached: Design) -> Design:
         """The design, where the solver and the bound say that it is optimal. Raises NotProven, with the design."""
-        if reached.solution is None and reached.route == CONSTANT:  # which costs no more than there is without privacy
+        if (
+            reached.solution is None and reached.route == CONSTANT
+        ):  # which costs no more than there is without privacy
             return reached
         if self.request.cut:
             return super().proven(reached)
         solution, bound, loss = reached.solution, reached.details["bound"], reached.objective
-        exact = reached.details["loss"] if self.request.aim.minimise == "loss" and reached.certificate else loss
+        exact = (
+            reached.details["loss"]
+            if self.request.aim.minimise == "loss" and reached.certificate
+            else loss
+        )
         if solution is None:
             if self.loss_scale.proves(exact, bound, _PROVEN):
                 return reached
@@ -603,7 +772,11 @@ def _rows(K: Integers) -> Channel:
 
 def _pattern(model: ChannelModel, solution: Solution) -> Any:
     """Where the binaries allow the ratio to be broken. Shape (ordered pairs, m), pairs first, then reversed."""
-    blocks = [solution[block.name] > 0.5 for block in solution.program.variables if block.name.startswith("b_")]
+    blocks = [
+        solution[block.name] > 0.5
+        for block in solution.program.variables
+        if block.name.startswith("b_")
+    ]
     return np.concatenate(blocks)
 
 
@@ -612,7 +785,12 @@ def refuse(request: ChannelRequest, solution: Solution, model: ChannelModel, ask
     what = "channel meets the constraints on these outputs" if request.extended else None
     if request.aim.max_loss is not None:
         what = f"channel meets max_loss {float(request.aim.max_loss):g}"
-    no_point(solution, what, "a channel that ignores its input is private", lambda: _explanation(request, model, ask))
+    no_point(
+        solution,
+        what,
+        "a channel that ignores its input is private",
+        lambda: _explanation(request, model, ask),
+    )
 
 
 def _explanation(request: ChannelRequest, model: ChannelModel, ask: Ask) -> str:
@@ -623,7 +801,11 @@ def _explanation(request: ChannelRequest, model: ChannelModel, ask: Ask) -> str:
         request.how.solver,
         replace(request.how.options, time_limit=request.how.options.time_limit or SECONDS),
     )
-    epsilon, delta, program = float(request.claim.epsilon), float(request.bounds.delta), model.program
+    epsilon, delta, program = (
+        float(request.claim.epsilon),
+        float(request.bounds.delta),
+        model.program,
+    )
     limit, free = float(request.aim.max_loss or 0), request.aim.minimise == "delta"
     levels = [float(level) for level in request.levels()[1]]
     privacy = f"{request.claim.notion.name} at epsilon = {epsilon:g}" + (
@@ -634,10 +816,16 @@ def _explanation(request: ChannelRequest, model: ChannelModel, ask: Ask) -> str:
     if free:
         wishes["losses"] = f"a loss of at most {limit:g}"
     try:
-        most = 0.0 if request.aim.max_loss is None else float(request.scaled.at_unit(request.aim.max_loss))
+        most = (
+            0.0
+            if request.aim.max_loss is None
+            else float(request.scaled.at_unit(request.aim.max_loss))
+        )
         data = program.data(model.values(levels, delta, most))
         named = rows_named(program, wishes)
         _, words = conflict_words(data, named, solver, options, program.scale, " on these outputs")
-        return words + what_would_do(request, ask, float(request.losses.floats.max()), request.LARGEST)
+        return words + what_would_do(
+            request, ask, float(request.losses.floats.max()), request.LARGEST
+        )
     except (SolverError, WorkbenchError):  # a solver that gives up explains nothing
         return ""

@@ -65,7 +65,9 @@ BITS = 96  # of a multiplier
 _EXP = 112  # of E
 _GAIN_BITS = 160  # Binary digits of e^ε in `gain_of_delta`.
 _DIGITS = 30  # of a least δ
-_MAX_STOPPED_EXCESS = Fraction(1, 10**6)  # A stopped search that misses a constraint by more has no channel yet.
+_MAX_STOPPED_EXCESS = Fraction(
+    1, 10**6
+)  # A stopped search that misses a constraint by more has no channel yet.
 
 
 def shares_of(prior: Prior, weights: Vector) -> list[int]:
@@ -83,7 +85,9 @@ def rows_of(losses: LossTable, shares: Sequence[int]) -> Integers:
     return np.asarray((losses.values * np.array(shares, dtype=object)[:, None]) // losses.unit)
 
 
-def _reduced(rows: Integers, multipliers: Mapping[str, Vector], edges: Edges) -> tuple[int, list[int]]:
+def _reduced(
+    rows: Integers, multipliers: Mapping[str, Vector], edges: Edges
+) -> tuple[int, list[int]]:
     """(Σ_y min_o of the rows with the multipliers' terms, max_o u[p,o] of every pair), over 2^BITS."""
     if "ratio" in multipliers:
         rows, u = rows.copy(), floor_to_bits(multipliers["ratio"], BITS)
@@ -161,7 +165,9 @@ def least_delta_bound(
     return max(ZERO, Fraction(value - max_loss * sum(tau)) / max(1 << BITS, sum(largest)))
 
 
-def line_bound(losses: LossTable, prior: Sequence[Fraction], epsilon: Fraction, share: Vector) -> Fraction:
+def line_bound(
+    losses: LossTable, prior: Sequence[Fraction], epsilon: Fraction, share: Vector
+) -> Fraction:
     """Σ λ less what is missing, for pure ε along a line. share: λ (k,) in floats, any.
 
     What a column needs from outside is gathered where its loss is least, from both ends; an input hands over most of
@@ -227,7 +233,9 @@ def exact_certificate(
     if solution is not None:
         record |= {"solver": solution.solver, "solver_version": solution.version}
         claimed = solution.objective
-        if claimed is not None and math.isfinite(claimed):  # It is infinite while the sums of rows are not 1.
+        if claimed is not None and math.isfinite(
+            claimed
+        ):  # It is infinite while the sums of rows are not 1.
             record["claimed"] = claimed
     loss = None if request.losses.named is None else request.losses.name
     certificate = stated_certificate(channel, claim, loss, q.numbers, q.prior, record)
@@ -238,7 +246,9 @@ def exact_certificate(
     if excess is None:
         words.append(TOLERATED)
     elif excess:
-        words.append(f"The certified channel misses the extra constraints by {round_up(excess):.3g}, exactly.")
+        words.append(
+            f"The certified channel misses the extra constraints by {round_up(excess):.3g}, exactly."
+        )
     return certificate, words
 
 
@@ -288,7 +298,10 @@ def verdict(request: ChannelRequest, objective: float) -> OracleVerdict:
     if request.extended and kind == "upper bound":
         return OracleVerdict.none("the extra constraints leave no closed form.")
     if request.extended:
-        kind, proof = "lower bound", f"{proof} The extra constraints can only raise the loss above it."
+        kind, proof = (
+            "lower bound",
+            f"{proof} The extra constraints can only raise the loss above it.",
+        )
     return OracleVerdict.judge(objective, name, value, kind, proof, scale=request.scaled.scale)
 
 
@@ -307,7 +320,9 @@ def _law(request: ChannelRequest) -> _Law | str:
         return "no closed form is known for the worst input when all are neighbours."
     if request.claim.delta:
         return "no closed form is known for delta > 0 when all are neighbours."
-    return _law_of_all(request, prior) or "no closed form is known for so many inputs with this loss."
+    return (
+        _law_of_all(request, prior) or "no closed form is known for so many inputs with this loss."
+    )
 
 
 def _line_law(request: ChannelRequest) -> _Law | None:
@@ -336,15 +351,22 @@ def _law_of_all(request: ChannelRequest, prior: Vector) -> _Law | None:
         proof = "Randomized response among the likeliest inputs is right most often (Ghazi et al. 2021a, Theorem 3)."
         return "randomized response", right_most_often(prior, epsilon), "optimum", proof
     if q.k <= MOST_INPUTS and epsilon <= _STEEP and request.losses.forbidden is None:
-        proof = (
-            "The linear program over the 2^k staircase columns, of which every column is a mixture (Kairouz et al.)."
-        )
+        proof = "The linear program over the 2^k staircase columns, of which every column is a mixture (Kairouz et al.)."
         least = _loss(request.scaled, extremal_value(request.scaled.table.floats, prior, epsilon))
         return "extremal channels", least, "optimum", proof
     x, _ = q.places
-    if named is not None and named.kind in BIN_LOSSES and q.numbers is not None and (np.diff(x) > 0).all():
+    if (
+        named is not None
+        and named.kind in BIN_LOSSES
+        and q.numbers is not None
+        and (np.diff(x) > 0).all()
+    ):
         exact = named.kind in ("absolute", "pinball") and q.inputs == q.outputs
-        reason = "its values are inputs, so the outputs lose nothing" if exact else "real outputs can only do better"
+        reason = (
+            "its values are inputs, so the outputs lose nothing"
+            if exact
+            else "real outputs can only do better"
+        )
         proof = f"Theorem 5 of Ghazi et al. 2022: RR-on-Bins is optimal over all real outputs; {reason}."
         value = optimal_bins(x, prior, epsilon, named).objective
         return "RR-on-Bins", value, "optimum" if exact else "lower bound", proof
@@ -363,4 +385,6 @@ def _budget(request: ChannelRequest) -> tuple[float, float]:
 def _why(kind: str, delta: float) -> str:
     if kind == "optimum":
         return " is optimal, as no loss falls with the distance"
-    return ", a private channel" + (": pure, so one with delta > 0 can only be better" if delta else "")
+    return ", a private channel" + (
+        ": pure, so one with delta > 0 can only be better" if delta else ""
+    )

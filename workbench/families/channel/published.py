@@ -70,7 +70,9 @@ _MAX_FLIPPED_ANSWERS = 60  # Permute-and-flip is refused for more answers.
 _MAX_AUDITED_MASSES = 12_000_000  # Channels whose audit compares more masses are refused.
 _RATE_HALVINGS = 55  # A bisection on a rate halves its interval so often.
 _WEIGHT_BITS = 64  # The least weight of a selection has so many bits.
-_MAX_LOG_WEIGHT = 100.0  # Weights below the nearest one by more than this logarithm are raised to it.
+_MAX_LOG_WEIGHT = (
+    100.0  # Weights below the nearest one by more than this logarithm are raised to it.
+)
 _NOISE_REACH = 60  # Planar noise beyond this many times 1/ε is left out.
 
 BudgetedQuery: TypeAlias = "ChannelRequest | Query"  # A finite query with its losses and a budget.
@@ -145,15 +147,22 @@ def _make_clamped(name: str) -> Callable[[BudgetedQuery], Reference]:
 
         def roughly(fit: FittedLaw) -> float:
             """Compute the expected loss in floating point."""
-            each = [float(row @ loss) for row, loss in zip(rows(fit.law, float), query.losses.floats, strict=True)]
+            each = [
+                float(row @ loss)
+                for row, loss in zip(rows(fit.law, float), query.losses.floats, strict=True)
+            ]
             prior = query.question.prior
             return max(each) if prior is None else float(np.dot([float(p) for p in prior], each))
 
-        best = best_law(name, grid.reach, _read_epsilon_delta(query), query.claim.notion.name, roughly)
+        best = best_law(
+            name, grid.reach, _read_epsilon_delta(query), query.claim.notion.name, roughly
+        )
         with ctx.workprec(_LOSS_BITS):
             masses = rows(best.law, ball)
         loss = _compute_loss(query, masses)
-        return Reference(loss, best.holds(), best.mechanism, best.symbol, best.value, more=best.exact)
+        return Reference(
+            loss, best.holds(), best.mechanism, best.symbol, best.value, more=best.exact
+        )
 
     return cost
 
@@ -169,13 +178,17 @@ def _measure_grid_distances(query: BudgetedQuery, largest: int | None) -> NDArra
         raise NotApplicable(f"its masses are worked out for at most {largest} answers")
     if (masses := len(_list_budgets(query)[0]) * k) > _MAX_AUDITED_MASSES:
         raise NotApplicable(f"its audit compares {masses} masses, more than {_MAX_AUDITED_MASSES}")
-    columns = [grid.places[query.question.inputs.index(output)] for output in query.question.outputs]
+    columns = [
+        grid.places[query.question.inputs.index(output)] for output in query.question.outputs
+    ]
     return np.asarray(np.abs(np.array(columns)[None, :] - np.array(grid.places)[:, None]))
 
 
 def _log_exponential_masses(gaps: Vector, rate: float) -> Vector:
     """Compute the logarithms of the masses of the exponential mechanism at e^(-rate gap). Shape of gaps."""
-    weights = -rate * gaps  # an answer that is an output has the gap 0, and none is far below its row's largest
+    weights = (
+        -rate * gaps
+    )  # an answer that is an output has the gap 0, and none is far below its row's largest
     top = weights.max(axis=1, keepdims=True)
     return np.asarray(weights - top - np.log(np.exp(weights - top).sum(axis=1, keepdims=True)))
 
@@ -205,7 +218,9 @@ def _make_selection(
         gap, (_, delta) = gaps(query), _read_epsilon_delta(query)
         pairs, epsilon = _list_budgets(query)
         first, second = np.array(pairs).T
-        budgets = [*epsilon.values()] if isinstance(epsilon, dict) else [epsilon]  # in the order of the pairs
+        budgets = (
+            [*epsilon.values()] if isinstance(epsilon, dict) else [epsilon]
+        )  # in the order of the pairs
         allowed = np.array([float(each) for each in budgets])
         is_mass = delta and isinstance(
             _find_ratio_bound(query), MassAboveRatio
@@ -227,7 +242,10 @@ def _make_selection(
         for slack in (1e-12, 1e-9, 1e-7, 1e-5, 1e-3):
             rate = low * (1 - slack)
             mechanism = Channel.of(exact(gap.tolist(), rate), pairs, directed=True)
-            if holds(mechanism, Claim.of(query.claim.notion, mechanism, {"epsilon": epsilon, "delta": delta})):
+            if holds(
+                mechanism,
+                Claim.of(query.claim.notion, mechanism, {"epsilon": epsilon, "delta": delta}),
+            ):
                 loss = _compute_loss(query, (row.array for row in mechanism.rows))
                 return Reference(loss, True, mechanism, "r", value(rate))
         raise NotApplicable("no parameter of it was proven to meet the budget")
@@ -257,7 +275,10 @@ def _log_flipped_masses(gaps: Vector, rate: float) -> Vector:
     weights = np.exp(-rate * gaps)
     nodes, shares = np.polynomial.legendre.leggauss(weights.shape[1] // 2 + 1)
     factors = 1 - weights[:, :, None] * ((nodes + 1) / 2)
-    before, after = np.ones_like(factors), np.ones_like(factors)  # products, with no division by what may be 0
+    before, after = (
+        np.ones_like(factors),
+        np.ones_like(factors),
+    )  # products, with no division by what may be 0
     for j in range(1, weights.shape[1]):
         before[:, j] = before[:, j - 1] * factors[:, j - 1]
         after[:, -1 - j] = after[:, -j] * factors[:, -j]
@@ -302,7 +323,11 @@ def _cost_randomized_response(query: BudgetedQuery) -> Reference:
     bound, (epsilon, delta) = _find_ratio_bound(query), _read_epsilon_delta(query)
     odds = Fraction(threshold(epsilon), 1 << _THRESHOLD_BITS)
     total = q.m - 1 + odds
-    chance = max(odds / total, delta) if isinstance(bound, MassAboveRatio) else (delta * (q.m - 1) + odds) / total
+    chance = (
+        max(odds / total, delta)
+        if isinstance(bound, MassAboveRatio)
+        else (delta * (q.m - 1) + odds) / total
+    )
     rest = (1 - chance) / (q.m - 1)
     two = [[chance, rest, (q.m - 2) * rest], [rest, chance, (q.m - 2) * rest]]
     pair = Channel.of(two if q.m > 2 else [row[:2] for row in two], [(0, 1), (1, 0)])
@@ -347,7 +372,10 @@ def _cost_planar_laplace(query: BudgetedQuery) -> Reference:
     epsilon = _read_epsilon_delta(query)[0]
     if not query.per_distance:
         pairs, _ = _list_budgets(query)
-        epsilon /= Fraction(math.sqrt(max(int(plane.table[i, j]) for i, j in pairs)) * (1 + 1e-15)) / plane.unit
+        epsilon /= (
+            Fraction(math.sqrt(max(int(plane.table[i, j]) for i, j in pairs)) * (1 + 1e-15))
+            / plane.unit
+        )
     elif query.question.norm == "Linf":
         raise NotApplicable("its noise is private per Euclidean distance, which is more than Linf")
     with ctx.workprec(_PLACE_BITS):
@@ -400,7 +428,9 @@ def _make_corner_masses(epsilon: Fraction, unit: int) -> Callable[[int, int], An
     return corner
 
 
-def _compute_cell_masses(corners: Callable[[int, int], Any], x: list[int], y: list[int], at: list[Pair]) -> Any:
+def _compute_cell_masses(
+    corners: Callable[[int, int], Any], x: list[int], y: list[int], at: list[Pair]
+) -> Any:
     """Compute the mass of every place's cell from every place, (k, k) balls; outermost cells have no end."""
     far = 1 << 62
 
@@ -419,12 +449,17 @@ def _is_for_places(query: BudgetedQuery) -> bool:
 
 
 PUBLISHED = (
-    *(Published(f"clamped {name}", source, _make_clamped(name), _is_for_answers) for name, source in SOURCES.items()),
+    *(
+        Published(f"clamped {name}", source, _make_clamped(name), _is_for_answers)
+        for name, source in SOURCES.items()
+    ),
     Published(
         "exponential",
         "McSherry and Talwar 2007",
         _make_selection(
-            partial(_measure_grid_distances, largest=None), _log_exponential_masses, _round_exponential_weights
+            partial(_measure_grid_distances, largest=None),
+            _log_exponential_masses,
+            _round_exponential_weights,
         ),
         _is_for_answers,
     ),
@@ -432,7 +467,9 @@ PUBLISHED = (
         "permute-and-flip",
         "McKenna and Sheldon 2020",
         _make_selection(
-            partial(_measure_grid_distances, largest=_MAX_FLIPPED_ANSWERS), _log_flipped_masses, _weigh_flipped_rows
+            partial(_measure_grid_distances, largest=_MAX_FLIPPED_ANSWERS),
+            _log_flipped_masses,
+            _weigh_flipped_rows,
         ),
         _is_for_answers,
     ),
@@ -447,7 +484,9 @@ PUBLISHED = (
     Published(
         "planar exponential",
         "McSherry and Talwar 2007",
-        _make_selection(_measure_place_distances, _log_exponential_masses, _round_exponential_weights, float),
+        _make_selection(
+            _measure_place_distances, _log_exponential_masses, _round_exponential_weights, float
+        ),
         _is_for_places,
     ),
 )

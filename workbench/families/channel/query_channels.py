@@ -39,20 +39,28 @@ Laws = tuple[list[Any], tuple[Point, ...]]  # a row for every answer, and what i
 def float_laws(query: Query, mechanism: Any) -> tuple[Vector, tuple[Point, ...]]:
     """Pr[o | x], shape (answers, outputs), and the outputs."""
     rows, outputs = _laws(query, mechanism, float)
-    return np.array([row.floats if isinstance(row, Distribution) else row.astype(float) for row in rows]), outputs
+    return np.array(
+        [row.floats if isinstance(row, Distribution) else row.astype(float) for row in rows]
+    ), outputs
 
 
 def design_of(query: Query, name: str, mechanism: Any) -> Design:
     """The certified design that a mechanism is for a query. name: of its class. Raises InvalidRequest, NotCertified."""
     rows, outputs = _laws(query, mechanism, Fraction)
-    question = query.question if outputs == query.question.outputs else query.question.placed(outputs)
+    question = (
+        query.question if outputs == query.question.outputs else query.question.placed(outputs)
+    )
     losses = query.losses if question is query.question else loss_table(question, query.aim.loss)
     request: Any = query.request(FAMILY, question, loss=query.aim.loss, **query.one_budget)
-    channel = request.channel([row.integers if isinstance(row, Distribution) else row.tolist() for row in rows])
+    channel = request.channel(
+        [row.integers if isinstance(row, Distribution) else row.tolist() for row in rows]
+    )
     record = {"inputs": question.inputs, "outputs": outputs} if question.numbers is None else {}
     named = None if losses.named is None else losses.named.name
     claim = request.audited_claim
-    certificate = stated_certificate(channel, claim, named, question.numbers, question.prior, record)
+    certificate = stated_certificate(
+        channel, claim, named, question.numbers, question.prior, record
+    )
     from workbench.families.channel.repair import channel_loss
 
     loss = channel_loss(channel, losses, question.prior)
@@ -79,18 +87,24 @@ def _laws(query: Query, mechanism: Any, number: Number) -> Laws:
     question, grid = query.question, query.grid
     if isinstance(mechanism, AdditiveIntegerNoise):
         assert grid is not None
-        return grid.rows_of(clamped_rows(mechanism.noise, grid.last + 1, number), question.m), question.outputs
+        return grid.rows_of(
+            clamped_rows(mechanism.noise, grid.last + 1, number), question.m
+        ), question.outputs
     if isinstance(mechanism, AdditiveNoise):
         assert grid is not None
         laws = Channel.from_noise(mechanism).rows
-        rows: list[Any] = [law.floats if number is float else np.array(law.fractions) for law in laws]
+        rows: list[Any] = [
+            law.floats if number is float else np.array(law.fractions) for law in laws
+        ]
         return grid.rows_of(rows, question.m), question.outputs
     if not isinstance(mechanism, Channel):  # of labels in increasing order
         published = tuple(Fraction(value) for value in mechanism.outputs.tolist())
         assert question.numbers is not None
         return [mechanism.law(nearest_float(x)) for x in question.numbers[0]], published
     if len(mechanism.rows) == question.k:
-        return [*mechanism.rows], question.outputs if mechanism.labelled is None else mechanism.labelled[1]
+        return [
+            *mechanism.rows
+        ], question.outputs if mechanism.labelled is None else mechanism.labelled[1]
     return _responses(question, mechanism, number), question.outputs
 
 

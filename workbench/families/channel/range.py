@@ -52,7 +52,13 @@ import numpy as np
 
 from workbench.errors import Infeasible, InvalidRequest, NotApplicable, NotProven, must
 from workbench.exact.numbers import ONE, ZERO, Rationals
-from workbench.families.channel.block_work import NAME, BlocksSize, program_seconds, seconds, too_large
+from workbench.families.channel.block_work import (
+    NAME,
+    BlocksSize,
+    program_seconds,
+    seconds,
+    too_large,
+)
 from workbench.families.channel.proof import gain_of_delta
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
 from workbench.mechanisms.label_randomizers.randomized_response import odds_below
@@ -77,13 +83,22 @@ from workbench.questions.range_query import MOST_CELLS, RangeQuery, cell_loss
 from workbench.solvers.search import Deadline
 
 _CLOSE = Fraction(1, 100)  # The search ends at this relative gap between loss and bound.
-_BIN_POINTS = (1 << 15, 1 << 18)  # Points of which bins are made, the larger number where the smaller is not close.
+_BIN_POINTS = (
+    1 << 15,
+    1 << 18,
+)  # Points of which bins are made, the larger number where the smaller is not close.
 _MIN_CELLS = 8  # The first grid has about so many cells.
 _MIN_CURVED_CELLS = 4  # The first grid under a notion that is no hockey stick has about so many.
-_MAX_COARSE_CELLS = 32  # Where more cells are needed for S to be a whole number of them, coarser grids come first.
-_MAX_PROGRAM_SECONDS = 10.0  # Without a time limit, no program is tried that takes longer, by estimate.
+_MAX_COARSE_CELLS = (
+    32  # Where more cells are needed for S to be a whole number of them, coarser grids come first.
+)
+_MAX_PROGRAM_SECONDS = (
+    10.0  # Without a time limit, no program is tried that takes longer, by estimate.
+)
 _BLOCK_GAP = 1e-5  # Relative gap at which the interior point of a grid stops.
-_MIN_BLOCK_EPSILON = Fraction(1, 10**6)  # Below this ε a grid is solved as a program, not by blocks.
+_MIN_BLOCK_EPSILON = Fraction(
+    1, 10**6
+)  # Below this ε a grid is solved as a program, not by blocks.
 _OUTPUT_SHARE = 0.002  # p²/4 is at most this share of the loss, where a loss is known.
 _FIRST_PARTS = 4  # Outputs in each cell of the first grid, for the squared loss.
 _WORST_PARTS = 2  # Outputs in each cell for the absolute loss of the worst answer.
@@ -100,7 +115,9 @@ class RangeSession(Session):
         assert isinstance(request, ChannelRequest)
         if request.claim.delta and request.claim.delta >= 1:
             must(
-                "delta", "less than 1 for a range: there the answer itself may be published", float(request.claim.delta)
+                "delta",
+                "less than 1 for a range: there the answer itself may be published",
+                float(request.claim.delta),
             )
         if request.aim.minimise == "epsilon":
             return least(request)
@@ -141,7 +158,9 @@ class _Search:
         """Try bins, then finer and finer grids, until loss and bound are close. Raises WorkbenchError."""
         request, question = self.request, self.question
         has_sticks = is_hockey_stick(request.claim.notion)
-        has_bins = has_sticks and question.local and question.weights is not None and not question.given
+        has_bins = (
+            has_sticks and question.local and question.weights is not None and not question.given
+        )
         if has_bins:
             self.try_bins()
         elif has_sticks and request.claim.delta and request.claim.delta <= _SMALL_DELTA:
@@ -159,10 +178,14 @@ class _Search:
         for count in _BIN_POINTS:
             points = -(-count // self.question.parts) * self.question.parts
             values = self._bound_by_bins(points)
-            outputs = [self.question.low + self._width * Fraction(f"{value:.12g}") for value in values]
+            outputs = [
+                self.question.low + self._width * Fraction(f"{value:.12g}") for value in values
+            ]
             if len(outputs) == 1:
                 outputs *= 2
-            self._take_nearest(request, tuple(outputs), odds_below(Fraction(request.claim.epsilon))[0])
+            self._take_nearest(
+                request, tuple(outputs), odds_below(Fraction(request.claim.epsilon))[0]
+            )
             if self.is_close or delta:
                 break
         points = _MIN_CELLS * self.question.parts
@@ -172,8 +195,12 @@ class _Search:
 
     def _bound_by_bins(self, points: int) -> Any:
         """Raise the bound to that of the best bins of so many points, and return their outputs in [0, 1]."""
-        prior = np.repeat(np.array([float(w) for w in self.question.weights or ()]), points // self.question.parts)
-        bins = optimal_bins((np.arange(points) + 0.5) / points, prior, float(self.request.claim.epsilon), self._loss)
+        prior = np.repeat(
+            np.array([float(w) for w in self.question.weights or ()]), points // self.question.parts
+        )
+        bins = optimal_bins(
+            (np.arange(points) + 0.5) / points, prior, float(self.request.claim.epsilon), self._loss
+        )
         self._raise_bound(Fraction(max(bins.bound, 0.0)) * self._width**self._power, points, ZERO)
         return bins.values
 
@@ -190,7 +217,9 @@ class _Search:
             cells = self.question.of(count)
             if self.best is not None:
                 allowed = max(_MAX_PROGRAM_SECONDS, self._deadline.left or 0.0)
-                if self._deadline.passed or not _is_quick(request, cells, self._outputs(cells), allowed):
+                if self._deadline.passed or not _is_quick(
+                    request, cells, self._outputs(cells), allowed
+                ):
                     break
             try:
                 loss, below = self._try_grid(request, cells)
@@ -231,7 +260,9 @@ class _Search:
             return cells.between(_WORST_PARTS) if cells.weights is None else tuple(cells.points)
         parts = _FIRST_PARTS
         if self.best is not None:
-            parts = math.ceil(float(cells.width) / math.sqrt(4 * _OUTPUT_SHARE * float(self.best[0])))
+            parts = math.ceil(
+                float(cells.width) / math.sqrt(4 * _OUTPUT_SHARE * float(self.best[0]))
+            )
         return cells.between(max(parts, 1))
 
     def _solve(self, request: ChannelRequest, question: FiniteQuery) -> Design:
@@ -245,7 +276,9 @@ class _Search:
             method = NAME
             options = replace(options, gap=_BLOCK_GAP if options.gap is None else options.gap)
         losses = loss_table(question, request.aim.loss)
-        inner = request.with_values(question=question, losses=losses, method=method, options=options)
+        inner = request.with_values(
+            question=question, losses=losses, method=method, options=options
+        )
         try:
             reached: Design = inner.family.designed(inner)
             return reached
@@ -271,7 +304,9 @@ class _Search:
             delta: at which the bound holds: that of the request, or 0.
         """
         if delta != (self.request.claim.delta or ZERO):
-            gain = gain_of_delta(self.request.claim.epsilon, self.request.claim.delta or ZERO, points)
+            gain = gain_of_delta(
+                self.request.claim.epsilon, self.request.claim.delta or ZERO, points
+            )
             bound -= gain * self._width**self._power
         self.bound = max(self.bound, bound)
 
@@ -301,7 +336,11 @@ class _Search:
         assert self.best is not None
         loss, cells, reached = self.best
         bound = float(self.bound)
-        mechanism, certificate, outputs = reached.mechanism, reached.certificate, reached.question.outputs
+        mechanism, certificate, outputs = (
+            reached.mechanism,
+            reached.certificate,
+            reached.question.outputs,
+        )
         if isinstance(mechanism, NearestOutputs):
             outputs = mechanism.bins
             rounded = f"{len(mechanism.cells)} cells"
@@ -313,7 +352,9 @@ class _Search:
         else:
             rounded = cells.rounded
             mechanism = cells.published(mechanism)
-            if certificate is not None:  # The loss and bias of the points are not those of the answers.
+            if (
+                certificate is not None
+            ):  # The loss and bias of the points are not those of the answers.
                 certificate = Certificate(mechanism, certificate.claim, record=certificate.record)
             how = f"It takes answers rounded to {rounded}"
             route = f"grid of points, {reached.route}"
@@ -326,7 +367,9 @@ class _Search:
         words = " ".join((words, *getattr(mechanism, "column_cautions", ())))
         if reached.request.claim.delta != self.request.claim.delta:
             words += " It is private at delta = 0."
-        chosen = self.request.with_values(question=cells.placed(outputs), losses=reached.request.losses)
+        chosen = self.request.with_values(
+            question=cells.placed(outputs), losses=reached.request.losses
+        )
         none = OracleVerdict.none("no closed form is known for a range.")
         details = {**reached.details, "loss": loss, "rounded": rounded, "solver": reached.solver}
         scale = LossScale(width=float(self.question.constant(self._loss.name)[1]))
@@ -366,10 +409,14 @@ def _cell_counts(request: ChannelRequest) -> list[int]:
     if question.given:
         return [question.cells]
     fewest = _MIN_CURVED_CELLS if request.cut else _MIN_CELLS
-    whole = math.lcm(((question.high - question.low) / question.sensitivity).numerator, question.parts)
+    whole = math.lcm(
+        ((question.high - question.low) / question.sensitivity).numerator, question.parts
+    )
     counts = _multiples(whole, fewest, MOST_CELLS)
     if whole > _MAX_COARSE_CELLS:
-        counts = _multiples(question.parts, fewest, _MAX_COARSE_CELLS if counts else MOST_CELLS) + counts
+        counts = (
+            _multiples(question.parts, fewest, _MAX_COARSE_CELLS if counts else MOST_CELLS) + counts
+        )
     return counts
 
 
@@ -382,17 +429,25 @@ def _multiples(step: int, fewest: int, most: int) -> list[int]:
 
 def _has_blocks(request: ChannelRequest) -> bool:
     """Whether grids are solved by blocks, as no solver or other method was asked for."""
-    is_free = request.how.method == "auto" and request.how.solver == "highs" and request.how.options.algorithm is None
+    is_free = (
+        request.how.method == "auto"
+        and request.how.solver == "highs"
+        and request.how.options.algorithm is None
+    )
     return is_free and not request.cut and request.claim.epsilon >= _MIN_BLOCK_EPSILON
 
 
-def _is_quick(request: ChannelRequest, cells: RangeQuery, outputs: Rationals, allowed: float) -> bool:
+def _is_quick(
+    request: ChannelRequest, cells: RangeQuery, outputs: Rationals, allowed: float
+) -> bool:
     """Whether the program of a grid is estimated to end within the allowed seconds, and fits into memory."""
     question = cells.finite(cells.far, outputs)
     is_compact = question.pairs is None and not request.claim.delta and not request.cut
     if request.how.method == NAME or _has_blocks(request):
         pairs = None if is_compact else question.listed
-        size = BlocksSize(question.k, question.m, pairs, question.k if request.claim.delta else None)
+        size = BlocksSize(
+            question.k, question.m, pairs, question.k if request.claim.delta else None
+        )
         return seconds(size) <= allowed and too_large(size) is None
     compared = question.k if is_compact else len(question.listed)
     return program_seconds(2 * compared * question.m) <= allowed
@@ -426,14 +481,20 @@ class GivenMechanism(Problem):
 
 def loss_of_cells(reached: Design, cells: RangeQuery) -> Fraction:
     """Return the exact loss of a channel of cells, rounding included: the expected one, or that of the worst answer."""
-    loss, outputs, rows = str(reached.request.aim.loss), reached.question.outputs, reached.mechanism.rows
+    loss, outputs, rows = (
+        str(reached.request.aim.loss),
+        reached.question.outputs,
+        reached.mechanism.rows,
+    )
     if cells.weights is None:
         worst = expected_error(cells.published(reached.mechanism), loss).worst
         assert worst is not None  # The loss is made of finitely many pieces.
         return worst
     total = ZERO
     for row, middle, weight in zip(rows, cells.points, cells.cell_weights, strict=True):
-        total += weight * row.mean([cell_loss(loss, output - middle, cells.width) for output in outputs])
+        total += weight * row.mean(
+            [cell_loss(loss, output - middle, cells.width) for output in outputs]
+        )
     return total
 
 
@@ -448,10 +509,14 @@ def least(request: ChannelRequest) -> Design:
     try:
         value = least_epsilon(query, RANGE_CHANNEL)
     except NotApplicable as error:
-        raise Infeasible(f"Loss {request.loss_name} at most {float(query.aim.max_loss or 0):g}: {error}.") from None
+        raise Infeasible(
+            f"Loss {request.loss_name} at most {float(query.aim.max_loss or 0):g}: {error}."
+        ) from None
     assert value.design is not None  # certified
     reached = value.design()
-    chosen = reached.request.with_values(minimise="epsilon", max_loss=request.aim.max_loss, options=request.how.options)
+    chosen = reached.request.with_values(
+        minimise="epsilon", max_loss=request.aim.max_loss, options=request.how.options
+    )
     reported = replace(reached, request=chosen, objective=value.objective, bound=value.bound)
     if value.stopped:
         words = f"The search stopped at its time limit: least epsilon {value.objective:.9g} so far."

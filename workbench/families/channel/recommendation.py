@@ -21,12 +21,21 @@ from workbench.pipeline.recommendation import (
     in_bits,
     published_value,
 )
-from workbench.pipeline.requirements import MASS_ABOVE_RATIO, bounds_one_ratio, ratio_kind, ratio_notions
+from workbench.pipeline.requirements import (
+    MASS_ABOVE_RATIO,
+    bounds_one_ratio,
+    ratio_kind,
+    ratio_notions,
+)
 from workbench.pipeline.user_baselines import make_baselines
 from workbench.questions.finite_query import FREE
 
 # Classes whose mechanisms are channels on the same outputs.
-_CHANNELS = ("integer noise, clamped", "modulo noise", *(entry.name for entry in FAMILY.published_mechanisms()))
+_CHANNELS = (
+    "integer noise, clamped",
+    "modulo noise",
+    *(entry.name for entry in FAMILY.published_mechanisms()),
+)
 _SPELLING = ("answers", "places", "outputs", "max_shift", "neighbours", "directed", "prior")
 
 
@@ -38,11 +47,21 @@ def candidates(query: Query) -> Iterable[Candidate]:
     options = {"loss": query.aim.loss, **query.budget}
     try:
         request = query.request(FAMILY, question, **options)
-        publishes = "" if question.free else f"; publishes only the outputs, {in_bits(question.m)}{listed}"
-        publishes += "; the loss taken as linear between them" if question.free and query.losses.named is None else ""
+        publishes = (
+            "" if question.free else f"; publishes only the outputs, {in_bits(question.m)}{listed}"
+        )
+        publishes += (
+            "; the loss taken as linear between them"
+            if question.free and query.losses.named is None
+            else ""
+        )
         contains = (*_CHANNELS, *(("RR-on-Bins",) if question.free else ()))
         freed = {"outputs": FREE} if question.free else {}
-        loss = query.losses.named.name if query.losses.named is not None else (query.words or {}).get("loss")
+        loss = (
+            query.losses.named.name
+            if query.losses.named is not None
+            else (query.words or {}).get("loss")
+        )
         command = query.design_command("channel", *_SPELLING, **freed, loss=loss)
         yield Candidate.of_request(
             "best channel",
@@ -58,7 +77,9 @@ def candidates(query: Query) -> Iterable[Candidate]:
         )
     except ChannelTooLarge as error:
         yield Candidate("best channel", reason=str(error))
-    certified = partial(design_of, replace(query, own=()))  # without functions of the user, which no copy can hold
+    certified = partial(
+        design_of, replace(query, own=())
+    )  # without functions of the user, which no copy can hold
     for entry in list_entries(FAMILY, make_baselines(query.own, FAMILY.name)):
         if not entry.serves(query):
             continue
@@ -67,7 +88,9 @@ def candidates(query: Query) -> Iterable[Candidate]:
             yield Candidate(entry.name, f"{entry.package} baseline", value)
             continue
         words = f"published ({entry.source}), made for {'the' if entry.with_prior else 'no'} prior"
-        yield Candidate(entry.name, words, value, simplicity=int(entry.name != "randomized response"))
+        yield Candidate(
+            entry.name, words, value, simplicity=int(entry.name != "randomized response")
+        )
 
 
 def real_candidates(query: Query) -> Iterable[Candidate]:
@@ -82,7 +105,11 @@ def _why_listed(query: Query) -> str | None:
     it may publish any real numbers: the loss has a proof over all of them, under a notion of one bound on ratios."""
     named = query.losses.named
     given = "outputs" in (query.words or {}) or query.question.outputs != query.question.inputs
-    if given or query.question.numbers is None or (named is not None and named.kind == "error-rate"):
+    if (
+        given
+        or query.question.numbers is None
+        or (named is not None and named.kind == "error-rate")
+    ):
         return ""
     if (
         query.claim.delta
@@ -93,7 +120,9 @@ def _why_listed(query: Query) -> str | None:
     if isinstance(query.aim.loss, tuple) or (named is not None and named.kind in CONVEX):
         if query.claim.notion.name in ratio_notions():
             return None
-        if named is None or named.kind in LINEAR:  # No output between those that are listed has a smaller loss.
+        if (
+            named is None or named.kind in LINEAR
+        ):  # No output between those that are listed has a smaller loss.
             return ""
         return f" (under {query.claim.notion.name} outputs are listed; values between them may have a smaller loss)"
     half = float(max(b - a for a, b in pairwise(sorted(query.question.numbers[1])))) / 2

@@ -43,7 +43,11 @@ class Edges:
 
     @classmethod
     def of(
-        cls, pairs: Sequence[Pair] | None, groups: Sequence[int], epsilons: Sequence[Fraction], directed: bool = False
+        cls,
+        pairs: Sequence[Pair] | None,
+        groups: Sequence[int],
+        epsilons: Sequence[Fraction],
+        directed: bool = False,
     ) -> Edges:
         """Both orders of pairs, unless directed, group by group, as `workbench.models.channel.program` states them.
         groups: of the pairs, which of the epsilons each takes."""
@@ -121,7 +125,9 @@ def _equalised(K: Integers, edges: Edges, output: int) -> Integers:
     return K
 
 
-def repaired(K: Integers, edges: Edges, delta: Fraction, output: int, free: Flags | None = None) -> Integers:
+def repaired(
+    K: Integers, edges: Edges, delta: Fraction, output: int, free: Flags | None = None
+) -> Integers:
     """Rows of one sum that meet the ratios, or the hockey sticks with δ > 0, near K (rows of one sum).
 
     free: (pairs, m) with the mass above the ratio bounded by δ: where it may be broken.
@@ -150,7 +156,11 @@ def loss_of(K: Integers, losses: LossTable, prior: Prior) -> Fraction:
         Fraction(int((row * loss).sum()), int(row.sum()) * losses.unit)
         for row, loss in zip(K, losses.values, strict=True)
     ]
-    return max(each) if prior is None else sum((p * v for p, v in zip(prior, each, strict=True) if p), Fraction(0))
+    return (
+        max(each)
+        if prior is None
+        else sum((p * v for p, v in zip(prior, each, strict=True) if p), Fraction(0))
+    )
 
 
 def channel_loss(channel: Channel, losses: LossTable, prior: Prior) -> Fraction:
@@ -162,7 +172,9 @@ def cheapest(losses: LossTable, prior: Prior) -> int:
     """The one output to publish for every input that costs least."""
     if prior is None:
         return int(np.argmin(losses.floats.max(axis=0)))
-    table = np.minimum(losses.floats, np.finfo(float).max / len(prior))  # where infinite, prior 0 counts as 0
+    table = np.minimum(
+        losses.floats, np.finfo(float).max / len(prior)
+    )  # where infinite, prior 0 counts as 0
     return int(np.argmin(np.array([float(p) for p in prior]) @ table))
 
 

@@ -39,10 +39,15 @@ from workbench.solvers.arrays import Flags, Ints
 from workbench.solvers.program import Program
 
 LARGEST, LEAST = 20, Fraction(1, 10**9)  # ε: e^ε is a coefficient of the program
-MOST, _MOST_CUT = 1_000_000, 25_000  # masses that a program compares, that of several bounds; a minute or two
+MOST, _MOST_CUT = (
+    1_000_000,
+    25_000,
+)  # masses that a program compares, that of several bounds; a minute or two
 MOST_CELLS = 1_100_000  # of a channel that needs no program
 MOST_BINARIES = 4_000
-_LARGEST_CUT = 500_000  # Compared masses up to which a simpler channel is audited under several bounds.
+_LARGEST_CUT = (
+    500_000  # Compared masses up to which a simpler channel is audited under several bounds.
+)
 _TRUNCATED = 5_000  # masses from which those that δ makes needless are left out at first
 _COMPARED_BOTH_WAYS = 1_500  # Below this many compared masses all comparisons are stated.
 _MOST_BINDING = 0.75  # From this share of comparisons that may bind on all are stated.
@@ -79,7 +84,10 @@ class ScaledLosses:
         prior, least = question.prior, losses.values.min(axis=1)
         if prior is None:
             subtracted = np.full(least.shape, least.min(), dtype=object)
-            shift, floor = Fraction(int(least.min()), losses.unit), Fraction(int(least.max()), losses.unit)
+            shift, floor = (
+                Fraction(int(least.min()), losses.unit),
+                Fraction(int(least.max()), losses.unit),
+            )
         else:
             subtracted = least
             shift = floor = sum(map(mul, prior, least.tolist()), ZERO) / losses.unit
@@ -88,7 +96,9 @@ class ScaledLosses:
         if prior is None:
             width -= float(floor - shift)
         constant_is_best = width <= 0
-        if constant_is_best:  # which constraints may not allow: then the largest loss is all that is known
+        if (
+            constant_is_best
+        ):  # which constraints may not allow: then the largest loss is all that is known
             weights = 1.0 if prior is None else np.array([[float(p)] for p in prior])
             finite = np.where(np.isfinite(reduced.floats), reduced.floats, 0.0)
             width = float((weights * finite).max()) or 1.0
@@ -170,7 +180,9 @@ class ChannelRequest(Request):
     def __post_init__(self) -> None:
         self._check_constraints()
         if self.question.directed and self.per_distance:
-            must("directed", "left out with budgets per distance, which is the same both ways", True)
+            must(
+                "directed", "left out with budgets per distance, which is the same both ways", True
+            )
         if self.question.free:
             self._check_free()
         if self.cut:
@@ -198,7 +210,11 @@ class ChannelRequest(Request):
                 f"outputs must be a list where notion is {self.claim.notion.name}. Got {free}. "
                 f"List them, for example --outputs {example}."
             )
-        if not self.linear and (named is None or named.kind not in CONVEX) and self.losses.name != LOWER:
+        if (
+            not self.linear
+            and (named is None or named.kind not in CONVEX)
+            and self.losses.name != LOWER
+        ):
             words = f"a list where the loss is no table and none of {', '.join(CONVEX)}"
             must("outputs", words, f"{free} with {self.losses.name}")
         if self.extended:
@@ -209,7 +225,9 @@ class ChannelRequest(Request):
     @property
     def linear(self) -> bool:
         """Whether its loss is linear between the outputs, or taken so, as a table of one's own is."""
-        return isinstance(self.aim.loss, tuple) or (self.losses.named is not None and self.losses.named.kind in LINEAR)
+        return isinstance(self.aim.loss, tuple) or (
+            self.losses.named is not None and self.losses.named.kind in LINEAR
+        )
 
     def placed(self, outputs: Sequence[Fraction], losses: LossTable) -> ChannelRequest:
         """The same request on these outputs, at these losses. Raises ChannelTooLarge."""
@@ -219,16 +237,26 @@ class ChannelRequest(Request):
         self.check_aim()
         _ = self.why_not_blocks
         if self.question.distances is not None:
-            must("neighbours", f"without distances when notion is {self.claim.notion.name}", "distances")
+            must(
+                "neighbours",
+                f"without distances when notion is {self.claim.notion.name}",
+                "distances",
+            )
         size = len(self.question.ordered) * self.question.m
-        if size > _LARGEST_CUT or (size > _MOST_CUT and (self.extended or isinstance(self.question, RangeQuery))):
-            raise ChannelTooLarge(f"The program must be of at most {_MOST_CUT} compared masses. Got {size}.")
+        if size > _LARGEST_CUT or (
+            size > _MOST_CUT and (self.extended or isinstance(self.question, RangeQuery))
+        ):
+            raise ChannelTooLarge(
+                f"The program must be of at most {_MOST_CUT} compared masses. Got {size}."
+            )
 
     def check_cut_size(self) -> None:
         """Refuse a program of several bounds that takes too long. Raises ChannelTooLarge."""
         size = len(self.question.ordered) * self.question.m
         if size > _MOST_CUT:
-            raise ChannelTooLarge(f"The program must have at most {_MOST_CUT} compared masses. Got {size}.")
+            raise ChannelTooLarge(
+                f"The program must have at most {_MOST_CUT} compared masses. Got {size}."
+            )
 
     def _check_ratio_aim(self) -> None:
         self.check_aim()
@@ -254,7 +282,11 @@ class ChannelRequest(Request):
         ordered = numbers is not None and all(sorted(values) == [*values] for values in numbers)
         for name in self.aim.constraints:
             if name != "symmetric" and not ordered:
-                must("constraints", "left out for inputs or outputs that are no increasing numbers", name)
+                must(
+                    "constraints",
+                    "left out for inputs or outputs that are no increasing numbers",
+                    name,
+                )
 
     @cached_property
     def _answered_without_delta(self) -> bool:
@@ -285,7 +317,11 @@ class ChannelRequest(Request):
             self._at_most("program", "compared masses", self.compared, self.MOST, masses)
         if self.bounds.mass:
             self._at_most(
-                "program", "binaries, one for each ordered pair and output", self.compared, MOST_BINARIES, masses
+                "program",
+                "binaries, one for each ordered pair and output",
+                self.compared,
+                MOST_BINARIES,
+                masses,
             )
 
     def _at_most(self, what: str, unit: str, size: int, most: int, masses: int) -> None:
@@ -348,7 +384,13 @@ class ChannelRequest(Request):
         """The masses (k, m) worth stating where δ > 0 cuts long tails off: outputs that are the cheapest of an input
         so near that e^(-ε hops) is not far below δ. A guess that decides speed only; None where it saves little."""
         delta, q = float(self.bounds.delta), self.question
-        if not delta or self.bounds.mass or self.aim.minimise != "loss" or q.k * q.m < _TRUNCATED or self.extended:
+        if (
+            not delta
+            or self.bounds.mass
+            or self.aim.minimise != "loss"
+            or q.k * q.m < _TRUNCATED
+            or self.extended
+        ):
             return None
         from scipy.sparse.csgraph import dijkstra  # slow to import
 
@@ -437,7 +479,13 @@ class ChannelRequest(Request):
     def blocks_size(self) -> BlocksSize:
         """Of the blocks."""
         q, support = self.question, self.support
-        width = None if not self.bounds.delta else q.k if support is None else int(support.sum(axis=0).max())
+        width = (
+            None
+            if not self.bounds.delta
+            else q.k
+            if support is None
+            else int(support.sum(axis=0).max())
+        )
         extra = 0 if self.extra is None else self.extra.limit.size
         return BlocksSize(q.k, q.m, self.pairs, width, extra)
 
@@ -452,13 +500,19 @@ class ChannelRequest(Request):
             return f"delta = 0 for {self.claim.notion.name}, whose delta has binaries"
         if self.question.free or self.aim.runs > 1:
             return "outputs that are listed, and one run"
-        if self.question.directed and not self.bounds.delta:  # only ratios both ways keep masses >= 0
+        if (
+            self.question.directed and not self.bounds.delta
+        ):  # only ratios both ways keep masses >= 0
             return "neighbours in both orders where delta = 0"
         if self.extended and (self.extra is None or self.extra.tied(self.question.m)):
             return "constraints that are linear in the masses of one input, or of one output"
         if not np.isfinite(self.losses.floats).all():
             return "losses that are finite"
-        return f"epsilon >= {_RATIO:g}" if min(map(float, self.bounds.epsilons.values())) < _RATIO else None
+        return (
+            f"epsilon >= {_RATIO:g}"
+            if min(map(float, self.bounds.epsilons.values())) < _RATIO
+            else None
+        )
 
     @property
     def by_post_processing(self) -> bool:
@@ -493,7 +547,10 @@ class ChannelRequest(Request):
 
     def _metric_budgets(self) -> dict[Pair, Fraction]:
         pairs, distances = self.question.metric_pairs()
-        return {pair: self.claim.epsilon * distance for pair, distance in zip(pairs, distances, strict=True)}
+        return {
+            pair: self.claim.epsilon * distance
+            for pair, distance in zip(pairs, distances, strict=True)
+        }
 
     @property
     def edges(self) -> Edges:
@@ -578,20 +635,31 @@ class ChannelRequest(Request):
         q, losses, model = self.question, self.losses, self.model(in_scale=False)
         program, unit = model.program, Fraction(self.scaled.unit)
         first = program.block("M").start
-        table = [[Fraction(int(value), losses.unit) for value in row] for row in losses.values.tolist()]
+        table = [
+            [Fraction(int(value), losses.unit) for value in row] for row in losses.values.tolist()
+        ]
         in_rows = [[value / unit for value in row] for row in table]
         if q.prior is None and model.changes_losses:
             must(
-                "loss", "of entries whose sizes a solver can tell apart, for a formula of the worst input", losses.name
+                "loss",
+                "of entries whose sizes a solver can tell apart, for a formula of the worst input",
+                losses.name,
             )
         known = {float(v): v for row in (*in_rows, *(q.numbers or ())) for v in row}
         known |= {-value: -number for value, number in known.items()}
         data = program.template
-        sections = {"A": data.A.data, "row_lower": data.row_lower, "row_upper": data.row_upper, "upper": data.upper}
+        sections = {
+            "A": data.A.data,
+            "row_lower": data.row_lower,
+            "row_upper": data.row_upper,
+            "upper": data.upper,
+        }
         exact = {name: places(values.tolist(), known) for name, values in sections.items()}
         if q.prior is not None:
             exact["c"] = {
-                first + i + j * q.k: q.prior[i] * value for i, row in enumerate(table) for j, value in enumerate(row)
+                first + i + j * q.k: q.prior[i] * value
+                for i, row in enumerate(table)
+                for j, value in enumerate(row)
             }
         names = {
             f"P({output}|{label})": (first + i + j * q.k,)

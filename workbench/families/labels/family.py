@@ -76,7 +76,9 @@ def _outputs(value: Any, name: str) -> tuple[float, ...]:
         if outputs.listed_order is not None:  # The columns of a loss would belong to other outputs.
             must(name, "in increasing order", repr(value))
     except InvalidRequest as error:
-        raise InvalidRequest(f"outputs must be LOW..HIGH, such as -10..30, or increasing numbers. {error}") from None
+        raise InvalidRequest(
+            f"outputs must be LOW..HIGH, such as -10..30, or increasing numbers. {error}"
+        ) from None
     return tuple(outputs.values.tolist())
 
 
@@ -184,12 +186,25 @@ class _LabelFamily(Family):
         by_position = isinstance(loss, tuple) and row_labels(loss) is None
         if question.listed_order is not None and (by_position or not isinstance(neighbours, str)):
             companion = "rows of a loss" if by_position else "neighbours"
-            must("labels", f"in increasing order where {companion} are given by position", "another order")
+            must(
+                "labels",
+                f"in increasing order where {companion} are given by position",
+                "another order",
+            )
         is_open = values["method"] == "auto"
         if is_open:
-            more = values["outputs"], values["constraints"], values["neighbours"] != "all", values["notion"] != "pure"
-            values["method"] = "bins" if isinstance(values["loss"], (str, Loss)) and not any(more) else "lp"
-        if values["method"] == "unbiased" and values["solver"] == "highs":  # the default, which knows no cones
+            more = (
+                values["outputs"],
+                values["constraints"],
+                values["neighbours"] != "all",
+                values["notion"] != "pure",
+            )
+            values["method"] = (
+                "bins" if isinstance(values["loss"], (str, Loss)) and not any(more) else "lp"
+            )
+        if (
+            values["method"] == "unbiased" and values["solver"] == "highs"
+        ):  # the default, which knows no cones
             values["solver"] = "cvxpy:clarabel"
         values["may_use_bins"] = is_open
         return LabelRequest.of(question, read_claim(values), values)
@@ -206,7 +221,9 @@ class _LabelFamily(Family):
             from workbench.families.labels.unbiased import UnbiasedProblem
 
             return ProblemSession(request, UnbiasedProblem)
-        return ProblemSession(request, ChannelOfLabels if request.how.method == "lp" else BinsProblem)
+        return ProblemSession(
+            request, ChannelOfLabels if request.how.method == "lp" else BinsProblem
+        )
 
     def backend(self, values: Values) -> str | None:
         """Bins are found without a solver."""
@@ -218,9 +235,14 @@ class _LabelFamily(Family):
         """The expected loss of a randomizer of the same labels, under their prior."""
         labels = request.question
         channel = getattr(mechanism, "certified_form", lambda: mechanism)()
-        if not hasattr(channel, "matrix") or [*map(float, getattr(mechanism, "inputs", ()))] != labels.values.tolist():
+        if (
+            not hasattr(channel, "matrix")
+            or [*map(float, getattr(mechanism, "inputs", ()))] != labels.values.tolist()
+        ):
             must("baseline", "a randomizer of the request's labels", repr(mechanism))
-        losses = request.named_loss.matrix(np.asarray(mechanism.outputs, dtype=float), labels.values)
+        losses = request.named_loss.matrix(
+            np.asarray(mechanism.outputs, dtype=float), labels.values
+        )
         return float((labels.prior @ (channel.matrix * losses)).sum())
 
     def related(self, request: Any, mechanism: Any) -> Any:
@@ -235,7 +257,9 @@ class _LabelFamily(Family):
     def exact(self, design: Design) -> Record:
         if design.claim.notion.has_delta or not design.claim.in_epsilon_delta:
             return super().exact(design)
-        known = 0.0 if design.private else None  # within the budget every δ at it is 0; beyond it none is computed
+        known = (
+            0.0 if design.private else None
+        )  # within the budget every δ at it is 0; beyond it none is computed
         return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": design.privacy.pure_epsilon}
 
     def columns(self, design: Design) -> Record:
@@ -254,12 +278,16 @@ class _LabelFamily(Family):
             budget |= {"runs": request.aim.runs}
             exact["composed"] = design.details["composed"]
         shown = {
-            "method": "bins" if request.how.method == "lp" and _bins(mechanism) is not None else request.how.method,
+            "method": "bins"
+            if request.how.method == "lp" and _bins(mechanism) is not None
+            else request.how.method,
             "loss": request.loss_name,
             **budget,
             "notion": request.claim.notion.name,
             "labels": request.question.k,
-            "neighbours": request.aim.neighbours if isinstance(request.aim.neighbours, str) else "listed",
+            "neighbours": request.aim.neighbours
+            if isinstance(request.aim.neighbours, str)
+            else "listed",
             "d": outputs_in_use(mechanism),
             "bins": _bins(mechanism),
             "exact": exact,
@@ -289,12 +317,22 @@ class _LabelFamily(Family):
         mass = design.question.prior @ mechanism.matrix
         used = (mechanism.matrix.max(axis=0) > _USED).nonzero()[0]
         rows = [[float(mechanism.outputs[j]), float(mass[j])] for j in used]
-        return [(_first(len(rows), "outputs in use"), ["publishes", "overall probability"], rows[:_SHOWN])]
+        return [
+            (
+                _first(len(rows), "outputs in use"),
+                ["publishes", "overall probability"],
+                rows[:_SHOWN],
+            )
+        ]
 
     def bare(self, design: Design) -> Any:
         from workbench.families.labels.problem import rows_of_bins
 
-        return design.mechanism if _bins(design.mechanism) is None else rows_of_bins(design.mechanism)[0]
+        return (
+            design.mechanism
+            if _bins(design.mechanism) is None
+            else rows_of_bins(design.mechanism)[0]
+        )
 
 
 def _first(count: int, what: str) -> str:
@@ -325,6 +363,13 @@ def points(question: Any, values: Values) -> Iterable[Point]:
         for delta in values["delta"] if method == "lp" else [ZERO]:
             for epsilon in values["epsilon"]:
                 given = {"notion": "dp" if delta else "pure", "epsilon": epsilon, "delta": delta}
-                row = given | {"loss": values["loss"], "epsilon": float(epsilon), "delta": float(delta)}
+                row = given | {
+                    "loss": values["loss"],
+                    "epsilon": float(epsilon),
+                    "delta": float(delta),
+                }
                 common = {name: values[name] for name in ("loss", "solver")}
-                yield row, FAMILY.request(question or values["labels"], method=method, **common, **given)
+                yield (
+                    row,
+                    FAMILY.request(question or values["labels"], method=method, **common, **given),
+                )

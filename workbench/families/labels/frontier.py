@@ -30,8 +30,14 @@ def plan(question: Any, values: Values) -> Plan:
     """The plan of a label frontier. Raises InvalidRequest."""
     if any(values["delta"]) and "lp" not in values["method"]:
         must("method", "lp among others where delta > 0", repr(",".join(values["method"])))
-    tasks = [design_task(row, request, request.how.method) for row, request in points(question, values)]
+    tasks = [
+        design_task(row, request, request.how.method) for row, request in points(question, values)
+    ]
     labels, loss = question or values["labels"], values["loss"]
     title = f"Randomizers of {labels}, {loss} loss"
     words = f"expected {loss} loss"
-    return Plan(title, tasks, lambda table: budget_plots(table.assign(notion="dp"), "lp", SERIES, title, words))
+    return Plan(
+        title,
+        tasks,
+        lambda table: budget_plots(table.assign(notion="dp"), "lp", SERIES, title, words),
+    )

@@ -22,7 +22,9 @@ FRONTIER = Frontier(
             hot=False,
         ),
         replace(
-            FAMILY.option("loss"), read=text, help="squared, absolute, poisson, error-rate, ...: see design labels."
+            FAMILY.option("loss"),
+            read=text,
+            help="squared, absolute, poisson, error-rate, ...: see design labels.",
         ),
         replace(
             FAMILY.option("method"),

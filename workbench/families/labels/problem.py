@@ -48,14 +48,20 @@ from workbench.solvers.solution import Solution
 _JUDGED = 128  # labels up to which the printed algorithm judges the fast one
 _FULL = 100_000  # masses up to which RR-on-Bins has a row for every label, not only for every bin
 _STATED = 1_000_000  # labels times outputs up to which a certificate states the loss (a second)
-_REFINED, _DIGITS, _LOST = 500, 160, 1e-9  # cells that rationals refine, bits there, of the loss what is worth it
+_REFINED, _DIGITS, _LOST = (
+    500,
+    160,
+    1e-9,
+)  # cells that rationals refine, bits there, of the loss what is worth it
 _PATIENCE = 10.0  # seconds for that
 
 
 def best_bins(labels: Labels, epsilon: Real, loss: str | Loss = "squared") -> RandomizedResponse:
     """The best RR-on-Bins for labels with their prior, exact. Raises InvalidRequest."""
     with translated_errors():
-        bins = optimal_bins(labels.values, labels.prior, nearest_float(positive(epsilon, "epsilon")), loss)
+        bins = optimal_bins(
+            labels.values, labels.prior, nearest_float(positive(epsilon, "epsilon")), loss
+        )
     return on_bins(labels, bins.starts, bins.values, epsilon)
 
 
@@ -79,7 +85,8 @@ class RandomizerProblem(Problem):
         if not holds(channel, request.audited_claim):
             raise NotCertified("The exact audit refuses the randomizer.")
         values, prior, outputs = (
-            tuple(map(Fraction, array.tolist())) for array in (labels.values, labels.prior, mechanism.outputs)
+            tuple(map(Fraction, array.tolist()))
+            for array in (labels.values, labels.prior, mechanism.outputs)
         )
         record = {"method": request.how.method, "loss": request.named_loss.name}
         if rows is not None:
@@ -87,7 +94,9 @@ class RandomizerProblem(Problem):
         loss = request.named_loss.name if labels.k * len(outputs) <= self.STATED else None
         return (
             mechanism,
-            stated_certificate(channel, request.audited_claim, loss, (values, outputs), prior, record, rows),
+            stated_certificate(
+                channel, request.audited_claim, loss, (values, outputs), prior, record, rows
+            ),
             [],
         )
 
@@ -98,7 +107,10 @@ class RandomizerProblem(Problem):
         x, prior = labels.values, labels.prior
         floor = float(prior @ loss(x, x))
         middles = (x @ prior, x[np.searchsorted(np.cumsum(prior), 0.5)])
-        constants = [float(prior @ loss(np.full(x.shape, x[np.abs(x - middle).argmin()]), x)) for middle in middles]
+        constants = [
+            float(prior @ loss(np.full(x.shape, x[np.abs(x - middle).argmin()]), x))
+            for middle in middles
+        ]
         width = min((each - floor for each in constants if np.isfinite(each)), default=0.0)
         return LossScale(Fraction(floor), max(width, 0.0))
 
@@ -118,7 +130,10 @@ class BinsProblem(RandomizerProblem):
         request, question = self.request, self.request.question
         with translated_errors():
             bins = optimal_bins(
-                question.values, question.prior, float(request.audited_claim.epsilon), request.named_loss
+                question.values,
+                question.prior,
+                float(request.audited_claim.epsilon),
+                request.named_loss,
             )
         mechanism = on_bins(question, bins.starts, bins.values, request.audited_claim.epsilon)
         return Answer(mechanism, bins.bound, origin="exact as constructed", claimed=bins.objective)
@@ -154,7 +169,9 @@ def rows_of_bins(mechanism: RandomizedResponse) -> _Rows:
     at = at if len(at) > 1 else [0, k - 1]  # two labels of the only bin
     if len(at) > ROWS or len(at) * m > MASSES:
         must("bins", f"at most {math.isqrt(MASSES)} for a certificate of so many labels", m)
-    return Channel(tuple(map(mechanism.row, at))), [bins.index(own) for own in mechanism.own.tolist()]
+    return Channel(tuple(map(mechanism.row, at))), [
+        bins.index(own) for own in mechanism.own.tolist()
+    ]
 
 
 def _with_means_in_rationals(route: Route) -> Route:
@@ -190,9 +207,17 @@ class ChannelOfLabels(ChannelProblem):
         if refined is None:
             return answer
         rows, bound = refined
-        proven = max(Fraction(known) for known in (bound, answer.bound) if known is not None and known > -np.inf)
+        proven = max(
+            Fraction(known)
+            for known in (bound, answer.bound)
+            if known is not None and known > -np.inf
+        )
         closer = replace(answer, bound=proven, law=(_integers(rows), None))
-        return closer if float(self.loss(self.repaired(closer)[0])) < loss else replace(answer, bound=proven)
+        return (
+            closer
+            if float(self.loss(self.repaired(closer)[0])) < loss
+            else replace(answer, bound=proven)
+        )
 
     def proven(self, reached: Design) -> Design:
         """See `ChannelProblem.proven`; compares with the best bins at δ = 0, whose outputs are real numbers.
@@ -200,10 +225,20 @@ class ChannelOfLabels(ChannelProblem):
         Bins with a smaller loss are the answer where the user left the method open; else a note gives their loss.
         """
         reached, request = super().proven(reached), self.outer
-        is_plain = request.aim.outputs is None and request.aim.neighbours == "all" and not request.aim.constraints
+        is_plain = (
+            request.aim.outputs is None
+            and request.aim.neighbours == "all"
+            and not request.aim.constraints
+        )
         has_named_loss = isinstance(request.aim.loss, (str, Loss))
         has_one_bound = not request.cut and not request.per_distance
-        if not (is_plain and has_named_loss and has_one_bound and request.claim.delta and request.aim.runs == 1):
+        if not (
+            is_plain
+            and has_named_loss
+            and has_one_bound
+            and request.claim.delta
+            and request.aim.runs == 1
+        ):
             return reached
         if request.aim.minimise != "loss":
             return reached
@@ -226,7 +261,9 @@ class ChannelOfLabels(ChannelProblem):
     def _bins_without_delta(self, reached: Design) -> Design:
         """The best bins at δ = 0 as the answer of a request with δ; its bound holds for all real outputs at δ."""
         request = self.outer
-        pure = request.with_values(claim=Claim("pure", request.claim.epsilon), method="bins", may_use_bins=False)
+        pure = request.with_values(
+            claim=Claim("pure", request.claim.epsilon), method="bins", may_use_bins=False
+        )
         optimum = design(BinsProblem(pure))
         bound = round_down(self.loss_scale.floor)  # No mechanism has a smaller loss, whatever δ is.
         below = None if optimum.bound is None else self.bound_at_delta(optimum.bound)
@@ -256,7 +293,9 @@ def within_curve(request: LabelRequest, curve: Claim) -> Design:
 
 def _integers(channel: Channel) -> Integers:
     """Rows over one sum."""
-    K = np.array([[(v << _DIGITS) // row.total for v in row.integers] for row in channel.rows], dtype=object)
+    K = np.array(
+        [[(v << _DIGITS) // row.total for v in row.integers] for row in channel.rows], dtype=object
+    )
     for row in K:
         row[int(np.argmax(row))] += (1 << _DIGITS) - int(row.sum())
     return K
@@ -268,10 +307,16 @@ def _refined(solution: Solution, time_limit: float) -> tuple[Channel, float] | N
     What keeps the means is mixed with rows that cost much, so a solver's last digits cost much.
     """
     try:
-        point = solve_rational(RationalLP.of(solution.data, _DIGITS), accuracy=_DIGITS - 30, time_limit=time_limit)
+        point = solve_rational(
+            RationalLP.of(solution.data, _DIGITS), accuracy=_DIGITS - 30, time_limit=time_limit
+        )
     except NoRationalSolution:
         return None
     block = solution.program.block("M")
-    masses = np.array(point.x[block.start : block.start + block.size], dtype=object).reshape(block.shape, order="F")
-    rows = [Distribution([max(mass, ZERO) for mass in row], "a row of the channel") for row in masses]
+    masses = np.array(point.x[block.start : block.start + block.size], dtype=object).reshape(
+        block.shape, order="F"
+    )
+    rows = [
+        Distribution([max(mass, ZERO) for mass in row], "a row of the channel") for row in masses
+    ]
     return Channel(tuple(rows)), -np.inf if point.bound is None else round_down(point.bound)

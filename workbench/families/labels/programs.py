@@ -49,7 +49,11 @@ class _Case:
     def request(self) -> Any:
         relation = "consecutive" if "counts" in self.kind else "all"
         given = {name: getattr(self, name) for name in ("loss", "epsilon", "delta")}
-        given |= {"outputs": self.outputs or None, "constraints": self.constraint, "neighbours": relation}
+        given |= {
+            "outputs": self.outputs or None,
+            "constraints": self.constraint,
+            "neighbours": relation,
+        }
         labels: Any = FAMILY.spelled(labels=f"0..{self.k - 1}", method="lp", **given)
         return labels.channel
 
@@ -62,19 +66,36 @@ class _Case:
         return replace(self.model.program, scale=1.0), values
 
     def judge(self, x: Vector, objective: float) -> Judged:
-        model, epsilon, notion = self.model, self.request.claim.epsilon, self.request.claim.notion.name
-        channel = Channel.of(np.maximum(model.program.block("M").read(x), 0.0), self.request.question.listed)
+        model, epsilon, notion = (
+            self.model,
+            self.request.claim.epsilon,
+            self.request.claim.notion.name,
+        )
+        channel = Channel.of(
+            np.maximum(model.program.block("M").read(x), 0.0), self.request.question.listed
+        )
         privacy = audit(channel, epsilon)
         means: Record = {}
         if self.constraint == "unbiased":
-            means = {"outputs": [*map(Fraction, model.outputs)], "unbiased_for": [*map(Fraction, model.labels)]}
+            means = {
+                "outputs": [*map(Fraction, model.outputs)],
+                "unbiased_for": [*map(Fraction, model.labels)],
+            }
         certified, value = certified_or_not(
             lambda: certify(channel, notion, epsilon=epsilon, delta=self.delta, **means),
             lambda certificate: float(certificate.mechanism.expected(model.loss)),
         )
         exact_delta = privacy.dp_delta.upper if self.delta else None
         private = privacy.meets(notion, epsilon, self.delta)
-        return Judged(float(epsilon), float(self.delta), privacy.pure_epsilon, exact_delta, private, certified, value)
+        return Judged(
+            float(epsilon),
+            float(self.delta),
+            privacy.pure_epsilon,
+            exact_delta,
+            private,
+            certified,
+            value,
+        )
 
 
 def instances() -> list[Instance]:

@@ -47,16 +47,26 @@ def candidates(query: Query) -> Iterable[Candidate]:
     """RR-on-Bins, where its labels are the answers."""
     q, named = query.question, query.losses.named
     if q.directed:
-        yield Candidate(_NAME, reason="it is made for pairs of which both sides are protected, not for directed ones")
+        yield Candidate(
+            _NAME,
+            reason="it is made for pairs of which both sides are protected, not for directed ones",
+        )
         return
     if q.pairs is not None or q.numbers is None or q.prior is None or query.per_distance:
-        yield Candidate(_NAME, reason="it is for numbers of which every two are neighbours, under a prior")
+        yield Candidate(
+            _NAME, reason="it is for numbers of which every two are neighbours, under a prior"
+        )
         return
     if named is None or named.kind not in BIN_LOSSES or not is_hockey_stick(query.claim.notion):
-        yield Candidate(_NAME, reason="it is for the losses squared, absolute, pinball, poisson, under dp or pure")
+        yield Candidate(
+            _NAME,
+            reason="it is for the losses squared, absolute, pinball, poisson, under dp or pure",
+        )
         return
     given = not q.free and ({*q.inputs} != {*q.outputs} or "outputs" in (query.words or {}))
-    words = "made for the prior; publishes " + ("only the outputs" if given else "real numbers of its own")
+    words = "made for the prior; publishes " + (
+        "only the outputs" if given else "real numbers of its own"
+    )
     if query.claim.delta:
         words += "; with probability δ the best output for the answer itself"
         words += "" if q.k == 2 else "; the best of all (ε, δ) mechanisms is the best channel"
@@ -96,14 +106,21 @@ def _with_delta(query: Query, given: bool) -> Value:
     labels, prior = (np.array(side, dtype=float) for side in ordered)
     if not given:
         with translated_errors():
-            own = optimal_bins(labels, prior, float(query.claim.epsilon), query.losses.named or "squared").values
+            own = optimal_bins(
+                labels, prior, float(query.claim.epsilon), query.losses.named or "squared"
+            ).values
         outputs = [*q.inputs, *({Fraction(float(value)) for value in own} - {*q.inputs})]
-        query = replace(query, question=FiniteQuery(q.inputs, outputs, neighbours="all", prior=[*(q.prior or ())]))
+        query = replace(
+            query,
+            question=FiniteQuery(q.inputs, outputs, neighbours="all", prior=[*(q.prior or ())]),
+        )
     table, k, m = query.losses.floats, query.question.k, query.question.m
     if k * k * m > _MASSES:
         raise NotCertified(f"its audit compares {k * k * m} masses, more than {_MASSES}.")
     bins = listed_bins(table[order], prior, float(query.claim.epsilon))
-    channel = _channel(query, [output for _, output in sorted(zip(order, bins, strict=True))], table)
+    channel = _channel(
+        query, [output for _, output in sorted(zip(order, bins, strict=True))], table
+    )
     loss = float(channel_loss(channel, query.losses, query.question.prior))
     bound = loss * (1 - 1e-12) if k == 2 and not given else None
     mechanism = replace(channel, labelled=(query.question.inputs, query.question.outputs))
@@ -138,4 +155,8 @@ def listed_bins(table: Vector, prior: Vector, epsilon: float) -> list[int]:
         each = means + q * (sums[start + 1 :] - sums[start])
         choice[start, start:], losses[start, start:] = each.argmin(axis=1), each.min(axis=1)
     starts = best_partition(losses, q)[0].tolist()
-    return [int(choice[start, end - 1]) for start, end in pairwise([*starts, k]) for _ in range(start, end)]
+    return [
+        int(choice[start, end - 1])
+        for start, end in pairwise([*starts, k])
+        for _ in range(start, end)
+    ]

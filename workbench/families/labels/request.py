@@ -103,7 +103,11 @@ class LabelRequest(Request):
     @property
     def loss_name(self) -> str:
         """In words."""
-        return self.named_loss.name if isinstance(self.aim.loss, (str, Loss)) else self.channel.losses.name
+        return (
+            self.named_loss.name
+            if isinstance(self.aim.loss, (str, Loss))
+            else self.channel.losses.name
+        )
 
     @cached_property
     def audited_claim(self) -> Claim:
@@ -118,12 +122,19 @@ class LabelRequest(Request):
     @cached_property
     def channel(self) -> ChannelRequest:
         """The request of lp, on the exact values of labels, outputs and prior. Raises InvalidRequest."""
-        labels, prior = ([*map(Fraction, array.tolist())] for array in (self.question.values, self.question.prior))
+        labels, prior = (
+            [*map(Fraction, array.tolist())]
+            for array in (self.question.values, self.question.prior)
+        )
         outputs = labels if self.aim.outputs is None else [*map(Fraction, self.aim.outputs)]
         neighbours = self.aim.neighbours
         if not isinstance(neighbours, str):
             k = len(labels)
-            wrong = [pair for pair in neighbours if pair[0] == pair[1] or not all(0 <= at < k for at in pair)]
+            wrong = [
+                pair
+                for pair in neighbours
+                if pair[0] == pair[1] or not all(0 <= at < k for at in pair)
+            ]
             if wrong or not neighbours:
                 got = wrong[0] if wrong else "none"
                 must("neighbours", f"pairs of different positions in 0..{k - 1}", got)
@@ -151,10 +162,16 @@ class LabelRequest(Request):
     def stated(self) -> Stated:
         """The program of lp in polynomials of e^ε. Raises InvalidRequest."""
         if self.how.method != "lp":
-            raise InvalidRequest(f"A formula needs method lp, a channel onto given outputs. Got {self.how.method}.")
+            raise InvalidRequest(
+                f"A formula needs method lp, a channel onto given outputs. Got {self.how.method}."
+            )
         given = self.channel.question
         prior = simplest(given.prior or ())
-        pairs = "all" if given.pairs is None else [[given.inputs[i], given.inputs[j]] for i, j in given.pairs]
+        pairs = (
+            "all"
+            if given.pairs is None
+            else [[given.inputs[i], given.inputs[j]] for i, j in given.pairs]
+        )
         question = FiniteQuery(given.inputs, given.outputs, neighbours=pairs, prior=prior)
         return self.channel.with_values(question=question, losses=self._losses(question)).stated()
 
@@ -167,7 +184,10 @@ class LabelRequest(Request):
             must("epsilon", most, spelled(self.claim.epsilon))
         self.check_runs()
         if self.how.method == "lp":
-            k, m = self.question.k, self.question.k if self.aim.outputs is None else len(self.aim.outputs)
+            k, m = (
+                self.question.k,
+                self.question.k if self.aim.outputs is None else len(self.aim.outputs),
+            )
             if m * k > _MOST:
                 must("the channel", f"of at most {_MOST} masses", f"{k} labels and {m} outputs")
             if self.certified or k == 1:
@@ -179,7 +199,11 @@ class LabelRequest(Request):
         with translated_errors():
             self.named_loss(1.0, self.question.values[:1])
         if self.how.method == "bins" and self.how.solver != "highs":
-            must("solver", "left out with method bins, which runs none (method lp runs one)", self.how.solver)
+            must(
+                "solver",
+                "left out with method bins, which runs none (method lp runs one)",
+                self.how.solver,
+            )
         more = self.aim.outputs is not None or self.aim.neighbours != "all" or self.aim.constraints
         if more or not measure.ratio_decides({"delta": self.claim.delta}):
             wanted = "lp for other outputs, neighbours, notions and constraints"

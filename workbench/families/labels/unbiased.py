@@ -67,18 +67,27 @@ class UnbiasedProblem(RandomizerProblem):
             solution = replace(solution, termination=Termination.OPTIMAL)
         else:
             solution = replace(solution, termination=Termination.GAP_LIMIT)
-            words.append(f"The least loss of an unbiased randomizer is between {bound:.9g} and {loss:.9g}.")
-        return Answer(mechanism, bound, solution, "exact masses on intervals of labels", words=words)
+            words.append(
+                f"The least loss of an unbiased randomizer is between {bound:.9g} and {loss:.9g}."
+            )
+        return Answer(
+            mechanism, bound, solution, "exact masses on intervals of labels", words=words
+        )
 
     def oracle(self, answer: Answer) -> OracleVerdict:
         """There is none."""
-        return OracleVerdict.none("no closed form is known; the bound prices all sets of labels and all real outputs.")
+        return OracleVerdict.none(
+            "no closed form is known; the bound prices all sets of labels and all real outputs."
+        )
 
     def proven(self, reached: Design) -> Design:
         """Accept a design whose bound is near. Raises NotProven, with the design."""
         loss, bound = reached.objective, reached.details["bound"]
         if not _is_within(_PROVEN_GAP, loss, bound):
-            raise NotProven(f"The program ended with the optimum between {bound:.9g} and {loss:.9g}.", design=reached)
+            raise NotProven(
+                f"The program ended with the optimum between {bound:.9g} and {loss:.9g}.",
+                design=reached,
+            )
         return reached
 
     def _solved(self) -> Optimum:
@@ -86,15 +95,31 @@ class UnbiasedProblem(RandomizerProblem):
         request, question, bound = self.request, self.request.question, 0.0
         try:
             with translated_errors():
-                search = Search(float(self.odds - 1), request.how.solver, request.how.options, progress=self.report)
+                search = Search(
+                    float(self.odds - 1),
+                    request.how.solver,
+                    request.how.options,
+                    progress=self.report,
+                )
                 point = optimum(search, question.values, question.prior)
-            if not (self.deadline.passed and request.certified and question.k * point.t.size > _CERTIFIED):
+            if not (
+                self.deadline.passed
+                and request.certified
+                and question.k * point.t.size > _CERTIFIED
+            ):
                 return point
             bound = max(0.0, point.bound)
         except NoPoint as failed:
             if not self.deadline.passed:
-                no_point(failed.solution, None, "randomized response with stretched outputs is private and unbiased")
-        raise NotProven("The time limit ended the search before a channel small enough for a certificate.", bound=bound)
+                no_point(
+                    failed.solution,
+                    None,
+                    "randomized response with stretched outputs is private and unbiased",
+                )
+        raise NotProven(
+            "The time limit ended the search before a channel small enough for a certificate.",
+            bound=bound,
+        )
 
     def _exact_channel(self, point: Optimum) -> Channel:
         """Make the point an exact channel. Raises NotProven."""

@@ -34,7 +34,11 @@ from workbench.mechanisms.channel import Channel
 from workbench.models.labels.unbiased_levels import Optimum
 from workbench.solvers.arrays import Vector
 
-_DIGITS = ((18, 52), (42, 67), (60, 85))  # tried in turn: masses of so many bits less are left out; bits of masses
+_DIGITS = (
+    (18, 52),
+    (42, 67),
+    (60, 85),
+)  # tried in turn: masses of so many bits less are left out; bits of masses
 _FINE = 22  # of the outputs' lattice, below the root of the loss
 
 
@@ -61,7 +65,9 @@ def _channel(labels: Vector, odds: Fraction, point: Optimum, digits: Pair) -> Ch
     outputs = point.s[used] / t
     fine = max(math.sqrt(point.objective) * 2.0**-_FINE, float(np.abs(outputs).max()) * 2.0**-50)
     step = Fraction(2) ** math.floor(math.log2(fine))
-    tree = _Tree(k, first.tolist(), [0 if end == k else end for end in (last + 1).tolist()], t.tolist())
+    tree = _Tree(
+        k, first.tolist(), [0 if end == k else end for end in (last + 1).tolist()], t.tolist()
+    )
     n = _masses(tree, t, digits)
     dense = [b + (a - b) * (tail == 0) for tail in tree.tails]  # the last equation
     total = sum(x * mass for x, mass in zip(dense, n, strict=True))
@@ -69,7 +75,11 @@ def _channel(labels: Vector, odds: Fraction, point: Optimum, digits: Pair) -> Ch
     sources = [Fraction(0), *((high - low) * total / (a - b) for low, high in pairwise(y))]
     lattice = [round(Fraction(output) / step) * step for output in outputs.tolist()]
     moments = _moments(
-        tree, n, tree.completed([x * o for x, o in zip(n, lattice, strict=True)], sources), dense, y[0] * total
+        tree,
+        n,
+        tree.completed([x * o for x, o in zip(n, lattice, strict=True)], sources),
+        dense,
+        y[0] * total,
     )
     columns = []  # (output on the lattice, mass, first, last)
     for mass, moment, start, end in zip(n, moments, first.tolist(), last.tolist(), strict=True):
@@ -87,13 +97,18 @@ def _masses(tree: _Tree, t: Vector, digits: Pair) -> list[int]:
     """n of all sets, those with hardly a mass left out. Raises ArithmeticError."""
     speck, bits = digits
     heavy = np.where((t < 2.0**-speck * t.max()) & ~np.isin(np.arange(t.size), tree.edges), 0.0, t)
-    n = tree.completed([round(Fraction(mass) * 2**bits) for mass in (heavy / heavy.max()).tolist()], [0] * tree.nodes)
+    n = tree.completed(
+        [round(Fraction(mass) * 2**bits) for mass in (heavy / heavy.max()).tolist()],
+        [0] * tree.nodes,
+    )
     if min((n[e] for e in tree.edges), default=1) < 0:
         raise ArithmeticError("the solver's masses are too far from a randomizer")
     return n
 
 
-def _moments(tree: _Tree, n: list[int], moments: list[Any], dense: list[int], target: Fraction) -> list[Any]:
+def _moments(
+    tree: _Tree, n: list[int], moments: list[Any], dense: list[int], target: Fraction
+) -> list[Any]:
     """The moments, that of one more edge outside the tree moved so that the last equation holds: Σ dense μ = target.
 
     Raises ArithmeticError.
@@ -103,14 +118,21 @@ def _moments(tree: _Tree, n: list[int], moments: list[Any], dense: list[int], ta
     if not effects[loose]:
         raise ArithmeticError("too few sets are in use")
     unit = tree.completed([int(e == loose) for e in range(len(n))], [0] * tree.nodes)
-    share = (target - sum(x * moment for x, moment in zip(dense, moments, strict=True))) / effects[loose]
-    moments = [moment + share * move if move else moment for moment, move in zip(moments, unit, strict=True)]
+    share = (target - sum(x * moment for x, moment in zip(dense, moments, strict=True))) / effects[
+        loose
+    ]
+    moments = [
+        moment + share * move if move else moment
+        for moment, move in zip(moments, unit, strict=True)
+    ]
     if any(moment and not mass for mass, moment in zip(n, moments, strict=True)):
         raise ArithmeticError("a set that must carry a moment has no mass")
     return moments
 
 
-def _table(k: int, columns: list[tuple[int, Fraction, int, int]], a: int, b: int) -> tuple[list[int], NDArray[Any]]:
+def _table(
+    k: int, columns: list[tuple[int, Fraction, int, int]], a: int, b: int
+) -> tuple[list[int], NDArray[Any]]:
     """The outputs in order, and their integers (k, m)."""
     common = math.lcm(*{mass.denominator for _, mass, _, _ in columns})
     outputs = sorted({at for at, *_ in columns})
@@ -165,5 +187,10 @@ class _Tree:
         height = {0: 0}  # cost of the way from the ground
         for node, e in self.order:
             out = self.tails[e] == node
-            height[node] = height[self.heads[e]] - costs[e] if out else height[self.tails[e]] + costs[e]
-        return [cost + height[i] - height[j] for cost, i, j in zip(costs, self.tails, self.heads, strict=True)]
+            height[node] = (
+                height[self.heads[e]] - costs[e] if out else height[self.tails[e]] + costs[e]
+            )
+        return [
+            cost + height[i] - height[j]
+            for cost, i, j in zip(costs, self.tails, self.heads, strict=True)
+        ]

@@ -78,9 +78,7 @@ class LaplaceRequest(Request):
 class _Laplace(Family):
     name = "laplace"
     title = "exact Laplace noise in few bits"
-    summary = (
-        "The dyadic quantized Laplace mechanism with the best decoder privacy whose exact mean length fits the budget."
-    )
+    summary = "The dyadic quantized Laplace mechanism with the best decoder privacy whose exact mean length fits the budget."
     examples = (
         "design laplace --epsilon 1 --bits 5",
         "design laplace --epsilon 0.1 --bits 8 --low 0 --high 100 --code delta --json",
@@ -115,7 +113,9 @@ class _Laplace(Family):
             if low is not None or high is not None:
                 raise InvalidRequest("point must be given without low and high.")
             return self.question.point(float(point))
-        ends = [float(default if given is None else given) for given, default in ((low, -1), (high, 1))]
+        ends = [
+            float(default if given is None else given) for given, default in ((low, -1), (high, 1))
+        ]
         if not ends[0] < ends[1]:
             must("low and high", "finite numbers with low < high", f"{ends[0]:g} and {ends[1]:g}")
         return self.question.uniform(*ends)
@@ -133,20 +133,28 @@ class _Laplace(Family):
     def key(self, values: Values) -> Record:
         """low and high are spelled out, unless the datum is a point."""
         ends = {} if values["point"] is not None else {"low": -1, "high": 1}
-        return super().key(values) | {name: spell(Fraction(end)) for name, end in ends.items() if values[name] is None}
+        return super().key(values) | {
+            name: spell(Fraction(end)) for name, end in ends.items() if values[name] is None
+        }
 
     def solve(self, request: Any) -> Design:
         from workbench.families.laplace.least_ell import least_ell, verdict_on
         from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
 
-        code, epsilon, bits = request.aim.code, float(request.claim.epsilon), float(request.aim.bits)
+        code, epsilon, bits = (
+            request.aim.code,
+            float(request.claim.epsilon),
+            float(request.aim.bits),
+        )
         least = least_ell(epsilon, bits, code, request.question)
         reachable, mechanism, words = least.ell is not None, None, []
         if least.ell is not None:
             try:
                 mechanism = DyadicLaplace(epsilon, least.ell)
             except InvalidRequest:
-                words.append("No stream can be encoded with an ell so close to 1; allow fewer bits.")
+                words.append(
+                    "No stream can be encoded with an ell so close to 1; allow fewer bits."
+                )
         reached = math.inf if least.decoder_epsilon is None else least.decoder_epsilon
         if _USELESS * epsilon < reached < math.inf:
             words.append("At this ell the decoder learns nearly everything; allow more bits.")
@@ -187,9 +195,15 @@ class _Laplace(Family):
         if not on_real_inputs(mechanism) or len(mechanism.outputs) > 2**request.aim.bits:
             most = f"a mechanism on real inputs with at most 2^{float(request.aim.bits):g} outputs"
             must("baseline", most, repr(mechanism))
-        error, low, high = expected_error(mechanism, "squared"), request.question.lows[0], request.question.highs[-1]
+        error, low, high = (
+            expected_error(mechanism, "squared"),
+            request.question.lows[0],
+            request.question.highs[-1],
+        )
         if error.data != f"uniform on [{low:g}, {high:g}]":
-            must("baseline", f"a mechanism on [{low:g}, {high:g}], as the data are", repr(mechanism))
+            must(
+                "baseline", f"a mechanism on [{low:g}, {high:g}], as the data are", repr(mechanism)
+            )
         return float(error.mean)
 
     # What a design shows.
@@ -202,7 +216,11 @@ class _Laplace(Family):
 
     def columns(self, design: Design) -> Record:
         answer = design.details
-        missing = None if answer["reachable"] else f"no ell brings the mean length to {answer['bits']:g} bits"
+        missing = (
+            None
+            if answer["reachable"]
+            else f"no ell brings the mean length to {answer['bits']:g} bits"
+        )
         shown = {name: answer[name] for name in ("ell", "mse", "mean_bits", "least_bits")}
         return {"failure": missing, "objective": answer["decoder_epsilon"], **shown}
 
@@ -219,11 +237,19 @@ class _Laplace(Family):
             return [("not reachable", words.format(**answer))]
         # an epsilon in full, because nine digits could understate it
         rows = [
-            (name, f"{value:.9g}" if isinstance(value, float) and "epsilon" not in name else str(value))
+            (
+                name,
+                f"{value:.9g}"
+                if isinstance(value, float) and "epsilon" not in name
+                else str(value),
+            )
             for name, value in answer.items()
             if name not in ("reachable", "least_bits")
         ]
-        return [*rows, ("guarantee", "of real arithmetic with ideal random numbers, per unit of |x - x'|")]
+        return [
+            *rows,
+            ("guarantee", "of real arithmetic with ideal random numbers, per unit of |x - x'|"),
+        ]
 
 
 FAMILY = _Laplace()
@@ -235,5 +261,11 @@ def points(question: Any, values: Values) -> Iterable[Point]:
         must("question", f"{UNIFORM!r}, which the bits are counted for", repr(question))
     for size in values["bits"]:
         for epsilon in values["epsilon"]:
-            row = {"notion": "metric", "loss": "squared", "epsilon": float(epsilon), "delta": 0.0, "bits": float(size)}
+            row = {
+                "notion": "metric",
+                "loss": "squared",
+                "epsilon": float(epsilon),
+                "delta": 0.0,
+                "bits": float(size),
+            }
             yield row, FAMILY.request(UNIFORM, epsilon=epsilon, bits=size, code=values["code"])

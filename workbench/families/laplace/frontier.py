@@ -39,7 +39,11 @@ def plan(question: Any, values: Values) -> Plan:
             must("ell", "above 1 and below 1e6", f"{round_up(ell):g}")
     code, known = values["code"], list(points(question, values))
     tasks = [partial(_point, row, request, code) for row, request in known]
-    tasks += [partial(_level, epsilon, float(ell), code) for ell in values["ell"] for epsilon in values["epsilon"]]
+    tasks += [
+        partial(_level, epsilon, float(ell), code)
+        for ell in values["ell"]
+        for epsilon in values["epsilon"]
+    ]
     title = f"Dyadic quantized Laplace, x uniform on [-1, 1], Elias {code}"
     return Plan(title, tasks, lambda table: _draw(table, title))
 
@@ -72,12 +76,24 @@ def _point(point: Row, request: LaplaceRequest, code: Code) -> list[Row]:
 
 def _level(epsilon: Fraction, ell: float, code: Code) -> list[Row]:
     length, decoder = mean_bits(float(epsilon), levels(ell), code, UNIFORM), ell * float(epsilon)
-    return [_known("level", epsilon, ell=ell, decoder_epsilon=decoder, mean_bits=length, status="closed form")]
+    return [
+        _known(
+            "level",
+            epsilon,
+            ell=ell,
+            decoder_epsilon=decoder,
+            mean_bits=length,
+            status="closed form",
+        )
+    ]
 
 
 def _draw(table: pd.DataFrame, title: str) -> Plots:
     points, fixed = table[table["curve"] == "point"], table[table["curve"] == "level"]
-    budget, slack = each(points.get("bits", ()), "{:g} bits", 7), each(fixed.get("ell", ()), "ℓ = {:g}", 7)
+    budget, slack = (
+        each(points.get("bits", ()), "{:g} bits", 7),
+        each(fixed.get("ell", ()), "ℓ = {:g}", 7),
+    )
     points = points[points["decoder_epsilon"].fillna(0) < 1e4] if len(points) else points
     return {
         "decoder_epsilon": partial(

@@ -34,7 +34,13 @@ from workbench.errors import must
 from workbench.exact.numbers import round_up
 from workbench.mechanisms.dyadic_laplace.dyadic_law import delta_zero, ell_of, levels, levels_at
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code
-from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw, elias_delta_bound, mean_bits, mean_bits_at
+from workbench.mechanisms.dyadic_laplace.mean_length import (
+    UNIFORM,
+    DataLaw,
+    elias_delta_bound,
+    mean_bits,
+    mean_bits_at,
+)
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
 from workbench.pipeline.design import OracleVerdict
 from workbench.solvers.arrays import Vector
@@ -83,12 +89,16 @@ def _lengths(epsilon: float, code: Code, data: DataLaw, points: bytes) -> Vector
     """E[bits] at the log2 δ₀ with these bytes: searches for other budgets pass over the same grids."""
     log_delta = np.frombuffer(points)
     parts = np.array_split(log_delta, 8) if log_delta.size >= 8 else [log_delta]
-    lengths = np.concatenate([mean_bits_at(epsilon, *levels_at(np.exp2(part)), code, data) for part in parts])
+    lengths = np.concatenate(
+        [mean_bits_at(epsilon, *levels_at(np.exp2(part)), code, data) for part in parts]
+    )
     lengths.flags.writeable = False
     return lengths
 
 
-def least_ell(epsilon: float, bits: float, code: Code = "gamma", data: DataLaw = UNIFORM) -> LeastEll:
+def least_ell(
+    epsilon: float, bits: float, code: Code = "gamma", data: DataLaw = UNIFORM
+) -> LeastEll:
     """The smallest ℓ whose exact mean length per scalar, x ~ data, is at most `bits`.
 
     epsilon: ε > 0 of the database; bits: > 0; code: "gamma" or "delta"; data: x ~ Unif(-1, 1) as in Fig. 3 by default.
@@ -105,7 +115,9 @@ def least_ell(epsilon: float, bits: float, code: Code = "gamma", data: DataLaw =
     if ell is None:
         return LeastEll(None, None, None, None, length.least)
     decoder = round_up(Fraction(ell) * Fraction(epsilon))
-    return LeastEll(ell, delta_zero(ell), decoder, mean_bits(epsilon, levels(ell), code, data), length.least)
+    return LeastEll(
+        ell, delta_zero(ell), decoder, mean_bits(epsilon, levels(ell), code, data), length.least
+    )
 
 
 def _first_crossing(length: _Length, bits: float) -> float | None:
@@ -131,7 +143,9 @@ def _first_crossing(length: _Length, bits: float) -> float | None:
                 low = _minimum(length, bits, points[i - 1], points[i + 1])
                 if low is not None:
                     return _bisect(length, bits, points[i - 1], low)
-    _minimum(length, bits, lowest[1] - 1 / SCAN, min(lowest[1] + 1 / SCAN, _HIGHEST))  # sharpens length.least
+    _minimum(
+        length, bits, lowest[1] - 1 / SCAN, min(lowest[1] + 1 / SCAN, _HIGHEST)
+    )  # sharpens length.least
     return None
 
 
@@ -139,7 +153,9 @@ def _minimum(length: _Length, bits: float, low: float, high: float) -> float | N
     """The minimum in (low, high), by Brent's method, where its length is <= bits; else None."""
     from scipy.optimize import minimize_scalar  # slow to import
 
-    dip = minimize_scalar(length, bounds=(low, high), method="bounded", options={"xatol": 1e-6, "maxiter": 40})
+    dip = minimize_scalar(
+        length, bounds=(low, high), method="bounded", options={"xatol": 1e-6, "maxiter": 40}
+    )
     return float(dip.x) if dip.fun <= bits else None
 
 
@@ -148,7 +164,9 @@ def _bisect(length: _Length, bits: float, above: float, below: float) -> float:
     return bisect(lambda at: length(at) <= bits, above, below, turns=60)[1]
 
 
-def _as_ell(log_delta: float, epsilon: float, bits: float, code: Code, data: DataLaw) -> float | None:
+def _as_ell(
+    log_delta: float, epsilon: float, bits: float, code: Code, data: DataLaw
+) -> float | None:
     """ℓ as a double whose own exact mean length is at most `bits`: rounding to a double can cost the last digits."""
     ell = max(float(ell_of(2.0**log_delta)[0]), math.nextafter(1.0, 2.0))
     step = math.ulp(ell)
@@ -160,15 +178,29 @@ def _as_ell(log_delta: float, epsilon: float, bits: float, code: Code, data: Dat
     return None
 
 
-def verdict_on(decoder_epsilon: float, epsilon: float, bits: float, code: str, data: DataLaw) -> OracleVerdict:
+def verdict_on(
+    decoder_epsilon: float, epsilon: float, bits: float, code: str, data: DataLaw
+) -> OracleVerdict:
     """The verdict on a least decoder ε, inf where none was found."""
     if code != "delta":
-        return OracleVerdict.none("no closed form is known for the least ell; Theorem 8 is about the delta code.")
+        return OracleVerdict.none(
+            "no closed form is known for the least ell; Theorem 8 is about the delta code."
+        )
     ell, deltas, pmf = levels_at(np.exp2(_OCTAVES))
     spread = np.log1p(2 * ell * np.log(ell))  # ln(2ℓ ln ℓ + 1) >= δ₀
-    size = np.log(2 * epsilon * data.mean_size + 9 / 8 * spread + 2) - (pmf * np.log(deltas)).sum(axis=1)
-    fits = [value for value, z in zip(ell.tolist(), size.tolist(), strict=True) if elias_delta_bound(z) <= bits]
+    size = np.log(2 * epsilon * data.mean_size + 9 / 8 * spread + 2) - (pmf * np.log(deltas)).sum(
+        axis=1
+    )
+    fits = [
+        value
+        for value, z in zip(ell.tolist(), size.tolist(), strict=True)
+        if elias_delta_bound(z) <= bits
+    ]
     if not fits:
         return OracleVerdict.none("Theorem 8 shows no ell within these bits.")
-    proof = "Theorem 8: its bound on the mean length of the delta code is within the bits at this ell."
-    return OracleVerdict.judge(decoder_epsilon, "Theorem 8", min(fits) * epsilon, "upper bound", proof)
+    proof = (
+        "Theorem 8: its bound on the mean length of the delta code is within the bits at this ell."
+    )
+    return OracleVerdict.judge(
+        decoder_epsilon, "Theorem 8", min(fits) * epsilon, "upper bound", proof
+    )

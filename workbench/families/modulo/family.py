@@ -79,7 +79,11 @@ def _shifts(value: Any, name: str) -> tuple[Any, ...]:
         return tuple(listed(integers)(part, name) for part in value.split(";") if part.strip())
 
     def one_shift(part: Any, name: str) -> Any:
-        return listed(integers)(part, name) if isinstance(part, (list, tuple)) else integers(part, name)
+        return (
+            listed(integers)(part, name)
+            if isinstance(part, (list, tuple))
+            else integers(part, name)
+        )
 
     return listed(one_shift)(value, name)
 
@@ -94,11 +98,15 @@ def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
             shift, _, amount = part.partition("=")
             key = listed(integers)(shift, "epsilon's shift")
             if key in given:
-                raise InvalidRequest(f"epsilon must give each difference one budget. Got two for {shift.strip()}.")
+                raise InvalidRequest(
+                    f"epsilon must give each difference one budget. Got two for {shift.strip()}."
+                )
             given[key] = amount.strip()
         value = given
     if isinstance(value, Mapping):
-        return {shift: positive(amount, f"epsilon of shift {shift}") for shift, amount in value.items()}
+        return {
+            shift: positive(amount, f"epsilon of shift {shift}") for shift, amount in value.items()
+        }
     return positive(value, name)
 
 
@@ -270,21 +278,41 @@ class _Modulo(Family):
         question, order = request.question, request.question.order
         if isinstance(mechanism, AdditiveNoise) and mechanism.question.sizes == question.sizes:
             return AdditiveNoise(question, mechanism.masses)
-        square = isinstance(mechanism, Channel) and len(mechanism.rows) == len(mechanism.outputs) == order
+        square = (
+            isinstance(mechanism, Channel)
+            and len(mechanism.rows) == len(mechanism.outputs) == order
+        )
         if not square or not question.scalar:
-            must("baseline", "additive noise on the query's answers, or their channel", repr(mechanism))
+            must(
+                "baseline",
+                "additive noise on the query's answers, or their channel",
+                repr(mechanism),
+            )
         # a difference beyond N/2 may have been meant as μ - N: protect both
-        near = {distance for (shift,) in question.shifts for distance in (shift % order, -shift % order)}
+        near = {
+            distance for (shift,) in question.shifts for distance in (shift % order, -shift % order)
+        }
         return Channel.of(mechanism, [(q, q + d) for d in near for q in range(order - d)])
 
     # Keys of sweeps.
 
     def key(self, values: Values) -> Record:
         """n and max_shift spelled out as sizes and shifts, one of each pair mu, -mu unless directed."""
-        rest = {name: value for name, value in super().key(values).items() if name not in ("n", "max_shift")}
+        rest = {
+            name: value
+            for name, value in super().key(values).items()
+            if name not in ("n", "max_shift")
+        }
         question = self.spelled_question(values)
-        pairs = ({shift} if question.directed else {shift, question.negative(shift)} for shift in question.shifts)
-        return rest | question.to_dict() | {"shifts": [list(shift) for shift in sorted({min(pair) for pair in pairs})]}
+        pairs = (
+            {shift} if question.directed else {shift, question.negative(shift)}
+            for shift in question.shifts
+        )
+        return (
+            rest
+            | question.to_dict()
+            | {"shifts": [list(shift) for shift in sorted({min(pair) for pair in pairs})]}
+        )
 
     def points_per_task(self, values: Values) -> int:
         """Bare linear programs take less than a millisecond; audits and branch and bound much longer."""
@@ -297,16 +325,28 @@ class _Modulo(Family):
         from workbench.pipeline.budget import budget_json
 
         question = design.question
-        entries = {"pmf": design.mechanism.pmf.tolist(), "loss": design.request.aim.loss, **budget_json(design)}
+        entries = {
+            "pmf": design.mechanism.pmf.tolist(),
+            "loss": design.request.aim.loss,
+            **budget_json(design),
+        }
         return entries | {"question": question.to_dict(), "directed": question.directed}
 
     def facts(self, design: Design) -> Facts:
         from workbench.pipeline.budget import budget_facts
 
-        what = design.request.aim.loss if design.request.aim.minimise == "loss" else design.request.aim.minimise
+        what = (
+            design.request.aim.loss
+            if design.request.aim.minimise == "loss"
+            else design.request.aim.minimise
+        )
         order = "x".join(map(str, design.question.sizes))
         runs = design.request.aim.runs
-        best = f"best noise modulo {order}" if runs == 1 else f"best found modulo {order} for {runs} runs"
+        best = (
+            f"best noise modulo {order}"
+            if runs == 1
+            else f"best found modulo {order} for {runs} runs"
+        )
         return [
             (f"least {what}", f"{design.objective:.9g} ({best})"),
             ("bound", design.bound_words),
@@ -321,7 +361,11 @@ class _Modulo(Family):
     def tables(self, design: Design) -> Tables:
         masses, question = design.mechanism.pmf, design.question
         every = masses.size <= _SHOWN
-        shown = range(masses.size) if every else sorted(range(masses.size), key=lambda k: -masses[k])[:16]
+        shown = (
+            range(masses.size)
+            if every
+            else sorted(range(masses.size), key=lambda k: -masses[k])[:16]
+        )
         cells = [[question.show(question.point(k)), float(masses[k])] for k in shown]
         title = "PMF" if every else f"PMF, the 16 heaviest of {masses.size} noise values"
         return [(title, ["noise", "probability"], cells)]
@@ -343,5 +387,10 @@ def points(question: Any, values: Values) -> Iterable[Point]:
     every = notion_requests(FAMILY, question, values)
     notions = values["notion"]
     return sorted(
-        every, key=lambda p: (p[1].aim.minimise != "loss", notions.index(p[0]["notion"]), p[0].get("epsilon", 0))
+        every,
+        key=lambda p: (
+            p[1].aim.minimise != "loss",
+            notions.index(p[0]["notion"]),
+            p[0].get("epsilon", 0),
+        ),
     )

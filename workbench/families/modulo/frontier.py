@@ -29,7 +29,12 @@ from workbench.pipeline.frontier_plan import Plan, Row, Task, design_row, design
 from workbench.pipeline.frontier_plots import Series
 from workbench.pipeline.notion_points import drawn
 from workbench.pipeline.outcome import translated_errors
-from workbench.pipeline.requirements import HOCKEY_STICK, bounds_one_ratio, ratio_kind, ratio_notions
+from workbench.pipeline.requirements import (
+    HOCKEY_STICK,
+    bounds_one_ratio,
+    ratio_kind,
+    ratio_notions,
+)
 from workbench.questions.modulo_noise import ModuloNoise
 
 SERIES = {
@@ -70,19 +75,36 @@ def plan(question: Any, values: Values) -> Plan:
     every = [*points(question, values)]
     optima = [(row, request) for row, request in every if request.aim.minimise == "loss"]
     plain = [
-        (row, request) for row, request in optima if bounds_one_ratio(request.claim.notion) and request.aim.runs == 1
+        (row, request)
+        for row, request in optima
+        if bounds_one_ratio(request.claim.notion) and request.aim.runs == 1
     ]
-    query, epsilons, loss = question or FAMILY.spelled_question(values), values["epsilon"] or [], values["loss"]
+    query, epsilons, loss = (
+        question or FAMILY.spelled_question(values),
+        values["epsilon"] or [],
+        values["loss"],
+    )
     tasks = [design_task(row, request, "optimal") for row, request in optima]
     for notion in dict.fromkeys(request.claim.notion.name for _, request in plain):
         traced = _traced(query, notion, epsilons, loss)
         tasks += [partial(_pieces, query, notion, epsilon, values) for epsilon in traced]
-    tasks += [design_task(row, request, "optimal") for row, request in every if request.aim.minimise == "epsilon"]
+    tasks += [
+        design_task(row, request, "optimal")
+        for row, request in every
+        if request.aim.minimise == "epsilon"
+    ]
     tasks += _level_tasks(query, [request for _, request in plain], values)
     title = f"{query}, {loss}"
     remark = "\n(published mechanisms protect both sides of a pair)" if query.directed else ""
     words = "squared error" if loss == "squared" else loss.replace("-", " ")
-    draw = partial(drawn, name="optimal", series=SERIES, notions=[*ratio_notions()], title=title + remark, words=words)
+    draw = partial(
+        drawn,
+        name="optimal",
+        series=SERIES,
+        notions=[*ratio_notions()],
+        title=title + remark,
+        words=words,
+    )
     return Plan(title, tasks, draw, () if query.separation is None else (query.separation,))
 
 
@@ -95,7 +117,9 @@ def _level_tasks(query: ModuloNoise, plain: Sequence[Any], values: Values) -> li
         return []
     budgets = [(request.claim.epsilon, request.claim.delta or 0) for request in plain]
     ends = min(budgets, default=None), max(budgets, default=None)
-    corners = tuple(request for request, budget in zip(plain, budgets, strict=True) if budget in ends)
+    corners = tuple(
+        request for request, budget in zip(plain, budgets, strict=True) if budget in ends
+    )
     return [
         partial(_levels, query, notion, epsilon, values, corners)
         for notion in dict.fromkeys(request.claim.notion.name for request in plain)
@@ -105,10 +129,18 @@ def _level_tasks(query: ModuloNoise, plain: Sequence[Any], values: Values) -> li
 
 
 def _known(curve: str, notion: str, loss: str, epsilon: Fraction) -> Row:
-    return {"curve": curve, "mechanism": "optimal", "notion": notion, "loss": loss, "epsilon": float(epsilon)}
+    return {
+        "curve": curve,
+        "mechanism": "optimal",
+        "notion": notion,
+        "loss": loss,
+        "epsilon": float(epsilon),
+    }
 
 
-def _traced(question: ModuloNoise, notion: str, epsilons: Sequence[Fraction], loss: str) -> Sequence[Fraction]:
+def _traced(
+    question: ModuloNoise, notion: str, epsilons: Sequence[Fraction], loss: str
+) -> Sequence[Fraction]:
     """The ε at which exact pieces are traced."""
     no_law = ratio_kind(notion) == HOCKEY_STICK and loss != "error-rate"
     if not named(notion).has_delta or no_law or loss == "worst-squared":
@@ -121,22 +153,33 @@ def _traced(question: ModuloNoise, notion: str, epsilons: Sequence[Fraction], lo
 
 def _pieces(q: ModuloNoise, notion: str, epsilon: Fraction, values: Values) -> list[Row]:
     """ρ* as a function of δ at one ε."""
-    loss, by_law = values["loss"], ratio_kind(notion) == HOCKEY_STICK  # which falls with δ as (1 - δ)
+    loss, by_law = (
+        values["loss"],
+        ratio_kind(notion) == HOCKEY_STICK,
+    )  # which falls with δ as (1 - δ)
     seconds = None if values["whole"] else _PATIENCE
     begin, solver = time.perf_counter(), None
     with translated_errors():
         if by_law:
-            law = oracles.bounds(q.sizes, q.differences, q.directed, float(epsilon), 0.0, HOCKEY_STICK, loss).strongest
+            law = oracles.bounds(
+                q.sizes, q.differences, q.directed, float(epsilon), 0.0, HOCKEY_STICK, loss
+            ).strongest
             name, pieces = "DP law", []
             if law is not None:  # (1 - δ) ρ₀; below an upper bound nothing is proven
                 proven = law.kind == "optimum"
                 pieces = [Piece(0.0, 1.0, law.value, 0.0, proven, law.value * proven, 0.0)]
         else:
             tracer = values["solver"] if values["solver"] in ("highs", "gurobi") else "highs"
-            pieces = delta_frontier(q.sizes, q.differences, float(epsilon), loss, seconds=seconds, solver=tracer)
+            pieces = delta_frontier(
+                q.sizes, q.differences, float(epsilon), loss, seconds=seconds, solver=tracer
+            )
             by_levels = loss == "error-rate" and (q.order > LEAST or epsilon >= LEAST_EPSILON)
             name, solver = ("level frontier", None) if by_levels else ("pattern frontier", tracer)
-    more = {"oracle": name, "solver": solver, "seconds": (time.perf_counter() - begin) / max(1, len(pieces))}
+    more = {
+        "oracle": name,
+        "solver": solver,
+        "seconds": (time.perf_counter() - begin) / max(1, len(pieces)),
+    }
     return [
         _known("piece", notion, loss, epsilon)
         | more
@@ -159,10 +202,18 @@ def _levels(
     """The least δ at one ε for every error level, of those that are chosen where none are given."""
     rows, common = [], {name: values[name] for name in ("loss", "solver", "certify", "time_limit")}
     for most in values["level"] if values["level"] is not None else _chosen_levels(corners):
-        least = FAMILY.request(question, notion=notion, epsilon=epsilon, minimise="delta", max_loss=most, **common)
+        least = FAMILY.request(
+            question, notion=notion, epsilon=epsilon, minimise="delta", max_loss=most, **common
+        )
         with FAMILY.open(least) as session:
-            row = design_row(session.design, **_known("level", notion, values["loss"], epsilon), max_loss=float(most))
+            row = design_row(
+                session.design,
+                **_known("level", notion, values["loss"], epsilon),
+                max_loss=float(most),
+            )
         if row.get("objective") is not None:
-            row["delta"] = row[named(notion).quantity]  # what it really needs; the objective is the same rounded
+            row["delta"] = row[
+                named(notion).quantity
+            ]  # what it really needs; the objective is the same rounded
         rows.append(row)
     return rows

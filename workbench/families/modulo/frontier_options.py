@@ -33,11 +33,20 @@ FRONTIER = Frontier(
         ),
         SHARED,
         Option(
-            "level", _levels, "auto", "Errors for the level curves δ(ε), a grid; auto chooses four, none draws none."
+            "level",
+            _levels,
+            "auto",
+            "Errors for the level curves δ(ε), a grid; auto chooses four, none draws none.",
         ),
         SOLVER,
         replace(TIME_LIMIT, help="Seconds of one solve; then its interval counts."),
-        Option("whole", flag, False, "Trace every exact piece to its end, however long it takes.", kind=bool),
+        Option(
+            "whole",
+            flag,
+            False,
+            "Trace every exact piece to its end, however long it takes.",
+            kind=bool,
+        ),
         CERTIFY,
     ),
     later("workbench.families.modulo.frontier", "plan"),

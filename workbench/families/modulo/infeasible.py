@@ -18,7 +18,9 @@ from workbench.pipeline.routes import Programs
 from workbench.solvers.solution import Solution
 
 
-def explanation(problem: Callable[[ModuloRequest], Any], request: ModuloRequest, programs: Programs) -> str:
+def explanation(
+    problem: Callable[[ModuloRequest], Any], request: ModuloRequest, programs: Programs
+) -> str:
     """Sentences that follow "No noise meets the request ..."; empty where nothing could be found in time."""
 
     def ask(point: Values) -> Solution:
@@ -26,7 +28,9 @@ def explanation(problem: Callable[[ModuloRequest], Any], request: ModuloRequest,
         return solution
 
     try:
-        return _conflict(request) + what_would_do(request, ask, float(request.losses.max()), MOST_EPSILON)
+        return _conflict(request) + what_would_do(
+            request, ask, float(request.losses.max()), MOST_EPSILON
+        )
     except WorkbenchError:  # a solver that gives up explains nothing
         return ""
 
@@ -38,7 +42,10 @@ def _conflict(request: ModuloRequest) -> str:
     if limited:  # the limit is no row of the program
         at = program.block("delta").start
         data = replace(
-            data, upper=np.where(np.arange(data.upper.size) == at, float(request.claim.delta or 0), data.upper)
+            data,
+            upper=np.where(
+                np.arange(data.upper.size) == at, float(request.claim.delta or 0), data.upper
+            ),
         )
     wishes = rows_named(program, _wishes(request, model))
     options = replace(request.how.options, time_limit=request.how.options.time_limit or SECONDS)
@@ -56,7 +63,9 @@ def _wishes(request: ModuloRequest, model: ModuloModel) -> dict[str, str]:
         sign, epsilon = "" if question.directed else "±", float(request.budgets[shift])
         notion = request.claim.notion.name
         wish = f"{notion} at epsilon = {epsilon:g} for answers that differ by {sign}{question.show(pair)}"
-        words |= dict.fromkeys((f"constraint[{row}]" for row in range(1 + k * each, 1 + (k + 1) * each)), wish)
+        words |= dict.fromkeys(
+            (f"constraint[{row}]" for row in range(1 + k * each, 1 + (k + 1) * each)), wish
+        )
     if request.aim.minimise == "delta":
         words[blocks[-1].name] = f"{request.aim.loss} <= {float(request.aim.max_loss or 0):g}"
     return words

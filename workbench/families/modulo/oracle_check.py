@@ -21,7 +21,9 @@ from workbench.solvers.search import bisect
 from workbench.solvers.solution import Solution
 
 
-def strongest_law(request: ModuloRequest, delta: float, nodes: int = NODES) -> oracles.ClosedForm | None:
+def strongest_law(
+    request: ModuloRequest, delta: float, nodes: int = NODES
+) -> oracles.ClosedForm | None:
     """The strongest closed form at a delta: the optimum, else an upper bound, else a lower one. nodes: of the level
     search."""
     return _proven(request, delta, nodes).strongest
@@ -30,12 +32,19 @@ def strongest_law(request: ModuloRequest, delta: float, nodes: int = NODES) -> o
 def _proven(request: ModuloRequest, delta: float, nodes: int = NODES) -> oracles.Bounds:
     bounds = ratio_bounds(request.claim.notion, request.budgets, Fraction(delta))
     levels = tuple((shift, float(value)) for shift, value in bounds.epsilons.items())
-    return _bounds(request.question, levels, float(bounds.delta), bounds.kind, request.aim.loss, nodes)
+    return _bounds(
+        request.question, levels, float(bounds.delta), bounds.kind, request.aim.loss, nodes
+    )
 
 
 @lru_cache(maxsize=16)
 def _bounds(
-    q: ModuloNoise, levels: tuple[tuple[Shift, float], ...], delta: float, kind: RatioBound, loss: str, nodes: int
+    q: ModuloNoise,
+    levels: tuple[tuple[Shift, float], ...],
+    delta: float,
+    kind: RatioBound,
+    loss: str,
+    nodes: int,
 ) -> oracles.Bounds:
     each = dict(levels)
     epsilon = levels[0][1] if len(set(each.values())) == 1 else each
@@ -50,7 +59,9 @@ def known_bound(request: ModuloRequest) -> tuple[float, str] | None:
     """
     if request.aim.minimise != "loss":
         return None
-    law = _proven(request, round_up(request.claim.delta or Fraction(0))).lower  # which falls with delta
+    law = _proven(
+        request, round_up(request.claim.delta or Fraction(0))
+    ).lower  # which falls with delta
     if law is None:
         return None
     return law.value * (1 - ROUNDING), f"The bound is the closed form's: {law.name}. {law.proof}"
@@ -61,7 +72,9 @@ def oracle_verdict(request: ModuloRequest, solution: Solution, proven: bool) -> 
     if request.aim.minimise == "delta":
         return _of_least_delta(request, solution, float(request.loss_limit or 0))
     # level functions do not judge what they found
-    law = strongest_law(request, float(request.claim.delta or 0), 0 if solution.solver == LEVELS else NODES)
+    law = strongest_law(
+        request, float(request.claim.delta or 0), 0 if solution.solver == LEVELS else NODES
+    )
     if law is None:
         return OracleVerdict.none(
             f"no closed form is known for {request.claim.notion.name} with loss {request.aim.loss} here."
@@ -70,8 +83,13 @@ def oracle_verdict(request: ModuloRequest, solution: Solution, proven: bool) -> 
     if request.aim.constraints is not None:
         if kind == "upper bound":
             return OracleVerdict.none("the extra constraints leave no closed form.")
-        kind, proof = "lower bound", f"{proof} The extra constraints can only raise the error above it."
-    verdict = OracleVerdict.judge(solution.objective, law.name, law.value, kind, proof, scale=request.scale)
+        kind, proof = (
+            "lower bound",
+            f"{proof} The extra constraints can only raise the error above it.",
+        )
+    verdict = OracleVerdict.judge(
+        solution.objective, law.name, law.value, kind, proof, scale=request.scale
+    )
     return verdict if proven else verdict.stopped(solution.bound)
 
 
@@ -79,7 +97,9 @@ def _of_least_delta(request: ModuloRequest, solution: Solution, budget: float) -
     """Of the least delta whose least error is within the budget: the law, which falls with delta, inverted."""
     ends = [strongest_law(request, 0.0), strongest_law(request, 1.0)]
     if request.aim.constraints is not None or ends[0] is None or ends[1] is None:
-        return OracleVerdict.none(f"no closed form is known for the least delta in {request.claim.notion.name} here.")
+        return OracleVerdict.none(
+            f"no closed form is known for the least delta in {request.claim.notion.name} here."
+        )
 
     def within(delta: float) -> bool:
         law = strongest_law(request, delta)
@@ -95,7 +115,11 @@ def _of_least_delta(request: ModuloRequest, solution: Solution, budget: float) -
 def is_closed(design: Design) -> bool:
     """Whether the bound proves that nothing costs less, certified where that was asked for."""
     certified = design.certificate is not None or not design.request.certified
-    return certified and design.bound is not None and design.scale.settles(design.objective, design.bound)
+    return (
+        certified
+        and design.bound is not None
+        and design.scale.settles(design.objective, design.bound)
+    )
 
 
 def with_law(design: Design) -> Design:
@@ -108,8 +132,15 @@ def with_law(design: Design) -> Design:
         return design
     words, bound = design.words, design.bound
     if bound is not None and not design.scale.settles(design.claimed, bound):
-        words += (f"The solver's own answer, {design.claimed:.9g}, is no optimum; what is certified is one.",)
+        words += (
+            f"The solver's own answer, {design.claimed:.9g}, is no optimum; what is certified is one.",
+        )
     better = OracleVerdict.judge(
-        design.objective, str(oracle.name), oracle.value, oracle.kind, oracle.proof, scale=design.scale
+        design.objective,
+        str(oracle.name),
+        oracle.value,
+        oracle.kind,
+        oracle.proof,
+        scale=design.scale,
     )
     return replace(design, oracle=better, words=words)

@@ -19,7 +19,13 @@ from workbench import __version__
 from workbench.errors import Infeasible, NotCertified, NotProven
 from workbench.exact.numbers import ONE, round_down
 from workbench.families.modulo.infeasible import explanation
-from workbench.families.modulo.oracle_check import is_closed, known_bound, oracle_verdict, strongest_law, with_law
+from workbench.families.modulo.oracle_check import (
+    is_closed,
+    known_bound,
+    oracle_verdict,
+    strongest_law,
+    with_law,
+)
 from workbench.families.modulo.repair import (
     DEFEATED,
     LIMITS,
@@ -70,7 +76,9 @@ _SHARP = 1e-6  # gap relative to the objective itself, above which it is said
 _DIGITS = 30  # of a least δ
 
 
-_TANGENTS = Route("tangents", only_several_bounds, lambda problem, programs, start: problem.answer_by_tangents())
+_TANGENTS = Route(
+    "tangents", only_several_bounds, lambda problem, programs, start: problem.answer_by_tangents()
+)
 _FAST = Route(
     "fast search",
     lambda problem: problem.why_not_fast(),
@@ -99,7 +107,9 @@ class ModuloProblem(Problem):
         """Answer by linear programs with tangents, as many as are needed. Raises as `Problem`'s routes."""
         request = self.request
         model, shifts = request.model(), request.question.differences
-        solution, least = solve_by_tangents(request, shifts[0], model.program, model.compared(shifts))
+        solution, least = solve_by_tangents(
+            request, shifts[0], model.program, model.compared(shifts)
+        )
         return Answer(self._noise(solution), least, solution)
 
     def answer_by_solver(self, programs: Programs | None, start: str) -> Answer:
@@ -114,7 +124,9 @@ class ModuloProblem(Problem):
         if request.aim.minimise != "delta":
             return Answer(self._noise(solution), solution.bound, solution)
         assert least is not None
-        if request.claim.delta is not None and Fraction(least) > request.claim.delta * (1 + Fraction(1, 10**9)):
+        if request.claim.delta is not None and Fraction(least) > request.claim.delta * (
+            1 + Fraction(1, 10**9)
+        ):
             raise Infeasible(
                 f"Loss {outer.aim.loss} at most {float(outer.aim.max_loss or 0):g} needs delta >= {least:.9g} at this "
                 f"epsilon. Got delta = {float(request.claim.delta):g}.{why()}"
@@ -141,11 +153,21 @@ class ModuloProblem(Problem):
         request, answer = self.request, f"{self.request.how.solver} says {solution.raw_status!r}"
         if solution.termination is Termination.INFEASIBLE:
             most = self.outer.aim.max_loss
-            wish = "the extra constraints" if most is None else f"max_loss {float(most):g} and the constraints"
-            what = None if request.aim.constraints is None and most is None else f"noise meets the request with {wish}"
+            wish = (
+                "the extra constraints"
+                if most is None
+                else f"max_loss {float(most):g} and the constraints"
+            )
+            what = (
+                None
+                if request.aim.constraints is None and most is None
+                else f"noise meets the request with {wish}"
+            )
             refuse_infeasible(solution, answer, what, "uniform noise is private", why)
         law = known_bound(request)
-        known = max((bound for bound in (solution.bound, law and law[0]) if bound is not None), default=None)
+        known = max(
+            (bound for bound in (solution.bound, law and law[0]) if bound is not None), default=None
+        )
         limit = LIMITS.get(solution.termination, f"status {solution.termination}")
         words = f"{known:.9g}" if known is not None and known > 0 else "unknown"
         raise NotProven(
@@ -168,16 +190,29 @@ class ModuloProblem(Problem):
             if exacting != options and solution.termination in DEFEATED:
                 with programs.backend.open(session.program, options) as second:
                     solution = second.solve(values, time_limit=deadline.limit)
-        return refined(request, solution, deadline.limit) if worth_refining(request, solution) else solution
+        return (
+            refined(request, solution, deadline.limit)
+            if worth_refining(request, solution)
+            else solution
+        )
 
     def _live(self, programs: Programs) -> SolverSession | FastSession:
         """The model's live solver."""
         request, live = self.request, programs.live
-        key = (request.aim.minimise, bool(request.bounds.delta), request.bounds.levels[0], request.certified)
+        key = (
+            request.aim.minimise,
+            bool(request.bounds.delta),
+            request.bounds.levels[0],
+            request.certified,
+        )
         with translated_errors():
             if key not in live:
                 model = request.model()
-                options = programs.exacting(request.how.options) if request.certified else request.how.options
+                options = (
+                    programs.exacting(request.how.options)
+                    if request.certified
+                    else request.how.options
+                )
                 if self.why_not_fast() is None:
                     from workbench.models.modulo.fast import FastSession  # slow to import
 
@@ -200,7 +235,11 @@ class ModuloProblem(Problem):
             )
             return mechanism, certificate, [] if request.aim.constraints is None else [TOLERATED]
         least = request.aim.minimise == "delta"
-        law = (lambda: None) if least else partial(strongest_law, request, float(request.claim.delta or 0))
+        law = (
+            (lambda: None)
+            if least
+            else partial(strongest_law, request, float(request.claim.delta or 0))
+        )
         try:
             proof = certify_noise(request, solution, law, self._deadline)
             if least and request.claim.delta is not None and proof.delta > request.claim.delta:
@@ -216,12 +255,18 @@ class ModuloProblem(Problem):
         bound = answer.bound
         if proof.optimum is not None and not request.bounds.mass:
             bound = max(round_down(proof.optimum), -np.inf if bound is None else float(bound))
-        delta = min(ONE, Fraction(math.ceil(proof.delta * 10**_DIGITS), 10**_DIGITS)) if least else proof.delta
+        delta = (
+            min(ONE, Fraction(math.ceil(proof.delta * 10**_DIGITS), 10**_DIGITS))
+            if least
+            else proof.delta
+        )
         different = {*request.budgets.values()}
         epsilon = request.audited_claim.epsilon if len(different) > 1 else different.pop()
         repaired = replace(answer, bound=bound, origin=proof.origin)
         claim = Claim(request.claim.notion, epsilon, delta)
-        certificate = self._certificate(proof.mechanism, repaired, proof.objective, claim, proof.privacy)
+        certificate = self._certificate(
+            proof.mechanism, repaired, proof.objective, claim, proof.privacy
+        )
         return proof.mechanism, certificate, missed_words(request, proof, solution)
 
     def _certificate(
@@ -236,8 +281,14 @@ class ModuloProblem(Problem):
         request, solution, limit = self.outer, answer.solution, self.outer.loss_limit
         assert solution is not None
         stated = None
-        if request.aim.minimise == "loss" and request.losses.ndim == 1:  # it can be recomputed from the file
-            losses = None if request.aim.loss == "error-rate" else tuple(map(Fraction, request.losses.tolist()))
+        if (
+            request.aim.minimise == "loss" and request.losses.ndim == 1
+        ):  # it can be recomputed from the file
+            losses = (
+                None
+                if request.aim.loss == "error-rate"
+                else tuple(map(Fraction, request.losses.tolist()))
+            )
             stated = Objective(request.aim.loss, rounded_value(loss), losses)
         record = {
             "workbench": __version__,
@@ -307,7 +358,9 @@ class ModuloProblem(Problem):
             optimum = None if proof.optimum is None else float(proof.optimum)
             bound = reached.certificate.record["bound"]
             details = {**reached.details, "bound": None if bound is None else Fraction(bound)}
-            design = replace(design, bound=bound, origin=proof.origin, optimum=optimum, details=details)
+            design = replace(
+                design, bound=bound, origin=proof.origin, optimum=optimum, details=details
+            )
         if is_proven(solution, self.loss_scale):
             return design
         design = with_law(design)
@@ -324,22 +377,31 @@ class ModuloProblem(Problem):
         request, objective, bound = self.request, solution.objective, solution.bound
         assert objective is not None
         words = []
-        if request.aim.loss == "squared" and request.aim.minimise == "loss" and request.question.scalar:
+        if (
+            request.aim.loss == "squared"
+            and request.aim.minimise == "loss"
+            and request.question.scalar
+        ):
             words += _wrapping(reached.mechanism, reached.objective)
         if solution.termination is Termination.GAP_LIMIT:
-            words.append(f"Stopped within the allowed gap: the optimum lies between {bound:.9g} and {objective:.9g}.")
+            words.append(
+                f"Stopped within the allowed gap: the optimum lies between {bound:.9g} and {objective:.9g}."
+            )
         if why_unproven(solution, self.loss_scale) is not None:
             return words
         if (
             bound is not None
-            and (self.loss_scale.gap(objective, max(float(self.loss_scale.floor), bound)) or 0) > _SHARP
+            and (self.loss_scale.gap(objective, max(float(self.loss_scale.floor), bound)) or 0)
+            > _SHARP
         ):
             words.append(
                 "Proven in absolute terms, not relative to so small a number: the optimum lies between "
                 f"{max(float(self.loss_scale.floor), bound):.9g} and {objective:.9g}."
             )
         if reached.oracle.agrees is False:
-            words.append(f"The solver's answer DISAGREES with the closed form ({reached.oracle.name}).")
+            words.append(
+                f"The solver's answer DISAGREES with the closed form ({reached.oracle.name})."
+            )
         return words
 
 
@@ -356,7 +418,11 @@ class ModuloSession(ProblemSession):
         be many."""
         request = self.request.at(point)
         self._problem = partial(ModuloProblem, explains=False)
-        if request.how.check in ("audit", "certify") or request.aim.minimise == "epsilon" or request.cut:
+        if (
+            request.how.check in ("audit", "certify")
+            or request.aim.minimise == "epsilon"
+            or request.cut
+        ):
             return super().row(point, start=start)
         problem = self._problem(request)
         solution = answer_by_routes(problem, problem.routes, self._programs, start).solution

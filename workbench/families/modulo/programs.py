@@ -40,11 +40,13 @@ class _Case:
         """The parameters."""
         request, given = self.request(), self.given
         most = request.aim.max_loss
-        limit = f"delta = {given.get('delta', '0')}" if most is None else f"{request.aim.loss} <= {float(most):g}"
-        epsilon = given["epsilon"]
-        return (
-            f"{request.question!r}, {request.claim.notion.name}, epsilon = {epsilon}, {limit}, loss {request.aim.loss}"
+        limit = (
+            f"delta = {given.get('delta', '0')}"
+            if most is None
+            else f"{request.aim.loss} <= {float(most):g}"
         )
+        epsilon = given["epsilon"]
+        return f"{request.question!r}, {request.claim.notion.name}, epsilon = {epsilon}, {limit}, loss {request.aim.loss}"
 
     @lru_cache  # noqa: B019
     def build(self) -> Built:
@@ -52,13 +54,17 @@ class _Case:
         if not self.patterns:
             return request.model().program, request.parameters()
         odds, q = np.exp([float(value) for value in request.budgets.values()]), request.question
-        noise = Noise(q.sizes, tuple(request.budgets), odds, request.losses, float(request.claim.delta))
+        noise = Noise(
+            q.sizes, tuple(request.budgets), odds, request.losses, float(request.claim.delta)
+        )
         return milp(noise, f"noise MILP by patterns on {q.order}"), {}
 
     def judge(self, x: Vector, objective: float) -> Judged:
         request, (program, _) = self.request(), self.build()
         budgets, notion, most = request.budgets, request.claim.notion.name, request.aim.max_loss
-        mechanism = AdditiveNoise.from_pmf(request.question, np.maximum(program.block("f").read(x), 0.0))
+        mechanism = AdditiveNoise.from_pmf(
+            request.question, np.maximum(program.block("f").read(x), 0.0)
+        )
         # a δ has the billionth that solvers' tolerances may hide
         claimed = request.claim.delta if most is None else min(1.0, max(0.0, objective) + 1e-9)
         privacy = audit(mechanism, budgets)
@@ -71,10 +77,17 @@ class _Case:
                 return None  # private, but its δ is that of a larger budget
             return float(audit(certificate.mechanism, budgets).worst(notion).measured.upper)
 
-        certified, value = certified_or_not(lambda: certify(mechanism, notion, request.claim.epsilon, claimed), price)
-        exact, private = float(privacy.worst(notion).measured.upper), privacy.meets(notion, budgets, claimed)
+        certified, value = certified_or_not(
+            lambda: certify(mechanism, notion, request.claim.epsilon, claimed), price
+        )
+        exact, private = (
+            float(privacy.worst(notion).measured.upper),
+            privacy.meets(notion, budgets, claimed),
+        )
         largest = float(max(budgets.values()))
-        return Judged(largest, float(claimed), privacy.pure_epsilon, exact, private, certified, value)
+        return Judged(
+            largest, float(claimed), privacy.pure_epsilon, exact, private, certified, value
+        )
 
 
 def instances() -> list[Instance]:

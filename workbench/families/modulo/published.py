@@ -46,7 +46,9 @@ from workbench.solvers.arrays import Vector
 from workbench.solvers.search import bisect
 
 _TIE_TOLERANCE = 1e-11  # Two losses this close count as one.
-_MAX_SCANNED_ANSWERS = 60  # For more answers, clamped laws are proven on the line instead of scanned.
+_MAX_SCANNED_ANSWERS = (
+    60  # For more answers, clamped laws are proven on the line instead of scanned.
+)
 _WIDE_NAMES = {  # Name -> the channel's published mechanism, which serves more answers.
     "geometric": "clamped geometric",
     "gaussian": "clamped discrete Gaussian",
@@ -76,7 +78,9 @@ def _make_scan(family: str, steps: int) -> Vector:
     if family == "gaussian":
         inner = np.linspace(math.log(0.01), math.log(1e4), steps)
         below = np.linspace(math.log(0.005), inner[0], _SMALL_STEPS, endpoint=False)
-        return np.concatenate([below, inner, np.linspace(inner[-1], math.log(1e7), _LARGE_STEPS)[1:]])
+        return np.concatenate(
+            [below, inner, np.linspace(inner[-1], math.log(1e7), _LARGE_STEPS)[1:]]
+        )
     return _extend_scan(0.01, np.linspace(0.02, 60.0, steps), 1e7)
 
 
@@ -109,7 +113,11 @@ class Scan:
         """Find the smallest parameter that the exact audit proves private, with its channel and that audit."""
         claim = Claim(notion, epsilon, delta)
         for parameter, channel in self._propose(epsilon, delta, notion):
-            pairs = self._find_deciding_pairs(channel, epsilon) if claim.notion in REPORTED else self.pairs
+            pairs = (
+                self._find_deciding_pairs(channel, epsilon)
+                if claim.notion in REPORTED
+                else self.pairs
+            )
             privacy = audit(replace(channel, neighbours=tuple(pairs)), epsilon)
             if privacy.holds(claim):
                 return parameter, channel, privacy
@@ -126,15 +134,25 @@ class Scan:
         with np.errstate(invalid="ignore"):
             losses = logs[self._p] - logs[self._q] - float(epsilon) / math.log(2)
         surely, perhaps = (np.where(losses > level, p, 0.0).sum(axis=1) for level in (NEAR, -NEAR))
-        sticks, largest = np.maximum(p - math.exp(epsilon) * q, 0.0).sum(axis=1), np.nanmax(losses, axis=1)
-        broken = (perhaps >= surely.max() - _TIE_TOLERANCE) | (sticks >= sticks.max() - _TIE_TOLERANCE)
+        sticks, largest = (
+            np.maximum(p - math.exp(epsilon) * q, 0.0).sum(axis=1),
+            np.nanmax(losses, axis=1),
+        )
+        broken = (perhaps >= surely.max() - _TIE_TOLERANCE) | (
+            sticks >= sticks.max() - _TIE_TOLERANCE
+        )
         decide = (broken & (perhaps > 0)) | (largest >= largest.max() - NEAR)
         return [*compress(self.pairs, decide)]
 
-    def _propose(self, epsilon: Fraction, delta: Fraction, notion: str | Notion) -> Iterator[tuple[float, Channel]]:
+    def _propose(
+        self, epsilon: Fraction, delta: Fraction, notion: str | Notion
+    ) -> Iterator[tuple[float, Channel]]:
         """Propose parameters that are private in floats, the smallest first, each with its channel."""
         required = ratio_bounds(notion, {(): epsilon}, delta)
-        ratio, weight = math.exp(required.epsilons[()]), 1.0 if required.kind == HOCKEY_STICK else 0.0
+        ratio, weight = (
+            math.exp(required.epsilons[()]),
+            1.0 if required.kind == HOCKEY_STICK else 0.0,
+        )
         allowed = float(required.delta)
         # Sums are rounded; the exact audit decides below. Without a delta no sum counts, but every ratio.
         allowed += min(1e-12, 1e-6 * allowed) * weight if named(notion).has_delta else 0.0
@@ -143,14 +161,25 @@ class Scan:
             return
         low, high = self.grid[[max(good[0] - 1, 0), good[0]]].tolist()
         table = partial(self.family.table, self.n)
-        _, high = bisect(lambda x: bool(self._compute_deltas(table(x), ratio, weight) <= allowed), low, high, turns=60)
-        near = 4 * _TIE_TOLERANCE / float(epsilon) if epsilon else 1.0  # what a ratio that is a tie is of the parameter
-        for slack in sorted((1e-9, 1e-7, 1e-5, near)):  # off the tie, so that exact arithmetic agrees
+        _, high = bisect(
+            lambda x: bool(self._compute_deltas(table(x), ratio, weight) <= allowed),
+            low,
+            high,
+            turns=60,
+        )
+        near = (
+            4 * _TIE_TOLERANCE / float(epsilon) if epsilon else 1.0
+        )  # what a ratio that is a tie is of the parameter
+        for slack in sorted(
+            (1e-9, 1e-7, 1e-5, near)
+        ):  # off the tie, so that exact arithmetic agrees
             parameter = self.family.parameter(high) * (1 + slack)
             yield parameter, self.family.build(self.n, parameter)
 
 
-def data_independent_error(order: int, epsilon: Fraction, delta: Fraction, notion: str | Notion) -> Fraction:
+def data_independent_error(
+    order: int, epsilon: Fraction, delta: Fraction, notion: str | Notion
+) -> Fraction:
     """Compute ρ of the best data-independent mechanism on N = `order` noise values; e^ε is rounded down."""
     required = ratio_bounds(notion, {(): epsilon}, delta)
     odds = exp_interval(required.epsilons[()], 80)[0]
@@ -186,15 +215,25 @@ def list_laws(request: Any) -> dict[str, tuple[Any, Vector]]:
     They are the law of data-independent noise, and of the others what they add to an answer in the middle.
     """
     question, epsilon, delta = request.question, request.claim.epsilon, request.claim.delta or ZERO
-    if not isinstance(epsilon, Fraction) or not bounds_one_ratio(request.claim.notion) or request.aim.runs > 1:
+    if (
+        not isinstance(epsilon, Fraction)
+        or not bounds_one_ratio(request.claim.notion)
+        or request.aim.runs > 1
+    ):
         return {}
-    if not question.scalar or question.order > _MAX_SCANNED_ANSWERS or request.aim.minimise != "loss":
+    if (
+        not question.scalar
+        or question.order > _MAX_SCANNED_ANSWERS
+        or request.aim.minimise != "loss"
+    ):
         return {}
     order, middle = question.order, question.order // 2
     rho = float(data_independent_error(order, epsilon, delta, request.claim.notion.name))
     laws = {"data-independent": np.append(1 - rho, np.full(order - 1, rho / (order - 1)))}
     for name in _SCANNED_FAMILIES:
-        if (best := get_scan(name, question).find_private(epsilon, delta, request.claim.notion.name)) is not None:
+        if (
+            best := get_scan(name, question).find_private(epsilon, delta, request.claim.notion.name)
+        ) is not None:
             laws[f"{name}, of the answer {middle}"] = np.roll(best[1].matrix[middle], -middle)
     return {name: (np.arange(order), law) for name, law in laws.items()}
 
@@ -203,7 +242,11 @@ def _cost_data_independent(request: Any) -> Reference:
     if request.aim.loss == "worst-squared":
         raise NotApplicable("its loss is a mean, not that of the worst noise")
     delta = request.claim.delta or ZERO
-    rho = float(data_independent_error(request.question.order, request.claim.epsilon, delta, request.claim.notion.name))
+    rho = float(
+        data_independent_error(
+            request.question.order, request.claim.epsilon, delta, request.claim.notion.name
+        )
+    )
     return Reference(rho * float(request.losses[1:].mean()), value=rho)
 
 
@@ -213,10 +256,16 @@ def _cost_clamped(name: str, request: Any) -> Reference:
     if not question.scalar:
         raise NotApplicable("it publishes one number, and the answers are tuples")
     if loss not in ("error-rate", "squared"):
-        raise NotApplicable("its loss is the error rate or the square, of which alone clamping is worked out")
+        raise NotApplicable(
+            "its loss is the error rate or the square, of which alone clamping is worked out"
+        )
     epsilon, delta = request.claim.epsilon, request.claim.delta or ZERO
     if question.order > _MAX_SCANNED_ANSWERS:
-        query = Query(question=_make_finite_query(question), claim=Claim(notion, epsilon, delta), aim=Aim(loss=loss))
+        query = Query(
+            question=_make_finite_query(question),
+            claim=Claim(notion, epsilon, delta),
+            aim=Aim(loss=loss),
+        )
         return _FOR_ANSWERS[_WIDE_NAMES[name]].cost(query)
     best = get_scan(name, question).find_private(epsilon, delta, notion)
     if best is None:

@@ -28,20 +28,29 @@ def candidates(query: Query) -> Iterable[Candidate]:
     if query.question.prior is None:
         yield Candidate(_NAME, reason="its loss is that of a prior, not of the worst input")
         return
-    named, places = _named(query), "n + 1" if not grid.low and grid.step == 1 else f"{grid.last + 1} places"
+    named, places = (
+        _named(query),
+        "n + 1" if not grid.low and grid.step == 1 else f"{grid.last + 1} places",
+    )
     needs = f"no prior; wraps around (answer + noise modulo {places}), and protects the pairs that wrap as well"
     question, command = _question(query, grid), None
     if named and not query.question.directed and not grid.low and grid.step == 1:
         command = query.design_command("modulo", n=grid.last, max_shift=grid.reach, loss=named)
     ask = partial(_ask, query, grid, question, named)
     read = Value.of if named and not grid.low else partial(_value_of_answers, query)
-    yield Candidate.of_request(_NAME, needs, ask, query.time, read, minimises=True, several=True, command=command)
+    yield Candidate.of_request(
+        _NAME, needs, ask, query.time, read, minimises=True, several=True, command=command
+    )
 
 
 def _named(query: Query) -> str | None:
     """The name that noise has for the loss of answers in steps of 1, where the prior is uniform."""
     uniform, name = len({*(query.question.prior or ())}) == 1, query.losses.name
-    known = ("squared", "error-rate") if query.grid is not None and query.grid.step == 1 else ("error-rate",)
+    known = (
+        ("squared", "error-rate")
+        if query.grid is not None and query.grid.step == 1
+        else ("error-rate",)
+    )
     return name if uniform and name in known else None
 
 

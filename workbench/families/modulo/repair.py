@@ -48,7 +48,13 @@ _BITS = 112
 CELLS = 60_000  # rows of the exact program above which it is not stated
 _CLOSE = Fraction(1, 10**12)  # how far above the solver's claim the closed form is asked as well
 _FINE, _SEEN = 120, 1e-7  # bits of a repaired mass; masses that a solver knows to some digits
-_STEEPER = (1, Fraction(9, 8), Fraction(5, 4), Fraction(3, 2), 2)  # losses of the tails, of the largest loss seen
+_STEEPER = (
+    1,
+    Fraction(9, 8),
+    Fraction(5, 4),
+    Fraction(3, 2),
+    2,
+)  # losses of the tails, of the largest loss seen
 _NEAR = 1e-7  # relative gap at which no other repair is tried
 
 DEFEATED = frozenset((Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE))
@@ -102,7 +108,9 @@ class _Candidates:
     def best(self) -> Any:
         """The best of what was made. Raises NotCertified where nothing was."""
         if not self.mechanisms:
-            raise NotCertified(f"No repaired mechanism meets the request exactly: {' '.join(self.reasons)}")
+            raise NotCertified(
+                f"No repaired mechanism meets the request exactly: {' '.join(self.reasons)}"
+            )
         return min(self.mechanisms, key=self.order)
 
 
@@ -121,7 +129,9 @@ def certify_noise(
     Raises:
         NotCertified: no candidate meets the request in exact arithmetic.
     """
-    candidates = _Candidates(lambda candidate: (bool(candidate.residual), candidate.objective))  # constraints first
+    candidates = _Candidates(
+        lambda candidate: (bool(candidate.residual), candidate.objective)
+    )  # constraints first
     raw = AdditiveNoise.from_pmf(request.question, np.maximum(solution["f"], 0.0))
     exactly = partial(_exactly, request, solution, deadline=deadline or Deadline())
     affordable = request.question.order * len(request.budgets) <= CELLS
@@ -131,12 +141,18 @@ def certify_noise(
         candidates.attempt(lambda: _judged(request, raw.exact_pmf, None, "solver's floats"))
     claimed = solution.objective
     mechanisms = candidates.mechanisms
-    short = not mechanisms or (claimed is not None and candidates.best.objective > Fraction(claimed) * (1 + _CLOSE))
+    short = not mechanisms or (
+        claimed is not None and candidates.best.objective > Fraction(claimed) * (1 + _CLOSE)
+    )
     if short and affordable and request.bounds.mass:  # without violations there always is one
         nothing = {shift: np.zeros(request.question.order, dtype=bool) for shift in request.budgets}
         candidates.attempt(lambda: exactly(nothing, "exact optimum without violations"))
     law = closed_form() if short and request.aim.constraints is None else None
-    if law is not None and law.pmf is not None and (not mechanisms or law.value < candidates.best.objective):
+    if (
+        law is not None
+        and law.pmf is not None
+        and (not mechanisms or law.value < candidates.best.objective)
+    ):
         noise = AdditiveNoise.from_pmf(request.question, law.pmf)
         candidates.attempt(lambda: _judged(request, noise.exact_pmf, None, "closed form"))
         if affordable:
@@ -145,11 +161,15 @@ def certify_noise(
     best: Certified = candidates.best
     if request.bounds.mass:
         return best
-    bounds = [each.optimum for each in mechanisms if each.optimum is not None]  # one program, so all hold for all
+    bounds = [
+        each.optimum for each in mechanisms if each.optimum is not None
+    ]  # one program, so all hold for all
     return replace(best, optimum=max(bounds, default=None))
 
 
-def _patterns(request: ModuloRequest, solution: Solution, raw: AdditiveNoise) -> list[tuple[str, Pattern | None]]:
+def _patterns(
+    request: ModuloRequest, solution: Solution, raw: AdditiveNoise
+) -> list[tuple[str, Pattern | None]]:
     """The patterns worth solving: what the masses show, and what the solver's binaries say."""
     shown = _pattern_of(request, raw)
     if shown is None:
@@ -169,7 +189,9 @@ def _pattern_of(request: ModuloRequest, mechanism: AdditiveNoise) -> Pattern | N
     return pattern_of(mechanism, bounds.epsilons) if bounds.mass else None
 
 
-def _exact_program(request: ModuloRequest, program: Program, *, relaxed: bool = False) -> RationalLP:
+def _exact_program(
+    request: ModuloRequest, program: Program, *, relaxed: bool = False
+) -> RationalLP:
     """The linear program of a pattern in exact numbers. relaxed: rounded so that no mechanism is left out."""
 
     def ratio(epsilon: Fraction) -> Fraction:
@@ -202,13 +224,19 @@ def _solve_exactly(
         basis = solution.basis if same and solution.solver == "highs" else None
         held = None if basis is None else _lifted(request, program.shape, solution["f"], basis)
         point = solve_rational(
-            _exact_program(request, program), relaxed=relaxed, time_limit=time_limit, basis=basis, held=held
+            _exact_program(request, program),
+            relaxed=relaxed,
+            time_limit=time_limit,
+            basis=basis,
+            held=held,
         )
     bound = None if point.bound is None else point.bound / Fraction(cost) + shift
     return replace(point, bound=bound, objective=point.objective / Fraction(cost) + shift)
 
 
-def _lifted(request: ModuloRequest, shape: Ints, f: Vector, basis: Any) -> tuple[Flags, Flags] | None:
+def _lifted(
+    request: ModuloRequest, shape: Ints, f: Vector, basis: Any
+) -> tuple[Flags, Flags] | None:
     """The basis of LP (14) that holds masses too small for a solver at the most that others ask of them,
     f(η+μ) = e^-ε f(η), along paths from masses that it sees; None for other programs, and where it sees all."""
     q, epsilons, seen = request.question, request.budgets, f > _SEEN
@@ -217,7 +245,10 @@ def _lifted(request: ModuloRequest, shape: Ints, f: Vector, basis: Any) -> tuple
     moved = np.stack([q.index(shift) for shift in epsilons])
     before = np.argsort(moved, axis=1)  # η of η+μ
     small = np.flatnonzero(~seen)
-    size, gain = np.full(f.size, -np.inf), np.array([[float(epsilon)] for epsilon in epsilons.values()])
+    size, gain = (
+        np.full(f.size, -np.inf),
+        np.array([[float(epsilon)] for epsilon in epsilons.values()]),
+    )
     size[seen] = np.log(f[seen])
     for _ in small:
         floors = size[before[:, small]] - gain
@@ -249,7 +280,11 @@ def why_unproven(solution: Solution, scale: LossScale) -> str | None:
         return f"stopped at {limit} before proving an optimum"
     objective, bound = solution.objective, solution.bound
     assert objective is not None
-    return None if bound is None or scale.settles(objective, bound) else "says optimal, but its bound does not prove it"
+    return (
+        None
+        if bound is None or scale.settles(objective, bound)
+        else "says optimal, but its bound does not prove it"
+    )
 
 
 def worth_refining(request: ModuloRequest, solution: Solution) -> bool:
@@ -290,7 +325,11 @@ def refined(request: ModuloRequest, solution: Solution, time_limit: float | None
 
 
 def _exactly(
-    request: ModuloRequest, solution: Solution, pattern: Pattern | None, origin: str, deadline: Deadline
+    request: ModuloRequest,
+    solution: Solution,
+    pattern: Pattern | None,
+    origin: str,
+    deadline: Deadline,
 ) -> Certified:
     """The exact program of a pattern, solved, repaired and judged. Raises NotCertified, also when there is no time."""
     if deadline.passed:
@@ -322,7 +361,11 @@ def _judged(
     # a least delta is whatever these masses reach; the audit says which
     delta = Fraction(1) if least or request.claim.delta is None else request.claim.delta
     claim = Claim(request.claim.notion, request.audited_claim.epsilon, delta)
-    privacy = audit(AdditiveNoise(q, values), claim.epsilon) if raw else repair_noise(q, values, claim, pattern)
+    privacy = (
+        audit(AdditiveNoise(q, values), claim.epsilon)
+        if raw
+        else repair_noise(q, values, claim, pattern)
+    )
     mechanism = privacy.mechanism
     assert isinstance(mechanism, AdditiveNoise)
     objective, residual = exact_loss(mechanism, request.losses), _residual(request, mechanism)
@@ -332,7 +375,9 @@ def _judged(
             residual = max(objective - limit, residual)
         reached = privacy.worst(request.claim.notion).measured
         delta = delta_notion(request.claim.notion).upper(reached)
-        objective = delta = delta if reached.b == 0 else Fraction(math.ceil(delta * (1 << 200)), 1 << 200)
+        objective = delta = (
+            delta if reached.b == 0 else Fraction(math.ceil(delta * (1 << 200)), 1 << 200)
+        )
         claim = Claim(claim.notion, claim.epsilon, delta)
     if not privacy.holds(claim):
         raise NotCertified(privacy.words(claim, "The repaired mechanism"))
@@ -348,7 +393,9 @@ def _residual(request: ModuloRequest, mechanism: AdditiveNoise) -> Fraction | No
     return residual(program, mechanism.exact_pmf)
 
 
-def cheapest_repair(request: ModuloRequest, raw: AdditiveNoise, bound: Fraction | float | None) -> AdditiveNoise:
+def cheapest_repair(
+    request: ModuloRequest, raw: AdditiveNoise, bound: Fraction | float | None
+) -> AdditiveNoise:
     """The cheapest repaired candidate under several convex bounds. Raises NotCertified.
 
     What is below a solver's tolerance is noise, whose ratios only a large share of uniform noise would mend.
@@ -363,8 +410,16 @@ def cheapest_repair(request: ModuloRequest, raw: AdditiveNoise, bound: Fraction 
         values = raw.exact_pmf
         if share is not None:
             most = Fraction(float(steepest) * share).limit_denominator(1 << 20)
-            values = [*map(Fraction, raised(question, weights, dict.fromkeys(question.differences, most), None))]
-        if candidates.attempt(partial(repair_noise, question, values, request.audited_claim)) and bound is not None:
+            values = [
+                *map(
+                    Fraction,
+                    raised(question, weights, dict.fromkeys(question.differences, most), None),
+                )
+            ]
+        if (
+            candidates.attempt(partial(repair_noise, question, values, request.audited_claim))
+            and bound is not None
+        ):
             loss = float(candidates.order(candidates.mechanisms[-1]))
             if request.scale.proves(loss, bound, _NEAR):
                 break
@@ -378,8 +433,16 @@ def missed_words(request: ModuloRequest, proof: Certified, solution: Solution) -
     if proof.residual is None:
         words.append(TOLERATED)
     elif proof.residual:
-        what = "its max_loss" if request.aim.constraints is None else "the extra constraints or its max_loss"
-        words.append(f"The certified mechanism misses {what} by {round_up(proof.residual):.3g}, exactly.")
+        what = (
+            "its max_loss"
+            if request.aim.constraints is None
+            else "the extra constraints or its max_loss"
+        )
+        words.append(
+            f"The certified mechanism misses {what} by {round_up(proof.residual):.3g}, exactly."
+        )
     if claimed is not None and not request.scale.proves(objective, claimed, 1e-9):
-        words.append(f"The solver claims {claimed:.12g}, which rests on its tolerances; certified is {objective:.12g}.")
+        words.append(
+            f"The solver claims {claimed:.12g}, which rests on its tolerances; certified is {objective:.12g}."
+        )
     return words

@@ -87,7 +87,9 @@ class ModuloRequest(Request):
                 refuse("method", self.claim.notion.name, repr(self.how.method))
             return
         if self.aim.minimise == "epsilon" and isinstance(self.claim.epsilon, Mapping):
-            raise InvalidRequest("epsilon must be one number, an upper limit, where it is minimised.")
+            raise InvalidRequest(
+                "epsilon must be one number, an upper limit, where it is minimised."
+            )
         _ = self.budgets
         self.check_runs()
 
@@ -111,7 +113,9 @@ class ModuloRequest(Request):
     def audited_claim(self) -> Claim:
         """See `Request.audited_claim`; with a budget for every difference where shifts have their own."""
         claim = super().audited_claim
-        return claim.with_values(epsilon=self.budgets) if isinstance(claim.epsilon, Mapping) else claim
+        return (
+            claim.with_values(epsilon=self.budgets) if isinstance(claim.epsilon, Mapping) else claim
+        )
 
     @cached_property
     def bounds(self) -> Bounds:
@@ -137,7 +141,9 @@ class ModuloRequest(Request):
         uniform = exact_loss(AdditiveNoise(self.question, [1] * self.question.order), self.losses)
         most = self.loss_limit
         if most is not None and uniform <= most and self.aim.constraints is None:
-            need = f"less than {float(uniform):.9g}, what uniform noise costs (any epsilon is enough)"
+            need = (
+                f"less than {float(uniform):.9g}, what uniform noise costs (any epsilon is enough)"
+            )
             must("max_loss", need, f"{float(most):g}")
 
     def in_scale(self) -> ModuloRequest:
@@ -148,7 +154,9 @@ class ModuloRequest(Request):
         if unit == 1 and not shift:
             return self
         values = (self.losses - shift) / unit
-        losses = OwnLosses.of(f"{self.aim.loss} in its unit", [*map(Fraction, values.tolist())], values)
+        losses = OwnLosses.of(
+            f"{self.aim.loss} in its unit", [*map(Fraction, values.tolist())], values
+        )
         assert self.aim.max_loss is not None
         limit = (self.aim.max_loss - Fraction(shift)) / Fraction(unit)
         return self.with_values(loss=losses, max_loss=limit)
@@ -162,10 +170,16 @@ class ModuloRequest(Request):
         program = self.model(broken).program
         first, order = program.block("f").start, self.question.order
         if self.aim.prior is None:
-            values = self.aim.loss.exact if isinstance(self.aim.loss, OwnLosses) else self.losses.ravel().tolist()
+            values = (
+                self.aim.loss.exact
+                if isinstance(self.aim.loss, OwnLosses)
+                else self.losses.ravel().tolist()
+            )
             costs = [exact(value, "loss") for value in values]
         else:
-            squares = np.array(loss_vector("worst-squared", self.question.sizes), dtype=int).T.tolist()
+            squares = np.array(
+                loss_vector("worst-squared", self.question.sizes), dtype=int
+            ).T.tolist()
             costs = [sum(map(operator.mul, self.aim.prior, row), ZERO) for row in squares]
         entries = program.template.A.data.tolist()
         known = {"A": places(entries, {float(v): v for v in costs})}
@@ -178,14 +192,18 @@ class ModuloRequest(Request):
     def parameters(self) -> Values:
         """The model's parameters. Raises Infeasible."""
         limit, levels = self.loss_limit, [float(level) for level in self.bounds.levels[1]]
-        return self.model().values(levels, float(self.bounds.delta), None if limit is None else float(limit))
+        return self.model().values(
+            levels, float(self.bounds.delta), None if limit is None else float(limit)
+        )
 
     def model(self, broken: Pattern | None = None) -> ModuloModel:
         """The model, without differences where the notion states several bounds. broken: the pairs that may be broken,
         where they are known. Raises ValueError."""
         if self.cut:
             loss = self.aim.loss, self.aim.prior
-            return _model(self.question.sizes, (), HOCKEY_STICK, loss, "loss", False, (), self.aim.constraints)
+            return _model(
+                self.question.sizes, (), HOCKEY_STICK, loss, "loss", False, (), self.aim.constraints
+            )
         model = _model(
             self.question.sizes,
             tuple(self.budgets),
@@ -196,7 +214,11 @@ class ModuloRequest(Request):
             self.bounds.levels[0],
             self.aim.constraints,
         )
-        return model if broken is None else replace(model, broken=np.stack([broken[shift] for shift in self.budgets]))
+        return (
+            model
+            if broken is None
+            else replace(model, broken=np.stack([broken[shift] for shift in self.budgets]))
+        )
 
 
 @lru_cache(maxsize=16)
@@ -227,7 +249,9 @@ def _model(
 def _unit_and_shift(losses: Vector) -> tuple[float, float]:
     """(the unit of losses (N,) in programs, the least of them, or 0 where the differences are no doubles)."""
     least = float(losses.min())
-    moved = [Fraction(value) - Fraction(least) == Fraction(value - least) for value in losses.tolist()]
+    moved = [
+        Fraction(value) - Fraction(least) == Fraction(value - least) for value in losses.tolist()
+    ]
     return _scale(losses).unit, least if all(moved) else 0.0
 
 
@@ -244,7 +268,9 @@ def request(question: ModuloNoise, values: Record) -> ModuloRequest:
     """The request that exact option values amount to. Raises InvalidRequest."""
     values["loss"] = own_losses(values["loss"], question)
     if values.get("prior") is not None:
-        values["prior"] = tuple(aligned(values["prior"], values["prior"], lambda: question.elements, "prior"))
+        values["prior"] = tuple(
+            aligned(values["prior"], values["prior"], lambda: question.elements, "prior")
+        )
     values["constraints"] = constraints_of(question, values)
     claim = read_claim(values, max_epsilon=Fraction(MOST_EPSILON))
     return ModuloRequest.of(question, claim, values)
@@ -253,7 +279,9 @@ def request(question: ModuloNoise, values: Record) -> ModuloRequest:
 def constraints_of(question: ModuloNoise, values: Record) -> UserConstraints | None:
     """The constraints that option values amount to, which are taken out of them. Raises InvalidRequest."""
     mean, equal = values.pop("zero_mean", False), values.pop("equal", None) or ()
-    if any(len(group) < 2 for group in equal) or not all(0 <= k < question.order for g in equal for k in g):
+    if any(len(group) < 2 for group in equal) or not all(
+        0 <= k < question.order for g in equal for k in g
+    ):
         groups = ",".join("=".join(map(str, group)) for group in equal)
         must("equal", f"groups of noise values in 0..{question.order - 1} such as 1=8", groups)
     more = checked_constraints(values.pop("constraints", None), "f")
@@ -265,18 +293,26 @@ def constraints_of(question: ModuloNoise, values: Record) -> UserConstraints | N
 def budgets_of(question: ModuloNoise, given: Real | Mapping[Any, Real]) -> Budgets:
     """ε of every difference, exact. Raises InvalidRequest."""
     budgets = question.budgets(given)
-    different = {id(value): value for value in budgets.values()}.values()  # one number for all is one object
+    different = {
+        id(value): value for value in budgets.values()
+    }.values()  # one number for all is one object
     for epsilon in (max(different), min(different)):
         within(epsilon, LEAST_EPSILON, MOST_EPSILON, " (e^epsilon is a coefficient of the program)")
     columns = question.order * (1 + 2 * len(budgets))
     if columns > MOST_COLUMNS:
-        raise InvalidRequest(f"The program would have {columns} columns; at most {MOST_COLUMNS} can be stated.")
+        raise InvalidRequest(
+            f"The program would have {columns} columns; at most {MOST_COLUMNS} can be stated."
+        )
     return budgets
 
 
 def read_loss(value: Any, name: str) -> Any:
     """Reader of an option: the name of a loss, a function, or the losses of all noise values as a tuple."""
-    if callable(value) or isinstance(value, OwnLosses) or (isinstance(value, str) and value in LOSSES):
+    if (
+        callable(value)
+        or isinstance(value, OwnLosses)
+        or (isinstance(value, str) and value in LOSSES)
+    ):
         return value
     if isinstance(value, str) and not names_file(value):
         must(name, f"one of {', '.join(LOSSES)}, or a CSV file of losses", repr(value))
@@ -303,7 +339,10 @@ def own_losses(given: Any, question: ModuloNoise) -> Any:
         from workbench.data.losses import call_loss
 
         own, points = given, map(question.point, range(question.order))
-        given = tuple(call_loss(own, "the noise value", point[0] if question.scalar else point) for point in points)
+        given = tuple(
+            call_loss(own, "the noise value", point[0] if question.scalar else point)
+            for point in points
+        )
     given = tuple(aligned(given, given, lambda: question.elements, "loss", "noise values"))
     if len(given) != question.order:
         must("loss", f"{question.order} numbers, one for every noise value", len(given))

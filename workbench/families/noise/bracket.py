@@ -55,11 +55,17 @@ if TYPE_CHECKING:
 LineNoise = AdditiveIntegerNoise | AdditiveRealNoise
 Loss = Callable[[LineNoise], Fraction]
 
-_LARGEST, _COLUMNS = 20_000_000, 6_000  # bounds times shifts times noise values of a program; noise values a side
+_LARGEST, _COLUMNS = (
+    20_000_000,
+    6_000,
+)  # bounds times shifts times noise values of a program; noise values a side
 _AUDITED = 6_000  # shifts times outcomes of a notion whose audit takes logarithms of each
 _WINDOWS, _MET = 12, 3  # of the integers; of one value, after which digits are what is missing
 _TAIL = 12.0  # Losses of pure noise after which a first window ends.
-_SAMPLED, _LEAST_EPSILON = 1000, 1e-3  # Noise values of a side, and the least ε, of which a unit is estimated.
+_SAMPLED, _LEAST_EPSILON = (
+    1000,
+    1e-3,
+)  # Noise values of a side, and the least ε, of which a unit is estimated.
 _BITS = 64  # of a mass
 _GRIDS, _FINEST = (1, 2, 4, 8, 16, 32), 192  # cells of a sensitivity, at first; at most
 _WIDE = 32  # sensitivity on the integers from which windows begin smaller
@@ -67,7 +73,10 @@ _PIECE = 60_000  # excesses of a program in one piece, where it cannot grow row 
 _COARSE = Fraction(1, 4)  # ε of a step of the coarse bound.
 _EXCESS = 1e-6  # over δ, relative: what is left is repaired at a loss that is small beside every gap of the reals
 _BLOCKS = 1 << 14  # of truncated noise
-_SPECK, _MARGIN = 1e-9, 1.1  # relative mass where noise of a grid ends; how much farther that of finer ones may go
+_SPECK, _MARGIN = (
+    1e-9,
+    1.1,
+)  # relative mass where noise of a grid ends; how much farther that of finer ones may go
 
 
 @dataclass(frozen=True)
@@ -91,7 +100,9 @@ class Within(ClaimedBounds):
         sticks = claim.requirements((1,))
         self.ends = bool(sticks) and all(stick.delta for stick in sticks)
         if self.ends:
-            self.epsilon, self.delta = _shared([(float(stick.epsilon), float(stick.delta)) for stick in sticks])
+            self.epsilon, self.delta = _shared(
+                [(float(stick.epsilon), float(stick.delta)) for stick in sticks]
+            )
         else:
             only = not sticks or len(sticks) > 1
             self.epsilon, self.delta = pure_within(claim) if only else float(sticks[0].epsilon), 0.0
@@ -103,7 +114,9 @@ class Within(ClaimedBounds):
             return staircase(inverse_exponential(Fraction(self.epsilon) / 2), reach, 1)
         blocks = 1
         while True:
-            weights = np.exp(-self.epsilon * -(-np.abs(np.arange(-blocks * reach, blocks * reach + 1)) // reach))
+            weights = np.exp(
+                -self.epsilon * -(-np.abs(np.arange(-blocks * reach, blocks * reach + 1)) // reach)
+            )
             if weights[-reach:].sum() <= self.delta / 2 * weights.sum() or blocks > _BLOCKS:
                 return IntegerLaw(-blocks * reach, Distribution.from_floats(weights))
             blocks += max(1, blocks // 8)
@@ -116,7 +129,9 @@ class Within(ClaimedBounds):
         factor = 3.0 if self.delta >= 0.25 else 2.0 if self.epsilon < 0.5 else 1.3
         if factor == 1.3 and (self.epsilon >= 2 if reals else steps >= _WIDE):
             factor = 1.15
-        return math.ceil(factor * line_noise.support(self.epsilon or 1e-3, self.delta) * steps) + steps
+        return (
+            math.ceil(factor * line_noise.support(self.epsilon or 1e-3, self.delta) * steps) + steps
+        )
 
     def fits(self, steps: int, size: int) -> bool:
         """Whether a program, and the audit of what it answers, are of a size that is asked for."""
@@ -143,7 +158,9 @@ def _shared(sticks: Sequence[FloatPair]) -> FloatPair:
     with half of every δ left, ln((e^ε + δ/2)/(1 - δ/2)), but for the half of the least δ that its end takes."""
     if len(sticks) == 1:
         return sticks[0]
-    losses = (math.log((math.exp(epsilon) + delta / 2) / (1 - delta / 2)) for epsilon, delta in sticks)
+    losses = (
+        math.log((math.exp(epsilon) + delta / 2) / (1 - delta / 2)) for epsilon, delta in sticks
+    )
     return min(losses), min(delta for _, delta in sticks) / 2
 
 
@@ -203,14 +220,19 @@ class LinePrograms:
 
     def answer(self, line: LineProgram) -> Answer:
         """The answer of a program without a guess."""
-        return self._counted(line.solve(precision=1e-12, deadline=self.deadline, solver=self.request.how.solver))
+        return self._counted(
+            line.solve(precision=1e-12, deadline=self.deadline, solver=self.request.how.solver)
+        )
 
     def unit(self, within: Within, d: int) -> Fraction:
         """The unit of the losses in programs of integer noise, near the mean loss of geometric noise of a budget."""
         far = d * math.ceil(_TAIL / max(within.epsilon, _LEAST_EPSILON))
         eta = range(-far, far + 1, max(1, far // _SAMPLED))
         masses = np.exp(-within.epsilon * np.abs(eta) / d)
-        means = [float(np.array([*map(float, map(each.at, eta))]) @ masses) for each in self.request.line_losses]
+        means = [
+            float(np.array([*map(float, map(each.at, eta))]) @ masses)
+            for each in self.request.line_losses
+        ]
         width = max(means) / float(masses.sum()) - float(self.request.scale.floor)
         return Fraction(LossScale(ZERO, width if width > 0 else self.request.scale.width).unit)
 
@@ -219,9 +241,13 @@ class LinePrograms:
         self.version = answer.version or self.version
         return answer
 
-    def solve(self, line: LineProgram, near: Vector | None, finer: float, precision: float) -> Answer:
+    def solve(
+        self, line: LineProgram, near: Vector | None, finer: float, precision: float
+    ) -> Answer:
         """The answer of a program. near: a law on -k..k of a grid that is so many times coarser, None for a guess."""
-        if near is None and not self.within.ends:  # a Gaussian of about the concentrated DP of pure noise
+        if (
+            near is None and not self.within.ends
+        ):  # a Gaussian of about the concentrated DP of pure noise
             eta = np.arange(-line.last, line.last + 1)
             near = np.exp(-((eta * self.within.epsilon / (2 * line.sensitivity)) ** 2) / 2)
             near /= near.sum()
@@ -253,10 +279,14 @@ def _integers(
     folded = all(each.even for each in request.line_losses)
     within.check(d)
     size, bound, met = within.window(d, reals=False), ZERO, 0
-    size = max(size, *(0 if each.power or each.rising else each.span for each in request.line_losses))
+    size = max(
+        size, *(0 if each.power or each.rising else each.span for each in request.line_losses)
+    )
     best = None if known is None else (loss(known), known)
     near = None
-    if known is not None and best is not None:  # a window to where the loss ends may be all that is needed
+    if (
+        known is not None and best is not None
+    ):  # a window to where the loss ends may be all that is needed
         least = min(size, d + max(each.span for each in request.line_losses))
         if not programs.deadline.passed:
             bound = programs.solve(
@@ -266,8 +296,14 @@ def _integers(
             return Found(known, bound, programs.work)
     for _ in range(_WINDOWS):
         try:
-            answer = programs.solve(LineProgram(d, size, losses, within.bounds, folded, unit=unit), near, 1.0, 1e-12)
-            bound, near, value_below = max(bound, answer.bound), answer.masses, Fraction(answer.value)
+            answer = programs.solve(
+                LineProgram(d, size, losses, within.bounds, folded, unit=unit), near, 1.0, 1e-12
+            )
+            bound, near, value_below = (
+                max(bound, answer.bound),
+                answer.masses,
+                Fraction(answer.value),
+            )
             if best is not None and proves(best[0], bound, gap):
                 break
             if within.ends and answer.beyond:  # no dearer there, but no mechanism
@@ -295,7 +331,9 @@ def _law(answer: Answer, within: Within) -> IntegerLaw:
     line, masses = answer.program, answer.masses
     if within.ends:
         used = np.flatnonzero(masses > 0)
-        return IntegerLaw(int(used[0]) - line.last, Distribution.from_floats(masses[used[0] : used[-1] + 1]))
+        return IntegerLaw(
+            int(used[0]) - line.last, Distribution.from_floats(masses[used[0] : used[-1] + 1])
+        )
     d, beyond = line.sensitivity, answer.beyond
     end = (masses[:d].sum() + masses[-d:].sum()) / 2
     ratio = min(0.98, max(0.008, beyond / max(end + beyond, 1e-300)))
@@ -319,7 +357,9 @@ class _Reals(LinePrograms):
         """Relative to the upper value."""
         assert self.best is not None
         value = min(self.best[0].value, self.known)
-        return (value - float(self.bound)) / value if value else 0.0  # nothing costs less than nothing
+        return (
+            (value - float(self.bound)) / value if value else 0.0
+        )  # nothing costs less than nothing
 
     @property
     def closed(self) -> bool:
@@ -339,10 +379,16 @@ class _Reals(LinePrograms):
             masses = answer.masses
             if not masses.any():
                 given = f"{max(bound.limit for bound in self.within.bounds):.15g}"
-                must("delta", "less for noise on the reals: here the answer itself may be published", given)
+                must(
+                    "delta",
+                    "less for noise on the reals: here the answer itself may be published",
+                    given,
+                )
             kept = max(abs(k - line.last) for k in np.flatnonzero(masses).tolist())
             cells = [*map(Fraction, masses[line.last - kept : line.last + kept + 1].tolist())]
-            mechanism = AdditiveRealNoise.of(question, steps, -kept, cells, Fraction(float(answer.x[-1])))
+            mechanism = AdditiveRealNoise.of(
+                question, steps, -kept, cells, Fraction(float(answer.x[-1]))
+            )
         return Found(mechanism, self.bound * question.sensitivity**self.power, work)
 
     def run(self, steps: int | None) -> None:
@@ -359,7 +405,11 @@ class _Reals(LinePrograms):
                 return
             self._both(k, k)
         assert self.best is not None
-        step, low, high = self.at or self.best[1], self.at, self.best[1]  # no bound above 0 has no grid
+        step, low, high = (
+            self.at or self.best[1],
+            self.at,
+            self.best[1],
+        )  # no bound above 0 has no grid
         while not self.closed:
             needed = max(low, high) * (self.gap / self.target) ** 0.5
             more = step * max(1, math.ceil((needed - low) / step))
@@ -372,15 +422,21 @@ class _Reals(LinePrograms):
 
     def _fits(self, k: int) -> bool:
         before = self.within.window(k // 2, reals=True)
-        if k > _FINEST or (self.request.how.solver != "highs" and k // 2 * (2 * before + 1) > _PIECE):
+        if k > _FINEST or (
+            self.request.how.solver != "highs" and k // 2 * (2 * before + 1) > _PIECE
+        ):
             return False
         return self.within.fits(k, self.within.window(k, reals=True))
 
-    def _solved(self, k: int, loss: Callable[[int], Fraction], upper: bool, precision: float) -> Answer:
+    def _solved(
+        self, k: int, loss: Callable[[int], Fraction], upper: bool, precision: float
+    ) -> Answer:
         near = max((size for size in self.laws if size <= k), default=max(self.laws, default=0))
         ended = upper and self.within.ends
         atom = ZERO if ended else None
-        line = LineProgram(k, self._reach(k, near), [loss], self.within.bounds, open=not ended, atom=atom)
+        line = LineProgram(
+            k, self._reach(k, near), [loss], self.within.bounds, open=not ended, atom=atom
+        )
         answer = self.solve(line, self.laws.get(near), k / max(near, 1), precision)
         self.laws[k] = answer.masses
         return answer

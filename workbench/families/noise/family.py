@@ -46,9 +46,7 @@ _SHOWN = 12  # noise values a report lists
 
 _notion = one_of(more=lambda: (*hockey_stick_notions(), *convex_notions()))
 
-_WANTED = (
-    "one of absolute, squared, error-rate, pinball:τ, huber:h; or losses of noise of size 0, 1, 2, ... (a list or file)"
-)
+_WANTED = "one of absolute, squared, error-rate, pinball:τ, huber:h; or losses of noise of size 0, 1, 2, ... (a list or file)"
 
 
 def _loss(value: Any, name: str) -> Any:
@@ -79,22 +77,35 @@ def _of_differences(loss: Any, question: Any) -> AnswerLoss:
     from workbench.families.noise.request import AnswerLoss
     from workbench.questions.unbounded_noise import IntegerNoise
 
-    if question.clamp is None or not isinstance(question, IntegerNoise):  # nothing tells how it goes on
+    if question.clamp is None or not isinstance(
+        question, IntegerNoise
+    ):  # nothing tells how it goes on
         where = "; a function is one of clamped integers"
         must("loss", f"{_WANTED}, whose last step goes on{where}", "a function, which has no end")
     span = question.clamp[1] - question.clamp[0]
     known = [
-        call_loss(lambda q, o: loss(o - q), "published minus true answer", Fraction(max(0, -e)), Fraction(max(0, e)))
+        call_loss(
+            lambda q, o: loss(o - q),
+            "published minus true answer",
+            Fraction(max(0, -e)),
+            Fraction(max(0, e)),
+        )
         for e in range(-span, span + 1)
     ]
-    return AnswerLoss("own", tuple(tuple(known[span - q : 2 * span - q + 1]) for q in range(span + 1)))
+    return AnswerLoss(
+        "own", tuple(tuple(known[span - q : 2 * span - q + 1]) for q in range(span + 1))
+    )
 
 
 def _prior(value: Any, name: str) -> Rationals | str | None:
     """Shares of the clamped answers from weights: a list, or a CSV file of them; worst, or uniform (None)."""
     from workbench.data.points import labelled_cells
 
-    if isinstance(value, (str, Path)) and str(value) in ("worst", "uniform") and not Path(value).is_file():
+    if (
+        isinstance(value, (str, Path))
+        and str(value) in ("worst", "uniform")
+        and not Path(value).is_file()
+    ):
         return "worst" if str(value) == "worst" else None
     if isinstance(value, Path) and "," in str(value) and not names_file(str(value)):
         value = str(value)
@@ -221,7 +232,11 @@ class _NoiseFamily(Family):
             return AdditiveIntegerNoise(question, mechanism.noise)
         same = isinstance(mechanism, AdditiveRealNoise) and not isinstance(question, IntegerNoise)
         if not same or mechanism.question.sensitivity != question.sensitivity:
-            where = "the integers" if isinstance(question, IntegerNoise) else "the reals for the same sensitivity"
+            where = (
+                "the integers"
+                if isinstance(question, IntegerNoise)
+                else "the reals for the same sensitivity"
+            )
             must("baseline", f"noise on {where}", repr(mechanism)[:80])
         return mechanism
 
@@ -232,7 +247,13 @@ class _NoiseFamily(Family):
 
         if design.request.aim.runs > 1:
             return "found"
-        return "stopped" if design.details.get("stopped") else "gap_limit" if is_open(design) else "optimal"
+        return (
+            "stopped"
+            if design.details.get("stopped")
+            else "gap_limit"
+            if is_open(design)
+            else "optimal"
+        )
 
     def columns(self, design: Design) -> Record:
         return {"class": self.class_words(design)}
@@ -254,10 +275,22 @@ class _NoiseFamily(Family):
             more = {"atom": float(mechanism.atom / mechanism.total), "width": float(mechanism.width),
                     "steps": mechanism.steps, "grid": float(request.question.grid)}  # fmt: skip
             return (
-                entries | more | {"on": "reals", "pmf": (law.floats * share).tolist(), "first": law.first, **_tail(law)}
+                entries
+                | more
+                | {
+                    "on": "reals",
+                    "pmf": (law.floats * share).tolist(),
+                    "first": law.first,
+                    **_tail(law),
+                }
             )
         law = mechanism.noise
-        return entries | {"on": "integers", "pmf": law.floats.tolist(), "first": law.first, **_tail(law)}
+        return entries | {
+            "on": "integers",
+            "pmf": law.floats.tolist(),
+            "first": law.first,
+            **_tail(law),
+        }
 
     def class_words(self, design: Design) -> str:
         """What the optimum is taken over."""
@@ -265,7 +298,9 @@ class _NoiseFamily(Family):
 
         question = design.question
         if not isinstance(question, IntegerNoise):
-            return "best noise on all reals" + ("" if question.clamp is None else ", clamped afterwards")
+            return "best noise on all reals" + (
+                "" if question.clamp is None else ", clamped afterwards"
+            )
         clamped = (
             ""
             if question.clamp is None
@@ -290,18 +325,30 @@ class _NoiseFamily(Family):
             (f"least {request.minimised}", f"{design.objective:.9g} ({self.class_words(design)})"),
             ("bound", bound),
             ("asked", request.budget_words),
-            ("exact", f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{audited_at(design)}"),
+            (
+                "exact",
+                f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{audited_at(design)}",
+            ),
         ]
         if composed := design.details.get("composed"):
-            rows.append(("composed", f"delta at most {composed['delta']!r} at that epsilon (proven)"))
+            rows.append(
+                ("composed", f"delta at most {composed['delta']!r} at that epsilon (proven)")
+            )
         grid = getattr(request.question, "grid", None)
         if grid is not None:
-            rows.append(("published", f"rounded to multiples of {float(grid):g}, which the loss leaves out"))
+            rows.append(
+                ("published", f"rounded to multiples of {float(grid):g}, which the loss leaves out")
+            )
         if "bound_words" in design.details:
             rows.append(("bound by", design.details["bound_words"]))
         if "rounds" in design.details:
             d = design.details
-            rows.append(("solver", f"{d['solver']} {d['version']}, {self.status(design)}, {d['seconds']:.3f} s"))
+            rows.append(
+                (
+                    "solver",
+                    f"{d['solver']} {d['version']}, {self.status(design)}, {d['seconds']:.3f} s",
+                )
+            )
         return rows
 
     def tables(self, design: Design) -> Tables:
@@ -318,7 +365,11 @@ class _NoiseFamily(Family):
             tables.append(("Beside it" + ("" if exact else ", in floating point"), heads, rows))
         if not isinstance(mechanism, AdditiveRealNoise):
             law = mechanism.noise
-            cells = [[eta, float(law.weight(eta) / law.total)] for eta in range(-_SHOWN, _SHOWN + 1) if law.weight(eta)]
+            cells = [
+                [eta, float(law.weight(eta) / law.total)]
+                for eta in range(-_SHOWN, _SHOWN + 1)
+                if law.weight(eta)
+            ]
             tables.append((f"PMF, noise up to {_SHOWN}", ["noise", "probability"], cells))
         return tables
 
@@ -331,14 +382,20 @@ class _NoiseFamily(Family):
         mechanism = design.mechanism
         if isinstance(mechanism, AdditiveRealNoise):
             return list_curves(design.request, mechanism.density()[0])
-        return list_curves(design.request, mechanism.noise.first + np.arange(len(mechanism.noise.weights)))
+        return list_curves(
+            design.request, mechanism.noise.first + np.arange(len(mechanism.noise.weights))
+        )
 
 
 def _budget(design: Design) -> Record:
     """Of JSON: ε and δ, or the parameters of another notion."""
     request = design.request
     if request.cut:
-        return {name: value for name, value in request.audited_claim.to_dict().items() if name != "notion"}
+        return {
+            name: value
+            for name, value in request.audited_claim.to_dict().items()
+            if name != "notion"
+        }
     return {"epsilon": float(request.claim.epsilon), "delta": float(request.claim.delta)}
 
 

@@ -17,7 +17,9 @@ FRONTIER = Frontier(
         *OPTIONS,
         replace(FAMILY.option("notion"), read=several(FAMILY.option("notion").read)),
         FAMILY.option("loss"),
-        replace(RUNS, default="1", help="Grid of how many runs share the budget, of integer noise."),
+        replace(
+            RUNS, default="1", help="Grid of how many runs share the budget, of integer noise."
+        ),
         SOLVER,
         replace(TIME_LIMIT, help="Seconds of one design; then the best so far counts."),
         CERTIFY,

@@ -17,14 +17,25 @@ from typing import Any
 from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.numbers import ONE, ZERO, exp_interval, round_down
 from workbench.exact.objects import Record, Values
-from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Within, bracket, coarse_bound
+from workbench.families.noise.bracket import (
+    Found,
+    LineNoise,
+    LinePrograms,
+    Within,
+    bracket,
+    coarse_bound,
+)
 from workbench.families.noise.pure import pure_bracket, told_at_times
 from workbench.families.noise.repair import repaired
 from workbench.families.noise.request import LEAST_DELTA, NoiseRequest
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.real_noise import MAX_STEPS, AdditiveRealNoise, best_gamma
 from workbench.models.oracles import line_noise
-from workbench.models.oracles.canonical_noise import canonical_loss, discrete_gaussian, rounded_gaussian
+from workbench.models.oracles.canonical_noise import (
+    canonical_loss,
+    discrete_gaussian,
+    rounded_gaussian,
+)
 from workbench.pipeline.convex_notion import PATIENCE
 from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.family import Session
@@ -46,9 +57,15 @@ from workbench.solvers.search import Deadline
 _BITS = 64
 _LEAST = Fraction(1, 1000)  # ε that is tried
 _AUDITED = 10 * LIMIT  # units of an audit of clamped noise, some ten seconds
-_TINY_DELTA = Fraction(1, 10**9)  # Up to this δ the optimum at δ = 0 may end the search on the reals.
+_TINY_DELTA = Fraction(
+    1, 10**9
+)  # Up to this δ the optimum at δ = 0 may end the search on the reals.
 _LISTED = 400  # steps and sensitivity up to which pure noise is solved first
-_STEPS, _FINE, _NARROW = 64, 512, 0.125  # of a sensitivity, for pure noise on the reals; for a γ below
+_STEPS, _FINE, _NARROW = (
+    64,
+    512,
+    0.125,
+)  # of a sensitivity, for pure noise on the reals; for a γ below
 
 
 def is_open(design: Design) -> bool:
@@ -57,16 +74,23 @@ def is_open(design: Design) -> bool:
         return False
     if design.request.aim.minimise != "loss":
         return bool(design.objective - design.bound > 1e-6 * design.objective)
-    return not design.scale.settles(design.objective, design.bound, max(design.request.target, 1e-8))
+    return not design.scale.settles(
+        design.objective, design.bound, max(design.request.target, 1e-8)
+    )
 
 
-def pure_cells(question: RealNoise, epsilon: Fraction, name: str, given: int | None = None) -> AdditiveRealNoise:
+def pure_cells(
+    question: RealNoise, epsilon: Fraction, name: str, given: int | None = None
+) -> AdditiveRealNoise:
     """The staircase on the reals whose γ, half a cell less than whole ones, is nearest to the best. given: cells of a
     sensitivity."""
     share = best_gamma(float(epsilon), name)
     most = _FINE if share < _NARROW else _STEPS
     most = min(max(most, math.ceil(0.5 / share)), MAX_STEPS)  # half a cell is the least inner step
-    choices = [(k, max(1, min(k, round(share * k + 0.5)))) for k in ([given] if given else range(1, most + 1))]
+    choices = [
+        (k, max(1, min(k, round(share * k + 0.5))))
+        for k in ([given] if given else range(1, most + 1))
+    ]
     steps, inner = min(choices, key=lambda pair: abs((pair[1] - 0.5) / pair[0] - share))
     return AdditiveRealNoise(question, steps, staircase(inverse_exponential(epsilon), steps, inner))
 
@@ -76,7 +100,9 @@ def clamped_design(design: Design, request: NoiseRequest) -> Design:
     mechanism = replace(design.mechanism, question=request.question)
     loss, certificate = exact_loss(mechanism, request), design.certificate
     if certificate is not None:
-        certificate = Certificate(mechanism, certificate.claim, record={**certificate.record, "bound": None})
+        certificate = Certificate(
+            mechanism, certificate.claim, record={**certificate.record, "bound": None}
+        )
     answers = "of the worst answer" if request.worst else "answers uniform on the range"
     if not request.worst and request.aim.prior is not None:
         answers = f"answers uniform on each of {len(request.aim.prior)} equal parts of the range"
@@ -98,7 +124,9 @@ def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
         if mechanism.question.clamp is None:
             return mechanism.loss(request.loss_name)
         weights = request.aim.prior or (ONE,)
-        return mechanism.clamped_loss(request.loss_name, None if isinstance(weights, str) else weights)
+        return mechanism.clamped_loss(
+            request.loss_name, None if isinstance(weights, str) else weights
+        )
     if request.worst:
         return max(_each_answer(mechanism, request))
     (loss,), law = request.line_losses, mechanism.noise
@@ -106,7 +134,10 @@ def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
         return mechanism.loss(request.loss_name)
     # beyond its table the loss is a line on each side: with these as they are, and what the table differs from them by
     m = loss.span
-    lines = [(loss.at(side * m) - m * slope, slope) for side, slope in zip((1, -1), loss.slopes, strict=True)]
+    lines = [
+        (loss.at(side * m) - m * slope, slope)
+        for side, slope in zip((1, -1), loss.slopes, strict=True)
+    ]
     law = law.over(-m, m)
     return law.mean(loss.between(law.first, law.last).__getitem__, *lines)
 
@@ -115,7 +146,8 @@ def _each_answer(mechanism: AdditiveIntegerNoise, request: NoiseRequest) -> list
     """The exact mean loss on every answer of clamped noise."""
     loss = request.loss_at
     return [
-        sum((w * loss(q, o) for o, w in enumerate(mechanism.rows[q].integers)), ZERO) / mechanism.rows[q].total
+        sum((w * loss(q, o) for o, w in enumerate(mechanism.rows[q].integers)), ZERO)
+        / mechanism.rows[q].total
         for q in request.counted
     ]
 
@@ -138,7 +170,9 @@ def stated_loss(mechanism: LineNoise, request: NoiseRequest) -> ExpectedLoss | A
         name = "own"
         if mechanism.noise.ratio:
             return None  # a file lists losses of weights alone
-        own = tuple(map(request.line_losses[0].at, range(mechanism.noise.first, mechanism.noise.last + 1)))
+        own = tuple(
+            map(request.line_losses[0].at, range(mechanism.noise.first, mechanism.noise.last + 1))
+        )
     return Objective(name, rounded_value(loss), own)
 
 
@@ -172,7 +206,9 @@ class NoiseProblem(Problem):
         if limit is None and request.reals and request.cut:  # whose programs may take hours
             limit = PATIENCE
         self.deadline = Deadline(limit)
-        self._private: LineNoise | None = None  # known to be private: the optimum at delta = 0, or pure noise
+        self._private: LineNoise | None = (
+            None  # known to be private: the optimum at delta = 0, or pure noise
+        )
 
     def why_no_staircase(self) -> Reason:
         """Return why the staircase is not known to be optimal (Geng and Viswanath 2014)."""
@@ -207,7 +243,8 @@ class NoiseProblem(Problem):
         else:
             steps = range(1, d + 1)
             losses, below = (
-                [self.loss(AdditiveIntegerNoise(question, staircase(b, d, r))) for r in steps] for b in (ratio, less)
+                [self.loss(AdditiveIntegerNoise(question, staircase(b, d, r))) for r in steps]
+                for b in (ratio, less)
             )
             r, bound = 1 + losses.index(min(losses)), min(below)
         noise = AdditiveIntegerNoise(question, staircase(ratio, d, r))
@@ -233,7 +270,9 @@ class NoiseProblem(Problem):
                 if stopped and not self.deadline.passed:
                     raise
                 if self._private is not None:
-                    best = Found(self._private, self._coarse_bound(), {"solver": self.request.how.solver})
+                    best = Found(
+                        self._private, self._coarse_bound(), {"solver": self.request.how.solver}
+                    )
                 elif stopped:
                     words = "The search stopped at its time limit, before it had a mechanism."
                     raise NotProven(words) from None
@@ -254,8 +293,15 @@ class NoiseProblem(Problem):
         """
         request = self.request
         programs = LinePrograms(request, within, self.deadline)
-        if request.cut and request.reals and not within.ends and isinstance(request.question, RealNoise):
-            self._private = pure_cells(request.question, Fraction(within.epsilon), request.loss_name, request.how.steps)
+        if (
+            request.cut
+            and request.reals
+            and not within.ends
+            and isinstance(request.question, RealNoise)
+        ):
+            self._private = pure_cells(
+                request.question, Fraction(within.epsilon), request.loss_name, request.how.steps
+            )
         if request.cut or not request.claim.delta or request.claim.delta >= 1:
             return bracket(request, within, self.loss, self.deadline)
         if not self._programmed():
@@ -265,7 +311,10 @@ class NoiseProblem(Problem):
             return bracket(request, within, self.loss, self.deadline, known)
         loss = request.line_losses
         pure = pure_bracket(programs, self.loss).mechanism
-        least = min(range(-loss[0].span, loss[0].span + 1), key=lambda eta: max(each.at(eta) for each in loss))
+        least = min(
+            range(-loss[0].span, loss[0].span + 1),
+            key=lambda eta: max(each.at(eta) for each in loss),
+        )
         self._private = known = told_at_times(pure, request.claim.delta, least)
         return bracket(request, within, self.loss, self.deadline, known)
 
@@ -310,7 +359,9 @@ class NoiseProblem(Problem):
         if isinstance(answer.law, Within):
             mechanism = self._repaired(mechanism, answer.law)
             if mechanism is self._private and not self.request.cut and not self._programmed():
-                claim = Claim(claim.notion, claim.epsilon, ZERO)  # quick to audit, and it implies the other
+                claim = Claim(
+                    claim.notion, claim.epsilon, ZERO
+                )  # quick to audit, and it implies the other
                 words.append(PRIVATE_WITHOUT_DELTA)
         assert answer.bound is not None
         record = {"bound": round_down(Fraction(answer.bound)), **answer.details}
@@ -340,7 +391,9 @@ class NoiseProblem(Problem):
             return
 
         def units(answers: int) -> int:
-            narrower = replace(mechanism, question=replace(mechanism.question, clamp=(0, answers - 1)))
+            narrower = replace(
+                mechanism, question=replace(mechanism.question, clamp=(0, answers - 1))
+            )
             return work(narrower, claim.notion, claim.values)
 
         answers = clamp[1] - clamp[0] + 1
@@ -382,7 +435,11 @@ class NoiseProblem(Problem):
             return reached
         reached = reached.stopped()
         if not self.deadline.passed and request.how.gap is None:
-            why = "The solver's digits were used up" if request.cut else "The largest grid was reached"
+            why = (
+                "The solver's digits were used up"
+                if request.cut
+                else "The largest grid was reached"
+            )
             words = f"{why}: the optimum lies between {bound:.9g} and {loss:.9g}."
             return replace(reached, words=(*reached.words, words))
         reason = "at its time limit" if self.deadline.passed else "at the largest program it states"
@@ -405,7 +462,11 @@ class NoiseProblem(Problem):
         if request.cut:
             return OracleVerdict.none("no closed form is known for this notion.")
         epsilon, delta = float(request.claim.epsilon), float(request.claim.delta)
-        pure = "Pure noise is (epsilon, delta)-private for every delta." if delta else "Geng and Viswanath (2014)."
+        pure = (
+            "Pure noise is (epsilon, delta)-private for every delta."
+            if delta
+            else "Geng and Viswanath (2014)."
+        )
         kind = "upper bound" if delta else "optimum"
         spread, slack = float(question.sensitivity), max(2e-4, request.target)
         if not request.reals:
@@ -414,7 +475,9 @@ class NoiseProblem(Problem):
             return judge(objective, "staircase on the integers", value, kind, pure)
         if not delta:
             value = line_noise.staircase_reals(epsilon, spread, name)
-            kind = kind if request.how.steps is None else "lower bound"  # the optimum is over all cells
+            kind = (
+                kind if request.how.steps is None else "lower bound"
+            )  # the optimum is over all cells
             return judge(objective, "staircase", value, kind, pure, slack)
         value = line_noise.truncated_laplace(epsilon, delta, spread, name)
         words = "It is private (Geng et al. 2020)."
@@ -435,7 +498,9 @@ class NoiseProblem(Problem):
         proof = "It is stochastically smallest for a trade-off function (Awan and Ramasethu, arXiv 2308.08343)."
         sticks = () if request.tailed and not request.cut else self.claim.requirements(())
         if sticks and d == 1 and min(stick.delta for stick in sticks) < 1:
-            value = canonical_loss([(float(stick.epsilon), float(stick.delta)) for stick in sticks], loss)
+            value = canonical_loss(
+                [(float(stick.epsilon), float(stick.delta)) for stick in sticks], loss
+            )
             return judge(objective, "canonical discrete noise", value, "optimum", proof, slack)
         if (mu := self.claim.notion.gaussian_mu(values)) is not None:
             value = rounded_gaussian(float(mu) / d, loss)
@@ -445,7 +510,10 @@ class NoiseProblem(Problem):
         variance = self.claim.notion.gaussian_variance(values)
         if variance is None:
             return None
-        value, proof = discrete_gaussian(d * d * float(variance), loss), "Canonne, Kamath and Steinke 2020"
+        value, proof = (
+            discrete_gaussian(d * d * float(variance), loss),
+            "Canonne, Kamath and Steinke 2020",
+        )
         proof = f"It is within the budget ({proof})."
         return judge(objective, "discrete Gaussian", value, "upper bound", proof, slack)
 
@@ -463,13 +531,17 @@ class NoiseSession(ProblemSession):
         if request.aim.minimise != "delta":
             return super().design(point, start=start)
         try:
-            pure = design(NoiseProblem(request.with_values(minimise="loss", max_loss=None, delta=ZERO)))
+            pure = design(
+                NoiseProblem(request.with_values(minimise="loss", max_loss=None, delta=ZERO))
+            )
         except InvalidRequest:  # there is no closed form without δ
             pure = None
         if pure is None or pure.details["loss"] > (request.aim.max_loss or 0):
             return self._least(request, "delta", LEAST_DELTA)
         none = OracleVerdict.none("δ = 0 is the least there is.")
-        return replace(pure, request=request.at({"delta": ZERO}), objective=0.0, bound=0.0, oracle=none)
+        return replace(
+            pure, request=request.at({"delta": ZERO}), objective=0.0, bound=0.0, oracle=none
+        )
 
 
 class ClampedSession(Session):
@@ -487,7 +559,9 @@ class ClampedSession(Session):
             reached = clamped_design(self._plain.design(point, start=start), request)
             if request.cut or not ZERO < request.claim.delta <= _TINY_DELTA:
                 return reached
-            pure = clamped_design(self._plain.design({**(point or {}), "delta": ZERO}, start=start), request)
+            pure = clamped_design(
+                self._plain.design({**(point or {}), "delta": ZERO}, start=start), request
+            )
             return min(reached, pure, key=lambda design: design.objective)
         except NotProven as error:
             if error.design is None:

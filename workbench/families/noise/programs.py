@@ -38,7 +38,9 @@ class _Case:
         stick = HockeyStick(exact(self.epsilon, "epsilon"), exact(self.delta, "delta"))
         reach = self.reach if self.upper else self.reach - self.sensitivity
         loss = LineLoss("power", self.power).at
-        line = LineProgram(self.sensitivity, reach, [loss], [in_numbers(stick)], open=not self.upper)
+        line = LineProgram(
+            self.sensitivity, reach, [loss], [in_numbers(stick)], open=not self.upper
+        )
         return line.program, {}
 
 

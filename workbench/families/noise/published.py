@@ -43,7 +43,10 @@ from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 from workbench.solvers.arrays import Pair, Vector
 from workbench.solvers.search import bisect
 
-SHAPED = ("geometric", "discrete Gaussian")  # The noise that several runs have (`published_shapes`).
+SHAPED = (
+    "geometric",
+    "discrete Gaussian",
+)  # The noise that several runs have (`published_shapes`).
 _Fitted = tuple[float, str, float, bool]  # Loss, symbol, parameter, whether it is proven private.
 _PARAMETER_ROUNDING = 1e-14  # A parameter is enlarged by this share, which covers its own rounding.
 _MIN_SIGMA = 1e-3  # No budget allows this σ: 1/2σ² is above the largest ε.
@@ -54,7 +57,10 @@ _MAX_LAW_VALUES = 1 << 22  # Laws of more values are not computed for comparison
 def list_losses(request: NoiseRequest) -> list[tuple[str, float]]:
     """List the published noise for a request with its mean loss, best first."""
     references = compute_costs(published_for(request), request)
-    return sorted(((name, reference.objective) for name, reference in references.items()), key=lambda row: row[1])
+    return sorted(
+        ((name, reference.objective) for name, reference in references.items()),
+        key=lambda row: row[1],
+    )
 
 
 # On the reals.
@@ -67,13 +73,17 @@ def _is_on_reals(request: NoiseRequest) -> bool:
     return not clamped and request.loss_name in line_noise.POWERS
 
 
-def _cost_on_reals(law: Callable[[Fraction, Fraction, str], _Fitted], request: NoiseRequest) -> Reference:
+def _cost_on_reals(
+    law: Callable[[Fraction, Fraction, str], _Fitted], request: NoiseRequest
+) -> Reference:
     """Scale a law for Δ = 1, (ε, δ, loss) -> `_Fitted`, to the sensitivity of a request."""
     spread, name = float(request.question.sensitivity), request.loss_name
     if request.cut:
         sigma = _find_deviation(request.audited_claim) if law is _fit_gaussian else None
         if sigma is None:
-            raise NotApplicable(f"its parameter is not known for the notion {request.claim.notion.name}")
+            raise NotApplicable(
+                f"its parameter is not known for the notion {request.claim.notion.name}"
+            )
         (loss, symbol, value), proven = _describe_normal(sigma, name), False
     else:
         if request.claim.delta == 1:
@@ -89,15 +99,24 @@ def _cost_staircase(request: NoiseRequest) -> Reference:
         raise NotApplicable("it needs epsilon > 0, and a notion of one ratio")
     assert isinstance(request.question, RealNoise)
     spread, name = float(request.question.sensitivity), request.loss_name
-    if best_gamma(float(request.claim.epsilon), name) * MAX_STEPS < 0.5:  # narrower than any cell of a design
+    if (
+        best_gamma(float(request.claim.epsilon), name) * MAX_STEPS < 0.5
+    ):  # narrower than any cell of a design
         return Reference(line_noise.staircase_reals(float(request.claim.epsilon), spread, name))
     noise = pure_cells(request.question, request.claim.epsilon, name)
-    private, most = holds(noise, Claim("pure", request.claim.epsilon)), noise.cells.last - noise.steps + Fraction(1, 2)
-    return Reference(float(exact_loss(noise, request)), private, noise, "γ Δ", float(most * noise.width))
+    private, most = (
+        holds(noise, Claim("pure", request.claim.epsilon)),
+        noise.cells.last - noise.steps + Fraction(1, 2),
+    )
+    return Reference(
+        float(exact_loss(noise, request)), private, noise, "γ Δ", float(most * noise.width)
+    )
 
 
 def _fit_laplace(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
-    scale = float(1 / (epsilon - 2 * Fraction(math.log1p(-delta)))) * (1 + _PARAMETER_ROUNDING * bool(delta))
+    scale = float(1 / (epsilon - 2 * Fraction(math.log1p(-delta)))) * (
+        1 + _PARAMETER_ROUNDING * bool(delta)
+    )
     power = line_noise.POWERS[loss]
     proven = not delta or _is_proven_in_balls(
         lambda: 1 / ball(Fraction(scale)) <= ball(epsilon) - 2 * ball(1 - delta).log()
@@ -135,7 +154,10 @@ def _describe_normal(sigma: float, loss: str) -> tuple[float, str, float]:
 
 def _find_deviation(claim: Claim) -> float | None:
     """Find σ of the Gaussian for Δ = 1 under a notion of several bounds; None if it is not known."""
-    mu, variance = claim.notion.gaussian_mu(claim.values), claim.notion.gaussian_variance(claim.values)
+    mu, variance = (
+        claim.notion.gaussian_mu(claim.values),
+        claim.notion.gaussian_variance(claim.values),
+    )
     return 1 / float(mu) if mu is not None else None if variance is None else math.sqrt(variance)
 
 
@@ -191,9 +213,16 @@ def _list_integer_laws(request: NoiseRequest) -> dict[str, Pair]:
 
 def _compute_run_law(name: str, request: NoiseRequest) -> Pair:
     """Compute (values, masses) of the noise of one of several runs."""
-    from workbench.models.noise.repeated_wide_noise import RepeatedWideNoise, published_shapes  # slow to import
+    from workbench.models.noise.repeated_wide_noise import (
+        RepeatedWideNoise,
+        published_shapes,
+    )  # slow to import
 
-    epsilon, delta, d = float(request.claim.epsilon or 0), float(request.claim.delta), int(request.question.sensitivity)
+    epsilon, delta, d = (
+        float(request.claim.epsilon or 0),
+        float(request.claim.delta),
+        int(request.question.sensitivity),
+    )
     return RepeatedWideNoise(request.aim.runs, epsilon, delta, d, published_shapes(d)[name]).law()
 
 
@@ -206,7 +235,11 @@ def _fit_law(name: str, request: NoiseRequest) -> tuple[FittedLaw, float]:
         return float(exact_loss(AdditiveIntegerNoise(question, fit.law), request))
 
     best = best_law(
-        name, question.sensitivity, (request.claim.epsilon, request.claim.delta), request.claim.notion.name, loss
+        name,
+        question.sensitivity,
+        (request.claim.epsilon, request.claim.delta),
+        request.claim.notion.name,
+        loss,
     )
     return best, loss(best)
 
@@ -215,7 +248,9 @@ def _cost_on_integers(name: str, request: NoiseRequest) -> Reference:
     if request.cut:
         value, d = _find_gaussian_parameter(name, request), request.question.sensitivity
         assert value is not None
-        scale, mean = (d * d * value, discrete_gaussian) if name in NAMES else (value / d, rounded_gaussian)
+        scale, mean = (
+            (d * d * value, discrete_gaussian) if name in NAMES else (value / d, rounded_gaussian)
+        )
         return Reference(mean(scale, lambda eta: float(request.line_losses[0].at(eta))))
     if request.aim.runs > 1:
         x, law = _compute_run_law(name, request)
@@ -227,7 +262,10 @@ def _cost_on_integers(name: str, request: NoiseRequest) -> Reference:
 def _find_gaussian_parameter(name: str, request: NoiseRequest) -> float | None:
     """Find σ²/D² or μ of the Gaussian noise that meets a notion of several bounds exactly; None if there is none."""
     measured = request.audited_claim.notion
-    known = {"discrete Gaussian": measured.gaussian_variance, "rounded Gaussian": measured.gaussian_mu}
+    known = {
+        "discrete Gaussian": measured.gaussian_variance,
+        "rounded Gaussian": measured.gaussian_mu,
+    }
     value = known[name](request.audited_claim.values) if name in known else None
     return None if value is None else float(value)
 
@@ -260,19 +298,32 @@ def gaussian_sigma(epsilon: float | Fraction, delta: float | Fraction) -> float:
         sigma, budget = arb(s), ball(Fraction(epsilon))
         reach = 1 / (2 * sigma)
         return bool(
-            tail(reach - budget * sigma) - budget.exp() * tail(-reach - budget * sigma) <= ball(Fraction(delta))
+            tail(reach - budget * sigma) - budget.exp() * tail(-reach - budget * sigma)
+            <= ball(Fraction(delta))
         )
 
     far = float(10 / delta + 10 / epsilon)
     with ctx.workprec(160 + math.ceil(-math.log2(delta)) + math.ceil(3 * epsilon)):
-        return bisect(good, _MIN_SIGMA, far, turns=_SIGMA_HALVINGS, middle=lambda low, high: math.sqrt(low * high))[1]
+        return bisect(
+            good,
+            _MIN_SIGMA,
+            far,
+            turns=_SIGMA_HALVINGS,
+            middle=lambda low, high: math.sqrt(low * high),
+        )[1]
 
 
 PUBLISHED = (
     Published("Laplace", "Dwork et al. 2006", partial(_cost_on_reals, _fit_laplace), _is_on_reals),
     Published("staircase (pure)", "Geng and Viswanath 2014", _cost_staircase, _is_on_reals),
     *(
-        Published(name, source, partial(_cost_on_reals, law), _is_on_reals, any_budget=law is _fit_gaussian)
+        Published(
+            name,
+            source,
+            partial(_cost_on_reals, law),
+            _is_on_reals,
+            any_budget=law is _fit_gaussian,
+        )
         for name, source, law in (
             ("truncated Laplace", "Geng et al. 2020", _fit_truncated_laplace),
             ("Gaussian", "Balle and Wang 2018", _fit_gaussian),
@@ -281,7 +332,11 @@ PUBLISHED = (
     ),
     *(
         Published(
-            name, source, partial(_cost_on_integers, name), partial(_is_listed_on_integers, name), any_budget=True
+            name,
+            source,
+            partial(_cost_on_integers, name),
+            partial(_is_listed_on_integers, name),
+            any_budget=True,
         )
         for name, source in {**SOURCES, "rounded Gaussian": "Awan and Vadhan 2023"}.items()
     ),

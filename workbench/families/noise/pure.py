@@ -31,8 +31,16 @@ from workbench.solvers.arrays import Vector
 
 _BITS = 64
 _WINDOWS, _GROWN = 6, 1.5
-_SMALLEST = (0.0, 1e-15, 1e-12, 1e-9)  # masses below are the solver's digits: the least law above the others is tried
-_LEFT, _BLOCKS = 1e-15, 400  # of a mass beyond, when it has been written out; blocks that are written
+_SMALLEST = (
+    0.0,
+    1e-15,
+    1e-12,
+    1e-9,
+)  # masses below are the solver's digits: the least law above the others is tried
+_LEFT, _BLOCKS = (
+    1e-15,
+    400,
+)  # of a mass beyond, when it has been written out; blocks that are written
 _FARTHEST, _WEIGHT = 50_000, 128  # noise values to a mass far out; bits of a law
 _FIRST = 250  # noise values a side of a first window where the loss goes on rising
 _COLUMNS = 12_000
@@ -47,7 +55,11 @@ def pure_bracket(programs: LinePrograms, loss: Loss) -> Found:
     assert isinstance(question, IntegerNoise)
     d, within = question.sensitivity, Within(Claim(request.claim.notion, epsilon, ZERO))
     less = exp_interval(-epsilon, _BITS)[0]
-    folded, gap, proves = all(each.even for each in losses), request.target / 10, request.scale.proves
+    folded, gap, proves = (
+        all(each.even for each in losses),
+        request.target / 10,
+        request.scale.proves,
+    )
     unit = programs.unit(within, d)
     size, bound = d + max(each.span for each in losses), ZERO
     best = None
@@ -59,7 +71,9 @@ def pure_bracket(programs: LinePrograms, loss: Loss) -> Found:
             fewer = f"at most {_COLUMNS} noise values in a program"
             must("the question", fewer, f"{2 * (size + d)}, for answers and sensitivity")
         beyond = [each.least_beyond(size + d, d, less) for each in losses]
-        line = LineProgram(d, size, [each.at for each in losses], within.bounds, folded, beyond=beyond, unit=unit)
+        line = LineProgram(
+            d, size, [each.at for each in losses], within.bounds, folded, beyond=beyond, unit=unit
+        )
         answer = programs.answer(line)
         bound = max(bound, answer.bound)
         for mechanism in laws_of(answer, question, epsilon):
@@ -67,7 +81,12 @@ def pure_bracket(programs: LinePrograms, loss: Loss) -> Found:
             if best is None or value < best[0]:
                 best = value, mechanism
         size = math.ceil(_GROWN * size)
-        if best is None or proves(best[0], bound, gap) or programs.deadline.passed or 2 * (size + d) > _COLUMNS:
+        if (
+            best is None
+            or proves(best[0], bound, gap)
+            or programs.deadline.passed
+            or 2 * (size + d) > _COLUMNS
+        ):
             break
         if sloped and size > _UNENDED:
             break
@@ -84,13 +103,17 @@ def told_at_times(mechanism: LineNoise, delta: Fraction, eta: int) -> AdditiveIn
     return mechanism.with_noise(IntegerLaw(law.first, weights, law.period, law.ratio))
 
 
-def laws_of(answer: Answer, question: IntegerNoise, epsilon: Fraction) -> list[AdditiveIntegerNoise]:
+def laws_of(
+    answer: Answer, question: IntegerNoise, epsilon: Fraction
+) -> list[AdditiveIntegerNoise]:
     """Pure noise near the answer of an open program."""
     masses, d, ratio = answer.masses, answer.program.sensitivity, inverse_exponential(epsilon)
     (right, left), last = answer.sides, answer.program.last
     constant, laws = question.clamp is not None, []
     ends = [(masses, right, left, last)]
-    if constant:  # what is beyond the reach costs the same wherever: all of it as far out as the rest
+    if (
+        constant
+    ):  # what is beyond the reach costs the same wherever: all of it as far out as the rest
         ends.append((masses[d:-d], right + masses[-d:].sum(), left + masses[:d].sum(), last - d))
     for inside, above, below, end in ends:
         after = _written(inside, above, d, float(ratio), constant)
@@ -98,8 +121,14 @@ def laws_of(answer: Answer, question: IntegerNoise, epsilon: Fraction) -> list[A
         whole = np.concatenate([before[::-1], inside, after])
         for least in _SMALLEST:
             if (whole > least).any():
-                weights = [round(mass * 2.0**_WEIGHT) if mass > least else 0 for mass in whole.tolist()]
-                laws.append(AdditiveIntegerNoise(question, raised_law(-end - before.size, weights, d, ratio)))
+                weights = [
+                    round(mass * 2.0**_WEIGHT) if mass > least else 0 for mass in whole.tolist()
+                ]
+                laws.append(
+                    AdditiveIntegerNoise(
+                        question, raised_law(-end - before.size, weights, d, ratio)
+                    )
+                )
     return laws
 
 

@@ -25,15 +25,23 @@ from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 
 _NAME = "integer noise, clamped"
 CLAMPED = tuple(f"clamped {name}" for name in NAMES)
-MOST_LOSSES, _SPELLED = 2_000, 50  # steps whose losses are added up; weights of a prior on a command line
+MOST_LOSSES, _SPELLED = (
+    2_000,
+    50,
+)  # steps whose losses are added up; weights of a prior on a command line
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
     """The best noise on the integers, private before it is clamped, where the answers are numbers: in steps of the grid
     that they lie on, published as the nearest output."""
     grid = query.grid
-    if grid is None or not (not query.claim.in_epsilon_delta or is_hockey_stick(query.claim.notion)):
-        yield Candidate(_NAME, reason="it is for answers that are numbers, under a notion that survives clamping")
+    if grid is None or not (
+        not query.claim.in_epsilon_delta or is_hockey_stick(query.claim.notion)
+    ):
+        yield Candidate(
+            _NAME,
+            reason="it is for answers that are numbers, under a notion that survives clamping",
+        )
         return
     words = "the same noise for every answer; private before it is clamped"
     words += "; protects both sides of each pair" if query.question.directed else ""
@@ -54,19 +62,28 @@ def candidates(query: Query) -> Iterable[Candidate]:
     command = _command(query, grid, named.name) if told and named else None
     ask = partial(_ask, query, grid, short)
     read = Value.of if grid.whole and short else partial(_value_of_answers, query)
-    yield Candidate.of_request(_NAME, words, ask, query.time, read, contains=contains, minimises=True, command=command)
+    yield Candidate.of_request(
+        _NAME, words, ask, query.time, read, contains=contains, minimises=True, command=command
+    )
 
 
 def _command(query: Query, grid: AnswerGrid, named: str) -> str | None:
     """The line that designs the same noise: its answers in steps."""
     prior, (low, high) = query.question.prior, grid.clamp
-    given: dict[str, object] = {"on": "integers", "sensitivity": grid.reach, "clamp": f"{low}..{high}", "loss": named}
+    given: dict[str, object] = {
+        "on": "integers",
+        "sensitivity": grid.reach,
+        "clamp": f"{low}..{high}",
+        "loss": named,
+    }
     if grid.step != 1:
         given["unit"] = spelled(grid.step)
     if prior is None:
         given["prior"] = "worst"
     elif len({*prior}) > 1:
-        given["prior"] = ",".join(map(spelled, grid.by_place(prior))) if len(prior) <= _SPELLED else None
+        given["prior"] = (
+            ",".join(map(spelled, grid.by_place(prior))) if len(prior) <= _SPELLED else None
+        )
     return query.design_command("noise", **given)
 
 
@@ -115,11 +132,15 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
         request = design.request.with_values(question=replace(question, clamp=ends), **prior)
         return Value.of(clamped_design(design, request), stopped)
 
-    pure = query.request(FAMILY, question, loss=query.aim.loss, notion="dp", epsilon=Fraction(1), delta=ZERO)
+    pure = query.request(
+        FAMILY, question, loss=query.aim.loss, notion="dp", epsilon=Fraction(1), delta=ZERO
+    )
     listed = published_for(pure)
     words = "unbiased; the same for every answer; publishes outside the range"
     inside = tuple(entry.name for entry in listed)
-    yield Candidate("real noise", words, plain, contains=inside, programs=True, minimises=True, request=ask)
+    yield Candidate(
+        "real noise", words, plain, contains=inside, programs=True, minimises=True, request=ask
+    )
     words = "its best noise before it is clamped into the range; biased"
     yield Candidate("real noise, clamped", words, clamped, programs=True, request=ask)
 

@@ -25,7 +25,10 @@ from workbench.solvers.arrays import Ints
 from workbench.solvers.backend import backend
 
 MOST_EPSILON, MOST_DELTA = 20, Fraction(999, 1000)  # where they are minimised
-SMALLEST, LARGEST = Fraction(1, 10**9), 700  # ε but for 0: e^ε is a number of floating point, as are variances
+SMALLEST, LARGEST = (
+    Fraction(1, 10**9),
+    700,
+)  # ε but for 0: e^ε is a number of floating point, as are variances
 MOST_REACH = 32  # sensitivity of noise for many runs, whose composition is proven at every shift
 LEAST_DELTA = Fraction(1, 10**12)
 MOST_BEND = 2_000  # of a huber loss of noise that is not clamped
@@ -62,7 +65,10 @@ def difference_losses(name: str, unit: Fraction, span: int) -> dict[int, Fractio
     of_integers, scale, whole = integer_loss(loss.kind, parameter, [unit])
     steps = range(-span, span + 1)
     scaled = np.array([int(unit * scale) * step for step in steps], dtype=object)
-    return {step: Fraction(int(value), whole) for step, value in zip(steps, of_integers(scaled), strict=True)}
+    return {
+        step: Fraction(int(value), whole)
+        for step, value in zip(steps, of_integers(scaled), strict=True)
+    }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -110,7 +116,11 @@ class NoiseRequest(Request):
         self._check_notion()
         self._check_loss()
         if self.claim.delta and not backend(self.how.solver).capabilities().duals:
-            must("solver", "one that gives dual values, from which the bound is computed", self.how.solver)
+            must(
+                "solver",
+                "one that gives dual values, from which the bound is computed",
+                self.how.solver,
+            )
         if self.aim.runs > 1:
             self._check_runs()
         if self.how.steps is not None and not self.reals:
@@ -118,10 +128,18 @@ class NoiseRequest(Request):
 
     def _check_notion(self) -> None:
         """That the budget is one of the notion."""
-        if self.aim.max_loss is not None and self.aim.max_loss <= 0 and isinstance(self.aim.loss, str):
+        if (
+            self.aim.max_loss is not None
+            and self.aim.max_loss <= 0
+            and isinstance(self.aim.loss, str)
+        ):
             must("max_loss", f"> 0 for the {self.aim.loss} loss", spell(self.aim.max_loss))
         if self.aim.minimise != "loss" and (self.cut or self.aim.runs > 1):
-            must("minimise", "loss but for one run under the notions dp and pure", repr(self.aim.minimise))
+            must(
+                "minimise",
+                "loss but for one run under the notions dp and pure",
+                repr(self.aim.minimise),
+            )
         self.check_aim()
         for stick in self.claim.requirements(()):
             if stick.epsilon and (stick.delta or not self.cut):
@@ -130,12 +148,12 @@ class NoiseRequest(Request):
     def _check_loss(self) -> None:
         """That the loss and the prior are of the question."""
         if self.reals and self.question.clamp is not None and self.aim.minimise != "loss":
-            raise InvalidRequest("clamp must be left out where epsilon or delta of noise on the reals is minimised.")
+            raise InvalidRequest(
+                "clamp must be left out where epsilon or delta of noise on the reals is minimised."
+            )
         clamp, clamped = self.clamp, self.question.clamp
         if self.reals and self.aim.loss not in ("absolute", "squared"):
-            words = (
-                "absolute or squared for noise on the reals; others are designed in steps, on the integers, with the "
-            )
+            words = "absolute or squared for noise on the reals; others are designed in steps, on the integers, with the "
             must(
                 "loss",
                 f"{words}sensitivity counted in them",
@@ -148,16 +166,26 @@ class NoiseRequest(Request):
         ):
             must("loss", "of answers that are clamped", "others")
         if self.aim.loss == "error-rate" and clamp is None:
-            must("loss", "absolute or squared, or a list of losses, for noise that is not clamped", "error-rate")
+            must(
+                "loss",
+                "absolute or squared, or a list of losses, for noise that is not clamped",
+                "error-rate",
+            )
         if self.aim.prior is not None and clamped is None:
             got = "'worst'" if self.worst else f"{len(self.aim.prior)} weights"
             must("prior", "left out for noise that is not clamped", got)
         if self.worst and self.cut and self.tailed:
-            must("prior", f"uniform or probabilities when notion is {self.claim.notion.name}", "'worst'")
+            must(
+                "prior",
+                f"uniform or probabilities when notion is {self.claim.notion.name}",
+                "'worst'",
+            )
         if self.aim.prior is not None and not self.worst:
             answers = len(self.aim.prior) if clamp is None else clamp[1] - clamp[0] + 1
             if len(self.aim.prior) != answers:
-                must("prior", f"{answers} weights, one for each clamped answer", len(self.aim.prior))
+                must(
+                    "prior", f"{answers} weights, one for each clamped answer", len(self.aim.prior)
+                )
             if not any(self.aim.prior):
                 must("prior", "weights >= 0, not all 0", 0)
         assert self.reals or self.line_losses
@@ -188,12 +216,21 @@ class NoiseRequest(Request):
         if question.sensitivity > MOST_REACH:
             must("sensitivity", f"at most {MOST_REACH} for more than 1 run", question.sensitivity)
         if not self.claim.delta or self.aim.loss not in ("absolute", "squared"):
-            must("runs", "1 where delta is 0, or the loss neither absolute nor squared", self.aim.runs)
-        if not LEAST_DELTA <= self.claim.delta <= Fraction(1, 2) or self.claim.epsilon > 10 * self.aim.runs:
+            must(
+                "runs",
+                "1 where delta is 0, or the loss neither absolute nor squared",
+                self.aim.runs,
+            )
+        if (
+            not LEAST_DELTA <= self.claim.delta <= Fraction(1, 2)
+            or self.claim.epsilon > 10 * self.aim.runs
+        ):
             within = f"1 unless delta is between {float(LEAST_DELTA):g} and 0.5 and epsilon at most 10 for each run"
             must("runs", f"{within} (the search is in floating point)", self.aim.runs)
         if self.how.gap is not None:
-            raise InvalidRequest("gap must be left out for more than 1 run: the search ends where it finds no better.")
+            raise InvalidRequest(
+                "gap must be left out for more than 1 run: the search ends where it finds no better."
+            )
 
     @property
     def target(self) -> float:
@@ -244,13 +281,23 @@ class NoiseRequest(Request):
                 not isinstance(self.aim.loss, AnswerLoss),
             )
             if not isinstance(self.aim.prior, str):
-                return (LineLoss.published(self.loss_name, answers, at, self.aim.prior, by_difference=alike),)
+                return (
+                    LineLoss.published(
+                        self.loss_name, answers, at, self.aim.prior, by_difference=alike
+                    ),
+                )
             n = answers - 1
-            each = [tuple(at(q, min(n, max(0, q + eta))) for eta in range(-n, n + 1)) for q in self.counted]
+            each = [
+                tuple(at(q, min(n, max(0, q + eta))) for eta in range(-n, n + 1))
+                for q in self.counted
+            ]
             half = (len(each) + 1) // 2
             if all(each[k] == each[-1 - k][::-1] for k in range(half)):
                 pairs = zip(each[:half], each[::-1], strict=False)
-                each = [tuple((a + b) / 2 for a, b in zip(first, last, strict=True)) for first, last in pairs]
+                each = [
+                    tuple((a + b) / 2 for a, b in zip(first, last, strict=True))
+                    for first, last in pairs
+                ]
             return tuple(LineLoss(self.loss_name, 0, table, falls=True) for table in each)
 
     @cached_property
@@ -279,7 +326,9 @@ class NoiseRequest(Request):
             return LineLoss.named(losses)
         bend = math.ceil(loss_named(losses).parameter or 0) if losses.startswith("huber") else 0
         if bend > MOST_BEND:
-            must("loss", f"huber:h with h at most {MOST_BEND} for noise that is not clamped", losses)
+            must(
+                "loss", f"huber:h with h at most {MOST_BEND} for noise that is not clamped", losses
+            )
         return LineLoss.straight(losses, difference_losses(losses, ONE, bend + 1).__getitem__, bend)
 
     @property

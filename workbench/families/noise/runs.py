@@ -43,7 +43,9 @@ from workbench.questions.unbounded_noise import IntegerNoise
 from workbench.solvers.arrays import Vector
 
 Proven = tuple[AdditiveIntegerNoise, Fraction]
-Steepened = tuple[Callable[[float], tuple[Vector, float]], float]  # share -> (masses, loss every D); slope of ln δ_T
+Steepened = tuple[
+    Callable[[float], tuple[Vector, float]], float
+]  # share -> (masses, loss every D); slope of ln δ_T
 
 _BITS = 80  # of a mass
 _TURNS = 12  # of shrinking
@@ -54,7 +56,13 @@ _LESS_DELTA = Fraction(1, 10**12)
 class RunsProblem(NoiseProblem):
     """The problem of a request for several runs."""
 
-    routes = (Route("composed noise", always, lambda problem, programs, start: problem.answer_by_composition()),)
+    routes = (
+        Route(
+            "composed noise",
+            always,
+            lambda problem, programs, start: problem.answer_by_composition(),
+        ),
+    )
 
     def __init__(self, request: NoiseRequest) -> None:
         super().__init__(request)
@@ -71,15 +79,31 @@ class RunsProblem(NoiseProblem):
     def answer_by_composition(self) -> Answer:
         """Return the cheapest candidate whose runs are proven to be within the budget. Raises NotCertified."""
         request, deadline = self.request, self.deadline
-        epsilon, delta, power = float(request.claim.epsilon), float(request.claim.delta), POWERS[request.loss_name]
+        epsilon, delta, power = (
+            float(request.claim.epsilon),
+            float(request.claim.delta),
+            POWERS[request.loss_name],
+        )
         reach = self.question.sensitivity
         part = deadline if reach == 1 else deadline.times(0.5)  # the rest is for noise for D
-        losses = best_losses(request.aim.runs, epsilon, delta, lambda k: k**power, stop=lambda: self._late(part.passed))
+        losses = best_losses(
+            request.aim.runs,
+            epsilon,
+            delta,
+            lambda k: k**power,
+            stop=lambda: self._late(part.passed),
+        )
         tried = (self._within(*each) for each in self._candidates(losses))
         best = next((pair for pair in tried if pair is not None), None)
-        proven = ([] if best is None else [best]) + ([] if reach == 1 else self._staircases()) + self._shared_equally()
+        proven = (
+            ([] if best is None else [best])
+            + ([] if reach == 1 else self._staircases())
+            + self._shared_equally()
+        )
         if not proven:
-            raise NotCertified("The losses could not be shrunk until the composition is within delta.")
+            raise NotCertified(
+                "The losses could not be shrunk until the composition is within delta."
+            )
         mechanism, reached = min(proven, key=lambda pair: self.loss(pair[0]))
         pure = audit(mechanism, 0).pure_epsilon
         share = Fraction(1, request.aim.runs)
@@ -87,7 +111,9 @@ class RunsProblem(NoiseProblem):
         if math.isfinite(pure):
             self.one_run = Claim("pure", Fraction(pure))
         one_run = (
-            "the pure epsilon of one run" if math.isfinite(pure) else f"one run at 1/{request.aim.runs} of the budget"
+            "the pure epsilon of one run"
+            if math.isfinite(pure)
+            else f"one run at 1/{request.aim.runs} of the budget"
         )
         composed = {"runs": request.aim.runs, "epsilon": epsilon, "delta": round_up(reached)}
         words = [
@@ -97,8 +123,12 @@ class RunsProblem(NoiseProblem):
         ]
         if self.stopped:
             limit = request.how.options.time_limit
-            words.append(f"The search stopped at its time limit of {limit:g} s; this is the best it had.")
-        return Answer(mechanism, None, words=words, details={"composed": composed, **self._timing()})
+            words.append(
+                f"The search stopped at its time limit of {limit:g} s; this is the best it had."
+            )
+        return Answer(
+            mechanism, None, words=words, details={"composed": composed, **self._timing()}
+        )
 
     def _late(self, passed: bool) -> bool:
         self.stopped = self.stopped or passed
@@ -107,7 +137,9 @@ class RunsProblem(NoiseProblem):
     def repaired(self, answer: Answer) -> Repaired:
         """The mechanism as it is: it was proven when it was found."""
         request, mechanism = self.request, answer.mechanism
-        composed = ComposedClaim.of(mechanism, request.aim.runs, request.claim.epsilon, request.claim.delta)
+        composed = ComposedClaim.of(
+            mechanism, request.aim.runs, request.claim.epsilon, request.claim.delta
+        )
         loss = stated_loss(mechanism, request)
         certificate = Certificate(mechanism, self.claim, objective=loss, composed=composed)
         return mechanism, certificate, []
@@ -125,7 +157,9 @@ class RunsProblem(NoiseProblem):
         request = self.request
         reach = self.question.sensitivity
         if reach == 1:
-            floats = ComposedDelta(request.aim.runs, float(request.claim.epsilon), float(request.claim.epsilon) + 12)
+            floats = ComposedDelta(
+                request.aim.runs, float(request.claim.epsilon), float(request.claim.epsilon) + 12
+            )
             yield (
                 lambda share: (masses(losses * share)[0][: losses.size], float(losses[-1] * share)),
                 slope(lambda factor: floats(losses * factor)),
@@ -138,7 +172,13 @@ class RunsProblem(NoiseProblem):
             return np.asarray(np.interp(eta / reach, np.arange(sums.size), sums) + beyond)
 
         noises = [
-            RepeatedWideNoise(request.aim.runs, float(request.claim.epsilon), float(request.claim.delta), reach, shape)
+            RepeatedWideNoise(
+                request.aim.runs,
+                float(request.claim.epsilon),
+                float(request.claim.delta),
+                reach,
+                shape,
+            )
             for shape in (drawn_out, *published_shapes(reach).values())
         ]
         power = POWERS[request.loss_name]
@@ -153,7 +193,10 @@ class RunsProblem(NoiseProblem):
     def _staircases(self) -> list[Proven]:
         """Pure noise at ε/T: the largest losses add up."""
         question = self.question
-        ratio, reach = inverse_exponential(self.request.claim.epsilon / self.request.aim.runs), question.sensitivity
+        ratio, reach = (
+            inverse_exponential(self.request.claim.epsilon / self.request.aim.runs),
+            question.sensitivity,
+        )
         laws = (staircase(ratio, reach, inner) for inner in range(1, reach + 1))
         return [(AdditiveIntegerNoise(question, law), ZERO) for law in laws]
 
@@ -163,11 +206,17 @@ class RunsProblem(NoiseProblem):
         epsilon = request.claim.epsilon / request.aim.runs * (1 - _LESS_EPSILON)
         delta = request.claim.delta / request.aim.runs * (1 - _LESS_DELTA)
         left = self.deadline.left
-        options = request.how.options if left is None else replace(request.how.options, time_limit=max(0.1, left))
+        options = (
+            request.how.options
+            if left is None
+            else replace(request.how.options, time_limit=max(0.1, left))
+        )
         try:
             single = design(
                 NoiseProblem(
-                    request.with_values(runs=1, epsilon=epsilon, delta=delta, options=options, check="certify")
+                    request.with_values(
+                        runs=1, epsilon=epsilon, delta=delta, options=options, check="certify"
+                    )
                 )
             )
         except NotProven as error:
@@ -176,7 +225,9 @@ class RunsProblem(NoiseProblem):
             single = error.design
         except (InvalidRequest, NotCertified):
             return []
-        reached = composed_delta(single.mechanism, request.aim.runs, request.claim.epsilon, request.claim.delta)
+        reached = composed_delta(
+            single.mechanism, request.aim.runs, request.claim.epsilon, request.claim.delta
+        )
         return [(single.mechanism, reached)] if reached <= request.claim.delta else []
 
     def _within(self, law: Callable[[float], tuple[Vector, float]], falls: float) -> Proven | None:
@@ -189,7 +240,9 @@ class RunsProblem(NoiseProblem):
             if self.question.sensitivity > 1 and self._late(self.deadline.passed):
                 break
             noise = self._tailed(*law(steepness))
-            reached = composed_delta(noise, request.aim.runs, request.claim.epsilon, request.claim.delta)
+            reached = composed_delta(
+                noise, request.aim.runs, request.claim.epsilon, request.claim.delta
+            )
             if reached <= request.claim.delta:
                 return noise, reached
             excess = math.log(reached / request.claim.delta)

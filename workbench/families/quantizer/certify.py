@@ -38,7 +38,9 @@ SMALL = Fraction(1, 10**6)  # a repair beyond this is worth another try, and a w
 _LEAST = (ZERO, Fraction(1, 10**11), Fraction(1, 10**9), Fraction(1, 10**7), Fraction(1, 10**5))
 
 
-def _asked(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None) -> tuple[Mechanism, Claim]:
+def _asked(
+    quantizer: Quantizer, epsilon: Fraction, metric: str | None = None
+) -> tuple[Mechanism, Claim]:
     """What is audited, and for what. metric: None, "absolute" or "squared". Raises InvalidRequest by |x - x'|² for a
     law that jumps."""
     if metric != "squared":
@@ -55,7 +57,9 @@ def is_private(quantizer: Quantizer, epsilon: Fraction, metric: str | None = Non
     return holds(*_asked(quantizer, epsilon, metric))
 
 
-def audited(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None) -> tuple[Privacy, Claim]:
+def audited(
+    quantizer: Quantizer, epsilon: Fraction, metric: str | None = None
+) -> tuple[Privacy, Claim]:
     """The exact audit that decides whether a quantizer is ε-private, and the claim. Raises InvalidRequest."""
     subject, claim = _asked(quantizer, epsilon, metric)
     return audit_for(subject, claim), claim
@@ -76,7 +80,9 @@ def least_epsilon(privacy: Privacy, metric: str | None, epsilon: Fraction) -> fl
     )
 
 
-def repaired(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None) -> tuple[Quantizer, Fraction]:
+def repaired(
+    quantizer: Quantizer, epsilon: Fraction, metric: str | None = None
+) -> tuple[Quantizer, Fraction]:
     """The quantizer itself when it is exactly unbiased and ε-private, else the nearest mixture that is, and its share.
 
     A solver's zeros are masses of 1e-17 here and 1e-9 there, whose ratios no small share repairs: when it takes a
@@ -108,11 +114,17 @@ def _mixed_back(
     quantizer: Quantizer, used: Sequence[int], epsilon: Fraction, metric: str | None
 ) -> tuple[Quantizer, Fraction]:
     """The repair with these outputs alone."""
-    laws = tuple(Distribution([law.integers[i] for i in used], "an end law") for law in quantizer.ends)
+    laws = tuple(
+        Distribution([law.integers[i] for i in used], "an end law") for law in quantizer.ends
+    )
     part = Quantizer(quantizer.knots, tuple(quantizer.bins[i] for i in used), laws, quantizer.name)
-    mixed, share = repair_rows(part, lambda tried: is_private(tried, epsilon, metric), (part.bins, part.places))
+    mixed, share = repair_rows(
+        part, lambda tried: is_private(tried, epsilon, metric), (part.bins, part.places)
+    )
     masses = [dict(zip(used, law.integers, strict=True)) for law in mixed.ends]
-    whole = [Distribution([law.get(i, 0) for i in range(quantizer.m)], "an end law") for law in masses]
+    whole = [
+        Distribution([law.get(i, 0) for i in range(quantizer.m)], "an end law") for law in masses
+    ]
     return quantizer.with_rows(whole), share
 
 
@@ -139,5 +151,7 @@ def certified_quantizer(
         record=noted,
     )
     if certificate.mechanism != subject:
-        raise NotCertified("The repaired law misses the metric between points that are not neighbours.")
+        raise NotCertified(
+            "The repaired law misses the metric between points that are not neighbours."
+        )
     return mechanism, certificate, share

@@ -12,7 +12,17 @@ from workbench.exact.objects import Record, Values
 from workbench.io.shown import Facts
 from workbench.pipeline.family import Family, Session
 from workbench.pipeline.frontier_plan import Point
-from workbench.pipeline.option import PROGRESS, SOLVING, Option, count, listed, one_of, parameter, spell, text
+from workbench.pipeline.option import (
+    PROGRESS,
+    SOLVING,
+    Option,
+    count,
+    listed,
+    one_of,
+    parameter,
+    spell,
+    text,
+)
 from workbench.privacy.claim import Claim
 from workbench.questions.quantization import Quantization
 
@@ -47,9 +57,7 @@ def _levels(values: Values) -> int | None:
 class _Quantizer(Family):
     name = "quantizer"
     title = "unbiased private quantizers of a number"
-    summary = (
-        "The best unbiased private quantizer: given outputs or optimised ones, audited exactly for every real input."
-    )
+    summary = "The best unbiased private quantizer: given outputs or optimised ones, audited exactly for every real input."
     examples = (
         "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1",
         "design quantizer --bins=-3,-0.5,0.5,3 --epsilon 1 --knots 41 --plot law.png",
@@ -94,7 +102,9 @@ class _Quantizer(Family):
 
     def spelled_question(self, values: Values) -> Quantization:
         names = ("c", "density", "range")
-        return self.question(values["bins"], levels=_levels(values), **{name: values[name] for name in names})
+        return self.question(
+            values["bins"], levels=_levels(values), **{name: values[name] for name in names}
+        )
 
     def key(self, values: Values) -> Record:
         """Bits are spelled as levels, and c where there is no range.
@@ -105,7 +115,11 @@ class _Quantizer(Family):
         named = super().key({**values, "levels": _levels(values), "c": half})
         if values["method"] in ("optm", "product") and values["solver"] != "highs":
             named["revision"] = _REVISION
-        return {name: value for name, value in named.items() if name != "bits" and (name != "range" or value)}
+        return {
+            name: value
+            for name, value in named.items()
+            if name != "bits" and (name != "range" or value)
+        }
 
     def checked(self, question: Any, values: Record) -> QuantizerRequest:
         from workbench.families.quantizer.request import QuantizerRequest
@@ -118,7 +132,9 @@ class _Quantizer(Family):
 
     def question_options(self, question: Any) -> Record:
         """See `Family.question_options`."""
-        given = {"bins": question.bins} if question.bins is not None else {"levels": question.levels}
+        given = (
+            {"bins": question.bins} if question.bins is not None else {"levels": question.levels}
+        )
         where = {"range": spelled_range(question.ends)} if question.middle else {"c": question.c}
         return {**given, **where, "density": question.density.name}
 
@@ -135,9 +151,14 @@ class _Quantizer(Family):
         from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 
         question = request.question
-        fits = isinstance(mechanism, PiecewiseAffine) and (mechanism.knots[0], mechanism.knots[-1]) == question.ends
+        fits = (
+            isinstance(mechanism, PiecewiseAffine)
+            and (mechanism.knots[0], mechanism.knots[-1]) == question.ends
+        )
         if not fits or mechanism.m > question.levels or mechanism.bias > _UNBIASED:
-            wanted = f"an unbiased quantizer of the same inputs with at most {question.levels} outputs"
+            wanted = (
+                f"an unbiased quantizer of the same inputs with at most {question.levels} outputs"
+            )
             must("baseline", wanted, repr(mechanism))
         return float(mechanism.expected(request.aim.loss, question.density))
 
@@ -147,19 +168,32 @@ class _Quantizer(Family):
         """The least ε of its law, by the metric of its request."""
         from workbench.families.quantizer.certify import least_epsilon
 
-        return least_epsilon(design.privacy, design.request.aim.metric, design.request.claim.epsilon)
+        return least_epsilon(
+            design.privacy, design.request.aim.metric, design.request.claim.epsilon
+        )
 
     def unit(self, request: QuantizerRequest) -> float:
         return request.law[1]
 
     def exact(self, design: Design) -> Record:
-        known = 0.0 if design.private else None  # within the budget every δ at it is 0; beyond it none is computed
+        known = (
+            0.0 if design.private else None
+        )  # within the budget every δ at it is 0; beyond it none is computed
         epsilon = design.privacy.pure_epsilon if design.request.aim.metric is None else None
-        return {"pdp_delta": known, "dp_delta": known, "pure_epsilon": epsilon, "bias": float(design.mechanism.bias)}
+        return {
+            "pdp_delta": known,
+            "dp_delta": known,
+            "pure_epsilon": epsilon,
+            "bias": float(design.mechanism.bias),
+        }
 
     def columns(self, design: Design) -> Record:
         shown = self.json(design)
-        return {"mae": shown["mae"], "mse": shown["mse"], "bins_used": ",".join(map(repr, shown["bins"]))}
+        return {
+            "mae": shown["mae"],
+            "mse": shown["mse"],
+            "bins_used": ",".join(map(repr, shown["bins"])),
+        }
 
     def json(self, design: Design) -> Record:
         request, mechanism, density = design.request, design.mechanism, design.question.density
@@ -188,9 +222,15 @@ class _Quantizer(Family):
                 f"MAE {shown['mae']:.9g} (51 points {shown['mae_51']:.6g}), mean squared error {shown['mse']:.9g}",
             ),
             ("objective", f"{design.objective:.9g}"),
-            ("bound", "none proven" if design.bound is None else f"{design.bound:.9g} on the objective"),
+            (
+                "bound",
+                "none proven" if design.bound is None else f"{design.bound:.9g} on the objective",
+            ),
             ("asked", request.budget_words),
-            ("exact", f"epsilon {self._least_epsilon(design)!r}, bias {float(design.mechanism.bias):.3g}"),
+            (
+                "exact",
+                f"epsilon {self._least_epsilon(design)!r}, bias {float(design.mechanism.bias):.3g}",
+            ),
         ]
 
     def tables(self, design: Design) -> Tables:
@@ -198,7 +238,11 @@ class _Quantizer(Family):
         places = [float(x) for x in (mechanism.knots[0], mechanism.middle, mechanism.knots[-1])]
         shown = mechanism.probabilities(places)
         cells = [[float(b), *map(float, shown[:, i])] for i, b in enumerate(mechanism.outputs)]
-        heads = [f"p at x = {x:g}" for x in places] if mechanism.middle else [f"p at x = {x}" for x in ("-c", "0", "c")]
+        heads = (
+            [f"p at x = {x:g}" for x in places]
+            if mechanism.middle
+            else [f"p at x = {x}" for x in ("-c", "0", "c")]
+        )
         return [("Output law", ["output", *heads], cells)]
 
 
@@ -214,6 +258,11 @@ def points(question: Any, values: Values) -> Iterable[Point]:
         for m in values["levels"] if question is None else [question.levels]:
             quantization = question or FAMILY.question(levels=m, density=values["density"])
             for epsilon in values["epsilon"]:
-                row = {"notion": "pure", "loss": str(values["loss"]), "epsilon": float(epsilon), "delta": 0.0}
+                row = {
+                    "notion": "pure",
+                    "loss": str(values["loss"]),
+                    "epsilon": float(epsilon),
+                    "delta": 0.0,
+                }
                 request = FAMILY.request(quantization, epsilon=epsilon, method=method, **common)
                 yield row | {"levels": m}, request

@@ -38,14 +38,18 @@ SERIES = {
 def plan(question: Any, values: Values) -> Plan:
     """The plan of a quantizer frontier on inputs in [-1, 1]. Raises InvalidRequest."""
     tasks = [
-        design_task(row, request, request.how.method, _of_the_mechanism) for row, request in points(question, values)
+        design_task(row, request, request.how.method, _of_the_mechanism)
+        for row, request in points(question, values)
     ]
     plain = list(points(question, {**values, "method": ("exact",)}))
     first = [(row, request) for row, request in plain if request.question == plain[0][1].question]
     unlimited = [({**row, "levels": None}, request) for row, request in first]
     request = plain[0][1]
     if request.aim.loss == "absolute" and request.question.density.shape is None:
-        tasks += [baseline_task("any outputs", row, partial(_limit, request), "limit") for row, request in unlimited]
+        tasks += [
+            baseline_task("any outputs", row, partial(_limit, request), "limit")
+            for row, request in unlimited
+        ]
     title = f"Unbiased quantizers of x in [-1, 1], {request.question.density.name} inputs"
     return Plan(title, tasks, lambda table: _draw(table, title, str(request.aim.loss)))
 
@@ -65,8 +69,14 @@ def _limit(request: QuantizerRequest) -> Row:
 
 
 def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
-    error = {"absolute": "mean absolute error", "squared": "mean squared error"}.get(loss, f"error {loss}")
-    series, epsilon, logged = all_series(SERIES, table), Quantity("epsilon", "ε"), Quantity("objective", error, True)
+    error = {"absolute": "mean absolute error", "squared": "mean squared error"}.get(
+        loss, f"error {loss}"
+    )
+    series, epsilon, logged = (
+        all_series(SERIES, table),
+        Quantity("epsilon", "ε"),
+        Quantity("objective", error, True),
+    )
     return {
         "error_epsilon": partial(
             by_panel,

@@ -25,10 +25,20 @@ FRONTIER = Frontier(
             read=several(FAMILY.option("method").read),
             help="exact, optm, product, mvu; several separated by commas.",
         ),
-        replace(FAMILY.option("loss"), default="absolute", help="absolute, squared, or a share of absolute in [0, 1]."),
-        replace(FAMILY.option("density"), help="Of the inputs: uniform, normal:MU,SIGMA or parts:W,W,..., on [-1, 1]."),
         replace(
-            FAMILY.option("starts"), read=count(1, 7), default=2, help="Starts of the search over outputs, 1 to 7."
+            FAMILY.option("loss"),
+            default="absolute",
+            help="absolute, squared, or a share of absolute in [0, 1].",
+        ),
+        replace(
+            FAMILY.option("density"),
+            help="Of the inputs: uniform, normal:MU,SIGMA or parts:W,W,..., on [-1, 1].",
+        ),
+        replace(
+            FAMILY.option("starts"),
+            read=count(1, 7),
+            default=2,
+            help="Starts of the search over outputs, 1 to 7.",
         ),
         SOLVER,
     ),

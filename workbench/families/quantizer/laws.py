@@ -33,7 +33,9 @@ from workbench.solvers.backend import Options, Session, backend
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import Solution, Termination
 
-Losses = Callable[[Vector], Pair]  # outputs (m,) -> costs and their slopes in the outputs, both (n, m)
+Losses = Callable[
+    [Vector], Pair
+]  # outputs (m,) -> costs and their slopes in the outputs, both (n, m)
 Bins = Rationals
 _LAST_SECONDS = 5.0  # At least so many seconds, or the whole time limit if that is less, are given to one program.
 
@@ -183,7 +185,9 @@ class LawProblem:
         """The solver's answer alone."""
         with translated_errors():
             values, limit = self.values(epsilon, outputs), self.context.deadline.limit
-            if limit is not None:  # a search that ran out of time still has its outputs to solve for
+            if (
+                limit is not None
+            ):  # a search that ran out of time still has its outputs to solve for
                 limit = max(limit, min(_LAST_SECONDS, self.context.deadline.seconds or 0.0))
             solution = self._session.solve(values, start=start, time_limit=limit)
         if solution.termination is Termination.INTERRUPTED:
@@ -207,7 +211,9 @@ class LawProblem:
             return None
         half, row_dual = self.model.laws(solution.x), solution.row_dual
         losses, moved = self.losses(outputs)
-        value = math.fsum((self._fold(losses) * half).ravel())  # rounded once, so the same on every machine
+        value = math.fsum(
+            (self._fold(losses) * half).ravel()
+        )  # rounded once, so the same on every machine
         laws, slope = self.unfold(half), np.zeros(0)
         if row_dual is not None:
             slope = self.model.slopes(half, row_dual, self._fold(moved, -1.0))
@@ -219,7 +225,10 @@ class LawProblem:
         alpha, beta = row_dual[:n], row_dual[n : 2 * n]
         if not self.symmetric:
             return alpha, beta
-        both = np.concatenate([alpha[odd:][::-1], alpha]) / 2, np.concatenate([-beta[odd:][::-1], beta]) / 2
+        both = (
+            np.concatenate([alpha[odd:][::-1], alpha]) / 2,
+            np.concatenate([-beta[odd:][::-1], beta]) / 2,
+        )
         if odd:  # the mean of the middle point is 0 by symmetry
             both[0][n - 1], both[1][n - 1] = alpha[0], 0.0
         return both
@@ -235,7 +244,9 @@ def between_ends(inner: NDArray[Any]) -> Pair:
     return np.concatenate([[-1.0], inner, [1.0]]), np.pad(np.full(inner.size, 1 / inner.size), 1)
 
 
-def exact_problem(knots: Vector, outputs: int, question: LawQuestion, *, symmetric: bool) -> LawProblem:
+def exact_problem(
+    knots: Vector, outputs: int, question: LawQuestion, *, symmetric: bool
+) -> LawProblem:
     """The exact quantizer LP on fixed knots (bins need not be knots; then the law just has no jump there), at any ε.
 
     metric "absolute": p(x) <= e^{ε|x-x'|} p(x') for all real x, by a continuous law with |p(b) - p(a)| <= ε (b - a)
@@ -247,11 +258,17 @@ def exact_problem(knots: Vector, outputs: int, question: LawQuestion, *, symmetr
     def losses(bins: Vector) -> Pair:
         """What the end laws of all pieces cost, and the slopes in the outputs."""
         integrals, shape = ErrorIntegrals(knots, bins, question.density), (-1, bins.size)
-        cost, slopes = (each(question.loss).reshape(shape) for each in (integrals.weights, integrals.slopes))
+        cost, slopes = (
+            each(question.loss).reshape(shape) for each in (integrals.weights, integrals.slopes)
+        )
         return (cost, slopes) if metric is None else (_joined(cost), _joined(slopes))
 
     # of every law both one-sided limits at every knot inside, and ±1; of a continuous one the knots
-    points, links = (np.repeat(knots, 2)[1:-1], None) if metric is None else (knots, _links(np.diff(knots), metric))
+    points, links = (
+        (np.repeat(knots, 2)[1:-1], None)
+        if metric is None
+        else (knots, _links(np.diff(knots), metric))
+    )
     return LawProblem(points, outputs, losses, symmetric=symmetric, links=links, context=question)
 
 

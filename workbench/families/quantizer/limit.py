@@ -100,14 +100,19 @@ class _Dual:
         """Σ α + β x, less what makes the duals feasible for every output in [-reach, reach]."""
         (a, b), x = error_function(self.loss), self.x
         breaks = [x]
-        for sign in (-1.0, 1.0):  # zeros of g on either side of x_e: b w d² + (sign a w - β) d - (α + β x) = 0
+        for sign in (
+            -1.0,
+            1.0,
+        ):  # zeros of g on either side of x_e: b w d² + (sign a w - β) d - (α + β x) = 0
             p, q, r = b * self.w, sign * a * self.w - self.beta, -(self.alpha + self.beta * x)
             with np.errstate(divide="ignore", invalid="ignore"):
                 stable = -(q + np.copysign(np.sqrt(np.maximum(q * q - 4 * p * r, 0)), q)) / 2
                 breaks += [x + stable / p, x + r / stable]
         edge = reach if math.isfinite(reach) else 1e7 * float(np.abs(x).max())
         cuts = np.concatenate(breaks)
-        cuts = np.unique(np.concatenate([cuts[np.isfinite(cuts) & (np.abs(cuts) <= edge)], [-edge, edge]]))
+        cuts = np.unique(
+            np.concatenate([cuts[np.isfinite(cuts) & (np.abs(cuts) <= edge)], [-edge, edge]])
+        )
         h, middle = self.price(cuts), self.price((cuts[1:] + cuts[:-1]) / 2)
         lowest = float(h.min())
         if b:  # a parabola through three points on every segment
@@ -141,13 +146,21 @@ def unlimited(
     weights = np.full(points.size, 1 / points.size) if share is None else share
     least = smallest_reach(epsilon, c)
     far = min(reach, 60 * least if b else 3e3 * least)
-    begin = np.linspace(0, 1, 8) * min(far, 1.6 * least) if b else [*np.linspace(0, c, 5), min(far, 1.5 * least), far]
+    begin = (
+        np.linspace(0, 1, 8) * min(far, 1.6 * least)
+        if b
+        else [*np.linspace(0, c, 5), min(far, 1.5 * least), far]
+    )
     outputs = _mirrored(np.asarray(begin))
-    grid = np.concatenate([np.linspace(0, min(far, 3 * least), 700), np.geomspace(1e-3, 1, 60) * far])
+    grid = np.concatenate(
+        [np.linspace(0, min(far, 3 * least), 700), np.geomspace(1e-3, 1, 60) * far]
+    )
     grid = _mirrored(np.append(np.round(grid, 9), far))  # the same outputs on every machine
     odds, lower, upper = 1 + odds_of(epsilon), -math.inf, math.inf
     for _ in range(rounds):
-        problem = grid_problem(points, outputs.size, loss, weights=weights, symmetric=symmetric, context=context)
+        problem = grid_problem(
+            points, outputs.size, loss, weights=weights, symmetric=symmetric, context=context
+        )
         solution = problem.solve(epsilon, outputs)
         problem.close()
         if solution.objective is None or solution.row_dual is None:
@@ -159,13 +172,20 @@ def unlimited(
         if upper - lower <= _TOLERANCE * max(1.0, upper):
             break
         h = dual.price(grid)
-        low = np.flatnonzero((h[1:-1] <= h[:-2]) & (h[1:-1] <= h[2:]) & (h[1:-1] < -_TOLERANCE / 10)) + 1
+        low = (
+            np.flatnonzero((h[1:-1] <= h[:-2]) & (h[1:-1] <= h[2:]) & (h[1:-1] < -_TOLERANCE / 10))
+            + 1
+        )
         low = low[grid[low] >= 0] if symmetric else low
-        more = _mirrored(np.concatenate([outputs, grid[low[np.argsort(h[low], kind="stable")][:6]]]))
+        more = _mirrored(
+            np.concatenate([outputs, grid[low[np.argsort(h[low], kind="stable")][:6]]])
+        )
         if more.size == outputs.size:
             break
         outputs = more
-    return Limit(lower - _DOUBLE * odds * float(error_of(np.abs(outputs).max(), loss)), upper, outputs)
+    return Limit(
+        lower - _DOUBLE * odds * float(error_of(np.abs(outputs).max(), loss)), upper, outputs
+    )
 
 
 def _mirrored(outputs: Vector) -> Vector:
@@ -178,7 +198,11 @@ def least_error(question: LawQuestion, reach: float = math.inf) -> Limit:
 
     `lower` is that bound; `upper` and `outputs` belong to the LP over the means of 40 cells.
     """
-    (a, b), epsilon, even = error_function(question.loss), question.budget, question.density.shape is None
+    (a, b), epsilon, even = (
+        error_function(question.loss),
+        question.budget,
+        question.density.shape is None,
+    )
     if even:
         width = 2 / _CELLS
         points, share = between_ends(-1 + width * (np.arange(_CELLS) + 0.5))
@@ -187,9 +211,20 @@ def least_error(question: LawQuestion, reach: float = math.inf) -> Limit:
         points, share, absolute, squared = _cell_means(question.density)
     rounds = 40 if even else 10
     limit = unlimited(
-        points, epsilon, question.loss, reach=reach, share=share, symmetric=even, rounds=rounds, context=question
+        points,
+        epsilon,
+        question.loss,
+        reach=reach,
+        share=share,
+        symmetric=even,
+        rounds=rounds,
+        context=question,
     )
-    return Limit(limit.lower - a * absolute * math.tanh(epsilon / 2) - b * squared, limit.upper, limit.outputs)
+    return Limit(
+        limit.lower - a * absolute * math.tanh(epsilon / 2) - b * squared,
+        limit.upper,
+        limit.outputs,
+    )
 
 
 def _cell_means(density: Density) -> tuple[Vector, Vector, float, float]:
@@ -199,17 +234,31 @@ def _cell_means(density: Density) -> tuple[Vector, Vector, float, float]:
     def inside(at: Vector) -> tuple[Vector, Vector, Positions]:
         x, w = density.grid(at)
         within = (np.abs(x) < 1) & (w > 0)
-        return x[within], w[within], np.clip(np.searchsorted(cuts, x[within], side="right") - 1, 0, cells - 1)
+        return (
+            x[within],
+            w[within],
+            np.clip(np.searchsorted(cuts, x[within], side="right") - 1, 0, cells - 1),
+        )
 
     x, w, cell = inside(cuts)
-    mass, first = np.bincount(cell, weights=w, minlength=cells), np.bincount(cell, weights=w * x, minlength=cells)
+    mass, first = (
+        np.bincount(cell, weights=w, minlength=cells),
+        np.bincount(cell, weights=w * x, minlength=cells),
+    )
     used = mass > 0
-    means = np.clip(np.where(used, first / np.where(used, mass, 1.0), cuts[:-1]), cuts[:-1], cuts[1:])
+    means = np.clip(
+        np.where(used, first / np.where(used, mass, 1.0), cuts[:-1]), cuts[:-1], cuts[1:]
+    )
     x, w, cell = inside(np.concatenate([cuts, means]))  # |x - mean| has a kink at the mean
     far = np.abs(x - means[cell])
     ends = [sum(p for at, p in density.atoms if abs(at - end) <= 1e-12) for end in (-1, 1)]
     points = np.concatenate([[-1.0], means[used], [1.0]])
-    return points, np.concatenate([ends[:1], mass[used], ends[1:]]), float(w @ far), float(w @ far**2)
+    return (
+        points,
+        np.concatenate([ends[:1], mass[used], ends[1:]]),
+        float(w @ far),
+        float(w @ far**2),
+    )
 
 
 def two_outputs(reach: float, loss: object, square: float) -> float:
@@ -222,30 +271,44 @@ def two_outputs(reach: float, loss: object, square: float) -> float:
     return (reach**2 - square) * (a / reach + b)
 
 
-def _bound(limit: Callable[[], Limit], levels: int, question: LawQuestion, inputs: Pair, spread: float) -> float:
+def _bound(
+    limit: Callable[[], Limit], levels: int, question: LawQuestion, inputs: Pair, spread: float
+) -> float:
     """The largest of the bounds that hold for all inputs. inputs: x and their weights; spread: E|X - median|."""
     (a, b), odds, (x, w) = error_function(question.loss), odds_of(question.budget), inputs
     squared = float(w @ (1 + np.abs(x)) ** 2) * (1 + odds) / odds**2
     bounds = [(2 * a * spread / (2 + odds) + b * squared) * _ROUNDING]
     if levels == 2:
-        bounds.append(two_outputs(smallest_reach(question.budget), question.loss, float(w @ x**2)) * _ROUNDING)
+        bounds.append(
+            two_outputs(smallest_reach(question.budget), question.loss, float(w @ x**2)) * _ROUNDING
+        )
     with contextlib.suppress(NotProven):
         bounds.append(limit().lower)
     return max(bounds)
 
 
-def alphabet_bound(points: Vector, question: LawQuestion, reach: float = math.inf, levels: int = 0) -> float:
+def alphabet_bound(
+    points: Vector, question: LawQuestion, reach: float = math.inf, levels: int = 0
+) -> float:
     """A lower bound on the mean error over points (from -1 to 1, symmetric around 0) for every alphabet within the
     reach, of any size or, where that is 2, of `levels`."""
     inputs = points, np.full(points.size, 1 / points.size)
-    limit = partial(unlimited, points, question.budget, question.loss, reach=reach, context=question)
+    limit = partial(
+        unlimited, points, question.budget, question.loss, reach=reach, context=question
+    )
     return _bound(limit, levels, question, inputs, float(np.abs(points).mean()))
 
 
 def output_bound(levels: int, question: LawQuestion, reach: float = math.inf) -> float | None:
     """The bound for `levels` outputs in [-reach, reach]; None when it is 0."""
     density = question.density
-    best = _bound(partial(least_error, question, reach), levels, question, density.grid([0.0]), _spread(density))
+    best = _bound(
+        partial(least_error, question, reach),
+        levels,
+        question,
+        density.grid([0.0]),
+        _spread(density),
+    )
     if density.shape is None:
         (a, b), gap = error_function(question.loss), 2 / (levels - 1)
         best = max(best, (a * gap / 3 + b * gap**2 / 6) * _ROUNDING)
@@ -273,12 +336,17 @@ def mae_limit(epsilon: float, *, reach: float = math.inf) -> Limit:
     limit = least_error(law, reach)
     outputs, cuts = np.unique(np.round(limit.outputs, 9)), np.linspace(-1, 1, 41)
     used = np.zeros(outputs.size, dtype=bool)
-    while not used.all():  # outputs that are hardly drawn cannot be told from rounding: leave them out and solve again
+    while (
+        not used.all()
+    ):  # outputs that are hardly drawn cannot be told from rounding: leave them out and solve again
         problem = exact_problem(cuts, outputs.size, law, symmetric=True)
         answer = problem.answer(epsilon, outputs, start="cold")
         problem.close()
         if answer is None:
-            raise NotProven(f"The limit at epsilon = {epsilon:g} is beyond the solver's accuracy.", bound=limit.lower)
+            raise NotProven(
+                f"The limit at epsilon = {epsilon:g} is beyond the solver's accuracy.",
+                bound=limit.lower,
+            )
         solved = Quantizer.from_ends("limit", outputs.tolist(), cuts.tolist(), answer.laws)
         used = answer.laws.max(axis=0) > 1e-7
         outputs = outputs[used]

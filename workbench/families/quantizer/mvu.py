@@ -86,11 +86,15 @@ def mvu(
         bins, reached = outputs, ()
     shown = np.array(bins, dtype=float)
     even = np.array_equal(shown, -shown[::-1])
-    problem = grid_problem(points, shown.size, loss, symmetric=even, metric=metric, context=question)
+    problem = grid_problem(
+        points, shown.size, loss, symmetric=even, metric=metric, context=question
+    )
     solution = problem.solve(epsilon, shown, start="cold")
     problem.close()
     if solution.termination is Termination.INFEASIBLE:
-        raise Infeasible(f"No unbiased matrix with these outputs is private at epsilon = {epsilon:g}.")
+        raise Infeasible(
+            f"No unbiased matrix with these outputs is private at epsilon = {epsilon:g}."
+        )
     answer = problem.read(solution, shown)
     if answer is None:
         raise no_answer(solution)
@@ -98,7 +102,11 @@ def mvu(
     if isinstance(outputs, int):
         lower = alphabet_bound(points, question, reach, m) if metric is None else None
     return QuantizerAnswer(
-        answer.value, lower, Quantizer.from_ends("MVU", bins, knots, answer.laws), answer.solution, reached
+        answer.value,
+        lower,
+        Quantizer.from_ends("MVU", bins, knots, answer.laws),
+        answer.solution,
+        reached,
     )
 
 
@@ -135,12 +143,16 @@ def _perturbed(outputs: Vector, epsilon: float, count: int, reach: float) -> lis
     begin = [outputs]
     for _ in range(count):
         start = np.sort(outputs * (1 + rng.uniform(-0.5, 0.5, m)) + rng.uniform(-0.35, 0.35, m))
-        begin.append(np.concatenate([[min(start[0], -least)], start[1:-1], [max(start[-1], least)]]))
+        begin.append(
+            np.concatenate([[min(start[0], -least)], start[1:-1], [max(start[-1], least)]])
+        )
     reaches = least, 2 * least if math.isinf(reach) else max(least, reach)
     return begin + [asymmetric(rng, m, reaches, least) for _ in range(count)]
 
 
-def mvu_curve(epsilons: Sequence[Real], *, bits: int = 5, iterations: int = 20) -> list[tuple[float, float, Quantizer]]:
+def mvu_curve(
+    epsilons: Sequence[Real], *, bits: int = 5, iterations: int = 20
+) -> list[tuple[float, float, Quantizer]]:
     """MVU with 2^bits outputs and as many dithering points at several ε: (ε, exact MSE for uniform x, quantizer).
 
     The MSE that is minimised and reported is that of the whole mechanism, dithering included, on inputs in [-1, 1]. It
@@ -151,7 +163,9 @@ def mvu_curve(epsilons: Sequence[Real], *, bits: int = 5, iterations: int = 20) 
     size = 2**bits
     knots = np.linspace(-1.0, 1.0, size)
     rows: list[tuple[float, float, Quantizer]] = []
-    half = np.arange(0.5, size // 2) / (size // 2)  # the outputs found at the ε before, in units of 1 + 1/ε
+    half = np.arange(0.5, size // 2) / (
+        size // 2
+    )  # the outputs found at the ε before, in units of 1 + 1/ε
     for epsilon in sorted((positive(e, "epsilon") for e in epsilons), reverse=True):
         budget = float(epsilon)
         law = LawQuestion(epsilon, loss="squared", metric="absolute")
@@ -165,8 +179,12 @@ def mvu_curve(epsilons: Sequence[Real], *, bits: int = 5, iterations: int = 20) 
         answer = problem.answer(budget, outputs, start="cold")
         problem.close()
         if answer is None:
-            raise NotCertified(f"No law on the outputs found was solved for at epsilon = {budget:g}.")
+            raise NotCertified(
+                f"No law on the outputs found was solved for at epsilon = {budget:g}."
+            )
         outputs, laws = merged(outputs, answer.laws)
-        quantizer, _ = repaired(Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), laws), epsilon, "absolute")
+        quantizer, _ = repaired(
+            Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), laws), epsilon, "absolute"
+        )
         rows.append((budget, quantizer.mse(), quantizer))
     return rows[::-1]

@@ -45,8 +45,12 @@ _SMALL = 0.1  # ε below which slices of the paper's width are too thick: q is r
 _THICKNESS = 1e-3  # of ε: how far ln q may be from the centre of a relative slice
 _RATIO = 2.0  # between neighbouring centres
 _CENTRES = 12
-_NO_LAW = 1e9  # the value of a slice without a solution, more than any error of bins that are searched
-_FINE = 2.0**20  # at a small ε masses are small: in units of 2^-20 a tolerance of 1e-7 is 1e-13 of probability
+_NO_LAW = (
+    1e9  # the value of a slice without a solution, more than any error of bins that are searched
+)
+_FINE = (
+    2.0**20
+)  # at a small ε masses are small: in units of 2^-20 a tolerance of 1e-7 is 1e-13 of probability
 
 
 def shape_of(bins: Sequence[Fraction], density: Density) -> TwoBinShape:
@@ -100,7 +104,9 @@ class Live:
         if point is None:
             infeasible = solution.termination is Termination.INFEASIBLE
             return math.inf if infeasible else -math.inf, None
-        return min(point.objective, point.objective if solution.bound is None else solution.bound), point
+        return min(
+            point.objective, point.objective if solution.bound is None else solution.bound
+        ), point
 
     def _solution(self, lp: EntrywiseProgram) -> Solution:
         """Solve a program. Raises NotProven when the time limit ended the solver."""
@@ -178,8 +184,12 @@ class _Search:
                 continue
             middle = (start + stop) // 2
             for part in ((start, middle), (middle, stop)):
-                bound, _ = self.live.bounded(self.shape.theorem5(self.epsilon, bounds(*part), optimistic=True))
-                if bound < math.inf:  # 1e-9 covers the solver's tolerance: only clearly worse ranges are discarded
+                bound, _ = self.live.bounded(
+                    self.shape.theorem5(self.epsilon, bounds(*part), optimistic=True)
+                )
+                if (
+                    bound < math.inf
+                ):  # 1e-9 covers the solver's tolerance: only clearly worse ranges are discarded
                     ranges.put(bound - 1e-9, part)
 
     def relative(self) -> None:
@@ -188,7 +198,9 @@ class _Search:
 
         def value(q: float) -> float:
             laws = rqm_laws(self.shape, float(q))
-            point = self.at({key: _around(p, spread * np.minimum(p, 1 - p)) for key, p in laws.items()})
+            point = self.at(
+                {key: _around(p, spread * np.minimum(p, 1 - p)) for key, p in laws.items()}
+            )
             return _NO_LAW if point is None else point.objective
 
         value(0.0)
@@ -230,7 +242,9 @@ class _Search:
         for u in uppers:
             for o_last in lasts:
                 for before in np.arange(0.02, 1.0, 0.02 if len(uppers) == 1 else 0.06):
-                    point = self.live.solve(self.shape.theorem6(self.epsilon, u, float(before), o_last))
+                    point = self.live.solve(
+                        self.shape.theorem6(self.epsilon, u, float(before), o_last)
+                    )
                     if point is not None:
                         yield point
 

@@ -81,7 +81,9 @@ def optimised_bins(
             best = _best(search, m)
         except _TimeIsUp:
             outputs = 0 if best is None else best.outputs.size
-            words = (f"The search over outputs ran out of time: {outputs} outputs of {levels} were found.",)
+            words = (
+                f"The search over outputs ran out of time: {outputs} outputs of {levels} were found.",
+            )
             break
     answer = None if best is None else search.published(best)
     return None if answer is None else replace(answer, words=(*answer.words, *words))
@@ -147,19 +149,29 @@ class _OutputSearch:
         if even and m > _FEW and question.metric is not None:
             known = self._local(m, spread, True)
             spread = []
-            if known is not None:  # no longer symmetric: every inner gap a tenth longer or shorter in turn
+            if (
+                known is not None
+            ):  # no longer symmetric: every inner gap a tenth longer or shorter in turn
                 outputs = known.outputs
-                spread = [np.sort(outputs + np.resize((0.1, -0.1, 0.05), m) * np.diff(outputs).min())]
+                spread = [
+                    np.sort(outputs + np.resize((0.1, -0.1, 0.05), m) * np.diff(outputs).min())
+                ]
         begin += spread if m <= _FEW else spread[-2:]
         best = self._local(m, begin, False)
         if best is None or not even:
             return best
         best = min(best, known or best, key=lambda optimum: optimum.value)
         folded = (best.outputs - best.outputs[::-1]) / 2
-        if question.metric is not None and np.abs(best.outputs - folded).max() < _EVEN:  # half the coordinates
-            best = min(best, self._local(m, [folded], True) or best, key=lambda optimum: optimum.value)
+        if (
+            question.metric is not None and np.abs(best.outputs - folded).max() < _EVEN
+        ):  # half the coordinates
+            best = min(
+                best, self._local(m, [folded], True) or best, key=lambda optimum: optimum.value
+            )
         turned = not np.array_equal(best.outputs, oriented(best.outputs))
-        return replace(best, outputs=-best.outputs[::-1], bends=-best.bends[::-1]) if turned else best
+        return (
+            replace(best, outputs=-best.outputs[::-1], bends=-best.bends[::-1]) if turned else best
+        )
 
     def _local(self, m: int, begin: list[Vector], symmetric: bool) -> LocalOptimum | None:
         """The best from these starts."""
@@ -168,7 +180,9 @@ class _OutputSearch:
             return window_outputs(question, m, self._in_time(begin), limit, told)
         problem = self._problem(m)
         starts = self._in_time(begin)
-        best = best_outputs(problem, question.budget, starts, symmetric=symmetric, limit=limit, progress=told)
+        best = best_outputs(
+            problem, question.budget, starts, symmetric=symmetric, limit=limit, progress=told
+        )
         problem.close()
         return best
 
@@ -193,7 +207,12 @@ class _OutputSearch:
     def _proposed(self, outputs: Vector) -> Iterator[tuple[bool, Vector]]:
         """What is solved at the end of a search, and whether it is in any case."""
         if self.question.metric is not None:
-            yield True, with_room(outputs, self._problem(2), self.question.budget) if outputs.size > 2 else outputs
+            yield (
+                True,
+                with_room(outputs, self._problem(2), self.question.budget)
+                if outputs.size > 2
+                else outputs,
+            )
             return
         yield True, outputs
         # at large ε a cold solve may end above what the search saw; so close to the outputs another need not
@@ -214,7 +233,9 @@ class _OutputSearch:
         while outputs.size < m:
             ends = np.concatenate([[-self.limit], outputs, [self.limit]])
             middles = ((ends[1:] + ends[:-1]) / 2)[:: -1 if outputs.sum() < 0 else 1]
-            if self.question.density.symmetric and np.array_equal(outputs, -outputs[::-1]):  # mirror images err alike
+            if self.question.density.symmetric and np.array_equal(
+                outputs, -outputs[::-1]
+            ):  # mirror images err alike
                 middles = middles[: (middles.size + 1) // 2]
             values, problem = [], self._problem(outputs.size + 1)
             for at in self._in_time(middles):
@@ -247,7 +268,9 @@ class _OutputSearch:
         """The LP at these bins; outputs that are nowhere drawn need no name."""
         # without those that an output's knot replaces: pieces of 1e-7 are for no solver, and by a metric for no proof
         near = Fraction(1, 10**6 if self.question.metric is None else 10**3)
-        bends = [Fraction(round(bend * 10**9), 10**9) for bend in best.bends.tolist() if abs(bend) < 1]
+        bends = [
+            Fraction(round(bend * 10**9), 10**9) for bend in best.bends.tolist() if abs(bend) < 1
+        ]
         if self.question.density.symmetric and symmetric_bins(bins):
             bends = [sign * bend for bend in bends if bend > near for sign in (-1, 1)]
         if self.question.metric is not None:  # MVU's inputs, whose law is then one of the program's
@@ -264,5 +287,7 @@ class _OutputSearch:
         law = answer.quantizer
         used = law.matrix.max(axis=0) > 0
         if not used.all():
-            law = Quantizer.from_ends(law.name, [*compress(bins, used)], law.knots, law.matrix[:, used])
+            law = Quantizer.from_ends(
+                law.name, [*compress(bins, used)], law.knots, law.matrix[:, used]
+            )
         return replace(answer, quantizer=law, starts=best.starts)

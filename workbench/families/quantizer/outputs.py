@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 
 _UNIT, _GRID = 2.0**-29, 2.0**-30  # of which outputs are multiples, and z
 _NEAREST = -14.0  # z of outermost outputs a millionth of r - 1 beyond the least reach
-_WINDOW, _STALL = 4, 1e-9  # a descent ends when so many iterations gain less than this share of the value
+_WINDOW, _STALL = (
+    4,
+    1e-9,
+)  # a descent ends when so many iterations gain less than this share of the value
 _FIRST = 25  # iterations of a short descent
 _TOLERANCE = 1e-12  # The change of the value at which SLSQP ends.
 _Reached = tuple[float, Vector]  # a value, and its slope or where it is
@@ -59,7 +62,15 @@ def spread_starts(m: int, epsilon: float, count: int) -> list[Vector]:
     """Symmetric outputs (m,): reaches 1.02 .. 2.2 times the least, spaced by powers."""
     least, first = smallest_reach(epsilon), 1.0 if m % 2 else 0.6
     steps = np.arange(m // 2) + first
-    shapes = ((1.3, 1.0), (1.05, 0.7), (1.7, 1.3), (1.02, 2.0), (2.2, 1.0), (1.15, 0.3), (1.4, 2.5))[:count]
+    shapes = (
+        (1.3, 1.0),
+        (1.05, 0.7),
+        (1.7, 1.3),
+        (1.02, 2.0),
+        (2.2, 1.0),
+        (1.15, 0.3),
+        (1.4, 2.5),
+    )[:count]
     return [mirrored((least * reach * (steps / steps[-1]) ** power), m) for reach, power in shapes]
 
 
@@ -68,13 +79,18 @@ def mirrored(half: Vector, m: int) -> Vector:
     return np.concatenate([-half[::-1], np.zeros(m % 2), half])
 
 
-def alphabets(m: int, epsilon: float, inputs: int, starts: int, reach: float = math.inf) -> list[Vector]:
+def alphabets(
+    m: int, epsilon: float, inputs: int, starts: int, reach: float = math.inf
+) -> list[Vector]:
     """Symmetric alphabets that a search starts from: spread ones, even ones, and nearly the inputs where those fit."""
     least = smallest_reach(epsilon)
     begin = [*spread_starts(m, epsilon, starts), least * np.linspace(-1.001, 1.001, m)]
     if m >= inputs and (m - inputs) % 2 == 0:
         grid = np.linspace(-1.0, 1.0, inputs)
-        grid[[0, -1]] = -2 * least + 1, 2 * least - 1  # as far beyond the least reach as that is beyond 1
+        grid[[0, -1]] = (
+            -2 * least + 1,
+            2 * least - 1,
+        )  # as far beyond the least reach as that is beyond 1
         begin.append(np.pad(grid, (m - inputs) // 2, mode="edge"))
     return [np.clip(start, -reach, reach) for start in begin]
 
@@ -132,7 +148,9 @@ def _descend(value: Callable[[Vector], _Reached], z: Vector, bounds: Pair, itera
         if len(lowest_values) > _WINDOW and not least < lowest_values[-_WINDOW - 1] * (1 - _STALL):
             raise StopIteration
 
-    with threadpool_limits(1, "blas"):  # The matrices are so small that threads would wait for each other.
+    with threadpool_limits(
+        1, "blas"
+    ):  # The matrices are so small that threads would wait for each other.
         minimize(
             tracked,
             z,
@@ -177,7 +195,9 @@ class _Coordinates:
 
     def of(self, outputs: Vector) -> Vector:
         """z of outputs, brought within the bounds."""
-        z = np.clip(outputs[self.m - self.m // 2 :] if self.symmetric else outputs, -self.limit, self.limit)
+        z = np.clip(
+            outputs[self.m - self.m // 2 :] if self.symmetric else outputs, -self.limit, self.limit
+        )
         for k in self.outermost:
             z[k] = self._excess(z[k])
         return self.snapped(z)
@@ -232,8 +252,12 @@ def best_outputs(
     one short descent, and the best two go on to the end.
     """
     excess, half = problem.excess(epsilon), problem.outputs // 2
-    space = _Coordinates(problem.outputs, symmetric, excess, 40 * (1 + excess) if math.isinf(limit) else limit)
-    seen: list[_Reached] = []  # The best point of a descent. The point at which SLSQP ends may be worse.
+    space = _Coordinates(
+        problem.outputs, symmetric, excess, 40 * (1 + excess) if math.isinf(limit) else limit
+    )
+    seen: list[
+        _Reached
+    ] = []  # The best point of a descent. The point at which SLSQP ends may be worse.
 
     def value(point: Vector) -> _Reached:
         z = space.snapped(point)

@@ -38,7 +38,9 @@ from workbench.privacy.audit import Privacy
 from workbench.privacy.claim import Claim
 
 
-def _route(name: str, method: str, solve: Callable[[QuantizerProblem], QuantizerAnswer], given: str = "") -> Route:
+def _route(
+    name: str, method: str, solve: Callable[[QuantizerProblem], QuantizerAnswer], given: str = ""
+) -> Route:
     """Return the route of a method. given: "outputs" or "levels" where it takes only these."""
 
     def applies(problem: QuantizerProblem) -> Reason:
@@ -48,7 +50,9 @@ def _route(name: str, method: str, solve: Callable[[QuantizerProblem], Quantizer
             return f"{given} are not given"
         return None
 
-    return Route(name, applies, lambda problem, programs, start: problem.answer_by(partial(solve, problem)))
+    return Route(
+        name, applies, lambda problem, programs, start: problem.answer_by(partial(solve, problem))
+    )
 
 
 class QuantizerProblem(Problem):
@@ -96,7 +100,9 @@ class QuantizerProblem(Problem):
         if answer.bound is not None:
             bound = self.scale * answer.bound
         law, (middle, c) = answer.quantizer, (question.middle, question.c)
-        knots, bins = (tuple(middle + c * value for value in values) for values in (law.knots, law.bins))
+        knots, bins = (
+            tuple(middle + c * value for value in values) for values in (law.knots, law.bins)
+        )
         return Answer(
             Quantizer(knots, bins, law.ends, law.name),
             bound,
@@ -128,9 +134,15 @@ class QuantizerProblem(Problem):
         """MVU's LP in P at given outputs, or over all within the reach. Raises Infeasible."""
         outputs = self.levels if self.bins is None else self.bins
         answer = mvu(
-            self.law, outputs, inputs=self.request.how.inputs, reach=self.reach, starts=self.request.how.starts
+            self.law,
+            outputs,
+            inputs=self.request.how.inputs,
+            reach=self.reach,
+            starts=self.request.how.starts,
         )
-        note = "MVU's objective is the mean error over its input grid; mae and mse include dithering."
+        note = (
+            "MVU's objective is the mean error over its input grid; mae and mse include dithering."
+        )
         return replace(answer, words=(note,))
 
     def _found_bins(self) -> Bins:
@@ -152,7 +164,9 @@ class QuantizerProblem(Problem):
         """The best two-bin mechanism, with a proven bound. Raises NotProven."""
         best = product_optimum(self._found_bins(), self.law)
         if best is None:
-            raise NotProven(f"No two-bin mechanism was found for these bins at epsilon = {self.law.budget:g}.")
+            raise NotProven(
+                f"No two-bin mechanism was found for these bins at epsilon = {self.law.budget:g}."
+            )
         return best
 
     def _least(self) -> float | None:
@@ -182,18 +196,30 @@ class QuantizerProblem(Problem):
     def _why_none(self) -> str:
         """Why there is nothing; by squared distance, with the smallest ε of a law on the given outputs."""
         request, bins, c = self.request, self.request.question.bins, self.request.question.c
-        relation = "private" if request.aim.metric is None else f"{request.aim.metric}-metric private"
+        relation = (
+            "private" if request.aim.metric is None else f"{request.aim.metric}-metric private"
+        )
         outputs = "outputs within the reach" if bins is None else "these outputs"
         budget = float(request.claim.epsilon)
         sentence = f"No unbiased {relation} quantizer with {outputs} and knots exists at epsilon = {budget:g}."
-        if request.aim.metric != "squared" or self.bins is None or self.bins[0] == -1 or self.bins[-1] == 1:
+        if (
+            request.aim.metric != "squared"
+            or self.bins is None
+            or self.bins[0] == -1
+            or self.bins[-1] == 1
+        ):
             return sentence
         points = request.how.inputs or len(self.bins)
-        cuts = knots_of((), points) if request.how.method == "mvu" else knots_of(self.bins, request.extra_knots)
+        cuts = (
+            knots_of((), points)
+            if request.how.method == "mvu"
+            else knots_of(self.bins, request.extra_knots)
+        )
         # Σ_i (B_i - low) p_i(x) = x - low grows from one point to the next by a ratio at most, and so from above
         low, high = self.bins[0], self.bins[-1]
         least = max(
-            math.log1p((b - a) / min(a - low, high - b)) / (c * (b - a)) ** 2 for a, b in itertools.pairwise(cuts)
+            math.log1p((b - a) / min(a - low, high - b)) / (c * (b - a)) ** 2
+            for a, b in itertools.pairwise(cuts)
         )
         return f"{sentence} The smallest feasible epsilon is {least:.6g}."
 
@@ -203,7 +229,11 @@ class QuantizerProblem(Problem):
         reached = sum(value <= min(starts) + 1e-4 for value in starts)
         middle = f"{float(self.request.question.middle):g} " if self.request.question.middle else ""
         within = "" if math.isinf(self.reach) else f" within {middle}±{self.reach * c:.6g} (reach)"
-        known = "No bound is known." if bound is None else f"No choice of outputs{within} goes below {bound:.6g}."
+        known = (
+            "No bound is known."
+            if bound is None
+            else f"No choice of outputs{within} goes below {bound:.6g}."
+        )
         claim = f"Outputs{within} are the best found by {len(starts)} local searches ({reached} reached this value)"
         words = [f"{claim}; they are not proven optimal over all outputs. {known}"]
         if float(answer.quantizer.bins[-1]) > self.reach * (1 - 1e-6):
@@ -228,7 +258,9 @@ class QuantizerProblem(Problem):
 
     def claim_of(self, privacy: Privacy) -> Claim:
         """By |x - x'|², with a budget for every two knots."""
-        return Claim("metric", privacy.budgets) if self.request.aim.metric == "squared" else self.claim
+        return (
+            Claim("metric", privacy.budgets) if self.request.aim.metric == "squared" else self.claim
+        )
 
     def proven(self, reached: Design) -> Design:
         """The design with what is known of the repaired law: every bound is proven, but need not be attained."""
@@ -236,9 +268,15 @@ class QuantizerProblem(Problem):
         origin = None
         if certificate is not None:
             share = certificate.record.get("repair_share")
-            origin = f"{share:.2g} of a strictly private law mixed in" if share else "as the solver returned it"
+            origin = (
+                f"{share:.2g} of a strictly private law mixed in"
+                if share
+                else "as the solver returned it"
+            )
         elif quantizer.bias:
-            words.append(f"Its exact bias is {float(quantizer.bias):.2g} (rounding of the solver's answer), not 0.")
+            words.append(
+                f"Its exact bias is {float(quantizer.bias):.2g} (rounding of the solver's answer), not 0."
+            )
         if self.request.aim.metric == "squared":
             words.append(
                 f"By |x - x'|² the guarantee is between the {len(quantizer.knots)} points that inputs are "
@@ -256,7 +294,10 @@ class QuantizerProblem(Problem):
             proof = "Two outputs ±B leave one unbiased law, Pr[B] = (B + x)/(2B); its absolute error is (B² - x²)/B"
             if bins is None:
                 reach = smallest_reach(float(request.claim.epsilon), float(question.c), metric)
-                kind, proof = "optimum" if exact else "lower bound", f"{proof}, least where B is the least reach."
+                kind, proof = (
+                    "optimum" if exact else "lower bound",
+                    f"{proof}, least where B is the least reach.",
+                )
             else:
                 reach, kind, proof = float(bins[1] * question.c), "optimum", f"{proof}."
             value = two_outputs(reach, request.aim.loss, float(w @ x**2))

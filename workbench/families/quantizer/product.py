@@ -76,7 +76,9 @@ def product_optimum(
             if bound < value() - _GAP:
                 boxes.put(bound, (box, point.x))
         elif bound < math.inf:
-            raise NotProven(f"{question.solver} gave no answer to a program of the product optimum.")
+            raise NotProven(
+                f"{question.solver} gave no answer to a program of the product optimum."
+            )
 
     # OPTM's selection is a product: begin with it
     selection = optm(bins, question, width=widths_for(question.epsilon)[0], live=live)
@@ -108,7 +110,9 @@ def product_optimum(
 
 def _split(model: ProductModel, box: Box, x: Vector) -> list[Box]:
     """Two boxes: the most violated entry cut near the LP's point."""
-    scores = {key: apart * (0.1 + box[key][1] - box[key][0]) for key, apart in model.violation(x).items()}
+    scores = {
+        key: apart * (0.1 + box[key][1] - box[key][0]) for key, apart in model.violation(x).items()
+    }
     if not scores:
         return []
     key = max(scores, key=lambda key: float(scores[key].max()))

@@ -36,12 +36,22 @@ def _judge(
     quantizer, budget = mechanism(x), Fraction(epsilon)
     privacy, claim = audited(quantizer, budget, metric)
     private = not quantizer.bias and privacy.holds(claim)
-    certified, value = certified_or_not(lambda: certified_quantizer(quantizer, budget, metric)[0], price)
-    return Judged(float(budget), 0.0, least_epsilon(privacy, metric, budget), None, private, certified, value)
+    certified, value = certified_or_not(
+        lambda: certified_quantizer(quantizer, budget, metric)[0], price
+    )
+    return Judged(
+        float(budget), 0.0, least_epsilon(privacy, metric, budget), None, private, certified, value
+    )
 
 
 def _law_instance(
-    name: str, suite: str, outputs: int, epsilon: str, knots: int, loss: str, metric: str | None = None
+    name: str,
+    suite: str,
+    outputs: int,
+    epsilon: str,
+    knots: int,
+    loss: str,
+    metric: str | None = None,
 ) -> Instance:
     """The laws at knots, by a metric where one is named, over equally spaced outputs in ±reach, or on MVU's grid."""
     # 1.5 times the least reach of ε-DP is their end
@@ -58,7 +68,9 @@ def _law_instance(
         return exact_problem(points, outputs, question, symmetric=True)
 
     def build() -> Built:
-        return problem().model.program, problem().values(float(epsilon), np.array(bins, dtype=float))
+        return problem().model.program, problem().values(
+            float(epsilon), np.array(bins, dtype=float)
+        )
 
     def mechanism(x: Vector) -> Quantizer:
         laws = np.maximum(problem().unfold(problem().model.laws(x)), 0.0)
@@ -70,7 +82,9 @@ def _law_instance(
         losses, _ = problem().losses(quantizer.outputs)  # MVU's own: the mean over its grid
         return float((losses * quantizer.probabilities(problem().points)).sum())
 
-    model = "MVU LP in P" if grid else "exact quantizer LP" + (", |x - x'| metric" if metric else "")
+    model = (
+        "MVU LP in P" if grid else "exact quantizer LP" + (", |x - x'| metric" if metric else "")
+    )
     where = "MVU's grid" if grid else f"{knots} knots"
     by = f", by {metric} distance" if metric else ""
     words = f"{outputs} outputs in ±{bins[-1]}, {where}, epsilon = {epsilon}{by}, {loss}"
@@ -78,7 +92,9 @@ def _law_instance(
     return Instance(name, model, build, judge, suite, words)
 
 
-def _two_bin_instance(name: str, bins: list[str], epsilon: str, around: Mapping[str, list[float]]) -> Instance:
+def _two_bin_instance(
+    name: str, bins: list[str], epsilon: str, around: Mapping[str, list[float]]
+) -> Instance:
     """One of OPTM's linear programs: Theorem 5 with every bounded vector in a slice of 0.02 around a point."""
     outputs = [Fraction(b) for b in bins]
     middles = {int(size): tuple(middle) for size, middle in around.items()}
@@ -86,7 +102,9 @@ def _two_bin_instance(name: str, bins: list[str], epsilon: str, around: Mapping[
 
     def build() -> Built:
         q = {key: np.array(middles[key[1]]) for key in shape().bounded}
-        bounds = {key: (np.maximum(p - 0.01, 0.0), np.minimum(p + 0.01, 1.0)) for key, p in q.items()}
+        bounds = {
+            key: (np.maximum(p - 0.01, 0.0), np.minimum(p + 0.01, 1.0)) for key, p in q.items()
+        }
         lp = shape().theorem5(float(epsilon), bounds)
         return lp.program(f"OPTM, Theorem 5, {len(bins)} bins"), {}
 
@@ -94,12 +112,16 @@ def _two_bin_instance(name: str, bins: list[str], epsilon: str, around: Mapping[
         return two_bin(outputs, *shape().selection(x), name="OPTM")
 
     words = f"bins {', '.join(bins)}, epsilon = {epsilon}, slices of 0.02 around {middles}"
-    judge = partial(_judge, epsilon, None, mechanism, lambda quantizer: None)  # its objective is a proxy, not an error
+    judge = partial(
+        _judge, epsilon, None, mechanism, lambda quantizer: None
+    )  # its objective is a proxy, not an error
     return Instance(name, "OPTM LP, Theorem 5", build, judge, parameters=words)
 
 
 def instances() -> list[Instance]:
     """The quantizer instances of the suites."""
     listed = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-    laws, library = ([_law_instance(*row) for row in listed[suite]] for suite in ("laws", "library"))
+    laws, library = (
+        [_law_instance(*row) for row in listed[suite]] for suite in ("laws", "library")
+    )
     return [*laws, *(_two_bin_instance(*row) for row in listed["two_bins"]), *library]

@@ -36,7 +36,9 @@ from workbench.questions.range_query import RangeQuery
 _MAX_RQM_LEVELS = 8  # The parameters of RQM are not searched for more outputs.
 
 _ROOT = 405 * math.sqrt(241)
-_HYBRID_MIN_EPSILON = math.log((-5 + 2 * (6353 - _ROOT) ** (1 / 3) + 2 * (6353 + _ROOT) ** (1 / 3)) / 27)  # ε*
+_HYBRID_MIN_EPSILON = math.log(
+    (-5 + 2 * (6353 - _ROOT) ** (1 / 3) + 2 * (6353 + _ROOT) ** (1 / 3)) / 27
+)  # ε*
 Losses = tuple[float, float]  # absolute, squared
 
 
@@ -49,7 +51,9 @@ def _piecewise_losses(epsilon: float) -> Losses:
     a, more = math.exp(epsilon / 2), math.expm1(epsilon / 2)
     c, p = (a + 1) / more, a * more / (2 * (a + 1))
     q = p / math.exp(epsilon)
-    return q * (c * c + 1 / 3) + (p - q) * (2 / more) ** 2 / 3, 1 / (3 * more) + (a + 3) / (3 * more**2)
+    return q * (c * c + 1 / 3) + (p - q) * (2 / more) ** 2 / 3, 1 / (3 * more) + (a + 3) / (
+        3 * more**2
+    )
 
 
 def _hybrid_losses(epsilon: float) -> Losses:
@@ -77,7 +81,9 @@ def _scale_to_range(losses: Callable[[float], Losses], query: Any) -> Reference:
 
 
 def _cost_rqm(request: QuantizerRequest) -> Reference:
-    best = best_rqm(request.question.levels, request.claim.epsilon, request.aim.loss, request.question.density)
+    best = best_rqm(
+        request.question.levels, request.claim.epsilon, request.aim.loss, request.question.density
+    )
     if best is None:
         raise NotApplicable("no parameter of the search meets the budget", "infeasible")
     return _make_reference(request, best, audit_extremes(best, 0).pure_epsilon, "searched")

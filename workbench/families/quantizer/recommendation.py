@@ -25,7 +25,9 @@ from workbench.questions.range_query import RangeQuery
 
 def candidates(query: Query) -> Iterable[Candidate]:
     """None for finitely many answers."""
-    yield Candidate("quantizer", reason="it is for real answers in a range: --range instead of --answers")
+    yield Candidate(
+        "quantizer", reason="it is for real answers in a range: --range instead of --answers"
+    )
 
 
 def real_candidates(query: Query) -> Iterable[Candidate]:
@@ -33,15 +35,29 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
     real = query.range
     private = real.local and is_hockey_stick(query.claim.notion)
     served = private and real.uniform
-    none = None if served else "it is for all of a range on which answers are uniform, under dp or pure"
+    none = (
+        None
+        if served
+        else "it is for all of a range on which answers are uniform, under dp or pure"
+    )
     ends, weights = (real.low, real.high), real.weights
-    prior = {} if real.uniform or weights is None else {"density": f"parts:{','.join(map(spelled, weights))}"}
+    prior = (
+        {}
+        if real.uniform or weights is None
+        else {"density": f"parts:{','.join(map(spelled, weights))}"}
+    )
     for levels in (2, 4):
         question = Quantization(levels=levels, range=ends, **prior)
-        ask = partial(query.request, FAMILY, question, loss=query.aim.loss, epsilon=query.claim.epsilon)
+        ask = partial(
+            query.request, FAMILY, question, loss=query.aim.loss, epsilon=query.claim.epsilon
+        )
         words = f"unbiased; {in_bits(levels)} a message; pure, δ unused"
         if weights is None:
-            words += "; the best for uniform answers" if levels == 2 else "; the best found for uniform answers"
+            words += (
+                "; the best for uniform answers"
+                if levels == 2
+                else "; the best found for uniform answers"
+            )
         name = f"quantizer, {levels} outputs"
         if private:
             quantizer = Candidate.of_request(name, words, ask, query.time, partial(_value, query))
@@ -51,8 +67,12 @@ def real_candidates(query: Query) -> Iterable[Candidate]:
     whole = replace(query, question=RangeQuery(ends))
     for entry in published_for(whole, FAMILY):
         unbiased = "unbiased; " if entry.is_unbiased else ""
-        words = f"{unbiased}published ({entry.source}); a closed form in floating point, not certified"
-        yield Candidate(entry.name, words, None if none else partial(published_value, entry, query), none)
+        words = (
+            f"{unbiased}published ({entry.source}); a closed form in floating point, not certified"
+        )
+        yield Candidate(
+            entry.name, words, None if none else partial(published_value, entry, query), none
+        )
 
 
 def _value(query: Query, design: Design, stopped: bool) -> Value:

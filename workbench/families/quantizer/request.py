@@ -86,7 +86,16 @@ class QuantizerRequest(Request):
         density, epsilon = replace(self.question.density, c=1.0), self.claim.epsilon * self.scale
         told = self.how.progress or silent
         deadline = Deadline(self.how.options.time_limit)
-        law = LawQuestion(epsilon, density, loss, self.aim.metric, self.how.solver, self.how.options, told, deadline)
+        law = LawQuestion(
+            epsilon,
+            density,
+            loss,
+            self.aim.metric,
+            self.how.solver,
+            self.how.options,
+            told,
+            deadline,
+        )
         return law, float(absolute + squared)
 
     @property
@@ -106,7 +115,9 @@ class QuantizerRequest(Request):
         from workbench.families.quantizer.stated import stated
 
         if self.how.method != "exact" or self.question.bins is None:
-            got = f"method {self.how.method}" + (" with levels" if self.question.bins is None else "")
+            got = f"method {self.how.method}" + (
+                " with levels" if self.question.bins is None else ""
+            )
             why = "other methods, and searches over outputs, are no linear program in the law"
             raise InvalidRequest(f"A formula needs method exact with given bins: {why}. Got {got}.")
         if self.aim.metric is not None:
@@ -125,10 +136,17 @@ class QuantizerRequest(Request):
         if self.how.knots == 1:
             must("knots", "0, or at least 2: they are equally spaced from -c to c", self.how.knots)
         if method == "optm" and loss != "absolute":
-            raise InvalidRequest(f"loss must be absolute with method optm, whose LP bounds it. Got {loss}.")
+            raise InvalidRequest(
+                f"loss must be absolute with method optm, whose LP bounds it. Got {loss}."
+            )
         for name, value, fits, unless in (
             ("knots", self.how.knots, method == "exact", f"unless method is exact, not {method}"),
-            ("metric", metric, method in ("exact", "mvu"), f"with method {method}, whose laws jump at bins"),
+            (
+                "metric",
+                metric,
+                method in ("exact", "mvu"),
+                f"with method {method}, whose laws jump at bins",
+            ),
             ("inputs", self.how.inputs, method == "mvu", f"unless method is mvu, not {method}"),
             ("reach", self.aim.reach, self.question.bins is None, "with bins, which say it"),
         ):

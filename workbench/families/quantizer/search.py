@@ -34,7 +34,19 @@ from workbench.solvers.search import bisect
 _FINEST = 10**18  # of 1/(1 - q)
 
 
-_FACTORS = (1.0001, 1.03, 1.1, 1.15, 1.2, 1.25, 1.3, 1.35, 1.45, 1.6, 1.9)  # of the least reach: outer bins of RQM
+_FACTORS = (
+    1.0001,
+    1.03,
+    1.1,
+    1.15,
+    1.2,
+    1.25,
+    1.3,
+    1.35,
+    1.45,
+    1.6,
+    1.9,
+)  # of the least reach: outer bins of RQM
 _REFINED = 4  # how often the grid is halved around its best
 
 
@@ -58,7 +70,9 @@ def searched_bins(
         best = _best_of(grid, question, width)
         if best is not None:
             return best if method == "optm" else _refined(best, question, top)
-    raise NotProven(f"The search over {m} bins ended without a private mechanism at epsilon = {question.budget:g}.")
+    raise NotProven(
+        f"The search over {m} bins ended without a private mechanism at epsilon = {question.budget:g}."
+    )
 
 
 def bin_grid(m: int, question: LawQuestion, top: float, *, every: int = 1) -> list[Bins]:
@@ -121,7 +135,12 @@ def _refined(bins: Bins, question: LawQuestion, top: float) -> Bins:
             trial[i] += sign * step
             if even:
                 trial[m - 1 - i] = -trial[i]
-            if _rising(trial) and trial[0] <= -1 and trial[-1] >= 1 and max(-trial[0], trial[-1]) <= top:
+            if (
+                _rising(trial)
+                and trial[0] <= -1
+                and trial[-1] >= 1
+                and max(-trial[0], trial[-1]) <= top
+            ):
                 there = value_of(tuple(trial))
                 if there < value - 1e-6:
                     bins, value, moved = tuple(trial), there, True
@@ -155,7 +174,9 @@ def largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
     return rqm(outputs, Fraction(int(largest), top))
 
 
-def best_rqm(levels: int, epsilon: Real, loss: Any = "absolute", density: Density | None = None) -> Quantizer | None:
+def best_rqm(
+    levels: int, epsilon: Real, loss: Any = "absolute", density: Density | None = None
+) -> Quantizer | None:
     """The best RQM with equal bins on [-1, 1]: outer bin on a grid that is refined around the best, the largest private
     q to three digits.
 
@@ -170,7 +191,10 @@ def best_rqm(levels: int, epsilon: Real, loss: Any = "absolute", density: Densit
         if factor not in tried:
             outer = Fraction(math.ceil(reach * factor * 10**4), 10**4)
             quantizer = largest_q(equal_bins(levels, outer), epsilon)
-            tried[factor] = (math.inf if quantizer is None else quantizer.expected(loss, density), quantizer)
+            tried[factor] = (
+                math.inf if quantizer is None else quantizer.expected(loss, density),
+                quantizer,
+            )
         return tried[factor][0]
 
     best = min(_FACTORS, key=expected)

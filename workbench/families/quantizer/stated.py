@@ -35,12 +35,20 @@ def stated(question: Quantization, loss: str | Fraction, extra_knots: int) -> St
     knots = knots_of(tuple(outputs), extra_knots)
     share = Fraction(loss == "absolute") if isinstance(loss, str) else loss
     units = c * share, c**2 * (1 - share)
-    losses = [row for a, b in pairwise(knots) for row in zip(*(_ends(a, b, B, units) for B in outputs), strict=True)]
+    losses = [
+        row
+        for a, b in pairwise(knots)
+        for row in zip(*(_ends(a, b, B, units) for B in outputs), strict=True)
+    ]
     points = [x for a, b in pairwise(knots) for x in (a, b)]
     n, m = len(points), len(outputs)
     check_size(n * m)
     model = LawModel(n, m)
-    numbers = {"bins": outputs, "at": points, "loss": [losses[e][i] for i in range(m) for e in range(n)]}
+    numbers = {
+        "bins": outputs,
+        "at": points,
+        "loss": [losses[e][i] for i in range(m) for e in range(n)],
+    }
     unit = LossScale(ZERO, float(max(map(max, losses)))).unit
     in_scale = replace(model.program, cost=1 / unit)
     program = Parametric(in_scale, {"odds": [fmpz_poly([-1, 1])]}, numbers=numbers)
@@ -48,9 +56,19 @@ def stated(question: Quantization, loss: str | Fraction, extra_knots: int) -> St
         f"{spelled(question.middle + x * c)}{'-' if e % 2 and x < 1 else '+' if e and e % 2 == 0 else ''}"
         for e, x in enumerate(points)
     ]
-    masses = {f"P({spelled(bins[i])}|{side})": (e + i * n, n * m + i) for e, side in enumerate(sides) for i in range(m)}
-    named = loss if isinstance(loss, str) else f"{spelled(share)} absolute, {spelled(1 - share)} squared"
-    return Stated(program, masses, f"best unbiased law affine between {len(knots)} knots, {named} loss")
+    masses = {
+        f"P({spelled(bins[i])}|{side})": (e + i * n, n * m + i)
+        for e, side in enumerate(sides)
+        for i in range(m)
+    }
+    named = (
+        loss
+        if isinstance(loss, str)
+        else f"{spelled(share)} absolute, {spelled(1 - share)} squared"
+    )
+    return Stated(
+        program, masses, f"best unbiased law affine between {len(knots)} knots, {named} loss"
+    )
 
 
 def _ends(a: Fraction, b: Fraction, output: Fraction, units: RationalPair) -> RationalPair:
@@ -58,5 +76,7 @@ def _ends(a: Fraction, b: Fraction, output: Fraction, units: RationalPair) -> Ra
     w, D = b - a, output - a
     absolute = abs(D / 2 - w / 6), abs(D / 2 - w / 3)
     squared = D**2 / 2 - D * w / 3 + w**2 / 12, D**2 / 2 - 2 * D * w / 3 + w**2 / 4
-    low, high = (w / 2 * (units[0] * p + units[1] * q) for p, q in zip(absolute, squared, strict=True))
+    low, high = (
+        w / 2 * (units[0] * p + units[1] * q) for p, q in zip(absolute, squared, strict=True)
+    )
     return low, high

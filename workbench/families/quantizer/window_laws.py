@@ -42,8 +42,14 @@ if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
 
 _ITERATIONS = 300  # of a descent
-_FIRST, _TOLERANCE = 1e-10, 1e-14  # of the value over the limit: of every start, and of the best one's end
-_WINDOW, _STALL = 50, 1e-8  # a descent ends when so many iterations gain less than this share of the value
+_FIRST, _TOLERANCE = (
+    1e-10,
+    1e-14,
+)  # of the value over the limit: of every start, and of the best one's end
+_WINDOW, _STALL = (
+    50,
+    1e-8,
+)  # a descent ends when so many iterations gain less than this share of the value
 _NEAREST = 1 + 8e-7  # the outermost outputs, in units of what the least reach has beyond 1, from 1
 _DIGITS = 5  # of outputs in their units
 _EVEN = 1e-4  # how far outputs that are taken for symmetric ones are from being so, in their units
@@ -68,7 +74,11 @@ def window_error(question: LawQuestion, outputs: Vector, low: Vector) -> WindowE
     np.add.accumulate(odds * low * outputs, out=moments[1:])
     places = np.maximum(0.0, np.minimum(np.concatenate([ends, ends - width]), ends[-1] - width))
     places.sort()
-    bends = (low * outputs).sum() + np.interp(places + width, ends, moments) - np.interp(places, ends, moments)
+    bends = (
+        (low * outputs).sum()
+        + np.interp(places + width, ends, moments)
+        - np.interp(places, ends, moments)
+    )
     x, share = question.density.grid(np.concatenate([bends, outputs]))
     left = np.interp(x, bends, places)
     first = np.minimum(ends.searchsorted(left, side="right") - 1, m - 1)
@@ -154,7 +164,9 @@ class _Descent:
         left, by_left = farthest_mean(self.ratio, -outputs[::-1], low[::-1])
         by_left = np.concatenate([-by_left[self.m - 1 :: -1], by_left[: self.m - 1 : -1]])
         excess = self.units[0][0]
-        return np.array([right, left]) / excess, np.array([by_right, by_left]) * self.units[0] / excess
+        return np.array([right, left]) / excess, np.array([by_right, by_left]) * self.units[
+            0
+        ] / excess
 
     @cached_property
     def linear(self) -> Pair:
@@ -216,7 +228,11 @@ class _Descent:
 
 
 def window_outputs(
-    question: LawQuestion, m: int, starts: Iterable[Vector], limit: float, progress: Progress = silent
+    question: LawQuestion,
+    m: int,
+    starts: Iterable[Vector],
+    limit: float,
+    progress: Progress = silent,
 ) -> LocalOptimum | None:
     """The best outputs from several starts (m,), of equal values (nine digits) the first one's; None without a law."""
     descent, reached = _Descent(question, m, limit), []

@@ -174,7 +174,9 @@ def fit(family: str, n: int, *, mse: Real | None = None, error_rate: Real | None
     from scipy.optimize import brentq
 
     table, (low, high), parameter, _ = FAMILIES[family]
-    name, wanted, loss = ("error_rate", error_rate, _gaps(n) != 0) if mse is None else ("mse", mse, _gaps(n) ** 2)
+    name, wanted, loss = (
+        ("error_rate", error_rate, _gaps(n) != 0) if mse is None else ("mse", mse, _gaps(n) ** 2)
+    )
     target = float(positive(wanted, name))
 
     def miss(x: float) -> float:

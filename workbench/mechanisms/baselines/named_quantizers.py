@@ -64,13 +64,21 @@ def built(mechanism: str, *, c: Real = 1, **given: Any) -> Quantizer | NonAffine
     return _BUILD[mechanism](**given, c=c)
 
 
-def bounds(mechanism: str, quantizer: Quantizer | NonAffine, parameters: Record) -> dict[str, float]:
+def bounds(
+    mechanism: str, quantizer: Quantizer | NonAffine, parameters: Record
+) -> dict[str, float]:
     """Theorems 1 and 2 of Cai et al. 2024 and the bound of Youn et al. 2023: for equally spaced bins only."""
     gaps = [b - a for a, b in pairwise(quantizer.bins)]
     extra = quantizer.bins[-1] - quantizer.c
     if mechanism not in ("erm", "rqm") or max(gaps) - min(gaps) > max(gaps) / 100:
         return {}
     if mechanism == "rqm":
-        return {"epsilon": rqm_epsilon_bound(quantizer.m, parameters["q"], extra, quantizer.c)} if extra else {}
+        return (
+            {"epsilon": rqm_epsilon_bound(quantizer.m, parameters["q"], extra, quantizer.c)}
+            if extra
+            else {}
+        )
     given = quantizer.m, (gamma := exact(parameters["gamma"], "gamma")), extra, quantizer.c
-    return {"epsilon": erm_epsilon_bound(*given)} | ({"error": erm_error_bound(*given)} if gamma > 0 else {})
+    return {"epsilon": erm_epsilon_bound(*given)} | (
+        {"error": erm_error_bound(*given)} if gamma > 0 else {}
+    )

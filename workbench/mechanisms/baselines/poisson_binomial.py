@@ -37,7 +37,9 @@ from workbench.questions.density import Density
 from workbench.questions.density import spelled as density_of
 
 _MOST = 10_000  # outputs of a mechanism in a file
-_FORM = RecordForm("The mechanism", {"kind": "poisson-binomial"}, outputs=WHOLE, theta=RATIO, c=RATIO)
+_FORM = RecordForm(
+    "The mechanism", {"kind": "poisson-binomial"}, outputs=WHOLE, theta=RATIO, c=RATIO
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +116,9 @@ class PoissonBinomial(NonAffine, ShownMechanism):
     def comparisons(self) -> Iterator[Comparison]:
         """The laws at -c and c, both ways. They decide every ratio and hockey stick: binomial laws have a monotone
         likelihood ratio in p, so their worst set is {Z >= k} or {Z <= k}, whose mass is monotone in p."""
-        return compare_pairs((self.law(-self.c), self.law(self.c)), ((0, 1), (1, 0)), lambda end: f"x={'-+'[end]}c")
+        return compare_pairs(
+            (self.law(-self.c), self.law(self.c)), ((0, 1), (1, 0)), lambda end: f"x={'-+'[end]}c"
+        )
 
     def sample(self, x: ArrayLike, *, clip: bool = False, insecure_seed: int | None = None) -> Any:
         """Publish every number of x independently and exactly, as the sum of m - 1 Bernoulli draws, each affine in x.
@@ -154,7 +158,11 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         n = self.m - 1
         p = 0.5 + float(self.theta) * x[:, None] / float(self.c)
         k = np.arange(n + 1)
-        return np.array([math.comb(n, i) for i in range(n + 1)], dtype=float) * p**k * (1 - p) ** (n - k)
+        return (
+            np.array([math.comb(n, i) for i in range(n + 1)], dtype=float)
+            * p**k
+            * (1 - p) ** (n - k)
+        )
 
     @property
     def ratio(self) -> Fraction:
@@ -167,7 +175,9 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         return ln_up(self.ratio)
 
 
-def poisson_binomial(m: int, *, theta: Real | None = None, epsilon: Real | None = None, c: Real = 1) -> PoissonBinomial:
+def poisson_binomial(
+    m: int, *, theta: Real | None = None, epsilon: Real | None = None, c: Real = 1
+) -> PoissonBinomial:
     """PBM with m outputs and a given θ in (0, 1/2), or the largest ε-private one, ½ tanh(ε/(2(m-1))), rounded down.
 
     Raises InvalidRequest.
@@ -179,7 +189,11 @@ def poisson_binomial(m: int, *, theta: Real | None = None, epsilon: Real | None 
     if theta is not None:
         value = exact(theta, "theta", "a number in (0, 1/2)")
     else:
-        value = Fraction(math.tanh(float(positive(epsilon, "epsilon")) / (2 * (m - 1))) / 2 * (1 - 2.0**-50))
+        value = Fraction(
+            math.tanh(float(positive(epsilon, "epsilon")) / (2 * (m - 1))) / 2 * (1 - 2.0**-50)
+        )
     if not 0 < value < Fraction(1, 2):
         must("theta", "a number in (0, 1/2)", theta)
-    return PoissonBinomial(tuple(half * (Fraction(2 * i, m - 1) - 1) / (2 * value) for i in range(m)), half, value)
+    return PoissonBinomial(
+        tuple(half * (Fraction(2 * i, m - 1) - 1) / (2 * value) for i in range(m)), half, value
+    )

@@ -44,7 +44,17 @@ from workbench.data.plain import whole_number
 from workbench.errors import Infeasible, must
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution, over_common
-from workbench.exact.numbers import Rationals, Real, ball, ball_ends, exact, ln_up, number_where, positive, round_up
+from workbench.exact.numbers import (
+    Rationals,
+    Real,
+    ball,
+    ball_ends,
+    exact,
+    ln_up,
+    number_where,
+    positive,
+    round_up,
+)
 from workbench.mechanisms.baselines.poisson_binomial import NonAffine
 from workbench.mechanisms.piecewise_affine import Quantizer
 
@@ -84,7 +94,10 @@ def two_bin(
     outputs = read_bins(bins, half)
     (*scaled, end), _ = over_common([*outputs, half])
     places, laws = np.array(scaled, dtype=object), []
-    q, r = _selection(selection, len(outputs)), _selection(selection if right is None else right, len(outputs))
+    q, r = (
+        _selection(selection, len(outputs)),
+        _selection(selection if right is None else right, len(outputs)),
+    )
     for j, a, b in _pieces(scaled, end):
         left_law, right_law = q[j - 1], r[len(outputs) - j - 1]
         if left_law is None or right_law is None:
@@ -101,7 +114,10 @@ def two_bin(
 
 def _pieces(bins: Sequence[Any], c: Any) -> list[tuple[int, Any, Any]]:
     """(j, a, b): for x in [a, b) there are j bins at or left of x."""
-    return [(bisect_right(bins, a), a, b) for a, b in pairwise([-c, *(b for b in bins if -c < b < c), c])]
+    return [
+        (bisect_right(bins, a), a, b)
+        for a, b in pairwise([-c, *(b for b in bins if -c < b < c), c])
+    ]
 
 
 def _selection(given: Sequence[Any], m: int) -> list[Distribution | None]:
@@ -125,7 +141,10 @@ def rqm_selection(m: int, q: Real) -> Selection:
     """The geometric selection of RQM, exact. q in [0, 1). Raises InvalidRequest."""
     value = number_where(q, "q", "a number in [0, 1)", lambda number: 0 <= number < 1)
     keep = 1 - value
-    return [Distribution([keep ** (j - 1), *(value * keep ** (j - i) for i in range(2, j + 1))]) for j in range(1, m)]
+    return [
+        Distribution([keep ** (j - 1), *(value * keep ** (j - i) for i in range(2, j + 1))])
+        for j in range(1, m)
+    ]
 
 
 def rqm(bins: Any, q: Real, *, c: Real = 1) -> Quantizer:
@@ -157,7 +176,9 @@ def randomized_response(epsilon: Real, *, c: Real = 1) -> Quantizer:
     budget, half = positive(epsilon, "epsilon"), half_width(c)
     if budget > 700:
         raise Infeasible(f"epsilon must be at most 700 here. Got {float(budget):g}.")
-    reach = half * Fraction(math.nextafter(1 / math.tanh(float(budget) / 2) * (1 + 2**-50), math.inf))
+    reach = half * Fraction(
+        math.nextafter(1 / math.tanh(float(budget) / 2) * (1 + 2**-50), math.inf)
+    )
     return two_bin([-reach, reach], [[1]], c=half, name="randomized response")
 
 
@@ -169,9 +190,7 @@ class Biased(NonAffine):
     beta: Fraction
 
     name = "biased"
-    not_exact = (
-        "Biased quantization has logistic probabilities, which are no rationals: it is a baseline to compare with."
-    )
+    not_exact = "Biased quantization has logistic probabilities, which are no rationals: it is a baseline to compare with."
 
     @classmethod
     def of(cls, bins: Any, selection: Sequence[Any], beta: Real, *, c: Real = 1) -> Biased:
@@ -211,8 +230,16 @@ class Biased(NonAffine):
                 for x in (a, b):
                     score = balls(self.beta * (2 * x - bins[:j, None] - bins[j:]))
                     share = 1 / (1 + exp(score))
-                    laws.append([ball_ends(value) for value in _kept(balls(self._both(j)), share, 1 - share)])
-        ends = [(min(low for low, _ in law), max(high for _, high in law)) for law in zip(*laws, strict=True)]
+                    laws.append(
+                        [
+                            ball_ends(value)
+                            for value in _kept(balls(self._both(j)), share, 1 - share)
+                        ]
+                    )
+        ends = [
+            (min(low for low, _ in law), max(high for _, high in law))
+            for law in zip(*laws, strict=True)
+        ]
         drawn = [(low, high) for low, high in ends if high > 0]
         if any(low <= 0 for low, _ in drawn):
             return math.inf

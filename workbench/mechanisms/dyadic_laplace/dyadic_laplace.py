@@ -40,7 +40,12 @@ from workbench.exact.numbers import round_up
 from workbench.io.plain_figures import Figure as Drawing
 from workbench.io.plain_figures import bars, chart
 from workbench.io.shown import Facts, Shown
-from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, delta_zero, level_thresholds, levels
+from workbench.mechanisms.dyadic_laplace.dyadic_law import (
+    Levels,
+    delta_zero,
+    level_thresholds,
+    levels,
+)
 from workbench.mechanisms.dyadic_laplace.elias import Code
 from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw, mean_bits
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import (
@@ -61,8 +66,13 @@ if TYPE_CHECKING:
 
 
 REACH = 2.0**24
-_FINEST = 2.0**-45  # smallest step in use: the 53 bits of the geometric variable still resolve its period 2δ
-_STARTS, _STRIDES = np.array([0.0, -2.0, 1.0, -1.0]), np.array([2.0, -2.0, 2.0, -2.0])  # M₀ and Z of step 9
+_FINEST = (
+    2.0**-45
+)  # smallest step in use: the 53 bits of the geometric variable still resolve its period 2δ
+_STARTS, _STRIDES = (
+    np.array([0.0, -2.0, 1.0, -1.0]),
+    np.array([2.0, -2.0, 2.0, -2.0]),
+)  # M₀ and Z of step 9
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,9 @@ class DyadicLaplace(Shown):
             self.__dict__[name] = positive_float(getattr(self, name), name)
         if self.max_level < 0:
             finest = max(_FINEST, self.reach / MAX_QUOTIENT)
-            must("ell", f"larger, so that delta0 >= {finest:.3g} for reach {self.reach:g}", self.ell)
+            must(
+                "ell", f"larger, so that delta0 >= {finest:.3g} for reach {self.reach:g}", self.ell
+            )
 
     @cached_property
     def delta0(self) -> float:
@@ -139,17 +151,26 @@ class DyadicLaplace(Shown):
     def drawing(self) -> Drawing:
         """Pr[T = t] against the step δ_t/ε that outputs then are apart, as plain data."""
         steps = [f"{step:.2g}" for step in (self.law.deltas / self.epsilon)[::-1]]
-        return bars("Probability of every step between outputs", "step between outputs", steps, self.law.pmf[::-1])
+        return bars(
+            "Probability of every step between outputs",
+            "step between outputs",
+            steps,
+            self.law.pmf[::-1],
+        )
 
     def figure(self) -> Figure:
         """The same."""
-        return chart(self.drawing(), f"dyadic quantized Laplace, ε = {self.epsilon:g}, ℓ = {self.ell:g}")
+        return chart(
+            self.drawing(), f"dyadic quantized Laplace, ε = {self.epsilon:g}, ℓ = {self.ell:g}"
+        )
 
     def mean_bits(self, code: Code = "gamma", data: DataLaw = UNIFORM) -> float:
         """The exact mean length of the description of one scalar x ~ data, T capped. Raises InvalidRequest."""
         return mean_bits(self.epsilon, self.law, code, data)
 
-    def encode(self, x: npt.ArrayLike, shared: SharedStream, local: LocalStream | None = None) -> Any:
+    def encode(
+        self, x: npt.ArrayLike, shared: SharedStream, local: LocalStream | None = None
+    ) -> Any:
         """M, one 64-bit integer a scalar, in the shape of x (an int for a scalar).
 
         x: real, |εx| <= reach. shared: advances by x.size scalars; local: a fresh LocalStream when None.
@@ -160,9 +181,13 @@ class DyadicLaplace(Shown):
         def chunk(part: Vector, both: Words, own: Words) -> Integers:
             level, u = self._level_and_dither(both)
             noise = tables.noise(level, own[:, 0], own[:, 1])
-            return dithered_round(part * tables.per_step[level], noise, symmetric_uniform(own[:, 2]), u)
+            return dithered_round(
+                part * tables.per_step[level], noise, symmetric_uniform(own[:, 2]), u
+            )
 
-        return encoded(x, self.reach / self.epsilon, "reach / epsilon, a public bound", shared, local, chunk)
+        return encoded(
+            x, self.reach / self.epsilon, "reach / epsilon, a public bound", shared, local, chunk
+        )
 
     def decode(self, m: npt.ArrayLike, shared: SharedStream) -> Any:
         """X̂ = δ_T (M + U)/ε (6), in the shape of m (a float for a scalar).
@@ -193,12 +218,16 @@ class _Tables:
         rows = np.arange(law.deltas.size)
         self.steps = np.ldexp(mechanism.delta0 / mechanism.epsilon, -rows)
         self.per_step = np.ldexp(mechanism.epsilon / mechanism.delta0, rows)
-        self._thresholds = np.array(level_thresholds(mechanism.ell, mechanism.max_level), dtype=np.uint64)
+        self._thresholds = np.array(
+            level_thresholds(mechanism.ell, mechanism.max_level), dtype=np.uint64
+        )
         # step 9: the four (M₀, Z) have weights s, s q, 1, 1
         s, q = 1 + law.deltas * mechanism.ell, np.exp(-2 * law.deltas)
         total = s * (1 + q) + 2
         bounds = np.stack([s / total, s * (1 + q) / total, (s * (1 + q) + 1) / total])
-        self._bounds = tuple(np.ldexp(row, 64).astype(np.uint64) for row in np.minimum(bounds, 1 - 2.0**-53))
+        self._bounds = tuple(
+            np.ldexp(row, 64).astype(np.uint64) for row in np.minimum(bounds, 1 - 2.0**-53)
+        )
         self._periods = -1 / (2 * law.deltas)
 
     def level(self, words: Words) -> Positions:

@@ -111,7 +111,9 @@ def _law(deltas: Vector, ell: Vector, excess: Vector) -> tuple[Vector, Vector]:
     from scipy.special import spherical_in
 
     tanh, half = np.tanh(deltas), np.tanh(deltas / 2)
-    above = deltas**2 * spherical_in(1, deltas) / np.cosh(deltas)  # δ - tanh δ = (δ cosh δ - sinh δ)/cosh δ
+    above = (
+        deltas**2 * spherical_in(1, deltas) / np.cosh(deltas)
+    )  # δ - tanh δ = (δ cosh δ - sinh δ)/cosh δ
     gap = deltas * excess + above  # δℓ - tanh δ
     fall = half * half * (2 + deltas * ell + tanh) / gap
     fall[..., 0] = 1.0
@@ -134,7 +136,9 @@ def levels_at(delta0: npt.ArrayLike) -> tuple[Vector, Vector, Vector]:
     """(ℓ, δ_t, P(T = t)) of the ideal law for many δ₀ at once. delta0: (n,); returns (n,), (n, rows), (n, rows)."""
     first = np.asarray(delta0, dtype=np.float64)
     ell, excess = ell_of(first)
-    deltas = np.ldexp(first[:, None], -np.arange(_DEPTH + max(0, math.ceil(math.log2(first.max())))))
+    deltas = np.ldexp(
+        first[:, None], -np.arange(_DEPTH + max(0, math.ceil(math.log2(first.max()))))
+    )
     return ell, deltas, _law(deltas, ell[:, None], excess[:, None])[1]
 
 
@@ -147,7 +151,9 @@ def levels(ell: float, max_level: int | None = None) -> Levels:
     first = delta_zero(ell)
     if max_level is not None:
         whole_number(max_level, "max_level", 0, constraint="an integer >= 0, or None")
-    deltas = np.ldexp(first, -np.arange(max(_DEPTH + max(0, math.ceil(math.log2(first))), (max_level or 0) + 1)))
+    deltas = np.ldexp(
+        first, -np.arange(max(_DEPTH + max(0, math.ceil(math.log2(first))), (max_level or 0) + 1))
+    )
     cdf, pmf = _law(deltas, np.array([float(ell)]), np.array([ell - 1.0]))
     if max_level is not None:
         kept = slice(0, max_level + 1)
@@ -171,11 +177,15 @@ def component(ell: float, t: int) -> QuantizedPiecewiseLinear:
     Its Lemma 5 ε is ℓ for every t. Raises InvalidRequest for ell <= 1, t < 0 and δ_t < 2^-51.
     """
     first = delta_zero(ell)
-    deepest = 50 + math.frexp(first)[1]  # below δ_t = 2^-50 the ratio e^(-2δ) leaves too few digits of 1 - q
+    deepest = (
+        50 + math.frexp(first)[1]
+    )  # below δ_t = 2^-50 the ratio e^(-2δ) leaves too few digits of 1 - q
     whole_number(t, "t", 0, deepest, f"an integer from 0 to {deepest} for ell = {ell:g}")
     delta = math.ldexp(first, -t)
     a, b, q = (float(v) for v in step_weights(np.asarray(delta), ell))
-    return QuantizedPiecewiseLinear(delta, (q * a, b, a, b, q * a), first=-2, left=q, right=q, period=2)
+    return QuantizedPiecewiseLinear(
+        delta, (q * a, b, a, b, q * a), first=-2, left=q, right=q, period=2
+    )
 
 
 def tail(y: Vector, delta: Vector, ell: Vector | float) -> Vector:
@@ -185,7 +195,9 @@ def tail(y: Vector, delta: Vector, ell: Vector | float) -> Vector:
     """
     far = np.abs(y)
     periods = np.floor(far / 2)
-    mass = np.exp(-2 * delta * periods) * _first_period(far - 2 * periods, *step_weights(delta, ell))
+    mass = np.exp(-2 * delta * periods) * _first_period(
+        far - 2 * periods, *step_weights(delta, ell)
+    )
     return np.where(y >= 0, mass, 1 - mass)
 
 
@@ -213,7 +225,9 @@ def _tail_integral(low: Vector, high: Vector, delta: Vector, ell: Vector | float
     """∫ of `tail` over [low, high], 0 <= low <= high: part of a period, whole periods, part of a period."""
     a, b, q = step_weights(delta, ell)
 
-    def within(start: Any, stop: Any) -> Vector:  # 0 <= start <= stop <= 2, in the period that begins at 0
+    def within(
+        start: Any, stop: Any
+    ) -> Vector:  # 0 <= start <= stop <= 2, in the period that begins at 0
         integral = np.asarray(0.0)
         for cell in (0, 1):  # on each a quadratic, of which two Gauss-Legendre nodes are exact
             begin, end = (np.clip(place, cell, cell + 1) for place in (start, stop))

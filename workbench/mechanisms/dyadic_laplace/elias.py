@@ -88,7 +88,9 @@ def decode(data: bytes, count: int, code: Code) -> Integers:
     if end == _CUT:
         raise CorruptFile(f"{_CORRUPT} it ends within integer {at} of {count}.")
     if len(data) != (end + 7) // 8:
-        raise CorruptFile(f"{_CORRUPT} {count} integers end in byte {(end + 7) // 8}, the data in byte {len(data)}.")
+        raise CorruptFile(
+            f"{_CORRUPT} {count} integers end in byte {(end + 7) // 8}, the data in byte {len(data)}."
+        )
     if end % 8 and data[-1] & ((1 << (8 - end % 8)) - 1):
         raise CorruptFile(f"{_CORRUPT} the filling bits after the last integer are not zero.")
     return m
@@ -112,7 +114,9 @@ def _decode(words: Words, total: int, m: Integers, delta: bool) -> Pair:
 
     def window(at: int) -> Any:  # the 64 bits from there on
         shift = np.uint64(at & 63)
-        return words[at >> 6] << shift | words[(at >> 6) + 1] >> np.uint64(1) >> (np.uint64(63) - shift)
+        return words[at >> 6] << shift | words[(at >> 6) + 1] >> np.uint64(1) >> (
+            np.uint64(63) - shift
+        )
 
     unit, at = np.uint64(1), 0
     for j in range(m.size):
@@ -157,6 +161,8 @@ def _put(words: Words, values: Words, ends: Integers) -> None:
     last = ends - 1
     at, shift = last >> 6, (63 - (last & 63)).astype(np.uint64)
     np.add.at(words, at, np.left_shift(values, shift))
-    spill = np.where(shift == 0, np.uint64(0), np.right_shift(values, (np.uint64(64) - shift) & np.uint64(63)))
+    spill = np.where(
+        shift == 0, np.uint64(0), np.right_shift(values, (np.uint64(64) - shift) & np.uint64(63))
+    )
     over = np.flatnonzero(spill)
     np.add.at(words, at[over] - 1, spill[over])

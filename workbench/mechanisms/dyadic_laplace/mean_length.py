@@ -65,10 +65,14 @@ class DataLaw:
         ends = plain_numbers([low, high], *wanted)
         if ends.shape != (2,) or not -math.inf < ends[0] < ends[1] < math.inf:
             must(*wanted, f"{low} and {high}")
-        return cls((float(low),), (float(high),), (1.0,), f"x ~ Unif({float(low):g}, {float(high):g})")
+        return cls(
+            (float(low),), (float(high),), (1.0,), f"x ~ Unif({float(low):g}, {float(high):g})"
+        )
 
     @classmethod
-    def density(cls, density: Callable[[Vector], Vector], low: float, high: float, panels: int = 64) -> DataLaw:
+    def density(
+        cls, density: Callable[[Vector], Vector], low: float, high: float, panels: int = 64
+    ) -> DataLaw:
         """Any density on [low, high], as the weighted points of a composite Gauss-Legendre rule (`Density.grid`).
 
         density: vectorised, >= 0; its integral must be 1 within 1e-6 (then divided out).
@@ -77,7 +81,9 @@ class DataLaw:
         if not callable(density):
             must("density", "a function of an array", repr(density))
         count = whole_number(panels, "panels", 1, 100_000)
-        low, high = (float(exact(end, "low, high", "finite with low < high")) for end in (low, high))
+        low, high = (
+            float(exact(end, "low, high", "finite with low < high")) for end in (low, high)
+        )
         if not low < high:
             must("low, high", "finite with low < high", (low, high))
         half, middle = (high - low) / 2, (high + low) / 2
@@ -98,7 +104,12 @@ class DataLaw:
     def mean_size(self) -> float:
         """E|x|, what ‖x‖₁/n of Theorem 8 becomes."""
         return math.fsum(
-            mass * (abs(low) if low == high else (high * abs(high) - low * abs(low)) / (2 * (high - low)))
+            mass
+            * (
+                abs(low)
+                if low == high
+                else (high * abs(high) - low * abs(low)) / (2 * (high - low))
+            )
             for low, high, mass in zip(self.lows, self.highs, self.masses, strict=True)
         )
 
@@ -113,13 +124,21 @@ UNIFORM = DataLaw.uniform(-1.0, 1.0)  # the data of the paper's Fig. 3
 
 def mean_bits(epsilon: float, law: Levels, code: Code, data: DataLaw = UNIFORM) -> float:
     """E[bits of M] for one scalar x ~ data at scale ε, T ~ law. Raises InvalidRequest for an unknown code."""
-    return float(mean_bits_at(epsilon, np.array([law.ell]), law.deltas[None, :], law.pmf[None, :], code, data)[0])
+    return float(
+        mean_bits_at(
+            epsilon, np.array([law.ell]), law.deltas[None, :], law.pmf[None, :], code, data
+        )[0]
+    )
 
 
-def mean_bits_at(epsilon: float, ell: Vector, deltas: Vector, pmf: Vector, code: Code, data: DataLaw) -> Vector:
+def mean_bits_at(
+    epsilon: float, ell: Vector, deltas: Vector, pmf: Vector, code: Code, data: DataLaw
+) -> Vector:
     """`mean_bits` of many ℓ at once. ell: (n,); deltas, pmf: (n, rows); returns (n,)."""
     check_code(code)
-    classes = np.arange(math.ceil(math.log2(epsilon * data.largest / deltas.min() + 800 / deltas.min())) + 3)
+    classes = np.arange(
+        math.ceil(math.log2(epsilon * data.largest / deltas.min() + 800 / deltas.min())) + 3
+    )
     sizes = class_length(classes, code).astype(np.float64)
     gains, halves = np.diff(sizes), np.ldexp(1.0, classes[1:] - 1) - 0.5  # h - 1/2
     used = pmf.max(axis=0) > _NEGLIGIBLE
@@ -130,9 +149,15 @@ def mean_bits_at(epsilon: float, ell: Vector, deltas: Vector, pmf: Vector, code:
     bits = np.full(ell.shape, sizes[0])
     for start in range(0, len(data.masses), step):
         here = slice(start, start + step)
-        low, high = (epsilon * np.array(ends[here])[:, None] / delta for ends in (data.lows, data.highs))
+        low, high = (
+            epsilon * np.array(ends[here])[:, None] / delta for ends in (data.lows, data.highs)
+        )
         chance = tail_mean(halves - high, halves - low, delta, slope)
-        chance += chance if np.array_equal(low, -high) else tail_mean(halves + low, halves + high, delta, slope)
+        chance += (
+            chance
+            if np.array_equal(low, -high)
+            else tail_mean(halves + low, halves + high, delta, slope)
+        )
         bits += np.einsum("nt,ntpj,p,j->n", pmf, chance, data.masses[here], gains)
     return bits
 

@@ -104,10 +104,14 @@ def encoded(
     """
     check_streams(shared, given)
     local, values = LocalStream() if given is None else given, finite_reals(x, largest, bound)
-    return _in_chunks(values, np.int64, lambda part: chunk(part, shared.take(part.size), local.take(part.size, 3)))
+    return _in_chunks(
+        values, np.int64, lambda part: chunk(part, shared.take(part.size), local.take(part.size, 3))
+    )
 
 
-def decoded(m: npt.ArrayLike, shared: SharedStream, chunk: Callable[[Integers, Words], Vector]) -> Any:
+def decoded(
+    m: npt.ArrayLike, shared: SharedStream, chunk: Callable[[Integers, Words], Vector]
+) -> Any:
     """X̂ in the shape of m (a float for a scalar). chunk: integers and their shared words (n, 2) -> numbers."""
     check_streams(shared)
     return _in_chunks(integers(m), np.float64, lambda part: chunk(part, shared.take(part.size)))
@@ -142,7 +146,12 @@ class QuantizedPiecewiseLinear:
     def __post_init__(self) -> None:
         step = positive_float(self.step, "step")
         weights = np.asarray(self.core, dtype=np.float64)
-        if weights.ndim != 1 or not weights.size or not np.isfinite(weights).all() or (weights < 0).any():
+        if (
+            weights.ndim != 1
+            or not weights.size
+            or not np.isfinite(weights).all()
+            or (weights < 0).any()
+        ):
             must("core", "a non-empty sequence of finite weights >= 0", self.core)
         for name in ("left", "right"):
             ratio = getattr(self, name)
@@ -194,7 +203,9 @@ class QuantizedPiecewiseLinear:
         used = low > 0
         return float(((high[used] - low[used]) / low[used]).max(initial=0.0)) / self.step
 
-    def encode(self, x: npt.ArrayLike, shared: SharedStream, local: LocalStream | None = None) -> Any:
+    def encode(
+        self, x: npt.ArrayLike, shared: SharedStream, local: LocalStream | None = None
+    ) -> Any:
         """M of (2), one integer a scalar, in the shape of x (a Python int for a scalar).
 
         shared: advances by x.size scalars; local: a fresh LocalStream when None.
@@ -209,15 +220,21 @@ class QuantizedPiecewiseLinear:
 
     def decode(self, m: npt.ArrayLike, shared: SharedStream) -> Any:
         """X̂ = δ (M + U) in the shape of m (a float for a scalar); shared advances by m.size. Raises InvalidRequest."""
-        return decoded(m, shared, lambda part, both: (part + symmetric_uniform(both[:, 1])) * self.step)
+        return decoded(
+            m, shared, lambda part, both: (part + symmetric_uniform(both[:, 1])) * self.step
+        )
 
     def _sample(self, choice: Words, repeat: Words) -> Vector:
         """K ~ a: a block by the inverse CDF, then within a tail a geometric number of periods >= 1."""
-        block = np.searchsorted(self._cdf, symmetric_uniform(choice) + 0.5, side="left").astype(np.int64)
+        block = np.searchsorted(self._cdf, symmetric_uniform(choice) + 0.5, side="left").astype(
+            np.int64
+        )
         period, size = self.period, len(self.core)
         at = block - period
         exponential = -np.log(symmetric_uniform(repeat) + 0.5)
         for ratio, mask, sign in ((self.left, at < 0, -1), (self.right, at >= size, 1)):
             if ratio > 0 and mask.any():  # so many periods more
-                at[mask] += sign * period * np.floor(exponential[mask] / -math.log(ratio)).astype(np.int64)
+                at[mask] += (
+                    sign * period * np.floor(exponential[mask] / -math.log(ratio)).astype(np.int64)
+                )
         return (at + self.first).astype(np.float64)

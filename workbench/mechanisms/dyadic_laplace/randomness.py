@@ -128,7 +128,9 @@ class LocalStream:
         return _words(self._stream, count, columns)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a LocalStream cannot be copied or pickled: the copy would repeat its randomness.")
+        raise TypeError(
+            "a LocalStream cannot be copied or pickled: the copy would repeat its randomness."
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -146,7 +148,9 @@ class InsecureLocalStream(LocalStream):
 
     def _rekey(self) -> None:
         self._process = os.getpid()
-        self._stream = _counter_stream(hashlib.sha256(_INSECURE_LABEL + str(self.seed).encode()).digest())
+        self._stream = _counter_stream(
+            hashlib.sha256(_INSECURE_LABEL + str(self.seed).encode()).digest()
+        )
 
     def __repr__(self) -> str:
         return f"InsecureLocalStream(seed={self.seed})"

@@ -67,7 +67,9 @@ class Header:
 
 
 def _digest(key: bytes, label: bytes, nonce: bytes, message: bytes) -> bytes:
-    return hmac.new(hmac.new(key, label + nonce, hashlib.sha256).digest(), message, hashlib.sha256).digest()
+    return hmac.new(
+        hmac.new(key, label + nonce, hashlib.sha256).digest(), message, hashlib.sha256
+    ).digest()
 
 
 def _check_of(key: bytes, nonce: bytes) -> bytes:
@@ -88,7 +90,10 @@ def write_stream(
     """
     elias.check_code(code)
     shared = SharedStream.fresh(key)
-    m = np.asarray(mechanism.encode(plain_numbers(x, "x", column=True).reshape(-1), shared, local), dtype=np.int64)
+    m = np.asarray(
+        mechanism.encode(plain_numbers(x, "x", column=True).reshape(-1), shared, local),
+        dtype=np.int64,
+    )
     payload = elias.encode(m, code)
     header = _LAYOUT.pack(
         _MAGIC,
@@ -124,17 +129,25 @@ def read_header(data: bytes) -> Header:
         raise CorruptFile(f"The DQL stream is cut short: {len(data)} bytes do not hold its header.")
     if zlib.crc32(data[:-_CHECKSUM]) != int.from_bytes(data[-_CHECKSUM:], "little"):
         raise CorruptFile("The DQL stream is damaged or cut short: its checksum does not match.")
-    _, version, number, level, reserved, epsilon, ell, reach, count, size, nonce, check = _LAYOUT.unpack_from(data)
+    _, version, number, level, reserved, epsilon, ell, reach, count, size, nonce, check = (
+        _LAYOUT.unpack_from(data)
+    )
     if version != _VERSION:
-        raise CorruptFile(f"The DQL stream has format version {version}; this program reads version {_VERSION}.")
+        raise CorruptFile(
+            f"The DQL stream has format version {version}; this program reads version {_VERSION}."
+        )
     if number >= len(CODES) or reserved or len(data) != _LAYOUT.size + size + _SEAL + _CHECKSUM:
-        raise CorruptFile("The DQL stream's header is not valid: unknown code, or sizes that do not add up.")
+        raise CorruptFile(
+            "The DQL stream's header is not valid: unknown code, or sizes that do not add up."
+        )
     try:
         mechanism = DyadicLaplace(epsilon, ell, reach)
     except InvalidRequest as error:
         raise CorruptFile(f"The DQL stream's header is not valid: {error}") from None
     if mechanism.max_level != level:
-        raise CorruptFile(f"The DQL stream caps T at {level}; its parameters mean {mechanism.max_level}.")
+        raise CorruptFile(
+            f"The DQL stream caps T at {level}; its parameters mean {mechanism.max_level}."
+        )
     return Header(mechanism, CODES[number], count, size, nonce, check)
 
 
@@ -151,10 +164,16 @@ def read_stream(
     shared = SharedStream(key, header.nonce)
     check = _check_of(key, header.nonce)
     if not hmac.compare_digest(check, header.key_check):
-        must("key", f"the one the stream was encoded with (key check {header.key_check.hex()[:8]})", check.hex()[:8])
+        must(
+            "key",
+            f"the one the stream was encoded with (key check {header.key_check.hex()[:8]})",
+            check.hex()[:8],
+        )
     sealed, seal = data[: -_SEAL - _CHECKSUM], data[-_SEAL - _CHECKSUM : -_CHECKSUM]
     if not hmac.compare_digest(_digest(key, _SEAL_LABEL, header.nonce, sealed), seal):
-        raise CorruptFile("The DQL stream was altered after it was encoded: its seal does not match.")
+        raise CorruptFile(
+            "The DQL stream was altered after it was encoded: its seal does not match."
+        )
     for name, wanted in (("epsilon", epsilon), ("ell", ell)):
         actual = getattr(header.mechanism, name)
         if wanted is not None and float(wanted) != actual:

@@ -83,7 +83,9 @@ class LabelNoise:
                 must("gamma", "a number in (0, 1)", gamma)
         elif gamma is not None:
             raise InvalidRequest(f"gamma must be left out for the {kind} mechanism. Got {gamma}.")
-        self.__dict__.update(kind=kind, low=float(low), high=float(high), epsilon=budget, clip=clip, gamma=gamma)
+        self.__dict__.update(
+            kind=kind, low=float(low), high=float(high), epsilon=budget, clip=clip, gamma=gamma
+        )
 
     @property
     def width(self) -> float:
@@ -99,7 +101,11 @@ class LabelNoise:
     def _stairs(self) -> tuple[float, float, float]:
         """(a, c, γD): the densities of the two stairs are a and a c."""
         c, gamma = math.exp(-self.epsilon), float(self.gamma or 0)
-        return -math.expm1(-self.epsilon) / (2 * self.width * (gamma + c * (1 - gamma))), c, gamma * self.width
+        return (
+            -math.expm1(-self.epsilon) / (2 * self.width * (gamma + c * (1 - gamma))),
+            c,
+            gamma * self.width,
+        )
 
     def tail(self, x: ArrayLike) -> Vector:
         """S(x) = Pr[noise > x] for x >= 0 (of the unconditioned noise). Shape of x."""
@@ -108,7 +114,9 @@ class LabelNoise:
             return np.exp(-at / self.scale) / 2
         a, c, step = self._stairs
         period, rest = np.divmod(at, self.width)
-        low = c * (0.5 + a * (self.width - np.maximum(rest, step)))  # of the lower stair, and what comes after it
+        low = c * (
+            0.5 + a * (self.width - np.maximum(rest, step))
+        )  # of the lower stair, and what comes after it
         return c**period * (low + a * np.maximum(step - rest, 0))
 
     def cdf(self, label: float, x: ArrayLike) -> Vector:
@@ -119,7 +127,9 @@ class LabelNoise:
             first, last = self.tail(label - self.low), 1 - self.tail(self.high - label)
             below = (below - first) / (last - first)
         if self.clip or self.kind == "exponential":
-            below = np.where(at + label < self.low, 0.0, np.where(at + label >= self.high, 1.0, below))
+            below = np.where(
+                at + label < self.low, 0.0, np.where(at + label >= self.high, 1.0, below)
+            )
         return below
 
     def losses(self, labels: ArrayLike, loss: str = "squared") -> Vector:
@@ -132,7 +142,9 @@ class LabelNoise:
         u, v, b = y - self.low, self.high - y, self.scale
         if self.kind == "exponential":
             mass = -np.expm1(-u / b) - np.expm1(-v / b)
-            return np.asarray((gammainc(power + 1, u / b) + gammainc(power + 1, v / b)) * power * b**power / mass)
+            return np.asarray(
+                (gammainc(power + 1, u / b) + gammainc(power + 1, v / b)) * power * b**power / mass
+            )
         if not self.clip:
             return np.full(y.shape, 2 * self._whole(power))
         return self._integral(u, power) + self._integral(v, power)
@@ -147,7 +159,10 @@ class LabelNoise:
             # h1 = b/2 (1 - e^{-t/b}), h2 = b² (1 - (1 + t/b) e^{-t/b})
             return np.asarray(power / 2 * self.scale**power * gammainc(power, t / self.scale))
         step, integral = self._stairs[2], np.zeros(t.shape)
-        for low, high in ((0.0, step), (step, self.width)):  # S is affine: two Gauss-Legendre nodes are exact
+        for low, high in (
+            (0.0, step),
+            (step, self.width),
+        ):  # S is affine: two Gauss-Legendre nodes are exact
             half = (np.clip(t, low, high) - low) / 2
             for x in (low + half * (1 - _NODE), low + half * (1 + _NODE)):
                 integral += half * power * x ** (power - 1) * self.tail(x)
@@ -186,7 +201,10 @@ class LabelNoise:
         high = rng.random(count) * (gamma + (1 - gamma) * c) < gamma
         place = rng.random(count)
         return np.asarray(
-            sign * self.width * (period + np.where(high, gamma * place, gamma + (1 - gamma) * place)), float
+            sign
+            * self.width
+            * (period + np.where(high, gamma * place, gamma + (1 - gamma) * place)),
+            float,
         )
 
 

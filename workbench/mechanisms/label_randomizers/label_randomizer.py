@@ -39,7 +39,9 @@ from workbench.questions.labels import Labels
 Optimise = Callable[[Labels, Fraction], RandomizedResponse | Channel]
 
 PROJECTIONS = ("clip", "simplex")
-_GRAIN = 10**9  # ε₁ is a rational with at most this denominator, so that its noise can be sampled exactly
+_GRAIN = (
+    10**9
+)  # ε₁ is a rational with at most this denominator, so that its noise can be sampled exactly
 
 
 def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> RationalPair:
@@ -120,7 +122,9 @@ class Release:
         shifts = mechanism.losses(lambda o, y: o - y)
         squared = float(prior @ mechanism.losses(lambda o, y: (o - y) ** 2))
         mean, largest = float(prior @ shifts), float(np.abs(shifts).max())
-        rounding = 1e-12 * float(np.abs([*mechanism.outputs, *self.known.values]).max())  # of the sums above
+        rounding = 1e-12 * float(
+            np.abs([*mechanism.outputs, *self.known.values]).max()
+        )  # of the sums above
         return {
             "mean absolute error under the private prior": float(prior @ errors),
             "root mean squared error under the private prior": math.sqrt(squared),
@@ -138,9 +142,7 @@ class LabelRandomizer:
     itself, instead of split. Raises InvalidRequest, when run also for n <= split² k/ε² records.
     """
 
-    not_exact = (
-        "LabelRandomizer looks at a whole column to learn a prior: run it on one, and use the mechanism of its Release."
-    )
+    not_exact = "LabelRandomizer looks at a whole column to learn a prior: run it on one, and use the mechanism of its Release."
 
     def __init__(
         self,
@@ -160,7 +162,11 @@ class LabelRandomizer:
         self.projection = projection
         self.first = None if epsilon_prior is None else exact(epsilon_prior, "epsilon_prior")
         if self.first is not None and not 0 < self.first < self.epsilon:
-            must("epsilon_prior", f"above 0 and below epsilon = {float(self.epsilon):g}", epsilon_prior)
+            must(
+                "epsilon_prior",
+                f"above 0 and below epsilon = {float(self.epsilon):g}",
+                epsilon_prior,
+            )
 
     def budgets(self, n: int) -> RationalPair:
         """(ε₁, ε₂) for n records. Raises InvalidRequest."""
@@ -178,10 +184,15 @@ class LabelRandomizer:
         source = source or Source()
         first, second = self.budgets(given.size)
         counts = np.bincount(self.labels.positions(given), minlength=self.labels.k)
-        known = Labels(self.labels.values, private_prior(counts, first, projection=self.projection, source=source))
+        known = Labels(
+            self.labels.values,
+            private_prior(counts, first, projection=self.projection, source=source),
+        )
         mechanism = self.optimise(known, second)
         shown = mechanism.audit_rows if isinstance(mechanism, RandomizedResponse) else mechanism
         for masses in zip(*shown.rows, strict=True):  # of one output, for every kind of label
             if sign_exp(max(masses), min(masses), second) > 0:
-                raise NotCertified(f"A ratio of masses of the mechanism exceeds e^{float(second):g}, its budget.")
+                raise NotCertified(
+                    f"A ratio of masses of the mechanism exceeds e^{float(second):g}, its budget."
+                )
         return Release(mechanism.sample(given, source), mechanism, known, first, second)

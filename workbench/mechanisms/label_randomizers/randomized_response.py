@@ -87,8 +87,13 @@ class RandomizedResponse(ShownMechanism):
         """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
         values, prior, outputs, own, odds, *rest = _FORM.read(data).values()
         if len(own) != len(values) or not all(-1 <= j < len(outputs) for j in own) or odds < 1:
-            refuse("Randomized response", "of an output's position, or -1, for each label, and of odds >= 1")
-        return cls(Labels.stored(values, prior), outputs, np.array(own, dtype=np.int64), odds, *rest)
+            refuse(
+                "Randomized response",
+                "of an output's position, or -1, for each label, and of odds >= 1",
+            )
+        return cls(
+            Labels.stored(values, prior), outputs, np.array(own, dtype=np.int64), odds, *rest
+        )
 
     @property
     def weights(self) -> Pair:
@@ -99,7 +104,9 @@ class RandomizedResponse(ShownMechanism):
         """The exact law of the output for the label at a position."""
         own, (high, low) = int(self.own[position]), self.weights
         return Distribution(
-            [1] * self.outputs.size if own < 0 else [high if j == own else low for j in range(self.outputs.size)]
+            [1] * self.outputs.size
+            if own < 0
+            else [high if j == own else low for j in range(self.outputs.size)]
         )
 
     def distinct(self, limit: int | None = None) -> Positions:
@@ -195,7 +202,9 @@ class RandomizedResponse(ShownMechanism):
     @property
     def unbiased_means(self) -> tuple[Rationals, Rationals]:
         """(what is published, the labels), which the mean is where the mechanism is unbiased."""
-        return rationals(self.outputs.tolist(), "outputs"), rationals(self.labels.values.tolist(), "labels")
+        return rationals(self.outputs.tolist(), "outputs"), rationals(
+            self.labels.values.tolist(), "labels"
+        )
 
     @property
     def drawable(self) -> bool:
@@ -220,18 +229,27 @@ def odds_below(epsilon: Real) -> RationalPair:
     return exp_interval(budget, _BITS)[0], budget
 
 
-def on_bins(labels: Labels, starts: ArrayLike, values: ArrayLike, epsilon: Real) -> RandomizedResponse:
+def on_bins(
+    labels: Labels, starts: ArrayLike, values: ArrayLike, epsilon: Real
+) -> RandomizedResponse:
     """RR-on-Bins (Algorithm 1): starts (d,) first label position of each bin, values (d,) what each publishes.
 
     Raises InvalidRequest.
     """
     first, published = np.asarray(starts, dtype=np.int64), np.array(values, dtype=float)
-    if first.ndim != 1 or [*first[:1]] != [0] or not (np.diff(first) > 0).all() or first[-1] >= labels.k:
+    if (
+        first.ndim != 1
+        or [*first[:1]] != [0]
+        or not (np.diff(first) > 0).all()
+        or first[-1] >= labels.k
+    ):
         must("starts", f"increasing positions in 0..{labels.k - 1} that begin with 0", first)
     if published.shape != first.shape or not np.isfinite(published).all():
         must("values", f"{first.size} finite numbers", published)
     own = np.searchsorted(first, np.arange(labels.k), side="right") - 1
-    return RandomizedResponse(labels, published, own.astype(np.int64), *odds_below(epsilon), "RR-on-Bins")
+    return RandomizedResponse(
+        labels, published, own.astype(np.int64), *odds_below(epsilon), "RR-on-Bins"
+    )
 
 
 def k_ary(labels: Labels, epsilon: Real) -> RandomizedResponse:
@@ -248,11 +266,16 @@ def top_k(labels: Labels, count: int, epsilon: Real, name: str = "") -> Randomiz
     chosen = np.sort(np.argsort(-labels.prior, kind="stable")[:kept])
     own = np.full(labels.k, -1, dtype=np.int64)
     own[chosen] = np.arange(kept)
-    return RandomizedResponse(labels, labels.values[chosen], own, *odds_below(epsilon), name or f"RRTop-{kept}")
+    return RandomizedResponse(
+        labels, labels.values[chosen], own, *odds_below(epsilon), name or f"RRTop-{kept}"
+    )
 
 
 def with_prior(labels: Labels, epsilon: Real) -> RandomizedResponse:
     """RRWithPrior: RRTop-k with the k that maximises Pr[o = y] = e^ε/(e^ε + k - 1) Σ_{top k} p (the least such k)."""
     odds, _ = odds_below(epsilon)
-    count = int(np.argmax(np.cumsum(np.sort(labels.prior)[::-1]) / (float(odds) + np.arange(labels.k)))) + 1
+    count = (
+        int(np.argmax(np.cumsum(np.sort(labels.prior)[::-1]) / (float(odds) + np.arange(labels.k))))
+        + 1
+    )
     return top_k(labels, count, epsilon, "RRWithPrior")

@@ -46,10 +46,16 @@ def _laplace(at: Vector) -> Vector:
 def fig2(full: bool) -> Artifact:
     """The parts of the Laplace law as a mixture, and the constants printed beside them."""
     claims = printed("dql")["fig2"]
-    ell, x, wide = float(claims["parameters"]["ell"]), np.linspace(-5, 5, 2001), np.linspace(-60, 60, 60_001)
+    ell, x, wide = (
+        float(claims["parameters"]["ell"]),
+        np.linspace(-5, 5, 2001),
+        np.linspace(-60, 60, 60_001),
+    )
     drawn = _parts(ell, x)
     below = np.cumsum(drawn, axis=0)
-    curves = {f"F_T({t}) g_{t}": below[t] for t in range(_DRAWN)} | {f"p_T({t}) f_{t}": drawn[t] for t in range(_DRAWN)}
+    curves = {f"F_T({t}) g_{t}": below[t] for t in range(_DRAWN)} | {
+        f"p_T({t}) f_{t}": drawn[t] for t in range(_DRAWN)
+    }
     constants = [component(ell, t).epsilon for t in range(20)]
     lipschitz = claims["lipschitz"]
     mass = float(np.trapezoid(_parts(ell, wide).sum(axis=0), wide))
@@ -57,7 +63,10 @@ def fig2(full: bool) -> Artifact:
     for end, constant in (("largest", max(constants)), ("smallest", min(constants))):
         what = f"{end} Lipschitz constant of ln f_t, t < 20"
         comparisons.append(Comparison(what, lipschitz["place"], lipschitz["value"], constant, 1e-9))
-    frame, gap = pd.DataFrame({"x": x, "laplace": _laplace(x), **curves}), np.abs(below[-1] - _laplace(x)).max()
+    frame, gap = (
+        pd.DataFrame({"x": x, "laplace": _laplace(x), **curves}),
+        np.abs(below[-1] - _laplace(x)).max(),
+    )
     return artifact("dql", "fig2", frame, comparisons, gap=gap)
 
 
@@ -74,15 +83,38 @@ def at_bits(points: int, further: Sequence[float], bits: int) -> pd.DataFrame:
     for epsilon in [*_spaced(0.1, 10.0, points), *further]:
         least = least_ell(epsilon, float(bits), code, data)
         private = (None, None) if least.ell is None else (2 / epsilon**2, epsilon)
-        rows.append([epsilon, private[0], least.ell, least.delta0, private[1], least.decoder_epsilon, least.mean_bits])
-    columns = ["epsilon", "mse", "ell", "delta0", "database_epsilon", "decoder_epsilon", "mean_bits"]
+        rows.append(
+            [
+                epsilon,
+                private[0],
+                least.ell,
+                least.delta0,
+                private[1],
+                least.decoder_epsilon,
+                least.mean_bits,
+            ]
+        )
+    columns = [
+        "epsilon",
+        "mse",
+        "ell",
+        "delta0",
+        "database_epsilon",
+        "decoder_epsilon",
+        "mean_bits",
+    ]
     return pd.DataFrame(rows, columns=columns, dtype=float)
 
 
 def mvu(points: int, bits: int) -> pd.DataFrame:
     """MVU's curve; its outputs end a search: its error and ε to the digits that this converges to."""
     rows = [
-        (epsilon, rounded(mse, 4), rounded(audit_extremes(searched, 0).metric_epsilon, 6), searched.m)
+        (
+            epsilon,
+            rounded(mse, 4),
+            rounded(audit_extremes(searched, 0).metric_epsilon, 6),
+            searched.m,
+        )
         for epsilon, mse, searched in mvu_curve(_spaced(0.1, 10.0, points), bits=bits)
     ]
     table = pd.DataFrame(rows, columns=["epsilon", "mse", "database_epsilon", "outputs"])
@@ -96,7 +128,9 @@ def crossing(table: pd.DataFrame) -> Record:
     better = np.log(mvu["database_epsilon"].to_numpy()) - np.log(2 / at) / 2 > 0
     if better.all() or not better.any():
         word = "better" if better.all() else "worse"
-        return {"crossing": f"DQL's database guarantee is {word} than MVU's wherever both are drawn."}
+        return {
+            "crossing": f"DQL's database guarantee is {word} than MVU's wherever both are drawn."
+        }
     last = int(np.flatnonzero(better).max())
     return {
         "crossing": "Of the points drawn, DQL's database guarantee is better than MVU's up to a mean squared error of "
@@ -107,7 +141,9 @@ def crossing(table: pd.DataFrame) -> Record:
 def theorem8() -> pd.DataFrame:
     """E[-ln δ_T] and its bound at many ℓ."""
     frame = pd.DataFrame({"ell_minus_1": _spaced(1e-6, 1e6, 241)})
-    frame["mean_neg_log_delta"] = [levels(1 + e).mean_neg_log_delta for e in frame["ell_minus_1"].tolist()]
+    frame["mean_neg_log_delta"] = [
+        levels(1 + e).mean_neg_log_delta for e in frame["ell_minus_1"].tolist()
+    ]
     bound = np.log1p(math.e / frame["ell_minus_1"]) - 0.5
     return frame.assign(bound=bound, slack=bound - frame["mean_neg_log_delta"])
 
@@ -117,7 +153,9 @@ def slack(table: pd.DataFrame) -> Record:
     claims = printed("dql")["theorem8"]
     u = np.linspace(-0.5, 0.5, 1_000_001)
     constant = 2 * float(np.trapezoid(np.abs(u + 0.25), u)) + 0.5
-    compared = [Comparison("2 E|U + 1/4| + 1/2", claims["place"], claims["nine_eighths"], constant, 1e-9)]
+    compared = [
+        Comparison("2 E|U + 1/4| + 1/2", claims["place"], claims["nine_eighths"], constant, 1e-9)
+    ]
     holds = "The bound holds" if (table["slack"] > 0).all() else "The bound FAILS somewhere"
     return {"comparisons": compared, "bound": holds}
 
@@ -128,9 +166,14 @@ def lengths(epsilon: float, points: int) -> pd.DataFrame:
     rows = []
     for e in _spaced(1e-2, 1e2, points):
         law = levels(1 + e)
-        gamma, delta = mean_bits(epsilon, law, "gamma", data), mean_bits(epsilon, law, "delta", data)
+        gamma, delta = (
+            mean_bits(epsilon, law, "gamma", data),
+            mean_bits(epsilon, law, "delta", data),
+        )
         rows.append([1 + e, gamma, delta, *theorem8_bounds(epsilon, law, data.mean_size)])
-    return pd.DataFrame(rows, columns=["ell", "gamma_bits", "delta_bits", "theorem8", "theorem8_printed"])
+    return pd.DataFrame(
+        rows, columns=["ell", "gamma_bits", "delta_bits", "theorem8", "theorem8_printed"]
+    )
 
 
 # The numbers of errata, on which declared/dql.toml states the conditions.

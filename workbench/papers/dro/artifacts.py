@@ -63,7 +63,13 @@ _TERMS = {
 def cell(request: tuple[str, str, str], gap: float | None = None) -> Record:
     """One cell: (ε, δ, loss) -> the proven interval. gap: relative, the family's default without."""
     epsilon, delta, loss = request
-    optimum = design(RealNoise(1), epsilon=epsilon, delta=delta, loss=loss, **({} if gap is None else {"gap": gap}))
+    optimum = design(
+        RealNoise(1),
+        epsilon=epsilon,
+        delta=delta,
+        loss=loss,
+        **({} if gap is None else {"gap": gap}),
+    )
     assert optimum.bound is not None
     return {
         "epsilon": float(epsilon),
@@ -113,8 +119,13 @@ def implied_bound(o: Interval, t5: float) -> Interval:
 def terms_fewer(place: tuple[float, float], t4: float, t5: float) -> int | None:
     """How many terms fewer than the closed form their BLB has at (ε, δ): 0, 1 or -1; None where none of these fits."""
     epsilon, delta = place
-    low, high = implied_bound(implied_optimum(truncated_laplace(epsilon, delta, 1, "absolute"), t4), t5)
-    return next((fewer for fewer in (0, 1, -1) if low <= geng_formula(epsilon, delta, 1, fewer) <= high), None)
+    low, high = implied_bound(
+        implied_optimum(truncated_laplace(epsilon, delta, 1, "absolute"), t4), t5
+    )
+    return next(
+        (fewer for fewer in (0, 1, -1) if low <= geng_formula(epsilon, delta, 1, fewer) <= high),
+        None,
+    )
 
 
 def verdict_of(
@@ -140,7 +151,9 @@ def verdict_of(
     reasons = []
     if name != "table4" and (fewer := terms_fewer(place, cells["table4"], cells["table5"])):
         reasons.append(_TERMS[fewer])
-    reasons += _outside(implied_optimum(bub, cells["table4"]), proven, "" if name == "table4" else "with Table 4 ")
+    reasons += _outside(
+        implied_optimum(bub, cells["table4"]), proven, "" if name == "table4" else "with Table 4 "
+    )
     return Verdict(tolerance, tuple(reasons))
 
 
@@ -171,14 +184,20 @@ def _beside(frame: pd.DataFrame, name: str, ours: str, what: str) -> list[Compar
     """Printed cells beside ours, each with what is proven of it."""
     claims, squared = printed("dro"), name == "table4_squared"
     key = "table4" if squared else name
-    known = {"table4": _values(name)} if squared else {key: _values(key) for key in ("table1", "table4", "table5")}
+    known = (
+        {"table4": _values(name)}
+        if squared
+        else {key: _values(key) for key in ("table1", "table4", "table5")}
+    )
     comparisons = []
     for row in frame.to_dict("records"):
         place, proven = (row["epsilon"], row["delta"]), (row["lower"], row["loss"])
         cells = {table: values[place] for table, values in known.items()}
         verdict = verdict_of(key, cells, row[ours], place, proven, claims["gap"], squared=squared)
         where = f"{what}, ε = {place[0]:g}, δ = {place[1]:g} (percent)"
-        compared = Comparison(where, claims[name]["place"], cells[key], row[ours], verdict.tolerance)
+        compared = Comparison(
+            where, claims[name]["place"], cells[key], row[ours], verdict.tolerance
+        )
         comparisons.append(replace(compared, expected=not verdict.reasons, remark=verdict.remark))
     return comparisons
 
@@ -198,9 +217,17 @@ def cells(loss: str, epsilon: float, delta: float) -> list[Row]:
 
 def benchmarks(table: pd.DataFrame) -> Record:
     """The printed cells beside those of a table, and how wide its intervals are at large ε."""
-    loss, large = "absolute" if "geng_formula" in table else "squared", table[table.epsilon > 2].gap_percent.max()
-    comparisons = [c for name, ours, what in _COMPARED[loss] for c in _beside(table, name, ours, what)]
-    return {"comparisons": comparisons, "more": "" if math.isnan(large) else f", {large:.2g} % at ε = 5"}
+    loss, large = (
+        "absolute" if "geng_formula" in table else "squared",
+        table[table.epsilon > 2].gap_percent.max(),
+    )
+    comparisons = [
+        c for name, ours, what in _COMPARED[loss] for c in _beside(table, name, ours, what)
+    ]
+    return {
+        "comparisons": comparisons,
+        "more": "" if math.isnan(large) else f", {large:.2g} % at ε = 5",
+    }
 
 
 _COMPARED = {  # of each loss: a printed table, our column beside it, and what both are
@@ -231,7 +258,12 @@ def terms() -> Record:
     """How many terms fewer than the closed form the printed lower bounds have."""
     shares = zip(_values("table4").items(), _values("table5").values(), strict=True)
     terms = [terms_fewer(place, t4, t5) for (place, t4), t5 in shares]
-    return {"cells": len(terms), "as_stated": terms.count(0), "fewer": terms.count(1), "more": terms.count(-1)}
+    return {
+        "cells": len(terms),
+        "as_stated": terms.count(0),
+        "fewer": terms.count(1),
+        "more": terms.count(-1),
+    }
 
 
 def grid(table: str, loss: str, epsilon: float, delta: float) -> Record:

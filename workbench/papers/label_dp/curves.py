@@ -78,7 +78,13 @@ def trained(on: str, without: str | None = None, *, full: bool = False) -> pd.Da
 
 
 def blocks(
-    data: str, on: str, mechanisms: Sequence[str], epsilon: Sequence[float], *, full: bool = False, sizes: bool = False
+    data: str,
+    on: str,
+    mechanisms: Sequence[str],
+    epsilon: Sequence[float],
+    *,
+    full: bool = False,
+    sizes: bool = False,
 ) -> pd.DataFrame:
     """At every ε the MSE of the labels of each mechanism, and of models trained on a data set's labels of its; sizes:
     also how many labels the first one keeps."""
@@ -86,7 +92,9 @@ def blocks(
     table = pd.DataFrame({"epsilon": epsilon})
     for name in mechanisms:
         table[name] = losses(data, name, epsilon)["mse"]
-        table[f"{name}, test"] = [errors.get(("none" if e == math.inf else name, e)) for e in epsilon]
+        table[f"{name}, test"] = [
+            errors.get(("none" if e == math.inf else name, e)) for e in epsilon
+        ]
     if sizes:
         chosen = DATA[data]()
         kept = (response(chosen, mechanisms[0], e).outputs.size for e in epsilon if e < math.inf)
@@ -102,7 +110,11 @@ def channel_lp(labels: int, epsilon: int) -> list[Row]:
     solved = design(Labels.uniform(0, labels - 1), epsilon=epsilon, method="lp")
     assert solved.bound is not None
     assert solved.oracle.value is not None
-    row = {"objective": solved.objective, "proven_bound": solved.bound, "rr_on_bins_real_outputs": solved.oracle.value}
+    row = {
+        "objective": solved.objective,
+        "proven_bound": solved.bound,
+        "rr_on_bins_real_outputs": solved.oracle.value,
+    }
     gap = max(solved.objective - solved.bound, 0.0) / solved.objective
     return [row | {"gap": float(f"{gap:.1g}")}]
 
@@ -115,7 +127,10 @@ def unbiasedness(epsilon: float) -> list[Row]:
     q, k = math.expm1(epsilon), labels.k
     outputs = ((q + k) * labels.values - labels.values.sum()) / q
     debiased = replace(k_ary(labels, epsilon), outputs=outputs).loss(SQUARED)
-    row = {"biased": design(labels, epsilon=epsilon).objective, "unbiased": float(f"{solved.objective:.6g}")}
+    row = {
+        "biased": design(labels, epsilon=epsilon).objective,
+        "unbiased": float(f"{solved.objective:.6g}"),
+    }
     return [{**row, "debiased_rr": debiased}]
 
 
@@ -158,7 +173,13 @@ def work(algorithm: str, loss: str, labels: Sequence[int], *, seconds: bool = Fa
     optimal_bins(np.arange(3.0), None, 1.0)  # compile before the clock runs
     runs = [timed(algorithm, k, loss, 3 if seconds and k <= 500 else 1) for k in labels]
     return [
-        {"labels": k, "seconds": s, "steps": int(float(f"{o.steps:.3g}")), "rounds": o.rounds, "objective": o.objective}
+        {
+            "labels": k,
+            "seconds": s,
+            "steps": int(float(f"{o.steps:.3g}")),
+            "rounds": o.rounds,
+            "objective": o.objective,
+        }
         for k, (s, o) in zip(labels, runs, strict=True)
     ]
 

@@ -62,19 +62,29 @@ def load_census(path: Path) -> DataSet:
     """The weeks worked in 1939, non-zero ones only (App. E.2). Raises InvalidRequest, naming the line."""
     weeks = _column(path, ",", "WKSWORK1", 0, "The census extract", _CENSUS_SOURCE)
     _refuse(path, weeks, weeks.isin(range(53)), "0..52 weeks")
-    return _counted(np.arange(1.0, 53), weeks[weeks != 0].astype(int) - 1, path, "non-zero week count")
+    return _counted(
+        np.arange(1.0, 53), weeks[weeks != 0].astype(int) - 1, path, "non-zero week count"
+    )
 
 
 def criteo() -> DataSet:
     """The real Criteo labels if WORKBENCH_DATA names a folder, else the stand-in. Raises InvalidRequest."""
     folder = os.environ.get("WORKBENCH_DATA")
-    return load_criteo(Path(folder) / CRITEO_FILE) if folder else _standin("criteo_standin.csv", 1_386_176)
+    return (
+        load_criteo(Path(folder) / CRITEO_FILE)
+        if folder
+        else _standin("criteo_standin.csv", 1_386_176)
+    )
 
 
 def census() -> DataSet:
     """The real census labels if WORKBENCH_DATA names a folder, else the stand-in. Raises InvalidRequest."""
     folder = os.environ.get("WORKBENCH_DATA")
-    return load_census(Path(folder) / CENSUS_FILE) if folder else _standin("census_standin.csv", 40_466_154)
+    return (
+        load_census(Path(folder) / CENSUS_FILE)
+        if folder
+        else _standin("census_standin.csv", 40_466_154)
+    )
 
 
 def _standin(name: str, records: int) -> DataSet:
@@ -83,10 +93,14 @@ def _standin(name: str, records: int) -> DataSet:
         return DataSet(Labels.read(path), records, False)
 
 
-def _column(path: Path, separator: str, name: Any, header: int | None, what: str, source: str) -> pd.Series[float]:
+def _column(
+    path: Path, separator: str, name: Any, header: int | None, what: str, source: str
+) -> pd.Series[float]:
     """A column of numbers by line. Raises InvalidRequest."""
     if not path.is_file():
-        raise InvalidRequest(f"{what} must be in a file named {path.name}; download it from {source}. Got no {path}.")
+        raise InvalidRequest(
+            f"{what} must be in a file named {path.name}; download it from {source}. Got no {path}."
+        )
     table = pd.read_csv(
         path,
         sep=separator,

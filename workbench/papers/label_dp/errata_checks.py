@@ -21,7 +21,9 @@ from workbench.privacy.audit import audit
 
 def cubic() -> Record:
     """Candidates that Algorithm 2 weighs, and their growth."""
-    counts = {k: sum(i * (i + 1) // 2 for i in range(1, k + 1)) for k in (50, 100, 200)}  # Σ_{j <= i} i - j + 1
+    counts = {
+        k: sum(i * (i + 1) // 2 for i in range(1, k + 1)) for k in (50, 100, 200)
+    }  # Σ_{j <= i} i - j + 1
     return {"counts": counts[100], "exponent": math.log(counts[200] / counts[50]) / math.log(4)}
 
 
@@ -57,7 +59,11 @@ def pointer() -> Record:
     weights = (2, 3, 2)
     printed = pointer_steps(weights, corrected=False)
     moves = "it cycles for ever" if printed is None else f"{printed} moves"
-    return {"printed": moves, "right": pointer_steps(weights, corrected=True), "cycles": printed is None}
+    return {
+        "printed": moves,
+        "right": pointer_steps(weights, corrected=True),
+        "cycles": printed is None,
+    }
 
 
 def assumption() -> Record:
@@ -74,7 +80,9 @@ def assumption() -> Record:
         "constant": max(shift) - min(shift),
         "least": table.min(),
         "turns": np.diff(turns).max(),
-        "same": np.array_equal(optimal_bins(y, None, 1.0, loss).starts, optimal_bins(y, None, 1.0, deviance).starts),
+        "same": np.array_equal(
+            optimal_bins(y, None, 1.0, loss).starts, optimal_bins(y, None, 1.0, deviance).starts
+        ),
     }
 
 
@@ -82,20 +90,34 @@ def all_clipped() -> Record:
     """A projection of counts that are all negative."""
     h = np.array([-1.0, -2.0, -0.5])
     shares = project(h)
-    return {"kept": np.maximum(h, 0).sum(), "round": shares.round(4).tolist(), "off": np.abs(shares - 1 / 3).max()}
+    return {
+        "kept": np.maximum(h, 0).sum(),
+        "round": shares.round(4).tolist(),
+        "off": np.abs(shares - 1 / 3).max(),
+    }
 
 
 def caption() -> Record:
     """The signatures of the example with e^ε = 1/2 and 2."""
     half, two = (signature(example(), Fraction(exp_epsilon)) for exp_epsilon in ("1/2", "2"))
-    return {"two": two is not None, "half": half is not None, "same": two == printed("label_dp")["fig5"]["signature"]}
+    return {
+        "two": two is not None,
+        "half": half is not None,
+        "same": two == printed("label_dp")["fig5"]["signature"],
+    }
 
 
 def exponential() -> Record:
     """The exact ε of exponential noise on label ranges."""
     ranges = {high: lattice_noise("exponential", 0, high, 1).rows for high in (4, 10, 51)}
-    epsilons = [audit(Channel.of(rows, within(high, high)), 1).pure_epsilon for high, rows in ranges.items()]
-    return {"listed": ", ".join(f"{value:.6f}" for value in epsilons), "least": min(epsilons), "most": max(epsilons)}
+    epsilons = [
+        audit(Channel.of(rows, within(high, high)), 1).pure_epsilon for high, rows in ranges.items()
+    ]
+    return {
+        "listed": ", ".join(f"{value:.6f}" for value in epsilons),
+        "least": min(epsilons),
+        "most": max(epsilons),
+    }
 
 
 def infinite() -> Record:

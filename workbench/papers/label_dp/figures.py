@@ -18,7 +18,10 @@ from workbench.papers.label_dp.curves import SQUARED, response
 from workbench.papers.label_dp.data import DataSet, census, criteo
 from workbench.papers.label_dp.learning import continuous_noise
 
-_STANDIN_MISSES = (0, 1)  # bins of Fig. 2 that the stand-in, fitted to Table 1 alone, is known to have elsewhere
+_STANDIN_MISSES = (
+    0,
+    1,
+)  # bins of Fig. 2 that the stand-in, fitted to Table 1 alone, is known to have elsewhere
 _NO_NOISE = "at ε = ∞, where nothing is randomized,"
 _CELL = 20  # euro, of the density plots
 
@@ -31,24 +34,45 @@ def fig2(full: bool) -> Artifact:
     """Where labels go: RR-on-Bins beside Laplace, ε = 3."""
     claims, data, table = printed("label_dp")["fig2"], criteo(), printed("label_dp")["table1"]
     labels, epsilon = data.labels, float(claims["epsilon"])
-    bins, noise = response(data, "RR-on-Bins", epsilon), continuous_noise("Laplace", labels.values, epsilon)
+    bins, noise = (
+        response(data, "RR-on-Bins", epsilon),
+        continuous_noise("Laplace", labels.values, epsilon),
+    )
     edges = np.append(np.arange(0, labels.values[-1], _CELL), labels.values[-1] + 1)
     above = np.array([noise.cdf(y, edges) for y in labels.values])
     above[:, 0] = 0.0
-    below = {"RR-on-Bins": bins.matrix @ (bins.outputs[:, None] < edges), "Laplace": above}  # Pr[o < edge | y]
-    cell = np.searchsorted(edges, labels.values, side="right") - 1 == np.arange(edges.size - 1)[:, None]
-    label_from, output_from = (edges[place].ravel() for place in np.indices((edges.size - 1, edges.size - 1)))
+    below = {
+        "RR-on-Bins": bins.matrix @ (bins.outputs[:, None] < edges),
+        "Laplace": above,
+    }  # Pr[o < edge | y]
+    cell = (
+        np.searchsorted(edges, labels.values, side="right") - 1
+        == np.arange(edges.size - 1)[:, None]
+    )
+    label_from, output_from = (
+        edges[place].ravel() for place in np.indices((edges.size - 1, edges.size - 1))
+    )
     places = pd.DataFrame({"label_from": label_from, "output_from": output_from})
     frame = pd.concat(
         [
-            places.assign(mechanism=name, probability=(cell @ (labels.prior[:, None] * np.diff(law, axis=1))).ravel())
+            places.assign(
+                mechanism=name,
+                probability=(cell @ (labels.prior[:, None] * np.diff(law, axis=1))).ravel(),
+            )
             for name, law in below.items()
         ],
         ignore_index=True,
     )[["mechanism", "label_from", "output_from", "probability"]]
-    at, mse = table["epsilon"].index(epsilon), {"bins": bins.loss(SQUARED), "laplace": noise.loss(labels)}
+    at, mse = (
+        table["epsilon"].index(epsilon),
+        {"bins": bins.loss(SQUARED), "laplace": noise.loss(labels)},
+    )
     beside = partial(Comparison, apart=_apart(data))
-    values, place, close = claims["bins"], claims["place"], "stand-in, within 3 printed standard deviations"
+    values, place, close = (
+        claims["bins"],
+        claims["place"],
+        "stand-in, within 3 printed standard deviations",
+    )
     comparisons = [
         beside(
             f'bin {j + 1} of {len(values)} ("around" in print)',
@@ -63,9 +87,18 @@ def fig2(full: bool) -> Artifact:
         for j, value in enumerate(values)
         if bins.outputs.size == len(values)
     ]
-    comparisons.append(beside("number of bins", place, len(values), bins.outputs.size, 0.5, remark="stand-in"))
+    comparisons.append(
+        beside("number of bins", place, len(values), bins.outputs.size, 0.5, remark="stand-in")
+    )
     comparisons += [
-        beside(f"MSE, {_WORDS[key]}", table["place"], table[key][at], ours, 3 * table[f"{key}_std"][at], remark=close)
+        beside(
+            f"MSE, {_WORDS[key]}",
+            table["place"],
+            table[key][at],
+            ours,
+            3 * table[f"{key}_std"][at],
+            remark=close,
+        )
         for key, ours in mse.items()
     ]
     drawn = {"bins": pd.DataFrame({"output": bins.outputs, "mechanism": "RR-on-Bins"})}
@@ -77,7 +110,11 @@ _WORDS = {"laplace": "Laplace", "bins": "RR-on-Bins", "with_prior": "RRWithPrior
 
 
 def _block(
-    table: pd.DataFrame, number: int, data: DataSet, tolerances: Mapping[str, Sequence[float]], remark: str
+    table: pd.DataFrame,
+    number: int,
+    data: DataSet,
+    tolerances: Mapping[str, Sequence[float]],
+    remark: str,
 ) -> list[Comparison]:
     """The Mechanism block of a table, and its last row, ε = ∞, where every mechanism publishes the label itself.
 
@@ -112,13 +149,17 @@ def table1(table: pd.DataFrame) -> Record:
 def table2(table: pd.DataFrame) -> Record:
     """Census: RR-on-Bins against RRWithPrior, the optimum for classification."""
     data, tolerances = census(), dict.fromkeys(("with_prior", "bins"), [0.1] * (len(table) - 1))
-    return {"comparisons": _block(table, 2, data, tolerances, "stand-in, tolerance 0.1"), **data.words}
+    return {
+        "comparisons": _block(table, 2, data, tolerances, "stand-in, tolerance 0.1"),
+        **data.words,
+    }
 
 
 def example() -> list[list[Fraction]]:
     """The M of Fig. 5."""
     return [
-        [Fraction(0) if d == 0 else Fraction(1, d) for d in row] for row in printed("label_dp")["fig5"]["denominators"]
+        [Fraction(0) if d == 0 else Fraction(1, d) for d in row]
+        for row in printed("label_dp")["fig5"]["denominators"]
     ]
 
 
@@ -137,7 +178,10 @@ def signature(matrix: Sequence[Sequence[Fraction]], exp_epsilon: Fraction) -> li
             return "U"
         return "L" if value == min(column) == max(column) / exp_epsilon else "S"
 
-    return ["".join(sign(value, column) for value, column in zip(row, columns, strict=True)) for row in matrix]
+    return [
+        "".join(sign(value, column) for value, column in zip(row, columns, strict=True))
+        for row in matrix
+    ]
 
 
 def fig5(full: bool) -> Artifact:
@@ -146,7 +190,9 @@ def fig5(full: bool) -> Artifact:
     matrix = example()
     right = signature(matrix, Fraction(2))
     signatures = right or [""] * len(matrix)
-    table = pd.DataFrame(matrix, columns=[f"M to {output}" for output in claims["outputs"]]).map(str)
+    table = pd.DataFrame(matrix, columns=[f"M to {output}" for output in claims["outputs"]]).map(
+        str
+    )
     table.insert(0, "label", claims["labels"])
     table["signature"], table["signature_printed"] = (
         [" ".join(row) for row in rows] for rows in (signatures, claims["signature"])

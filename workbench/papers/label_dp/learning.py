@@ -58,7 +58,9 @@ def continuous_noise(name: str, values: Vector, epsilon: float) -> LabelNoise:
 def _privatise(name: str, values: Vector, epsilon: float, *, integer: bool) -> Privatise:
     """A randomizer compared, for a label set."""
     if name in RESPONSES:
-        return lambda y, seed: LabelRandomizer(values, epsilon, RESPONSES[name]).run(y, Source(seed)).labels
+        return lambda y, seed: (
+            LabelRandomizer(values, epsilon, RESPONSES[name]).run(y, Source(seed)).labels
+        )
     if not integer:
         noise = continuous_noise(name, values, epsilon)
         return lambda y, seed: noise.insecure_sample(y, np.random.default_rng(seed))
@@ -85,7 +87,9 @@ class _Task(NamedTuple):
     integer: bool
 
 
-def _experiment(task: _Task, epsilons: Sequence[float], repeats: int, *, given_prior: bool = False) -> pd.DataFrame:
+def _experiment(
+    task: _Task, epsilons: Sequence[float], repeats: int, *, given_prior: bool = False
+) -> pd.DataFrame:
     """Rows (epsilon, mechanism, mse, std); "none" (epsilon inf) trains on true labels."""
     features, truth, values = task.features, task.truth, task.values
     labels = values[np.maximum(np.searchsorted(values, truth, side="right") - 1, 0)]
@@ -138,7 +142,9 @@ def census_errors(full: bool) -> pd.DataFrame:
     data, rng = census(), np.random.default_rng(1940)
     truth = rng.choice(data.labels.values, p=data.labels.prior, size=100_000 if full else 20_000)
     noise = rng.normal(size=(truth.size, 3))
-    features = np.column_stack([truth / 52 + 0.5 * noise[:, 0], (truth == 52) + noise[:, 1], noise[:, 2]])
+    features = np.column_stack(
+        [truth / 52 + 0.5 * noise[:, 0], (truth == 52) + noise[:, 1], noise[:, 2]]
+    )
     task = _Task(features, truth, data.labels.values, _ridge, _squared, integer=True)
     return _experiment(task, (0.5, 1.0, 2.0, 4.0, 8.0), 10 if full else 3, given_prior=True)
 
@@ -155,7 +161,11 @@ def count_errors(full: bool) -> pd.DataFrame:
         return _sklearn().linear_model.PoissonRegressor(alpha=1e-6, max_iter=300).fit(x, y)
 
     def deviance(guess: Vector, true: Vector) -> float:
-        return float(np.mean(guess - true + np.where(true > 0, true * np.log(np.maximum(true, 1) / guess), 0.0)))
+        return float(
+            np.mean(
+                guess - true + np.where(true > 0, true * np.log(np.maximum(true, 1) / guess), 0.0)
+            )
+        )
 
     task = _Task(features, truth, np.arange(41.0), fit, deviance, integer=True)
     table = _experiment(task, (0.5, 1.0, 2.0, 4.0, 8.0), 10 if full else 3)
@@ -163,4 +173,8 @@ def count_errors(full: bool) -> pd.DataFrame:
     return table.assign(mse=table["mse"] / base - 1, std=table["std"] / base)
 
 
-ERRORS = {"diabetes": diabetes_errors, "census": census_errors, "count": count_errors}  # of models, by data set
+ERRORS = {
+    "diabetes": diabetes_errors,
+    "census": census_errors,
+    "count": count_errors,
+}  # of models, by data set

@@ -47,16 +47,24 @@ def snap(value: float) -> float:
 
 
 def solve_each(
-    question: ModuloNoise, requests: Iterable[tuple[Real, Real]], second: str = "delta", **options: Any
+    question: ModuloNoise,
+    requests: Iterable[tuple[Real, Real]],
+    second: str = "delta",
+    **options: Any,
 ) -> list[float]:
     """The proven optimum at each request: the least error at (epsilon, delta), (13), or, where the second is max_loss,
     the least delta, (15). options: notion (pdp) and loss. Raises NotProven."""
     given = {"notion": "pdp", "certify": False, **options}
     given |= {"minimise": "delta"} if second == "max_loss" else {}
-    return [snap(design(question, epsilon=e, **{second: value}, **given).objective) for e, value in requests]
+    return [
+        snap(design(question, epsilon=e, **{second: value}, **given).objective)
+        for e, value in requests
+    ]
 
 
-def law(question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: str = "pdp") -> ClosedForm:
+def law(
+    question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: str = "pdp"
+) -> ClosedForm:
     """The oracle of the least error rate, a closed form or an exact search; `kind` says whether it is proven."""
     verdict = oracles.bounds(
         question.sizes, question.differences, question.directed, epsilon, delta, ratio_kind(notion)
@@ -87,6 +95,10 @@ def needed(pmf: ArrayLike | AdditiveNoise, question: ModuloNoise, epsilon: Real)
     return float(audit(noise, exact(epsilon, "epsilon") + beyond).pdp_delta)
 
 
-def compare(what: str, place: str, theirs: float, ours: float, digits: int, *, erratum: str = "") -> Comparison:
+def compare(
+    what: str, place: str, theirs: float, ours: float, digits: int, *, erratum: str = ""
+) -> Comparison:
     """A printed number with this many decimals beside ours; erratum: why it is wrong, where it is."""
-    return Comparison(what, place, theirs, ours, 0.5 * 10.0**-digits, expected=not erratum, remark=erratum)
+    return Comparison(
+        what, place, theirs, ours, 0.5 * 10.0**-digits, expected=not erratum, remark=erratum
+    )

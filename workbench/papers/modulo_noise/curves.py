@@ -70,7 +70,12 @@ def _numbers(grid: Numbers) -> list[float]:
 
 
 def least_error(
-    epsilon: Numbers, delta: Numbers = 0, *, notion: str = "pdp", loss: str = "error-rate", **question: Any
+    epsilon: Numbers,
+    delta: Numbers = 0,
+    *,
+    notion: str = "pdp",
+    loss: str = "error-rate",
+    **question: Any,
 ) -> pd.DataFrame:
     """The solver's least error at every (ε, δ)."""
     requests = list(product(_numbers(epsilon), _numbers(delta)))
@@ -78,16 +83,23 @@ def least_error(
     return pd.DataFrame(requests, columns=["epsilon", "delta"]).assign(solver=errors)
 
 
-def least_delta(epsilon: Numbers, max_loss: float, *, loss: str = "error-rate", **question: Any) -> pd.DataFrame:
+def least_delta(
+    epsilon: Numbers, max_loss: float, *, loss: str = "error-rate", **question: Any
+) -> pd.DataFrame:
     """The solver's least δ at every ε within a largest loss."""
     requests = [(e, max_loss) for e in _numbers(epsilon)]
     deltas = solve_each(question_of(**question), requests, "max_loss", loss=loss)
     return pd.DataFrame(requests, columns=["epsilon", "max_loss"]).assign(delta=deltas)
 
 
-def law_error(epsilon: Numbers, delta: Numbers = 0, *, notion: str = "pdp", **question: Any) -> pd.DataFrame:
+def law_error(
+    epsilon: Numbers, delta: Numbers = 0, *, notion: str = "pdp", **question: Any
+) -> pd.DataFrame:
     """The oracle's error rate at every (ε, δ), with its name and kind."""
-    laws = [(e, d, law(question_of(**question), e, d, notion)) for e, d in product(_numbers(epsilon), _numbers(delta))]
+    laws = [
+        (e, d, law(question_of(**question), e, d, notion))
+        for e, d in product(_numbers(epsilon), _numbers(delta))
+    ]
     rows = [(e, d, closed.value, closed.name, closed.kind) for e, d, closed in laws]
     return pd.DataFrame(rows, columns=["epsilon", "delta", "law", "law_name", "law_kind"])
 
@@ -106,7 +118,12 @@ def pmf(epsilon: Numbers, **question: Any) -> pd.DataFrame:
     for e in _numbers(epsilon):
         closed, solved = law(relation, e), design(relation, epsilon=e, notion="pdp", certify=False)
         solver = [snap(mass) for mass in solved.mechanism.pmf]
-        columns = {"law": closed.pmf, "solver": solver, "solver_f0": solver[0], "error_rate": closed.value}
+        columns = {
+            "law": closed.pmf,
+            "solver": solver,
+            "solver_f0": solver[0],
+            "error_rate": closed.value,
+        }
         parts.append(pd.DataFrame({"epsilon": e, **etas, **columns}))
     return pd.concat(parts)
 
@@ -123,7 +140,11 @@ def pmf_at(epsilon: float, delta: Numbers, **question: Any) -> pd.DataFrame:
     solved = least_error(epsilon, delta, **question)
     parts = []
     for d, error in zip(solved["delta"], solved["solver"], strict=True):
-        cut = column_cut_law(question["n"], question["max_shift"], epsilon, d) if "max_shift" in question else None
+        cut = (
+            column_cut_law(question["n"], question["max_shift"], epsilon, d)
+            if "max_shift" in question
+            else None
+        )
         closed = cut or law(question_of(**question), epsilon, d)
         rows = pd.DataFrame({"delta": d, "law": closed.pmf, "solver_f0": snap(1 - error)})
         parts.append(rows.rename_axis("eta").reset_index())
@@ -133,13 +154,26 @@ def pmf_at(epsilon: float, delta: Numbers, **question: Any) -> pd.DataFrame:
 def theorem2(n: int, shift: int, epsilon: float) -> pd.DataFrame:
     """The ends of the flat regions of Theorem 2, (19), and the solver in the middle of every region."""
     question = question_of(n=n, shifts=[shift])
-    ends = np.array([0.0, *[float(end(Fraction(math.exp(epsilon)))) for end, _ in exact_pieces(n + 1)], 1.0])
+    ends = np.array(
+        [0.0, *[float(end(Fraction(math.exp(epsilon)))) for end, _ in exact_pieces(n + 1)], 1.0]
+    )
     flat = pd.DataFrame({"kind": "flat", "k": np.arange(ends.size) // 2, "delta": ends})
-    flat["name"] = [f"δ{bar}{'₀₁₂₃₄₅₆₇₈₉'[k]}" for k in range(n + 1) for bar in ("\u0332", "\u0304")]
+    flat["name"] = [
+        f"δ{bar}{'₀₁₂₃₄₅₆₇₈₉'[k]}" for k in range(n + 1) for bar in ("\u0332", "\u0304")
+    ]
     middles = [(a + b) / 2 for a, b in pairwise(ends[:-1].tolist())]
     solved = solve_each(question, [(epsilon, delta) for delta in middles])
-    table = pd.concat([flat, pd.DataFrame({"kind": "solver", "k": -1, "name": "", "delta": middles, "solver": solved})])
-    return table.assign(error_rate=[law(question, epsilon, delta).value for delta in table["delta"]])
+    table = pd.concat(
+        [
+            flat,
+            pd.DataFrame(
+                {"kind": "solver", "k": -1, "name": "", "delta": middles, "solver": solved}
+            ),
+        ]
+    )
+    return table.assign(
+        error_rate=[law(question, epsilon, delta).value for delta in table["delta"]]
+    )
 
 
 def theorem3(n: int, max_shift: int, epsilon: float, delta: float) -> pd.DataFrame:
@@ -147,7 +181,10 @@ def theorem3(n: int, max_shift: int, epsilon: float, delta: float) -> pd.DataFra
     question = question_of(n=n, max_shift=max_shift)
     table = pmf_at(epsilon, delta, n=n, max_shift=max_shift)
     table["theorem3"] = printed_pmf(n, max_shift, epsilon, delta)
-    uses = {f"{name}_delta": snap(needed(table[name], question, epsilon)) for name in ("law", "theorem3")}
+    uses = {
+        f"{name}_delta": snap(needed(table[name], question, epsilon))
+        for name in ("law", "theorem3")
+    }
     return table.assign(**uses)
 
 
@@ -159,21 +196,33 @@ def exact_curve(epsilon: float, **question: Any) -> pd.DataFrame:
     relation = question_of(**question)
     pieces = delta_frontier(relation.sizes, relation.differences, epsilon)
     if not all(piece.proven for piece in pieces):
-        raise WorkbenchError(f"A piece of the exact frontier of {relation} is not proven at epsilon = {epsilon:g}.")
-    ends = np.array([(p.delta_low, p.value_low, p.delta_high, p.value_high) for p in pieces]).reshape(-1, 2)
+        raise WorkbenchError(
+            f"A piece of the exact frontier of {relation} is not proven at epsilon = {epsilon:g}."
+        )
+    ends = np.array(
+        [(p.delta_low, p.value_low, p.delta_high, p.value_high) for p in pieces]
+    ).reshape(-1, 2)
     new = np.abs(np.diff(ends, axis=0, prepend=-1)).sum(axis=1) > _SAME
     return pd.DataFrame({"delta": ends[new, 0], "f0": 1 - ends[new, 1]})
 
 
 def printed_curve(n: int, max_shift: int, epsilon: float) -> pd.DataFrame:
     """That of Theorem 3 as printed, at its printed boundaries; wrong, see `errata_checks`."""
-    ends = [(end, stairs.mass) for stairs in staircases(n, max_shift, epsilon) for end in (stairs.lower, stairs.upper)]
+    ends = [
+        (end, stairs.mass)
+        for stairs in staircases(n, max_shift, epsilon)
+        for end in (stairs.lower, stairs.upper)
+    ]
     return pd.DataFrame([*ends, (1.0, 1.0)], columns=["delta", "f0"])
 
 
-def level(epsilon: Numbers, order: int, error_rate: float, *, symmetric: bool = False) -> pd.DataFrame:
+def level(
+    epsilon: Numbers, order: int, error_rate: float, *, symmetric: bool = False
+) -> pd.DataFrame:
     """The least δ for an error rate at every ε: Corollary 1 and its symmetric form."""
-    deltas = [(e, level_curve(order, e, error_rate, both_ways=symmetric)) for e in _numbers(epsilon)]
+    deltas = [
+        (e, level_curve(order, e, error_rate, both_ways=symmetric)) for e in _numbers(epsilon)
+    ]
     return pd.DataFrame(deltas, columns=["epsilon", "delta"])
 
 
@@ -185,7 +234,9 @@ def steps(mechanism: Any, parameter: float) -> pd.DataFrame:
     curve = profile(mechanism, "pdp")
     ends = np.unique(np.round(curve.ends, 11))  # losses that differ by rounding are one
     shown = pd.DataFrame({"epsilon": ends[ends <= _MOST], "parameter": parameter})
-    return shown.assign(delta=curve.deltas((shown["epsilon"] + 1e-10).tolist())).drop_duplicates("delta")
+    return shown.assign(delta=curve.deltas((shown["epsilon"] + 1e-10).tolist())).drop_duplicates(
+        "delta"
+    )
 
 
 def fitted_steps(family: str, n: int, **target: float) -> pd.DataFrame:
@@ -216,10 +267,14 @@ def noise_steps(
     return steps(clamped(n, law), parameter)
 
 
-def noise_pmf(n: int, variance: float, alpha: float | None = None, *, gaussian: bool = False) -> pd.DataFrame:
+def noise_pmf(
+    n: int, variance: float, alpha: float | None = None, *, gaussian: bool = False
+) -> pd.DataFrame:
     """The masses of noise on -n..n."""
     parameter, law = _noise(variance, alpha, gaussian=gaussian)
-    return pd.DataFrame({"parameter": parameter, "eta": np.arange(-n, n + 1.0), "mass": masses(law, -n, n)})
+    return pd.DataFrame(
+        {"parameter": parameter, "eta": np.arange(-n, n + 1.0), "mass": masses(law, -n, n)}
+    )
 
 
 def least_baseline(family: str, n: int, epsilon: Numbers, delta: float) -> pd.DataFrame:

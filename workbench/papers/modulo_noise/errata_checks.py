@@ -16,8 +16,20 @@ from workbench.mechanisms.baselines.count_queries import (
     discrete_gaussian,
 )
 from workbench.models.oracles.bounded_difference import column_cut_law
-from workbench.models.oracles.printed_theorem3 import phi_35_36, printed_level_curve, printed_pmf, staircases
-from workbench.papers.modulo_noise.common import law, needed, numbers, question_of, solve_each, staircase
+from workbench.models.oracles.printed_theorem3 import (
+    phi_35_36,
+    printed_level_curve,
+    printed_pmf,
+    staircases,
+)
+from workbench.papers.modulo_noise.common import (
+    law,
+    needed,
+    numbers,
+    question_of,
+    solve_each,
+    staircase,
+)
 from workbench.papers.modulo_noise.curves import clamped
 from workbench.papers.modulo_noise.figures import levels, table1_staircases
 from workbench.pipeline.api import design
@@ -35,7 +47,11 @@ def post_processing(variance: float, at: float) -> Record:
     free, within = (clamped(n, IntegerLaw(-radius, noise)) for n in (None, 8))
     grid = np.linspace(0, 3, 301).tolist()
     before, after = (profile(mechanism, "pdp").delta(at) for mechanism in (free, within))
-    return {"before": before, "after": after, "grows": max(profile(within).deltas(grid) - profile(free).deltas(grid))}
+    return {
+        "before": before,
+        "after": after,
+        "grows": max(profile(within).deltas(grid) - profile(free).deltas(grid)),
+    }
 
 
 def variables(n: int) -> Record:
@@ -46,7 +62,10 @@ def variables(n: int) -> Record:
         assert solution
         return int(solution.program.shape[1])
 
-    return {"alone": columns(question_of(n=n, shifts=[1])), "columns": columns(question_of(n=n, max_shift=3))}
+    return {
+        "alone": columns(question_of(n=n, shifts=[1])),
+        "columns": columns(question_of(n=n, max_shift=3)),
+    }
 
 
 # Section 3.2: Theorem 3 and its corollary, proof and numbers. n, μ̄, ε: of the case it is held to.
@@ -72,14 +91,22 @@ def one_sided(n: int, mu_bar: int, epsilon: float) -> Record:
     uses = [needed(noise, symmetric, epsilon) for _, noise in table1_staircases()]
     one_sided = law(question_of(n=n, max_shift=mu_bar), epsilon).value
     honest = law(symmetric, epsilon).value
-    return {"listed": _listed(uses, " / "), "least": min(uses), "honest": honest, "one_sided": one_sided}
+    return {
+        "listed": _listed(uses, " / "),
+        "least": min(uses),
+        "honest": honest,
+        "one_sided": one_sided,
+    }
 
 
 def flat_regions(n: int, mu_bar: int, epsilon: float) -> Record:
     """What the printed PMF of a flat region needs."""
     stairs = next(s for s in staircases(n, mu_bar, epsilon) if (s.h, s.j) == (3, 1))
     wide = question_of(n=n, max_shift=mu_bar)
-    return {"lower": stairs.lower, "uses": needed(staircase(wide, levels(stairs), epsilon), wide, epsilon)}
+    return {
+        "lower": stairs.lower,
+        "uses": needed(staircase(wide, levels(stairs), epsilon), wide, epsilon),
+    }
 
 
 def linear_regions(n: int, mu_bar: int, epsilon: float) -> Record:
@@ -105,7 +132,9 @@ def two_forms(n: int, mu_bar: int, epsilon: float) -> Record:
 def lengths(n: int, mu_bar: int) -> Record:
     """The printed lengths of (38) at (h, j) = (2, 1), added up."""
     (b, r), h, j = divmod(n, mu_bar), 2, 1
-    groups = [mu_bar if i <= b - h else 1 if i == b - h + j + 1 else mu_bar - 1 for i in range(1, b + 1)]
+    groups = [
+        mu_bar if i <= b - h else 1 if i == b - h + j + 1 else mu_bar - 1 for i in range(1, b + 1)
+    ]
     return {"total": 1 + sum(groups) + r + h - 1}
 
 
@@ -114,7 +143,9 @@ def first_boundary(n: int, mu_bar: int, epsilon: float) -> Record:
     question = question_of(n=n, max_shift=mu_bar)
     phi = float(1 - law(question, epsilon).value)
     right = phi * math.exp(-(n // mu_bar) * epsilon)
-    before, after = (1 - e for e in solve_each(question, [(epsilon, right * 0.999), (epsilon, right * 1.02)]))
+    before, after = (
+        1 - e for e in solve_each(question, [(epsilon, right * 0.999), (epsilon, right * 1.02)])
+    )
     printed = staircases(n, mu_bar, epsilon)[0].upper
     return {"printed": printed, "right": right, "before": before, "after": after, "phi": phi}
 
@@ -134,19 +165,29 @@ def last_line(n: int) -> Record:
     ratio = Fraction(1, 2)
     noise = IntegerLaw(0, [1], ratio=ratio)
     inside = [sum(noise.weight(k - q) for k in range(1, n)) for q in range(n + 1)]
-    kept = [noise.below(1 - q) + middle + noise.total - noise.below(n - q + 1) for q, middle in enumerate(inside)]
+    kept = [
+        noise.below(1 - q) + middle + noise.total - noise.below(n - q + 1)
+        for q, middle in enumerate(inside)
+    ]
     rows = [value / noise.total for value in kept]
-    exactly = all(sum(row.integers) == row.total for row in clamped_geometric(n, ratio).rows) and all(
-        1 - row == noise.weight(n - q) / noise.total for q, row in enumerate(rows)
-    )
+    exactly = all(
+        sum(row.integers) == row.total for row in clamped_geometric(n, ratio).rows
+    ) and all(1 - row == noise.weight(n - q) / noise.total for q, row in enumerate(rows))
     return {"missing": float(1 - min(rows)), "exactly": exactly}
 
 
 def unchanged(n: int) -> Record:
     """δ(ε) of the geometric law at six ε, clamped into 0..n and not."""
     law = IntegerLaw(0, [1], 1, "0.4717")
-    within, free = (profile(clamped(m, law), "pdp").deltas(("0.1", "0.5", "0.75", "0.76", "1", "2")) for m in (n, None))
-    return {"listed": _listed(within), "listed_2": _listed(free), "apart": np.abs(within - free).max()}
+    within, free = (
+        profile(clamped(m, law), "pdp").deltas(("0.1", "0.5", "0.75", "0.76", "1", "2"))
+        for m in (n, None)
+    )
+    return {
+        "listed": _listed(within),
+        "listed_2": _listed(free),
+        "apart": np.abs(within - free).max(),
+    }
 
 
 def corollary2(n: int, mu_bar: int, epsilon: float) -> Record:

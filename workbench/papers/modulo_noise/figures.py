@@ -15,7 +15,15 @@ from workbench.mechanisms.additive import AdditiveNoise
 from workbench.models.oracles.bounded_difference import column_cut_law
 from workbench.models.oracles.printed_theorem3 import Staircase, staircases
 from workbench.papers.artifact import Artifact, artifact
-from workbench.papers.modulo_noise.common import compare, needed, numbers, question_of, snap, solve_each, staircase
+from workbench.papers.modulo_noise.common import (
+    compare,
+    needed,
+    numbers,
+    question_of,
+    snap,
+    solve_each,
+    staircase,
+)
 from workbench.papers.modulo_noise.curves import exact_curve, printed_curve
 
 # column of Table 1 -> the noise values whose printed mass is not that of the optimum
@@ -30,16 +38,22 @@ def orders(table: pd.DataFrame) -> Record:
         ranks = masses.sort_values(ascending=False, kind="stable").index
         what, place = f"μ̂ = {printed['shift']}", printed["place"]
         for rank, (eta, ours) in enumerate(zip(printed["order"], ranks, strict=False), 1):
-            comparisons.append(compare(f"{what}: noise value whose mass has rank {rank}", place, eta, int(ours), 0))
+            comparisons.append(
+                compare(f"{what}: noise value whose mass has rank {rank}", place, eta, int(ours), 0)
+            )
         zeros = printed.get("zero", [])
-        comparisons += [compare(f"{what}: f({eta})", place, 0.0, float(masses[eta]), 12) for eta in zeros]
+        comparisons += [
+            compare(f"{what}: f({eta})", place, 0.0, float(masses[eta]), 12) for eta in zeros
+        ]
     return {"comparisons": comparisons}
 
 
 def boundaries(table: pd.DataFrame) -> Record:
     """The printed boundaries of regions, by their printed formulas."""
     printed = numbers()["fig10"]
-    first, second, third = staircases(*(printed["parameters"][name] for name in ("n", "mu_bar", "epsilon")))[:3]
+    first, second, third = staircases(
+        *(printed["parameters"][name] for name in ("n", "mu_bar", "epsilon"))
+    )[:3]
     values = (first.upper, second.lower, third.lower)
     comparisons = [
         compare(f"{name} by its printed formula", printed["place"], delta, value, 4)
@@ -55,7 +69,13 @@ def peaks(table: pd.DataFrame) -> Record:
     places = sorted(10 * second["eta1"] + second["eta2"])
     printed = sorted(10 * first + last for first, last in peaks["eta"])
     comparisons = [
-        compare(f"second largest peak no. {k}, as the number 10 η₁ + η₂", peaks["place"], theirs, int(ours), 0)
+        compare(
+            f"second largest peak no. {k}, as the number 10 η₁ + η₂",
+            peaks["place"],
+            theirs,
+            int(ours),
+            0,
+        )
         for k, (theirs, ours) in enumerate(zip(printed, places, strict=True), 1)
     ]
     return {"comparisons": comparisons}
@@ -88,9 +108,14 @@ def table1(full: bool = False) -> Artifact:
     """Table 1: printed PMFs, what they need, and the optimum at the same delta, one-sided and symmetric."""
     printed = numbers()["table1"]
     n, mu_bar, epsilon = (printed["parameters"][name] for name in ("n", "mu_bar", "epsilon"))
-    one_sided, symmetric = (question_of(n=n, max_shift=mu_bar, directed=directed) for directed in (True, False))
+    one_sided, symmetric = (
+        question_of(n=n, max_shift=mu_bar, directed=directed) for directed in (True, False)
+    )
     best, both = (
-        [snap(1 - error) for error in solve_each(question, [(epsilon, delta) for delta in printed["delta"]])]
+        [
+            snap(1 - error)
+            for error in solve_each(question, [(epsilon, delta) for delta in printed["delta"]])
+        ]
         for question in (one_sided, symmetric)
     )
     rows = []
@@ -112,9 +137,14 @@ def table1(full: bool = False) -> Artifact:
                 **{f"f{eta}": mass for eta, mass in enumerate(closed.pmf)},
             }
         )
-        for eta, (value, mass) in enumerate(zip(pmf, [best[at], *closed.pmf[1:].tolist()], strict=True)):
+        for eta, (value, mass) in enumerate(
+            zip(pmf, [best[at], *closed.pmf[1:].tolist()], strict=True)
+        ):
             erratum = "Theorem 3 is not optimal" if eta in NOT_OPTIMAL.get(delta, ()) else ""
             what = f"δ = {delta:g}: f({eta})"
             comparisons.append(compare(what, printed["place"], value, mass, 4, erratum=erratum))
-    curves = {"optimum": exact_curve(epsilon, n=n, max_shift=mu_bar), "theorem3": printed_curve(n, mu_bar, epsilon)}
+    curves = {
+        "optimum": exact_curve(epsilon, n=n, max_shift=mu_bar),
+        "theorem3": printed_curve(n, mu_bar, epsilon),
+    }
     return artifact("modulo_noise", "table1", pd.DataFrame(rows), comparisons, further=curves)

@@ -42,7 +42,10 @@ _LEAST = 1e-5  # of every q
 def authors_optm(bins: Bins, epsilon: Fraction) -> Quantizer:
     """optm.py: given symmetric bins, uniform inputs, slices [l, l + .01] of q_2(1), l = .01, ..., .99."""
     shape = shape_of(bins, uniform())
-    return _least((bins, shape, _symmetric(shape, float(epsilon), k / 100, (k + 1) / 100)) for k in range(1, 100))
+    return _least(
+        (bins, shape, _symmetric(shape, float(epsilon), k / 100, (k + 1) / 100))
+        for k in range(1, 100)
+    )
 
 
 @lru_cache
@@ -53,7 +56,9 @@ def authors_optm_gaussian(mu: float, sigma: float, epsilon: Fraction) -> Quantiz
     of pieces are exact here; theirs are counted in 1000 draws, new ones for every choice of bins.
     """
     inner = itertools.combinations([Fraction(k, 5) for k in (-3, -1, 1, 3)], 2)
-    outer = [b for b in map(Fraction, (2, 3, 4)) if b >= smallest_reach(float(epsilon))]  # nearer: no law
+    outer = [
+        b for b in map(Fraction, (2, 3, 4)) if b >= smallest_reach(float(epsilon))
+    ]  # nearer: no law
     slices = [(k / 20, k / 20 + 0.01) for k in range(1, 20)]
 
     def programs() -> Iterable[tuple[Bins, TwoBinShape, EntrywiseProgram]]:
@@ -78,7 +83,9 @@ def _least(programs: Iterable[tuple[Bins, TwoBinShape, EntrywiseProgram]]) -> Qu
     return two_bin(list(best[1]), *best[2], name="OPTM")
 
 
-def _program(shape: TwoBinShape, slices: Mapping[Key, tuple[float, float]], extra: int) -> EntrywiseProgram:
+def _program(
+    shape: TwoBinShape, slices: Mapping[Key, tuple[float, float]], extra: int
+) -> EntrywiseProgram:
     """Σ q = 1, q >= 1e-5, slices of first entries, and so many columns more; no losses."""
     every = {key: (np.full(key[1], _LEAST), np.ones(key[1])) for key in shape.columns}
     for key, (low, high) in slices.items():
@@ -154,5 +161,11 @@ def _one_side(shape: TwoBinShape, low: float) -> tuple[list[Entries], list[Entri
 
     far = low * shape.shares(2, B3)[:, 1]  # beside the last bin
     at_b3, at_c = _law(shape, 3, B3), _law(shape, 3, c)
-    larger = [_law(shape, 1, -c)[0], _law(shape, 2, B2)[0], at_b3[0], (q[1:], np.ones(1)), *at_b3[1:3]]
+    larger = [
+        _law(shape, 1, -c)[0],
+        _law(shape, 2, B2)[0],
+        at_b3[0],
+        (q[1:], np.ones(1)),
+        *at_b3[1:3],
+    ]
     return larger, [_law(shape, 1, B2)[0], (q[:1], far[:1]), at_c[0], (q[1:], far[1:]), *at_c[1:3]]

@@ -51,7 +51,9 @@ def simulated(quantizer: Quantizer, x: Vector, rng: np.random.Generator) -> Vect
 
 
 @lru_cache(maxsize=256)
-def designed(outputs: str | int, epsilon: str, density: Density | None = None, **options: Any) -> Quantizer:
+def designed(
+    outputs: str | int, epsilon: str, density: Density | None = None, **options: Any
+) -> Quantizer:
     """The quantizer at given outputs, or at so many optimised ones within twice the least feasible reach (those of MVU
     anywhere). options: of `workbench design quantizer`."""
     given: Record = {"levels": outputs} if isinstance(outputs, int) else {"bins": outputs}
@@ -63,7 +65,9 @@ def designed(outputs: str | int, epsilon: str, density: Density | None = None, *
 
 def authors_optm_at(epsilon: str) -> Quantizer:
     """OPTM of Tables 3-5 as the authors' public program computes it, before any repair."""
-    return authors_optm(read_bins(parameters()[TABLES[epsilon]]["OPTM"]["bins"]), exact(epsilon, "epsilon"))
+    return authors_optm(
+        read_bins(parameters()[TABLES[epsilon]]["OPTM"]["bins"]), exact(epsilon, "epsilon")
+    )
 
 
 def mvu_at(outputs: str | int, epsilon: str) -> Quantizer:
@@ -72,7 +76,9 @@ def mvu_at(outputs: str | int, epsilon: str) -> Quantizer:
 
 
 @lru_cache(maxsize=256)
-def printed_at(name: str, table: str, epsilon: str, density: Density | None = None) -> Quantizer | None:
+def printed_at(
+    name: str, table: str, epsilon: str, density: Density | None = None
+) -> Quantizer | None:
     """A mechanism at the parameters of a table: MVU with 4 searched outputs where no alphabet is printed, RQM with the
     largest private q where none is, None when there is none."""
     given = parameters()[table].get(name, {})
@@ -107,4 +113,8 @@ def limit(epsilon: str, *, capped: bool = False) -> Limit:
     """The limit for unlimited outputs, or for outputs within twice the least feasible reach; outward to 4 decimals."""
     eps = float(exact(epsilon, "epsilon"))
     bounds = mae_limit(eps, reach=usual_reach(eps)) if capped else mae_limit(eps)
-    return replace(bounds, lower=math.floor(1e4 * bounds.lower) / 1e4, upper=math.ceil(1e4 * bounds.upper) / 1e4)
+    return replace(
+        bounds,
+        lower=math.floor(1e4 * bounds.lower) / 1e4,
+        upper=math.ceil(1e4 * bounds.upper) / 1e4,
+    )

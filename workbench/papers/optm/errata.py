@@ -14,7 +14,14 @@ from workbench.exact.objects import Record
 from workbench.families.quantizer.laws import LawQuestion, exact_quantizer
 from workbench.families.quantizer.optm import Live, shape_of
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
-from workbench.papers.optm.common import EPSILONS, authors_optm_at, listed, mvu_at, parameters, published
+from workbench.papers.optm.common import (
+    EPSILONS,
+    authors_optm_at,
+    listed,
+    mvu_at,
+    parameters,
+    published,
+)
 from workbench.papers.optm.tables import authors_at, gaussian, no_erm, no_rqm, standard_error
 from workbench.papers.optm.vectors import metric_floor
 from workbench.privacy.audit import audit_extremes
@@ -38,7 +45,10 @@ def table1_optm() -> Record:
     return {
         "mae_51": listed(theirs),
         "listed": listed(all_pairs),
-        "excess": max(audit_extremes(q, 0).pure_epsilon - float(e) for q, e in zip(authors, EPSILONS, strict=True)),
+        "excess": max(
+            audit_extremes(q, 0).pure_epsilon - float(e)
+            for q, e in zip(authors, EPSILONS, strict=True)
+        ),
         "off": np.abs(theirs - cells).max(),
         "apart": np.abs(all_pairs - cells).min(),
     }
@@ -54,7 +64,9 @@ def table2_mvu() -> Record:
     for sigma, cell in zip(printed["sigma"], printed["MVU"], strict=True):
         density = gaussian(sigma)
         means.append(quantizer.mae(density))
-        x, weights = density.grid(np.concatenate([[float(k) for k in quantizer.knots], y[np.abs(y) < 1]]))
+        x, weights = density.grid(
+            np.concatenate([[float(k) for k in quantizer.knots], y[np.abs(y) < 1]])
+        )
         gaps = 2 * np.abs(x[:, None] - y)
         law = weights[:, None] * quantizer.probabilities(x)
         mean = float((law * gaps).sum())
@@ -84,7 +96,12 @@ def table6_bins() -> Record:
         gap = max(gap, abs(mae - cell) - 0.0005 - 3 * error)
         if np.array_equal(quantizer.outputs, [float(b) for b in bins]):
             same.append(sigma)
-        shown = {"listed_2": listed(quantizer.outputs, "g"), "value": mae, "error": error, "OPTM": cell}
+        shown = {
+            "listed_2": listed(quantizer.outputs, "g"),
+            "value": mae,
+            "error": error,
+            "OPTM": cell,
+        }
     return {**shown, "listed": listed(same, "g"), "gap": gap}
 
 
@@ -92,7 +109,12 @@ def not_available() -> Record:
     """The best RQM and ERM at an ε where the paper has none."""
     best, (count, beyond) = no_rqm("0.5"), no_erm("0.5")
     shown = "none" if best is None else f"{best.mae():.4f} (51 points {best.mae_51:.4f})"
-    return {"shown": shown, "mae": beyond.mae(), "epsilon": audit_extremes(beyond, 0).pure_epsilon, "count": count}
+    return {
+        "shown": shown,
+        "mae": beyond.mae(),
+        "epsilon": audit_extremes(beyond, 0).pure_epsilon,
+        "count": count,
+    }
 
 
 def _least_metric_epsilon(points: int) -> float:
@@ -101,7 +123,9 @@ def _least_metric_epsilon(points: int) -> float:
     law = LawQuestion(Fraction(1), loss="squared", metric="squared")
 
     def feasible(epsilon: float) -> bool:
-        return exact_quantizer(bins, replace(law, epsilon=Fraction(epsilon)), knots=points) is not None
+        return (
+            exact_quantizer(bins, replace(law, epsilon=Fraction(epsilon)), knots=points) is not None
+        )
 
     return bisect(feasible, 0.0, 8.0, tolerance=1e-3)[1]
 
@@ -110,8 +134,15 @@ def metric() -> Record:
     """The least ε on grids, and by how much it is above its floor at least."""
     least = {n: _least_metric_epsilon(n) for n in (2, 3, 5, 9, 17)}
     floors = {n: metric_floor(n, 3.0) for n in least}
-    shown = ", ".join(f"{n} points {value:.3f} (floor {floors[n]:.3f})" for n, value in least.items())
-    return {"shown": shown, "above": min(least[n] - floors[n] for n in least), "coarse": least[3], "fine": least[17]}
+    shown = ", ".join(
+        f"{n} points {value:.3f} (floor {floors[n]:.3f})" for n, value in least.items()
+    )
+    return {
+        "shown": shown,
+        "above": min(least[n] - floors[n] for n in least),
+        "coarse": least[3],
+        "fine": least[17],
+    }
 
 
 def objective() -> Record:
@@ -119,7 +150,10 @@ def objective() -> Record:
     # stochastic rounding to the two nearest bins: every ζ is 0, what is left is (8)'s constant
     bins = read_bins("-2.7,-0.9,0.9,2.7")
     mae, shape = two_bin(bins, [[1], [0, 1], [0, 0, 1]]).mae(), shape_of(bins, uniform())
-    return {"mae": mae, "proxy_2": float(sum(shape.losses[columns[-1]] for columns in shape.columns.values()))}
+    return {
+        "mae": mae,
+        "proxy_2": float(sum(shape.losses[columns[-1]] for columns in shape.columns.values())),
+    }
 
 
 def theorem6() -> Record:
@@ -130,7 +164,10 @@ def theorem6() -> Record:
         bins = read_bins(parameters()[f"table{number}"]["OPTM"]["bins"])
         least[number] = float((bins[3] - bins[2]) / (bins[3] - bins[1]))
     shape, live = shape_of(read_bins("-3,-0.5,0.5,3"), uniform()), Live(LawQuestion(ONE))
-    solved = [live.solve(shape.theorem6(20.0, 1.0, float(q), 0.0)) is not None for q in np.arange(0.05, 1, 0.1)]
+    solved = [
+        live.solve(shape.theorem6(20.0, 1.0, float(q), 0.0)) is not None
+        for q in np.arange(0.05, 1, 0.1)
+    ]
     live.close()
     shown = ", ".join(f"Table {number}: q_2(1) >= {value:.3f}" for number, value in least.items())
     return {"listed": shown, "least": min(least.values()), "solved": sum(solved)}

@@ -24,7 +24,12 @@ def fig2(full: bool) -> Artifact:
     quantizer = erm(equal_bins(8, _ERM[0]), _ERM[1])
     x, law = [float(at) for at in quantizer.places], quantizer.matrix
     table = pd.DataFrame(
-        {"x": x, "side": ["+", "-"] * len(quantizer.pieces), "p(x, 3)": law[:, 2], "p(x, 6)": law[:, 5]}
+        {
+            "x": x,
+            "side": ["+", "-"] * len(quantizer.pieces),
+            "p(x, 3)": law[:, 2],
+            "p(x, 6)": law[:, 5],
+        }
     )
     bins = pd.DataFrame({"bin": quantizer.outputs, "number": range(1, 9)}).query("-1 < bin < 1")
     further = {"pieces": table.assign(piece=table.index // 2), "bins": bins}
@@ -33,7 +38,9 @@ def fig2(full: bool) -> Artifact:
 
 def limits(table: pd.DataFrame) -> Record:
     """The limits beside the errors of Fig. 3, at every ε of Table 1."""
-    limits = pd.DataFrame({"epsilon": EPSILONS, "upper": [limit(epsilon).upper for epsilon in EPSILONS]})
+    limits = pd.DataFrame(
+        {"epsilon": EPSILONS, "upper": [limit(epsilon).upper for epsilon in EPSILONS]}
+    )
     return {"further": {"limits": limits}}
 
 
@@ -51,7 +58,11 @@ def bits(epsilon: str, *, full: bool = False) -> list[Row]:
     for m in range(2, 17):
         mechanisms: dict[str, Quantizer | None] = {"exact quantizer": designed(m, epsilon)}
         if full or m in (2, 3, 4, 5, 6, 8, 12, 16):
-            mechanisms |= {"MVU": mvu_at(m, epsilon), "RQM": best_rqm(m, epsilon), "OPTM": _optm(m, epsilon)}
+            mechanisms |= {
+                "MVU": mvu_at(m, epsilon),
+                "RQM": best_rqm(m, epsilon),
+                "OPTM": _optm(m, epsilon),
+            }
         for name, quantizer in mechanisms.items():
             if quantizer is None:
                 continue
@@ -62,7 +73,9 @@ def bits(epsilon: str, *, full: bool = False) -> list[Row]:
                     "outputs": m,
                     "mechanism": name,
                     "mae": mae,
-                    "mae, at most so many outputs": min([mae, *(r["mae"] for r in rows if r["mechanism"] == name)]),
+                    "mae, at most so many outputs": min(
+                        [mae, *(r["mae"] for r in rows if r["mechanism"] == name)]
+                    ),
                     "mse": quantizer.mse(),
                     "largest output": quantizer.outputs[-1],
                     "exact epsilon": audit_extremes(quantizer, 0).pure_epsilon,
@@ -71,5 +84,8 @@ def bits(epsilon: str, *, full: bool = False) -> list[Row]:
     free, capped = limit(epsilon), limit(epsilon, capped=True)
     limits = {"limit, proven": free.lower, "limit, reached": free.upper}
     limits["limit within the reach, reached"] = capped.upper
-    ends = ({"epsilon": epsilon, "outputs": math.inf, "mechanism": n, "mae": value} for n, value in limits.items())
+    ends = (
+        {"epsilon": epsilon, "outputs": math.inf, "mechanism": n, "mae": value}
+        for n, value in limits.items()
+    )
     return [*rows, *ends]

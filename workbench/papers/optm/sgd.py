@@ -69,7 +69,9 @@ def train(x: Vector, y: Positions, quantizer: Quantizer | None, training: Traini
         chosen = orders[:, step * batch : (step + 1) * batch]  # (runs, batch)
         here = features[chosen]
         gap = softmax(here @ weights, axis=2) - unit[y[chosen]]
-        gradients = np.clip(here[..., :, None] * gap[..., None, :], -clip, clip)  # (runs, batch, d + 1, classes)
+        gradients = np.clip(
+            here[..., :, None] * gap[..., None, :], -clip, clip
+        )  # (runs, batch, d + 1, classes)
         if quantizer:
             gradients = clip * simulated(quantizer, gradients / clip, rng)
         weights -= training.rate * gradients.mean(axis=1)
@@ -83,7 +85,11 @@ def _curves(data: Data, table: str, training: Training, epsilon: str) -> pd.Data
     feels the noise's variance."""
     best = designed(4, epsilon, loss="squared", starts=1)
     frames = []
-    for name, quantizer in {"no privacy": None, "exact quantizer": best, **published(epsilon, table)}.items():
+    for name, quantizer in {
+        "no privacy": None,
+        "exact quantizer": best,
+        **published(epsilon, table),
+    }.items():
         accuracy = train(*data, quantizer, training)
         curve = pd.DataFrame({"mechanism": name, "batch": np.arange(1, accuracy.shape[1] + 1)})
         error = accuracy.std(axis=0, ddof=1) / np.sqrt(training.runs)
@@ -93,9 +99,13 @@ def _curves(data: Data, table: str, training: Training, epsilon: str) -> pd.Data
 
 def _trained(name: str, data: Data, table: str, rate: float, runs: int, **words: Any) -> Artifact:
     given = {key: parameters()[table][key] for key in ("epsilon", "batch", "clip")}
-    frame = _curves(data, table, Training(given["batch"], given["clip"], rate, runs), given["epsilon"])
+    frame = _curves(
+        data, table, Training(given["batch"], given["clip"], rate, runs), given["epsilon"]
+    )
     dimension = (data[0].shape[1] + 1) * np.unique(data[1]).size
-    return artifact("optm", name, frame, rate=rate, runs=runs, dimension=dimension, **given, **words)
+    return artifact(
+        "optm", name, frame, rate=rate, runs=runs, dimension=dimension, **given, **words
+    )
 
 
 def fig4c(full: bool) -> Artifact:
@@ -108,7 +118,12 @@ def fig4d(full: bool) -> Artifact:
     """MNIST when it is on the machine, else the bundled digits."""
     try:
         return _trained(
-            "fig4d", mnist(), "table9", 20.0, 5, what="MNIST (60,000 training images, accuracy on the first 4000)."
+            "fig4d",
+            mnist(),
+            "table9",
+            20.0,
+            5,
+            what="MNIST (60,000 training images, accuracy on the first 4000).",
         )
     except CorruptFile:
         raise
@@ -137,10 +152,17 @@ def mnist() -> Data:
             "folder and name it in WORKBENCH_MNIST."
         )
     images, labels = (
-        _idx(Path(named), f"train-{name}-ubyte", n) for name, n in (("images-idx3", 3), ("labels-idx1", 1))
+        _idx(Path(named), f"train-{name}-ubyte", n)
+        for name, n in (("images-idx3", 3), ("labels-idx1", 1))
     )
-    if images.shape[1:] != (28, 28) or labels.shape != images.shape[:1] or labels.max(initial=0) > 9:
-        raise CorruptFile(f"The files in {named} are not MNIST: images {images.shape}, labels {labels.shape}.")
+    if (
+        images.shape[1:] != (28, 28)
+        or labels.shape != images.shape[:1]
+        or labels.max(initial=0) > 9
+    ):
+        raise CorruptFile(
+            f"The files in {named} are not MNIST: images {images.shape}, labels {labels.shape}."
+        )
     return images.reshape(len(images), -1) / 255.0, labels.astype(np.intp)
 
 
@@ -157,4 +179,6 @@ def _idx(folder: Path, name: str, dimensions: int) -> NDArray[np.uint8]:
             raise ValueError("another header")
         return np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
     except (OSError, EOFError, ValueError) as error:
-        raise CorruptFile(f"{path.name} must be an IDX file of unsigned bytes. Got {error}.") from error
+        raise CorruptFile(
+            f"{path.name} must be an IDX file of unsigned bytes. Got {error}."
+        ) from error

@@ -62,7 +62,9 @@ def _made(by: str, epsilon: str, sigma: float | None) -> Quantizer:
         case "ERM beyond ±1":
             quantizer = no_erm(epsilon)[1]
         case "product":
-            best = product_optimum(read_bins(bins), law_question(epsilon, density), nodes=400 if sigma is None else 200)
+            best = product_optimum(
+                read_bins(bins), law_question(epsilon, density), nodes=400 if sigma is None else 200
+            )
             assert best
             quantizer = best.quantizer
         case "exact":
@@ -78,8 +80,15 @@ def _made(by: str, epsilon: str, sigma: float | None) -> Quantizer:
 def _measured(quantizer: Quantizer, density: Density | None = None) -> Record:
     """The columns of the errors and of the exact audit."""
     density = density or uniform()
-    errors = {"mae (51 points)": quantizer.mae_51, "mae": quantizer.mae(density), "mse": quantizer.mse(density)}
-    return errors | {"exact epsilon": audit_extremes(quantizer, 0).pure_epsilon, "bias": float(quantizer.bias)}
+    errors = {
+        "mae (51 points)": quantizer.mae_51,
+        "mae": quantizer.mae(density),
+        "mse": quantizer.mse(density),
+    }
+    return errors | {
+        "exact epsilon": audit_extremes(quantizer, 0).pure_epsilon,
+        "bias": float(quantizer.bias),
+    }
 
 
 def compared(mechanism: str, epsilon: float = 1, sigma: float | None = None) -> list[Row]:
@@ -135,7 +144,9 @@ def _spread(name: str, epsilon: str) -> tuple[list[Quantizer], str]:
             [-bins[3] - far, -bins[2] - near, bins[2] + near, bins[3] + far]
             for near, far in itertools.product((Fraction(-1, 200), Fraction(1, 200)), repeat=2)
         ]
-        return [mvu_at(",".join(map(str, alphabet)), epsilon) for alphabet in alphabets], "alphabet printed to 0.01"
+        return [
+            mvu_at(",".join(map(str, alphabet)), epsilon) for alphabet in alphabets
+        ], "alphabet printed to 0.01"
     if name == "RQM":
         q = exact(given["q"], "q")
         moved = [
@@ -156,7 +167,9 @@ def _compared(name: str, epsilon: str, cell: float, ours: float) -> Comparison:
     values = [ours, *(quantizer.mae_51 for quantizer in mechanisms)]
     low, high = min(values), max(values)
     remark = f"{why}: that alone moves the value between {low:.4f} and {high:.4f}"
-    return Comparison(what, "Table 1", cell, ours, half + max(ours - low, high - ours), remark=remark)
+    return Comparison(
+        what, "Table 1", cell, ours, half + max(ours - low, high - ours), remark=remark
+    )
 
 
 def table1(table: pd.DataFrame) -> Record:
@@ -174,11 +187,26 @@ def table2(table: pd.DataFrame) -> Record:
     """Table 2: inputs N(0.5, σ²) clipped to [-1, 1]."""
     comparisons = []
     for row in table.dropna(subset="printed").to_dict("records"):
-        name, cell, mae, error = row["mechanism"], row["printed"], row["mae"], row["standard error of 1000 inputs"]
+        name, cell, mae, error = (
+            row["mechanism"],
+            row["printed"],
+            row["mae"],
+            row["standard error of 1000 inputs"],
+        )
         remark = f"{(cell - mae) / error:+.1f} standard errors of 1000 inputs, {error:.4f}"
-        remark += "; see the errata" if name == "MVU" else f"; bins {row['outputs']}" if "OPTM" in name else ""
+        remark += (
+            "; see the errata"
+            if name == "MVU"
+            else f"; bins {row['outputs']}"
+            if "OPTM" in name
+            else ""
+        )
         named, tolerance = f"MAE of {name}, σ = {row['sigma']:g}", 0.0005 + 3 * error
-        comparisons.append(Comparison(named, "Table 2", cell, mae, tolerance, expected=name != "MVU", remark=remark))
+        comparisons.append(
+            Comparison(
+                named, "Table 2", cell, mae, tolerance, expected=name != "MVU", remark=remark
+            )
+        )
     return {"comparisons": comparisons}
 
 
@@ -192,7 +220,10 @@ def standard_error(quantizer: Quantizer, density: Density) -> float:
 def no_rqm(epsilon: str) -> Quantizer | None:
     """The best RQM with 4 bins at an ε where the paper has none, on a grid of outer bins; q to four digits."""
     reach = 1 / math.tanh(float(epsilon) / 2)
-    outer = (Fraction(round(reach * factor * 10**6), 10**6) for factor in (1.0001, 1.001, 1.01, 1.03, 1.1, 1.3))
+    outer = (
+        Fraction(round(reach * factor * 10**6), 10**6)
+        for factor in (1.0001, 1.001, 1.01, 1.03, 1.1, 1.3)
+    )
     largest = (largest_q(equal_bins(4, b), epsilon, digits=4) for b in outer)
     return min((q for q in largest if q), key=lambda q: q.mae_51, default=None)
 
@@ -209,9 +240,15 @@ def no_erm(epsilon: str) -> tuple[int, Quantizer]:
 
     inner = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
     grid = itertools.product(np.linspace(4.1, 16, 18), inner, (0.0, 0.01, 0.03, 0.1, 0.3, 1.0))
-    count = sum(private(erm([str(round(b, 3)) for b in (-far, -near, near, far)], str(g))) for far, near, g in grid)
+    count = sum(
+        private(erm([str(round(b, 3)) for b in (-far, -near, near, far)], str(g)))
+        for far, near, g in grid
+    )
     reach = 1 / math.tanh(float(epsilon) / 2)
-    outer = [Fraction(round(reach * factor * 10**4), 10**4) for factor in (0.9, 0.95, 0.98, 1.0, 1.0002, 1.01)]
+    outer = [
+        Fraction(round(reach * factor * 10**4), 10**4)
+        for factor in (0.9, 0.95, 0.98, 1.0, 1.0002, 1.01)
+    ]
     beyond = (
         erm([-Fraction(3, 2) * b, -b, b, Fraction(3, 2) * b], gamma)
         for b, gamma in itertools.product(outer, (0, 1, 5, 15, 40))
@@ -225,8 +262,16 @@ def above(epsilon: str) -> list[Row]:
     rows = []
     for name, quantizer in (published(epsilon) | best).items():
         mae = quantizer.mae()
-        row = {"epsilon": epsilon, "mechanism": name, "mae": mae, "largest output": float(quantizer.outputs[-1])}
-        for what, above_what, capped in (("any outputs", "it", False), ("twice the least reach", "that", True)):
+        row = {
+            "epsilon": epsilon,
+            "mechanism": name,
+            "mae": mae,
+            "largest output": float(quantizer.outputs[-1]),
+        }
+        for what, above_what, capped in (
+            ("any outputs", "it", False),
+            ("twice the least reach", "that", True),
+        ):
             bounds = limit(epsilon, capped=capped)
             row[f"limit, {what} (proven, reached)"] = f"{bounds.lower:.4f} .. {bounds.upper:.4f}"
             row[f"above {above_what}, %"] = 100 * (mae / bounds.upper - 1)

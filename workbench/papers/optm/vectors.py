@@ -54,7 +54,9 @@ def _least(epsilon: str, vectors: Vector) -> float:
     groups = size[: size.size // 20 * 20].reshape(20, -1)
     means = np.round(groups.mean(axis=1), 9)  # the same points on every machine
     points, share = between_ends(np.concatenate([-means[::-1], means]))
-    lower = unlimited(points, float(epsilon), "squared", share=share).lower - groups.var(axis=1).mean()
+    lower = (
+        unlimited(points, float(epsilon), "squared", share=share).lower - groups.var(axis=1).mean()
+    )
     return float(np.sqrt(vectors.shape[1] * max(0.0, lower)))
 
 
@@ -69,10 +71,19 @@ def vectors(inputs: str, epsilon: float) -> pd.DataFrame:
     for mechanism, quantizer in (published(budget, "table7") | {"exact quantizer": best}).items():
         errors = np.linalg.norm(simulated(quantizer, drawn, rng) - drawn, axis=1)
         deviation, mean_square = errors.std(ddof=1), float((errors**2).mean())
-        rows.append([mechanism, errors.mean(), deviation, deviation / np.sqrt(_COUNT), mean_square**0.5])
+        rows.append(
+            [mechanism, errors.mean(), deviation, deviation / np.sqrt(_COUNT), mean_square**0.5]
+        )
     rows.append(["least root mean squared error", None, None, None, _least(budget, drawn)])
     return pd.DataFrame(
-        rows, columns=["mechanism", "mean error", "standard deviation", "standard error", "root mean squared error"]
+        rows,
+        columns=[
+            "mechanism",
+            "mean error",
+            "standard deviation",
+            "standard error",
+            "root mean squared error",
+        ],
     )
 
 

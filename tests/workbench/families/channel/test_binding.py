@@ -44,7 +44,9 @@ def all_stated(request: Any) -> Any:
 
 @pytest.mark.parametrize("prior", ["uniform", "worst", [1 + 7919 * i % 13 for i in range(30)]])
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
-def test_fewer_comparisons_have_the_same_optimum(prior: Any, loss: str, programs: list[Program]) -> None:
+def test_fewer_comparisons_have_the_same_optimum(
+    prior: Any, loss: str, programs: list[Program]
+) -> None:
     design = FAMILY.designed(ask(prior, loss=loss))
     assert rows_of(programs[-1]) < 0.6 * design.request.compared
     every = FAMILY.designed(all_stated(ask(prior, loss=loss)))

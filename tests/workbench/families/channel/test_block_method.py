@@ -30,7 +30,11 @@ def asked(seed: int) -> tuple[wb.FiniteQuery, dict[str, object]]:
     form = FORMS[seed % len(FORMS)]
     k = int(rng.integers(3, 11))
     m = int(rng.integers(2, 12)) if form == "rectangle" else k
-    loss = rng.integers(0, 50, (k, m)) if seed % 4 == 3 else (np.arange(k)[:, None] - np.arange(m)) ** 2
+    loss = (
+        rng.integers(0, 50, (k, m))
+        if seed % 4 == 3
+        else (np.arange(k)[:, None] - np.arange(m)) ** 2
+    )
     weights = rng.integers(1 if seed % 5 else 0, 20, k)
     prior = "worst" if seed % 3 == 2 else [*map(int, weights + (weights.sum() == 0))]
     tree = [[i, int(rng.integers(0, i))] for i in range(1, k)]
@@ -54,7 +58,9 @@ def agree(seed: int) -> None:
     question, options = asked(seed)
     ours = wb.design(question, method="block", **options)
     other = wb.design(question, method="program", **options)
-    if needs_no_program := ours.solution is None:  # one output for all costs no more than without privacy
+    if (
+        needs_no_program := ours.solution is None
+    ):  # one output for all costs no more than without privacy
         assert ours.objective == ours.bound
     assert needs_no_program or ours.solution.solver == "block"
     assert ours.certificate is not None
@@ -94,7 +100,11 @@ def test_random_channels_with_constraints_of_an_output_or_an_input(seed: int) ->
     assert abs(ours.objective - other.objective) <= 1e-8
     assert ours.objective - ours.bound <= 1e-8
     assert ours.certificate is not None
-    missed = [float(word.split(" by ")[1].split(",")[0]) for word in ours.words if "misses the extra" in word]
+    missed = [
+        float(word.split(" by ")[1].split(",")[0])
+        for word in ours.words
+        if "misses the extra" in word
+    ]
     assert max(missed, default=0) <= 1e-8
 
 
@@ -102,10 +112,16 @@ def test_constraints_by_blocks_where_they_take_less_work() -> None:
     """Every place is published as itself with at least .1."""
     places = [(i, j) for i in range(10) for j in range(10)]
     question = wb.FiniteQuery(
-        places, neighbours="within 1 L1", prior=np.random.default_rng(1).integers(1, 20, 100).tolist()
+        places,
+        neighbours="within 1 L1",
+        prior=np.random.default_rng(1).integers(1, 20, 100).tolist(),
     )
     design = wb.design(
-        question, loss="euclidean", epsilon="0.7", notion="pure", constraints=lambda M: [cp.diag(M) >= 0.1]
+        question,
+        loss="euclidean",
+        epsilon="0.7",
+        notion="pure",
+        constraints=lambda M: [cp.diag(M) >= 0.1],
     )
     assert design.solution.solver == "block"
     assert min(float(design.mechanism.rows[y][y]) for y in range(100)) >= 0.1 - 1e-9
@@ -123,7 +139,9 @@ def test_neighbours_on_a_grid_have_the_known_optimum() -> None:
     side = 8
     points = [(i, j) for i in range(side) for j in range(side)]
     loss = [[float(np.hypot(a - c, b - d)) for c, d in points] for a, b in points]
-    near = [[p, q] for p in points for q in points if p < q and abs(p[0] - q[0]) + abs(p[1] - q[1]) == 1]
+    near = [
+        [p, q] for p in points for q in points if p < q and abs(p[0] - q[0]) + abs(p[1] - q[1]) == 1
+    ]
     prior = np.random.default_rng(1).integers(1, 20, side * side).tolist()
     question = wb.FiniteQuery(points, neighbours=near, prior=prior)
     design = wb.design(question, loss=loss, epsilon="0.7", notion="pure")
@@ -134,7 +152,9 @@ def test_neighbours_on_a_grid_have_the_known_optimum() -> None:
 
 
 def test_all_pairs_take_their_own_form() -> None:
-    design = wb.design(wb.FiniteQuery("0..99", neighbours="all"), epsilon=1, notion="pure", method="block")
+    design = wb.design(
+        wb.FiniteQuery("0..99", neighbours="all"), epsilon=1, notion="pure", method="block"
+    )
     assert design.objective == pytest.approx(699.78263456, abs=5e-7)
 
 
@@ -146,19 +166,29 @@ def test_all_pairs_take_their_own_form() -> None:
             {"epsilon": 1, "notion": "pure", "constraints": ["symmetric"]},
             "of one input, or of one output .method program",
         ),
-        ({"epsilon": 1, "constraints": lambda M: [M[0, 0] == M[1, 1]]}, "of one input, or of one output"),
-        ({"epsilon": 1, "constraints": lambda M: [cp.abs(M[0, 0] - 0.2) <= 0.1]}, "linear in the masses"),
+        (
+            {"epsilon": 1, "constraints": lambda M: [M[0, 0] == M[1, 1]]},
+            "of one input, or of one output",
+        ),
+        (
+            {"epsilon": 1, "constraints": lambda M: [cp.abs(M[0, 0] - 0.2) <= 0.1]},
+            "linear in the masses",
+        ),
         ({"notion": "zcdp", "rho": 1}, "one bound on ratios"),
         ({"epsilon": 1, "minimise": "delta", "max_loss": 1}, "a given delta"),
     ],
 )
-def test_what_ties_outputs_is_refused_in_one_sentence(options: dict[str, object], words: str) -> None:
+def test_what_ties_outputs_is_refused_in_one_sentence(
+    options: dict[str, object], words: str
+) -> None:
     with pytest.raises(wb.InvalidRequest, match=words) as error:
         wb.design(wb.FiniteQuery("0..5", max_shift=1), method="block", **options)
     assert str(error.value).count("\n") == 0
 
 
-@pytest.mark.parametrize(("shift", "delta", "optimum"), [(1, "1e-5", 0.8373337726784), (2, "0.01", 1.71058905632)])
+@pytest.mark.parametrize(
+    ("shift", "delta", "optimum"), [(1, "1e-5", 0.8373337726784), (2, "0.01", 1.71058905632)]
+)
 def test_outputs_share_the_slack_of_every_pair(shift: int, delta: str, optimum: float) -> None:
     """Masses that delta makes needless are left out, and the bound is exact all the same."""
     question = wb.FiniteQuery("0..99", max_shift=shift)
@@ -185,12 +215,17 @@ def test_masses_that_were_needed_after_all_are_stated(monkeypatch: pytest.Monkey
 FORTY = {
     "all pairs": (wb.FiniteQuery("0..39", neighbours="all"), {"epsilon": 1, "notion": "pure"}),
     "delta": (wb.FiniteQuery("0..39", max_shift=1), {"epsilon": 1, "delta": "0.01"}),
-    "delta, worst": (wb.FiniteQuery("0..19", max_shift=1, prior="worst"), {"epsilon": 1, "delta": "0.01"}),
+    "delta, worst": (
+        wb.FiniteQuery("0..19", max_shift=1, prior="worst"),
+        {"epsilon": 1, "delta": "0.01"},
+    ),
 }
 
 
 @pytest.mark.parametrize(("question", "options"), FORTY.values(), ids=[*FORTY])
-def test_a_time_limit_leaves_a_certified_channel(question: wb.FiniteQuery, options: dict[str, object]) -> None:
+def test_a_time_limit_leaves_a_certified_channel(
+    question: wb.FiniteQuery, options: dict[str, object]
+) -> None:
     with pytest.raises(wb.NotProven) as error:
         wb.design(question, **options, method="block", time_limit=1e-6)
     stopped = error.value.design
@@ -211,7 +246,10 @@ def test_progress_says_iteration_gap_and_seconds_left(monkeypatch: pytest.Monkey
     lines: list[str] = []
     wb.design(wb.FiniteQuery("0..39", neighbours="all"), epsilon=1, notion="pure", method="block",
               progress=lines.append)  # fmt: skip
-    read = [re.fullmatch(r"iteration (\d+): loss (\S+), gap (\S+), about \d+ s left", line) for line in lines]
+    read = [
+        re.fullmatch(r"iteration (\d+): loss (\S+), gap (\S+), about \d+ s left", line)
+        for line in lines
+    ]
     told = [match for match in read if match is not None]
     assert len(told) == len(lines) >= 3
     gaps = [float(match[3]) for match in told]
@@ -237,7 +275,9 @@ def test_ctrl_c_keeps_the_best_channel_certified(
     assert error.value.interrupted
     assert kept.certificate is not None
     losses = kept.request.losses.floats
-    one = losses.max(axis=0).min() if question.prior is None else losses.mean(axis=0).min()  # one output for all
+    one = (
+        losses.max(axis=0).min() if question.prior is None else losses.mean(axis=0).min()
+    )  # one output for all
     assert kept.bound < kept.objective < one
 
 
@@ -247,10 +287,16 @@ def test_floats_end_late_enough_where_delta_is_small(seed: int) -> None:
     agree(seed)
 
 
-def test_what_does_not_fit_into_memory_is_refused_with_the_size_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_does_not_fit_into_memory_is_refused_with_the_size_that_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(block_work.os, "sysconf", lambda _: 1 << 14)  # 2^14 pages of 2^14 bytes
-    with pytest.raises(wb.InvalidRequest, match=r"memory of this machine; about \d+ inputs would") as error:
-        wb.design(wb.FiniteQuery("0..499", neighbours="all"), epsilon=1, notion="pure", method="block")
+    with pytest.raises(
+        wb.InvalidRequest, match=r"memory of this machine; about \d+ inputs would"
+    ) as error:
+        wb.design(
+            wb.FiniteQuery("0..499", neighbours="all"), epsilon=1, notion="pure", method="block"
+        )
     fit = int(re.findall(r"about (\d+) inputs", str(error.value))[0])
     assert block_work.too_large(block_work.BlocksSize(fit, fit, None)) is None
     assert block_work.too_large(block_work.BlocksSize(2 * fit, 2 * fit, None)) is not None
@@ -263,7 +309,11 @@ def test_what_does_not_fit_into_memory_is_refused_with_the_size_that_does(monkey
         ("0,0\n0,nan\n", None, "line 2, column 2 of city.csv must be a finite number"),
         ("0,0,0\n0,1,0\n", None, "weights >= 0, not all 0"),
         ("0,0\n0,1\n", [0, 0], "weights >= 0, not all 0"),
-        ("\n".join(f"{i},0" for i in range(100_000)), None, "places must be at most 4000. Got 100000"),
+        (
+            "\n".join(f"{i},0" for i in range(100_000)),
+            None,
+            "places must be at most 4000. Got 100000",
+        ),
     ],
 )
 def test_bad_places_get_one_sentence(tmp_path: Path, text: str, prior: object, words: str) -> None:
@@ -284,11 +334,25 @@ def test_places_in_two_parts_are_said_to_be() -> None:
 @pytest.mark.parametrize("right", [-1.0, 1.0])
 def test_an_equation_without_a_mass_is_kept(right: float) -> None:
     A, none = sp.csc_array(([1.0], ([1], [0])), shape=(2, 4)), np.zeros(4, dtype=bool)
-    data = Data(np.zeros(4), 0.0, A, np.array([right, -np.inf]), np.array([right, 0.5]), np.zeros(4), np.ones(4), none)
+    data = Data(
+        np.zeros(4),
+        0.0,
+        A,
+        np.array([right, -np.inf]),
+        np.array([right, 0.5]),
+        np.zeros(4),
+        np.ones(4),
+        none,
+    )
     assert ExtraRows.of(Program("an equation, and a row", data), 2).tied(2)
     constraint = [lambda M: [0 * cp.sum(M) == right, M[0, 0] <= 0.5]]
     with pytest.raises(wb.Infeasible, match="By itself it cannot hold"):
-        wb.design(wb.FiniteQuery(range(4), neighbours="all"), loss="squared", epsilon=1, constraints=constraint)
+        wb.design(
+            wb.FiniteQuery(range(4), neighbours="all"),
+            loss="squared",
+            epsilon=1,
+            constraints=constraint,
+        )
 
 
 def test_outputs_that_are_best_for_no_input_may_have_no_mass_stated():
@@ -300,7 +364,9 @@ def test_outputs_that_are_best_for_no_input_may_have_no_mass_stated():
     assert design.objective == pytest.approx(design.bound, rel=1e-7)
 
 
-def test_a_channel_whose_objective_is_infinite_is_saved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def test_a_channel_whose_objective_is_infinite_is_saved(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
     """The method has no finite objective if it stops before the sums of rows are 1. Its repair is private."""
     find_point = blocks._point
 
@@ -323,7 +389,9 @@ def test_a_stopped_method_has_no_channel_that_misses_the_constraints(unit: int):
     outputs = [i * unit for i in range(-4, 13)]
     question = wb.FiniteQuery(answers, outputs, neighbours="consecutive")
     options = {"loss": "squared", "epsilon": 1, "constraints": ["unbiased"], "method": "block"}
-    with pytest.raises(wb.NotProven, match="before it had a channel that meets the constraints") as stopped:
+    with pytest.raises(
+        wb.NotProven, match="before it had a channel that meets the constraints"
+    ) as stopped:
         wb.design(question, time_limit="0.000001", **options)
     assert stopped.value.design is None
     assert stopped.value.incumbent is None

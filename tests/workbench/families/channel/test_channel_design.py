@@ -28,11 +28,27 @@ def close(design: wb.Design, relative: float = 1e-9) -> bool:
     ("question", "request_", "value"),
     [
         # libqif 1.6.0, min_loss_given_d
-        (Q("0..8", neighbours="consecutive"), {"loss": "absolute", "epsilon": 1, "notion": "pure"}, 0.7013662913104529),
-        (Q("0..9", max_shift=1), {"loss": "error-rate", "epsilon": "0.99", "notion": "pure"}, 0.487641739771),
+        (
+            Q("0..8", neighbours="consecutive"),
+            {"loss": "absolute", "epsilon": 1, "notion": "pure"},
+            0.7013662913104529,
+        ),
+        (
+            Q("0..9", max_shift=1),
+            {"loss": "error-rate", "epsilon": "0.99", "notion": "pure"},
+            0.487641739771,
+        ),
         # geometric noise with the best post-processing
-        (Q("0..20", max_shift=1), {"loss": "absolute", "epsilon": 1, "notion": "pure"}, 0.78681657313),
-        (Q("0..49", max_shift=1), {"loss": "absolute", "epsilon": 1, "notion": "pure"}, 0.823995475),
+        (
+            Q("0..20", max_shift=1),
+            {"loss": "absolute", "epsilon": 1, "notion": "pure"},
+            0.78681657313,
+        ),
+        (
+            Q("0..49", max_shift=1),
+            {"loss": "absolute", "epsilon": 1, "notion": "pure"},
+            0.823995475,
+        ),
         (Q("0..100", max_shift=1), {"epsilon": 1, "delta": "1e-5"}, 1.79167543),
     ],
 )
@@ -80,7 +96,10 @@ def test_any_graph_prior_and_loss(seed: int):
     pairs = [(i, j) for i in range(k) for j in range(i) if source.random() < 0.5] or [(0, 1)]
     prior = "worst" if seed % 3 == 0 else [float(f"{p:.6f}") for p in source.dirichlet(np.ones(k))]
     losses = np.round(source.uniform(0, 5, (k, m)), 6)
-    epsilon, delta = float(f"{source.uniform(0.1, 3):.6f}"), [0, 1e-3, 0.2][seed % 3 if seed < 6 else seed % 2]
+    epsilon, delta = (
+        float(f"{source.uniform(0.1, 3):.6f}"),
+        [0, 1e-3, 0.2][seed % 3 if seed < 6 else seed % 2],
+    )
     question = Q(range(k), range(m), neighbours=pairs, prior=prior)
     made = wb.design(question, loss=losses, epsilon=epsilon, delta=delta)
     assert close(made)
@@ -88,27 +107,45 @@ def test_any_graph_prior_and_loss(seed: int):
     expected = made.details["loss"]
     each = made.mechanism.matrix * losses
     told = (
-        each.sum(axis=1).max() if question.prior is None else float(np.array(question.prior, float) @ each.sum(axis=1))
+        each.sum(axis=1).max()
+        if question.prior is None
+        else float(np.array(question.prior, float) @ each.sum(axis=1))
     )
     assert float(expected) == pytest.approx(told, rel=1e-12)
     assert len(made.words) == (len(question.components) > 1)
 
 
 def test_losses_by_name_matrix_and_function_are_one():
-    question, request = Q("0..6", max_shift=2, prior=[1, 2, 3, 4, 3, 2, 0]), {"epsilon": "0.7", "delta": "0.01"}
+    question, request = (
+        Q("0..6", max_shift=2, prior=[1, 2, 3, 4, 3, 2, 0]),
+        {"epsilon": "0.7", "delta": "0.01"},
+    )
     made = [
         wb.design(question, loss=loss, **request).details["loss"]
-        for loss in ("squared", [[(x - o) ** 2 for o in range(7)] for x in range(7)], lambda o, x: (x - o) ** 2)
+        for loss in (
+            "squared",
+            [[(x - o) ** 2 for o in range(7)] for x in range(7)],
+            lambda o, x: (x - o) ** 2,
+        )
     ]
     assert made[0] == made[1] == made[2]
     half = wb.design(Q("0..2:0.5", max_shift="0.5"), loss=lambda o, x: abs(x - o), epsilon=1)
-    assert half.details["loss"] == wb.design(Q("0..2:0.5", max_shift="0.5"), loss="absolute", epsilon=1).details["loss"]
+    assert (
+        half.details["loss"]
+        == wb.design(Q("0..2:0.5", max_shift="0.5"), loss="absolute", epsilon=1).details["loss"]
+    )
 
 
 def test_every_inputs_worst_case_and_the_minimax_oracle():
-    made = wb.design(Q("0..12", max_shift=1, prior="worst"), epsilon=1, loss="absolute", notion="pure")
+    made = wb.design(
+        Q("0..12", max_shift=1, prior="worst"), epsilon=1, loss="absolute", notion="pure"
+    )
     assert close(made)
-    assert (made.oracle.name, made.oracle.kind, made.oracle.agrees) == ("geometric, minimax", "optimum", True)
+    assert (made.oracle.name, made.oracle.kind, made.oracle.agrees) == (
+        "geometric, minimax",
+        "optimum",
+        True,
+    )
     uniform = wb.design(Q("0..12", max_shift=1), epsilon=1, loss="absolute", notion="pure")
     assert made.objective > uniform.objective
 
@@ -133,13 +170,17 @@ def test_metric_privacy_along_a_line_and_on_a_graph():
     graph = Q("a,b,c", neighbours=[("a", "b", 1), ("b", "c", 2)])
     made = wb.design(graph, epsilon="0.5", loss="error-rate", notion="metric")
     assert close(made)
-    assert wb.audit(made, {(0, 1): Fraction(1, 2), (1, 2): 1}).meets("metric", {(0, 1): Fraction(1, 2), (1, 2): 1})
+    assert wb.audit(made, {(0, 1): Fraction(1, 2), (1, 2): 1}).meets(
+        "metric", {(0, 1): Fraction(1, 2), (1, 2): 1}
+    )
     with pytest.raises(wb.InvalidRequest, match="no numbers"):
         wb.design(Q("a,b", neighbours="all"), epsilon=1, loss="error-rate", notion="metric")
 
 
 @pytest.mark.parametrize("unit", [Fraction(1, 100), Fraction(1), Fraction(50_000)])
-def test_the_least_epsilon_per_unit_of_distance_is_sought_up_to_the_limit_of_the_farthest_pair(unit: Fraction):
+def test_the_least_epsilon_per_unit_of_distance_is_sought_up_to_the_limit_of_the_farthest_pair(
+    unit: Fraction,
+):
     """Two of three neighbours are two units apart, which made 20 per unit a budget of 40 and was refused."""
     query = Q([0, unit, 3 * unit], neighbours="all", prior=[2, 1, 1])
     made = wb.design(query, loss="absolute", notion="metric", minimise="epsilon", max_loss=unit / 2)
@@ -203,7 +244,9 @@ def test_pdp_is_stricter_than_dp_and_free_masses_keep_delta():
 def test_constraints_by_name_and_of_ones_own():
     question = Q("0..4", max_shift=1)
     free = wb.design(question, epsilon=1, delta="0.01")
-    mine = wb.design(question, epsilon=1, delta="0.01", constraints=lambda M: [M[0, 4] == 0, M[1, 1] == M[2, 2]])
+    mine = wb.design(
+        question, epsilon=1, delta="0.01", constraints=lambda M: [M[0, 4] == 0, M[1, 1] == M[2, 2]]
+    )
     assert close(mine, 1e-6)
     assert mine.objective > free.objective
     assert mine.mechanism.matrix[0, 4] < 1e-12
@@ -222,7 +265,9 @@ def test_long_lines_need_no_program(monkeypatch: pytest.MonkeyPatch):
     assert made.solution is None
     assert made.status == "optimal"
     # a loss that does not grow is stated as a program, and refused rather than guessed where that would be too large
-    made = wb.design(Q("0..75", max_shift=1), epsilon=1, loss=lambda o, x: (x + o) % 7, notion="pure")
+    made = wb.design(
+        Q("0..75", max_shift=1), epsilon=1, loss=lambda o, x: (x + o) % 7, notion="pure"
+    )
     assert close(made)
     assert made.solution is not None
     monkeypatch.setattr("workbench.families.channel.request.ChannelRequest.MOST", 10_000)
@@ -249,15 +294,36 @@ def test_raw_answers_are_audited_and_claim_nothing():
         ({}, "epsilon must be given"),
         ({"epsilon": 21}, "epsilon must be between 1e-09 and 20"),
         ({"epsilon": 1, "delta": "0.1", "notion": "pure"}, "delta must be 0 when notion is pure"),
-        ({"epsilon": 1, "minimise": "delta", "max_loss": 1, "notion": "pure"}, "minimise must be loss or epsilon"),
-        ({"epsilon": 1, "minimise": "delta", "max_loss": 1, "notion": "pdp"}, "notion must be dp where delta"),
-        ({"epsilon": 1, "minimise": "delta"}, "max_loss must be given where delta or epsilon is minimised"),
-        ({"epsilon": 1, "max_loss": 1}, "max_loss must be given where delta or epsilon is minimised, and only there"),
+        (
+            {"epsilon": 1, "minimise": "delta", "max_loss": 1, "notion": "pure"},
+            "minimise must be loss or epsilon",
+        ),
+        (
+            {"epsilon": 1, "minimise": "delta", "max_loss": 1, "notion": "pdp"},
+            "notion must be dp where delta",
+        ),
+        (
+            {"epsilon": 1, "minimise": "delta"},
+            "max_loss must be given where delta or epsilon is minimised",
+        ),
+        (
+            {"epsilon": 1, "max_loss": 1},
+            "max_loss must be given where delta or epsilon is minimised, and only there",
+        ),
         ({"epsilon": 1, "loss": [[1, 2], [3, 4]]}, "loss must be a matrix of 5 rows and 5 columns"),
         ({"epsilon": 1, "loss": 3}, "loss must be a name, a matrix"),
-        ({"epsilon": 1, "loss": lambda o, x: o - x}, r"loss\(0, 1\) must be a finite number >= 0. Got -1"),
-        ({"epsilon": 1, "loss": lambda o, x: math.nan}, r"loss\(0, 0\) must be a finite number >= 0. Got nan"),
-        ({"epsilon": 1, "loss": lambda o, x: 1 / 0}, "loss must be a function .* ZeroDivisionError"),
+        (
+            {"epsilon": 1, "loss": lambda o, x: o - x},
+            r"loss\(0, 1\) must be a finite number >= 0. Got -1",
+        ),
+        (
+            {"epsilon": 1, "loss": lambda o, x: math.nan},
+            r"loss\(0, 0\) must be a finite number >= 0. Got nan",
+        ),
+        (
+            {"epsilon": 1, "loss": lambda o, x: 1 / 0},
+            "loss must be a function .* ZeroDivisionError",
+        ),
         ({"epsilon": 1, "constraints": ["fair"]}, "constraints must be one of unbiased"),
     ],
 )
@@ -267,7 +333,9 @@ def test_bad_requests_are_one_sentence(request_, sentence: str):
 
 
 def test_what_is_too_large_is_refused_with_the_size_that_would_fit():
-    with pytest.raises(wb.InvalidRequest, match=r"at most 1000000 compared masses; 408 inputs, .* would fit") as error:
+    with pytest.raises(
+        wb.InvalidRequest, match=r"at most 1000000 compared masses; 408 inputs, .* would fit"
+    ) as error:
         wb.design(Q("0..900", max_shift=3), epsilon=1, delta="0.01", method="program")
     assert "Got 4859994 (901 inputs, 901 outputs, 2697 pairs)" in str(error.value)
     family("channel").request(Q("0..407", max_shift=3), epsilon=1, delta="0.01")

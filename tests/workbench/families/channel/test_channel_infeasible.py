@@ -59,7 +59,9 @@ def test_outputs_that_leave_room_name_the_least_epsilon():
 
 @pytest.mark.parametrize("delta", [0, "0.01"])
 @pytest.mark.parametrize("neighbours", [{"neighbours": "all"}, {"max_shift": 1}])
-def test_constraints_of_ones_own_are_named_by_their_text(delta: object, neighbours: dict[str, object]) -> None:
+def test_constraints_of_ones_own_are_named_by_their_text(
+    delta: object, neighbours: dict[str, object]
+) -> None:
     with pytest.raises(wb.Infeasible) as caught:
         wb.design(
             "channel",
@@ -95,7 +97,9 @@ def a_solver_that_calls_everything_infeasible(monkeypatch: pytest.MonkeyPatch) -
     def infeasible(self: Session, *given: Any, **more: Any) -> Any:
         found = solve(self, *given, **more)
         nothing = {"x": None, "rest": Rest()}
-        return replace(found, termination=Termination.INFEASIBLE, raw_status="Infeasible", **nothing)
+        return replace(
+            found, termination=Termination.INFEASIBLE, raw_status="Infeasible", **nothing
+        )
 
     def none(self: GrowingProgram, *given: Any) -> Any:
         raise SolverError("highs ended a growing program with 'Infeasible'.")
@@ -110,21 +114,42 @@ def test_a_feasible_askedis_never_called_infeasible() -> None:
     with pytest.raises(wb.NotProven, match="says 'Infeasible' to a feasible request"):
         wb.design("channel", answers="0..4", max_shift=1, epsilon=10, delta="1e-5", certify=False)
     with pytest.raises(wb.Infeasible, match="No channel meets the constraints"):
-        wb.design("channel", answers="0..4", max_shift=1, epsilon=10, constraints=("unbiased",), certify=False)
+        wb.design(
+            "channel",
+            answers="0..4",
+            max_shift=1,
+            epsilon=10,
+            constraints=("unbiased",),
+            certify=False,
+        )
 
 
 @pytest.mark.usefixtures("a_solver_that_calls_everything_infeasible")
 @pytest.mark.parametrize(
     ("question", "options"),
     [
-        ("channel", {"answers": "0..4", "max_shift": 1, "epsilon": 10, "constraints": ("symmetric",)}),
-        ("channel", {"answers": "0..4", "max_shift": 1, "notion": "gdp", "mu": 1, "constraints": ("symmetric",)}),
+        (
+            "channel",
+            {"answers": "0..4", "max_shift": 1, "epsilon": 10, "constraints": ("symmetric",)},
+        ),
+        (
+            "channel",
+            {
+                "answers": "0..4",
+                "max_shift": 1,
+                "notion": "gdp",
+                "mu": 1,
+                "constraints": ("symmetric",),
+            },
+        ),
         (wb.Labels([0, 1, 2]), {"epsilon": 1, "method": "lp", "constraints": ["symmetric"]}),
         (wb.Labels([0, 1, 2]), {"notion": "renyi", "alpha": 2, "epsilon": 1, "method": "lp"}),
         (wb.ModuloNoise(n=4, max_shift=1), {"epsilon": 1, "constraints": lambda f: [f[0] >= 0.1]}),
     ],
 )
-def test_what_multipliers_do_not_prove_is_not_called_infeasible(question: Any, options: dict[str, Any]) -> None:
+def test_what_multipliers_do_not_prove_is_not_called_infeasible(
+    question: Any, options: dict[str, Any]
+) -> None:
     with pytest.raises(wb.NotProven, match=r"no multipliers prove it|returned no point"):
         wb.design(question, **options)
 
@@ -140,4 +165,11 @@ def test_a_label_request_without_constraints_is_never_called_infeasible() -> Non
 def test_an_infeasible_request_is_proven_so_where_the_solver_gives_no_multipliers() -> None:
     """GLOP has none: those of HiGHS prove it."""
     with pytest.raises(wb.Infeasible, match="ortools:glop says"):
-        wb.design("channel", answers="0..4", max_shift=1, epsilon=1, constraints=("unbiased",), solver="ortools:glop")
+        wb.design(
+            "channel",
+            answers="0..4",
+            max_shift=1,
+            epsilon=1,
+            constraints=("unbiased",),
+            solver="ortools:glop",
+        )

@@ -48,8 +48,15 @@ def test_a_small_optimum_is_not_taken_for_nothing(monkeypatch: pytest.MonkeyPatc
         return replace(answer, bound=answer.bound - 0.01)
 
     monkeypatch.setattr("workbench.pipeline.solve.answer_by_routes", answer_with_low_bound)
-    with pytest.raises(NotProven, match=r"no more than that the optimum lies between .* and ") as caught:
-        wb.design(wb.FiniteQuery(range(2), max_shift=1), notion="renyi", loss="squared", **BUDGETS["renyi"])
+    with pytest.raises(
+        NotProven, match=r"no more than that the optimum lies between .* and "
+    ) as caught:
+        wb.design(
+            wb.FiniteQuery(range(2), max_shift=1),
+            notion="renyi",
+            loss="squared",
+            **BUDGETS["renyi"],
+        )
     assert caught.value.incumbent - caught.value.bound == pytest.approx(0.01)
 
 
@@ -59,7 +66,9 @@ def test_an_optimum_below_a_solvers_tolerance_is_found(delta: str, outputs: str 
     """δ = 1/2 halves what geometric noise costs, and .99 leaves a hundredth of it: multipliers of 1e-9 decide that."""
     count = wb.FiniteQuery(range(7), max_shift=1, outputs=outputs)
     made = wb.design(count, loss="squared", epsilon=20, delta=delta)
-    geometric = 12 / 7 / (math.exp(20) + 1)  # six neighbours on either side, uniform over seven answers
+    geometric = (
+        12 / 7 / (math.exp(20) + 1)
+    )  # six neighbours on either side, uniform over seven answers
     assert made.objective == pytest.approx((1 - float(delta)) * geometric, rel=1e-3)
     assert made.bound == pytest.approx(made.objective, rel=1e-6 if outputs is None else 5e-3)
     if made.objective - made.bound > 1e-6 * made.objective:

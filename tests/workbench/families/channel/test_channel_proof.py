@@ -63,7 +63,9 @@ def test_a_budget_is_kept_exactly():
 def test_each_pair_has_its_own_ratio():
     budgets = {(0, 1): Fraction(1, 2), (1, 2): Fraction(2)}
     rows = np.array([[0.9, 0.1, 0], [0, 1, 0], [0, 0.3, 0.7]])
-    K = repaired(to_integers(rows), Edges.of([*budgets], [0, 1], [*budgets.values()]), Fraction(0), 1)
+    K = repaired(
+        to_integers(rows), Edges.of([*budgets], [0, 1], [*budgets.values()]), Fraction(0), 1
+    )
     assert wb.audit(channel(K, [*budgets]), budgets).meets("metric", budgets)
 
 
@@ -74,16 +76,30 @@ def test_no_multipliers_prove_more_than_a_channel_costs(seed: int):
     cheapest = wb.design(LINE, epsilon=epsilon, delta=delta)
     u = source.exponential(0.2, (10, 6)) * (source.random((10, 6)) < 0.5)
     found = {"ratio": u, "losses": source.random(6)}
-    assert least_loss_bound(LOSSES, LINE.prior, edges(LINE.pairs, [epsilon]), delta, found) <= cheapest.details["loss"]
-    worst = loss_of(np.array([row.integers for row in cheapest.mechanism.rows], dtype=object), LOSSES, None)
+    assert (
+        least_loss_bound(LOSSES, LINE.prior, edges(LINE.pairs, [epsilon]), delta, found)
+        <= cheapest.details["loss"]
+    )
+    worst = loss_of(
+        np.array([row.integers for row in cheapest.mechanism.rows], dtype=object), LOSSES, None
+    )
     assert least_loss_bound(LOSSES, None, edges(LINE.pairs, [epsilon]), delta, found) <= worst
     max_loss = cheapest.details["loss"]
-    assert least_delta_bound(LOSSES, LINE.prior, edges(LINE.pairs, [epsilon]), max_loss, found) <= delta
+    assert (
+        least_delta_bound(LOSSES, LINE.prior, edges(LINE.pairs, [epsilon]), max_loss, found)
+        <= delta
+    )
     share = source.normal(0, 1, 6)
-    assert line_bound(LOSSES, LINE.prior, epsilon, share) <= wb.design(LINE, epsilon=epsilon).details["loss"]
+    assert (
+        line_bound(LOSSES, LINE.prior, epsilon, share)
+        <= wb.design(LINE, epsilon=epsilon).details["loss"]
+    )
     many = wb.design(wb.FiniteQuery("0..5", neighbours="all"), epsilon=epsilon, loss="absolute")
     columns = {"least": source.exponential(1, (6, 6)), "most": source.exponential(1, (6, 6))}
-    assert least_loss_bound(ALL, LINE.prior, edges(None, [epsilon]), Fraction(0), columns) <= many.details["loss"]
+    assert (
+        least_loss_bound(ALL, LINE.prior, edges(None, [epsilon]), Fraction(0), columns)
+        <= many.details["loss"]
+    )
 
 
 def test_along_a_line_the_shares_of_post_processed_noise_prove_it():
@@ -104,6 +120,10 @@ def test_the_models_multipliers_prove_its_optimum():
         model = ChannelModel(values, values, prior, losses.floats, pairs, groups, scale=2.0**20)
         solution = solve(model.program, model.values([1.0]))
         bound = least_loss_bound(
-            losses, LINE.prior, edges(pairs, [Fraction(1)]), Fraction(0), model.multipliers(solution.row_dual)
+            losses,
+            LINE.prior,
+            edges(pairs, [Fraction(1)]),
+            Fraction(0),
+            model.multipliers(solution.row_dual),
         )
         assert float(bound) == pytest.approx(solution.objective, rel=1e-10)

@@ -71,7 +71,10 @@ def test_neighbours_within_a_sensitivity():
     everyone = best(0, 10, epsilon=1)
     assert value.bound <= value.objective <= value.bound / 0.99
     assert value.objective < everyone.objective
-    assert RangeQuery("0..10", sensitivity=3, cells=8).below().pairs == RangeQuery("0..10", cells=8).finite(2).pairs
+    assert (
+        RangeQuery("0..10", sensitivity=3, cells=8).below().pairs
+        == RangeQuery("0..10", cells=8).finite(2).pairs
+    )
     assert RangeQuery("0..10", sensitivity=3, cells=8).far == 3
     uneven = best(0, 10, sensitivity="3.125", epsilon=1)  # which few cells do not divide
     assert 0.99 * uneven.objective <= uneven.bound <= uneven.objective
@@ -86,7 +89,9 @@ def test_a_range_that_is_shifted_and_scaled_costs_the_same():
     assert table[0]["command"].startswith("workbench recommend ")
 
 
-@pytest.mark.parametrize(("prior", "loss"), [("1,3", "squared"), ("worst", "squared"), ("worst", "absolute")])
+@pytest.mark.parametrize(
+    ("prior", "loss"), [("1,3", "squared"), ("worst", "squared"), ("worst", "absolute")]
+)
 def test_a_prior_of_parts_and_the_worst_answer(prior: str, loss: str):
     cells = 8
     value = wb.design(RangeQuery("0..10", cells=cells, prior=prior), loss=loss, epsilon=1)
@@ -100,11 +105,19 @@ def test_a_prior_of_parts_and_the_worst_answer(prior: str, loss: str):
     errors = (rows * np.abs(outputs - x[:, None]) ** (2 if loss == "squared" else 1)).sum(axis=1)
     own = errors.max() if prior == "worst" else np.average(errors, weights=np.where(x < 5, 1, 3))
     assert value.objective == pytest.approx(own, rel=1e-3)
-    free = wb.design(wb.FiniteQuery("0..10:2.5", "free", neighbours="all", prior="worst"), loss=loss, epsilon=1)
+    free = wb.design(
+        wb.FiniteQuery("0..10:2.5", "free", neighbours="all", prior="worst"), loss=loss, epsilon=1
+    )
     if prior == "worst":
         assert free.objective <= value.objective * (1 + 1e-6)  # of five answers alone
-        assert "at random to one of the two nearest, the answer being the mean, of 0..10:1.25" in value.words[0]
-        assert wb.design(RangeQuery("0..10", cells=4, prior=prior), loss=loss, epsilon=1).bound <= free.objective + 1e-9
+        assert (
+            "at random to one of the two nearest, the answer being the mean, of 0..10:1.25"
+            in value.words[0]
+        )
+        assert (
+            wb.design(RangeQuery("0..10", cells=4, prior=prior), loss=loss, epsilon=1).bound
+            <= free.objective + 1e-9
+        )
     assert 0.9 * value.objective < value.bound < value.objective
     constant = value.question.constant(loss)
     assert value.objective < float(constant[1])
@@ -123,24 +136,36 @@ def test_ranges_at_large_epsilon_are_within_one_percent(prior, loss: str, delta:
     uneven = np.linspace(0, 1, 48) ** 1.1 * 8 - 3  # some other bins cost more
     middles = (uneven[1:] + uneven[:-1]) / 2
     x = (np.arange(8000) + 0.5) / 1000 - 3
-    own, error = np.searchsorted(uneven[1:-1], x), np.abs(x[:, None] - middles) ** (2 if loss == "squared" else 1)
+    own, error = (
+        np.searchsorted(uneven[1:-1], x),
+        np.abs(x[:, None] - middles) ** (2 if loss == "squared" else 1),
+    )
     odds = math.exp(8)
-    mean = (error.sum(axis=1) + (odds - 1) * error[np.arange(x.size), own]) / (odds + middles.size - 1)
+    mean = (error.sum(axis=1) + (odds - 1) * error[np.arange(x.size), own]) / (
+        odds + middles.size - 1
+    )
     assert value.bound <= np.average(mean, weights=np.where(x < 1, 1, 3) if prior else None)
 
 
 @pytest.mark.parametrize(("delta", "sensitivity"), [("0", None), ("1e-6", None), ("0", "0.7771")])
 def test_cells_are_multiples_of_the_parts_of_a_prior(delta: str, sensitivity: str | None):
     value = wb.design(
-        RangeQuery("0..1", prior="1,2,1", sensitivity=sensitivity), loss="absolute", delta=delta, epsilon=1
+        RangeQuery("0..1", prior="1,2,1", sensitivity=sensitivity),
+        loss="absolute",
+        delta=delta,
+        epsilon=1,
     )
     assert sensitivity is None or value.question.cells % 3 == 0
     assert 0.7 * value.objective < value.bound <= value.objective
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("1", "1e-3"), ("4", "1e-2"), ("3", "1e-4")])
-@pytest.mark.parametrize(("prior", "loss"), [("2,1,1", "absolute"), ("4,0,4", "absolute"), ("1,1,2", "squared")])
-def test_the_bound_of_a_small_delta_is_below_a_plain_program(epsilon: str, delta: str, prior: str, loss: str):
+@pytest.mark.parametrize(
+    ("prior", "loss"), [("2,1,1", "absolute"), ("4,0,4", "absolute"), ("1,1,2", "squared")]
+)
+def test_the_bound_of_a_small_delta_is_below_a_plain_program(
+    epsilon: str, delta: str, prior: str, loss: str
+):
     """That of the best bins of k points, less what δ may gain: below the program at (ε, δ) on many outputs."""
     k, x = 6, np.arange(6) + 0.5
     shares = np.repeat([float(v) for v in prior.split(",")], 2)
@@ -148,8 +173,12 @@ def test_the_bound_of_a_small_delta_is_below_a_plain_program(epsilon: str, delta
     gain = float(gain_of_delta(Fraction(epsilon), Fraction(delta), k))
     bound = bins.bound - gain * 5.0 ** (2 if loss == "squared" else 1)
     table = np.abs(np.linspace(0.5, 5.5, 121) - x[:, None]) ** (2 if loss == "squared" else 1)
-    least = least_loss(table, shares, np.ones((k, k), dtype=bool), {"epsilon": epsilon, "delta": delta})
-    assert 0.5 * least < bound <= least * (1 + 1e-6)  # that the outputs are on a grid makes it larger
+    least = least_loss(
+        table, shares, np.ones((k, k), dtype=bool), {"epsilon": epsilon, "delta": delta}
+    )
+    assert (
+        0.5 * least < bound <= least * (1 + 1e-6)
+    )  # that the outputs are on a grid makes it larger
     assert 0 < gain < 0.02
 
 
@@ -168,9 +197,14 @@ def test_answers_rounded_at_random_are_as_private_as_their_points(sensitivity: s
 
 
 def test_what_one_output_costs():
-    assert RangeQuery("0..10", prior="1,3").constant("squared") == (Fraction(25, 4), Fraction(325, 48))
+    assert RangeQuery("0..10", prior="1,3").constant("squared") == (
+        Fraction(25, 4),
+        Fraction(325, 48),
+    )
     output, loss = RangeQuery("0..10", prior="1,3").constant("absolute")
-    x = np.concatenate([(np.arange(20_000) + 0.5) / 4000, *[5 + (np.arange(20_000) + 0.5) / 4000] * 3])
+    x = np.concatenate(
+        [(np.arange(20_000) + 0.5) / 4000, *[5 + (np.arange(20_000) + 0.5) / 4000] * 3]
+    )
     assert output == Fraction(20, 3)
     assert float(loss) == pytest.approx(np.abs(x - 20 / 3).mean(), rel=1e-6)
     with pytest.raises(wb.InvalidRequest, match="cells must be a multiple of 3"):
@@ -192,13 +226,28 @@ def test_a_certificate_holds_the_channel_of_the_cells(tmp_path):
     [
         ({"range": "0..5", "answers": "0..5"}, "exactly one of answers, range and places"),
         ({"range": "0..5", "max_shift": 1}, "max_shift must be left out with a range"),
-        ({"answers": "0..5", "max_shift": 1, "cells": 4}, "cells must be left out unless a range is given"),
+        (
+            {"answers": "0..5", "max_shift": 1, "cells": 4},
+            "cells must be left out unless a range is given",
+        ),
         ({"range": "0..5", "sensitivity": 6}, "at most the width of the range"),
-        ({"range": "0..5", "loss": "error-rate"}, "loss of a range must be one of absolute, squared"),
+        (
+            {"range": "0..5", "loss": "error-rate"},
+            "loss of a range must be one of absolute, squared",
+        ),
         ({"range": "0..5", "minimise": "delta", "max_loss": 1}, "must be left out with a range"),
-        ({"range": "0..5", "minimise": "epsilon", "max_loss": 1, "runs": 2}, "must be left out with a range"),
-        ({"range": "0..5", "notion": "pdp", "delta": "0.1"}, "notion must be dp for a range with delta > 0"),
-        ({"range": "0..5", "notion": "metric"}, "budgets per distance must be left out with a range"),
+        (
+            {"range": "0..5", "minimise": "epsilon", "max_loss": 1, "runs": 2},
+            "must be left out with a range",
+        ),
+        (
+            {"range": "0..5", "notion": "pdp", "delta": "0.1"},
+            "notion must be dp for a range with delta > 0",
+        ),
+        (
+            {"range": "0..5", "notion": "metric"},
+            "budgets per distance must be left out with a range",
+        ),
     ],
 )
 def test_what_a_range_does_not_take(given, words):
@@ -223,12 +272,19 @@ def test_the_worst_answer(loss: str, epsilon: str, delta: str):
     x = np.linspace(-2, 6, 1601)[:-1]
     errors = (laws * np.abs(value.mechanism.outputs - x[:, None]) ** power).sum(axis=1)
     assert 0.995 * value.objective <= errors.max() <= value.objective * (1 + 1e-9)
-    bins, odds, x, mean = np.linspace(-2, 6, 17), math.exp(float(epsilon)), np.linspace(-2, 6, 2001), np.zeros(2001)
+    bins, odds, x, mean = (
+        np.linspace(-2, 6, 17),
+        math.exp(float(epsilon)),
+        np.linspace(-2, 6, 2001),
+        np.zeros(2001),
+    )
     for shift in np.arange(20) / 20:  # equal bins, at every shift
         cut = np.concatenate([[-2.0], bins[:-1] + shift * (bins[1] + 2) + 1e-9, [6.0]])
         error = np.abs(x[:, None] - (cut[1:] + cut[:-1]) / 2) ** power
         at = np.clip(np.searchsorted(cut, x) - 1, 0, None)
-        mean += (error.sum(axis=1) + (odds - 1) * error[np.arange(x.size), at]) / (odds + at.max()) / 20
+        mean += (
+            (error.sum(axis=1) + (odds - 1) * error[np.arange(x.size), at]) / (odds + at.max()) / 20
+        )
     assert value.bound <= mean.max()
 
 
@@ -236,7 +292,9 @@ def test_the_worst_answer(loss: str, epsilon: str, delta: str):
     ("epsilon", "delta", "prior", "loss"),
     [("1", "0.05", "1,3", "squared"), ("1", "0.3", "worst", "squared")],
 )
-def test_a_large_delta_is_within_one_percent(epsilon: str, delta: str, prior: str | None, loss: str):
+def test_a_large_delta_is_within_one_percent(
+    epsilon: str, delta: str, prior: str | None, loss: str
+):
     value = wb.design(RangeQuery("0..1", prior=prior), loss=loss, epsilon=epsilon, delta=delta)
     assert 0.99 * value.objective <= value.bound <= value.objective
     assert value.privacy.dp_delta.upper <= float(delta) * (1 + 1e-12)
@@ -257,7 +315,13 @@ def test_an_interval_that_stays_wide_is_told():
 
 def test_a_range_whose_time_is_over_at_once_has_a_design():
     with pytest.raises(wb.NotProven, match="stopped at its time limit") as error:
-        wb.design(RangeQuery("10..18", prior="worst"), loss="absolute", epsilon=5, delta="0.01", time_limit="0.001")
+        wb.design(
+            RangeQuery("10..18", prior="worst"),
+            loss="absolute",
+            epsilon=5,
+            delta="0.01",
+            time_limit="0.001",
+        )
     value = error.value.design
     assert value.bound < value.objective <= 4
     assert value.privacy.dp_delta.upper <= 0.01
@@ -293,5 +357,8 @@ def test_one_bin_is_the_constant():
 
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
 def test_a_range_far_from_0_has_the_loss_and_the_bound_of_one_that_starts_there(loss: str):
-    near, far = (wb.design("channel", range=ends, epsilon=8, loss=loss) for ends in ("0..1", "1000000000..1000000001"))
+    near, far = (
+        wb.design("channel", range=ends, epsilon=8, loss=loss)
+        for ends in ("0..1", "1000000000..1000000001")
+    )
     assert (far.objective, far.bound) == (near.objective, near.bound)

@@ -35,13 +35,22 @@ def _plain(design: wb.Design, delta: str, *, worst: bool) -> float:
 
 @pytest.mark.parametrize(
     ("delta", "prior", "method"),
-    [("0", "uniform", "program"), ("0", "worst", "program"), ("0.01", "uniform", "block"), ("0.01", "worst", "block")],
+    [
+        ("0", "uniform", "program"),
+        ("0", "worst", "program"),
+        ("0.01", "uniform", "block"),
+        ("0.01", "worst", "block"),
+    ],
 )
 def test_the_least_loss_is_that_of_a_plain_program(delta: str, prior: str, method: str):
     design = wb.design("channel", **GIVEN, delta=delta, prior=prior, method=method)
-    assert design.objective == pytest.approx(_plain(design, delta, worst=prior == "worst"), rel=1e-7)
+    assert design.objective == pytest.approx(
+        _plain(design, delta, worst=prior == "worst"), rel=1e-7
+    )
     assert design.mechanism.one_sided
-    assert set(design.mechanism.pairs) == {(i, j) for i in range(14) for j in range(max(0, i - 3), i)}
+    assert set(design.mechanism.pairs) == {
+        (i, j) for i in range(14) for j in range(max(0, i - 3), i)
+    }
 
 
 def test_ratios_one_way_do_not_keep_masses_positive_output_by_output():
@@ -80,7 +89,10 @@ def test_a_file_of_one_side_says_so(tmp_path: Path):
     path, turned = tmp_path / "one.json", tmp_path / "turned.json"
     design = wb.design("channel", answers="0..4", max_shift=1, directed=True, epsilon=1)
     design.save(path)
-    assert "Only one side of each pair of neighbours is protected (directed differences)." in design.certificate.words
+    assert (
+        "Only one side of each pair of neighbours is protected (directed differences)."
+        in design.certificate.words
+    )
     assert "one side of each alone" in design.mechanism.describe()
     assert "4 pairs of neighbours, directed" in str(design)
     assert "one side of each alone" in _checked("check_certificate.py", path)
@@ -96,9 +108,12 @@ def test_a_file_of_one_side_says_so(tmp_path: Path):
 def test_a_formula_of_one_side_says_so(tmp_path: Path):
     path = tmp_path / "formula.json"
     wb.formula(wb.FiniteQuery("0..2", max_shift=1, directed=True), loss="absolute").save(path)
-    assert "directed neighbours" in wb.formula(wb.FiniteQuery("0..2", max_shift=1, directed=True)).what
-    assert "proven: best channel, absolute loss, directed neighbours (one side of each pair" in _checked(
-        "check_formula.py", path
+    assert (
+        "directed neighbours" in wb.formula(wb.FiniteQuery("0..2", max_shift=1, directed=True)).what
+    )
+    assert (
+        "proven: best channel, absolute loss, directed neighbours (one side of each pair"
+        in _checked("check_formula.py", path)
     )
     data = json.loads(path.read_text())
     del data["question"]["options"]["directed"]
@@ -107,7 +122,13 @@ def test_a_formula_of_one_side_says_so(tmp_path: Path):
 
 
 def test_recommended_classes_say_which_sides_they_protect():
-    given = {"answers": "0..4", "max_shift": 2, "directed": True, "epsilon": 1, "loss": "error-rate"}
+    given = {
+        "answers": "0..4",
+        "max_shift": 2,
+        "directed": True,
+        "epsilon": 1,
+        "loss": "error-rate",
+    }
     table = wb.recommend(**given)
     rows = {row["class"]: row for row in table}
     one, both = "protects one side of each pair only", "protects both sides of each pair"
@@ -120,14 +141,20 @@ def test_recommended_classes_say_which_sides_they_protect():
     assert all(table.design(name).mechanism.one_sided for name in ("best channel", "exponential"))
     modulo = wb.design(wb.ModuloNoise(n=4, max_shift=2, directed=True), epsilon=1)
     assert rows["modulo noise"]["objective"] == pytest.approx(modulo.objective)
-    risen = {**given, "max_shift": None, "neighbours": [(i, j) for i in range(5) for j in (i + 1, i + 2) if j < 5]}
+    risen = {
+        **given,
+        "max_shift": None,
+        "neighbours": [(i, j) for i in range(5) for j in (i + 1, i + 2) if j < 5],
+    }
     turned = {row["class"]: row["objective"] for row in wb.recommend(**risen)}
     assert turned["modulo noise"] == pytest.approx(modulo.objective)
     assert turned["best channel"] == pytest.approx(rows["best channel"]["objective"])
 
 
 def test_a_command_of_one_side_makes_its_row(capsys: pytest.CaptureFixture[str]):
-    table = wb.recommend(answers="0..3", max_shift=1, directed=True, epsilon=1, delta="0.01", loss="absolute")
+    table = wb.recommend(
+        answers="0..3", max_shift=1, directed=True, epsilon=1, delta="0.01", loss="absolute"
+    )
     commands = {row["command"]: row["objective"] for row in table if row["objective"] is not None}
     assert len(commands) > 5
     for command, objective in commands.items():
@@ -141,7 +168,12 @@ def test_a_command_of_one_side_makes_its_row(capsys: pytest.CaptureFixture[str])
 def test_what_is_said_of_one_side_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path):
     design = wb.design("channel", answers="0..2", max_shift=1, directed=True, epsilon=1)
     mechanism = design.mechanism
-    said = [wb.audit(mechanism, 1), wb.compose(mechanism, 3, epsilon=1), wb.profile(mechanism), wb.risk(mechanism)]
+    said = [
+        wb.audit(mechanism, 1),
+        wb.compose(mechanism, 3, epsilon=1),
+        wb.profile(mechanism),
+        wb.risk(mechanism),
+    ]
     for each in said:
         assert "one-sided neighbours" in dict(each.facts())["note"]
     design.save(tmp_path / "one.json")

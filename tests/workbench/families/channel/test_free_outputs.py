@@ -102,7 +102,9 @@ def relation(answers, neighbours, epsilon: float) -> dict:
 
 
 @pytest.mark.parametrize(("answers", "neighbours", "loss", "prior", "epsilon", "delta"), CASES)
-def test_the_best_of_all_real_outputs_beside_a_finer_grid(answers, neighbours, loss, prior, epsilon, delta):
+def test_the_best_of_all_real_outputs_beside_a_finer_grid(
+    answers, neighbours, loss, prior, epsilon, delta
+):
     query = wb.FiniteQuery(answers, "free", prior="worst" if prior is None else prior, **neighbours)
     design = wb.design(query, loss=loss, epsilon=epsilon, delta=delta)
     low, high = min(answers), max(answers)
@@ -113,7 +115,9 @@ def test_the_best_of_all_real_outputs_beside_a_finer_grid(answers, neighbours, l
     assert design.objective <= finer * (1 + 1e-9)
     assert design.bound <= finer
     assert design.objective - design.bound <= 1e-6 * design.objective
-    assert design.objective == pytest.approx(grid_optimum(answers, ratios, loss, own, prior, float(delta)), rel=1e-6)
+    assert design.objective == pytest.approx(
+        grid_optimum(answers, ratios, loss, own, prior, float(delta)), rel=1e-6
+    )
     # all that the finer grid can cost more is the rounding of one output to two of the grid
     assert finer - design.bound <= (high - low) ** 2 / 60**2 / 4 + 1e-6 * finer
     assert design.certificate is not None
@@ -121,18 +125,28 @@ def test_the_best_of_all_real_outputs_beside_a_finer_grid(answers, neighbours, l
 
 
 def test_metric_privacy_and_the_order_of_answers_and_a_shift():
-    plain = wb.design(wb.FiniteQuery("0..5", "free", neighbours="all"), notion="metric", epsilon="0.4")
+    plain = wb.design(
+        wb.FiniteQuery("0..5", "free", neighbours="all"), notion="metric", epsilon="0.4"
+    )
     ratios = {(i, j): 0.4 * abs(i - j) for i in range(6) for j in range(6) if i != j}
-    assert plain.objective <= grid_optimum(range(6), ratios, "squared", np.linspace(0, 5, 41), [1] * 6) + 1e-9
+    assert (
+        plain.objective
+        <= grid_optimum(range(6), ratios, "squared", np.linspace(0, 5, 41), [1] * 6) + 1e-9
+    )
     for answers in ([3, 2, 5, 0, 1, 4], "7..12"):
-        other = wb.design(wb.FiniteQuery(answers, "free", neighbours="all"), notion="metric", epsilon="0.4")
+        other = wb.design(
+            wb.FiniteQuery(answers, "free", neighbours="all"), notion="metric", epsilon="0.4"
+        )
         assert other.objective == pytest.approx(plain.objective, rel=1e-7)
 
 
 def test_the_losses_of_the_lower_question_are_below_the_loss_between_its_knots():
     rng = np.random.default_rng(5)
     inputs = [Fraction(0), Fraction(1), Fraction(5, 2), Fraction(7)]
-    anchors = sorted({Fraction(round(float(a), 3)).limit_denominator(1000) for a in rng.uniform(0, 7, 9)} | {*inputs})
+    anchors = sorted(
+        {Fraction(round(float(a), 3)).limit_denominator(1000) for a in rng.uniform(0, 7, 9)}
+        | {*inputs}
+    )
     dense = np.linspace(0, 7, 4001)
     for name in ("squared", "huber:1.25"):
         question = lower(inputs, anchors, loss_named(name))
@@ -166,7 +180,9 @@ def test_the_least_delta_and_the_least_epsilon():
     at = wb.design(query, epsilon=1, delta=reached.objective)
     assert at.objective == pytest.approx(0.6, rel=1e-5)
     assert reached.bound <= reached.objective
-    listed = wb.design(wb.FiniteQuery("0..4", max_shift=1), epsilon=1, minimise="delta", max_loss="0.6")
+    listed = wb.design(
+        wb.FiniteQuery("0..4", max_shift=1), epsilon=1, minimise="delta", max_loss="0.6"
+    )
     assert reached.objective < listed.objective
     least = wb.design(query, minimise="epsilon", max_loss="0.9")
     assert wb.design(query, epsilon=least.objective).objective == pytest.approx(0.9, rel=1e-5)
@@ -193,8 +209,14 @@ def test_the_certificate_holds_the_outputs_and_is_checked_again(capsys, tmp_path
     ("given", "words"),
     [
         ({"answers": "red,green"}, "outputs must be a list where answers are no numbers"),
-        ({"loss": "poisson-deviance", "answers": "1..4"}, "where the loss is no table and none of squared, huber"),
-        ({"loss": lambda o, x: abs(x - o), "answers": "0,1"}, "where the loss is no table and none of squared"),
+        (
+            {"loss": "poisson-deviance", "answers": "1..4"},
+            "where the loss is no table and none of squared, huber",
+        ),
+        (
+            {"loss": lambda o, x: abs(x - o), "answers": "0,1"},
+            "where the loss is no table and none of squared",
+        ),
         ({"constraints": ["unbiased"]}, "where there are extra constraints"),
         ({"notion": "pdp", "delta": "0.1"}, "where notion is pdp with delta > 0"),
     ],
@@ -226,7 +248,13 @@ def test_under_notions_of_several_bounds_the_outputs_must_be_listed(budget):
 
 
 def test_recommend_lists_the_outputs_under_notions_of_several_bounds():
-    asked = {"answers": "0..3", "max_shift": 1, "notion": "zcdp", "rho": "0.1", "only": "best channel"}
+    asked = {
+        "answers": "0..3",
+        "max_shift": 1,
+        "notion": "zcdp",
+        "rho": "0.1",
+        "only": "best channel",
+    }
     (squared,) = wb.recommend(**asked)
     assert "outputs are listed; values between them may have a smaller loss" in squared["notes"]
     (absolute,) = wb.recommend(**asked, loss="absolute")
@@ -239,14 +267,21 @@ def test_recommend_lists_the_outputs_under_notions_of_several_bounds():
 def test_under_gaussian_dp_listed_outputs_are_as_good_as_a_program_says(mu):
     """Beside hockey sticks of N(0, 1) against N(μ, 1) on a fine grid of ε, all in one program."""
     m, k, normal = 9, 3, NormalDist()
-    design = wb.design(wb.FiniteQuery("0..2", "0..2:0.25", max_shift=1), notion="gdp", mu=mu, time_limit=300)
+    design = wb.design(
+        wb.FiniteQuery("0..2", "0..2:0.25", max_shift=1), notion="gdp", mu=mu, time_limit=300
+    )
     outputs, levels = np.linspace(0, 2, m), np.linspace(-4, 4, 65) * float(mu)
     pairs = [(i, i + 1, e) for i in range(k - 1) for e in levels]
     size, rows, high = k * m + len(pairs) * m, [], []
     for at, (i, j, e) in enumerate(pairs):
-        slack = sp.csr_array((-np.ones(m), (range(m), k * m + at * m + np.arange(m))), shape=(m, size))
+        slack = sp.csr_array(
+            (-np.ones(m), (range(m), k * m + at * m + np.arange(m))), shape=(m, size)
+        )
         sides = sp.csr_array(
-            (np.repeat([1, -math.exp(e)], m), ([*range(m)] * 2, [*range(i * m, i * m + m), *range(j * m, j * m + m)])),
+            (
+                np.repeat([1, -math.exp(e)], m),
+                ([*range(m)] * 2, [*range(i * m, i * m + m), *range(j * m, j * m + m)]),
+            ),
             shape=(m, size),
         )
         rows += [slack + sides, -slack.sum(axis=0)[None, :]]
@@ -283,7 +318,10 @@ def test_recommend_chooses_outputs_unless_they_are_given(capsys):
     assert "values, not only answers" in best["notes"]
     _, made, _ = run(capsys, best["command"].removeprefix("workbench ") + " --json")
     assert json.loads(made)["objective"] == pytest.approx(best["objective"], rel=1e-12)
-    given = {row["class"]: row for row in wb.recommend(answers="0..6", outputs="0..6", neighbours="all", epsilon=1)}
+    given = {
+        row["class"]: row
+        for row in wb.recommend(answers="0..6", outputs="0..6", neighbours="all", epsilon=1)
+    }
     assert "publishes only the outputs" in given["RR-on-Bins"]["notes"]
     assert given["RR-on-Bins"]["objective"] >= given["best channel"]["objective"] * (1 - 1e-9)
     assert given["best channel"]["objective"] > best["objective"] * 1.001
@@ -292,7 +330,9 @@ def test_recommend_chooses_outputs_unless_they_are_given(capsys):
 
 def test_the_search_of_outputs_tells_what_it_has():
     told: list[str] = []
-    best = wb.design(wb.FiniteQuery("0..4", "free", max_shift=1), epsilon=1, loss="squared", progress=told.append)
+    best = wb.design(
+        wb.FiniteQuery("0..4", "free", max_shift=1), epsilon=1, loss="squared", progress=told.append
+    )
     assert told
     assert all(re.fullmatch(r"outputs, round \d+: loss \S+, bound \S+", line) for line in told)
     bounds = [float(line.split()[-1]) for line in told]

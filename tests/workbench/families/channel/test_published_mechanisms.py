@@ -28,7 +28,11 @@ PLANAR = {"planar Laplace, remapped", "planar exponential"}
 def query(answers: str, epsilon: str, delta: str = "0", **more) -> Query:
     notion, loss = more.pop("notion", "dp"), more.pop("loss", "squared")
     question = wb.FiniteQuery(answers, **more)
-    return Query(question=question, claim=Claim(notion, Fraction(epsilon), Fraction(delta)), aim=Aim(loss=loss))
+    return Query(
+        question=question,
+        claim=Claim(notion, Fraction(epsilon), Fraction(delta)),
+        aim=Aim(loss=loss),
+    )
 
 
 def hockey_stick(f: np.ndarray, epsilon: float, reach: int) -> float:
@@ -87,7 +91,9 @@ def test_losses_keep_their_digits_at_large_epsilon(epsilon: int, prior: str | No
 
     each = [sum(mass(q, j) * (j - q) ** 2 for j in range(11)) for q in range(11)]
     assert sum(mass(3, j) for j in range(11)) == 1
-    assert ENTRIES["clamped geometric"].cost(asked).objective == float(max(each) if prior else sum(each) / 11)
+    assert ENTRIES["clamped geometric"].cost(asked).objective == float(
+        max(each) if prior else sum(each) / 11
+    )
     response = ENTRIES["randomized response"].cost(asked)
     own = response.mechanism.rows[0]
     rest = Fraction(own.integers[1], own.total)
@@ -102,16 +108,31 @@ def test_nothing_published_is_ranked_below_a_proven_bound_of_its_class(epsilon: 
         for given in ({"max_shift": 1}, {"neighbours": "all"}):
             rows = wb.recommend(answers="0..5", epsilon=epsilon, delta=delta, loss=loss, **given)
             bounds = {row["class"]: row["bound"] or 0.0 for row in rows}
-            within = [row for row in rows if row["objective"] is not None and row["class"] != "RR-on-Bins"]
+            within = [
+                row for row in rows if row["objective"] is not None and row["class"] != "RR-on-Bins"
+            ]
             assert len(within) > 3
             for row in within:
                 assert row["objective"] >= bounds["best channel"], (loss, given, row["class"])
                 if row["class"].startswith("clamped"):
-                    assert row["objective"] >= bounds["integer noise, clamped"], (loss, given, row["class"])
-    for question, loss in ((wb.IntegerNoise(1), "squared"), (wb.IntegerNoise(2, clamp=(0, 6)), "absolute")):
+                    assert row["objective"] >= bounds["integer noise, clamped"], (
+                        loss,
+                        given,
+                        row["class"],
+                    )
+    for question, loss in (
+        (wb.IntegerNoise(1), "squared"),
+        (wb.IntegerNoise(2, clamp=(0, 6)), "absolute"),
+    ):
         rows = wb.frontier(question, epsilon=epsilon, delta=delta, notion="dp", loss=loss)
-        bounds = [row["bound"] for row in rows if row["curve"] == "point" and row.get("bound") is not None]
-        losses = [row["objective"] for row in rows if row["curve"] == "baseline" and row.get("objective") is not None]
+        bounds = [
+            row["bound"] for row in rows if row["curve"] == "point" and row.get("bound") is not None
+        ]
+        losses = [
+            row["objective"]
+            for row in rows
+            if row["curve"] == "baseline" and row.get("objective") is not None
+        ]
         assert losses
         assert min(losses) >= max(bounds, default=0.0)
 
@@ -126,7 +147,12 @@ def test_noise_beside_integer_noise_is_told_at_any_epsilon():
 
 def test_a_scan_reaches_the_least_parameter_of_large_budgets():
     rows = wb.frontier(
-        wb.ModuloNoise(n=8, max_shift=1), epsilon="20", delta="0", notion="dp", loss="squared", level="none"
+        wb.ModuloNoise(n=8, max_shift=1),
+        epsilon="20",
+        delta="0",
+        notion="dp",
+        loss="squared",
+        level="none",
     )
     (scanned,) = (row for row in rows if row["mechanism"] == "geometric")
     least = ENTRIES["clamped geometric"].cost(query("0..8", "20", max_shift=1)).objective
@@ -136,11 +162,23 @@ def test_a_scan_reaches_the_least_parameter_of_large_budgets():
 @pytest.mark.parametrize(
     ("asked", "applies"),
     [
-        (query("0..300", "1", "1e-5", max_shift=1), set(ENTRIES) - PLANAR - {"permute-and-flip", "clamped staircase"}),
-        (query("0..1000", "1", neighbours="all", loss="error-rate"), {"clamped geometric", "randomized response"}),
+        (
+            query("0..300", "1", "1e-5", max_shift=1),
+            set(ENTRIES) - PLANAR - {"permute-and-flip", "clamped staircase"},
+        ),
+        (
+            query("0..1000", "1", neighbours="all", loss="error-rate"),
+            {"clamped geometric", "randomized response"},
+        ),
         (
             query("0..6", "1", "0.01", max_shift=2, notion="pdp", prior="worst"),
-            {"clamped geometric", "clamped staircase", "exponential", "permute-and-flip", "randomized response"},
+            {
+                "clamped geometric",
+                "clamped staircase",
+                "exponential",
+                "permute-and-flip",
+                "randomized response",
+            },
         ),
         (query("a,b,c", "1", "0.2", neighbours="all", loss="error-rate"), {"randomized response"}),
     ],
@@ -170,13 +208,28 @@ def test_a_channel_of_a_baseline_costs_what_its_row_says():
 
 
 def test_modulo_frontiers_keep_their_baselines_at_any_size():
-    rows = wb.frontier(wb.ModuloNoise(n=200, max_shift=1), epsilon="1", delta="0.001", notion="dp", level="none")
+    rows = wb.frontier(
+        wb.ModuloNoise(n=200, max_shift=1), epsilon="1", delta="0.001", notion="dp", level="none"
+    )
     by = {row["mechanism"]: row for row in rows if row["curve"] == "baseline"}
-    assert set(by) == {"data-independent", "geometric", "gaussian", "exponential", "truncated geometric", "staircase"}
-    assert by.pop("staircase")["failure"] == "between answers one step apart it is the geometric noise"
+    assert set(by) == {
+        "data-independent",
+        "geometric",
+        "gaussian",
+        "exponential",
+        "truncated geometric",
+        "staircase",
+    }
+    assert (
+        by.pop("staircase")["failure"] == "between answers one step apart it is the geometric noise"
+    )
     assert all(row["objective"] > 0 for row in by.values())
     small = wb.frontier(
-        wb.ModuloNoise(n=12, max_shift=1), epsilon="1", delta="0.001", notion="dp", loss="worst-squared"
+        wb.ModuloNoise(n=12, max_shift=1),
+        epsilon="1",
+        delta="0.001",
+        notion="dp",
+        loss="worst-squared",
     )
     left = [row for row in small if row["curve"] == "baseline"]
     assert left
@@ -186,9 +239,14 @@ def test_modulo_frontiers_keep_their_baselines_at_any_size():
 def test_baselines_of_ones_own(tmp_path: Path):
     (tmp_path / "pmf.csv").write_text("noise,probability\n-1,0.25\n0,0.5\n1,0.25\n")
     (tmp_path / "rows.csv").write_text("0.5,0.5\n0.25,0.75\n")
-    given = {"a file": tmp_path / "pmf.csv", "a function": lambda e, d: {0: 1 - d, 1: d}, "raises": lambda e, d: 1 / 0}
+    given = {
+        "a file": tmp_path / "pmf.csv",
+        "a function": lambda e, d: {0: 1 - d, 1: d},
+        "raises": lambda e, d: 1 / 0,
+    }
     rows = {
-        row["class"]: row for row in wb.recommend(answers="0..4", max_shift=1, epsilon=1, delta="0.3", baseline=given)
+        row["class"]: row
+        for row in wb.recommend(answers="0..4", max_shift=1, epsilon=1, delta="0.3", baseline=given)
     }
     assert rows["a file"]["objective"] == pytest.approx((3 * 0.5 + 2 * 0.25) / 5)
     assert rows["a file"]["certified"] is True
@@ -196,11 +254,21 @@ def test_baselines_of_ones_own(tmp_path: Path):
     assert "not private at this budget" in rows["a function"]["notes"]
     assert "ZeroDivisionError" in rows["raises"]["notes"]
     matrix = wb.recommend(
-        answers="0,1", max_shift=1, epsilon=2, delta=0, baseline=tmp_path / "rows.csv", loss="absolute"
+        answers="0,1",
+        max_shift=1,
+        epsilon=2,
+        delta=0,
+        baseline=tmp_path / "rows.csv",
+        loss="absolute",
     )
     assert {row["class"]: row["objective"] for row in matrix}["rows"] == pytest.approx(0.375)
-    for question, loss in ((wb.ModuloNoise(n=4, max_shift=1), 0.5), (wb.FiniteQuery("0..4", max_shift=1), 0.4)):
-        table = wb.frontier(question, epsilon="1", delta="0.3", notion="dp", baseline=tmp_path / "pmf.csv")
+    for question, loss in (
+        (wb.ModuloNoise(n=4, max_shift=1), 0.5),
+        (wb.FiniteQuery("0..4", max_shift=1), 0.4),
+    ):
+        table = wb.frontier(
+            question, epsilon="1", delta="0.3", notion="dp", baseline=tmp_path / "pmf.csv"
+        )
         own = next(row for row in table if row["mechanism"] == "pmf")
         assert own["private"] is True
         assert own["objective"] == pytest.approx(loss)
@@ -227,7 +295,9 @@ def test_permute_and_flip_is_its_definition():
     for i, row in enumerate(found.mechanism.rows):
         law = flipped([ratio ** abs(i - j) for j in range(5)])
         assert [float(m) for m in law] == pytest.approx(row.floats.tolist(), rel=1e-9)
-    assert found.value == pytest.approx(math.exp(-1 / 4), abs=0.2)  # ε over twice the sensitivity, or less
+    assert found.value == pytest.approx(
+        math.exp(-1 / 4), abs=0.2
+    )  # ε over twice the sensitivity, or less
     assert wb.audit(found.mechanism, 1).pure_epsilon <= 1
 
 
@@ -240,4 +310,6 @@ def test_permute_and_flip_is_its_definition():
     ],
 )
 def test_clamped_rows_in_rationals_are_those_of_the_law(law: IntegerLaw):
-    assert [[*row] for row in clamped_rows(law, 10, Fraction)] == [[*law.clamped(-q, 9 - q)] for q in range(10)]
+    assert [[*row] for row in clamped_rows(law, 10, Fraction)] == [
+        [*law.clamped(-q, 9 - q)] for q in range(10)
+    ]

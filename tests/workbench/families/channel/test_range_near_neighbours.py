@@ -34,24 +34,41 @@ def of(loss: str, r: np.ndarray) -> np.ndarray:
         ("0..10", "9.9", 6, "1", "0", "absolute"),  # points are all neighbours, answers not
     ],
 )
-def test_bound_and_design_are_those_of_a_plain_program(range_, sensitivity, cells, epsilon, delta, loss: str):
+def test_bound_and_design_are_those_of_a_plain_program(
+    range_, sensitivity, cells, epsilon, delta, loss: str
+):
     design = wb.design(
-        RangeQuery(range_, sensitivity=sensitivity, cells=cells, prior="worst"), loss=loss, epsilon=epsilon, delta=delta
+        RangeQuery(range_, sensitivity=sensitivity, cells=cells, prior="worst"),
+        loss=loss,
+        epsilon=epsilon,
+        delta=delta,
     )
     low, high = map(int, range_.split(".."))
-    budget, h, s = {"epsilon": epsilon, "delta": delta}, Fraction(high - low, cells), Fraction(sensitivity)
+    budget, h, s = (
+        {"epsilon": epsilon, "delta": delta},
+        Fraction(high - low, cells),
+        Fraction(sensitivity),
+    )
     at, outputs = np.arange(cells + 1), np.linspace(0, high - low, 8 * cells + 1)
     near = np.abs(at[:, None] - at) <= math.floor(s / h)
     points = least_loss(of(loss, outputs - at[:, None] * float(h)), None, near, budget)
     assert 0.9 * points - (float(h) / 8) ** 2 < design.bound <= points * (1 + 1e-7)
-    rows, published = design.mechanism.matrix, np.array([float(o) for o in design.question.outputs]) - low
+    rows, published = (
+        design.mechanism.matrix,
+        np.array([float(o) for o in design.question.outputs]) - low,
+    )
     cell, share = np.divmod(np.arange(ANSWERS * cells + 1), ANSWERS)
-    cell, share = np.minimum(cell, cells - 1), np.where(cell == cells, 1.0, share / ANSWERS)[:, None]
+    cell, share = (
+        np.minimum(cell, cells - 1),
+        np.where(cell == cells, 1.0, share / ANSWERS)[:, None],
+    )
     laws = (1 - share) * rows[cell] + share * rows[cell + 1]
     excess = 0.0
     for apart in range(1, math.floor(s * ANSWERS / h) + 1):
         for p, q in ((laws[:-apart], laws[apart:]), (laws[apart:], laws[:-apart])):
-            excess = max(excess, float(np.maximum(p - math.exp(float(epsilon)) * q, 0).sum(axis=1).max()))
+            excess = max(
+                excess, float(np.maximum(p - math.exp(float(epsilon)) * q, 0).sum(axis=1).max())
+            )
     assert excess <= float(delta) + 1e-12
     x = np.linspace(0, high - low, ANSWERS * cells + 1)
     worst = (laws * of(loss, published - x[:, None])).sum(axis=1).max()
@@ -64,9 +81,14 @@ def test_bound_and_design_are_those_of_a_plain_program(range_, sensitivity, cell
     ("sensitivity", "epsilon", "delta", "loss"),
     [("5", "1", "0", "absolute"), ("5", "0.5", "0.01", "squared"), ("5", "3", "0", "squared")],
 )
-def test_cells_are_refined_until_they_are_within_one_percent(sensitivity: str, epsilon: str, delta: str, loss: str):
+def test_cells_are_refined_until_they_are_within_one_percent(
+    sensitivity: str, epsilon: str, delta: str, loss: str
+):
     design = wb.design(
-        RangeQuery("0..10", sensitivity=sensitivity, prior="worst"), loss=loss, epsilon=epsilon, delta=delta
+        RangeQuery("0..10", sensitivity=sensitivity, prior="worst"),
+        loss=loss,
+        epsilon=epsilon,
+        delta=delta,
     )
     assert 0.99 * design.objective <= design.bound <= design.objective
     assert "(within 1 %)" in design.words[0]

@@ -39,13 +39,27 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
         (("--labels", "0..6", "--method", "lp", "--notion", "metric"), 7),
         (("--labels", "0..6", "--method", "lp", "--neighbours", "consecutive"), 7),
         (("--labels", "0..2", "--method", "lp", "--neighbours", "0-1,0-2", "--outputs", "0..5"), 3),
-        (("--labels", "0..6", "--method", "lp", "--outputs", "-9..15", "--constraint", "unbiased"), 7),
+        (
+            (
+                "--labels",
+                "0..6",
+                "--method",
+                "lp",
+                "--outputs",
+                "-9..15",
+                "--constraint",
+                "unbiased",
+            ),
+            7,
+        ),
         (("--labels", "0..6", "--method", "unbiased"), 7),
     ],
 )
 def test_a_saved_randomizer_proves_itself_again(capsys, tmp_path: Path, more, labels):
     file = tmp_path / "labels.json"
-    code, out, err = run(capsys, "design", "labels", "--epsilon", "1", "--save", str(file), "--json", *more)
+    code, out, err = run(
+        capsys, "design", "labels", "--epsilon", "1", "--save", str(file), "--json", *more
+    )
     assert code == 0, err
     made = json.loads(out)
     assert made["certified"]
@@ -60,15 +74,32 @@ def test_a_saved_randomizer_proves_itself_again(capsys, tmp_path: Path, more, la
             assert run(capsys, command[0], str(file), *command[1:])[0] == 0
     code, out, _ = run(capsys, "sample", str(file), "--answer", "2", "--count", "40")
     assert code == 0
-    assert {float(line) for line in out.splitlines()} <= {float(value) for value in proof.bias.outputs}
+    assert {float(line) for line in out.splitlines()} <= {
+        float(value) for value in proof.bias.outputs
+    }
 
 
 def test_a_saved_randomizer_is_sampled_by_label(capsys, tmp_path: Path):
     file = tmp_path / "labels.json"
     prior = tmp_path / "prior.csv"
     prior.write_text("2.5,1\n10,1\n70,1\n")
-    assert run(capsys, "design", "labels", "--labels", str(prior), "--epsilon", "12", "--save", str(file))[0] == 0
-    out = run(capsys, "sample", str(file), "--answer", "70", "--count", "200", "--insecure-seed", "1")[1]
+    assert (
+        run(
+            capsys,
+            "design",
+            "labels",
+            "--labels",
+            str(prior),
+            "--epsilon",
+            "12",
+            "--save",
+            str(file),
+        )[0]
+        == 0
+    )
+    out = run(
+        capsys, "sample", str(file), "--answer", "70", "--count", "200", "--insecure-seed", "1"
+    )[1]
     assert np.mean([abs(float(line) - 70) < 1 for line in out.splitlines()]) > 0.99
     code, _, err = run(capsys, "sample", str(file), "--answer", "3")
     assert code == 2
@@ -77,7 +108,9 @@ def test_a_saved_randomizer_is_sampled_by_label(capsys, tmp_path: Path):
 
 def test_many_labels_are_certified_by_bin(capsys, tmp_path: Path):
     file = tmp_path / "labels.json"
-    code, _, err = run(capsys, "design", "labels", "--labels", "0..5000", "--epsilon", "4", "--save", str(file))
+    code, _, err = run(
+        capsys, "design", "labels", "--labels", "0..5000", "--epsilon", "4", "--save", str(file)
+    )
     assert code == 0, err
     proof = wb.check(file)
     assert proof.bias is None
@@ -110,20 +143,38 @@ def test_raw_claims_nothing(capsys, tmp_path: Path):
     ("more", "message"),
     [
         (("--labels", "3..3"), "labels must be at least two for a neighbour relation. Got 1."),
-        (("--labels", "0..3", "--save", "missing/labels.json"), "output folder must be an existing folder"),
+        (
+            ("--labels", "0..3", "--save", "missing/labels.json"),
+            "output folder must be an existing folder",
+        ),
         (
             ("--labels", "0..1600", "--method", "lp", "--outputs", "0..1"),
             "labels must be at most 1500 for a certificate",
         ),
         (
-            ("--labels", "0..299", "--method", "lp", "--notion", "dp", "--delta", "0.01", "--outputs", "0..2"),
+            (
+                "--labels",
+                "0..299",
+                "--method",
+                "lp",
+                "--notion",
+                "dp",
+                "--delta",
+                "0.01",
+                "--outputs",
+                "0..2",
+            ),
             "pairs of neighbours must be at most 24630 for a certificate of 3 outputs. Got 44850 (300 labels).",
         ),
     ],
 )
-def test_what_cannot_be_saved_is_said(capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more, message):
+def test_what_cannot_be_saved_is_said(
+    capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more, message
+):
     monkeypatch.chdir(tmp_path)
-    code, out, err = run(capsys, "design", "labels", "--epsilon", "1", "--save", "labels.json", *more)
+    code, out, err = run(
+        capsys, "design", "labels", "--epsilon", "1", "--save", "labels.json", *more
+    )
     assert (code, out) == (2, "")
     assert message in err
     assert not list(tmp_path.iterdir())
@@ -144,20 +195,29 @@ def test_a_long_file_is_written_by_columns(tmp_path: Path, monkeypatch: pytest.M
     """Where rows would not fit; what fits is written as before. Both prove the same, here and by the other checker."""
     made = wb.design(wb.Labels.uniform(0, 10), epsilon=1, method="unbiased")
     made.save(tmp_path / "rows.json")
-    monkeypatch.setattr("workbench.privacy.certificate.LIMIT", (tmp_path / "rows.json").stat().st_size - 1)
+    monkeypatch.setattr(
+        "workbench.privacy.certificate.LIMIT", (tmp_path / "rows.json").stat().st_size - 1
+    )
     made.save(tmp_path / "columns.json")
-    rows, columns = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("rows", "columns"))
+    rows, columns = (
+        json.loads((tmp_path / f"{name}.json").read_text()) for name in ("rows", "columns")
+    )
     assert columns["mechanism"]["pairs"] == "all"
     assert wb.check(tmp_path / "columns.json").to_dict() == {**rows, "record": columns["record"]}
     tool = Path(__file__).parents[4] / "tools" / "check_certificate.py"
-    done = subprocess.run([sys.executable, "-I", str(tool), *map(str, tmp_path.iterdir())], capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-I", str(tool), *map(str, tmp_path.iterdir())], capture_output=True
+    )
     assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda m: m["columns"][0].__setitem__(1, hex(int(m["columns"][0][1], 16) * 2)), "does not prove"),
+        (
+            lambda m: m["columns"][0].__setitem__(1, hex(int(m["columns"][0][1], 16) * 2)),
+            "does not prove",
+        ),
         (lambda m: m["columns"][0].__setitem__(0, 2), "A run|runs and weights"),
         (lambda m: m["columns"][0].pop(), "runs and weights"),
         (lambda m: m.__setitem__("rows", 10**9), "a number of rows"),
@@ -166,13 +226,17 @@ def test_a_long_file_is_written_by_columns(tmp_path: Path, monkeypatch: pytest.M
     ],
 )
 def test_wrong_columns_are_refused(change, words, tmp_path: Path):
-    made = wb.design(wb.Labels.uniform(0, 10), epsilon=1, method="unbiased").certificate.to_dict(columns=True)
+    made = wb.design(wb.Labels.uniform(0, 10), epsilon=1, method="unbiased").certificate.to_dict(
+        columns=True
+    )
     change(made["mechanism"])
     with pytest.raises(wb.CorruptFile, match=words):
         from_dict(made)
     (tmp_path / "wrong.json").write_text(json.dumps(made))
     tool = Path(__file__).parents[4] / "tools" / "check_certificate.py"
-    done = subprocess.run([sys.executable, "-I", str(tool), str(tmp_path / "wrong.json")], capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-I", str(tool), str(tmp_path / "wrong.json")], capture_output=True
+    )
     assert done.returncode == (1 if words == "does not prove" else 2), done.stdout
 
 
@@ -187,7 +251,17 @@ def test_two_hundred_labels_are_proven_in_seconds(tmp_path: Path):
 @pytest.mark.parametrize("labels", [48, 80])
 def test_what_leaves_without_raw_is_certified_at_any_size(capsys, labels):
     """The solver's own channel on 80 labels has exact ε 1.0000000000000009, on 201 an infinite one."""
-    arguments = ("design", "labels", "--labels", f"1..{labels}", "--epsilon", "1", "--method", "lp", "--json")
+    arguments = (
+        "design",
+        "labels",
+        "--labels",
+        f"1..{labels}",
+        "--epsilon",
+        "1",
+        "--method",
+        "lp",
+        "--json",
+    )
     code, out, err = run(capsys, *arguments)
     made = json.loads(out)
     assert code == 0, err
@@ -259,7 +333,9 @@ def test_the_short_proof_decides_as_every_pair_does():
         (6, 2, "absolute", range(-8, 14), {"notion": "dp", "delta": "1e-3"}),
     ],
 )
-def test_repair_of_unbiased_channels_costs_nothing(k: int, epsilon: object, loss: str, outputs: range, notion: dict):
+def test_repair_of_unbiased_channels_costs_nothing(
+    k: int, epsilon: object, loss: str, outputs: range, notion: dict
+):
     """Rows that keep their means cost much, so a repair of a solver's last digits did."""
     made = wb.design(
         wb.Labels(range(k)),
@@ -279,8 +355,12 @@ def test_repair_of_unbiased_channels_costs_nothing(k: int, epsilon: object, loss
     assert made.bound <= made.objective <= made.bound * (1 + 2e-9)
 
 
-@pytest.mark.parametrize(("gap", "status"), [(1e-9, "optimal"), (1.9e-3, "gap_limit"), (3e-3, None)])
-def test_an_unbiased_design_with_a_gap_states_its_interval(monkeypatch: pytest.MonkeyPatch, gap, status):
+@pytest.mark.parametrize(
+    ("gap", "status"), [(1e-9, "optimal"), (1.9e-3, "gap_limit"), (3e-3, None)]
+)
+def test_an_unbiased_design_with_a_gap_states_its_interval(
+    monkeypatch: pytest.MonkeyPatch, gap, status
+):
     def loosen(*arguments):
         point = optimum(*arguments)
         return replace(point, proof=replace(point.proof, bound=point.bound * (1 - gap)))

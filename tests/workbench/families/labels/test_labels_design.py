@@ -31,7 +31,9 @@ def test_bins_are_optimal_private_and_judged():
     assert made.oracle.agrees
     assert made.oracle.valid
     assert made.to_dict()["d"] == 4
-    assert made.mechanism.loss(lambda o, y: (o - y) ** 2) == pytest.approx(made.objective, rel=1e-12)
+    assert made.mechanism.loss(lambda o, y: (o - y) ** 2) == pytest.approx(
+        made.objective, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,9 @@ def test_the_lp_is_judged_and_a_miss_is_said(request_, value, kind):
 
 
 def test_counts_metric_and_delta():
-    counts = wb.design(wb.Labels.uniform(0, 7), epsilon=1, loss="absolute", method="lp", neighbours="consecutive")
+    counts = wb.design(
+        wb.Labels.uniform(0, 7), epsilon=1, loss="absolute", method="lp", neighbours="consecutive"
+    )
     assert counts.objective == pytest.approx(0.682707993, abs=1e-9)
     uneven = wb.Labels([0, 1, 5], [1, 1, 1])
     metric = wb.design(uneven, epsilon=0.5, method="lp", notion="metric")
@@ -73,7 +77,9 @@ def test_counts_metric_and_delta():
 def test_the_unbiased_optimum():
     made = wb.design(wb.Labels.uniform(0, 10), epsilon=1, method="unbiased")
     assert made.objective == pytest.approx(98.0075420, rel=2e-8)
-    assert wb.design(wb.Labels.uniform(0, 10), epsilon=1).objective == pytest.approx(8.40878638, abs=5e-9)
+    assert wb.design(wb.Labels.uniform(0, 10), epsilon=1).objective == pytest.approx(
+        8.40878638, abs=5e-9
+    )
     assert made.bound <= made.objective <= made.bound * (1 + 2e-8)
     assert made.private
     assert np.abs(made.mechanism.losses(lambda o, y: o - y)).max() < 1e-9
@@ -81,7 +87,18 @@ def test_the_unbiased_optimum():
 
 
 def test_json_has_the_promised_keys(capsys):
-    code, out, _ = run(capsys, "design", "labels", "--labels", "0..20", "--loss", "squared", "--epsilon", "4", "--json")
+    code, out, _ = run(
+        capsys,
+        "design",
+        "labels",
+        "--labels",
+        "0..20",
+        "--loss",
+        "squared",
+        "--epsilon",
+        "4",
+        "--json",
+    )
     made = json.loads(out)
     assert code == 0
     assert made["objective"] == pytest.approx(6.75867268725)
@@ -124,22 +141,43 @@ def test_a_report_and_a_plot(capsys, tmp_path: Path):
         (("--labels", "-3..5", "--loss", "poisson"), "labels must be >= 0"),
         (("--labels", "0..5", "--method", "sat"), "method must be one of"),
         (("--labels", "0..5", "--method", "bins", "--delta", "0.1"), "method must be lp"),
-        (("--labels", "0..5", "--method", "lp", "--notion", "pure", "--delta", "0.1"), "delta must be 0"),
-        (("--labels", "0..5", "--prior", "1,2"), "prior must be one weight for each of the 6 labels"),
-        (("--labels", "0..5", "--method", "lp", "--neighbours", "0-9"), "pairs of different positions in 0..5"),
+        (
+            ("--labels", "0..5", "--method", "lp", "--notion", "pure", "--delta", "0.1"),
+            "delta must be 0",
+        ),
+        (
+            ("--labels", "0..5", "--prior", "1,2"),
+            "prior must be one weight for each of the 6 labels",
+        ),
+        (
+            ("--labels", "0..5", "--method", "lp", "--neighbours", "0-9"),
+            "pairs of different positions in 0..5",
+        ),
         (
             ("--labels", "0..5", "--method", "lp", "--neighbours", "0-x"),
             "neighbours must be all, consecutive, or pairs",
         ),
         (("--labels", "0..5", "--method", "lp", "--outputs", "six"), "outputs must be LOW..HIGH"),
-        (("--labels", "0..5", "--method", "unbiased", "--epsilon", "13"), "epsilon must be at most 12"),
-        (("--labels", "0..5", "--method", "lp", "--constraint", "fair"), "constraints must be one of"),
-        (("--labels", "0..3000", "--method", "lp"), "the channel must be of at most 2000000 masses"),
+        (
+            ("--labels", "0..5", "--method", "unbiased", "--epsilon", "13"),
+            "epsilon must be at most 12",
+        ),
+        (
+            ("--labels", "0..5", "--method", "lp", "--constraint", "fair"),
+            "constraints must be one of",
+        ),
+        (
+            ("--labels", "0..3000", "--method", "lp"),
+            "the channel must be of at most 2000000 masses",
+        ),
         (
             ("--labels", "0..5", "--method", "lp", "--constraint", "unbiased"),
             "No channel meets the constraints",
         ),
-        (("--labels", "0..5", "--method", "unbiased", "--loss", "absolute"), "loss must be squared"),
+        (
+            ("--labels", "0..5", "--method", "unbiased", "--loss", "absolute"),
+            "loss must be squared",
+        ),
         (("--labels", "0..5", "--method", "lp", "--solver", "cplex"), "solver must be one of"),
     ],
 )
@@ -185,7 +223,10 @@ def test_privatise_a_column(capsys, sales: Path, tmp_path: Path):
     assert stated["epsilon1"] == pytest.approx((41 / 3000) ** 0.5, abs=1e-8)
     assert "Algorithm 3" in stated["method"]
     assert json.loads(out)["rows"] == 3000
-    assert stated["words"][-1] == "Label DP protects the labels only: the other columns are copied as they are."
+    assert (
+        stated["words"][-1]
+        == "Label DP protects the labels only: the other columns are copied as they are."
+    )
     assert stated["words"][0].startswith("The budget is that of one row")
     rows = read(target)
     assert rows[0] == ["id", "amount", "note"]
@@ -284,7 +325,9 @@ def test_privatise_states_error_and_bias_and_publishes_without_any(capsys, tmp_p
         noisy = np.array([float(row[0]) for row in read(target)[1:]])
         off, old = np.abs(noisy - ages), ages >= 7
         # what is stated under the private prior is what happens to these 20,000 rows, whose prior it is near
-        assert stated["mean absolute error under the private prior"] == pytest.approx(off.mean(), rel=0.03)
+        assert stated["mean absolute error under the private prior"] == pytest.approx(
+            off.mean(), rel=0.03
+        )
         assert stated["root mean squared error under the private prior"] == pytest.approx(
             (off**2).mean() ** 0.5, rel=0.03
         )
@@ -295,8 +338,14 @@ def test_privatise_states_error_and_bias_and_publishes_without_any(capsys, tmp_p
             assert "unbiased" in report["method"]
         else:
             assert -stated["largest shift of the mean of any label"] <= shift < -2
-            assert max(abs(noisy[ages == y].mean() - y) for y in (0, 9) if (ages == y).sum() > 50) > 2
-    for more in (["--method", "lp"], ["--method", "unbiased", "--loss", "absolute"], ["--seed", "3"]):
+            assert (
+                max(abs(noisy[ages == y].mean() - y) for y in (0, 9) if (ages == y).sum() > 50) > 2
+            )
+    for more in (
+        ["--method", "lp"],
+        ["--method", "unbiased", "--loss", "absolute"],
+        ["--seed", "3"],
+    ):
         code, _, err = run(capsys, *base[:-2], *more)
         assert code == 2
         assert "must be" in err or "No such option --seed" in err
@@ -308,7 +357,9 @@ def test_errors_of_labels_are_those_of_their_laws():
         mechanism = wb.design(labels, epsilon=1, method=method).mechanism
         for loss in (lambda o, y: np.abs(o - y), lambda o, y: (o - y) ** 2, lambda o, y: o - y):
             table = loss(mechanism.outputs[None, :], labels.values[:, None])
-            assert mechanism.losses(loss) == pytest.approx((mechanism.matrix * table).sum(axis=1), abs=1e-9)
+            assert mechanism.losses(loss) == pytest.approx(
+                (mechanism.matrix * table).sum(axis=1), abs=1e-9
+            )
 
 
 def test_labels_and_their_weights_are_given_apart(tmp_path: Path, capsys):
@@ -316,9 +367,15 @@ def test_labels_and_their_weights_are_given_apart(tmp_path: Path, capsys):
     both, weights = tmp_path / "both.csv", tmp_path / "weights.csv"
     both.write_text("label,weight\n0,3\n1,1\n4,2\n")
     weights.write_text("3\n1\n2\n")
-    lines = ("--labels 4,0,1 --prior 2,3,1", f"--labels 0,1,4 --prior {weights}", f"--labels {both}")
+    lines = (
+        "--labels 4,0,1 --prior 2,3,1",
+        f"--labels 0,1,4 --prior {weights}",
+        f"--labels {both}",
+    )
     found = {
-        json.loads(run(capsys, "design", "labels", *line.split(), "--epsilon", "1", "--json")[1])["objective"]
+        json.loads(run(capsys, "design", "labels", *line.split(), "--epsilon", "1", "--json")[1])[
+            "objective"
+        ]
         for line in lines
     }
     assert len(found) == 1
@@ -335,4 +392,6 @@ def test_the_method_follows_what_is_asked():
     assert (ours.request.how.method, ours.bound) == ("lp", pytest.approx(ours.objective, rel=1e-9))
     assert wb.design(labels, epsilon=1, delta="0.05").request.how.method == "lp"
     with pytest.raises(wb.InvalidRequest, match="a name where method is bins"):
-        wb.design(labels, epsilon=1, method="bins", loss=lambda output, label: abs(output - label) ** 1.5)
+        wb.design(
+            labels, epsilon=1, method="bins", loss=lambda output, label: abs(output - label) ** 1.5
+        )

@@ -60,7 +60,9 @@ def test_the_answer_is_certified_and_within_its_bound(notion, loss, tmp_path: Pa
     assert proof.claim.notion.name == notion
     assert proof.objective.name == loss
     tool = Path(__file__).parents[4] / "tools" / "check_certificate.py"
-    done = subprocess.run([sys.executable, "-I", str(tool), str(tmp_path / "made.json")], capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-I", str(tool), str(tmp_path / "made.json")], capture_output=True
+    )
     assert (done.returncode, b": proven: " in done.stdout) == (0, True)
     tighter = {
         "curve": {"curve": "0.5:0.09,1:0.005"},
@@ -75,7 +77,10 @@ def test_the_answer_is_certified_and_within_its_bound(notion, loss, tmp_path: Pa
 def test_a_curve_of_one_point_is_dp():
     both = [
         wb.design(LINE, loss="squared", **{"notion": name} | max_loss)
-        for name, max_loss in (("curve", {"curve": [(1, "0.05")]}), ("dp", {"epsilon": 1, "delta": "0.05"}))
+        for name, max_loss in (
+            ("curve", {"curve": [(1, "0.05")]}),
+            ("dp", {"epsilon": 1, "delta": "0.05"}),
+        )
     ]
     assert both[0].objective == pytest.approx(both[1].objective, rel=1e-9)
 
@@ -84,22 +89,37 @@ def test_notions_that_imply_each_other_are_ordered():
     """ρ-zCDP implies D_2 <= 2ρ, and pure ε implies ε²/2-zCDP: the optima follow."""
     loss = {"loss": "squared"}
     concentrated = wb.design(LINE, notion="zcdp", rho="0.125", **loss).objective
-    assert wb.design(LINE, notion="renyi", alpha=2, epsilon="0.25", **loss).objective <= concentrated * (1 + 1e-7)
-    assert concentrated <= wb.design(LINE, notion="pure", epsilon="0.5", **loss).objective * (1 + 1e-7)
+    assert wb.design(
+        LINE, notion="renyi", alpha=2, epsilon="0.25", **loss
+    ).objective <= concentrated * (1 + 1e-7)
+    assert concentrated <= wb.design(LINE, notion="pure", epsilon="0.5", **loss).objective * (
+        1 + 1e-7
+    )
 
 
 def test_constraints_vectors_and_directed_differences():
-    made = wb.design(LINE, notion="zcdp", rho="0.1", loss="squared", constraints=lambda f: [f[1] == f[9]])
+    made = wb.design(
+        LINE, notion="zcdp", rho="0.1", loss="squared", constraints=lambda f: [f[1] == f[9]]
+    )
     assert made.private
-    vector = wb.design(wb.ModuloNoise(sizes=(3, 3), shifts=[(0, 1), (1, 0)]), notion="renyi", alpha="1.5", epsilon=1)
+    vector = wb.design(
+        wb.ModuloNoise(sizes=(3, 3), shifts=[(0, 1), (1, 0)]),
+        notion="renyi",
+        alpha="1.5",
+        epsilon=1,
+    )
     assert vector.private
-    one_sided = wb.design(wb.ModuloNoise(n=8, max_shift=2, directed=True), notion="gdp", mu=1, loss="squared")
+    one_sided = wb.design(
+        wb.ModuloNoise(n=8, max_shift=2, directed=True), notion="gdp", mu=1, loss="squared"
+    )
     both = wb.design(wb.ModuloNoise(n=8, max_shift=2), notion="gdp", mu=1, loss="squared")
     assert one_sided.objective <= both.objective * (1 + 1e-6)
 
 
 def test_a_session_moves_along_the_budget():
-    with FAMILY.open(FAMILY.request(LINE, notion="renyi", alpha=2, epsilon=1, loss="squared")) as session:
+    with FAMILY.open(
+        FAMILY.request(LINE, notion="renyi", alpha=2, epsilon=1, loss="squared")
+    ) as session:
         errors = [session.design({"epsilon": Fraction(e)}).objective for e in ("0.25", "0.5", "1")]
         assert errors == sorted(errors, reverse=True)
         assert session.row({"epsilon": Fraction(1, 2)})["certified"]
@@ -119,13 +139,22 @@ def test_raw_answers_are_audited_and_claim_nothing():
     [
         (("--notion", "zcdp"), "rho must be given for the notion zcdp"),
         (("--notion", "zcdp", "--rho", "0"), "rho must be a finite number > 0"),
-        (("--notion", "renyi", "--alpha", "1", "--epsilon", "1"), "alpha must be a finite number > 1"),
+        (
+            ("--notion", "renyi", "--alpha", "1", "--epsilon", "1"),
+            "alpha must be a finite number > 1",
+        ),
         (("--notion", "renyi", "--alpha", "2"), "epsilon must be given"),
-        (("--notion", "gdp", "--mu", "1", "--epsilon", "1"), "epsilon must be left out when notion is gdp"),
+        (
+            ("--notion", "gdp", "--mu", "1", "--epsilon", "1"),
+            "epsilon must be left out when notion is gdp",
+        ),
         (("--notion", "curve", "--curve", "x"), "curve must be a list of pairs"),
         (("--notion", "curve", "--curve", "1e300:0.1"), "epsilon must be at most 34"),
         (("--notion", "gdp", "--mu", "1e9"), "mu must be at most 20"),
-        (("--notion", "tradeoff", "--tradeoff", "0:1,0.5:0.6,1:0"), "tradeoff must be at most 1 - alpha"),
+        (
+            ("--notion", "tradeoff", "--tradeoff", "0:1,0.5:0.6,1:0"),
+            "tradeoff must be at most 1 - alpha",
+        ),
         (
             ("--notion", "tradeoff", "--tradeoff", "0:0.5,0.1:0.4,0.5:0.1,0.6:0"),
             "tradeoff must be convex. Got (0.5",
@@ -134,14 +163,26 @@ def test_raw_answers_are_audited_and_claim_nothing():
             ("--notion", "tradeoff", "--tradeoff", "0:0.5,0.1:0.2,0.2:0.3,0.6:0"),
             "tradeoff must be a function that does",
         ),
-        (("--notion", "tradeoff", "--tradeoff", "0.1:0.5,0.6:0"), "tradeoff must be a function from alpha = 0"),
-        (("--notion", "tradeoff", "--tradeoff", "0:1,1e-200:1e-150,1:0"), "epsilon must be at most 34"),
+        (
+            ("--notion", "tradeoff", "--tradeoff", "0.1:0.5,0.6:0"),
+            "tradeoff must be a function from alpha = 0",
+        ),
+        (
+            ("--notion", "tradeoff", "--tradeoff", "0:1,1e-200:1e-150,1:0"),
+            "epsilon must be at most 34",
+        ),
         (
             ("--notion", "pdp", "--epsilon", "1", "--tradeoff", "0:1,1:0"),
             "tradeoff must be left out when notion is pdp",
         ),
-        (("--notion", "pdp", "--epsilon", "1", "--rho", "1"), "rho must be left out when notion is pdp"),
-        (("--notion", "zcdp", "--rho", "1", "--minimise", "delta", "--max-loss", "1"), "minimise must be left out"),
+        (
+            ("--notion", "pdp", "--epsilon", "1", "--rho", "1"),
+            "rho must be left out when notion is pdp",
+        ),
+        (
+            ("--notion", "zcdp", "--rho", "1", "--minimise", "delta", "--max-loss", "1"),
+            "minimise must be left out",
+        ),
         (("--notion", "pdp"), "epsilon must be given"),
     ],
 )
@@ -191,7 +232,9 @@ def test_channels_are_designed_under_the_same_notions(notion, tmp_path: Path):
     assert wb.check(tmp_path / "made.json").claim.notion.name == notion
     assert str(made)
     assert made.to_dict()["notion"] == notion
-    near = wb.design(LABELS, method="lp", notion=notion, neighbours="consecutive", **BUDGETS[notion])
+    near = wb.design(
+        LABELS, method="lp", notion=notion, neighbours="consecutive", **BUDGETS[notion]
+    )
     assert near.objective <= made.objective * (1 + 1e-6)
 
 

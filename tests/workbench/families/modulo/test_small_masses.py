@@ -11,7 +11,9 @@ from workbench.solvers.exact import rational_refinement
 
 
 def _design(**question: object) -> wb.Design:
-    return wb.design(wb.ModuloNoise(n=200, **question), notion="pdp", delta=0, loss="squared", epsilon=1)
+    return wb.design(
+        wb.ModuloNoise(n=200, **question), notion="pdp", delta=0, loss="squared", epsilon=1
+    )
 
 
 @pytest.mark.parametrize("question", [{"max_shift": 2}, {"max_shift": 2, "directed": True}])

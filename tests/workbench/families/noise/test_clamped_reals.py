@@ -29,10 +29,13 @@ def test_what_clamping_leaves_of_real_noise():
             own = np.average(each, weights=np.repeat([1, 2, 0, 7], 100))
             assert float(law.clamped_loss(name, weights)) == pytest.approx(own, rel=1e-4)
             finest = [
-                (mass * np.abs(np.clip(u + eta, 0, width) - u) ** power).sum() for u in np.linspace(0, width, 801)
+                (mass * np.abs(np.clip(u + eta, 0, width) - u) ** power).sum()
+                for u in np.linspace(0, width, 801)
             ]
             assert float(law.clamped_loss(name, None)) == pytest.approx(max(finest), rel=1e-4)
-    narrow, wide = (replace(plain, question=wb.RealNoise(1, clamp=ends)) for ends in ((0, "1/8"), (0, 9)))
+    narrow, wide = (
+        replace(plain, question=wb.RealNoise(1, clamp=ends)) for ends in ((0, "1/8"), (0, 9))
+    )
     assert narrow.clamped_loss("squared", None) > narrow.clamped_loss("squared")
     assert wide.clamped_loss("squared", None) == plain.loss("squared")
     uneven = wb.AdditiveRealNoise.of(law.question, 2, -1, [1, 2, 2], 5)
@@ -43,7 +46,9 @@ def test_what_clamping_leaves_of_real_noise():
 def test_clamped_noise_publishes_what_its_loss_is_of(tmp_path):
     """The design, its file and its draws; the certificate is that of the noise."""
     question = wb.RealNoise(1, clamp="0..2")
-    clamped, plain = (wb.design(q, epsilon=1, loss="absolute", steps=4) for q in (question, wb.RealNoise(1)))
+    clamped, plain = (
+        wb.design(q, epsilon=1, loss="absolute", steps=4) for q in (question, wb.RealNoise(1))
+    )
     assert clamped.mechanism.cells == plain.mechanism.cells
     assert clamped.bound is None
     assert clamped.objective < plain.objective
@@ -59,13 +64,17 @@ def test_clamped_noise_publishes_what_its_loss_is_of(tmp_path):
         wb.design(question, minimise="epsilon", max_loss=1)
 
 
-@pytest.mark.parametrize(("prior", "words"), [("1,3", "each of 2 equal parts"), ("worst", "of the worst answer")])
+@pytest.mark.parametrize(
+    ("prior", "words"), [("1,3", "each of 2 equal parts"), ("worst", "of the worst answer")]
+)
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
 def test_a_prior_of_the_range(prior: str, words: str, loss: str):
     """`recommend` says the same, and its command makes the row."""
     query = {"range": "-1..2", "loss": loss, "prior": prior, "epsilon": "1", "delta": "0.01"}
     (row,) = wb.recommend(**query, only="real noise, clamped", time_limit=300)
-    made = wb.design(wb.RealNoise(3, clamp="-1..2"), loss=loss, prior=prior, epsilon=1, delta="0.01")
+    made = wb.design(
+        wb.RealNoise(3, clamp="-1..2"), loss=loss, prior=prior, epsilon=1, delta="0.01"
+    )
     assert made.objective == row["objective"]
     assert words in made.words[-1]
     assert f"--prior {prior}" in row["command"]
@@ -73,7 +82,9 @@ def test_a_prior_of_the_range(prior: str, words: str, loss: str):
     assert made.mechanism.cells == plain.mechanism.cells
     assert made.objective < plain.objective
     error = expected_error(made.mechanism, loss)
-    assert (error.mean, error.worst) == tuple(made.mechanism.clamped_loss(loss, each) for each in ((1,), None))
+    assert (error.mean, error.worst) == tuple(
+        made.mechanism.clamped_loss(loss, each) for each in ((1,), None)
+    )
     assert error.mean < plain.mechanism.loss(loss)
 
 
@@ -81,7 +92,9 @@ def test_a_search_that_is_stopped_has_the_numbers_of_clamped_noise(monkeypatch):
     """Not those of the noise before it is clamped."""
     plain = wb.design(wb.RealNoise(3), loss="absolute", epsilon=1, delta="0.01")
     known = wb.design(wb.RealNoise(3, clamp="-1..2"), loss="absolute", epsilon=1, delta="0.01")
-    late = wb.NotProven("The search stopped.", design=replace(plain, details={**plain.details, "stopped": True}))
+    late = wb.NotProven(
+        "The search stopped.", design=replace(plain, details={**plain.details, "stopped": True})
+    )
 
     def stopped(*_: object, **__: object) -> None:
         raise late
@@ -95,9 +108,13 @@ def test_a_search_that_is_stopped_has_the_numbers_of_clamped_noise(monkeypatch):
 
 
 def test_a_prior_needs_a_range():
-    with pytest.raises(wb.InvalidRequest, match="prior must be left out for noise that is not clamped"):
+    with pytest.raises(
+        wb.InvalidRequest, match="prior must be left out for noise that is not clamped"
+    ):
         wb.design(wb.RealNoise(1), prior="worst", epsilon=1)
-    with pytest.raises(wb.InvalidRequest, match=r"left out for noise that is not clamped\. Got 2 weights"):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"left out for noise that is not clamped\. Got 2 weights"
+    ):
         wb.design(wb.RealNoise(1), prior="1,3", epsilon=1)
     with pytest.raises(wb.InvalidRequest, match=r"prior must be weights >= 0, not all 0\. Got 0"):
         wb.design(wb.RealNoise(1, clamp=(0, 4)), prior="0,0", epsilon=1)

@@ -17,7 +17,11 @@ from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.models.convex.requirements import HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY, Bound
 from workbench.models.noise.losses import LineLoss
 from workbench.models.noise.program import LineProgram
-from workbench.models.oracles.canonical_noise import canonical_loss, discrete_gaussian, rounded_gaussian
+from workbench.models.oracles.canonical_noise import (
+    canonical_loss,
+    discrete_gaussian,
+    rounded_gaussian,
+)
 from workbench.privacy.audit import audit
 
 BUDGETS = {
@@ -53,7 +57,10 @@ def test_noise_on_the_integers_is_certified_and_within_its_bound(notion, tmp_pat
         for name, value in BUDGETS[notion].items()
         if name not in ("curve", "tradeoff")
     }
-    points = {"curve": {"curve": "0.5:0.09,1:0.009"}, "tradeoff": {"tradeoff": "0:1,0.1:0.61,0.4:0.21,1:0"}}
+    points = {
+        "curve": {"curve": "0.5:0.09,1:0.009"},
+        "tradeoff": {"tradeoff": "0:1,0.1:0.61,0.4:0.21,1:0"},
+    }
     claim = {"parameters": {**tighter, **points.get(notion, {})}}
     if "epsilon" in tighter:
         claim = {"epsilon": tighter["epsilon"], "parameters": {"alpha": 4}}
@@ -70,7 +77,9 @@ def test_noise_on_the_integers_is_certified_and_within_its_bound(notion, tmp_pat
 def test_known_laws():
     """Geometric noise by its closed form; one (ε, δ) by the LP's known optimum; the rounded Gaussian by its law."""
     b = math.exp(-0.7)
-    assert canonical_loss([(0.7, 0.0)], lambda k: k * k) == pytest.approx(2 * b / (1 - b) ** 2, rel=1e-12)
+    assert canonical_loss([(0.7, 0.0)], lambda k: k * k) == pytest.approx(
+        2 * b / (1 - b) ** 2, rel=1e-12
+    )
     assert canonical_loss([(1.0, 1e-3)], lambda k: k * k) == pytest.approx(1.7739, abs=5e-5)
     assert rounded_gaussian(0.3, lambda k: k * k) == pytest.approx(1 / 0.09 + 1 / 12, rel=1e-9)
     assert discrete_gaussian(10.0, lambda k: k * k) == pytest.approx(10, rel=1e-12)
@@ -106,7 +115,12 @@ def test_merged_outcomes_are_those_of_the_exact_law():
     law = IntegerLaw(-3, [1, 2, 3, 4, 3, 2, 1], 2, Fraction(1, 4))
     total = float(law.total)
     program = LineProgram(2, 3, [LineLoss.named("absolute").at], [], folded=False)
-    x = np.array([float(mass) / total for mass in (*law.window(-5, 5), law.total - law.below(6), law.below(-5))])
+    x = np.array(
+        [
+            float(mass) / total
+            for mass in (*law.window(-5, 5), law.total - law.below(6), law.below(-5))
+        ]
+    )
     p, q = program.compared.laws(x)
     for shift, first, row in zip(program.shifts.tolist(), p, q, strict=True):
         inside = [(float(law.weight(eta)), float(law.weight(eta + shift))) for eta in range(-3, 4)]
@@ -132,7 +146,9 @@ def test_losses_that_are_not_even_clamped_and_on_the_reals():
     curve = wb.design(wb.RealNoise(1), notion="curve", curve="1:0.2", loss="absolute", gap="5e-3")
     dp = wb.design(wb.RealNoise(1), epsilon=1, delta="0.2", loss="absolute", gap="5e-3")
     assert curve.objective == pytest.approx(dp.objective, rel=1e-6)
-    both = wb.design(wb.RealNoise(1), notion="curve", curve="0.5:0.3,1:0.2", loss="absolute", gap="2e-2")
+    both = wb.design(
+        wb.RealNoise(1), notion="curve", curve="0.5:0.3,1:0.2", loss="absolute", gap="2e-2"
+    )
     assert both.private
     assert both.objective > dp.bound
 
@@ -161,25 +177,64 @@ def test_channels(notion, tmp_path: Path):
     [
         ("noise --on integers --notion zcdp", "rho must be given for the notion zcdp"),
         ("noise --on integers --notion zcdp --rho 0", "rho must be a finite number > 0"),
-        ("noise --on integers --notion zcdp --rho 99", "the budget must be missed by randomized response"),
-        ("noise --on integers --notion renyi --alpha 1 --epsilon 1", "alpha must be a finite number > 1"),
-        ("noise --on integers --notion pdp --epsilon 1", "notion must be one of dp, pure, curve, tradeoff, renyi"),
+        (
+            "noise --on integers --notion zcdp --rho 99",
+            "the budget must be missed by randomized response",
+        ),
+        (
+            "noise --on integers --notion renyi --alpha 1 --epsilon 1",
+            "alpha must be a finite number > 1",
+        ),
+        (
+            "noise --on integers --notion pdp --epsilon 1",
+            "notion must be one of dp, pure, curve, tradeoff, renyi",
+        ),
         ("noise --on integers --notion curve --curve 1:2", "delta must be"),
         ("noise --on integers --epsilon 1 --rho 1", "rho must be left out when notion is dp"),
         ("noise --on integers", "epsilon must be given"),
-        ("noise --on integers --notion gdp --mu 1 --delta 0.1", "delta must be left out when notion is gdp"),
-        ("noise --on integers --notion gdp --mu 1 --runs 4", "runs must be left out when notion is gdp"),
-        ("noise --on integers --epsilon 1 --max-loss 3", "max_loss must be given where delta or epsilon is"),
-        ("noise --on integers --minimise epsilon", "max_loss must be given where delta or epsilon is"),
-        ("noise --on integers --minimise delta --epsilon 1", "max_loss must be given where delta or epsilon is"),
+        (
+            "noise --on integers --notion gdp --mu 1 --delta 0.1",
+            "delta must be left out when notion is gdp",
+        ),
+        (
+            "noise --on integers --notion gdp --mu 1 --runs 4",
+            "runs must be left out when notion is gdp",
+        ),
+        (
+            "noise --on integers --epsilon 1 --max-loss 3",
+            "max_loss must be given where delta or epsilon is",
+        ),
+        (
+            "noise --on integers --minimise epsilon",
+            "max_loss must be given where delta or epsilon is",
+        ),
+        (
+            "noise --on integers --minimise delta --epsilon 1",
+            "max_loss must be given where delta or epsilon is",
+        ),
         ("noise --on integers --minimise delta --max-loss 1", "epsilon must be given"),
-        ("noise --on integers --minimise delta --max-loss 1 --epsilon 1 --notion pure", "minimise must be loss or eps"),
-        ("noise --on integers --minimise delta --max-loss 1 --notion zcdp --rho 1", "minimise must be loss but for"),
+        (
+            "noise --on integers --minimise delta --max-loss 1 --epsilon 1 --notion pure",
+            "minimise must be loss or eps",
+        ),
+        (
+            "noise --on integers --minimise delta --max-loss 1 --notion zcdp --rho 1",
+            "minimise must be loss but for",
+        ),
         ("modulo --n 4 --max-shift 1 --minimise epsilon", "max_loss must be given where"),
         ("modulo --n 4 --max-shift 1 --minimise epsilon --max-loss 0.9", "any epsilon is enough"),
-        ("channel --answers 0..3 --max-shift 1 --notion zcdp", "rho must be given for the notion zcdp"),
-        ("channel --answers 0..3 --max-shift 1 --epsilon 1 --mu 1", "mu must be left out when notion is dp"),
-        ("channel --answers 0..3 --max-shift 1 --notion gdp --mu 1 --minimise delta --max-loss 1", "minimise must be"),
+        (
+            "channel --answers 0..3 --max-shift 1 --notion zcdp",
+            "rho must be given for the notion zcdp",
+        ),
+        (
+            "channel --answers 0..3 --max-shift 1 --epsilon 1 --mu 1",
+            "mu must be left out when notion is dp",
+        ),
+        (
+            "channel --answers 0..3 --max-shift 1 --notion gdp --mu 1 --minimise delta --max-loss 1",
+            "minimise must be",
+        ),
     ],
 )
 def test_requests_that_make_no_sense_get_one_sentence(capsys, arguments, message):
@@ -261,13 +316,20 @@ def test_the_least_delta_by_one_linear_program():
 def test_no_delta_is_needed_for_a_loss_that_pure_noise_has():
     made = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, max_loss=2)
     assert (made.objective, made.bound, made.status, made.certificate.delta) == (0, 0, "optimal", 0)
-    with pytest.raises(wb.Infeasible, match=r"Loss squared at most 0\.5 needs delta > 0\.1: there the least is"):
+    with pytest.raises(
+        wb.Infeasible, match=r"Loss squared at most 0\.5 needs delta > 0\.1: there the least is"
+    ):
         wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, max_loss="0.5", delta="0.1")
 
 
 def test_frontiers_of_every_budget():
     table = wb.frontier(
-        wb.IntegerNoise(1), notion="dp,renyi", epsilon="0.5,1", delta="0.1", alpha="2", max_loss="2,3"
+        wb.IntegerNoise(1),
+        notion="dp,renyi",
+        epsilon="0.5,1",
+        delta="0.1",
+        alpha="2",
+        max_loss="2,3",
     ).to_frame()
     points, least = table[table["curve"] == "point"], table[table["mechanism"] == "least epsilon"]
     assert len(points) == 4
@@ -275,8 +337,12 @@ def test_frontiers_of_every_budget():
     assert (points["bound"] <= points["objective"]).all()
     assert least["objective"].tolist() == sorted(least["objective"], reverse=True)
     gaussian = table[(table["mechanism"] == "discrete Gaussian") & (table["notion"] == "renyi")]
-    assert (gaussian["objective"].to_numpy() >= points[points["notion"] == "renyi"]["bound"].to_numpy()).all()
-    channel = wb.frontier(wb.FiniteQuery("0..2", max_shift=1), notion="renyi", alpha=2, epsilon="0.5,1").to_frame()
+    assert (
+        gaussian["objective"].to_numpy() >= points[points["notion"] == "renyi"]["bound"].to_numpy()
+    ).all()
+    channel = wb.frontier(
+        wb.FiniteQuery("0..2", max_shift=1), notion="renyi", alpha=2, epsilon="0.5,1"
+    ).to_frame()
     assert channel["objective"].is_monotonic_decreasing
     with pytest.raises(wb.InvalidRequest, match="rho must be given for the notion zcdp"):
         wb.frontier(wb.IntegerNoise(1), notion="zcdp")

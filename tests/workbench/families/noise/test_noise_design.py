@@ -43,7 +43,9 @@ def real():
 
 
 def test_integers_on_the_command_line(capsys):
-    code, out, _ = run(capsys, "design noise --on integers --sensitivity 1 --epsilon 1 --delta 1e-3 --json")
+    code, out, _ = run(
+        capsys, "design noise --on integers --sensitivity 1 --epsilon 1 --delta 1e-3 --json"
+    )
     made = json.loads(out)
     assert code == 0
     assert made["objective"] == pytest.approx(1.7739, abs=5e-5)
@@ -59,10 +61,16 @@ def test_integers_on_the_command_line(capsys):
 
 
 def test_clamped_noise_names_its_class(capsys):
-    code, out, _ = run(capsys, "design noise --on integers --clamp 0..20 --epsilon 1 --delta 1e-5 --notion dp")
+    code, out, _ = run(
+        capsys, "design noise --on integers --clamp 0..20 --epsilon 1 --delta 1e-5 --notion dp"
+    )
     assert code == 0
-    assert "best noise on all integers, private before it is clamped to 0..20" in " ".join(out.split())
-    code, out, _ = run(capsys, "design modulo --n 20 --max-shift 1 --epsilon 1 --loss squared --notion dp")
+    assert "best noise on all integers, private before it is clamped to 0..20" in " ".join(
+        out.split()
+    )
+    code, out, _ = run(
+        capsys, "design modulo --n 20 --max-shift 1 --epsilon 1 --loss squared --notion dp"
+    )
     assert "best noise modulo 21" in " ".join(out.split())
 
 
@@ -71,14 +79,18 @@ def test_clamped_noise_is_private_before_it_is_clamped():
     for epsilon in ("0.7", "1"):
         made = wb.design(wb.IntegerNoise(1, clamp=(0, 2)), epsilon=epsilon, delta="1e-4").mechanism
         alone = made.question.__class__(1), made.noise
-        assert audit(AdditiveIntegerNoise(*alone), Fraction(epsilon)).meets("dp", epsilon=epsilon, delta="1e-4")
+        assert audit(AdditiveIntegerNoise(*alone), Fraction(epsilon)).meets(
+            "dp", epsilon=epsilon, delta="1e-4"
+        )
 
 
 def test_a_thousand_clamped_answers_are_proven_or_refused():
     made = wb.design(wb.IntegerNoise(3, clamp=(0, 1000)), epsilon=1, delta="1e-5")
     assert made.certificate.holds()
     assert made.objective == pytest.approx(made.bound, rel=1e-8)
-    with pytest.raises(wb.InvalidRequest, match=r"Got 1001; \d+ would fit, or noise that is not clamped"):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"Got 1001; \d+ would fit, or noise that is not clamped"
+    ):
         wb.design(wb.IntegerNoise(3, clamp=(0, 1000)), epsilon=1)  # of tails in long integers
 
 
@@ -109,7 +121,11 @@ def test_tiny_budgets_are_reported():
 
 @pytest.mark.parametrize(
     ("question", "loss"),
-    [(wb.IntegerNoise(3), "absolute"), (wb.IntegerNoise(1, clamp=(0, 6)), "squared"), (wb.RealNoise(2), "squared")],
+    [
+        (wb.IntegerNoise(3), "absolute"),
+        (wb.IntegerNoise(1, clamp=(0, 6)), "squared"),
+        (wb.RealNoise(2), "squared"),
+    ],
 )
 def test_pure_noise_is_the_staircase(question, loss):
     found = wb.design(question, epsilon=1, notion="pure", loss=loss)
@@ -127,7 +143,9 @@ def test_losses_of_ones_own(tmp_path: Path):
 
 
 def test_a_prior_for_clamped_answers():
-    sure = wb.design(wb.IntegerNoise(clamp=(0, 3)), epsilon=1, delta="0.1", loss="absolute", prior=[1, 0, 0, 0])
+    sure = wb.design(
+        wb.IntegerNoise(clamp=(0, 3)), epsilon=1, delta="0.1", loss="absolute", prior=[1, 0, 0, 0]
+    )
     even = wb.design(wb.IntegerNoise(clamp=(0, 3)), epsilon=1, delta="0.1", loss="absolute")
     assert sure.objective < even.objective
     assert sure.objective == pytest.approx(sure.bound, rel=1e-7)
@@ -173,7 +191,9 @@ def test_reals_from_both_sides(real, tmp_path: Path):
 
 @pytest.mark.parametrize("solver", ["gurobi", "cvxpy:clarabel", "ortools:pdlp"])
 def test_every_solver_with_duals_bounds_real_noise(solver: str):
-    found = wb.design(wb.RealNoise(1), epsilon=1, delta="0.2", loss="absolute", gap="0.01", solver=solver)
+    found = wb.design(
+        wb.RealNoise(1), epsilon=1, delta="0.2", loss="absolute", gap="0.01", solver=solver
+    )
     assert found.certificate.holds()
     assert found.bound <= 0.558765
     assert 0.558576 <= found.objective <= found.bound * 1.01
@@ -273,12 +293,16 @@ def test_noise_that_misses_is_repaired():
     assert proof.holds()
     pure = wb.certify(rough, "pure", 1)
     assert pure.privacy.pure_epsilon <= 1
-    stairs = wb.AdditiveIntegerNoise(wb.IntegerNoise(4), staircase(inverse_exponential(Fraction(1)), 4, 2))
+    stairs = wb.AdditiveIntegerNoise(
+        wb.IntegerNoise(4), staircase(inverse_exponential(Fraction(1)), 4, 2)
+    )
     assert wb.audit(stairs, 1).holds(Claim.of("pure", stairs, {"epsilon": 1}))
 
 
 def test_a_column_of_salaries(real, capsys, tmp_path: Path):
-    made = wb.design(wb.RealNoise(200_000), epsilon="0.5", delta="0.05", loss="absolute", gap="0.02")
+    made = wb.design(
+        wb.RealNoise(200_000), epsilon="0.5", delta="0.05", loss="absolute", gap="0.02"
+    )
     assert made.objective == pytest.approx(200_000 * 1.3572, rel=0.02)
     made.save(tmp_path / "noise.json")
     rows = [[k, f"{(k * 7919) % 200_000}.25"] for k in range(500)]

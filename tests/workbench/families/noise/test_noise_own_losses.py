@@ -15,7 +15,9 @@ CLAMPED = wb.IntegerNoise(sensitivity=1, clamp=(0, 6))
 LOSSES = [0, 0, 1, 1, "2.5"]
 
 
-def _least(prior: np.ndarray, losses: list[float], epsilon: float, delta: float, reach: int = 40) -> float:
+def _least(
+    prior: np.ndarray, losses: list[float], epsilon: float, delta: float, reach: int = 40
+) -> float:
     """min over laws on -reach..reach, both shifts by one, the loss of every published answer from a table."""
     eta, n = np.arange(-reach, reach + 1), prior.size - 1
     table = np.array([losses[min(k, len(losses) - 1)] for k in range(n + 1)])
@@ -43,7 +45,9 @@ def _least(prior: np.ndarray, losses: list[float], epsilon: float, delta: float,
 def test_mean_loss_is_that_of_another_statement(prior: list[float] | None):
     design = wb.design(CLAMPED, epsilon=1, delta="0.01", loss=LOSSES, prior=prior)
     weights = np.full(7, 1 / 7) if prior is None else np.array(prior)
-    assert design.objective == pytest.approx(_least(weights, [float(c) for c in LOSSES], 1, 0.01), rel=1e-7)
+    assert design.objective == pytest.approx(
+        _least(weights, [float(c) for c in LOSSES], 1, 0.01), rel=1e-7
+    )
     assert design.bound is not None
     assert 0 <= design.objective - design.bound <= 1e-8 * design.objective
 
@@ -55,7 +59,9 @@ def test_squared_losses_as_a_list_are_squared_losses():
         named = wb.design(CLAMPED, epsilon=1, delta="0.01", loss="squared", prior=prior)
         assert own.objective == pytest.approx(named.objective, rel=1e-12)
     own = wb.design(CLAMPED, epsilon=1, notion="pure", loss=listed)
-    assert own.objective == pytest.approx(wb.design(CLAMPED, epsilon=1, notion="pure").objective, rel=1e-12)
+    assert own.objective == pytest.approx(
+        wb.design(CLAMPED, epsilon=1, notion="pure").objective, rel=1e-12
+    )
 
 
 def test_worst_answer_costs_what_is_said_and_the_certificate_names_no_loss(tmp_path: Path):
@@ -63,7 +69,9 @@ def test_worst_answer_costs_what_is_said_and_the_certificate_names_no_loss(tmp_p
     design.save(tmp_path / "own.json")
     assert design.certificate.objective is None
     assert wb.load(tmp_path / "own.json").outputs.tolist() == [*range(7)]
-    matrix = np.array([[float(w) / law.total for w in law.integers] for law in design.mechanism.rows])
+    matrix = np.array(
+        [[float(w) / law.total for w in law.integers] for law in design.mechanism.rows]
+    )
     table = np.array([0, 0, 1, 1, 2.5, 2.5, 2.5])
     each = (matrix * table[np.abs(np.arange(7)[:, None] - np.arange(7))]).sum(axis=1)
     assert each.max() == pytest.approx(design.objective, rel=1e-12)
@@ -79,7 +87,9 @@ def test_what_falls_or_is_for_real_noise_is_refused():
 def test_noise_that_publishes_one_end_but_for_delta():
     """Where ε is small the heavy end costs least: published whatever the answer, but for the answer itself with δ."""
     question = wb.IntegerNoise(1, clamp=(-4, -3))
-    design = wb.design(question, loss="huber:2", unit=5, epsilon=".01", delta=".01", prior=("1/6", "5/6"))
+    design = wb.design(
+        question, loss="huber:2", unit=5, epsilon=".01", delta=".01", prior=("1/6", "5/6")
+    )
     assert design.objective == pytest.approx(8 / 6 * 0.99, rel=1e-9)
     assert design.bound == pytest.approx(8 / 6 * 0.99, rel=1e-9)
     assert design.certificate is not None

@@ -53,7 +53,11 @@ def test_a_function_may_be_of_the_sign_and_falls_where_it_likes() -> None:
         (wb.RealNoise(1, clamp=(0, 6)), abs, "a function is one of clamped integers"),
         (CLAMPED, lambda e: -1, r"loss\(6, 0\) must be a finite number >= 0. Got -1"),
         (CLAMPED, lambda e: 1 / e if e > -6 else "x", "must be a finite number"),
-        (CLAMPED, lambda e: 1 // 0, "a function of published minus true answer. Got ZeroDivisionError"),
+        (
+            CLAMPED,
+            lambda e: 1 // 0,
+            "a function of published minus true answer. Got ZeroDivisionError",
+        ),
     ],
 )
 def test_what_no_function_can_say_is_refused(question: Any, loss: Any, words: str) -> None:

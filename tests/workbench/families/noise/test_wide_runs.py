@@ -81,7 +81,9 @@ def test_a_time_limit_ends_the_search_with_what_is_proven():
 
 
 def test_what_is_too_wide_is_one_sentence():
-    with pytest.raises(wb.InvalidRequest, match=r"sensitivity must be at most 32 for more than 1 run\. Got 33\."):
+    with pytest.raises(
+        wb.InvalidRequest, match=r"sensitivity must be at most 32 for more than 1 run\. Got 33\."
+    ):
         wb.design(wb.IntegerNoise(33), epsilon=3, delta="1e-3", runs=4)
     with pytest.raises(wb.InvalidRequest, match="runs must be 1 but for noise on all integers"):
         wb.design(wb.IntegerNoise(1, (0, 9)), epsilon=3, delta="1e-3", runs=4)

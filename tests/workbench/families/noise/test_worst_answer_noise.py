@@ -45,8 +45,12 @@ def direct(n: int, D: int, epsilon: float, delta: float, power: int, L: int) -> 
     ("n", "D", "loss", "epsilon", "delta"),
     [(4, 1, "squared", 1, 0.1), (4, 4, "squared", 1, 0.1), (5, 2, "absolute", 1, 0.1)],
 )
-def test_worst_answer_is_bounded_from_both_sides(n: int, D: int, loss: str, epsilon: float, delta: float):
-    design = wb.design(wb.IntegerNoise(D, clamp=(0, n)), epsilon=epsilon, delta=delta, loss=loss, prior="worst")
+def test_worst_answer_is_bounded_from_both_sides(
+    n: int, D: int, loss: str, epsilon: float, delta: float
+):
+    design = wb.design(
+        wb.IntegerNoise(D, clamp=(0, n)), epsilon=epsilon, delta=delta, loss=loss, prior="worst"
+    )
     value = direct(n, D, epsilon, delta, 2 if loss == "squared" else 1, 6 * D + 12)
     assert design.bound is not None
     assert design.bound <= design.objective <= design.bound * (1 + 2e-8)
@@ -65,7 +69,9 @@ def test_worst_answer_is_bounded_from_both_sides(n: int, D: int, loss: str, epsi
 
 
 def test_pure_noise_for_the_worst_answer_is_a_mixture_of_staircases():
-    design = wb.design(wb.IntegerNoise(2, clamp=(0, 5)), epsilon=1, notion="pure", loss="squared", prior="worst")
+    design = wb.design(
+        wb.IntegerNoise(2, clamp=(0, 5)), epsilon=1, notion="pure", loss="squared", prior="worst"
+    )
     weights = {1: None, 2: None}
     for r in weights:  # the inner step: masses fall by 1/e where |eta| reaches r, r + 2, ...
         eta = np.arange(-80, 81)

@@ -49,7 +49,10 @@ def test_a_raw_design_says_that_it_misses():
 
 
 def test_the_exact_method_gives_the_references():
-    values = [wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=k).mechanism.mae() for k in (0, 41)]
+    values = [
+        wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, knots=k).mechanism.mae()
+        for k in (0, 41)
+    ]
     assert values == pytest.approx([1.798681, 1.700701], abs=1e-6)
 
 
@@ -86,21 +89,29 @@ def test_two_optimised_outputs_are_randomized_response():
         ({}, {"epsilon": "0.3", "method": "mvu", "loss": "absolute", "inputs": 5}),
     ],
 )
-def test_the_bound_for_two_optimised_outputs_is_their_optimum(question: dict[str, Any], options: dict[str, Any]):
+def test_the_bound_for_two_optimised_outputs_is_their_optimum(
+    question: dict[str, Any], options: dict[str, Any]
+):
     made = wb.design(wb.Quantization(levels=2, **question), **options)
     assert made.bound is not None
     assert made.bound <= made.objective
     assert made.bound == pytest.approx(made.objective, rel=5e-6)
     assert made.oracle.agrees
     assert made.oracle.kind == ("optimum" if made.request.how.method == "exact" else "lower bound")
-    wide = wb.design(wb.Quantization(levels=2, **question), epsilon=options["epsilon"], method="product")
+    wide = wb.design(
+        wb.Quantization(levels=2, **question), epsilon=options["epsilon"], method="product"
+    )
     assert wide.oracle.kind == "lower bound"  # its outputs are of a grid
     assert wide.oracle.agrees
 
 
 @pytest.mark.parametrize("metric", [None, "absolute", "squared"])
-@pytest.mark.parametrize(("bins", "inputs"), [("-2,-0.3,0.4,1.9", 3), ("-3,-1,1,3", 5), ("-4,-0.1,2.5", 2)])
-def test_the_bound_of_mvu_at_given_outputs_is_that_of_its_program(bins: str, inputs: int, metric: str | None):
+@pytest.mark.parametrize(
+    ("bins", "inputs"), [("-2,-0.3,0.4,1.9", 3), ("-3,-1,1,3", 5), ("-4,-0.1,2.5", 2)]
+)
+def test_the_bound_of_mvu_at_given_outputs_is_that_of_its_program(
+    bins: str, inputs: int, metric: str | None
+):
     made = wb.design(wb.Quantization(bins), epsilon=2, method="mvu", inputs=inputs, metric=metric)
     assert made.bound == pytest.approx(made.objective, rel=1e-7)
     assert made.private
@@ -182,12 +193,18 @@ def test_inputs_of_any_size(method: str, c: str):
 
 def test_densities_losses_and_metrics_scale_with_the_inputs():
     bins, wide_bins = "-3,-0.5,0.5,3", "-3000,-500,500,3000"
-    big = wb.design(wb.Quantization(wide_bins, c=1000, density="normal:500,200"), epsilon=1, loss="1/1001")
+    big = wb.design(
+        wb.Quantization(wide_bins, c=1000, density="normal:500,200"), epsilon=1, loss="1/1001"
+    )
     # with e = 1000 u, 1/1001 of |e| and 1000/1001 of e² weigh |u| and u² as 1 : 10^6
     far = wb.design(wb.Quantization(bins, density="normal:0.5,0.2"), epsilon=1, loss="1/1000001")
-    assert big.objective == pytest.approx(far.objective * (1000 / 1001 + 1000 * 10**6 / 1001), rel=1e-9)
+    assert big.objective == pytest.approx(
+        far.objective * (1000 / 1001 + 1000 * 10**6 / 1001), rel=1e-9
+    )
     near = wb.design(wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, metric="absolute", knots=9)
-    wide = wb.design(wb.Quantization("-3000,-500,500,3000", c=1000), epsilon="0.001", metric="absolute", knots=9)
+    wide = wb.design(
+        wb.Quantization("-3000,-500,500,3000", c=1000), epsilon="0.001", metric="absolute", knots=9
+    )
     assert wide.private
     assert wide.objective == pytest.approx(1000 * near.objective, rel=1e-9)
 
@@ -202,14 +219,18 @@ def test_small_budgets_are_certified(epsilon: str, method: str):
     assert made.mechanism.mae() <= (reach**2 - 1 / 3) / reach * (1 + 1e-5)  # randomized response
 
 
-@pytest.mark.parametrize(("epsilon", "density"), [(12, "uniform"), (30, "uniform"), (7, "normal:0.5,0.2")])
+@pytest.mark.parametrize(
+    ("epsilon", "density"), [(12, "uniform"), (30, "uniform"), (7, "normal:0.5,0.2")]
+)
 def test_large_budgets_have_a_bound_too(epsilon: float, density: str):
     made = wb.design(wb.Quantization(levels=3, density=density), epsilon=epsilon, starts=1)
     assert made.private
     assert made.bound is not None
     assert 0 < made.bound <= made.objective
     if density == "uniform":
-        assert made.objective == pytest.approx(1 / 3, rel=1e-4)  # stochastic rounding between -1, 0 and 1
+        assert made.objective == pytest.approx(
+            1 / 3, rel=1e-4
+        )  # stochastic rounding between -1, 0 and 1
         assert made.bound == pytest.approx(1 / 3, rel=1e-6)
 
 
@@ -218,12 +239,16 @@ def test_squared_distances_add_up_over_the_coordinates_of_a_vector():
     assert any("dithered to" in words for words in made.words)
     points = [float(k) for k in made.mechanism.knots]
     laws = made.mechanism.probabilities(points)
-    loss = np.log(laws[:, None, :] / laws[None, :, :]).max(axis=2)  # of one coordinate, by its two points
+    loss = np.log(laws[:, None, :] / laws[None, :, :]).max(
+        axis=2
+    )  # of one coordinate, by its two points
     vectors = list(itertools.product(range(5), repeat=3))
     for x, y in itertools.product(vectors[::7], vectors[::5]):
         spent = sum(loss[a, b] for a, b in zip(x, y, strict=True))
         distance = sum((points[a] - points[b]) ** 2 for a, b in zip(x, y, strict=True))
-        assert spent <= 2 * distance + 1e-12  # so vectors of diameter B are 2 B²-private (Section 5)
+        assert (
+            spent <= 2 * distance + 1e-12
+        )  # so vectors of diameter B are 2 B²-private (Section 5)
 
 
 def test_by_distance_the_smallest_feasible_epsilon_is_named_and_right():
@@ -235,7 +260,9 @@ def test_by_distance_the_smallest_feasible_epsilon_is_named_and_right():
         ("-5,0,2.5", {"metric": "absolute", "method": "mvu", "inputs": 4}),
     ):
         question: Any = wb.Quantization(bins)
-        with pytest.raises(wb.Infeasible, match=r"The smallest feasible epsilon is|epsilon must be at least") as raised:
+        with pytest.raises(
+            wb.Infeasible, match=r"The smallest feasible epsilon is|epsilon must be at least"
+        ) as raised:
             wb.design(question, epsilon="0.1", **options)
         least = float(re.findall(r"(?:is|least) ([\d.]+\d)", str(raised.value))[0])
         assert wb.design(question, epsilon=least * 1.0001, **options).private
@@ -246,7 +273,11 @@ def test_by_distance_the_smallest_feasible_epsilon_is_named_and_right():
 @pytest.mark.parametrize(
     ("question", "request_", "words"),
     [
-        ({"bins": "-3,3"}, {"epsilon": 0.5}, r"epsilon must be at least 0.693147181 for outputs in \[-3, 3\].*Got 0.5"),
+        (
+            {"bins": "-3,3"},
+            {"epsilon": 0.5},
+            r"epsilon must be at least 0.693147181 for outputs in \[-3, 3\].*Got 0.5",
+        ),
         ({"bins": "-1,0,2"}, {"epsilon": 1}, r"bins must reach beyond \[-1, 1\] on both sides"),
         ({"bins": "-3,3"}, {"epsilon": -1}, r"epsilon must be a finite number > 0. Got -1"),
         ({"bins": "-3,3"}, {"epsilon": 31}, "at most 30"),
@@ -376,7 +407,9 @@ def test_every_published_quantizer_can_be_built():
     ):
         made = built(mechanism, **parameters)
         assert made.mae(spelled("normal:0.5,0.2", 1.0)) > 0
-        assert 0 < (made.epsilon if hasattr(made, "epsilon") else wb.audit(made, 0).pure_epsilon) < 3
+        assert (
+            0 < (made.epsilon if hasattr(made, "epsilon") else wb.audit(made, 0).pure_epsilon) < 3
+        )
 
 
 @pytest.mark.parametrize("method", ["exact", "mvu"])
@@ -386,13 +419,18 @@ def test_outputs_stay_within_the_reach_and_the_words_name_it(method: str):
     assert made.bound is not None
     assert made.bound <= made.objective
     assert any("within ±5 (reach)" in sentence for sentence in made.words)
-    assert any("not proven optimal over all outputs. No choice of outputs" in sentence for sentence in made.words)
+    assert any(
+        "not proven optimal over all outputs. No choice of outputs" in sentence
+        for sentence in made.words
+    )
 
 
 def test_bits_are_levels():
     kind = next(kind for kind in families() if kind.name == "quantizer")
     assert kind.spelled(bits=2, epsilon=1).question == wb.Quantization(levels=4)
-    given, spelled = (kind.read({"epsilon": 1, **more}, "sweep") for more in ({"bits": 2}, {"levels": 4}))
+    given, spelled = (
+        kind.read({"epsilon": 1, **more}, "sweep") for more in ({"bits": 2}, {"levels": 4})
+    )
     assert kind.key(given) == kind.key(spelled)
     with pytest.raises(wb.InvalidRequest, match="bits must be left out with levels"):
         kind.spelled(bits=2, levels=4, epsilon=1)
@@ -400,6 +438,8 @@ def test_bits_are_levels():
 
 @pytest.mark.parametrize("loss", ["mae", "mse", "worst", 2])
 def test_losses_have_the_names_of_every_family(loss: object):
-    known = {"mae": "absolute, which", "mse": "squared, which"}.get(str(loss), "one of absolute, squared, λ; ")
+    known = {"mae": "absolute, which", "mse": "squared, which"}.get(
+        str(loss), "one of absolute, squared, λ; "
+    )
     with pytest.raises(wb.InvalidRequest, match=f"loss must be {known}"):
         wb.design(wb.Quantization(bins=[-3, 3]), epsilon=1, loss=loss)

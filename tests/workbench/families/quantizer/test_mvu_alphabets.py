@@ -29,7 +29,9 @@ def test_the_best_known_alphabets_are_found_and_certified(epsilon: str, least: f
     points = np.linspace(-1, 1, 4)
     laws = made.mechanism.probabilities(points)
     error = (laws * (made.mechanism.outputs[None, :] - points[:, None]) ** 2).sum() / 4
-    assert error == pytest.approx(made.objective, rel=1e-3)  # at ε = 30 the repair is a thousandth of it
+    assert error == pytest.approx(
+        made.objective, rel=1e-3
+    )  # at ε = 30 the repair is a thousandth of it
 
 
 def test_the_bound_of_alphabets_is_below_random_ones():

@@ -25,18 +25,26 @@ from workbench.solvers.search import Deadline
 
 ONE = Fraction(1)
 LAW = LawQuestion(ONE)
-OUTPUTS = {0.5: (-6.1, -0.43, 0.27, 5.2), 2.0: (-1.5, -0.22, 0.78, 2.6), 7.0: (-1.01, -0.31, 0.36, 1.003)}
+OUTPUTS = {
+    0.5: (-6.1, -0.43, 0.27, 5.2),
+    2.0: (-1.5, -0.22, 0.78, 2.6),
+    7.0: (-1.01, -0.31, 0.36, 1.003),
+}
 
 
 def least_masses(outputs: np.ndarray, epsilon: float, share: float) -> np.ndarray:
     """The LP's at many knots, mixed with equal ones."""
-    answer = exact_problem(np.linspace(-1, 1, 41), outputs.size, LAW, symmetric=False).answer(epsilon, outputs)
+    answer = exact_problem(np.linspace(-1, 1, 41), outputs.size, LAW, symmetric=False).answer(
+        epsilon, outputs
+    )
     return (1 - share) * answer.laws.min(axis=0) + share * 2 / (2 + odds_of(epsilon)) / outputs.size
 
 
 @pytest.mark.parametrize("epsilon", OUTPUTS)
 @pytest.mark.parametrize(("density", "loss"), [(uniform(), "absolute"), (normal(0.3, 0.4), "0.5")])
-def test_the_slopes_of_the_window_s_error_are_difference_quotients(epsilon: float, density, loss: str):
+def test_the_slopes_of_the_window_s_error_are_difference_quotients(
+    epsilon: float, density, loss: str
+):
     question = replace(LAW, epsilon=Fraction(epsilon), density=density, loss=loss)
     outputs = np.array(OUTPUTS[epsilon])
     low = least_masses(outputs, epsilon, 0.1)
@@ -48,7 +56,9 @@ def test_the_slopes_of_the_window_s_error_are_difference_quotients(epsilon: floa
         sides = [(outputs + sign * step[0], low + sign * step[1]) for sign in (1, -1)]
         errors = [window_error(question, *side).value for side in sides]
         means = [farthest_mean(ratio, *side)[0] for side in sides]
-        assert slope == pytest.approx((errors[0] - errors[1]) / (2 * step.max()), rel=1e-3, abs=1e-3)
+        assert slope == pytest.approx(
+            (errors[0] - errors[1]) / (2 * step.max()), rel=1e-3, abs=1e-3
+        )
         assert rise == pytest.approx((means[0] - means[1]) / (2 * step.max()), rel=1e-4, abs=1e-4)
 
 
@@ -76,7 +86,9 @@ def test_the_best_known_outputs_are_found(epsilon: str, best: float):
     assert found.objective <= best
     assert abs(found.quantizer.outputs).max() <= usual_reach(float(epsilon)) + 1e-6
     assert sum(found.quantizer.bins) >= 0  # of two mirror images always the same one
-    assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(float(epsilon), abs=1e-6)
+    assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(
+        float(epsilon), abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(("epsilon", "density"), [("0.5", uniform()), ("2", normal(0.5, 0.3))])
@@ -87,7 +99,9 @@ def test_more_outputs_are_never_worse(epsilon: str, density):
         assert found is not None
         assert found.quantizer.m <= m
         reached.append(found.objective)
-        bound = output_bound(m, LawQuestion(Fraction(epsilon), density), usual_reach(float(epsilon)))
+        bound = output_bound(
+            m, LawQuestion(Fraction(epsilon), density), usual_reach(float(epsilon))
+        )
         assert bound is not None
         assert bound <= found.objective
     assert all(b <= a for a, b in itertools.pairwise(reached))
@@ -108,16 +122,30 @@ def test_optimised_outputs_are_never_worse_than_published_ones(epsilon: str, m: 
 
 @pytest.mark.parametrize(
     ("epsilon", "m", "loss"),
-    [("7", 4, "absolute"), ("4", 3, "absolute"), ("10", 3, "absolute"), ("20", 3, "absolute"), (".1", 3, "squared")],
+    [
+        ("7", 4, "absolute"),
+        ("4", 3, "absolute"),
+        ("10", 3, "absolute"),
+        ("20", 3, "absolute"),
+        (".1", 3, "squared"),
+    ],
 )
 def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, loss: str):
     """At large ε MVU's law bends at its inputs, ±1/3 for four: those are knots as well. At small ε two outputs of its
     squared error's best are near each other."""
-    found = optimised_bins(m, LawQuestion(Fraction(epsilon), uniform(), loss=loss), starts=1, knots=11)
+    found = optimised_bins(
+        m, LawQuestion(Fraction(epsilon), uniform(), loss=loss), starts=1, knots=11
+    )
     assert found is not None
-    theirs = mvu(LawQuestion(Fraction(epsilon), uniform(), "squared"), m, reach=usual_reach(float(epsilon))).quantizer
-    assert found.objective <= (theirs.mae() if loss == "absolute" else theirs.mse()) * (1 + 1e-8)  # of five decimals
-    assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(float(epsilon), abs=1e-6)
+    theirs = mvu(
+        LawQuestion(Fraction(epsilon), uniform(), "squared"), m, reach=usual_reach(float(epsilon))
+    ).quantizer
+    assert found.objective <= (theirs.mae() if loss == "absolute" else theirs.mse()) * (
+        1 + 1e-8
+    )  # of five decimals
+    assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(
+        float(epsilon), abs=1e-6
+    )
 
 
 def test_the_same_outputs_without_the_processor_s_vector_units():
@@ -128,10 +156,18 @@ def test_the_same_outputs_without_the_processor_s_vector_units():
         "from workbench.families.quantizer.output_search import optimised_bins as o;"
         "print(*map(float, o(4, Q(F(2), normal(0, .5)), starts=1, knots=11).quantizer.bins))"
     )
-    less = {"NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX", "OPENBLAS_CORETYPE": "Nehalem"}
+    less = {
+        "NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX",
+        "OPENBLAS_CORETYPE": "Nehalem",
+    }
     plain = {k: v for k, v in os.environ.items() if not k.startswith(("NPY_", "OPENBLAS_"))}
     said = [
-        subprocess.run([sys.executable, "-W", "ignore", "-c", program], env=env, capture_output=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program],
+            env=env,
+            capture_output=True,
+            check=True,
+        ).stdout
         for env in (plain, plain | less)
     ]
     one, two = ([*map(float, line.split())] for line in said)
@@ -142,15 +178,25 @@ def test_the_same_outputs_without_the_processor_s_vector_units():
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
 def test_the_bound_is_below_every_quantizer(loss: str):
     rng = np.random.default_rng(0)
-    density = Density("steps", 1.0, lambda x: np.select([x < -0.25, x < 0.5], [0.8 / 3, 2.8 / 3], 0.2), (-0.25, 0.5))
+    density = Density(
+        "steps",
+        1.0,
+        lambda x: np.select([x < -0.25, x < 0.5], [0.8 / 3, 2.8 / 3], 0.2),
+        (-0.25, 0.5),
+    )
     for epsilon in (0.3, 6.0):
         reach, least = usual_reach(epsilon), smallest_reach(epsilon)
-        bounds = [output_bound(3, LawQuestion(Fraction(epsilon), law, loss), reach) for law in (uniform(), density)]
+        bounds = [
+            output_bound(3, LawQuestion(Fraction(epsilon), law, loss), reach)
+            for law in (uniform(), density)
+        ]
         for _ in range(3):
             ends = least + (reach - least) * rng.random(2)
             outputs = tuple(Fraction(b) for b in (-ends[0], rng.uniform(-1, 1), ends[1]))
             for law, bound in zip((uniform(), density), bounds, strict=True):
-                found = exact_quantizer(outputs, LawQuestion(Fraction(epsilon), law, loss), knots=21)
+                found = exact_quantizer(
+                    outputs, LawQuestion(Fraction(epsilon), law, loss), knots=21
+                )
                 assert found is not None
                 assert bound is not None
                 assert 0 < bound <= found.objective
@@ -159,7 +205,10 @@ def test_the_bound_is_below_every_quantizer(loss: str):
 def test_the_bound_by_two_inputs():
     # half the inputs at -1/2, half at 1/2: 2 E|X - median|/(1 + e^ε) = 1/(1 + e^ε)
     bound = output_bound(
-        4, LawQuestion(Fraction(25), Density("samples", 1.0, np.zeros_like, (), ((-0.5, 0.5), (0.5, 0.5))))
+        4,
+        LawQuestion(
+            Fraction(25), Density("samples", 1.0, np.zeros_like, (), ((-0.5, 0.5), (0.5, 0.5)))
+        ),
     )
     assert bound == pytest.approx(1 / (2 + odds_of(25.0)), rel=1e-6)
 
@@ -170,7 +219,11 @@ def test_a_search_that_is_out_of_time_keeps_the_outputs_that_it_has():
     found = optimised_bins(40, spent)
     assert len(found.quantizer.bins) == 2
     assert any("ran out of time: 2 outputs of 40" in sentence for sentence in found.words)
-    whole = optimised_bins(3, LawQuestion(Fraction(1)), knots=11)  # what was cut short is not kept for later
+    whole = optimised_bins(
+        3, LawQuestion(Fraction(1)), knots=11
+    )  # what was cut short is not kept for later
     assert (len(whole.quantizer.bins), whole.words) == (3, ())
-    again = optimised_bins(3, replace(spent, options=LAW.options), knots=11)  # what is known needs no time
+    again = optimised_bins(
+        3, replace(spent, options=LAW.options), knots=11
+    )  # what is known needs no time
     assert len(again.quantizer.bins) == 3

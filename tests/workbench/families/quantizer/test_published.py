@@ -43,7 +43,8 @@ def steps(name: str, epsilon: float, x: float) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 @pytest.mark.parametrize(
-    ("name", "loss"), [(n, c) for n in ("piecewise", "optimal piecewise") for c in ("absolute", "squared")]
+    ("name", "loss"),
+    [(n, c) for n in ("piecewise", "optimal piecewise") for c in ("absolute", "squared")],
 )
 def test_a_closed_form_is_the_integral_of_its_density(name: str, loss: str, epsilon: float):
     power, total = (1 if loss == "absolute" else 2), 0.0
@@ -61,14 +62,18 @@ def test_hybrid_is_duchi_at_small_epsilon_and_a_mixture_beyond():
     known = compute_costs(PUBLISHED, query(0.6, "squared"))
     assert known["hybrid"].objective == known["Duchi et al."].objective
     known = compute_costs(PUBLISHED, query(2.0, "squared"))
-    assert known["piecewise"].objective < known["hybrid"].objective < known["Duchi et al."].objective
+    assert (
+        known["piecewise"].objective < known["hybrid"].objective < known["Duchi et al."].objective
+    )
 
 
 def test_duchi_is_its_two_point_law():
     b = (math.e + 1) / (math.e - 1)
     up = (1 + X / b) / 2
     expected = (up * (b - X) + (1 - up) * (b + X)).mean()
-    assert ENTRIES["Duchi et al."].cost(query(1.0, "absolute")).objective == pytest.approx(expected, rel=1e-6)
+    assert ENTRIES["Duchi et al."].cost(query(1.0, "absolute")).objective == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 def test_they_protect_the_whole_range_only():
@@ -84,7 +89,9 @@ def test_the_gaussian_parameter_is_the_least_that_is_private(epsilon: float, del
     sigma = gaussian_sigma(epsilon, delta)
 
     def spent(s: float) -> float:
-        return norm.cdf(0.5 / s - epsilon * s) - math.exp(epsilon) * norm.cdf(-0.5 / s - epsilon * s)
+        return norm.cdf(0.5 / s - epsilon * s) - math.exp(epsilon) * norm.cdf(
+            -0.5 / s - epsilon * s
+        )
 
     assert spent(sigma) <= delta * (1 + 1e-7)
     assert spent(sigma * (1 - 1e-6)) > delta

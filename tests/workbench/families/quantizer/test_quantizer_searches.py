@@ -11,7 +11,12 @@ import pytest
 
 from bench.bench_quantizer import every_slice
 from workbench.data.intervals import read_bins
-from workbench.families.quantizer.laws import LawQuestion, exact_problem, exact_quantizer, grid_problem
+from workbench.families.quantizer.laws import (
+    LawQuestion,
+    exact_problem,
+    exact_quantizer,
+    grid_problem,
+)
 from workbench.families.quantizer.limit import least_error, mae_limit, unlimited
 from workbench.families.quantizer.mvu import mvu, mvu_curve
 from workbench.families.quantizer.optm import Live, optm, optm_thinner
@@ -31,7 +36,9 @@ BINS = tuple(Fraction(b) for b in ("-3", "-1/2", "1/2", "3"))
 
 def test_the_pruned_search_is_the_full_search():
     quick, slow = Live(LAW), Live(LAW)
-    for B, b in itertools.product((Fraction(5, 2), Fraction(3), Fraction(6)), (Fraction(1, 5), Fraction(1, 2), ONE)):
+    for B, b in itertools.product(
+        (Fraction(5, 2), Fraction(3), Fraction(6)), (Fraction(1, 5), Fraction(1, 2), ONE)
+    ):
         pruned, full = optm([-B, -b, b, B], LAW, live=quick), every_slice([-B, -b, b, B], ONE, slow)
         assert (pruned is None) == math.isinf(full)
         if pruned is not None:
@@ -48,7 +55,10 @@ def test_optm_is_private_between_the_bounds_and_above_the_product_optimum():
         (Fraction(3, 2), ("-3", "-1/2", "1/2", "3"), 1.1728),
     ):
         outputs = [Fraction(b) for b in bins]
-        found, best = optm(outputs, LawQuestion(epsilon)), product_optimum(outputs, LawQuestion(epsilon))
+        found, best = (
+            optm(outputs, LawQuestion(epsilon)),
+            product_optimum(outputs, LawQuestion(epsilon)),
+        )
         assert found is not None
         assert best is not None
         assert not best.words
@@ -106,7 +116,9 @@ def test_mvu_at_printed_alphabets_and_out_of_its_trap():
         found = mvu(LawQuestion(Fraction(epsilon), uniform(), "squared"), read_bins(alphabet))
         assert found.quantizer.mae_51 == pytest.approx(value, abs=5e-5)
     best = mvu(LawQuestion(Fraction("1.5"), uniform(), "squared"), 4)
-    assert best.objective == pytest.approx(1.61978, abs=1e-4)  # the best symmetric outputs: 1.636118
+    assert best.objective == pytest.approx(
+        1.61978, abs=1e-4
+    )  # the best symmetric outputs: 1.636118
     assert best.bound is not None
     assert best.bound <= best.objective
     assert best.bound == pytest.approx(1.5985, abs=1e-3)
@@ -151,7 +163,9 @@ def test_mvu_by_distance_is_private_for_all_real_inputs():
 
 
 def test_outputs_that_coincide_become_one():
-    outputs, laws = merged(np.array([-1.0, -1e-8, 1e-8, 1.0, 2.0]), np.array([[0.2, 0.3, 0.1, 0.4, 0.0]]))
+    outputs, laws = merged(
+        np.array([-1.0, -1e-8, 1e-8, 1.0, 2.0]), np.array([[0.2, 0.3, 0.1, 0.4, 0.0]])
+    )
     np.testing.assert_allclose(outputs, [-1, 0, 1])
     np.testing.assert_allclose(laws, [[0.2, 0.4, 0.4]])
 
@@ -163,7 +177,9 @@ def test_optimised_bins_beat_every_published_mechanism(epsilon: str, least: floa
     assert found.quantizer.mae() < least
     assert found.quantizer.m == 4
     assert abs(float(found.quantizer.bins[-1])) <= 2 * smallest_reach(float(epsilon)) + 1e-5
-    assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(float(epsilon), abs=1e-9)
+    assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(
+        float(epsilon), abs=1e-9
+    )
 
 
 def test_a_search_over_outputs_stays_where_laws_exist():
@@ -205,11 +221,17 @@ def test_the_limit_of_other_errors(loss: str):
 
 def test_the_largest_q_is_the_largest_to_its_digits():
     for m, epsilon in ((3, "2"), (4, "1"), (9, "1.5")):
-        bins = equal_bins(m, Fraction(12, 10) * Fraction(round(smallest_reach(float(epsilon)) * 100), 100))
+        bins = equal_bins(
+            m, Fraction(12, 10) * Fraction(round(smallest_reach(float(epsilon)) * 100), 100)
+        )
         made = largest_q(bins, epsilon, digits=2)
         assert made is not None
         assert audit_extremes(made, 0).meets("pure", epsilon)
-        kept = [k for k in range(100) if audit_extremes(rqm(bins, Fraction(k, 100)), 0).meets("pure", epsilon)]
+        kept = [
+            k
+            for k in range(100)
+            if audit_extremes(rqm(bins, Fraction(k, 100)), 0).meets("pure", epsilon)
+        ]
         assert made.pieces == rqm(bins, Fraction(max(kept), 100)).pieces
 
 

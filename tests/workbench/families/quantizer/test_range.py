@@ -21,13 +21,17 @@ from workbench.privacy.expected_error import expected_error
         ({"levels": 3, "density": "normal:104,2"}, {"starts": 1, "method": "mvu"}),
     ],
 )
-def test_a_range_is_the_centred_question_moved(given: dict[str, object], more: dict[str, object]) -> None:
+def test_a_range_is_the_centred_question_moved(
+    given: dict[str, object], more: dict[str, object]
+) -> None:
     centred = {**given, "density": "normal:-1,2"} if "density" in given else given
     there = wb.design(wb.Quantization(range="100..110", **given), epsilon=1, **more)
     here = wb.design(wb.Quantization(c=5, **centred), epsilon=1, **more)
     assert there.objective == pytest.approx(here.objective, rel=1e-12)
     assert there.bound == here.bound
-    assert [float(b) - 105 for b in there.mechanism.bins] == pytest.approx([*map(float, here.mechanism.bins)], abs=1e-9)
+    assert [float(b) - 105 for b in there.mechanism.bins] == pytest.approx(
+        [*map(float, here.mechanism.bins)], abs=1e-9
+    )
     assert there.mechanism.bias == 0
     assert (there.mechanism.knots[0], there.mechanism.knots[-1]) == (100, 110)
     assert there.mechanism.mae_51 == pytest.approx(here.mechanism.mae_51)
@@ -38,7 +42,9 @@ def test_bins_and_formulas_are_in_the_units_of_the_range() -> None:
     assert question.middle == 15
     assert question.ends == (10, 20)
     made = wb.design(question, epsilon=2)
-    assert made.objective == pytest.approx(wb.design(wb.Quantization("-11,0,11", c=5), epsilon=2).objective, rel=1e-12)
+    assert made.objective == pytest.approx(
+        wb.design(wb.Quantization("-11,0,11", c=5), epsilon=2).objective, rel=1e-12
+    )
     assert expected_error(made).mean == pytest.approx(made.objective)
     formula = wb.formula(question, epsilon=2)
     assert [*map(float, formula(2))] == pytest.approx([made.objective] * 2)
@@ -56,7 +62,17 @@ def test_what_is_no_range_is_refused() -> None:
 def test_a_column_is_published_in_its_own_units(tmp_path, capsys) -> None:
     source, out = tmp_path / "in.csv", tmp_path / "out.csv"
     source.write_text("income\n" + "\n".join(["1000", "150000"] * 50) + "\n")
-    given = ["privatise", "quantizer", str(source), "--column", "income", "--out", str(out), "--insecure-seed", "1"]
+    given = [
+        "privatise",
+        "quantizer",
+        str(source),
+        "--column",
+        "income",
+        "--out",
+        str(out),
+        "--insecure-seed",
+        "1",
+    ]
     given.append("--overwrite")
 
     def code(*more: str) -> object:
@@ -73,21 +89,29 @@ def test_a_column_is_published_in_its_own_units(tmp_path, capsys) -> None:
     assert code("--mechanism", "x.json", "--epsilon", "1") == 2
 
 
-@pytest.mark.parametrize(("prior", "loss"), [("5,1,1,0", "absolute"), ("worst", "absolute"), ("worst", "squared")])
+@pytest.mark.parametrize(
+    ("prior", "loss"), [("5,1,1,0", "absolute"), ("worst", "absolute"), ("worst", "squared")]
+)
 def test_a_quantizer_costs_the_answers_of_a_query_what_its_laws_say(prior: str, loss: str) -> None:
-    table = wb.recommend(range="-3..5", prior=prior, loss=loss, epsilon=1, only="quantizer, 2 outputs")
+    table = wb.recommend(
+        range="-3..5", prior=prior, loss=loss, epsilon=1, only="quantizer, 2 outputs"
+    )
     made = table.best
     x = -3 + (np.arange(8000) + 0.5) / 1000
     gaps = np.abs(made.mechanism.outputs - x[:, None]) ** (2 if loss == "squared" else 1)
     each = (made.mechanism.probabilities(x) * gaps).sum(axis=1)
-    own = each.max() if prior == "worst" else np.average(each, weights=np.repeat([5, 1, 1, 0], 2000))
+    own = (
+        each.max() if prior == "worst" else np.average(each, weights=np.repeat([5, 1, 1, 0], 2000))
+    )
     assert made.objective == table[0]["objective"] == pytest.approx(own, rel=1e-3)
     uniform = wb.design(wb.Quantization(levels=2, range="-3..5"), loss=loss, epsilon=1)
     if prior == "worst":
         assert made.mechanism == uniform.mechanism
         assert (made.bound, "The best for uniform answers" in made.words[-1]) == (None, True)
     else:
-        assert made.bound <= made.objective <= uniform.mechanism.expected(loss, made.question.density)
+        assert (
+            made.bound <= made.objective <= uniform.mechanism.expected(loss, made.question.density)
+        )
         assert "--prior" in table[0]["command"]
 
 
@@ -108,5 +132,7 @@ def test_a_density_of_parts_is_that_of_its_pieces() -> None:
 
 
 def test_what_the_solver_claims_is_in_the_units_of_the_range():
-    design = wb.design("quantizer", range="0..200000", bins=[-300000, 50000, 150000, 500000], epsilon=1)
+    design = wb.design(
+        "quantizer", range="0..200000", bins=[-300000, 50000, 150000, 500000], epsilon=1
+    )
     assert design.above_claimed == pytest.approx(0, abs=1e-6 * design.objective)

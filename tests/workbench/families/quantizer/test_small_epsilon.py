@@ -39,13 +39,17 @@ def test_four_outputs_at_a_small_epsilon(method: str, epsilon: str):
     assert design.mechanism.mae() < (least - 1 / (3 * least)) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("bins", ["-201,-1,1,201", "-200.1,-0.5,0,0.5,200.1", "-201,-50,-0.9,-0.2,0.2,0.9,50,201"])
+@pytest.mark.parametrize(
+    "bins", ["-201,-1,1,201", "-200.1,-0.5,0,0.5,200.1", "-201,-50,-0.9,-0.2,0.2,0.9,50,201"]
+)
 def test_outputs_within_reach_always_have_a_law(bins: str):
     outputs = [Fraction(b) for b in bins.split(",")]
     answer = optm_thinner(outputs, LawQuestion(Fraction(1, 100)))
     assert answer is not None
     reach = float(outputs[-1])
-    assert answer.quantizer.mae() <= (reach - 1 / (3 * reach)) * (1 + 1e-9)  # two-point randomized response
+    assert answer.quantizer.mae() <= (reach - 1 / (3 * reach)) * (
+        1 + 1e-9
+    )  # two-point randomized response
     assert unbiased_and_private(answer.quantizer, Fraction(1, 100) + Fraction(1, 10**9))
 
 
