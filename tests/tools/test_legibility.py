@@ -1,0 +1,104 @@
+"""Tests of the measure of names, comments and docstrings, and of the goals of the project."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "tools" / "legibility.py"
+_spec = importlib.util.spec_from_file_location("legibility", PROGRAM)
+assert _spec is not None
+assert _spec.loader is not None
+legibility = importlib.util.module_from_spec(_spec)
+sys.modules["legibility"] = legibility
+_spec.loader.exec_module(legibility)
+
+DIALECT = '''"""What is read."""
+_MOST, _NEAR = 3, 1e-9  # of a half
+
+
+def least(given, at=None):
+    """Of the prior."""
+    low, high = given[0], given[1]
+    told = low if at is None else high
+    return told
+
+
+def joined(parts):
+    # else sums still miss what they are to be
+    return [part for part in parts]
+'''
+
+PLAIN = '''"""Read priors."""
+# Bins are not computed above this epsilon.
+_MAX_BINNING_EPSILON = 3
+
+
+def minimise_epsilon(request, start=None):
+    """Return the smallest epsilon that meets the limit.
+
+    Args:
+        request: the request with its limit.
+        start: epsilon at which the search begins, None for the middle.
+    """
+    epsilon = request.epsilon
+    if start is not None:
+        epsilon = start
+    return epsilon
+'''
+
+
+def _counts(text: str):
+    return legibility.FileMeasure(Path("example.py"), text).counts
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        ("functions bare", 2),
+        ("parameters bare", 2),
+        ("locals bare", 1),
+        ("private constants bare", 2),
+        ("constants in tuples", 2),
+        ("comments fragment", 2),
+        ("docs fragment", 1),
+        ("docs verb", 0),
+        ("public parameters described", 0),
+        ("multi", 2),
+        ("ifexp", 1),
+    ],
+)
+def test_each_kind_of_riddle_is_counted(count: str, expected: int) -> None:
+    assert _counts(DIALECT)[count] == expected
+
+
+def test_plain_code_meets_every_goal() -> None:
+    assert not legibility.missed_goals(_counts(PLAIN))
+
+
+def test_the_names_of_missed_goals_are_given() -> None:
+    sentences = legibility.missed_goals(_counts(DIALECT))
+    missed = {sentence.partition(" ")[0] for sentence in sentences}
+    assert missed == {*legibility.COLUMNS} - {"same%", "wide%", "tok/l"}
+
+
+def test_wide_lines_and_shared_names_are_counted(tmp_path: Path) -> None:
+    for name in ("first", "second", "third"):
+        text = f'def run_task():\n    """Run {name}."""\n'
+        (tmp_path / f"{name}.py").write_text(text + "# x" + "-" * 100 + "\n", "utf-8")
+    counts = legibility.total_counts(legibility.measure_folders(tmp_path, (".",)))
+    assert counts["functions of shared names"] == 3
+    assert counts["wide lines"] == 3
+
+
+def test_the_command_fails_where_a_goal_is_missed(tmp_path: Path) -> None:
+    (tmp_path / "example.py").write_text(DIALECT, "utf-8")
+    command = [sys.executable, str(PROGRAM), str(tmp_path), ".", "--goals"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "fn% is 100.00. It must be below 3." in done.stderr
