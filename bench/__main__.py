@@ -18,7 +18,7 @@ import pandas as pd
 from rich.console import Console
 
 import bench
-from workbench.cli.console import err, table
+from workbench.cli.console import err, make_table
 
 out = Console(width=None if sys.stdout.isatty() else 200)  # benchmarks have many columns
 
@@ -47,7 +47,7 @@ def main(names: list[str]) -> int:
                 folder / f"{name}.csv", index=False, float_format="%.4g", lineterminator="\n"
             )
         cells = [[_short(cell) for cell in row] for row in frame.astype(object).to_numpy().tolist()]
-        out.print(table(module.TITLE, list(frame.columns), cells))
+        out.print(make_table(module.TITLE, list(frame.columns), cells))
     return 0
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pandas as pd
 
 from bench import TURNS
-from workbench.papers.label_dp.curves import growth, timed
+from workbench.papers.label_dp.curves import fit_growth_exponent, time_algorithm
 
 TITLE = "Best bins: Algorithm 2 as printed against the fast exact algorithm (CPU seconds)"
 
@@ -21,17 +21,21 @@ FAST = (*PRINTED, 10_000, 100_000, 1_000_000)
 def run() -> pd.DataFrame:
     """One row for each loss and size: seconds of both, their ratio, the exponents of k."""
     for loss in ("squared", "absolute", "poisson-deviance"):
-        timed("fast", 200, loss, 1)  # compiles before the clock runs, as small k alone would not
+        time_algorithm(
+            "fast", 200, loss, 1
+        )  # compiles before the clock runs, as small k alone would not
     rows = []
     for loss in ("squared", "absolute", "poisson-deviance"):
         sizes = PRINTED if loss == "squared" else PRINTED[:3]
         slow, fast = {}, {}
         for k in FAST:
-            fast[k], optimum = timed("fast", k, loss, TURNS)
+            fast[k], optimum = time_algorithm("fast", k, loss, TURNS)
             if k in sizes:
-                slow[k], printed = timed("printed", k, loss, TURNS)
+                slow[k], printed = time_algorithm("printed", k, loss, TURNS)
                 assert abs(optimum.objective - printed.objective) <= 1e-9 * printed.objective
-        slopes = [growth(list(part)[-3:], list(part.values())[-3:]) for part in (slow, fast)]
+        slopes = [
+            fit_growth_exponent(list(part)[-3:], list(part.values())[-3:]) for part in (slow, fast)
+        ]
         rows += [
             (loss, k, slow.get(k), fast[k], slow[k] / fast[k] if k in slow else None, *slopes)
             for k in FAST

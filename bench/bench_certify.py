@@ -25,7 +25,7 @@ from workbench.mechanisms.additive import AdditiveNoise
 from workbench.pipeline.routes import Programs
 from workbench.privacy.audit import audit
 from workbench.questions.modulo_noise import ModuloNoise
-from workbench.solvers.backend import Options, backend
+from workbench.solvers.backend import Options, get_backend
 
 TITLE = "400 random noise designs, certified"
 KINDS = ("one shift", "all up to a bound", "a few shifts", "two axes")
@@ -53,7 +53,7 @@ def study(count: int = 400, seed: int = 20261120, time_limit: float = 10.0) -> p
     solvers = [
         name
         for name in ("highs", "gurobi")
-        if backend(name).installed() and backend(name).licence().usable
+        if get_backend(name).is_installed() and get_backend(name).licence().usable
     ]
     rng = random.Random(seed)
     rows: list[dict[str, Any]] = []
@@ -92,7 +92,7 @@ def design(
     )
     options = Options(time_limit=time_limit)
     try:
-        request = FAMILY.request(
+        request = FAMILY.make_request(
             question,
             notion=notion,
             loss=loss,
@@ -102,7 +102,7 @@ def design(
             options=options,
         )
         assert isinstance(request, ModuloRequest)
-        solution = ModuloProblem(request).solved(Programs(solver))
+        solution = ModuloProblem(request).solve_program(Programs(solver))
     except WorkbenchError as error:
         return {"outcome": f"unsolved ({type(error).__name__})"} | row
     if solution.x is None or solution.objective is None:
@@ -117,8 +117,10 @@ def design(
         return {"outcome": "refused"} | row
     row |= {"seconds": time.process_time() - begin, "origin": certified.origin}
     private = audit(certified.mechanism, budgets).meets(notion, budgets, allowed)
-    if certified.optimum:
-        row["loss_optimum"] = float((certified.objective - certified.optimum) / certified.optimum)
+    if certified.lower_bound:
+        row["loss_optimum"] = float(
+            (certified.objective - certified.lower_bound) / certified.lower_bound
+        )
     claim = Fraction(solution.objective)
     row["loss_claim"] = (
         float((certified.objective - claim) / claim) if claim else float(certified.objective)

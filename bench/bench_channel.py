@@ -21,7 +21,7 @@ import pandas as pd
 
 import workbench as wb
 from bench import beside, turns_of
-from workbench.mechanisms.channel import within
+from workbench.mechanisms.channel import pairs_within
 
 TITLE = "channels for counts 0..n, neighbours ±1, squared error"
 CASES = (
@@ -118,7 +118,8 @@ def _shown(answer: Any, design: wb.Design) -> dict[str, Any]:
         return {"loss": answer.objective, "off": gap, "private": "certified"}
     value, channel = answer
     audited = wb.audit(
-        wb.Channel.of(np.maximum(channel, 0), within(len(channel) - 1, 1)), design.claim.epsilon
+        wb.Channel.from_pairs(np.maximum(channel, 0), pairs_within(len(channel) - 1, 1)),
+        design.claim.epsilon,
     )
     private = "yes" if audited.holds(design.claim) else "no"
     return {"loss": value, "off": value / design.objective - 1, "private": private}

@@ -17,8 +17,8 @@ import pandas as pd
 import workbench as wb
 from bench import beside, turns_of
 from workbench.models.modulo.program import ModuloModel, loss_vector
-from workbench.pipeline.requirements import ratio_kind
-from workbench.solvers.backend import backend
+from workbench.pipeline.requirements import get_ratio_kind
+from workbench.solvers.backend import get_backend
 
 __all__ = ["TITLE", "measure", "run"]
 
@@ -35,9 +35,9 @@ def measure(n: int, notion: str, delta: float, loss: str = "error-rate") -> dict
     differences = question.differences
     losses = loss_vector(loss, question.sizes)
     model = ModuloModel(
-        question.sizes, differences, ratio_kind(notion), losses, positive_delta=delta > 0
+        question.sizes, differences, get_ratio_kind(notion), losses, has_delta=delta > 0
     )
-    values, solver = model.values([1.0], delta, None), backend("highs")
+    values, solver = model.values([1.0], delta, None), get_backend("highs")
 
     def bare() -> None:
         with solver.open(model.program) as session:

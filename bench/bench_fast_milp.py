@@ -24,7 +24,7 @@ import pandas as pd
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
 from workbench.models.modulo.fast import FastSession
 from workbench.models.modulo.program import ModuloModel, loss_vector
-from workbench.solvers.backend import Options, backend, solve
+from workbench.solvers.backend import Options, get_backend, solve
 from workbench.solvers.program import Program
 from workbench.solvers.solution import Solution, Termination
 
@@ -76,7 +76,7 @@ def _row(
     values = model.values([epsilon], delta)
 
     def fast_method() -> Solution:
-        with FastSession(model, backend("highs"), options) as session:
+        with FastSession(model, get_backend("highs"), options) as session:
             return session.solve(values)
 
     fast, seconds = _timed(fast_method)

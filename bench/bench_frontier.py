@@ -14,7 +14,7 @@ import workbench as wb
 from bench import beside, turns_of
 from workbench.models.modulo.program import ModuloModel, loss_vector
 from workbench.pipeline.requirements import HOCKEY_STICK
-from workbench.solvers.backend import backend
+from workbench.solvers.backend import get_backend
 
 TITLE = "Certified rows a second of a frontier (n = 20, dp, CPU seconds)"
 TURNS = 5
@@ -31,7 +31,7 @@ def run() -> pd.DataFrame:
         )
         model = ModuloModel(
             question.sizes, question.differences, HOCKEY_STICK, loss_vector("error-rate", question.sizes),
-            positive_delta=True,
+            has_delta=True,
         )  # fmt: skip
         bare = partial(_solved, model, len(list(traced())))
         times, answers = turns_of({"rows": traced, "bare": bare}, TURNS)
@@ -51,7 +51,7 @@ def run() -> pd.DataFrame:
 
 def _solved(model: ModuloModel, count: int) -> None:
     """So many bare solves."""
-    solver, values = backend("highs"), model.values([1.0], 0.1, None)
+    solver, values = get_backend("highs"), model.values([1.0], 0.1, None)
     for _ in range(count):
         with solver.open(model.program) as session:
             session.solve(values)

@@ -22,7 +22,7 @@ import pandas as pd
 
 import workbench as wb
 from bench import in_turns
-from workbench.pipeline.registry import family
+from workbench.pipeline.registry import get_family
 from workbench.solvers.backend import Options
 
 TITLE = "Large channels: output by output, and what else answers them (CPU seconds)"
@@ -62,7 +62,7 @@ def question_of(form: str, k: int) -> tuple[wb.FiniteQuery, dict[str, Any]]:
 def by_qif(question: wb.FiniteQuery, options: dict[str, Any]) -> float:
     """The loss of libqif's channel; pure privacy of neighbours one apart is metric privacy in steps."""
     qif = importlib.import_module("qif")
-    request: Any = family("channel").request(question, **options)
+    request: Any = get_family("channel").make_request(question, **options)
     losses, inputs = (
         request.losses.floats,
         np.array([np.atleast_1d(np.array(x, dtype=float)) for x in question.inputs]),

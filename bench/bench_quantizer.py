@@ -23,17 +23,22 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, NonlinearConstraint, minimize
 
 from bench import in_turns, seconds_of
-from workbench.families.quantizer.laws import LawProblem, LawQuestion, exact_problem, grid_problem
-from workbench.families.quantizer.mvu import mvu
-from workbench.families.quantizer.optm import Live, optm, shape_of
-from workbench.families.quantizer.output_search import optimised_bins
-from workbench.families.quantizer.outputs import LocalOptimum, best_outputs
+from workbench.families.quantizer.laws import (
+    LawProblem,
+    LawQuestion,
+    make_exact_problem,
+    make_grid_problem,
+)
+from workbench.families.quantizer.mvu import solve_mvu
+from workbench.families.quantizer.optm import ProgramSolver, make_two_bin_shape, solve_optm
+from workbench.families.quantizer.output_search import optimise_bins
+from workbench.families.quantizer.outputs import LocalOptimum, search_best_outputs
 from workbench.mechanisms.quantization_error import ErrorIntegrals
 from workbench.models.quantizer.program import LawModel, smallest_reach
-from workbench.questions.density import uniform
+from workbench.questions.density import uniform_density
 from workbench.solvers.backend import solve
-from workbench.solvers.canonical import compile
-from workbench.solvers.program import stating
+from workbench.solvers.canonical import compile_program
+from workbench.solvers.program import ignore_float_warnings
 
 TITLE = "Quantizers: exact LP, the paper's search, optimised bins, MVU's alphabet"
 Vector = NDArray[np.float64]
@@ -50,7 +55,7 @@ def run() -> pd.DataFrame:
     )
 
 
-@stating
+@ignore_float_warnings
 def stated(model: LawModel) -> Any:
     """The model in CVXPY."""
     import cvxpy as cp
@@ -97,7 +102,7 @@ def _exact_lp() -> list[list[Any]]:
     knots = np.linspace(-1, 1, 41)
 
     def cold() -> float | None:
-        problem = exact_problem(knots, 4, LAW, symmetric=True)
+        problem = make_exact_problem(knots, 4, LAW, symmetric=True)
         answer = problem.solve(1.0, BINS, start="cold")
         problem.close()
         return answer.objective
@@ -105,13 +110,13 @@ def _exact_lp() -> list[list[Any]]:
     def through_cvxpy() -> float | None:
         points = np.repeat(knots, 2)[1:-1]
         model = LawModel(points.size, 4)
-        loss = ErrorIntegrals(knots, BINS, uniform()).weights().reshape(-1, 4)
-        program = compile(stated(model), "exact quantizer in CVXPY")
+        loss = ErrorIntegrals(knots, BINS, uniform_density()).weights().reshape(-1, 4)
+        program = compile_program(stated(model), "exact quantizer in CVXPY")
         return solve(program, model.values(np.expm1(1.0), BINS, points, loss)).objective
 
     seconds, value = seconds_of(cold, 5)
     slow, same = seconds_of(through_cvxpy)
-    problem = exact_problem(knots, 4, LAW, symmetric=True)
+    problem = make_exact_problem(knots, 4, LAW, symmetric=True)
     problem.solve(1.0, BINS)
     moves = iter(np.linspace(0.9, 1.1, 60))
     hot_epsilon, _ = _median(lambda: problem.solve(float(next(moves)), BINS).objective, 50)
@@ -137,9 +142,9 @@ def _median(f: Callable[[], Any], repeat: int) -> tuple[float, Any]:
     return float(np.median(times)), value
 
 
-def every_slice(bins: list[Fraction], epsilon: Fraction, live: Live) -> float:
+def every_slice(bins: list[Fraction], epsilon: Fraction, live: ProgramSolver) -> float:
     """The least objective of the 99 programs of Theorem 5 for four symmetric bins; inf when none has a solution."""
-    shape = shape_of(bins, uniform())
+    shape = make_two_bin_shape(bins, uniform_density())
     slices = [
         (np.array([k, 99 - k]) / 100, np.array([k + 1, 100 - k]) / 100) for k in range(1, 100)
     ]
@@ -147,11 +152,11 @@ def every_slice(bins: list[Fraction], epsilon: Fraction, live: Live) -> float:
     return min((point.objective for point in points if point is not None), default=math.inf)
 
 
-def _optima(every: list[list[Fraction]], epsilon: Fraction, live: Live) -> list[Any]:
-    return [optm(bins, LawQuestion(epsilon), live=live) for bins in every]
+def _optima(every: list[list[Fraction]], epsilon: Fraction, live: ProgramSolver) -> list[Any]:
+    return [solve_optm(bins, LawQuestion(epsilon), solver=live) for bins in every]
 
 
-def _full(every: list[list[Fraction]], epsilon: Fraction, live: Live) -> list[float]:
+def _full(every: list[list[Fraction]], epsilon: Fraction, live: ProgramSolver) -> list[float]:
     return [every_slice(bins, epsilon, live) for bins in every]
 
 
@@ -163,12 +168,12 @@ def _search() -> list[list[Any]]:
     rows = []
     for epsilon in (Fraction(1, 2), Fraction(1), Fraction(3, 2)):
         every = [[-big, -small, small, big] for big, small in itertools.product(outer, inner)]
-        with closing(Live(LAW)) as live:
+        with closing(ProgramSolver(LAW)) as live:
             quick, pruned = _median(partial(_optima, every, epsilon, live), 1)
-            few = live.solves
-        with closing(Live(LAW)) as live:
+            few = live.solve_count
+        with closing(ProgramSolver(LAW)) as live:
             slow, full = _median(partial(_full, every, epsilon, live), 1)
-            many = live.solves
+            many = live.solve_count
         reached = [math.inf if answer is None else answer.objective for answer in pruned]
         verdict = (
             "same winners" if np.allclose(reached, full, rtol=0, atol=1e-9) else "DIFFERENT WINNERS"
@@ -189,8 +194,8 @@ def _search() -> list[list[Any]]:
 
 def _optimised() -> list[list[Any]]:
     rows = []
-    small, four = seconds_of(lambda: optimised_bins(4, LawQuestion(Fraction(1))))
-    seconds, sixteen = seconds_of(lambda: optimised_bins(16, LawQuestion(Fraction(1))))
+    small, four = seconds_of(lambda: optimise_bins(4, LawQuestion(Fraction(1))))
+    seconds, sixteen = seconds_of(lambda: optimise_bins(16, LawQuestion(Fraction(1))))
     rows.append(
         _row(
             "exact LP, 16 optimised bins, 41 knots",
@@ -202,7 +207,7 @@ def _optimised() -> list[list[Any]]:
         )
     )
     seconds, answer = seconds_of(
-        lambda: mvu(LawQuestion(Fraction(1), uniform(), "squared"), 16, starts=2)
+        lambda: solve_mvu(LawQuestion(Fraction(1), uniform_density(), "squared"), 16, starts=2)
     )
     rows.append(
         _row(
@@ -227,8 +232,10 @@ def _alphabets(epsilon: float) -> list[list[Any]]:
         starts.append(np.concatenate([[-far[0]], np.sort(rng.uniform(-1, 1, 2)), [far[1]]]))
 
     def ours() -> LocalOptimum:
-        problem = LawProblem(points, 4, grid_problem(points, 4).losses, symmetric=False)
-        answer = best_outputs(problem, epsilon, starts, symmetric=False)
+        problem = LawProblem(
+            points, 4, make_grid_problem(points, 4).compute_losses, symmetric=False
+        )
+        answer = search_best_outputs(problem, epsilon, starts, symmetric=False)
         problem.close()
         assert answer is not None
         return answer

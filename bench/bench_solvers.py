@@ -17,7 +17,7 @@ import pandas as pd
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from workbench.solvers.backend import backend, names
+from workbench.solvers.backend import get_backend, list_backend_names
 from workbench.solvers.errors import BackendUnavailable
 from workbench.solvers.program import Block, Data, Move, Program
 
@@ -34,9 +34,9 @@ Turn: TypeAlias = Callable[[float], Answer]
 def run() -> pd.DataFrame:
     """One row per backend, size, change and start: median milliseconds of ours and of the bare solver, their ratio."""
     rows: list[dict[str, Any]] = []
-    for label in names():
-        solver = backend(label)
-        if label not in BARE or not solver.installed():
+    for label in list_backend_names():
+        solver = get_backend(label)
+        if label not in BARE or not solver.is_installed():
             continue
         for columns, height, density in SIZES:
             program = instance(columns, height, density)

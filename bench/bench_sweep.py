@@ -28,7 +28,7 @@ from bench import beside, turns_of
 from workbench.sweeps.ledger import Ledger
 from workbench.sweeps.run import sweep
 from workbench.sweeps.specification import Chunk, Spec, read_spec
-from workbench.sweeps.workers import executor
+from workbench.sweeps.workers import get_executor
 
 TITLE = "A sweep of 20,000 small LPs, ledger included, against the bare solver loop (two cores)"
 JOBS = 2
@@ -47,7 +47,7 @@ def run() -> pd.DataFrame:
         for n, max_shift, check in INSTANCES:
             spec = read_spec({"grid": grid(n, max_shift, check)})
             assert len(spec) == 20_000
-            executor(JOBS).shutdown(kill_workers=True)
+            get_executor(JOBS).shutdown(kill_workers=True)
             begin = processor_seconds()
             ours(spec, Path(folder))
             cold = processor_seconds() - begin
@@ -95,7 +95,7 @@ def two_cores() -> Iterator[None]:
     try:
         yield
     finally:
-        executor(JOBS).shutdown(kill_workers=True)
+        get_executor(JOBS).shutdown(kill_workers=True)
         os.sched_setaffinity(0, before)
 
 
@@ -112,7 +112,7 @@ def ours(spec: Spec, folder: Path) -> list[float]:
 
 def bare(spec: Spec) -> list[float]:
     """The objectives of the bare loop over the same tasks on the same workers."""
-    futures = [executor(JOBS).submit(loop, chunk.fixed, chunk.points) for chunk in spec.chunks]
+    futures = [get_executor(JOBS).submit(loop, chunk.fixed, chunk.points) for chunk in spec.chunks]
     return [value for future in futures for value in future.result()]
 
 

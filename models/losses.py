@@ -51,7 +51,7 @@ class Loss:
         return f"{self.kind}:{short if float(short) == self.parameter else repr(self.parameter)}"
 
     @property
-    def poisson(self) -> bool:
+    def is_poisson(self) -> bool:
         """Whether labels must be >= 0."""
         return self.kind in ("poisson", "poisson-deviance")
 
@@ -86,13 +86,13 @@ class Loss:
             np.asarray(outputs, dtype=float)[None, :], np.asarray(labels, dtype=float)[:, None]
         )
 
-    def constant(self, labels: ArrayLike) -> Vector:
+    def deviance_constant(self, labels: ArrayLike) -> Vector:
         """y log y - y, what the deviance adds to the Poisson log loss. Shape of labels."""
         y = np.asarray(labels, dtype=float)
         return np.asarray(np.where(y > 0, y * np.log(np.where(y > 0, y, 1.0)), 0.0) - y)
 
 
-def loss_named(name: str | Loss) -> Loss:
+def parse_loss(name: str | Loss) -> Loss:
     """The Loss of a name such as "squared" or "pinball:0.9". Raises ValueError."""
     if isinstance(name, Loss):
         return name

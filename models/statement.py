@@ -23,20 +23,20 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from workbench.solvers.arrays import Ints, Positions, Vector
-from workbench.solvers.canonical import compile
+from workbench.solvers.canonical import compile_program
 from workbench.solvers.program import Block, Data, Move, Program
 
 
-def program_of(
-    stated: Callable[[Any], Any], name: str, scale: float = 1.0, *, plain: bool
+def build_program(
+    state_problem: Callable[[Any], Any], name: str, scale: float = 1.0, *, without_cvxpy: bool
 ) -> Program:
     """What is stated in the language that it is given: this one where it is plain, else the whole of CVXPY's."""
-    if plain:
-        problem: Problem = stated(sys.modules[__name__])
-        return problem.program(name, scale)
+    if without_cvxpy:
+        problem: Problem = state_problem(sys.modules[__name__])
+        return problem.to_program(name, scale)
     import cvxpy
 
-    return compile(stated(cvxpy), name, scale=scale)
+    return compile_program(state_problem(cvxpy), name, scale=scale)
 
 
 class Term(NamedTuple):
@@ -64,7 +64,7 @@ class Affine:
         """How many entries it has."""
         return math.prod(self.shape)
 
-    def changed(self, shape: Ints, change: Callable[[Any], Any]) -> Affine:
+    def map_arrays(self, shape: Ints, change: Callable[[Any], Any]) -> Affine:
         """With arrays, of its shape and one more axis, changed alike."""
 
         def whole(part: Any, last: Ints) -> Any:
@@ -85,7 +85,7 @@ class Affine:
         return Affine(shape, terms)
 
     def __getitem__(self, key: Any) -> Affine:
-        return self.changed(np.broadcast_to(0, self.shape)[key].shape, lambda part: part[key])
+        return self.map_arrays(np.broadcast_to(0, self.shape)[key].shape, lambda part: part[key])
 
     def __add__(self, other: Any) -> Affine:
         other = _affine(other)
@@ -145,7 +145,7 @@ class Parameter(Affine):
 class Variable(Affine):
     """Columns; largest: the row that makes it the largest value of an expression."""
 
-    largest: Row | None = None
+    epigraph_row: Row | None = None
 
     def __init__(
         self,
@@ -166,11 +166,11 @@ class Row:
     expression: Affine
     equal: bool
     label: str | None = None
-    wished: bool = False
+    is_user_constraint: bool = False
 
-    def transposed(self) -> Row:
+    def transpose(self) -> Row:
         """The same rows, those of a column after each other."""
-        turned = self.expression.changed(
+        turned = self.expression.map_arrays(
             self.expression.shape[::-1], lambda part: np.swapaxes(part, 0, 1)
         )
         return Row(turned, self.equal, self.label)
@@ -195,9 +195,9 @@ def _affine(value: Any) -> Affine:
 def sum(expression: Affine, axis: int | None = None) -> Affine:
     """Of all entries, or along an axis."""
     if axis is None:
-        return expression.changed((), lambda part: part.ravel())
+        return expression.map_arrays((), lambda part: part.ravel())
     shape = np.delete(expression.shape, axis).tolist()
-    return expression.changed(
+    return expression.map_arrays(
         tuple(shape), lambda part: np.moveaxis(part, axis, -2).reshape((*shape, -1))
     )
 
@@ -213,7 +213,7 @@ def max(expression: Affine) -> Affine:
     largest = Variable(
         name="aux_worst", bounds=[np.cumsum(end, axis=-1)[..., -1].max() for end in ends]
     )
-    largest.largest = (expression <= largest).set_label("aux_losses")
+    largest.epigraph_row = (expression <= largest).set_label("aux_losses")
     return largest
 
 
@@ -279,7 +279,7 @@ class Problem:
         ]
         stated, met = [Row(variable, equal=False) for variable in first], set[int]()
         for row in (Row(objective, equal=False), *rows):
-            largest = [term.variable.largest for term in row.expression.terms if term.variable]
+            largest = [term.variable.epigraph_row for term in row.expression.terms if term.variable]
             more = [each for each in largest if each and id(each) not in met]
             met.update(map(id, more))
             stated += [row, *more] if row.expression is objective else [*more, row]
@@ -298,7 +298,7 @@ class Problem:
         stated = [row for row in stated if row.label]
         self.rows = sorted(stated, key=lambda row: not row.equal)
 
-    def program(self, name: str, scale: float = 1.0) -> Program:
+    def to_program(self, name: str, scale: float = 1.0) -> Program:
         """The program."""
         (parameters, size), (columns, n) = _begins(self.parameters), _begins(self.variables)
         variables, m, at = (
@@ -322,7 +322,7 @@ class Problem:
                     right.add(place, term, -1.0)
                 else:
                     A.add((columns[id(term.variable)] + term.column) * m + place, term)
-            blocks.append(Block(str(row.label), at, (count,), row.wished))
+            blocks.append(Block(str(row.label), at, (count,), row.is_user_constraint))
             at += count
         equal = np.repeat([row.equal for row in self.rows], [block.size for block in blocks])
         key, entries, parts = A.moved(size)
@@ -338,7 +338,7 @@ class Problem:
         ):
             _, base[name_of], moves[name_of] = numbers.moved(size, count)
         moves["row_lower"] = Move(
-            *(part[equal[moves["row_upper"].place]] for part in moves["row_upper"])
+            *(part[equal[moves["row_upper"].positions]] for part in moves["row_upper"])
         )
         data = Data(
             offset=0.0,
@@ -358,7 +358,7 @@ class Problem:
             tuple(blocks),
             {v.name: v.shape for v in self.parameters.values()},
             scale,
-            {section: move for section, move in moves.items() if move.place.size},
+            {section: move for section, move in moves.items() if move.positions.size},
         )
 
 

@@ -36,29 +36,33 @@ CLASSES = {
 }
 
 
-def names() -> list[str]:
+def list_backend_names() -> list[str]:
     """Every backend and variant this workbench knows, as a user writes them."""
     listed = []
-    for name in [*CLASSES, *_more()]:
-        variants = TABLES[name].get("variants") if name in CLASSES else _class(name).variants
+    for name in [*CLASSES, *_find_external_classes()]:
+        variants = (
+            TABLES[name].get("variants") if name in CLASSES else _load_backend_class(name).variants
+        )
         listed += [f"{name}:{variant}" for variant in variants] if variants else [name]
     return listed
 
 
 @cache
-def backend(label: str) -> Backend:
+def get_backend(label: str) -> Backend:
     """Return the backend of a label such as "highs" or "ortools:glop": one object for each label.
 
     Raises:
         BackendUnavailable: for an unknown backend or variant.
     """
     name, _, variant = label.partition(":")
-    if name not in CLASSES and name not in _more():
-        raise BackendUnavailable(f"solver must be one of {', '.join(names())}. Got {label!r}.")
-    return _class(name)(variant or None)
+    if name not in CLASSES and name not in _find_external_classes():
+        raise BackendUnavailable(
+            f"solver must be one of {', '.join(list_backend_names())}. Got {label!r}."
+        )
+    return _load_backend_class(name)(variant or None)
 
 
-def listing(*, probe: bool = False) -> list[dict[str, Any]]:
+def describe_backends(*, probe: bool = False) -> list[dict[str, Any]]:
     """One row per backend and variant, for a table: name, installed, version, capabilities, licence, default.
 
     Args:
@@ -66,15 +70,15 @@ def listing(*, probe: bool = False) -> list[dict[str, Any]]:
             otherwise `licence` is None.
     """
     rows = []
-    for label in names():
-        solver = backend(label)
-        installed = solver.installed()
+    for label in list_backend_names():
+        solver = get_backend(label)
+        installed = solver.is_installed()
         rows.append(
             {
                 "name": label,
                 "installed": installed,
                 "version": solver.version() if installed else None,
-                "capabilities": solver.capabilities().words(),
+                "capabilities": solver.capabilities().describe(),
                 "licence": str(solver.licence()) if probe and installed else None,
                 "default": label == "highs",
             }
@@ -82,19 +86,19 @@ def listing(*, probe: bool = False) -> list[dict[str, Any]]:
     return rows
 
 
-_more: Callable[[], Mapping[str, type[Backend]]] = dict
+_find_external_classes: Callable[[], Mapping[str, type[Backend]]] = dict
 
 
-def extend(more: Callable[[], Mapping[str, type[Backend]]]) -> None:
+def set_external_backends(find_classes: Callable[[], Mapping[str, type[Backend]]]) -> None:
     """Where backends of other packages come from: a function that gives their classes by name."""
-    global _more
-    _more = more
-    backend.cache_clear()
+    global _find_external_classes
+    _find_external_classes = find_classes
+    get_backend.cache_clear()
 
 
-def _class(name: str) -> type[Backend]:
+def _load_backend_class(name: str) -> type[Backend]:
     if name not in CLASSES:
-        return _more()[name]
+        return _find_external_classes()[name]
     module, _, attribute = CLASSES[name].partition(":")
     loaded: type[Backend] = getattr(importlib.import_module(module), attribute)
     return loaded
@@ -111,7 +115,7 @@ def solve(
     Raises:
         KeyboardInterrupt: when Ctrl-C ended the solve; a session keeps what was found until then.
     """
-    with backend(solver).open(program, options) as session:
+    with get_backend(solver).open(program, options) as session:
         solution = session.solve(values, start=Start.COLD)
     if solution.termination is Termination.INTERRUPTED:
         raise KeyboardInterrupt

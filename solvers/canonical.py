@@ -16,20 +16,20 @@ import scipy.sparse as sp
 from workbench.solvers.arrays import Flags, Positions
 from workbench.solvers.data import Data
 from workbench.solvers.errors import BackendUnavailable, InvalidProgram
-from workbench.solvers.program import Block, Move, Program, stating
+from workbench.solvers.program import Block, Move, Program, ignore_float_warnings
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
 
-def wish(constraint: Any, label: str) -> Any:
+def label_user_constraint(constraint: Any, label: str) -> Any:
     """A CVXPY constraint with a label, marked as what a user wishes beyond the model."""
     constraint.label, constraint.wished = label, True
     return constraint
 
 
-@stating
-def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -> Program:
+@ignore_float_warnings
+def compile_program(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -> Program:
     """Compile a CVXPY problem with linear objective and constraints into a Program.
 
     Args:
@@ -40,14 +40,14 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -
     Raises:
         InvalidProgram: when the problem is not DPP, not linear, or two variables or parameters share a name.
     """
-    data, inverse = _canonical(problem, name)
+    data, inverse = _canonicalize(problem, name)
     canonical, dims = data["param_prob"], data["dims"]
     own = problem.parameters()
-    _check(own, canonical, dims, name)
+    _require_linear_problem(own, canonical, dims, name)
     size = sum(p.size for p in own)
     n, m = int(canonical.x.size), int(canonical.constr_size)
     equal = np.arange(m) < dims.zero
-    sections, (row, column) = _sections(canonical, own, equal)
+    sections, (row, column) = _read_sections(canonical, own, equal)
     base = {}
     moves = {}
     for section, matrix in sections.items():
@@ -73,15 +73,15 @@ def compile(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -
         name=name,
         template=template,
         sense=1 if problem.objective.NAME == "minimize" else -1,
-        variables=_columns(problem, canonical, name),
-        rows=_rows(problem, canonical, inverse),
+        variables=_column_blocks(problem, canonical, name),
+        rows=_row_blocks(problem, canonical, inverse),
         parameters={p.name(): tuple(int(k) for k in p.shape) for p in own},
         scale=float(scale),
         moves=moves,
     )
 
 
-def _canonical(problem: cp.Problem, name: str) -> tuple[Any, Any]:
+def _canonicalize(problem: cp.Problem, name: str) -> tuple[Any, Any]:
     """CVXPY's data of the problem, and the inverse data. Raises InvalidProgram."""
     import cvxpy as cp
 
@@ -108,7 +108,9 @@ def _canonical(problem: cp.Problem, name: str) -> tuple[Any, Any]:
     return data, inverse
 
 
-def _check(own: Sequence[cp.Parameter], canonical: Any, dims: Any, name: str) -> None:
+def _require_linear_problem(
+    own: Sequence[cp.Parameter], canonical: Any, dims: Any, name: str
+) -> None:
     """Refuse what is not linear, and parameters that cannot be told apart or are not what they seem."""
     if dims.exp or dims.soc or dims.p3d or dims.psd or dims.pnd or canonical.P is not None:
         raise InvalidProgram(f"{name} must have a linear objective and linear constraints.")
@@ -122,7 +124,7 @@ def _check(own: Sequence[cp.Parameter], canonical: Any, dims: Any, name: str) ->
         )
 
 
-def _sections(
+def _read_sections(
     canonical: Any, own: Sequence[cp.Parameter], equal: Flags
 ) -> tuple[dict[str, sp.csr_array], tuple[Positions, Positions]]:
     """(section -> its entries over (parameters, constant), rows and columns of A's entries).
@@ -186,7 +188,7 @@ def _sections(
     return sections, (row, column)
 
 
-def _columns(problem: cp.Problem, canonical: Any, name: str) -> tuple[Block, ...]:
+def _column_blocks(problem: cp.Problem, canonical: Any, name: str) -> tuple[Block, ...]:
     """Column blocks under the model's own variable names."""
     own = {variable.id: variable for variable in problem.variables()}
     blocks, seen = [], set()
@@ -210,7 +212,7 @@ def _columns(problem: cp.Problem, canonical: Any, name: str) -> tuple[Block, ...
     return tuple(sorted(blocks, key=lambda block: block.start))
 
 
-def _rows(problem: cp.Problem, canonical: Any, inverse: Any) -> tuple[Block, ...]:
+def _row_blocks(problem: cp.Problem, canonical: Any, inverse: Any) -> tuple[Block, ...]:
     """Row blocks under the constraints' labels, else their position in the problem."""
     names = {}
     for k, constraint in enumerate(problem.constraints):

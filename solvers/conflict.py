@@ -14,14 +14,14 @@ from dataclasses import replace
 import numpy as np
 
 from workbench.solvers.arrays import Positions
-from workbench.solvers.backend import Options, backend
+from workbench.solvers.backend import Options, get_backend
 from workbench.solvers.data import Data
 from workbench.solvers.program import Program
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import Start, Termination
 
 
-def conflict(
+def find_conflict(
     data: Data,
     groups: Mapping[str, Positions],
     solver: str = "highs",
@@ -38,14 +38,14 @@ def conflict(
     deadline = Deadline(seconds)
 
     def infeasible(kept: Mapping[str, Positions]) -> bool | None:
-        if deadline.passed:
+        if deadline.has_passed:
             return None
-        left = deadline.limit
+        left = deadline.solver_time_limit
         rows = np.ones(data.A.shape[0], dtype=bool)
         for name, positions in groups.items():
             rows[positions] = name in kept
         part = replace(
-            data.free,
+            data.without_costs,
             A=data.A[rows],
             row_lower=data.row_lower[rows],
             row_upper=data.row_upper[rows],
@@ -54,7 +54,7 @@ def conflict(
             options or Options(),
             time_limit=min(t for t in (left, options and options.time_limit) if t),
         )
-        with backend(solver).open(
+        with get_backend(solver).open(
             Program("a part of an infeasible program", part, scale=scale), given
         ) as session:
             solution = session.solve(start=Start.COLD)

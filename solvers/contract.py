@@ -39,7 +39,7 @@ class Capabilities:
     integer_only: bool = False
     second_order_cones: bool = False
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """The capabilities as a short list."""
         return ", ".join(f.name.replace("_", " ") for f in fields(self) if getattr(self, f.name))
 
@@ -60,7 +60,7 @@ class Licence:
 
 
 @lru_cache
-def _version(distribution: str) -> str | None:
+def _distribution_version(distribution: str) -> str | None:
     """Of an installed distribution; reading it from disk takes longer than a small program, and it cannot change."""
     from importlib.metadata import PackageNotFoundError, version  # slow to import
 
@@ -110,10 +110,10 @@ class Backend:
         """What this backend and variant can do; needs no import of the native library."""
         return Capabilities(**{"lp": False, **dict.fromkeys(self.table.get("can", ()), True)})
 
-    def in_words(self, options: Options) -> dict[str, Any]:
+    def translate_options(self, options: Options) -> dict[str, Any]:
         """Options in the solver's own names, `native` included. Raises UnsupportedOption."""
         settings = {}
-        for option, value in options.given().items():
+        for option, value in options.list_set_options().items():
             word = self.table["options"][option]
             if word == "one":
                 if value != 1:
@@ -132,17 +132,17 @@ class Backend:
                 settings |= dict.fromkeys(word, value)
         return settings | dict(options.native)
 
-    def ended(self, word: str) -> Termination:
+    def read_termination(self, word: str) -> Termination:
         """Why the solver stopped, by its own word."""
         return Termination(self.table["ends"].get(word, Termination.ERROR))
 
-    def installed(self) -> bool:
+    def is_installed(self) -> bool:
         """Whether the native library is installed; takes no licence and imports nothing."""
-        return importable(self.module)
+        return is_importable(self.module)
 
     def version(self) -> str | None:
         """Version of the native library, or None when it is not installed."""
-        return _version(self.distribution)
+        return _distribution_version(self.distribution)
 
     def licence(self) -> Licence:
         """The licence state; may probe the native library."""
@@ -160,7 +160,7 @@ class Backend:
         chosen = self._resolve(program)
         if chosen is not self:
             return chosen.open(program, options)
-        if not self.installed():
+        if not self.is_installed():
             raise BackendUnavailable(
                 f"{self.label} is not installed (pip install {self.distribution})."
             )
@@ -177,11 +177,11 @@ class Backend:
                 f"{self.label} solves programs in integers only, and {program.name} is not one."
             )
         if program.cones is not None and not capabilities.second_order_cones:
-            others = ", ".join(_cone_solvers())
+            others = ", ".join(_list_cone_solvers())
             raise BackendUnavailable(
                 f"{self.label} knows no second-order cones, and {program.name} has some. Use {others}."
             )
-        for option in options.given():
+        for option in options.list_set_options():
             if option not in self.supported_options:
                 raise UnsupportedOption(
                     f"{self.label} cannot honour the option {option}; leave it out."
@@ -201,7 +201,7 @@ class Backend:
         return self.session(self, program, options)
 
 
-def importable(module: str) -> bool:
+def is_importable(module: str) -> bool:
     """Whether an installed library could be imported, without importing it."""
     try:
         return importlib.util.find_spec(module) is not None
@@ -209,7 +209,7 @@ def importable(module: str) -> bool:
         return False
 
 
-def _cone_solvers() -> list[str]:
+def _list_cone_solvers() -> list[str]:
     """Return the labels of this package's backends and variants that know second-order cones."""
     labels = []
     for name, table in TABLES.items():

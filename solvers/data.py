@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from workbench.solvers.arrays import Flags, Pair, Positions, Vector
 from workbench.solvers.errors import InvalidProgram
 
-_LARGEST = 1e15  # solvers treat larger numbers as infinite or refuse them by a status
-_LEAST_ROW = 2.0**-20  # Rows whose coefficients are all smaller are multiplied by a power of two.
-_FARTHEST_SIDE = 2.0**44  # So are rows whose sides are larger.
-SMALLEST = 1e-9  # HiGHS silently drops smaller matrix coefficients
+_MAX_NUMBER = 1e15  # solvers treat larger numbers as infinite or refuse them by a status
+_MIN_ROW_COEFFICIENT = (
+    2.0**-20
+)  # Rows whose coefficients are all smaller are multiplied by a power of two.
+_MAX_ROW_SIDE = 2.0**44  # So are rows whose sides are larger.
+MIN_COEFFICIENT = 1e-9  # HiGHS silently drops smaller matrix coefficients
 
 
 @dataclass(frozen=True)
@@ -49,25 +51,25 @@ class Data:
             InvalidProgram: for a NaN anywhere, an infinite or huge cost or coefficient, a coefficient too small to
                 survive, crossed bounds, or a finite bound of size 1e15 or more.
         """
-        _bounded("offset", np.array([self.offset]))
-        _bounded("cost", self.c)
-        _bounded("coefficient", self.A.data)
+        _require_usable_numbers("offset", np.array([self.offset]))
+        _require_usable_numbers("cost", self.c)
+        _require_usable_numbers("coefficient", self.A.data)
         size = np.abs(self.A.data)
-        tiny = size[(size > 0) & (size < SMALLEST)]
+        tiny = size[(size > 0) & (size < MIN_COEFFICIENT)]
         if tiny.size:
             raise InvalidProgram(
                 f"every non-zero coefficient must be at least 1e-9 in size (solvers drop smaller ones). "
                 f"Got {tiny.min():g}."
             )
-        _in_order("row", self.row_lower, self.row_upper)
-        _in_order("variable", self.lower, self.upper)
+        _require_ordered_bounds("row", self.row_lower, self.row_upper)
+        _require_ordered_bounds("variable", self.lower, self.upper)
 
     @property
-    def free(self) -> Data:
+    def without_costs(self) -> Data:
         """The same program where nothing costs anything: what is feasible alone matters."""
         return replace(self, c=np.zeros_like(self.c), offset=0.0)
 
-    def follows(self, other: Data) -> bool:
+    def has_same_pattern(self, other: Data) -> bool:
         """Whether the same entries stand in both matrices, and the same columns are integer."""
         return (
             self.A.shape == other.A.shape
@@ -76,15 +78,15 @@ class Data:
             and np.array_equal(self.integrality, other.integrality)
         )
 
-    def with_rows(self, factors: Vector | None) -> Data:
+    def with_scaled_rows(self, factors: Vector | None) -> Data:
         """The same program with rows multiplied by positive factors (rows,); itself without any."""
         if factors is None:
             return self
         entries = self.A.data * factors[self.A.indices]
         lower, upper = self.row_lower * factors, self.row_upper * factors
-        return replace(self, A=with_entries(self.A, entries), row_lower=lower, row_upper=upper)
+        return replace(self, A=replace_entries(self.A, entries), row_lower=lower, row_upper=upper)
 
-    def scaled(self, scale: float, cost: float = 1.0) -> Data:
+    def with_scale(self, scale: float, cost: float = 1.0) -> Data:
         """The same program in q = scale * x for the continuous columns, at larger costs (see
         `workbench.solvers.program`)."""
         if scale == cost == 1.0:
@@ -92,7 +94,7 @@ class Data:
         column, A = np.where(self.integrality, scale, 1.0), self.A
         bound = np.where(self.integrality, 1.0, scale)
         if self.is_mip:
-            A = with_entries(A, A.data * np.repeat(column, np.diff(A.indptr)))
+            A = replace_entries(A, A.data * np.repeat(column, np.diff(A.indptr)))
         return replace(
             self,
             c=self.c * (column * cost),
@@ -105,16 +107,16 @@ class Data:
         )
 
 
-def row_factors(data: Data, scale: float = 1.0) -> Vector | None:
+def compute_row_factors(data: Data, scale: float = 1.0) -> Vector | None:
     """Powers of two (rows,) by which rows are multiplied whose numbers are out of a solver's range: limits in very
     small or large units. None where there are none. scale: of the columns (`workbench.solvers.program`)."""
     entries, sides = np.abs(data.A.data), np.abs([data.row_lower, data.row_upper])
-    far = (np.where(np.isfinite(sides), sides, 0.0) * scale > _FARTHEST_SIDE).any(axis=0)
-    if not far.any() and entries.min(initial=1.0) >= _LEAST_ROW:
+    far = (np.where(np.isfinite(sides), sides, 0.0) * scale > _MAX_ROW_SIDE).any(axis=0)
+    if not far.any() and entries.min(initial=1.0) >= _MIN_ROW_COEFFICIENT:
         return None
     size = np.zeros(data.row_lower.size)
     np.maximum.at(size, data.A.indices, entries)
-    moved = (size > 0) & ((size < _LEAST_ROW) | far)
+    moved = (size > 0) & ((size < _MIN_ROW_COEFFICIENT) | far)
     if not moved.any():
         return None
     return np.where(moved, np.exp2(-np.round(np.log2(np.where(moved, size, 1.0)))), 1.0)
@@ -138,7 +140,7 @@ class Change:
     columns: tuple[Positions, Vector, Vector] | None
 
     @classmethod
-    def between(cls, old: Data, new: Data) -> Change:
+    def find_changes(cls, old: Data, new: Data) -> Change:
         """What moves from one program to another with the same matrix pattern."""
 
         def moved(*pairs: Pair) -> Positions:
@@ -164,24 +166,24 @@ class Change:
         )
 
 
-def with_entries(A: scipy.sparse.csc_array, entries: Vector) -> scipy.sparse.csc_array:
+def replace_entries(A: scipy.sparse.csc_array, entries: Vector) -> scipy.sparse.csc_array:
     """The matrix of the same pattern with other entries; building it again would check it again."""
     other = copy(A)
     other.data = entries
     return other
 
 
-def _bounded(name: str, values: Vector) -> None:
+def _require_usable_numbers(name: str, values: Vector) -> None:
     """Refuse NaN and anything of size 1e15 or more."""
     size = np.abs(values)
-    if (size < _LARGEST).all():  # NaN is not
+    if (size < _MAX_NUMBER).all():  # NaN is not
         return
     if not np.isfinite(size).all():
         raise InvalidProgram(f"every {name} must be finite. Got {values[~np.isfinite(size)][0]}.")
     raise InvalidProgram(f"every {name} must be below 1e15 in size. Got {size.max():g}.")
 
 
-def _in_order(name: str, low: Vector, high: Vector) -> None:
+def _require_ordered_bounds(name: str, low: Vector, high: Vector) -> None:
     """Refuse bounds that cross, are NaN, infinite on the wrong side, or finite and of size 1e15 or more."""
     if not (low <= high).all():  # NaN is not
         if np.isnan(low).any() or np.isnan(high).any():
@@ -194,7 +196,7 @@ def _in_order(name: str, low: Vector, high: Vector) -> None:
         )
     for bound in (low, high):
         size = np.abs(bound)
-        if not ((size < _LARGEST) | (size == np.inf)).all():
+        if not ((size < _MAX_NUMBER) | (size == np.inf)).all():
             worst = size[np.isfinite(size)].max()
             raise InvalidProgram(
                 f"every finite {name} bound must be below 1e15 in size. Got {worst:g}."

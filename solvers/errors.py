@@ -13,7 +13,7 @@ What a solver answers (infeasible, time limit, numerical trouble) is not an erro
 from __future__ import annotations
 
 
-def one_line(error: BaseException) -> str:
+def format_native_error(error: BaseException) -> str:
     """What a native library raised, in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": .")
 

@@ -16,11 +16,11 @@ import scipy.sparse as sp
 from workbench.solvers.arrays import Positions, Vector
 from workbench.solvers.backend import Options, solve
 from workbench.solvers.backends.highs import create_silent_highs
-from workbench.solvers.data import row_factors
+from workbench.solvers.data import compute_row_factors
 from workbench.solvers.errors import SolverError
 from workbench.solvers.program import Data, Program
 from workbench.solvers.search import Deadline
-from workbench.solvers.solution import PointStatus, Rest, Solution, Termination
+from workbench.solvers.solution import DualValues, PointStatus, Solution, Termination
 
 _ITERATIONS = 100_000  # of one solve: more are a cycle
 _CHOSEN, _DEVEX = -1, 1  # by HiGHS itself; of its simplex_dual_edge_weight_strategy
@@ -56,19 +56,23 @@ class RestatedProgram:
         self._answer: Solution | None = None
 
     def extend(
-        self, places: Positions, rows: sp.csr_array, right: float, most: float = np.inf
+        self,
+        column_rows: Positions,
+        rows: sp.csr_array,
+        row_upper: float,
+        column_upper: float = np.inf,
     ) -> int:
         """New columns 0 <= z <= most without a cost, each with a 1 in the row of its place, and new rows over all
         columns, each <= right; the position of the first of them."""
-        new, first = places.size, self.rows
+        new, first = column_rows.size, self.rows
         kept = rows.tocoo()
         row, column = kept.coords
         self._entries += [
-            (np.ones(new), places, self.width + np.arange(new)),
+            (np.ones(new), column_rows, self.width + np.arange(new)),
             (kept.data, row + first, column),
         ]
-        self._right.append(np.full(rows.shape[0], right))
-        self._upper.append(np.full(new, most))
+        self._right.append(np.full(rows.shape[0], row_upper))
+        self._upper.append(np.full(new, column_upper))
         self.width, self.rows = self.width + new, first + rows.shape[0]
         return first
 
@@ -92,7 +96,11 @@ class RestatedProgram:
 
     def solve(self, deadline: Deadline | None = None) -> Point:
         """The optimum. Raises SolverError where the backend finds none with duals, in time."""
-        limit = None if deadline is None or deadline.left is None else max(1.0, deadline.left)
+        limit = (
+            None
+            if deadline is None or deadline.remaining_seconds is None
+            else max(1.0, deadline.remaining_seconds)
+        )
         options = replace(self._options, time_limit=limit)
         solution = solve(self.program, solver=self._solver, options=options)
         duals = np.zeros(self.rows) if solution.program.is_mip else solution.row_dual
@@ -108,7 +116,7 @@ class RestatedProgram:
         """Of the solver."""
         return "" if self._answer is None else self._answer.version
 
-    def answer(self, point: Point) -> Solution:
+    def to_solution(self, point: Point) -> Solution:
         """The last point, or other columns with its multipliers, as an answer to what was stated then."""
         assert self._answer is not None
         return replace(self._answer, x=point.x)
@@ -118,7 +126,7 @@ class GrowingProgram(RestatedProgram):
     """One live program of HiGHS. tolerance: how far a row may be broken; devex: whether Devex weights (Harris 1973)
     price edges, and no exact norms, which HiGHS computes anew after new rows. Raises SolverError."""
 
-    def __init__(self, program: Program, tolerance: float = 1e-9, devex: bool = False) -> None:
+    def __init__(self, program: Program, tolerance: float = 1e-9, use_devex: bool = False) -> None:
         import highspy
 
         super().__init__(program, "highs")
@@ -128,62 +136,68 @@ class GrowingProgram(RestatedProgram):
             "presolve": "off",
             "threads": 1,
             "simplex_iteration_limit": _ITERATIONS,
-            "simplex_dual_edge_weight_strategy": _DEVEX if devex else _CHOSEN,
+            "simplex_dual_edge_weight_strategy": _DEVEX if use_devex else _CHOSEN,
         }.items():
             self._h.setOptionValue(name, value)
         self._tolerance = tolerance
-        self._allow(tolerance)
+        self._set_tolerance(tolerance)
         data, scale = program.template, program.scale
         size = data.c.size
         self._h.addVars(size, data.lower * scale, data.upper * scale)
         self._h.changeColsCost(size, np.arange(size, dtype=np.int32), data.c * program.cost)
-        self._factors = row_factors(data, scale)
-        data = data.with_rows(self._factors)
-        self._add(sp.csr_array(data.A), data.row_lower, data.row_upper)
+        self._factors = compute_row_factors(data, scale)
+        data = data.with_scaled_rows(self._factors)
+        self._add_rows(sp.csr_array(data.A), data.row_lower, data.row_upper)
 
-    def _add(self, rows: sp.csr_array, low: Vector, high: Vector) -> None:
+    def _add_rows(self, rows: sp.csr_array, low: Vector, high: Vector) -> None:
         scale = self._first.scale
         starts, index = (part.astype(np.int32) for part in (rows.indptr[:-1], rows.indices))
-        self._done(
+        self._require_success(
             self._h.addRows(
                 rows.shape[0], low * scale, high * scale, rows.nnz, starts, index, rows.data
             ),
             "rows",
         )
 
-    def _allow(self, tolerance: float) -> None:
+    def _set_tolerance(self, tolerance: float) -> None:
         for side in ("primal", "dual"):
             self._h.setOptionValue(f"{side}_feasibility_tolerance", tolerance)
 
-    def _done(self, status: object, what: str) -> None:
+    def _require_success(self, status: object, what: str) -> None:
         if status != self._highspy.HighsStatus.kOk:
             raise SolverError(f"highs refused {what} of a growing program.")
 
     def extend(
-        self, places: Positions, rows: sp.csr_array, right: float, most: float = np.inf
+        self,
+        column_rows: Positions,
+        rows: sp.csr_array,
+        row_upper: float,
+        column_upper: float = np.inf,
     ) -> int:
         """As of a restated program."""
-        new = places.size
-        none, upper = np.zeros(new), np.full(new, most * self._first.scale)
-        entries = np.arange(new, dtype=np.int32), places.astype(np.int32), np.ones(new)
-        self._done(self._h.addCols(new, none, none, upper, new, *entries), "columns")
-        self._add(rows, np.full(rows.shape[0], -np.inf), np.full(rows.shape[0], right))
-        return super().extend(places, rows, right, most)
+        new = column_rows.size
+        none, upper = np.zeros(new), np.full(new, column_upper * self._first.scale)
+        entries = np.arange(new, dtype=np.int32), column_rows.astype(np.int32), np.ones(new)
+        self._require_success(self._h.addCols(new, none, none, upper, new, *entries), "columns")
+        self._add_rows(rows, np.full(rows.shape[0], -np.inf), np.full(rows.shape[0], row_upper))
+        return super().extend(column_rows, rows, row_upper, column_upper)
 
     def solve(self, deadline: Deadline | None = None) -> Point:
         """The optimum, from the last basis. Raises SolverError where HiGHS finds none, in time."""
-        if deadline is not None and deadline.left is not None:
-            self._h.setOptionValue("time_limit", self._h.getRunTime() + max(0.0, deadline.left))
+        if deadline is not None and deadline.remaining_seconds is not None:
+            self._h.setOptionValue(
+                "time_limit", self._h.getRunTime() + max(0.0, deadline.remaining_seconds)
+            )
         self._h.run()
         status, ends = self._h.getModelStatus(), self._highspy.HighsModelStatus
         for tolerance in (self._tolerance, *_COARSER):
             if status in (ends.kOptimal, ends.kTimeLimit):
                 break
             self._h.clearSolver()  # a hot start may end in numerical trouble that a cold one does not meet
-            self._allow(tolerance)
+            self._set_tolerance(tolerance)
             self._h.run()
             status = self._h.getModelStatus()
-        self._allow(self._tolerance)
+        self._set_tolerance(self._tolerance)
         if status != ends.kOptimal:
             raise SolverError(
                 f"highs ended a growing program with {self._h.modelStatusToString(status)!r}."
@@ -201,7 +215,7 @@ class GrowingProgram(RestatedProgram):
         """Of HiGHS."""
         return str(self._h.version())
 
-    def answer(self, point: Point) -> Solution:
+    def to_solution(self, point: Point) -> Solution:
         """A point as an answer to `program`."""
         size, rows = (
             self.width - point.x.size,
@@ -214,8 +228,8 @@ class GrowingProgram(RestatedProgram):
             PointStatus.FEASIBLE,
             PointStatus.FEASIBLE,
             np.pad(point.x, (0, size)),
-            Rest(np.pad(point.duals, (0, rows)) * self._first.cost),
-            seconds=self._clock.elapsed,
+            DualValues(np.pad(point.duals, (0, rows)) * self._first.cost),
+            seconds=self._clock.elapsed_seconds,
             solver="highs",
             version=self.version,
             threads=1,

@@ -64,17 +64,17 @@ class Mps:
     comments: Sequence[str]
 
 
-def mps_text(
+def format_mps(
     name: str, data: Data, blocks: Sequence[Block] = (), comments: Sequence[str] = ()
 ) -> str:
     """A program as the text of a free MPS file. blocks: of columns, which name them "f_3"; comments: its head."""
-    names = _names(blocks, data.c.size)
+    names = _mps_column_names(blocks, data.c.size)
     sides = enumerate(zip(data.row_lower.tolist(), data.row_upper.tolist(), strict=True))
     # row of A, name, type, right-hand side, range
     rows = [
         (i, f"r{i}{end}", kind, right, width)
         for i, (low, high) in sides
-        for end, kind, right, width in _written_row(low, high)
+        for end, kind, right, width in _split_row(low, high)
     ]
     A = sp.csc_array(sp.csr_array(data.A)[np.array([i for i, *_ in rows], dtype=np.intp)])
     ranges = [f" RNG {row} {width!r}" for _, row, _, _, width in rows if width is not None]
@@ -82,16 +82,16 @@ def mps_text(
         *(f"* {line}" for line in comments),
         f"NAME {re.sub(r'[^!-~]', '_', name) or 'program'}",
         *("ROWS", " N cost", *(f" {kind} {row}" for _, row, kind, *_ in rows)),
-        *("COLUMNS", *_columns(data, A, names, [row for _, row, *_ in rows])),
+        *("COLUMNS", *_format_columns(data, A, names, [row for _, row, *_ in rows])),
         *("RHS", *([f" RHS cost {-data.offset!r}"] if data.offset else [])),
         *(f" RHS {row} {right!r}" for _, row, _, right, _ in rows if right),
         *(("RANGES", *ranges) if ranges else ()),
-        *("BOUNDS", *_bounds(data, names), "ENDATA", ""),
+        *("BOUNDS", *_format_bounds(data, names), "ENDATA", ""),
     ]
     return "\n".join(lines)
 
 
-def _names(blocks: Sequence[Block], count: int) -> list[str]:
+def _mps_column_names(blocks: Sequence[Block], count: int) -> list[str]:
     plain = [f"x{j}" for j in range(count)]
     names = plain.copy()
     for block in blocks:
@@ -102,7 +102,7 @@ def _names(blocks: Sequence[Block], count: int) -> list[str]:
     return names if len(set(names)) == count else plain
 
 
-def _written_row(low: float, high: float) -> list[tuple[str, str, float, float | None]]:
+def _split_row(low: float, high: float) -> list[tuple[str, str, float, float | None]]:
     """(end of the name, type, right-hand side, range) of what states the bounds of one row."""
     if low == high:
         return [("", "E", low, None)]
@@ -115,7 +115,7 @@ def _written_row(low: float, high: float) -> list[tuple[str, str, float, float |
     return [("low", "G", low, None), ("high", "L", high, None)]
 
 
-def _columns(
+def _format_columns(
     data: Data, A: sp.csc_array, names: Sequence[str], rows: Sequence[str]
 ) -> Iterator[str]:
     cost = data.c.tolist()
@@ -130,7 +130,7 @@ def _columns(
         yield from [" M 'MARKER' 'INTEND'"] if whole else []
 
 
-def _bounds(data: Data, names: Sequence[str]) -> Iterator[str]:
+def _format_bounds(data: Data, names: Sequence[str]) -> Iterator[str]:
     ends = zip(
         names, data.lower.tolist(), data.upper.tolist(), data.integrality.tolist(), strict=True
     )
@@ -176,17 +176,17 @@ def _fixed_fields(line: str) -> list[str]:
     return [field for field in fields if field]
 
 
-def _number(word: str) -> float:
+def _parse_mps_number(word: str) -> float:
     """A number, Fortran's exponents included. Raises ValueError."""
     if not _NUMBER.fullmatch(word):
         raise ValueError(f"{word[:40]!r} is no number")
     return float(word.upper().replace("D", "E"))
 
 
-def _extended(word: str) -> float:
+def _parse_extended_number(word: str) -> float:
     """A number that may be infinite."""
     unsigned = word.lower().lstrip("+-")
-    value = float(word) if unsigned in ("inf", "infinity") else _number(word)
+    value = float(word) if unsigned in ("inf", "infinity") else _parse_mps_number(word)
     return value if abs(value) < _INFINITE else math.copysign(INF, value)
 
 
@@ -269,7 +269,7 @@ class _Reader:
                 if len(words) % 2 == 0 or len(words) < 3:
                     raise ValueError("no pairs of rows and numbers")
                 self.columns.setdefault(words[0], self.whole)
-                for row, value in self._pairs(words[1:], _number):
+                for row, value in self._pairs(words[1:], _parse_mps_number):
                     if (row, words[0]) in self.entries:
                         raise InvalidProgram(
                             f"every entry must be given once. Got {words[0]} in {row} twice."
@@ -324,7 +324,7 @@ class _Reader:
         if not words:
             raise ValueError("no pairs of rows and numbers")
         objective = next((row for row, kind in self.rows.items() if kind == "N"), None)
-        for row, value in [*self._pairs(words, _extended)]:
+        for row, value in [*self._pairs(words, _parse_extended_number)]:
             if not self._counts(section, vector, row, known=row in values):
                 continue
             if row in values:
@@ -375,7 +375,7 @@ class _Reader:
         if kind not in _BARE:
             if len(words) not in (2, 3):
                 raise ValueError("no column and number")
-            return "" if len(words) == 2 else words[0], words[-2], _extended(words[-1])
+            return "" if len(words) == 2 else words[0], words[-2], _parse_extended_number(words[-1])
         if len(words) == 2 and words[0] in self.columns and self.vectors.get("BOUNDS") != words[0]:
             if words[1] in self.columns:
                 raise InvalidProgram(
@@ -383,7 +383,7 @@ class _Reader:
                 )
             words = ("", *words)
         if len(words) == 3:
-            _extended(words[2])  # a number without a meaning
+            _parse_extended_number(words[2])  # a number without a meaning
         if len(words) not in (1, 2, 3):
             raise ValueError("no column")
         return ("", words[0], 0.0) if len(words) == 1 else (words[0], words[1], 0.0)
@@ -402,7 +402,8 @@ class _Reader:
         }
         columns = {column: j for j, column in enumerate(self.columns)}
         sides = [
-            _sides(self.rows[row], self.right.get(row, 0.0), self.range.get(row)) for row in rows
+            _row_sides(self.rows[row], self.right.get(row, 0.0), self.range.get(row))
+            for row in rows
         ]
         low, high = np.array(sides, dtype=float).reshape(-1, 2).T
         # without any bound an integer column is binary
@@ -437,7 +438,7 @@ class _Reader:
         return Mps(self.name, data, self.sense, list(columns), list(rows), tuple(comments))
 
 
-def _sides(kind: str, right: float, width: float | None) -> tuple[float, float]:
+def _row_sides(kind: str, right: float, width: float | None) -> tuple[float, float]:
     """The bounds of a row by its type, right-hand side and range. Raises InvalidProgram for an infinite side that is
     none."""
     if math.isinf(right):

@@ -19,7 +19,7 @@ _ONE, _SEVERAL = 1e-8, 1e-5  # widths up to which there is one, from which there
 _SEED = 20260101
 
 
-def unique(solution: Solution, name: str, solver: str = "highs") -> bool | None:
+def has_unique_value(solution: Solution, name: str, solver: str = "highs") -> bool | None:
     """Whether the variable of a name has one value in all optimal points, in doubles; None where that is not decided:
     without multipliers, of integers and cones, and where the width of the face is neither 0 nor clearly more."""
     program, x = solution.program, solution.x
@@ -50,7 +50,7 @@ def unique(solution: Solution, name: str, solver: str = "highs") -> bool | None:
             Program(program.name, face, variables=program.variables, rows=program.rows),
             solver=solver,
         )
-        if not solved.optimal or solved.objective is None:
+        if not solved.is_optimal or solved.objective is None:
             return None
         ends.append(sign * solved.objective)
     width = ends[1] - ends[0]

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from workbench.solvers.arrays import Flags, Ints, Positions, Vector
 from workbench.solvers.data import Data as Data
-from workbench.solvers.data import with_entries
+from workbench.solvers.data import replace_entries
 from workbench.solvers.errors import InvalidProgram
 
 
@@ -40,7 +40,7 @@ class Block:
     name: str
     start: int
     shape: Ints
-    wished: bool = False
+    is_user_constraint: bool = False
 
     @property
     def size(self) -> int:
@@ -59,7 +59,7 @@ class Move(NamedTuple):
     parameters).
     """
 
-    place: Positions
+    positions: Positions
     base: Vector
     matrix: Any
 
@@ -85,11 +85,11 @@ class Symbols(NamedTuple):
     codes: Mapping[str, Positions]
     values: list[Any]
 
-    def of(self, section: str) -> list[Any]:
+    def section_values(self, section: str) -> list[Any]:
         """The numbers of a section."""
         return [self.values[code] for code in self.codes[section].tolist()]
 
-    def sum(self, factors: Any, codes: Positions) -> Any:
+    def weighted_sum(self, factors: Any, codes: Positions) -> Any:
         """Of products of integers (size,) with values that are there; few values are not 0."""
         different = set(codes.tolist())
         return sum(
@@ -102,7 +102,7 @@ class Symbols(NamedTuple):
         )
 
     @property
-    def there(self) -> Flags:
+    def is_finite(self) -> Flags:
         """(values,) which are no None."""
         return np.array([value is not None for value in self.values], dtype=bool)
 
@@ -198,7 +198,7 @@ class Program:
             f"the program has no variable {name!r}; it has {[b.name for b in self.variables]}"
         )
 
-    def vector(self, values: Mapping[str, ArrayLike]) -> Vector:
+    def stack_parameters(self, values: Mapping[str, ArrayLike]) -> Vector:
         """Stack parameter values in the program's order.
 
         Raises:
@@ -230,9 +230,9 @@ class Program:
 
     def data(self, values: Mapping[str, ArrayLike] | None = None) -> Data:
         """The instance at these parameter values, unscaled. Sections that no parameter moves are shared, not copied."""
-        return self.at(self.vector(values or {}))
+        return self.data_at(self.stack_parameters(values or {}))
 
-    def at(self, p: Vector) -> Data:
+    def data_at(self, p: Vector) -> Data:
         """As `data`, from the stacked parameter vector."""
         changed: dict[str, Any] = {}
         for section, (place, base, matrix) in self.moves.items():
@@ -244,7 +244,7 @@ class Program:
                 self.template.A.data if section == "A" else getattr(self.template, section)
             ).copy()
             new[place] = entries
-            changed[section] = with_entries(self.template.A, new) if section == "A" else new
+            changed[section] = replace_entries(self.template.A, new) if section == "A" else new
         return replace(self.template, **changed) if changed else self.template
 
     def __str__(self) -> str:
@@ -257,4 +257,4 @@ class Program:
 
 # CVXPY infers shapes by reducing uninitialised memory, which may overflow and warn about nothing; state and compile
 # models under this.
-stating = np.errstate(all="ignore")
+ignore_float_warnings = np.errstate(all="ignore")

@@ -38,26 +38,26 @@ class Deadline:
         self.seconds, self._begin = seconds, self._clock()
 
     @property
-    def elapsed(self) -> float:
+    def elapsed_seconds(self) -> float:
         """Seconds since it was made."""
         return self._clock() - self._begin
 
     @property
-    def left(self) -> float | None:
+    def remaining_seconds(self) -> float | None:
         """Seconds that are left, below 0 when it has passed; None without an end."""
-        return None if self.seconds is None else self.seconds - self.elapsed
+        return None if self.seconds is None else self.seconds - self.elapsed_seconds
 
     @property
-    def limit(self) -> float | None:
+    def solver_time_limit(self) -> float | None:
         """The time limit of a solver that starts now: what is left, but at least a little."""
-        return None if self.seconds is None else max(_LEAST, self.seconds - self.elapsed)
+        return None if self.seconds is None else max(_LEAST, self.seconds - self.elapsed_seconds)
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether it has."""
-        return self.seconds is not None and self.elapsed > self.seconds
+        return self.seconds is not None and self.elapsed_seconds > self.seconds
 
-    def times(self, factor: float) -> Deadline:
+    def rescale(self, factor: float) -> Deadline:
         """The same clock with so many times the seconds: a part that ends earlier, or a grace."""
         other = copy(self)
         other.seconds = None if self.seconds is None else factor * self.seconds
@@ -65,13 +65,13 @@ class Deadline:
 
 
 def bisect(
-    turned: Callable[[Number], bool | None],
+    is_above: Callable[[Number], bool | None],
     low: Number,
     high: Number,
     *,
     tolerance: Number | int = 0,
-    turns: int = 10_000,
-    middle: Callable[[Number, Number], Number] | None = None,
+    max_steps: int = 10_000,
+    choose_point: Callable[[Number, Number], Number] | None = None,
 ) -> tuple[Number, Number]:
     """The last interval (low, high): `turned` is False at low and True at high, which are not asked themselves.
 
@@ -79,19 +79,21 @@ def bisect(
     None: undecided. middle: where to ask, half-way by default; the geometric mean for numbers of unknown size; an end
     to end. A function that rises to a level is `lambda x: f(x) >= level`.
     """
-    for _ in range(turns):
-        at = (low + high) / 2 if middle is None else middle(low, high)
-        if high - low <= tolerance or at in (low, high) or (verdict := turned(at)) is None:
+    for _ in range(max_steps):
+        at = (low + high) / 2 if choose_point is None else choose_point(low, high)
+        if high - low <= tolerance or at in (low, high) or (verdict := is_above(at)) is None:
             break
         low, high = (low, at) if verdict else (at, high)
     return low, high
 
 
-def bisect_each(turned: Callable[[Vector], Flags], low: Vector, high: Vector, turns: int) -> Pair:
+def bisect_each(
+    is_above: Callable[[Vector], Flags], low: Vector, high: Vector, step_count: int
+) -> Pair:
     """`bisect` of many numbers at once, by so many halvings. turned: of one argument for each. Shapes of low."""
-    for _ in range(turns):
+    for _ in range(step_count):
         middle = (low + high) / 2
-        there = turned(middle)
+        there = is_above(middle)
         low, high = np.where(there, low, middle), np.where(there, middle, high)
     return low, high
 
@@ -107,7 +109,7 @@ class Chords:
         self.values = defaultdict[Any, float](float)
         self._margin, self._asked = margin, list[set[Any]]()
 
-    def between(self, low: Number, high: Number, unknown: float = 0.5) -> float:
+    def choose_point(self, low: Number, high: Number, unknown: float = 0.5) -> float:
         """unknown: the share of the way from low to high unless values > 0 at low and < 0 at high are known."""
         self._asked.append({low, high})
         for end in set.intersection(*self._asked[-3:]) if len(self._asked) > 2 else ():
@@ -130,7 +132,7 @@ class OpenNodes(Generic[Node]):
         self._count += 1
 
     @property
-    def first(self) -> Node:
+    def first_node(self) -> Node:
         """The node of the least bound. Take it, then `pop`: in this order Ctrl-C in between loses no bound."""
         return self._heap[0][2]
 
@@ -139,7 +141,7 @@ class OpenNodes(Generic[Node]):
         heapq.heappop(self._heap)
 
     @property
-    def bound(self) -> float:
+    def lower_bound(self) -> float:
         """The least bound of all open nodes; inf without."""
         return self._heap[0][0] if self._heap else math.inf
 

@@ -23,19 +23,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench.solvers.arrays import Vector
-from workbench.solvers.data import Change, Data, row_factors
-from workbench.solvers.errors import InvalidProgram, SolverError, UnsupportedOption, one_line
+from workbench.solvers.data import Change, Data, compute_row_factors
+from workbench.solvers.errors import (
+    InvalidProgram,
+    SolverError,
+    UnsupportedOption,
+    format_native_error,
+)
 from workbench.solvers.program import Program
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import (
+    DualValues,
     PointStatus,
-    Rest,
     Solution,
     Start,
     Termination,
-    infeasible_by,
+    is_unbounded_direction,
+    proves_infeasibility,
     relative_gap,
-    unbounded_along,
 )
 
 _INFINITY = 1e20  # as solvers have it
@@ -76,7 +81,7 @@ class Options:
     algorithm: str | None = None
     native: Mapping[str, Any] = field(default_factory=dict)
 
-    def given(self) -> dict[str, Any]:
+    def list_set_options(self) -> dict[str, Any]:
         """The named options that are set, without `native`; numbers of the kind that solvers insist on."""
         named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "native"}
         return {
@@ -109,7 +114,7 @@ class Raw:
     raw_status: str
     x: Vector | None = None
     point: PointStatus = PointStatus.NONE
-    rest: Rest = field(default=Rest())
+    dual_values: DualValues = field(default=DualValues())
     dual: PointStatus = PointStatus.NONE
     bound: float | None = None
     gap: float | None = None
@@ -117,10 +122,10 @@ class Raw:
     iterations: int | None = None
     nodes: int | None = None
     start: Start = Start.COLD
-    interrupted: bool = False
+    is_interrupted: bool = False
     notes: tuple[str, ...] = ()
 
-    def bounded(self, bound: float, objective: float) -> None:
+    def record_bound(self, bound: float, objective: float) -> None:
         """Note the solver's own bound, unless it means infinity, and the gap to its objective where it has a point."""
         if self.termination is not Termination.INFEASIBLE and abs(bound) < _INFINITY:
             self.bound = bound
@@ -164,7 +169,7 @@ class Session(ABC):
     def _run(self, start: Start, basis: Any) -> Raw:
         """Solve what is loaded; `start` is COLD (just built), BASIS (use `basis`) or HOT (go on from the last one)."""
 
-    def _in_coarser_units(self, raw: Raw) -> bool:
+    def _needs_coarser_units(self, raw: Raw) -> bool:
         """Whether an answer that has no point should be asked for again without the program's scale (never, by
         default)."""
         return False
@@ -174,7 +179,7 @@ class Session(ABC):
 
     # What every session does alike.
 
-    def unsupported(
+    def build_option_error(
         self, option: str, value: Any, why: str = "; leave it out or change it"
     ) -> UnsupportedOption:
         """What to raise for an option in the solver's own name that it does not take."""
@@ -236,11 +241,11 @@ class Session(ABC):
         self._cutoff = (
             float(cutoff or 0.0) * self.program.scale * self.program.cost if usable else None
         )
-        p = self.program.vector(values or {})
-        stated = self.program.at(p)
+        p = self.program.stack_parameters(values or {})
+        stated = self.program.data_at(p)
         self._scale = self.program.scale
-        data = self._dispatched(stated)
-        trivial = _trivial(data)
+        data = self._to_dispatched_units(stated)
+        trivial = _answer_without_solver(data)
         moved = trivial is None and self._load(data, keep=start is not Start.COLD)
         if not moved and start is Start.HOT:
             start = Start.COLD
@@ -251,18 +256,18 @@ class Session(ABC):
             raise
         except Exception as error:
             self._sent = None
-            raw = Raw(Termination.ERROR, one_line(error))
-        if self._in_coarser_units(raw):
+            raw = Raw(Termination.ERROR, format_native_error(error))
+        if self._needs_coarser_units(raw):
             self._scale = 1.0
-            self._load(self._dispatched(stated), keep=False)
+            self._load(self._to_dispatched_units(stated), keep=False)
             raw = self._run(Start.COLD, None)
             raw.notes = (
                 *raw.notes,
                 "solved again in units of the model: in finer ones the answer was imprecise",
             )
             self._sent = None  # the next solve begins in the finer units
-        seconds = clock.elapsed
-        if raw.interrupted and raw.termination is not Termination.INTERRUPTED:
+        seconds = clock.elapsed_seconds
+        if raw.is_interrupted and raw.termination is not Termination.INTERRUPTED:
             raise KeyboardInterrupt
         solution = self._solution(raw, p, seconds)
         vars(solution)["data"] = stated  # as it would find them itself
@@ -277,16 +282,18 @@ class Session(ABC):
         Raises:
             InvalidProgram: for another pattern of the matrix, other integer columns, and cones.
         """
-        if program.cones is not None or not program.template.follows(self.program.template):
+        if program.cones is not None or not program.template.has_same_pattern(
+            self.program.template
+        ):
             raise InvalidProgram(
                 f"{program.name} must have the matrix pattern and integer columns of {self.program.name}."
             )
         self.program = program
 
-    def _dispatched(self, data: Data) -> Data:
+    def _to_dispatched_units(self, data: Data) -> Data:
         """The numbers as the solver gets them: checked, scaled, bounds of integer columns rounded inwards."""
-        self._factors = row_factors(data, self._scale)
-        scaled = data.scaled(self._scale, self.program.cost).with_rows(self._factors)
+        self._factors = compute_row_factors(data, self._scale)
+        scaled = data.with_scale(self._scale, self.program.cost).with_scaled_rows(self._factors)
         scaled.check()
         if not data.is_mip:
             return scaled
@@ -306,14 +313,16 @@ class Session(ABC):
         """
         sent, self._sent = self._sent, None
         try:
-            moved = keep and sent is not None and self._update(Change.between(sent, data), data)
+            moved = (
+                keep and sent is not None and self._update(Change.find_changes(sent, data), data)
+            )
             if not moved:
                 self._build(data)
         except SolverError:
             raise
         except Exception as error:
             raise SolverError(
-                f"{self.owner.label} failed on {self.program.name}: {one_line(error)}."
+                f"{self.owner.label} failed on {self.program.name}: {format_native_error(error)}."
             ) from error
         self._sent = data
         return moved
@@ -321,7 +330,7 @@ class Session(ABC):
     def _solution(self, raw: Raw, p: Vector, seconds: float) -> Solution:
         """The answer at the parameters p, in the units of the model."""
         program, x, bound, ray, notes = self.program, raw.x, raw.bound, raw.ray, raw.notes
-        rest, factors = raw.rest, self._factors
+        rest, factors = raw.dual_values, self._factors
         if factors is not None and rest.row_dual is not None:
             rest = rest._replace(row_dual=rest.row_dual * factors)
         if (
@@ -345,7 +354,7 @@ class Session(ABC):
         ):
             termination = Termination.GAP_LIMIT
         if ray is not None and termination is not Termination.INFEASIBLE_OR_UNBOUNDED:
-            ray = self._proof(program.at(p), termination, ray)
+            ray = self._proof(program.data_at(p), termination, ray)
             if ray is None:
                 notes = (
                     *notes,
@@ -359,7 +368,7 @@ class Session(ABC):
             point=raw.point if x is not None else PointStatus.NONE,
             dual=raw.dual,
             x=None if x is None else x / unit,
-            rest=rest,
+            dual_values=rest,
             native_bound=bound / (self._scale * program.cost)
             if own and bound is not None and np.isfinite(bound)
             else None,
@@ -385,13 +394,15 @@ class Session(ABC):
 
         def holds(candidate: Vector) -> bool:
             if termination is Termination.INFEASIBLE:
-                return candidate.size == data.row_lower.size and infeasible_by(data, candidate)
+                return candidate.size == data.row_lower.size and proves_infeasibility(
+                    data, candidate
+                )
             # a direction would have to be checked in the cones: none is kept
             linear = self.program.cones is None
             improves = (
                 termination is Termination.UNBOUNDED and linear and candidate.size == data.c.size
             )
-            return improves and unbounded_along(data, candidate)
+            return improves and is_unbounded_direction(data, candidate)
 
         return next(
             (candidate for candidate in (ray / largest, -ray / largest) if holds(candidate)), None
@@ -401,12 +412,12 @@ class Session(ABC):
         """Infeasible or unbounded: re-solve with a zero objective and record both answers."""
         clock = Deadline()
         data = solution.data
-        self._load(self._dispatched(data.free), keep=False)
+        self._load(self._to_dispatched_units(data.without_costs), keep=False)
         try:
             raw = self._run(Start.COLD, None)
         finally:
             self._sent = None  # the live object has lost its costs
-        if raw.interrupted:
+        if raw.is_interrupted:
             raise KeyboardInterrupt
         second = self._solution(raw, solution.p, solution.seconds)
         decided = {
@@ -425,12 +436,12 @@ class Session(ABC):
             x=point.x,
             point=point.point,
             ray=ray,
-            seconds=solution.seconds + clock.elapsed,
+            seconds=solution.seconds + clock.elapsed_seconds,
             notes=(*solution.notes, *second.notes, note),
         )
 
 
-def _trivial(data: Data) -> Raw | None:
+def _answer_without_solver(data: Data) -> Raw | None:
     """The answer to a program that no solver is asked about; None when one is.
 
     Such are programs without columns (optimal with the empty point when every row admits zero, else infeasible) and
@@ -448,7 +459,7 @@ def _trivial(data: Data) -> Raw | None:
         "no columns",
         x=nothing,
         point=PointStatus.FEASIBLE,
-        rest=Rest(np.zeros(data.row_lower.size), nothing),
+        dual_values=DualValues(np.zeros(data.row_lower.size), nothing),
         dual=PointStatus.FEASIBLE,
     )
 
@@ -477,7 +488,7 @@ class _Watcher:
 _watcher: _Watcher | None = None
 
 
-def _watching() -> _Watcher:
+def _get_watcher() -> _Watcher:
     global _watcher
     if _watcher is None or _watcher.pid != os.getpid():  # threads do not survive a fork
         _watcher = _Watcher()
@@ -501,7 +512,7 @@ class Interruption:
     """
 
     def __init__(self, stop: Callable[[], object]) -> None:
-        self.seen = False
+        self.is_pressed = False
         self._stop = stop
         self._handler: Any = None
         self._fd = -1
@@ -511,20 +522,20 @@ class Interruption:
             threading.current_thread() is threading.main_thread()
             and signal.getsignal(signal.SIGINT) is signal.default_int_handler
         ):
-            watcher = _watching()
+            watcher = _get_watcher()
             watcher.stop = self._stop
             self._fd = signal.set_wakeup_fd(watcher.writer.fileno(), warn_on_full_buffer=False)
             self._handler = signal.signal(signal.SIGINT, self._on_signal)
         return self
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.seen:
+        if self.is_pressed:
             signal.default_int_handler(number, frame)
-        self.seen = True
+        self.is_pressed = True
 
     def __exit__(self, *_: object) -> None:
         if self._handler is not None:
             signal.signal(signal.SIGINT, self._handler)
             signal.set_wakeup_fd(self._fd, warn_on_full_buffer=False)
-            _watching().stop = None
+            _get_watcher().stop = None
             self._handler = None

@@ -67,21 +67,21 @@ class Residuals:
     cones: float = 0.0
 
     @property
-    def worst(self) -> float:
+    def max_violation(self) -> float:
         """The largest of them."""
         return max(self.rows, self.bounds, self.integrality, self.cones)
 
 
-class Rest(NamedTuple):
+class DualValues(NamedTuple):
     """What few callers ask of a solution: row multipliers, reduced costs, basis."""
 
     row_dual: Vector | None = None
     reduced_cost: Vector | None = None
     basis: Any = None
 
-    def __reduce__(self) -> tuple[type[Rest], tuple[Vector | None, ...]]:
+    def __reduce__(self) -> tuple[type[DualValues], tuple[Vector | None, ...]]:
         """Without the basis, which is an object of the solver's own."""
-        return Rest, (self.row_dual, self.reduced_cost)
+        return DualValues, (self.row_dual, self.reduced_cost)
 
 
 def relative_gap(objective: float | None, bound: float | None) -> float | None:
@@ -121,7 +121,7 @@ class Solution:
     point: PointStatus = PointStatus.NONE
     dual: PointStatus = PointStatus.NONE
     x: Vector | None = field(default=None, repr=False)
-    rest: Rest = field(default=Rest(), repr=False)
+    dual_values: DualValues = field(default=DualValues(), repr=False)
     native_bound: float | None = None
     ray: Vector | None = field(default=None, repr=False)
     iterations: int | None = None
@@ -139,24 +139,30 @@ class Solution:
     @cached_property
     def data(self) -> Data:
         """The instance in numbers, as the model states it (unscaled)."""
-        return self.program.at(self.p)
+        return self.program.data_at(self.p)
 
     @property
     def row_dual(self) -> Vector | None:
         """(rows,) multipliers, or None."""
-        return None if self.rest.row_dual is None else self.rest.row_dual / self.program.cost
+        return (
+            None
+            if self.dual_values.row_dual is None
+            else self.dual_values.row_dual / self.program.cost
+        )
 
     @property
     def reduced_cost(self) -> Vector | None:
         """(columns,) c - A'y as the solver has it, or None."""
         return (
-            None if self.rest.reduced_cost is None else self.rest.reduced_cost / self.program.cost
+            None
+            if self.dual_values.reduced_cost is None
+            else self.dual_values.reduced_cost / self.program.cost
         )
 
     @property
     def basis(self) -> Any:
         """Backend-specific, accepted by the same backend's `solve(start="basis", basis=...)`; or None."""
-        return self.rest.basis
+        return self.dual_values.basis
 
     @cached_property
     def objective(self) -> float | None:
@@ -193,7 +199,7 @@ class Solution:
         """Recomputed violations of the point; None without a point."""
         if self.x is None:
             return None
-        linear, cones = residuals(self.data, self.x), self.program.cones
+        linear, cones = compute_residuals(self.data, self.x), self.program.cones
         if cones is None:
             return linear
         first, *others = self.x[cones.T]
@@ -202,7 +208,7 @@ class Solution:
         )
 
     @property
-    def optimal(self) -> bool:
+    def is_optimal(self) -> bool:
         """Whether the solver claims optimality and has a point to show."""
         return self.termination is Termination.OPTIMAL and self.x is not None
 
@@ -223,7 +229,7 @@ class Solution:
             f"{self.program.name} by {self.solver} {self.version}: {self.termination}",
             f"  point      {self.point}, objective {number(self.objective)}",
             f"  bound      {number(self.bound)}, gap {number(self.gap, '.3g')}",
-            f"  residuals  {'-' if self.residuals is None else f'{self.residuals.worst:.3g}'}",
+            f"  residuals  {'-' if self.residuals is None else f'{self.residuals.max_violation:.3g}'}",
             f"  duals      {self.dual}",
             f"  work       {self.iterations} iterations, {self.nodes} nodes, {self.seconds:.4f} s, {self.start}",
             f"  said       {self.raw_status}",
@@ -231,7 +237,7 @@ class Solution:
         return "\n".join(lines + [f"  note       {note}" for note in self.notes])
 
 
-def residuals(data: Data, x: Vector) -> Residuals:
+def compute_residuals(data: Data, x: Vector) -> Residuals:
     """Largest violation of rows, bounds and integrality at x (columns,)."""
 
     def worst(value: Vector, low: Vector, high: Vector) -> float:
@@ -283,16 +289,16 @@ def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> f
     )
 
 
-def infeasible_by(data: Data, multipliers: Vector) -> bool:
+def proves_infeasibility(data: Data, multipliers: Vector) -> bool:
     """Whether row multipliers (rows,) of size one prove that no point exists: their bound on the zero objective is
     positive, although it cannot exceed zero at a feasible point. (Over a box rounding is accounted for; else it must
     exceed 1e-9.)"""
-    value = lagrangian_bound(data.free, multipliers, _PROVING)
+    value = lagrangian_bound(data.without_costs, multipliers, _PROVING)
     box = bool(np.isfinite(data.lower).all() and np.isfinite(data.upper).all())
     return value is not None and value > (0.0 if box else 1e-9)
 
 
-def unbounded_along(data: Data, direction: Vector) -> bool:
+def is_unbounded_direction(data: Data, direction: Vector) -> bool:
     """Whether a direction (columns,) of size one stays feasible for ever and improves the objective."""
 
     def stays(step: Vector, low: Vector, high: Vector) -> bool:

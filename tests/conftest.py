@@ -58,7 +58,7 @@ def both_checkers() -> Iterator[None]:
     from workbench.privacy import certificate_file
 
     checker = _checker()
-    read, write = certificate_file.from_dict, certificate_module.write_whole
+    read, write = certificate_file.certificate_from_dict, certificate_module.write_atomically
 
     def verdict(data: Any) -> str:
         try:
@@ -86,10 +86,13 @@ def both_checkers() -> Iterator[None]:
 
     def write_whole(path: Path, content: bytes) -> None:
         data = json.loads(content)
-        if data["format"] == certificate_module.FORMAT and decided(data):
+        if data["format"] == certificate_module.CERTIFICATE_FORMAT and decided(data):
             assert verdict(data) == "proven"
         write(path, content)
 
-    certificate_file.from_dict, certificate_module.write_whole = from_dict, write_whole
+    certificate_file.certificate_from_dict, certificate_module.write_atomically = (
+        from_dict,
+        write_whole,
+    )
     yield
-    certificate_file.from_dict, certificate_module.write_whole = read, write
+    certificate_file.certificate_from_dict, certificate_module.write_atomically = read, write

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import workbench
 from workbench.pipeline.family import Family
-from workbench.pipeline.option import spell
-from workbench.pipeline.registry import our_families
+from workbench.pipeline.option import to_json_value
+from workbench.pipeline.registry import list_builtin_families
 
 STUB = Path(workbench.__file__).with_suffix(".pyi")
 
@@ -25,7 +25,10 @@ _TYPES = {
 
 def stub(homes: Mapping[str, str], docstring: str) -> str:
     """The text of the stub. homes: public name -> module; docstring: of the package."""
-    names, questions = sorted([*homes, "__version__"]), [kind.question for kind in our_families()]
+    names, questions = (
+        sorted([*homes, "__version__"]),
+        [kind.question_class for kind in list_builtin_families()],
+    )
     lines = [
         "# Made by `python tools/stub.py` from the tables of options; not edited by hand.",
         f'"""{docstring.splitlines()[0]}"""',
@@ -49,7 +52,7 @@ def stub(homes: Mapping[str, str], docstring: str) -> str:
         "__version__: str",
         f"__all__ = {names!r}",
     ]
-    for kind in our_families():
+    for kind in list_builtin_families():
         lines += ["", "@overload", *_overload(kind)]
     anything = "def design(question: Any, **options: Any) -> Design:"
     lines += ["", "@overload", anything, '    """A question of a family of another package."""']
@@ -58,12 +61,12 @@ def stub(homes: Mapping[str, str], docstring: str) -> str:
 
 def _overload(kind: Family) -> Iterator[str]:
     yield "def design("
-    yield f"    question: {kind.question.__name__},"
+    yield f"    question: {kind.question_class.__name__},"
     yield "    *,"
-    for option in kind.arguments:
+    for option in kind.design_arguments:
         annotation, default = (
             _TYPES.get(option.kind, "Any"),
-            "" if option.required else f" = {spell(option.default)!r}",
+            "" if option.required else f" = {to_json_value(option.default)!r}",
         )
         if annotation != "Any" and option.default is None and not option.required:
             annotation += " | None"

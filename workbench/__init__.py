@@ -113,10 +113,10 @@ _PROVIDED = {
         "labels": "workbench.families.labels.published:PUBLISHED",
     },
     # parts of a certificate file and of a design that formulas provide
-    "proof readers": {"dp-workbench formula": "workbench.formulas.certificate:from_dict"},
+    "proof readers": {"dp-workbench formula": "workbench.formulas.certificate:read_formula"},
     "design": {
-        "shadow_prices": "workbench.formulas.shadow_prices:shadow_prices",
-        "only_optimum": "workbench.formulas.shadow_prices:only_optimum",
+        "shadow_prices": "workbench.formulas.shadow_prices:compute_shadow_prices",
+        "only_optimum": "workbench.formulas.shadow_prices:is_only_optimum",
     },
     # group of plug-ins -> the base class of its things, and the names that are ours
     "plugin bases": {
@@ -126,8 +126,8 @@ _PROVIDED = {
         "baselines": "workbench.pipeline.published:Baseline",
     },
     "plugin names": {
-        "families": "workbench.pipeline.registry:OURS",
-        "notions": "workbench.notions:OURS",
+        "families": "workbench.pipeline.registry:BUILTIN_FAMILIES",
+        "notions": "workbench.notions:BUILT_IN_NOTIONS",
         "backends": "workbench.solvers.backend:CLASSES",
         "mechanisms": "workbench.privacy.certificate_file:OURS",
     },
@@ -143,9 +143,9 @@ def __getattr__(name: str) -> Any:
     if _HOMES[name].startswith("workbench.errors"):
         value = getattr(importlib.import_module(_HOMES[name]), name)
     else:
-        from workbench.io.extras import says_what_is_missing
+        from workbench.io.extras import explaining_missing_modules
 
-        with says_what_is_missing(f"workbench.{name}"):
+        with explaining_missing_modules(f"workbench.{name}"):
             value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

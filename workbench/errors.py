@@ -65,10 +65,10 @@ class InvalidRequest(WorkbenchError, ValueError):
         raise cls(f"{name} must be {constraint}. Got {short}.")
 
     @classmethod
-    def unless_among(cls, known: Collection[str], name: str, value: object) -> None:
+    def check_choice(cls, choices: Collection[str], name: str, value: object) -> None:
         """Raise for a value that is none of the words that are known."""
-        if not isinstance(value, str) or value not in known:
-            cls.must(name, f"one of {', '.join(known)}", repr(value))
+        if not isinstance(value, str) or value not in choices:
+            cls.must(name, f"one of {', '.join(choices)}", repr(value))
 
 
 must = InvalidRequest.must  # what callers say: must("epsilon", "a finite number > 0", -1)

@@ -56,7 +56,7 @@ class Options(SphinxDirective):
                 else str(spell(option.default))
             )
             cells = [nodes.literal("", flag), nodes.literal("", option.name), nodes.Text(default),
-                     nodes.Text(option.meaning)]  # fmt: skip
+                     nodes.Text(option.python_help)]  # fmt: skip
             rows.append([nodes.paragraph("", "", cell) for cell in cells])
         return [table(["command line", "Python", "default", "meaning"], rows, [18, 14, 12, 56])]
 

@@ -33,73 +33,73 @@ _INVERSES = 1_000_000  # numbers of the inverses that are held at a time
 _TINY = 1e-18  # of what is added in a pivot
 
 
-class Factors(ABC):
+class BlockFactors(ABC):
     """The factors of the blocks of some outputs; `factor` first. n: variables of a block, of which k are labels;
     extra: (R, k outputs), label by label, what is summed beside the masses, or None."""
 
     k: int
     n: int
-    extra: sp.csr_array | None = None
+    extra_sums: sp.csr_array | None = None
 
-    def pull(self, q: Vector, outputs: int) -> Vector:
+    def spread_multipliers(self, q: Vector, outputs: int) -> Vector:
         """Σ W q, (n, outputs)."""
         out = np.zeros((self.n, outputs))
         out[: self.k] = q[: self.k, None]
-        if self.extra is not None:
-            out[: self.k] += (q[self.k :] @ self.extra).reshape(self.k, outputs)
+        if self.extra_sums is not None:
+            out[: self.k] += (q[self.k :] @ self.extra_sums).reshape(self.k, outputs)
         return out
 
-    def sums(self, x: Vector) -> Vector:
+    def sum_outputs(self, x: Vector) -> Vector:
         """Σ_o W' x. (K,)"""
         plain = x[: self.k].sum(axis=1)
         return (
             plain
-            if self.extra is None
-            else np.concatenate([plain, self.extra @ x[: self.k].ravel()])
+            if self.extra_sums is None
+            else np.concatenate([plain, self.extra_sums @ x[: self.k].ravel()])
         )
 
-    def least(self, costs: Vector, z: Vector, q: Vector) -> Vector:
+    def min_reduced_costs(self, costs: Vector, z: Vector, q: Vector) -> Vector:
         """What the sums prove at multipliers z: the least reduced cost of every label, and multipliers. (K,)"""
-        reduced = (costs - self.adjoint(self.feasible(z)))[: self.k]
-        if self.extra is not None:
-            reduced -= (q[self.k :] @ self.extra).reshape(reduced.shape)
+        reduced = (costs - self.apply_adjoint(self.make_feasible(z)))[: self.k]
+        if self.extra_sums is not None:
+            reduced -= (q[self.k :] @ self.extra_sums).reshape(reduced.shape)
         return np.concatenate([reduced.min(axis=1), q[self.k :]])
 
-    def masses(self, x: Vector) -> Vector:
+    def label_masses(self, x: Vector) -> Vector:
         """M, (k, outputs), in the order of the labels."""
         return x[: self.k]
 
-    def multipliers(self, z: Vector) -> Vector:
+    def row_multipliers(self, z: Vector) -> Vector:
         """Of the privacy rows, (rows, outputs)."""
         return z
 
-    def placed(self, costs: Vector) -> Vector:
+    def place_costs(self, costs: Vector) -> Vector:
         """Costs of masses (k, outputs) as those of all variables."""
         return np.concatenate([costs, np.zeros((self.n - self.k, costs.shape[1]))])
 
     @abstractmethod
-    def inside(self, share: Vector, outputs: int) -> Vector:
+    def interior_start(self, share: Vector, outputs: int) -> Vector:
         """A point (n, outputs) that is strictly feasible but for its sums; share: (k, 1), its masses, all equal where
         nothing but the sums is shared."""
 
     @abstractmethod
-    def rows(self, x: Vector) -> Vector:
+    def apply_rows(self, x: Vector) -> Vector:
         """G x."""
 
     @abstractmethod
-    def adjoint(self, z: Vector) -> Vector:
+    def apply_adjoint(self, z: Vector) -> Vector:
         """G' z."""
 
-    def feasible(self, z: Vector) -> Vector:
+    def make_feasible(self, z: Vector) -> Vector:
         """Multipliers near z whose rows of what is no label prove something: G'z <= 0 there."""
         return z
 
     @abstractmethod
-    def factor(self, x: Vector, w: Vector, z: Vector) -> None:
+    def factorize(self, x: Vector, w: Vector, z: Vector) -> None:
         """Factors at x, w = G x and z, all > 0."""
 
     @abstractmethod
-    def summed(self) -> Vector:
+    def schur_complement(self) -> Vector:
         """Σ_o W' H⁻¹ W, (K, K): of masses alone the labels' part of the inverses."""
 
     @abstractmethod
@@ -107,49 +107,49 @@ class Factors(ABC):
         """H⁻¹ times (n, outputs)."""
 
 
-class AllPairs(Factors):
+class AllPairsFactors(BlockFactors):
     """Columns v with t <= v <= λ t; t is the last variable, the rows are v - t, then λ t - v."""
 
     def __init__(self, k: int, ratio: float) -> None:
         self.k, self.n, self._ratio = k, k + 1, ratio
         self._a = self._u = self._sigma = np.empty(0)
 
-    def inside(self, share: Vector, outputs: int) -> Vector:
+    def interior_start(self, share: Vector, outputs: int) -> Vector:
         """Equal masses, t half way down."""
         x = np.full((self.n, outputs), share[0])
         x[-1] /= np.sqrt(self._ratio)
         return x
 
-    def rows(self, x: Vector) -> Vector:
+    def apply_rows(self, x: Vector) -> Vector:
         """v - t and λ t - v."""
         return np.concatenate([x[:-1] - x[-1], self._ratio * x[-1] - x[:-1]])
 
-    def adjoint(self, z: Vector) -> Vector:
+    def apply_adjoint(self, z: Vector) -> Vector:
         """The transpose."""
         least, most = z[: self.k], z[self.k :]
         return np.concatenate(
             [least - most, (self._ratio * most.sum(axis=0) - least.sum(axis=0))[None]]
         )
 
-    def feasible(self, z: Vector) -> Vector:
+    def make_feasible(self, z: Vector) -> Vector:
         """With Σ most / λ lowered to Σ least."""
         least, most = z[: self.k].sum(axis=0), z[self.k :].sum(axis=0) * self._ratio
         return np.concatenate([z[: self.k], z[self.k :] * np.minimum(1.0, least / most)])
 
-    def factor(self, x: Vector, w: Vector, z: Vector) -> None:
+    def factorize(self, x: Vector, w: Vector, z: Vector) -> None:
         """The diagonal, the row divided by it, the Schur complement."""
         low, high = z[: self.k] / w[: self.k], z[self.k :] / w[self.k :]
         self._a = low + high
         self._u = (low + self._ratio * high) / self._a
         self._sigma = (low * (high / self._a)).sum(axis=0) * (self._ratio - 1) ** 2
 
-    def summed(self) -> Vector:
+    def schur_complement(self) -> Vector:
         """A diagonal and one product."""
         u, cells = self._u / np.sqrt(self._sigma), np.arange(self._u.size)
         m = len(u.T)
         sums = sp.csr_array((np.ones(u.size), cells, np.arange(0, u.size + 1, m)))
-        if self.extra is not None:
-            sums = sp.csr_array(sp.vstack([sums, self.extra]))
+        if self.extra_sums is not None:
+            sums = sp.csr_array(sp.vstack([sums, self.extra_sums]))
         rows = (sums @ sp.csr_array((u.ravel(), cells % m, np.append(cells, u.size)))).toarray()
         own = sp.csr_array(sp.csr_array(sums / self._a.ravel()) @ sums.T)
         return np.asarray(rows @ rows.T + own.toarray())
@@ -160,7 +160,7 @@ class AllPairs(Factors):
         return np.concatenate([right[:-1] / self._a + self._u * t, t[None]])
 
 
-class Order:
+class BandedOrder:
     """What the blocks of one graph share: its rows λ x[second] >= x[first], labels in an order of small bandwidth.
 
     Labels in no row get the row x >= 0; otherwise x >= 0 follows, round a cycle, from ratios whose product exceeds 1.
@@ -168,10 +168,10 @@ class Order:
 
     def __init__(self, k: int, first: Positions, second: Positions, ratios: Vector) -> None:
         ones, count = np.ones(first.size), first.size
-        self.place = near_places(k, first, second)
-        self.order = np.argsort(self.place)
-        self.k, self.band = k, max(1, _band(self.place, first, second))
-        self.ratios, self.i, self.j = ratios[:, None], self.place[first], self.place[second]
+        self.positions = banded_positions(k, first, second)
+        self.label_order = np.argsort(self.positions)
+        self.k, self.band = k, max(1, _band(self.positions, first, second))
+        self.ratios, self.i, self.j = ratios[:, None], self.positions[first], self.positions[second]
         alone = np.setdiff1d(np.arange(k), np.concatenate([self.i, self.j]))
         at = np.arange(count)
         entries = np.concatenate([ratios, -np.ones(count), np.ones(alone.size)])
@@ -184,10 +184,10 @@ class Order:
         low, high = np.minimum(self.i, self.j), np.maximum(self.i, self.j)
         pairs, which = np.unique(low * k + high, return_inverse=True)
         self.low, self.high = pairs // k, pairs % k
-        self.merged = sp.csr_array((ones, (which, at)), shape=(pairs.size, count))
+        self.pair_sums = sp.csr_array((ones, (which, at)), shape=(pairs.size, count))
 
 
-def near_places(k: int, first: Positions, second: Positions) -> Positions:
+def banded_positions(k: int, first: Positions, second: Positions) -> Positions:
     """Where each of k labels comes in an order of small bandwidth: the one that is, or reverse Cuthill-McKee's."""
     from scipy.sparse.csgraph import reverse_cuthill_mckee  # slow to import
 
@@ -202,42 +202,42 @@ def _band(place: Positions, first: Positions, second: Positions) -> int:
     return int(np.abs(place[first] - place[second]).max(initial=0))
 
 
-class Graph(Factors):
+class GraphFactors(BlockFactors):
     """Blocks of a graph, labels in `Order.order`."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: BandedOrder) -> None:
         self._order, self.k, self.n = order, order.k, order.k
         self._factors = self._pivots = self._x = np.empty(0)
 
-    def masses(self, x: Vector) -> Vector:
+    def label_masses(self, x: Vector) -> Vector:
         """Labels as they were."""
-        return x[self._order.place]
+        return x[self._order.positions]
 
-    def multipliers(self, z: Vector) -> Vector:
+    def row_multipliers(self, z: Vector) -> Vector:
         """Without those of labels in no row."""
         return z[: self._order.i.size]
 
-    def inside(self, share: Vector, outputs: int) -> Vector:
+    def interior_start(self, share: Vector, outputs: int) -> Vector:
         """Equal masses."""
         return np.full((self.n, outputs), share[0])
 
-    def rows(self, x: Vector) -> Vector:
+    def apply_rows(self, x: Vector) -> Vector:
         """λ x_b - x_a."""
         return self._order.matrix @ x
 
-    def adjoint(self, z: Vector) -> Vector:
+    def apply_adjoint(self, z: Vector) -> Vector:
         """The transpose."""
         return self._order.transposed @ z
 
-    def factor(self, x: Vector, w: Vector, z: Vector) -> None:
+    def factorize(self, x: Vector, w: Vector, z: Vector) -> None:
         """L D L' of V H V: what is eliminated is never subtracted from."""
         order, n, b = self._order, self.n, self._order.band
         m, count = x.shape[1], order.i.size
         self._x = x
         weights = np.asarray(
-            order.merged @ (order.ratios * z[:count] / w[:count] * x[order.i] * x[order.j])
+            order.pair_sums @ (order.ratios * z[:count] / w[:count] * x[order.i] * x[order.j])
         )
-        sums = np.concatenate([x * self.adjoint(z), np.zeros((b, m))])
+        sums = np.concatenate([x * self.apply_adjoint(z), np.zeros((b, m))])
         self._factors, self._pivots = np.empty((n, b, m)), np.empty((n, m))
         band = np.zeros((n + b, 2 * b + 1, m))
         band[order.low, order.high - order.low + b] = weights
@@ -245,19 +245,19 @@ class Graph(Factors):
         eliminate(band, sums.copy(), self._factors, self._pivots)
         self._pivots[-1] = np.inf
         away = x * substitute(self._factors, self._pivots, sums[:n])
-        self._last, self._energy = x - away, (z / w * (w - self.rows(away)) ** 2).sum(axis=0)
+        self._last, self._energy = x - away, (z / w * (w - self.apply_rows(away)) ** 2).sum(axis=0)
 
-    def summed(self) -> Vector:
+    def schur_complement(self) -> Vector:
         """Of some outputs at a time."""
         n, x = self.n, np.ascontiguousarray(self._x.T)
-        extra = None if self.extra is None else sp.csc_array(self.extra)
+        extra = None if self.extra_sums is None else sp.csc_array(self.extra_sums)
         size = n if extra is None else n + extra.shape[0]
         total, last = np.zeros((size, size)), self._last / np.sqrt(self._energy)
         total[:n, :n] = last @ last.T
         step = max(1, _INVERSES // (n * n))
         for at in range(0, len(x), step):
             part = slice(at, at + step)
-            inverse = inverses(self._factors[:, :, part], self._pivots[:, part])
+            inverse = invert_blocks(self._factors[:, :, part], self._pivots[:, part])
             total[:n, :n] += np.einsum("oi,oij,oj->ij", x[part], inverse, x[part])
             if extra is None:
                 continue
@@ -316,7 +316,7 @@ def substitute(factors: Vector, pivots: Vector, right: Vector) -> Vector:
     return y[:n]
 
 
-def inverses(factors: Vector, pivots: Vector) -> Vector:
+def invert_blocks(factors: Vector, pivots: Vector) -> Vector:
     """The inverses of what `eliminate` left, by Takahashi's recursion in blocks of labels, from the last. (outputs, n,
     n)"""
     n, b, m = factors.shape
@@ -329,7 +329,7 @@ def inverses(factors: Vector, pivots: Vector) -> Vector:
         shares = np.zeros((m, end - start, height + b + 1))
         for i in range(end - start):
             shares[:, i, i + 1 : i + 1 + b] = factors[:, start + i]
-        own = unit_inverse(shares[:, :, : end - start], b)
+        own = invert_unit_triangle(shares[:, :, : end - start], b)
         within = (own / pivots[:, None, start:end]) @ own.transpose(0, 2, 1)
         if beyond:
             onto = own @ shares[:, :, end - start : end - start + beyond]
@@ -341,7 +341,7 @@ def inverses(factors: Vector, pivots: Vector) -> Vector:
     return inverse
 
 
-def unit_inverse(shares: Vector, band: int) -> Vector:
+def invert_unit_triangle(shares: Vector, band: int) -> Vector:
     """(I - F)⁻¹ of strictly upper triangular F >= 0 with a band. (outputs, h, h)"""
     height = shares.shape[1]
     inverse = np.zeros_like(shares)

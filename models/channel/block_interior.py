@@ -34,7 +34,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from workbench.models.channel.block_parts import Blocks, Setup
+from workbench.models.channel.block_parts import BlockProblem, Setup
 from workbench.models.channel.block_sums import Target
 from workbench.solvers.arrays import Vector
 from workbench.solvers.search import Deadline
@@ -66,12 +66,12 @@ class BlockPoint:
     masses: Vector
     multipliers: Vector
     weights: Vector | None
-    extra: Vector
+    extra_multipliers: Vector
     objective: float
     bound: float
     iterations: int
     seconds: float
-    why: str
+    stop_reason: str
 
 
 @dataclass
@@ -89,11 +89,11 @@ class _Best:
     since: int = 0
 
 
-class Interior:
+class BlockInteriorPoint:
     """The method on some blocks. report: told (iteration, objective, bound) after every step."""
 
     def __init__(
-        self, blocks: Blocks, report: Callable[[int, float, float], None] | None = None
+        self, blocks: BlockProblem, report: Callable[[int, float, float], None] | None = None
     ) -> None:
         self.blocks, self._report = blocks, report
         k = blocks.losses.shape[0]
@@ -122,7 +122,9 @@ class Interior:
         self._count = count + self._master.slack.size
         self._state = self._columns.state()
 
-    def solve(self, gap: float, deadline: Deadline | None = None, floor: float = 0.0) -> BlockPoint:
+    def solve(
+        self, gap: float, deadline: Deadline | None = None, loss_floor: float = 0.0
+    ) -> BlockPoint:
         """The best that is reached: to a gap relative to what is above the floor, to where floats end, at the deadline,
         or at Ctrl-C."""
         deadline, best = deadline or Deadline(), _Best(extra=np.zeros(self._setup.own.size))
@@ -136,11 +138,11 @@ class Interior:
                     self._report(iteration, *self._values(best))
                 value, bound = self._values(best)
                 if np.isfinite(value) and value - bound <= gap * max(
-                    abs(value - floor), abs(bound - floor)
+                    abs(value - loss_floor), abs(bound - loss_floor)
                 ):
                     why = "optimal"
                     break
-                if deadline.passed:
+                if deadline.has_passed:
                     why = "time limit"
                     break
                 if best.since > _STALE or not self._stepped():
@@ -160,7 +162,7 @@ class Interior:
             value,
             bound,
             iteration,
-            deadline.elapsed,
+            deadline.elapsed_seconds,
             why,
         )
 

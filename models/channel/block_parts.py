@@ -10,14 +10,19 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from workbench.models.channel.block_factors import AllPairs, Factors, Graph, Order
-from workbench.models.channel.block_slack import Pairs, Slack
-from workbench.models.channel.block_sums import Sums, Target, longest
+from workbench.models.channel.block_factors import (
+    AllPairsFactors,
+    BandedOrder,
+    BlockFactors,
+    GraphFactors,
+)
+from workbench.models.channel.block_slack import SlackFactors, SumLayout
+from workbench.models.channel.block_sums import Sums, Target, max_step
 from workbench.solvers.arrays import Flags, Positions, Vector
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
+class BlockProblem:
     """What is solved: losses (k, m), times the prior (k,) unless that is None, for the worst input.
 
     extra: (R, k m) linear rows of one's own, label by label, whose sums are at most `limit` (R,), or that where
@@ -34,10 +39,10 @@ class Blocks:
     second: Positions | None
     ratios: Vector
     delta: Vector | float = 0.0
-    stated: Flags | None = None
-    extra: sp.csr_array | None = None
-    limit: Vector = field(default_factory=lambda: np.zeros(0))
-    equal: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    is_stated: Flags | None = None
+    extra_rows: sp.csr_array | None = None
+    extra_limits: Vector = field(default_factory=lambda: np.zeros(0))
+    is_equation: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
 
 class State(NamedTuple):
@@ -61,7 +66,7 @@ class Direction(NamedTuple):
 class Setup:
     """What columns and sums are made of. costs: (k, m), scaled, of labels as they were; ratios of `blocks`."""
 
-    blocks: Blocks
+    blocks: BlockProblem
     costs: Vector
     scale: float = 1.0
 
@@ -71,17 +76,17 @@ class Setup:
         return self.blocks.prior is None
 
     @cached_property
-    def order(self) -> Order | None:
+    def order(self) -> BandedOrder | None:
         """Of a graph without slacks."""
         blocks = self.blocks
         if blocks.first is None or blocks.second is None or np.any(blocks.delta):
             return None
-        return Order(self.costs.shape[0], blocks.first, blocks.second, blocks.ratios)
+        return BandedOrder(self.costs.shape[0], blocks.first, blocks.second, blocks.ratios)
 
     @cached_property
     def extra(self) -> sp.csr_array | None:
         """What is summed beside masses, label by label: losses first, where the worst input counts."""
-        own = self.blocks.extra
+        own = self.blocks.extra_rows
         if not self.worst:
             return own
         (k, m), cells = self.costs.shape, np.arange(self.costs.size)
@@ -89,7 +94,7 @@ class Setup:
         return sp.csr_array(sp.vstack(rows if own is None else [*rows, own]))
 
     @cached_property
-    def pairs(self) -> Pairs | None:
+    def pairs(self) -> SumLayout | None:
         """Of slacks."""
         blocks = self.blocks
         if blocks.first is None or blocks.second is None or not np.any(blocks.delta):
@@ -100,16 +105,19 @@ class Setup:
             if self.extra is None
             else self.extra.indices[self.extra.indptr[:-1]] // m
         )
-        return Pairs(k, blocks.first, blocks.second, blocks.ratios, at)
+        return SumLayout(k, blocks.first, blocks.second, blocks.ratios, at)
 
     def sums(self, at: Vector) -> Sums:
         """What is summed. at: the sums at the start."""
         blocks, losses, pair, band = self.blocks, self.losses, np.empty(0, dtype=int), None
         if self.pairs is not None:
-            pair, band = self.pairs.pair, None if losses.size else self.pairs.band(self.stated)
+            pair, band = (
+                self.pairs.pair_sums,
+                None if losses.size else self.pairs.bandwidth(self.stated),
+            )
         limit = np.ones(at.size)
-        limit[losses], limit[self.own], limit[pair] = 0.0, blocks.limit, blocks.delta
-        most = np.concatenate([losses, self.own[~blocks.equal], pair])
+        limit[losses], limit[self.own], limit[pair] = 0.0, blocks.extra_limits, blocks.delta
+        most = np.concatenate([losses, self.own[~blocks.is_equation], pair])
         return Sums(limit, most, np.arange(most.size) < losses.size, at, self.scale, band)
 
     @property
@@ -126,7 +134,7 @@ class Setup:
     @property
     def _places(self) -> Positions:
         if self.pairs is not None:
-            return self.pairs.extra
+            return self.pairs.extra_sums
         k, more = self.costs.shape[0], 0 if self.extra is None else self.extra.shape[0]
         return np.arange(k, k + more)
 
@@ -135,8 +143,8 @@ class Setup:
         """Masses that may be positive."""
         return (
             np.ones(self.costs.shape, dtype=bool)
-            if self.blocks.stated is None
-            else self.blocks.stated
+            if self.blocks.is_stated is None
+            else self.blocks.is_stated
         )
 
     def columns(self) -> Columns:
@@ -144,18 +152,18 @@ class Setup:
         cells, (k, m) = np.arange(self.costs.size).reshape(self.costs.shape), self.costs.shape
         share = np.ones((k, 1)) / m
         if self.order is not None:
-            cells = cells[self.order.order]
+            cells = cells[self.order.label_order]
         extra = None if self.extra is None else sp.csr_array(self.extra[:, cells.ravel()])
         if self.pairs is not None:
             share = 1 / self.stated.sum(axis=1, keepdims=True)
-            factors: Factors = Slack(self.pairs, self.stated, extra)
+            factors: BlockFactors = SlackFactors(self.pairs, self.stated, extra)
         else:
             factors = (
-                AllPairs(k, float(self.blocks.ratios[0]))
+                AllPairsFactors(k, float(self.blocks.ratios[0]))
                 if self.order is None
-                else Graph(self.order)
+                else GraphFactors(self.order)
             )
-            factors.extra = extra
+            factors.extra_sums = extra
         costs = np.zeros(cells.shape) if self.worst else self.costs.ravel()[cells]
         return Columns(factors, costs, share, self.scale)
 
@@ -163,14 +171,14 @@ class Setup:
 class Columns:
     """The columns of a channel, one for each output: their point, and what of it is summed over outputs."""
 
-    def __init__(self, factors: Factors, costs: Vector, share: Vector, scale: float) -> None:
+    def __init__(self, factors: BlockFactors, costs: Vector, share: Vector, scale: float) -> None:
         """costs: (k, outputs), in the order of the factors; share: (k, 1), masses at the start; scale: of multipliers
         there."""
         self._f = factors
         self._outputs = costs.shape[1]
-        self.x = factors.inside(share, self._outputs)
-        self._costs = factors.placed(costs)
-        self.w = factors.rows(self.x)
+        self.x = factors.interior_start(share, self._outputs)
+        self._costs = factors.place_costs(costs)
+        self.w = factors.apply_rows(self.x)
         self.z = scale / self.w
 
     def state(self) -> State:
@@ -179,33 +187,37 @@ class Columns:
 
     def start(self) -> tuple[Vector, float, int]:
         """(sums, what multipliers 1/w pull at labels, how many there are)."""
-        pulled = self._f.adjoint(1 / self.w)
-        return self._f.sums(self.x), float(np.abs(self._f.masses(pulled)).sum()), self.w.size
+        pulled = self._f.apply_adjoint(1 / self.w)
+        return (
+            self._f.sum_outputs(self.x),
+            float(np.abs(self._f.label_masses(pulled)).sum()),
+            self.w.size,
+        )
 
     def masses(self, x: Vector) -> Vector:
         """M of a point, (k, outputs)."""
-        return self._f.masses(x)
+        return self._f.label_masses(x)
 
     def multipliers(self, z: Vector) -> Vector:
         """Of the privacy rows, (rows, outputs)."""
-        return self._f.multipliers(z)
+        return self._f.row_multipliers(z)
 
     def measured(self, q: Vector) -> tuple[Vector, float, float, Vector]:
         """(sums, cost, w · z, what the sums prove)."""
         cost = float((self._costs * self.x).sum())
-        least = self._f.least(self._costs, self.z, q)
-        return self._f.sums(self.x), cost, float((self.w * self.z).sum()), least
+        least = self._f.min_reduced_costs(self._costs, self.z, q)
+        return self._f.sum_outputs(self.x), cost, float((self.w * self.z).sum()), least
 
     def system(self) -> Vector:
         """Factor the blocks; return their part of the Schur complement. (K, K)"""
         self._scalings = self.z / self.w
-        self._f.factor(self.x, self.w, self.z)
-        return self._f.summed()
+        self._f.factorize(self.x, self.w, self.z)
+        return self._f.schur_complement()
 
     def begin(self, q: Vector) -> Vector:
         """Start a direction, towards w z = 0; Σ W' H⁻¹ h."""
-        slack = self._costs - self._f.pull(q, self._outputs)
-        self._residual = slack - self._f.adjoint(self.z)
+        slack = self._costs - self._f.spread_multipliers(q, self._outputs)
+        self._residual = slack - self._f.apply_adjoint(self.z)
         self._d = Direction(np.zeros_like(self.x), np.zeros_like(self.w), -self.z, -slack)
         return self.again()
 
@@ -213,7 +225,7 @@ class Columns:
         """Change what the direction leads to; Σ W' H⁻¹ h of the change."""
         self._kept = x, w, z, left = self._d
         more = target.more(self.w, w, self.z, z) / self.w
-        self._d = Direction(x, w, z + more, left + self._f.adjoint(more))
+        self._d = Direction(x, w, z + more, left + self._f.apply_adjoint(more))
         return self.again()
 
     def undo(self) -> None:
@@ -225,21 +237,25 @@ class Columns:
         the multipliers)."""
         x, w, z, left = self._d
         step = self._f.solve(
-            left + self._f.pull(more, self._outputs)
+            left + self._f.spread_multipliers(more, self._outputs)
         )  # at once: either alone is far larger
-        move = self._f.rows(step)
+        move = self._f.apply_rows(step)
         z = z - self._scalings * move
-        left = self._f.pull(total, self._outputs) + self._f.adjoint(z) - self._residual
+        left = (
+            self._f.spread_multipliers(total, self._outputs)
+            + self._f.apply_adjoint(z)
+            - self._residual
+        )
         self._d = Direction(x + step, w + move, z, left)
-        return self._f.sums(self._d.x), float(np.abs(left).max())
+        return self._f.sum_outputs(self._d.x), float(np.abs(left).max())
 
     def again(self) -> Vector:
         """Start a refinement of the direction."""
-        return self._f.sums(self._f.solve(self._d.left))
+        return self._f.sum_outputs(self._f.solve(self._d.left))
 
     def longest(self) -> tuple[float, float]:
         """The longest steps that keep w and z >= 0."""
-        return longest(self.w, self._d.w), longest(self.z, self._d.z)
+        return max_step(self.w, self._d.w), max_step(self.z, self._d.z)
 
     def ahead(self, primal: float, dual: float) -> float:
         """w · z after steps."""

@@ -28,10 +28,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from workbench.models.channel.block_factors import (
-    Factors,
+    BlockFactors,
+    banded_positions,
     eliminate,
-    inverses,
-    near_places,
+    invert_blocks,
     substitute,
 )
 from workbench.solvers.arrays import Flags, Pair, Positions, Vector
@@ -42,7 +42,7 @@ _FEW, _AT_ONCE = (
 )  # masses of an output; outputs of few whose shares are added up by one product
 
 
-class Pairs:
+class SumLayout:
     """What all outputs share: ordered pairs first <= ratios second + slack of k labels, in the order in which sums are
     counted: of every label its mass, what else is summed from it on, then its pairs. extra: (R,) these labels."""
 
@@ -51,17 +51,17 @@ class Pairs:
     ) -> None:
         self.k, self.first, self.second, self.ratios = k, first, second, ratios
         own = 1 + np.bincount(extra, minlength=k)
-        order = np.argsort(near_places(k, first, second))
+        order = np.argsort(banded_positions(k, first, second))
         counts = own + np.bincount(first, minlength=k)
         ends = np.cumsum(counts[order])
         starts = np.empty_like(ends)
         starts[order] = ends - counts[order]
-        self.mass = starts
-        self.extra, self.pair = _counted(extra, starts + 1), _counted(first, starts + own)
+        self.mass_sums = starts
+        self.extra_sums, self.pair_sums = _counted(extra, starts + 1), _counted(first, starts + own)
         self.size = int(ends[-1])
         self._starts, self._ends = starts, starts + counts
 
-    def band(self, stated: Flags) -> int:
+    def bandwidth(self, stated: Flags) -> int:
         """How far apart two sums are that one output enters."""
         first = np.where(stated, self._starts[:, None], self.size).min(axis=0)
         last = np.where(stated, self._ends[:, None], 0).max(axis=0)
@@ -79,10 +79,10 @@ def _counted(labels: Positions, starts: Positions) -> Positions:
     return at
 
 
-class Slack(Factors):
+class SlackFactors(BlockFactors):
     """The blocks of some outputs. stated: (k, outputs) masses that are; extra: (R, k outputs) of them, or None."""
 
-    def __init__(self, pairs: Pairs, stated: Flags, extra: sp.csr_array | None) -> None:
+    def __init__(self, pairs: SumLayout, stated: Flags, extra: sp.csr_array | None) -> None:
         self.pairs, self.k = pairs, pairs.k
         self.inputs, self.outputs = (each.astype(int) for each in np.nonzero(stated.T)[::-1])
         outputs = stated.shape[1]
@@ -106,11 +106,11 @@ class Slack(Factors):
     def _summing(self, extra: sp.csr_array | None) -> None:
         """The sums of flat arrays, (K, n), and their positions."""
         pairs, cells = self.pairs, np.arange(self.stated)
-        rows = [pairs.mass[self.inputs], pairs.pair[self.which]]
+        rows = [pairs.mass_sums[self.inputs], pairs.pair_sums[self.which]]
         columns, entries = [cells, self.stated + np.arange(self.which.size)], [np.ones(self._end)]
         if extra is not None:
             own = sp.coo_array(extra[:, self.inputs * (extra.shape[1] // pairs.k) + self.outputs])
-            rows.append(pairs.extra[own.row])
+            rows.append(pairs.extra_sums[own.row])
             columns.append(cells[own.col])
             entries.append(own.data)
         where = np.concatenate(rows), np.concatenate(columns)
@@ -145,29 +145,29 @@ class Slack(Factors):
             cells, slacks = (slice(ends[output], ends[output + 1]) for ends in (at, pair_at))
             part = sp.csr_array(depends[:, cells])
             kept = np.flatnonzero(np.diff(part.indptr))
-            sums = np.concatenate([kept, self.pairs.pair[self.which[slacks]]])
+            sums = np.concatenate([kept, self.pairs.pair_sums[self.which[slacks]]])
             uses = sp.csr_array(sp.vstack([part[kept], self._g[slacks, cells]]))
             order = np.argsort(sums)
             of_pairs = np.argsort(order)[kept.size :]
             self._of.append((cells, slacks, of_pairs, sums[order], sp.csr_array(uses[order])))
 
-    def placed(self, costs: Vector) -> Vector:
+    def place_costs(self, costs: Vector) -> Vector:
         """Those of what is stated."""
         flat = np.zeros((self.n, 1))
         flat[: self.stated, 0] = costs[self.inputs, self.outputs]
         return flat
 
-    def inside(self, share: Vector, outputs: int) -> Vector:
+    def interior_start(self, share: Vector, outputs: int) -> Vector:
         """Equal masses of every label; slacks above what they must be."""
         v, more = share[self.inputs], share[self.pairs.first[self.which]]
         above = self._g @ v
         return np.concatenate([v, more + np.maximum(0.0, above), more + np.maximum(0.0, -above)])
 
-    def rows(self, x: Vector) -> Vector:
+    def apply_rows(self, x: Vector) -> Vector:
         """They are the variables."""
         return x
 
-    def adjoint(self, z: Vector) -> Vector:
+    def apply_adjoint(self, z: Vector) -> Vector:
         """The transpose of (v, s) -> (v, s, s - g v)."""
         own, slack, ratio = self._split(z)
         return np.concatenate([own - self._g_turned @ ratio, slack + ratio, np.zeros_like(ratio)])[
@@ -178,42 +178,42 @@ class Slack(Factors):
         flat = x[:, 0]
         return flat[: self.stated], flat[self.stated : self._end], flat[self._end :]
 
-    def pull(self, q: Vector, outputs: int) -> Vector:
+    def spread_multipliers(self, q: Vector, outputs: int) -> Vector:
         """Multipliers of the sums at what is summed."""
         return np.asarray(self._pulls @ q)[:, None]
 
-    def sums(self, x: Vector) -> Vector:
+    def sum_outputs(self, x: Vector) -> Vector:
         """What is summed. (K,)"""
         return np.asarray(self._sums @ x[:, 0])
 
-    def least(self, costs: Vector, z: Vector, q: Vector) -> Vector:
+    def min_reduced_costs(self, costs: Vector, z: Vector, q: Vector) -> Vector:
         """Of pairs less the largest multiplier of s >= g v."""
         u, other = z[self._end :, 0], q.copy()
-        other[self.pairs.mass] = other[self.pairs.pair] = 0
+        other[self.pairs.mass_sums] = other[self.pairs.pair_sums] = 0
         reduced = (
             costs[: self.stated, 0]
             + self._g_turned @ u
             - np.asarray(self._pulls @ other)[: self.stated]
         )
         least = other.copy()
-        least[self.pairs.mass] = np.inf
-        np.minimum.at(least, self.pairs.mass[self.inputs], reduced)
-        np.minimum.at(least, self.pairs.pair[self.which], -u)
+        least[self.pairs.mass_sums] = np.inf
+        np.minimum.at(least, self.pairs.mass_sums[self.inputs], reduced)
+        np.minimum.at(least, self.pairs.pair_sums[self.which], -u)
         return least
 
-    def masses(self, x: Vector) -> Vector:
+    def label_masses(self, x: Vector) -> Vector:
         """0 where none is stated."""
         table = np.zeros((self.k, self._shape[1]))
         table[self.inputs, self.outputs] = x[: self.stated, 0]
         return table
 
-    def multipliers(self, z: Vector) -> Vector:
+    def row_multipliers(self, z: Vector) -> Vector:
         """Of ordered pairs."""
         table = np.zeros((self.pairs.first.size, self._shape[1]))
         table[self.which, self.pair_outputs] = z[self._end :, 0]
         return table
 
-    def factor(self, x: Vector, w: Vector, z: Vector) -> None:
+    def factorize(self, x: Vector, w: Vector, z: Vector) -> None:
         """The inverses of H of all outputs, through V H V = Laplacian + diag(v ∘ (z0 + g'(f z2 - (1 - f) z1)))."""
         (size, outputs), b = self._shape, self._band
         own, low, high = self._split(z / w)
@@ -233,7 +233,7 @@ class Slack(Factors):
         self._scale[local, output] = v
         self._pivots[self._roots, np.arange(outputs)] = np.inf
         away = (self._scale * substitute(self._factors, self._pivots, sums))[local, output]
-        self._inverses = inverses(self._factors, self._pivots)
+        self._inverses = invert_blocks(self._factors, self._pivots)
         self._inverses *= self._scale.T[:, :, None]
         self._inverses *= self._scale.T[:, None, :]
         self._last = v - away
@@ -242,14 +242,14 @@ class Slack(Factors):
         self._energy += np.bincount(self.pair_outputs, low * self._f * self._last_above**2, outputs)
         self._energy[self._roots < 0] = 1.0  # of outputs of which no mass is stated
 
-    def summed(self) -> Vector:
+    def schur_complement(self) -> Vector:
         """Dense, (K, K)."""
         total = np.zeros((self.pairs.size, self.pairs.size))
         if self._shape[0] <= _FEW:
             self._add_few(total)
         else:
             self._add_many(total)
-        own = self.pairs.pair[self.which]
+        own = self.pairs.pair_sums[self.which]
         np.add.at(total, (own, own), 1 / self._total)
         return total
 

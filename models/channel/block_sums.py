@@ -27,7 +27,7 @@ _LEAST = 0.01  # of what is left at the start of a sum that is at most 0
 _BANDED = 4  # times narrower than the whole, from which a band is factored
 
 
-def longest(value: Vector, move: Vector) -> float:
+def max_step(value: Vector, move: Vector) -> float:
     """The longest step that keeps values > 0 from falling below 0."""
     least = float((move / value).min(initial=0.0))
     return -1 / least if least < 0 else np.inf
@@ -149,7 +149,7 @@ class Sums:
 
     def longest(self) -> tuple[float, float]:
         """The longest steps that keep r and π >= 0."""
-        return longest(self.slack, self.d_slack), longest(self.multipliers, -self.d_q[self.most])
+        return max_step(self.slack, self.d_slack), max_step(self.multipliers, -self.d_q[self.most])
 
     def ahead(self, primal: float, dual: float) -> float:
         """r · π after steps."""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from workbench.models.convex.interior import Stated
+from workbench.models.convex.interior import ComparisonBounds
 from workbench.models.convex.requirements import Bound
 from workbench.solvers.arrays import Vector
 
@@ -36,20 +36,20 @@ _SHARE, _DESCENT, _HALVED = (
 )  # of the way to the boundary; Armijo's share; times that a step is halved
 
 
-def cheapest_columns(
-    costs: Vector, presses: Sequence[tuple[Bound, int, int, float]], last: float
+def find_cheapest_columns(
+    costs: Vector, active_bounds: Sequence[tuple[Bound, int, int, float]], final_barrier: float
 ) -> Vector:
     """The masses, (k, m) > 0. costs: (k, m), c - v; presses: φ, i, j and λ; last: τ in the end."""
     (k, m), i, j = (
         costs.shape,
-        *(np.array([each[at] for each in presses], dtype=int) for at in (1, 2)),
+        *(np.array([each[at] for each in active_bounds], dtype=int) for at in (1, 2)),
     )
-    stated = Stated(np.arange(len(presses)), [bound for bound, *_ in presses])
-    weights = np.array([each[3] for each in presses])[:, None] * stated.limit
+    stated = ComparisonBounds(np.arange(len(active_bounds)), [bound for bound, *_ in active_bounds])
+    weights = np.array([each[3] for each in active_bounds])[:, None] * stated.limits
     diagonal = np.arange(k)
 
     def slopes(x: Vector) -> tuple[Vector, Vector]:
-        _, a, b, w = stated.measured(x[i], x[j])
+        _, a, b, w = stated.evaluate(x[i], x[j])
         rise = costs.copy()
         np.add.at(rise, i, weights * a)
         np.add.at(rise, j, weights * b)
@@ -89,9 +89,9 @@ def cheapest_columns(
         return x + np.where(off, 0.0, length) * step, float(-along.min() / tau)
 
     x, tau = np.full((k, m), 1 / k), _FIRST * float(np.ptp(costs))
-    while tau > last:
-        tau = max(tau * _FALL, last)
-        for _ in range(_STEPS if tau > last else _MOST):
+    while tau > final_barrier:
+        tau = max(tau * _FALL, final_barrier)
+        for _ in range(_STEPS if tau > final_barrier else _MOST):
             x, decrement = moved(x, tau)
             if decrement < _CLOSE:
                 break

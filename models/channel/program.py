@@ -45,10 +45,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from workbench.models.convex.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO, RatioBound
-from workbench.models.statement import program_of
+from workbench.models.statement import build_program
 from workbench.solvers.arrays import Flags, Ints, Positions, Vector
-from workbench.solvers.canonical import wish
-from workbench.solvers.program import Program, stating
+from workbench.solvers.canonical import label_user_constraint
+from workbench.solvers.program import Program, ignore_float_warnings
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -67,7 +67,7 @@ UserRows = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
 CONSTRAINTS = ("unbiased", "row-monotone", "column-monotone", "symmetric", "honest")
 
 
-def consecutive(k: int) -> Pairs:
+def consecutive_pairs(k: int) -> Pairs:
     """The neighbours (i, i+1) of k answers in a row: the relation of counts, and the generator of the line's metric."""
     return tuple((i, i + 1) for i in range(k - 1))
 
@@ -101,17 +101,17 @@ class ChannelModel:
     loss: Vector
     pairs: Pairs | None = None
     groups: Ints = ()
-    approximate: bool = False
+    has_delta: bool = False
     constraints: tuple[str, ...] = ()
-    more: UserRows | None = None
+    user_rows: UserRows | None = None
     requires: RatioBound = HOCKEY_STICK
     minimise: str = "loss"
     scale: float = 1.0
     unit: float = 1.0
     shift: float = 0.0
     support: Flags | None = None
-    directed: bool = False
-    binding: Flags | None = None
+    is_directed: bool = False
+    stated_comparisons: Flags | None = None
 
     def __post_init__(self) -> None:
         for name in self.constraints:
@@ -119,13 +119,13 @@ class ChannelModel:
                 raise ValueError(
                     f"constraints must be among {', '.join(CONSTRAINTS)}. Got {name!r}."
                 )
-        if self.approximate and self.pairs is None:
+        if self.has_delta and self.pairs is None:
             raise ValueError("pairs must be listed for a notion with delta. Got none.")
         shape = (self.labels.size, self.outputs.size)
         if self.loss.shape != shape:
             raise ValueError(f"loss must be of shape {shape}. Got {self.loss.shape}.")
 
-    @stating
+    @ignore_float_warnings
     def problem(self, cp: Any) -> Any:
         """The model, in CVXPY or another language of the same names (`workbench.models.statement`)."""
         k, m = self.loss.shape
@@ -133,7 +133,7 @@ class ChannelModel:
         exp_epsilon = cp.Parameter(max(self.groups, default=0) + 1, name="exp_epsilon", nonneg=True)
         rows = [cp.sum(M, axis=1) == 1]
         delta = None
-        if self.approximate:
+        if self.has_delta:
             least = self.minimise == "delta"
             delta = (
                 cp.Variable(name="delta", bounds=[0, 1])
@@ -148,7 +148,7 @@ class ChannelModel:
             ]
         else:
             rows += self._graph(cp, M, exp_epsilon, delta)
-        rows += self.extra(M)
+        rows += self.extra_rows(M)
         loss = cp.sum(cp.multiply(self._stated[0], M), axis=None if self.prior is not None else 1)
         if self.minimise == "delta":
             return cp.Problem(
@@ -177,7 +177,7 @@ class ChannelModel:
         return losses, 1 if allowed.all() else allowed.astype(float)
 
     @property
-    def changes_losses(self) -> bool:
+    def has_changed_losses(self) -> bool:
         """Whether some losses are so small or so large that the program states others for them."""
         losses = np.where(np.isfinite(self.loss), self.loss, 0.0)
         return not np.array_equal(
@@ -192,7 +192,7 @@ class ChannelModel:
             i, j = ends[groups == group].T
             yield (
                 (group, i, j)
-                if self.directed
+                if self.is_directed
                 else (group, np.concatenate([i, j]), np.concatenate([j, i]))
             )
 
@@ -203,17 +203,17 @@ class ChannelModel:
         start = 0
         for group, first, second in self._ordered():
             excess = M[first, :] - exp_epsilon[group] * M[second, :]
-            if not self.approximate:
+            if not self.has_delta:
                 rows.append((excess <= 0).set_label(f"ratio_{group}"))
                 continue
             s = cp.Variable((first.size, m), name=f"s_{group}", bounds=[0, 1])
             if self.requires == MASS_ABOVE_RATIO:
                 b = cp.Variable((first.size, m), name=f"b_{group}", boolean=True)
                 rows += [excess <= b, M[first, :] + b - 1 <= s]
-            elif self.binding is None:
+            elif self.stated_comparisons is None:
                 rows.append((excess <= s).set_label(f"ratio_{group}"))
             else:
-                kept = np.nonzero(self.binding[start : start + first.size])
+                kept = np.nonzero(self.stated_comparisons[start : start + first.size])
                 rows.append((excess[kept] <= s[kept]).set_label(f"ratio_{group}"))
             rows.append(cp.sum(s, axis=1) <= delta)
             start += first.size
@@ -231,7 +231,7 @@ class ChannelModel:
             values = np.maximum(-row_dual[block.start : block.start + block.size], 0.0)
             if block.name.startswith("ratio_"):
                 blocks[block.name] = values
-                if self.binding is None:
+                if self.stated_comparisons is None:
                     blocks[block.name] = values.reshape((-1, self.outputs.size), order="F")
             elif block.name in ("least", "most", "losses"):
                 blocks[block.name] = values.reshape(shape.get(block.name, (-1,)), order="F")
@@ -239,16 +239,22 @@ class ChannelModel:
         if not ratios:
             return blocks
         stated = np.concatenate(ratios)
-        if self.binding is None:
+        if self.stated_comparisons is None:
             return blocks | {"ratio": stated}
-        every = np.zeros(self.binding.shape)
-        every[self.binding] = stated  # Comparisons that are not stated have the multiplier 0.
+        every = np.zeros(self.stated_comparisons.shape)
+        every[self.stated_comparisons] = (
+            stated  # Comparisons that are not stated have the multiplier 0.
+        )
         return blocks | {"ratio": every}
 
-    def extra(self, M: Any) -> list[Any]:
+    def extra_rows(self, M: Any) -> list[Any]:
         """The rows of the constraints that were asked for."""
-        named = [wish(row, name) for name in self.constraints for row in self._constraint(name, M)]
-        return [*named, *(self.more(M) if self.more else [])]
+        named = [
+            label_user_constraint(row, name)
+            for name in self.constraints
+            for row in self._constraint(name, M)
+        ]
+        return [*named, *(self.user_rows(M) if self.user_rows else [])]
 
     def _constraint(self, name: str, M: Any) -> list[Any]:
         k, m = self.loss.shape
@@ -286,13 +292,15 @@ class ChannelModel:
         """The model as a program, without CVXPY unless constraints of one's own are stated in it."""
         under = "all pairs" if self.pairs is None else f"{len(self.pairs)} neighbouring pairs"
         name = f"channel from {self.labels.size} labels to {self.outputs.size} outputs, {under}"
-        program = program_of(self.problem, name, self.scale, plain=self.more is None)
+        program = build_program(
+            self.problem, name, self.scale, without_cvxpy=self.user_rows is None
+        )
         if self.minimise != "loss":
             return program
         data = replace(program.template, c=program.template.c * self.unit)
         return replace(program, template=data, cost=1 / self.unit, shift=self.shift)
 
-    def compared(self, pairs: Pairs) -> Comparisons:
+    def build_comparisons(self, pairs: Pairs) -> Comparisons:
         """The rows of ordered pairs of label positions, where bounds on them are stated by tangents."""
         from workbench.models.convex.tangent_program import Comparisons
 
@@ -310,4 +318,4 @@ class ChannelModel:
         named = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
         if self.minimise == "delta":
             return named | {"max_loss": float(max_loss)}
-        return named | ({"delta": float(delta)} if self.approximate else {})
+        return named | ({"delta": float(delta)} if self.has_delta else {})

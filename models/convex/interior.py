@@ -34,7 +34,7 @@ import scipy.sparse as sp
 from numpy.linalg import LinAlgError
 
 from workbench.models.convex.requirements import POWER_CONE, Bound
-from workbench.models.convex.tangents import allowance
+from workbench.models.convex.tangents import max_term_sum
 from workbench.solvers.arrays import Integers, Pair, Positions, Vector
 from workbench.solvers.data import Data
 from workbench.solvers.search import Deadline
@@ -73,12 +73,12 @@ _APART, _BEGIN = 1e-3, 0.1  # slacks at least at the start; Σ s y there, over t
 
 
 @dataclass(frozen=True)
-class Levels:
+class LevelRange:
     """The bounds of every level θ in a range. at: the bound of a level."""
 
     low: float
     high: float
-    at: Callable[[float], Bound]
+    bound_at: Callable[[float], Bound]
 
 
 def _measured(kind: str, level: Vector, p: Vector, q: Vector) -> tuple[Vector, ...]:
@@ -96,23 +96,25 @@ def _measured(kind: str, level: Vector, p: Vector, q: Vector) -> tuple[Vector, .
     return np.maximum(p * log - p + q, 0.0), log, 1 - ratio, 1 / p
 
 
-class Stated:
+class ComparisonBounds:
     """Of comparisons `at`, with their levels; (K,) each. kinds, m, limits: in numbers."""
 
     def __init__(self, at: Positions, bounds: Sequence[Bound]) -> None:
-        self.at, self.bounds = at, list(bounds)
+        self.comparisons, self.bounds = at, list(bounds)
         self.kinds = np.array([bound.kind for bound in bounds], dtype=object)
-        self.level = np.array([bound.level for bound in bounds])[:, None]
-        self.limit = np.array([allowance(bound) for bound in bounds])[:, None]
+        self.levels = np.array([bound.level for bound in bounds])[:, None]
+        self.limits = np.array([max_term_sum(bound) for bound in bounds])[:, None]
 
-    def measured(self, p: Vector, q: Vector) -> list[Vector]:
+    def evaluate(self, p: Vector, q: Vector) -> list[Vector]:
         """g, (K,), and the derivatives of its terms and w, (K, outcomes), at all laws (comparisons, outcomes)."""
         parts = [np.zeros((len(self.bounds), p.shape[1])) for _ in range(4)]
         for kind in set(self.kinds):
             here = self.kinds == kind
-            of_kind = _measured(kind, self.level[here], p[self.at[here]], q[self.at[here]])
+            of_kind = _measured(
+                kind, self.levels[here], p[self.comparisons[here]], q[self.comparisons[here]]
+            )
             for part, values in zip(parts, of_kind, strict=True):
-                part[here] = values / self.limit[here]
+                part[here] = values / self.limits[here]
         return [parts[0].sum(axis=1) - 1, *parts[1:]]
 
 
@@ -177,23 +179,25 @@ class _Interior:
         self,
         program: _Program,
         bounds: Sequence[Bound],
-        levels: Levels | None,
+        levels: LevelRange | None,
         x: Vector,
         *,
         loose: bool,
     ) -> None:
         self.program, self.x, self.last, count = program, x, 0.0, len(program.second)
         self.loose = loose
-        self.given = Stated(
+        self.given = ComparisonBounds(
             np.tile(np.arange(count), len(bounds)), [b for b in bounds for _ in range(count)]
         )
         self.stated, self.theta, self.grid = self.given, np.zeros(0), list[float]()
         if levels is not None:
-            self.at, self.ends = lru_cache(maxsize=None)(levels.at), (levels.low, levels.high)
+            self.at, self.ends = lru_cache(maxsize=None)(levels.bound_at), (levels.low, levels.high)
             self.grid = _fine(np.linspace(levels.low, levels.high, _CELLS)).tolist()
             self.wide = 1.5 * (self.grid[1] - self.grid[0])
-            self.cells = [Stated(np.arange(count), [self.at(theta)] * count) for theta in self.grid]
-        self.g = self.stated.measured(*program.laws(x))[0]
+            self.cells = [
+                ComparisonBounds(np.arange(count), [self.at(theta)] * count) for theta in self.grid
+            ]
+        self.g = self.stated.evaluate(*program.laws(x))[0]
         s = np.concatenate([np.maximum(program.slacks(x), _APART), -self.g])
         self.s, self.y, self.dual = s, _BEGIN * program.scale / s.size / s, np.zeros(program.b.size)
 
@@ -205,16 +209,16 @@ class _Interior:
     def step(self) -> bool:
         """Whether there was one. Raises LinAlgError."""
         here, s, y, linear = self.program, self.s, self.y, self.s.size - self.g.size
-        _, a, b, w = self.stated.measured(*here.laws(self.x))
-        p, q = (side[self.stated.at] for side in here.laws(self.x))
-        J = np.vstack([here.G, here.slopes(self.stated.at, a, b)])
+        _, a, b, w = self.stated.evaluate(*here.laws(self.x))
+        p, q = (side[self.stated.comparisons] for side in here.laws(self.x))
+        J = np.vstack([here.G, here.slopes(self.stated.comparisons, a, b)])
         ends, rest = slice(0, here.ends.size), slice(here.ends.size, None)
         reduced = here.c + J.T @ y[rest] - here.A.T @ self.dual
         if self.loose:  # what is left of a cost, where that is near, leaves no residual
             even = self.gap / s.size / s[ends]
             y[ends] = np.clip(reduced[here.ends], even / _LESS_EVEN, even * _MORE_EVEN)
         reduced[here.ends] -= y[ends]
-        matrix = here.bend(self.stated.at, w * y[linear:, None], p / q)
+        matrix = here.bend(self.stated.comparisons, w * y[linear:, None], p / q)
         wrong = np.concatenate([s[:linear] - here.slacks(self.x), self.g + s[linear:]])
         missing = here.b - here.A @ self.x
         self.off = float(np.abs(reduced) @ np.abs(self.x))
@@ -250,20 +254,20 @@ class _Interior:
         self.last = length
         return True
 
-    def _of_levels(self, at: Positions, theta: Vector) -> Stated:
+    def _of_levels(self, at: Positions, theta: Vector) -> ComparisonBounds:
         """The bounds of levels, each of its comparison."""
-        return Stated(at, [self.at(level) for level in theta.tolist()])
+        return ComparisonBounds(at, [self.at(level) for level in theta.tolist()])
 
     def _reduced(self, y: Vector) -> Pair:
         """(R, d): what levels that follow x add to H is R' diag(1/d) R. y: of the stated bounds."""
         low, high = self.ends if self.theta.size else (0.0, 0.0)
         inner = np.flatnonzero((self.theta - _STEP > low) & (self.theta + _STEP < high))
-        which, laws = self.given.at.size + inner, self.program.laws(self.x)
+        which, laws = self.given.comparisons.size + inner, self.program.laws(self.x)
         if not inner.size:
             return np.zeros((0, self.x.size)), np.zeros(0)
-        at = self.stated.at[which]
+        at = self.stated.comparisons[which]
         (g, a, b, _), (h, c, d, _) = (
-            self._of_levels(at, self.theta[inner] + side).measured(*laws)
+            self._of_levels(at, self.theta[inner] + side).evaluate(*laws)
             for side in (-_STEP, _STEP)
         )
         bend = (2 * self.g[which] - g - h) / _STEP**2
@@ -279,10 +283,10 @@ class _Interior:
         if self.grid:
             at, theta = self._apart(*self._followed(*self._with_tops(laws), laws))
             levels = self._of_levels(at, theta)
-            stated = Stated(
-                np.concatenate([self.given.at, at]), [*self.given.bounds, *levels.bounds]
+            stated = ComparisonBounds(
+                np.concatenate([self.given.comparisons, at]), [*self.given.bounds, *levels.bounds]
             )
-        g = stated.measured(*laws)[0]
+        g = stated.evaluate(*laws)[0]
         if not (g < 0).all():
             return False
         s, y = np.concatenate([self.s[:linear] + length * ds[:linear], -g]), self.y + length * dy
@@ -300,7 +304,7 @@ class _Interior:
         """Comparisons and their levels, also levels of the grid where a comparison comes near the limit, and none is
         stated nearby."""
         heights = np.pad(
-            [cell.measured(*laws)[0] for cell in self.cells],
+            [cell.evaluate(*laws)[0] for cell in self.cells],
             ((1, 1), (0, 0)),
             constant_values=-np.inf,
         )
@@ -309,7 +313,10 @@ class _Interior:
             & (heights[1:-1] >= heights[2:])
             & (heights[1:-1] > -_PRESSES)
         )
-        at, theta = self.stated.at[self.given.at.size :].tolist(), self.theta.tolist()
+        at, theta = (
+            self.stated.comparisons[self.given.comparisons.size :].tolist(),
+            self.theta.tolist(),
+        )
         for cell, k in np.argwhere(tops).tolist():
             level = self.grid[cell]
             if not any(
@@ -332,7 +339,7 @@ class _Interior:
         low, high = self.ends
 
         def heights(levels: Vector) -> Vector:
-            return self._of_levels(at, levels).measured(*laws)[0]
+            return self._of_levels(at, levels).evaluate(*laws)[0]
 
         for _ in range(_TURNS if theta.size else 0):
             middle = np.clip(theta, low + _STEP, high - _STEP)
@@ -387,24 +394,24 @@ def _longest(v: Vector, dv: Vector) -> float:
     return 1 / max(float((-dv / v).max()), _TINY)
 
 
-class Reached(NamedTuple):
+class InteriorPoint(NamedTuple):
     """Columns x within all bounds, near the optimum; the bounds that press there, each with its comparison and its
     multiplier, of Σ φ <= limit; multipliers of rows, >= 0 of those that are at most a limit, (rows,)."""
 
     x: Vector
-    presses: list[tuple[Bound, int, float]]
-    rows: Vector
+    active_bounds: list[tuple[Bound, int, float]]
+    row_multipliers: Vector
 
 
-def interior_point(
+def solve_interior_point(
     data: Data,
-    compared: tuple[sp.csr_array, Integers, Integers],
+    comparisons: tuple[sp.csr_array, Integers, Integers],
     bounds: Sequence[Bound],
-    levels: Levels | None,
-    even: Vector,
+    level_range: LevelRange | None,
+    even_columns: Vector,
     deadline: Deadline | None = None,
     gap: float | None = None,
-) -> Reached | None:
+) -> InteriorPoint | None:
     """Where it ends; None where even laws are not within the bounds.
 
     compared: entries, first and second of `workbench.models.convex.tangent_program.Comparisons`; bounds: of all
@@ -413,18 +420,20 @@ def interior_point(
     """
     from threadpoolctl import threadpool_limits  # slow to import
 
-    program = _Program(data, *compared)
+    program = _Program(data, *comparisons)
     with (
         threadpool_limits(1, "blas"),
         np.errstate(over="ignore", divide="ignore", invalid="ignore"),
     ):
-        at = _Interior(program, bounds, levels, even[program.free], loose=gap is not None)
+        at = _Interior(
+            program, bounds, level_range, even_columns[program.free], loose=gap is not None
+        )
         if not (at.g < 0).all():
             return None
         slow = 0
         for _ in range(_STEPS):
             try:
-                if (deadline is not None and deadline.passed) or not at.step():
+                if (deadline is not None and deadline.has_passed) or not at.step():
                     break
             except LinAlgError:
                 break
@@ -434,17 +443,20 @@ def interior_point(
                 at.gap < enough and (at.wrong < _WRONG or (at.loose and at.off < enough))
             ):
                 break
-        _, a, b, _ = at.stated.measured(*program.laws(at.x))
+        _, a, b, _ = at.stated.evaluate(*program.laws(at.x))
     x = program.fixed.copy()
     x[program.free] = at.x
     y = at.y[at.s.size - at.g.size :]
     presses = np.flatnonzero(y * np.abs(np.hstack([a, b])).max(axis=1) > _LITTLE * program.scale)
-    limits = at.stated.limit[:, 0]
+    limits = at.stated.limits[:, 0]
     rows = np.zeros(data.row_upper.size)
     rows[data.row_lower == data.row_upper] = at.dual
     rows[program.above] = at.y[program.ends.size :][: program.above.sum()]
-    return Reached(
+    return InteriorPoint(
         x,
-        [(at.stated.bounds[k], int(at.stated.at[k]), float(y[k] / limits[k])) for k in presses],
+        [
+            (at.stated.bounds[k], int(at.stated.comparisons[k]), float(y[k] / limits[k]))
+            for k in presses
+        ],
         rows,
     )

@@ -30,19 +30,21 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from workbench.models.convex.interior import Levels, interior_point
+from workbench.models.convex.interior import LevelRange, solve_interior_point
 from workbench.models.convex.requirements import HOCKEY_STICK, RELATIVE_ENTROPY, Bound
-from workbench.models.convex.tangents import allowance, term_tangents, terms
+from workbench.models.convex.tangents import compute_tangents, evaluate_terms, max_term_sum
 from workbench.solvers.arrays import Flags, Integers, Ints, Pair, Vector
 from workbench.solvers.backend import Options, solve
-from workbench.solvers.data import SMALLEST
+from workbench.solvers.data import MIN_COEFFICIENT
 from workbench.solvers.errors import SolverError
 from workbench.solvers.growing import GrowingProgram, Point, RestatedProgram
 from workbench.solvers.program import Program
 from workbench.solvers.search import Deadline, bisect_each
 from workbench.solvers.solution import Solution
 
-More = Callable[[Vector, Vector], Iterable[Bound]]  # (P, Q) -> further bounds that they break
+FindBrokenBounds = Callable[
+    [Vector, Vector], Iterable[Bound]
+]  # (P, Q) -> further bounds that they break
 
 _TOLERANCE = (
     1e-10  # HiGHS's least: reduced costs within its usual one may cost a bound 1e-8 of its value
@@ -85,12 +87,12 @@ class Comparisons:
     first: Integers
     second: Integers
 
-    def laws(self, x: Vector) -> Pair:
+    def laws_at(self, x: Vector) -> Pair:
         """(P, Q) at the columns x, each (comparisons, outcomes)."""
         e = self.entries @ x
         return np.broadcast_to(e[self.first], self.second.shape), e[self.second]
 
-    def sides(self, comparison: int) -> tuple[Integers, Integers]:
+    def law_entries(self, comparison: int) -> tuple[Integers, Integers]:
         """Which entries (P, Q) are."""
         return (self.first if self.first.ndim == 1 else self.first[comparison]), self.second[
             comparison
@@ -102,28 +104,28 @@ class StatedBound:
     sums: the row Σ t <= limit of every comparison, -1 where none is."""
 
     def __init__(self, bound: Bound, shape: Ints) -> None:
-        self.stated, self.limit = bound, allowance(bound)
+        self.requirement, self.limit = bound, max_term_sum(bound)
         self.unit = max(1.0, self.limit)
         self.columns, self.sums = np.full(shape, -1), np.full(shape[0], -1)
 
-    def terms(self, p: Vector, q: Vector) -> Vector:
+    def evaluate_terms(self, p: Vector, q: Vector) -> Vector:
         """φ(P, Q), but for the steepest ratios, where it is the steepest tangent."""
-        a, b = term_tangents(self.stated, p, q)
+        a, b = compute_tangents(self.requirement, p, q)
         return np.maximum(a * p + b * q, 0.0)
 
-    def shares(self, inside: Pair, laws: Pair) -> Vector:
+    def feasible_shares(self, inside: Pair, laws: Pair) -> Vector:
         """How much of the way from laws inside the bound to others is inside it, at every comparison."""
 
         def out(share: Vector) -> Flags:
             p, q = _between(inside, laws, share[:, None])
-            return self.excess(terms(self.stated, p, q), p) > 0
+            return self.relative_excess(evaluate_terms(self.requirement, p, q), p) > 0
 
         none, whole = np.zeros(self.sums.size), np.ones(self.sums.size)
         left = out(whole)
         low, _ = bisect_each(out, none, whole, _HALVINGS if left.any() else 0)
         return np.where(left, low, 1.0)
 
-    def excess(self, terms: Vector, p: Vector) -> Vector:
+    def relative_excess(self, terms: Vector, p: Vector) -> Vector:
         """Over the limit, relative, at every comparison; of the worst outcome where the limit is 0."""
         if self.limit:
             return np.asarray(terms.sum(axis=1) / self.limit - 1)
@@ -143,18 +145,18 @@ class Tangents:
 
 
 @dataclass(frozen=True)
-class Multipliers:
+class BoundMultipliers:
     """Of a bound at one comparison: of its sum, and of tangents a P + b Q <= t of outcomes, whose entries are first (P)
     and second (Q)."""
 
     limit: float
-    of_sum: float
+    sum_multiplier: float
     outcomes: Integers
     first: Integers
     second: Integers
     a: Vector
     b: Vector
-    amounts: Vector
+    tangent_multipliers: Vector
 
 
 class TangentProgram:
@@ -168,20 +170,25 @@ class TangentProgram:
     def __init__(
         self,
         base: Program,
-        compared: Comparisons,
+        comparisons: Comparisons,
         bounds: Iterable[Bound],
         solver: str = "highs",
         *,
-        few: bool = False,
-        levels: Levels | None = None,
+        has_similar_comparisons: bool = False,
+        level_range: LevelRange | None = None,
         options: Options | None = None,
     ) -> None:
-        self.base, self.compared, self.few, self.size = base, compared, few, base.shape[1]
-        self.levels = levels
+        self.base, self.comparisons, self.has_similar_comparisons, self.size = (
+            base,
+            comparisons,
+            has_similar_comparisons,
+            base.shape[1],
+        )
+        self.level_range = level_range
         live = solver == "highs" and not base.is_mip and options in (None, Options())
-        wide = few and compared.second.size >= _WIDE
+        wide = has_similar_comparisons and comparisons.second.size >= _WIDE
         self.master = (
-            GrowingProgram(base, _TOLERANCE, devex=wide)
+            GrowingProgram(base, _TOLERANCE, use_devex=wide)
             if live
             else RestatedProgram(base, solver, options)
         )
@@ -189,25 +196,30 @@ class TangentProgram:
         self.bounds: list[StatedBound] = []
         self.tangents: list[Tangents] = []
         self.point: Point | None = None
-        self.x, self.excess, self.rounds = np.zeros(self.size), 0.0, 0
+        self.x, self.largest_excess, self.rounds = np.zeros(self.size), 0.0, 0
         self._know(bounds)
-        self.even: Vector | None = (
+        self.even_columns: Vector | None = (
             None  # columns within all bounds, where the way to every optimum begins
         )
-        self.inside, self.reached, self.least = (
+        self.inner_columns, self.best_columns, self.best_value = (
             self.x,
             self.x,
             np.inf,
         )  # others; the cheapest, and their value
-        self.best: Solution | None = (
+        self.best_proof: Solution | None = (
             None  # what proves the highest bound, where there is an even point; else the last
         )
-        self.bound, self.gaps = (
+        self.bound, self.gap_history = (
             -np.inf,
             [np.inf] * _IDLE,
         )  # what it proves; from there to the cheapest, by rounds
 
-    def solve(self, more: More | None, precision: float, deadline: Deadline | None = None) -> Point:
+    def solve(
+        self,
+        find_broken_bounds: FindBrokenBounds | None,
+        precision: float,
+        deadline: Deadline | None = None,
+    ) -> Point:
         """The last point, which breaks no limit by more than a relative precision, but where rounds or time were up.
 
         more: where bounds are infinitely many. Raises SolverError where there is no point at all.
@@ -220,45 +232,45 @@ class TangentProgram:
                     raise
                 break
             self.x, self.rounds = np.maximum(self.point.x[: self.size], 0.0), self.rounds + 1
-            if not self.few:
+            if not self.has_similar_comparisons:
                 self._prove(self.point)
                 if self.rounds == 1 and self._start(deadline) and self._state_inside(deadline):
                     continue
-            if self.rounds == 2 and self.least - self.bound <= _ENOUGH * abs(self.point.value):
+            if self.rounds == 2 and self.best_value - self.bound <= _ENOUGH * abs(self.point.value):
                 break
             new = (
-                self._left(self.point, more)
-                if self.even is not None
-                else self._broken(self.point, more, precision)
+                self._left(self.point, find_broken_bounds)
+                if self.even_columns is not None
+                else self._broken(self.point, find_broken_bounds, precision)
             )
-            if not new or (deadline is not None and deadline.passed):
+            if not new or (deadline is not None and deadline.has_passed):
                 break
         assert self.point is not None
         return self.point
 
-    def solution(self) -> Solution:
+    def build_solution(self) -> Solution:
         """The multipliers that prove most, with the cheapest columns known within all bounds, or else their own."""
-        assert self.best is not None
-        x = np.array(self.best.x)
-        if self.least < np.inf:
-            x[: self.size] = self.reached
-        return replace(self.best, x=x)
+        assert self.best_proof is not None
+        x = np.array(self.best_proof.x)
+        if self.best_value < np.inf:
+            x[: self.size] = self.best_columns
+        return replace(self.best_proof, x=x)
 
     def _prove(self, point: Point) -> None:
         """Keep a point that proves more than those before: near-parallel rows spoil multipliers of some optima."""
-        answer = self.master.answer(point)
+        answer = self.master.to_solution(point)
         bound = -np.inf if answer.bound is None else answer.bound - self.base.shift
-        if self.even is None or bound > self.bound:
-            self.best, self.bound = answer, bound
+        if self.even_columns is None or bound > self.bound:
+            self.best_proof, self.bound = answer, bound
 
-    def multipliers(self, point: Point) -> Iterator[Multipliers]:
+    def bound_multipliers(self, point: Point) -> Iterator[BoundMultipliers]:
         """What a point proves, of every bound and comparison that has tangents."""
         duals, known = np.maximum(-point.duals, 0.0), defaultdict(list)
         for part in self.tangents:
             known[id(part.bound), part.comparison].append(part)
         for parts in known.values():
             bound, at = parts[0].bound, parts[0].comparison
-            first, second = self.compared.sides(at)
+            first, second = self.comparisons.law_entries(at)
             o, a, b = (
                 np.concatenate([getattr(part, k) for part in parts]) for k in ("outcomes", "a", "b")
             )
@@ -271,7 +283,7 @@ class TangentProgram:
             of_sum = float(
                 own.max(initial=duals[bound.sums[at]] if 0 <= bound.sums[at] < duals.size else 0.0)
             )
-            yield Multipliers(
+            yield BoundMultipliers(
                 bound.limit / bound.unit, of_sum, o, first[o], second[o], a, b, amounts
             )
 
@@ -279,35 +291,39 @@ class TangentProgram:
         """Begin at columns whose laws are even on what they may hold. Whether the program has such a point."""
         data = self.base.template
         allowed, even, compared = data.upper > 0, self.x.copy(), np.zeros(self.size, dtype=bool)
-        for comparison in range(len(self.compared.second)):
-            for law in self.compared.sides(comparison):
+        for comparison in range(len(self.comparisons.second)):
+            for law in self.comparisons.law_entries(comparison):
                 even[law], compared[law] = (
                     self.x[law].sum() * allowed[law] / max(1, allowed[law].sum()),
                     True,
                 )
         lower, upper = (np.where(compared, even, side) for side in (data.lower, data.upper))
         spread = replace(self.base, template=replace(data, lower=lower, upper=upper))
-        options = replace(self.options, time_limit=None if deadline is None else deadline.limit)
-        self.even = solve(spread, solver=self.solver, options=options).x
-        if self.even is not None:
-            self.inside = self.even
-        return self.even is not None
+        options = replace(
+            self.options, time_limit=None if deadline is None else deadline.solver_time_limit
+        )
+        self.even_columns = solve(spread, solver=self.solver, options=options).x
+        if self.even_columns is not None:
+            self.inner_columns = self.even_columns
+        return self.even_columns is not None
 
     def _state_inside(self, deadline: Deadline | None) -> bool:
         """Whether the interior-point method knows a point, whose tangents are stated."""
         stated = [
-            b.stated
+            b.requirement
             for b in self.bounds
-            if self.levels is None or b.stated.kind == RELATIVE_ENTROPY
+            if self.level_range is None or b.requirement.kind == RELATIVE_ENTROPY
         ]
-        smooth = all(bound.kind != HOCKEY_STICK and allowance(bound) > 0 for bound in stated)
+        smooth = all(bound.kind != HOCKEY_STICK and max_term_sum(bound) > 0 for bound in stated)
         if not smooth or self.size > _COLUMNS or self.base.is_mip:
             return False
         data, compared = (
             self.base.template,
-            (self.compared.entries, self.compared.first, self.compared.second),
+            (self.comparisons.entries, self.comparisons.first, self.comparisons.second),
         )
-        answer = interior_point(data, compared, stated, self.levels, self.inside, deadline)
+        answer = solve_interior_point(
+            data, compared, stated, self.level_range, self.inner_columns, deadline
+        )
         if answer is None:
             return False
         x, rows = answer.x, data.A @ answer.x
@@ -316,18 +332,28 @@ class TangentProgram:
             > _MISSED
         ):
             return False
-        self.inside, self.reached, self.least = x, x, float(data.c @ x) + data.offset
-        self._know(bound for bound, *_ in answer.presses)
-        known, (p, q) = {bound.stated: bound for bound in self.bounds}, self.compared.laws(x)
-        for bound, at, _ in answer.presses:
+        self.inner_columns, self.best_columns, self.best_value = (
+            x,
+            x,
+            float(data.c @ x) + data.offset,
+        )
+        self._know(bound for bound, *_ in answer.active_bounds)
+        known, (p, q) = (
+            {bound.requirement: bound for bound in self.bounds},
+            self.comparisons.laws_at(x),
+        )
+        for bound, at, _ in answer.active_bounds:
             self._state(known[bound], at, p[at], q[at], np.ones(p.shape[1], dtype=bool))
         return True
 
-    def _left(self, point: Point, more: More | None) -> bool:
+    def _left(self, point: Point, more: FindBrokenBounds | None) -> bool:
         """Whether the way from the point inside to the last one leaves a bound, of which more is now stated. The point
         inside follows."""
-        inside, outside = self.compared.laws(self.inside), self.compared.laws(self.x)
-        shares = np.array([bound.shares(inside, outside) for bound in self.bounds])
+        inside, outside = (
+            self.comparisons.laws_at(self.inner_columns),
+            self.comparisons.laws_at(self.x),
+        )
+        shares = np.array([bound.feasible_shares(inside, outside) for bound in self.bounds])
         for _ in range(_AT_ONCE):
             known, laws = len(self.bounds), _between(inside, outside, shares.min(initial=1.0))
             if more is None or not self._know(
@@ -335,7 +361,7 @@ class TangentProgram:
             ):
                 break
             shares = np.vstack(
-                [shares, [bound.shares(inside, outside) for bound in self.bounds[known:]]]
+                [shares, [bound.feasible_shares(inside, outside) for bound in self.bounds[known:]]]
             )
         if not self._gained(float(shares.min(initial=1.0)), point):
             return False
@@ -346,72 +372,79 @@ class TangentProgram:
         ):
             bound, p, q = self.bounds[k], outside[0][at], outside[1][at]
             r, s = _between((inside[0][at], inside[1][at]), (p, q), shares[k, at])
-            a, b = term_tangents(bound.stated, r, s)
+            a, b = compute_tangents(bound.stated, r, s)
             gaps = a * p + b * q - t[bound.columns[at]] * bound.unit
             new |= self._state(bound, int(at), r, s, gaps > _LESS * gaps.max())
         return new
 
     def _gained(self, share: float, point: Point) -> bool:
         """Follow the way by a share that is inside. Whether the gap is worth further rounds."""
-        assert self.even is not None
+        assert self.even_columns is not None
         data = self.base.template
-        reached = self.inside + share * (self.x - self.inside)
+        reached = self.inner_columns + share * (self.x - self.inner_columns)
         value = float(data.c @ reached) + data.offset
-        if share and value < self.least:
-            self.reached, self.least = reached, value
-        self.inside = (
-            self.inside + _INWARDS * (reached - self.inside)
+        if share and value < self.best_value:
+            self.best_columns, self.best_value = reached, value
+        self.inner_columns = (
+            self.inner_columns + _INWARDS * (reached - self.inner_columns)
             if share
-            else (self.inside + self.even) / 2
+            else (self.inner_columns + self.even_columns) / 2
         )
-        self.gaps.append(self.least - self.bound)
-        return _CLOSE * abs(point.value) < self.gaps[-1] <= _GAIN * self.gaps[-1 - _IDLE]
+        self.gap_history.append(self.best_value - self.bound)
+        return (
+            _CLOSE * abs(point.value) < self.gap_history[-1] <= _GAIN * self.gap_history[-1 - _IDLE]
+        )
 
     def _know(self, bounds: Iterable[Bound]) -> bool:
         """Whether any of the bounds is new."""
-        known = {bound.stated for bound in self.bounds}
+        known = {bound.requirement for bound in self.bounds}
         new = [bound for bound in dict.fromkeys(bounds) if bound not in known]
-        self.bounds += [StatedBound(bound, self.compared.second.shape) for bound in new]
+        self.bounds += [StatedBound(bound, self.comparisons.second.shape) for bound in new]
         return bool(new)
 
-    def state_all(self) -> None:
+    def add_all_tangents(self) -> None:
         """Tangents of all outcomes, of cones at P = Q/2 and P = 2 Q."""
-        comparisons, outcomes = len(self.compared.second), np.ones(self.compared.second.shape[1])
+        comparisons, outcomes = (
+            len(self.comparisons.second),
+            np.ones(self.comparisons.second.shape[1]),
+        )
         for bound in self.bounds:
             for comparison in range(comparisons):
-                for ratio in (1.0,) if bound.stated.kind == HOCKEY_STICK else (0.5, 2.0):
+                for ratio in (1.0,) if bound.requirement.kind == HOCKEY_STICK else (0.5, 2.0):
                     self._state(bound, comparison, ratio * outcomes, outcomes, outcomes > 0)
 
-    def state_near(self, x: Vector) -> None:
+    def add_tangents_near(self, x: Vector) -> None:
         """Tangents of all bounds that a point reaches."""
-        p, q = self.compared.laws(x)
+        p, q = self.comparisons.laws_at(x)
         for bound in self.bounds:
-            terms = bound.terms(p, q)
-            nearly = _NEARLY if bound.stated.kind == HOCKEY_STICK else 1.0
-            for comparison in np.flatnonzero(bound.excess(terms, p) >= -nearly).tolist():
+            terms = bound.evaluate_terms(p, q)
+            nearly = _NEARLY if bound.requirement.kind == HOCKEY_STICK else 1.0
+            for comparison in np.flatnonzero(bound.relative_excess(terms, p) >= -nearly).tolist():
                 self._state(bound, comparison, p[comparison], q[comparison], terms[comparison] > 0)
 
-    def _broken(self, point: Point, more: More | None, precision: float) -> bool:
+    def _broken(self, point: Point, more: FindBrokenBounds | None, precision: float) -> bool:
         """Whether the last point breaks a bound, of which more is now stated."""
-        p, q = self.compared.laws(self.x)
+        p, q = self.comparisons.laws_at(self.x)
         t = np.append(point.x, 0.0)  # 0 where none is stated
         worst = []
         for bound in self.bounds:
-            terms = bound.terms(p, q)
-            excess = bound.excess(terms, p)
-            alone = self.few and bound.stated.kind == HOCKEY_STICK
+            terms = bound.evaluate_terms(p, q)
+            excess = bound.relative_excess(terms, p)
+            alone = self.has_similar_comparisons and bound.requirement.kind == HOCKEY_STICK
             broken = (
                 [int(excess.argmax())] if alone else np.flatnonzero(excess > precision).tolist()
             )
             worst += [(float(excess[at]), at, bound, terms[at]) for at in broken]
         worst.sort(key=lambda each: -each[0])
-        self.excess, new = max([0.0, *(each[0] for each in worst[:1])]), False
-        for excess_there, at, bound, term in worst[: _AT_ONCE if self.few else None]:
+        self.largest_excess, new = max([0.0, *(each[0] for each in worst[:1])]), False
+        for excess_there, at, bound, term in worst[
+            : _AT_ONCE if self.has_similar_comparisons else None
+        ]:
             if excess_there > precision:
                 gaps = term - t[bound.columns[at]] * bound.unit
-                least = 0.0 if bound.stated.kind == HOCKEY_STICK else _LITTLE * gaps.max()
+                least = 0.0 if bound.requirement.kind == HOCKEY_STICK else _LITTLE * gaps.max()
                 new |= self._state(bound, at, p[at], q[at], gaps > least)
-        if more is not None and self.excess < _ROUGH:
+        if more is not None and self.largest_excess < _ROUGH:
             for first, second in zip(p, q, strict=True):
                 new |= self._know(more(first, second))
         return new
@@ -420,16 +453,21 @@ class TangentProgram:
         self, bound: StatedBound, comparison: int, p: Vector, q: Vector, where: Flags
     ) -> bool:
         """State the tangents of some outcomes at their ratios p/q. Whether there are new ones."""
-        entries, (first, second) = self.compared.entries, self.compared.sides(comparison)
+        entries, (first, second) = (
+            self.comparisons.entries,
+            self.comparisons.law_entries(comparison),
+        )
         columns = bound.columns[comparison]
-        o = np.flatnonzero(where & (columns < 0) if bound.stated.kind == HOCKEY_STICK else where)
+        o = np.flatnonzero(
+            where & (columns < 0) if bound.requirement.kind == HOCKEY_STICK else where
+        )
         if not o.size:
             return False
         none, width = np.zeros(0, dtype=np.intp), self.master.width
         if bound.limit and bound.sums[comparison] < 0:
             limit = bound.limit / bound.unit
             bound.sums[comparison] = self.master.extend(none, sp.csr_array((1, width)), limit)
-        a, b = (side / bound.unit for side in term_tangents(bound.stated, p[o], q[o]))
+        a, b = (side / bound.unit for side in compute_tangents(bound.requirement, p[o], q[o]))
         new, of = o[columns[o] < 0], entries[np.concatenate([first[o], second[o]])].tocoo()
         parts: list[tuple[Any, ...]] = [
             (of.data * np.concatenate([a, b])[of.row], of.row % o.size, of.col)
@@ -454,7 +492,7 @@ def _between(inside: Pair, laws: Pair, share: Vector | float) -> Pair:
 
 def _seen(rows: sp.csr_array) -> sp.csr_array:
     """Rows without coefficients that solvers would drop: smaller ones, so that no x >= 0 is cut off."""
-    small = np.abs(rows.data) <= SMALLEST
-    rows.data[small] = np.where(rows.data[small] < 0, -np.nextafter(SMALLEST, 1.0), 0.0)
+    small = np.abs(rows.data) <= MIN_COEFFICIENT
+    rows.data[small] = np.where(rows.data[small] < 0, -np.nextafter(MIN_COEFFICIENT, 1.0), 0.0)
     rows.eliminate_zeros()
     return rows

@@ -33,7 +33,7 @@ _STEEPEST, _LESS = (
 _LARGEST = 24.0  # relative entropy up to which a single term has tangents that reach it
 
 
-def terms(bound: Bound, p: Vector, q: Vector) -> Vector:
+def evaluate_terms(bound: Bound, p: Vector, q: Vector) -> Vector:
     """The terms >= 0 of the outcomes, in floats. Shape of p and q."""
     if bound.kind == HOCKEY_STICK:
         return np.maximum(p - bound.level * q, 0.0)
@@ -49,12 +49,12 @@ def terms(bound: Bound, p: Vector, q: Vector) -> Vector:
     return np.where(p > 0, np.maximum(some, 0.0), none)
 
 
-def allowance(bound: Bound) -> float:
+def max_term_sum(bound: Bound) -> float:
     """What the terms >= 0 of a bound may sum to, rounded up."""
     return float(np.nextafter(bound.limit - 1, np.inf)) if bound.kind == POWER_CONE else bound.limit
 
 
-def term_tangents(bound: Bound, p: Vector, q: Vector) -> Pair:
+def compute_tangents(bound: Bound, p: Vector, q: Vector) -> Pair:
     """(a, b) with a P + b Q <= the term >= 0 of an outcome for all P, Q >= 0, tight at the ratio p/q but for rounding,
     which only lowers it, and for the steepest ratios. Shape of p and q."""
     if bound.kind == HOCKEY_STICK:

@@ -39,9 +39,9 @@ from fractions import Fraction
 import numpy as np
 import scipy.sparse as sp
 
-from workbench.models.labels.unbiased_bound import Quadratics, lowered, rounded_up
+from workbench.models.labels.unbiased_bound import Quadratics, lower_until_feasible, round_odds_up
 from workbench.solvers.arrays import Flags, Pair, Positions, Vector
-from workbench.solvers.data import SMALLEST
+from workbench.solvers.data import MIN_COEFFICIENT
 from workbench.solvers.program import Block, Data, Program
 
 _SMALL = 1e-8  # coefficients that solvers would drop: their error is below that of the solver
@@ -55,14 +55,19 @@ class Proof:
     v: Vector
     u: Vector
 
-    def restated(self, labels: Vector, prior: Vector, q: float, width: float) -> Proof:
+    def rescale(self, labels: Vector, prior: Vector, q: float, width: float) -> Proof:
         """What these multipliers, of labels moved and divided by a width, prove of the labels themselves."""
         unit = Fraction(width)
         v, u = (
             [x * unit**2 for x in map(Fraction, self.v)],
             [x * unit for x in map(Fraction, self.u)],
         )
-        return replace(self, bound=lowered(Quadratics.of(labels, prior, v, u), rounded_up(q))[0])
+        return replace(
+            self,
+            bound=lower_until_feasible(
+                Quadratics.from_multipliers(labels, prior, v, u), round_odds_up(q)
+            )[0],
+        )
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ class Intervals:
     last: Positions
 
     @classmethod
-    def every(cls, k: int) -> Intervals:
+    def all_intervals(cls, k: int) -> Intervals:
         """All k (k + 1)/2 of them."""
         return cls(*np.triu_indices(k))
 
@@ -89,7 +94,7 @@ class Intervals:
         return weight, centre, np.maximum(sums(prior * labels**2) - weight * centre**2, 0.0)
 
 
-def randomized_response(labels: Vector, prior: Vector, q: float) -> float:
+def randomized_response_loss(labels: Vector, prior: Vector, q: float) -> float:
     """The loss of k-ary randomized response with its bias taken out, o_i = ((q + k) y_i - Σ y)/q: an upper bound."""
     k = labels.size
     outputs = ((q + k) * labels - labels.sum()) / q
@@ -97,7 +102,7 @@ def randomized_response(labels: Vector, prior: Vector, q: float) -> float:
     return float(prior @ (square.sum(axis=1) + q * np.diag(square)) / (q + k))
 
 
-def flows(sets: Intervals, k: int, last: Vector) -> sp.csr_array:
+def build_flow_rows(sets: Intervals, k: int, last: Vector) -> sp.csr_array:
     """The rows of consecutive labels' differences, 1 where a set starts and -1 where it ends, and a last row. (k, n)"""
     n = sets.first.size
     starts, ends = np.flatnonzero(sets.first > 0), np.flatnonzero(sets.last < k - 1)
@@ -114,21 +119,23 @@ def flows(sets: Intervals, k: int, last: Vector) -> sp.csr_array:
     return sp.csr_array(sp.vstack([steps, sp.csr_array(last[None, :])]))
 
 
-def program(labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float) -> Program:
+def build_cone_program(
+    labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float
+) -> Program:
     """The program over some intervals, the objective in units of `unit` (see the module's table).
 
     labels: (k,) increasing, about 1 in size; prior: (k,).
     """
     k, n, h = labels.size, sets.first.size, np.sqrt(unit)
     W, c, V = sets.moments(labels, prior, q)
-    flow = flows(sets, k, W / (1 + q))
+    flow = build_flow_rows(sets, k, W / (1 + q))
     moved = flow @ sp.diags_array(np.where(np.abs(c) < _SMALL * h, 0.0, c / h))
     # τ = (upper - lower)/2, σ = moment/2, ρ = (upper + lower)/2
     spread = flow @ sp.diags_array(np.sqrt((1 + q) / W))
     rows = sp.csc_array(
         sp.block_array([[flow / 2, -flow / 2, None], [moved / 2, -moved / 2, spread / 2]])
     )
-    rows.data[np.abs(rows.data) < SMALLEST] = 0.0
+    rows.data[np.abs(rows.data) < MIN_COEFFICIENT] = 0.0
     rows.eliminate_zeros()
     right = np.concatenate(
         [np.zeros(k - 1), [1.0], np.diff(labels) / h * (1 + q) / q, [prior @ labels / h]]
@@ -150,7 +157,7 @@ def program(labels: Vector, prior: Vector, q: float, sets: Intervals, unit: floa
     )
 
 
-def masses(
+def masses_and_moments(
     labels: Vector, prior: Vector, q: float, sets: Intervals, unit: float, x: Vector
 ) -> Pair:
     """(t, s), each (n,), of a point x of `program`."""
@@ -160,7 +167,9 @@ def masses(
     return t, c * t + np.sqrt(unit * (1 + q) / W) * moment
 
 
-def dual_values(labels: Vector, prior: Vector, q: float, unit: float, row_dual: Vector) -> Pair:
+def label_multipliers(
+    labels: Vector, prior: Vector, q: float, unit: float, row_dual: Vector
+) -> Pair:
     """(v, u) of the module's bound, from the multipliers of `program`."""
 
     def of_labels(multipliers: Vector) -> Vector:
@@ -175,16 +184,21 @@ def dual_values(labels: Vector, prior: Vector, q: float, unit: float, row_dual: 
     return v + u * labels, u
 
 
-def lowest(labels: Vector, prior: Vector, q: float, v: Vector, u: Vector) -> tuple[Proof, Flags]:
+def prove_lower_bound(
+    labels: Vector, prior: Vector, q: float, v: Vector, u: Vector
+) -> tuple[Proof, Flags]:
     """(the best bound of (v, u) and of what they become when pooled; sets of the rays of negative reduced cost)."""
-    pairs = [(v, u), pooled(labels, prior, v, u)]
-    above = rounded_up(q)
-    priced = [(pair, lowered(Quadratics.of(labels, prior, *pair), above)) for pair in pairs]
+    pairs = [(v, u), pool_multipliers(labels, prior, v, u)]
+    above = round_odds_up(q)
+    priced = [
+        (pair, lower_until_feasible(Quadratics.from_multipliers(labels, prior, *pair), above))
+        for pair in pairs
+    ]
     (v, u), (bound, rays) = max(priced, key=lambda candidate: candidate[1][0])
     return Proof(bound, v, u), rays
 
 
-def pooled(labels: Vector, prior: Vector, v: Vector, u: Vector) -> Pair:
+def pool_multipliers(labels: Vector, prior: Vector, v: Vector, u: Vector) -> Pair:
     """Multipliers for which every {y : f_y(o) < 0} is an interval: the mean, of neighbours whose roots do not rise.
 
     The roots l_y <= r_y of f_y rise with y where multipliers are those of an optimum on intervals. A solver leaves them

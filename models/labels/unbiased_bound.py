@@ -34,7 +34,7 @@ from flint import fmpq
 from numpy.typing import NDArray
 
 from workbench.solvers.arrays import Flags, Integers, Positions, Vector
-from workbench.solvers.exact.polynomials import fraction, rational
+from workbench.solvers.exact.polynomials import to_flint, to_fraction
 
 Number = Fraction | float
 Exact = NDArray[np.object_]  # rationals of FLINT
@@ -47,7 +47,7 @@ _FLOAT = Fraction(1, 2**52)
 _ODDS = Fraction(1, 2**63)
 
 
-def rounded_up(q: float) -> Fraction:
+def round_odds_up(q: float) -> Fraction:
     """At least e^ε - 1, for q the float next to what is below it by 2^-64 or less."""
     return Fraction(q) * (1 + _FLOAT) + _ODDS
 
@@ -60,7 +60,7 @@ class Quadratics:
     value: fmpq
 
     @classmethod
-    def of(
+    def from_multipliers(
         cls, labels: Vector, prior: Vector, v: Iterable[Number], u: Iterable[Number]
     ) -> Quadratics:
         """labels, prior: (k,) floats; v, u: (k,) floats or Fractions."""
@@ -70,17 +70,17 @@ class Quadratics:
             values.sum(),
         )
 
-    def lowered(self, by: Vector) -> Quadratics:
+    def lower_by(self, by: Vector) -> Quadratics:
         """With every v_y less by so much. by: (k,)."""
         steps = _exact(by.tolist())
         return Quadratics(self.coefficients + np.outer(steps, [0, 0, 1]), self.value - steps.sum())
 
-    def prices(self, q: Fraction) -> Prices:
+    def price_pieces(self, q: Fraction) -> PiecePrices:
         """φ, piece by piece."""
         ends = [_around(*each) for each in self.coefficients]
         slack = fmpq(0)
         changes: defaultdict[int | None, Any] = defaultdict(int)  # of q f, where labels come or go
-        for each, end in zip(rational(q) * self.coefficients, ends, strict=True):
+        for each, end in zip(to_flint(q) * self.coefficients, ends, strict=True):
             if end is not None:
                 slack += max((_at(each, fmpq(x, _GRID)) for x in end if x is not None), default=0)
                 changes[end[0]] += each
@@ -98,47 +98,47 @@ class Quadratics:
             (last, 0) if end is None else (place.get(end[0], 0), place.get(end[1], last))
             for end in ends
         ]
-        return Prices(least, slack, np.array(pieces))
+        return PiecePrices(least, slack, np.array(pieces))
 
 
 @dataclass(frozen=True)
-class Prices:
+class PiecePrices:
     """φ >= least[i] - slack on piece i; pieces: (k, 2) those from .. to .. - 1 where f_y < 0."""
 
-    least: list[fmpq]
+    minima: list[fmpq]
     slack: fmpq
     pieces: Integers
 
-    def bound(self, value: fmpq) -> Fraction:
+    def lower_bound(self, value: fmpq) -> Fraction:
         """What Σ v proves."""
-        return fraction(value - max(0, self.slack - min(self.least)))
+        return to_fraction(value - max(0, self.slack - min(self.minima)))
 
     @property
     def depths(self) -> Vector:
         """The least φ of every piece, rounded. (n,)"""
-        return np.array([float(fraction(x)) for x in self.least])
+        return np.array([float(to_fraction(x)) for x in self.minima])
 
-    def raised(self, which: Positions) -> Flags:
+    def label_sets(self, which: Positions) -> Flags:
         """The sets S of some pieces. (n, k)"""
         return (self.pieces[:, 0] <= which[:, None]) & (which[:, None] < self.pieces[:, 1])
 
     @property
-    def negative(self) -> Flags:
+    def negative_sets(self) -> Flags:
         """The sets of the rays of negative reduced cost. (n, k)"""
-        return self.raised(np.flatnonzero([x < 0 for x in self.least]))
+        return self.label_sets(np.flatnonzero([x < 0 for x in self.minima]))
 
 
-def lowered(f: Quadratics, q: Fraction) -> tuple[float, Flags]:
+def lower_until_feasible(f: Quadratics, q: Fraction) -> tuple[float, Flags]:
     """(the best bound of the multipliers and of what they become when lowered, rounded down; sets of the rays of
     negative reduced cost)."""
-    prices = f.prices(q)
-    rays, bounds = prices.negative, [prices.bound(f.value)]
-    while len(bounds) < _TURNS and min(prices.least) < 0:
+    prices = f.price_pieces(q)
+    rays, bounds = prices.negative_sets, [prices.lower_bound(f.value)]
+    while len(bounds) < _TURNS and min(prices.minima) < 0:
         depths = prices.depths
         below = np.flatnonzero(depths < 0)
-        f = f.lowered(_shortfall(float(q), prices.raised(below), -depths[below]) * _MARGIN)
-        prices = f.prices(q)
-        bounds.append(prices.bound(f.value))
+        f = f.lower_by(_shortfall(float(q), prices.label_sets(below), -depths[below]) * _MARGIN)
+        prices = f.price_pieces(q)
+        bounds.append(prices.lower_bound(f.value))
     best = max(bounds)
     value = float(best)
     return math.nextafter(value, -math.inf) if Fraction(value) > best else value, rays

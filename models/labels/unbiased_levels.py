@@ -19,11 +19,11 @@ import numpy as np
 from workbench.models.labels.unbiased import (
     Intervals,
     Proof,
-    dual_values,
-    lowest,
-    masses,
-    program,
-    randomized_response,
+    build_cone_program,
+    label_multipliers,
+    masses_and_moments,
+    prove_lower_bound,
+    randomized_response_loss,
 )
 from workbench.solvers.arrays import Flags, Pair, Vector
 from workbench.solvers.backend import Options, solve
@@ -42,7 +42,7 @@ _CLARABEL_TOLERANCE = (
 
 
 @dataclass(frozen=True)
-class Optimum:
+class UnbiasedOptimum:
     """A randomizer t, s (n,) on intervals, and the bound (Σ p (o - y)², in the labels' own units) that was proven, by
     multipliers in units of the labels' width.
 
@@ -62,12 +62,12 @@ class Optimum:
         """The proof's."""
         return self.proof.bound
 
-    def closed(self, gap: float) -> bool:
+    def is_gap_closed(self, gap: float) -> bool:
         """Whether the bound is as near, relatively."""
         return self.objective - self.bound <= gap * self.objective
 
     @property
-    def used(self) -> Intervals:
+    def used_sets(self) -> Intervals:
         """The sets that carry more than a speck of mass."""
         is_used = self.t > _USED_SHARE * self.t.max()
         return Intervals(self.sets.first[is_used], self.sets.last[is_used])
@@ -81,7 +81,7 @@ class NoPoint(Exception):
         self.solution = solution
 
 
-def optimum(search: Search, labels: Vector, prior: Vector) -> Optimum:
+def find_unbiased_optimum(search: UnbiasedSearch, labels: Vector, prior: Vector) -> UnbiasedOptimum:
     """Find the best unbiased randomizer and prove a bound.
 
     Args:
@@ -97,22 +97,22 @@ def optimum(search: Search, labels: Vector, prior: Vector) -> Optimum:
     levels = [((labels - middle) / width, prior)]
     while levels[-1][0].size > _MAX_COARSEST_LABELS:
         levels.append(_joined(*levels[-1]))
-    sets = Intervals.every(levels[-1][0].size)
-    unit = randomized_response(*levels[-1], search.q)
+    sets = Intervals.all_intervals(levels[-1][0].size)
+    unit = randomized_response_loss(*levels[-1], search.q)
     for (y, p), (finer, _) in zip(levels[:0:-1], levels[-2::-1], strict=True):
         coarse, _ = search.solve(y, p, sets, unit)
-        sets = _band(coarse.used, y.size, finer.size)
+        sets = _band(coarse.used_sets, y.size, finer.size)
         unit = coarse.objective
     best = search.close_gap(*levels[0], sets, unit)
-    proof = best.proof.restated(labels, prior, search.q, width)
+    proof = best.proof.rescale(labels, prior, search.q, width)
     objective = best.objective * width**2
     solution = _in_units(best.solution, objective, proof.bound)
     moments = best.s * width + middle * best.t
-    return Optimum(best.sets, best.t, moments, objective, proof, solution)
+    return UnbiasedOptimum(best.sets, best.t, moments, objective, proof, solution)
 
 
 @dataclass
-class Search:
+class UnbiasedSearch:
     """The programs of one search, on labels of width 1. The time limit of the options is for all of them together.
 
     q: e^ε - 1; progress: told a line for each program.
@@ -129,14 +129,16 @@ class Search:
         """The options of the next program, with the time that is left."""
         limit = self.options.time_limit
         if limit is not None:
-            limit = max(_LEAST_LIMIT_SECONDS, limit - self.clock.elapsed)
+            limit = max(_LEAST_LIMIT_SECONDS, limit - self.clock.elapsed_seconds)
         native = self.options.native
         if self.solver in ("cvxpy", "cvxpy:clarabel"):
             names = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
             native = {**dict.fromkeys(names, _CLARABEL_TOLERANCE), **native}
         return replace(self.options, native=native, time_limit=limit)
 
-    def solve(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> tuple[Optimum, Flags]:
+    def solve(
+        self, y: Vector, p: Vector, sets: Intervals, unit: float
+    ) -> tuple[UnbiasedOptimum, Flags]:
         """Solve the program over some intervals. Raises NoPoint.
 
         Args:
@@ -149,7 +151,9 @@ class Search:
             The optimum with the bound that its multipliers prove, and the sets that price below zero. (n, k)
         """
         solution = solve(
-            program(y, p, self.q, sets, unit), solver=self.solver, options=self._remaining_options()
+            build_cone_program(y, p, self.q, sets, unit),
+            solver=self.solver,
+            options=self._remaining_options(),
         )
         self.programs += 1
         if (
@@ -158,19 +162,21 @@ class Search:
             or solution.termination is Termination.INTERRUPTED
         ):
             raise NoPoint(solution)
-        t, s = masses(y, p, self.q, sets, unit, solution.x)
+        t, s = masses_and_moments(y, p, self.q, sets, unit, solution.x)
         proof = Proof(-np.inf, *np.zeros((2, y.size)))
         rays = np.zeros((0, y.size), dtype=bool)
         if solution.row_dual is not None:
-            proof, rays = lowest(y, p, self.q, *dual_values(y, p, self.q, unit, solution.row_dual))
+            proof, rays = prove_lower_bound(
+                y, p, self.q, *label_multipliers(y, p, self.q, unit, solution.row_dual)
+            )
         value = max(solution.objective * unit, 1e-16)
         self.progress(
-            f"{self.programs} programs in {self.clock.elapsed:.0f} s: {y.size} labels, {t.size} intervals, "
+            f"{self.programs} programs in {self.clock.elapsed_seconds:.0f} s: {y.size} labels, {t.size} intervals, "
             f"relative gap {(value - proof.bound) / value:.2g}"
         )
-        return Optimum(sets, t, s, value, proof, solution), rays
+        return UnbiasedOptimum(sets, t, s, value, proof, solution), rays
 
-    def close_gap(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> Optimum:
+    def close_gap(self, y: Vector, p: Vector, sets: Intervals, unit: float) -> UnbiasedOptimum:
         """Solve the last level on wider and wider bands, until its gap is closed. Raises NoPoint.
 
         Arguments as `solve`.
@@ -186,9 +192,9 @@ class Search:
             if best is not None and best.bound > point.bound:
                 point = replace(point, proof=best.proof)
             best = point
-            if best.closed(_GAP):
+            if best.is_gap_closed(_GAP):
                 return best
-            sets = _band(best.used, y.size, y.size, rays, pad)
+            sets = _band(best.used_sets, y.size, y.size, rays, pad)
             unit = best.objective
         assert best is not None
         return best

@@ -13,8 +13,8 @@ import numpy as np
 
 from workbench.models import statement
 from workbench.solvers.arrays import Ints, Positions
-from workbench.solvers.canonical import wish
-from workbench.solvers.program import Program, stating
+from workbench.solvers.canonical import label_user_constraint
+from workbench.solvers.program import Program, ignore_float_warnings
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -24,16 +24,16 @@ UserConstraints = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
 
 
 @dataclass(frozen=True)
-class StatedEquations:
+class NoiseEquations:
     """Constraints that can say which equations they are. Equal ones are one model, and can be sent to another process.
 
     mean: orders of the cyclic factors of a group whose noise has mean zero, () for any mean; equal: groups of row-major
     positions with equal masses; more: a user's own, which may be no equations.
     """
 
-    mean: Ints = ()
-    equal: tuple[Ints, ...] = ()
-    more: UserConstraints | None = None
+    mean_zero_sizes: Ints = ()
+    equal_mass_groups: tuple[Ints, ...] = ()
+    user_constraints: UserConstraints | None = None
 
     def __call__(self, f: Any) -> Sequence[Any]:
         """The constraints on masses f, in the language that f is stated in.
@@ -42,43 +42,52 @@ class StatedEquations:
         negative and counts as 0.
         """
         stated = []
-        if self.mean:
-            order, eta = np.asarray(self.mean)[:, None], coordinates(self.mean)
+        if self.mean_zero_sizes:
+            order, eta = (
+                np.asarray(self.mean_zero_sizes)[:, None],
+                group_coordinates(self.mean_zero_sizes),
+            )
             signed = np.where(
                 2 * eta < order, eta, np.where(2 * eta == order, 0, eta - order)
             ).astype(float)
-            stated.append(wish(signed @ f == 0, "mean zero"))
-        for group in self.equal:
+            stated.append(label_user_constraint(signed @ f == 0, "mean zero"))
+        for group in self.equal_mass_groups:
             first, *others = group
             stated.append(
-                wish(f[np.array(others)] == f[first], f"equal masses {'='.join(map(str, group))}")
+                label_user_constraint(
+                    f[np.array(others)] == f[first], f"equal masses {'='.join(map(str, group))}"
+                )
             )
-        return [*stated, *(self.more(f) if self.more else ())]
+        return [*stated, *(self.user_constraints(f) if self.user_constraints else ())]
 
 
-def is_plain(constraints: UserConstraints | None) -> bool:
+def is_stated_without_cvxpy(constraints: UserConstraints | None) -> bool:
     """Whether constraints are stated in operators alone, in any language."""
     return constraints is None or (
-        isinstance(constraints, StatedEquations) and constraints.more is None
+        isinstance(constraints, NoiseEquations) and constraints.user_constraints is None
     )
 
 
-@stating
-def constraint_program(constraints: UserConstraints, N: int) -> Program:
+@ignore_float_warnings
+def compile_constraints(constraints: UserConstraints, N: int) -> Program:
     """The constraints alone as a program, whose block "f" holds the N masses; other columns are their own."""
 
     def stated(cp: Any) -> Any:
         masses = cp.Variable(N, name="f", bounds=[0, 1])
         return cp.Problem(cp.Minimize(cp.sum(masses)), list(constraints(masses)))
 
-    return statement.program_of(stated, "extra constraints", plain=is_plain(constraints))
+    return statement.build_program(
+        stated, "extra constraints", without_cvxpy=is_stated_without_cvxpy(constraints)
+    )
 
 
-def constraint_rows(constraints: UserConstraints, masses: statement.Affine) -> list[statement.Row]:
+def build_constraint_rows(
+    constraints: UserConstraints, masses: statement.Affine
+) -> list[statement.Row]:
     """The constraints on masses (N,) of a program that is stated without CVXPY; further columns are their own."""
-    if is_plain(constraints):
+    if is_stated_without_cvxpy(constraints):
         return [*constraints(masses)]
-    program = constraint_program(constraints, masses.size)
+    program = compile_constraints(constraints, masses.size)
     data, f = program.template, program.block("f")
     A, own = data.A.toarray(), np.delete(np.arange(data.c.size), f.start + np.arange(f.size))
     more = statement.Variable(
@@ -92,6 +101,6 @@ def constraint_rows(constraints: UserConstraints, masses: statement.Affine) -> l
     ]
 
 
-def coordinates(sizes: Sequence[int]) -> Positions:
+def group_coordinates(sizes: Sequence[int]) -> Positions:
     """(k, N): the coordinates of every element, row-major."""
     return np.stack([axis.ravel() for axis in np.indices(tuple(sizes))])

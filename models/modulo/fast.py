@@ -35,11 +35,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.models.modulo.level_frontier import MARGIN, WORK, level_optimum, searchable
-from workbench.models.modulo.level_noise import LevelNoise, simplest, weights
-from workbench.models.modulo.patterns import BREAK, Noise, Relaxation, milp, relaxation
+from workbench.models.modulo.level_frontier import (
+    BOUND_MARGIN,
+    MAX_DECISIONS,
+    is_searchable,
+    search_level_optimum,
+)
+from workbench.models.modulo.level_noise import LevelNoise, distance_weights, simplest_noise
+from workbench.models.modulo.patterns import (
+    MIN_BROKEN_EXCESS,
+    NoiseProblem,
+    Relaxation,
+    build_milp,
+    build_relaxation,
+)
 from workbench.models.modulo.program import LEVELS, ModuloModel
-from workbench.models.modulo.search import LIMITS, Outcome, PatternSearch, fine
+from workbench.models.modulo.search import (
+    LIMIT_TERMINATIONS,
+    PatternOutcome,
+    PatternSearch,
+    with_tight_tolerances,
+)
 from workbench.solvers.arrays import Flags, Vector
 from workbench.solvers.backend import Options
 from workbench.solvers.contract import Backend
@@ -60,11 +76,11 @@ class FastSession:
     def __init__(
         self, model: ModuloModel, backend: Backend, options: Options | None = None
     ) -> None:
-        if not model.by_patterns:
+        if not model.is_pattern_model:
             raise ValueError(f"method fast is for PDP with delta > 0. Got {model.kind}.")
         self.model, self.backend, self.options = model, backend, options or Options()
         capabilities = backend.capabilities()
-        self.by_search = (
+        self.uses_search = (
             capabilities.lp
             and capabilities.milp
             and capabilities.duals
@@ -107,7 +123,7 @@ class FastSession:
         given = {
             key: float(np.asarray(value)) for key, value in values.items() if key != "exp_epsilon"
         }
-        noise = Noise(
+        noise = NoiseProblem(
             model.sizes,
             model.shifts,
             np.asarray(values["exp_epsilon"], dtype=float).ravel()[groups],
@@ -116,26 +132,26 @@ class FastSession:
             given.get("max_loss"),
             model.constraints,
         )
-        if self.by_search:
+        if self.uses_search:
             solution = _Fast(noise, self, deadline).run()
             if solution.termination not in (Termination.NUMERICAL, Termination.ERROR):
                 return solution
         return self._whole(noise, deadline)
 
-    def _whole(self, noise: Noise, deadline: Deadline) -> Solution:
+    def _whole(self, noise: NoiseProblem, deadline: Deadline) -> Solution:
         """The mixed-integer program in one piece."""
-        program = self.stated(milp(noise, _name(self.model)))
+        program = self.with_model_losses(build_milp(noise, _name(self.model)))
         with self.backend.open(
-            program, replace(self.options, time_limit=deadline.limit)
+            program, replace(self.options, time_limit=deadline.solver_time_limit)
         ) as session:
             solution = session.solve({}, start=Start.COLD)
         notes = (
             *solution.notes,
             "one mixed-integer program in one piece, whose bound is the solver's own",
         )
-        return replace(solution, seconds=deadline.elapsed, notes=notes)
+        return replace(solution, seconds=deadline.elapsed_seconds, notes=notes)
 
-    def stated(self, program: Program) -> Program:
+    def with_model_losses(self, program: Program) -> Program:
         """A program in scaled losses with the losses of the model, still solved in scaled ones."""
         unit, shift, data = self.model.unit, self.model.shift, program.template
         if unit == 1 and not shift:
@@ -150,30 +166,30 @@ def _name(model: ModuloModel) -> str:
 class _Fast:
     """One solve by search."""
 
-    def __init__(self, noise: Noise, owner: FastSession, deadline: Deadline) -> None:
+    def __init__(self, noise: NoiseProblem, owner: FastSession, deadline: Deadline) -> None:
         self.noise, self.owner, self.deadline = noise, owner, deadline
         options = owner.options
         self.gap = 1e-9 if options.gap is None else options.gap
-        self.options = fine(
+        self.options = with_tight_tolerances(
             replace(options, gap=None, node_limit=None, integrality_tolerance=None), owner.backend
         )
-        self.total = Outcome(Termination.OPTIMAL, np.inf, None, -np.inf)
+        self.total = PatternOutcome(Termination.OPTIMAL, np.inf, None, -np.inf)
         self.broken: Flags = np.zeros(
             (len(noise.shifts), noise.N), dtype=bool
         )  # by the incumbent total.x
         self.first: Flags | None = None  # the pattern of the first relaxation that was solved
-        self.w = weights(noise) if noise.error_rate else None
+        self.w = distance_weights(noise) if noise.is_error_rate else None
         self.known: LevelNoise | None = None
         self.decisions, self.by_levels = (
             0,
             False,
         )  # of the search of all level functions; whether that is the proof
         if self.w is not None:
-            self._take(simplest(noise, self.w))
+            self._take(simplest_noise(noise, self.w))
 
     def _take(self, known: LevelNoise) -> None:
         self.known = known
-        self._incumbent(known.value, known.pmf, known.broken)
+        self._incumbent(known.value, known.pmf, known.broken_pairs)
 
     def _incumbent(self, value: float, x: Vector, broken: Flags) -> None:
         if value < self.total.value or self.total.x is None:
@@ -185,7 +201,7 @@ class _Fast:
             self._run()
         except KeyboardInterrupt:
             self.total.termination = Termination.INTERRUPTED
-        if self.total.x is None and self.total.termination in LIMITS:
+        if self.total.x is None and self.total.termination in LIMIT_TERMINATIONS:
             with contextlib.suppress(KeyboardInterrupt):  # pressed again: without, then
                 self._something()
         return self._solution()
@@ -229,20 +245,22 @@ class _Fast:
 
     def _levels(self) -> None:
         """Search all level functions where that takes the question; a user who limits nodes means patterns."""
-        limited = self.owner.options.node_limit is not None or self.gap < MARGIN
+        limited = self.owner.options.node_limit is not None or self.gap < BOUND_MARGIN
         limited |= self.deadline.seconds is not None and self.deadline.seconds < _BRIEF
-        if self.w is None or self.known is None or limited or not searchable(self.noise):
+        if self.w is None or self.known is None or limited or not is_searchable(self.noise):
             return
-        work = WORK
+        work = MAX_DECISIONS
         if (
             self.deadline.seconds is not None
         ):  # patterns have a bound whenever they are stopped: most time is theirs
-            work = min(WORK, int(_LEVELS * self.deadline.seconds))
-        answer = level_optimum(self.noise, self.w, self.known, self.deadline.times(0.5), work)
+            work = min(MAX_DECISIONS, int(_LEVELS * self.deadline.seconds))
+        answer = search_level_optimum(
+            self.noise, self.w, self.known, self.deadline.rescale(0.5), work
+        )
         self._take(answer.best)
-        self.decisions, self.by_levels = answer.decisions, answer.proven
-        if answer.proven:
-            self.total.bound = max(0.0, self.total.value - MARGIN)
+        self.decisions, self.by_levels = answer.decisions, answer.is_proven
+        if answer.is_proven:
+            self.total.bound = max(0.0, self.total.value - BOUND_MARGIN)
 
     def _closed(self) -> bool:
         gap = relative_gap(self.total.value, min(self.total.bound, self.total.value))
@@ -256,9 +274,11 @@ class _Fast:
         everything = np.ones(noise.N, dtype=bool)
         if noise.N <= _SMALL or noise.loss.ndim == 2 or noise.constraints is not None:
             return everything
-        relaxed = relaxation(noise)
+        relaxed = build_relaxation(noise)
         with self.owner.backend.open(relaxed.program, self.options) as session:
-            answer = session.solve(relaxed.values(noise), time_limit=self.deadline.limit)
+            answer = session.solve(
+                relaxed.values(noise), time_limit=self.deadline.solver_time_limit
+            )
         self._count(answer)
         if answer.x is None:
             return everything
@@ -285,9 +305,9 @@ class _Fast:
 
     # The search and what it finds.
 
-    def _search(self, kept: Flags) -> tuple[Outcome, Relaxation]:
+    def _search(self, kept: Flags) -> tuple[PatternOutcome, Relaxation]:
         noise = self.noise
-        relaxed = relaxation(noise, kept)
+        relaxed = build_relaxation(noise, kept)
         with self.owner.backend.open(relaxed.program, self.options) as session:
             gap, node_limit = min(self.gap, 1.0), self.owner.options.node_limit
             outcome = PatternSearch(noise, relaxed, session, gap, self.deadline, node_limit).run(
@@ -295,34 +315,36 @@ class _Fast:
             )
         total = self.total
         if self.first is None and outcome.root is not None:
-            self.first = relaxed.pattern(noise, outcome.root)
-        for name in ("nodes", "iterations", "programs", "on_word"):
+            self.first = relaxed.broken_table(noise, outcome.root)
+        for name in ("nodes", "iterations", "programs", "unchecked_infeasible"):
             setattr(total, name, getattr(total, name) + getattr(outcome, name))
         total.last = outcome.last or total.last
         return outcome, relaxed
 
-    def _offer(self, outcome: Outcome, relaxed: Relaxation, kept: Flags) -> None:
+    def _offer(self, outcome: PatternOutcome, relaxed: Relaxation, kept: Flags) -> None:
         """Take the relaxation's solution as an incumbent if it is, or can be made, a PMF of the whole group."""
         assert outcome.x is not None
         size = int(kept.sum())
         f = np.zeros(self.noise.N)
         f[kept] = outcome.x[:size]
-        if not kept.all() and outcome.x[size] > BREAK:
-            self._lift(relaxed.pattern(self.noise, outcome.x))
+        if not kept.all() and outcome.x[size] > MIN_BROKEN_EXCESS:
+            self._lift(relaxed.broken_table(self.noise, outcome.x))
         else:
-            self._incumbent(outcome.value, f, relaxed.pattern(self.noise, outcome.x))
+            self._incumbent(outcome.value, f, relaxed.broken_table(self.noise, outcome.x))
 
     def _lift(self, pattern: Flags) -> None:
         """Offer the optimum of the full group in which the pairs that are broken inside are broken, and no others."""
         noise = self.noise
-        relaxed = relaxation(noise)
+        relaxed = build_relaxation(noise)
         broken = pattern[relaxed.shift, relaxed.element]
         with self.owner.backend.open(relaxed.program, self.options) as session:
-            limit = self.deadline.times(1 + _GRACE).limit
+            limit = self.deadline.rescale(1 + _GRACE).solver_time_limit
             answer = session.solve(relaxed.values(noise, ~broken, broken), time_limit=limit)
         self._count(answer)
-        if answer.optimal and answer.x is not None and answer.objective is not None:
-            self._incumbent(answer.objective, answer.x[: noise.N], relaxed.pattern(noise, answer.x))
+        if answer.is_optimal and answer.x is not None and answer.objective is not None:
+            self._incumbent(
+                answer.objective, answer.x[: noise.N], relaxed.broken_table(noise, answer.x)
+            )
 
     def _count(self, answer: Solution) -> None:
         self.total.programs += 1
@@ -333,7 +355,7 @@ class _Fast:
 
     def _solution(self) -> Solution:
         noise, total, options, model = self.noise, self.total, self.owner.options, self.owner.model
-        program, last = milp(noise, _name(self.owner.model)), total.last
+        program, last = build_milp(noise, _name(self.owner.model)), total.last
         x = None if total.x is None else _stated(noise, program, total.x, self.broken)
         bound = min(total.bound, total.value)
         termination = total.termination
@@ -354,11 +376,11 @@ class _Fast:
                 f"proven over level functions by {self.decisions} decisions, without a linear program"
             ]
             status = f"{termination} after {self.decisions} decisions"
-        if total.on_word:
-            notes.append(f"{total.on_word} of them infeasible on the solver's word")
-        seconds = self.deadline.elapsed
+        if total.unchecked_infeasible:
+            notes.append(f"{total.unchecked_infeasible} of them infeasible on the solver's word")
+        seconds = self.deadline.elapsed_seconds
         return Solution(
-            program=self.owner.stated(program),
+            program=self.owner.with_model_losses(program),
             p=np.zeros(0),
             termination=termination,
             point=PointStatus.NONE if x is None else PointStatus.FEASIBLE,
@@ -378,7 +400,7 @@ class _Fast:
         )
 
 
-def _stated(noise: Noise, program: Program, f: Vector, pattern: Flags) -> Vector:
+def _stated(noise: NoiseProblem, program: Program, f: Vector, pattern: Flags) -> Vector:
     """The point of the mixed-integer program that a PMF stands for: u = 1 where it breaks, y = f u."""
     x = np.zeros(program.shape[1])
     x[: noise.N] = f

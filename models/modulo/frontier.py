@@ -42,13 +42,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from workbench.models.modulo.level_frontier import Piece, has_levels, level_frontier, proven
+from workbench.models.modulo.level_frontier import (
+    FrontierPiece,
+    compute_level_frontier,
+    has_levels,
+    proven_length,
+)
 from workbench.models.modulo.levels import LevelSearch
-from workbench.models.modulo.patterns import Noise, Relaxation, relaxation
+from workbench.models.modulo.patterns import NoiseProblem, Relaxation, build_relaxation
 from workbench.models.modulo.program import loss_vector
-from workbench.models.modulo.search import Outcome, PatternSearch, fine
+from workbench.models.modulo.search import PatternOutcome, PatternSearch, with_tight_tolerances
 from workbench.solvers.arrays import Flags, Vector
-from workbench.solvers.backend import Options, backend
+from workbench.solvers.backend import Options, get_backend
 from workbench.solvers.contract import Backend
 from workbench.solvers.search import Deadline
 from workbench.solvers.session import Session
@@ -57,9 +62,9 @@ from workbench.solvers.solution import Start, Termination
 Point = tuple[float, float]
 Progress = Callable[[float, int], None]
 
-TOLERANCE = 1e-9  # of values, relative to max(1, |value|)
-SHIFT = 1e-12  # of deltas: where rho* falls steeply a piece is proven up to such a shift
-SEPARATION = 1e-8  # of deltas at a jump
+VALUE_TOLERANCE = 1e-9  # of values, relative to max(1, |value|)
+DELTA_TOLERANCE = 1e-12  # of deltas: where rho* falls steeply a piece is proven up to such a shift
+JUMP_SEPARATION = 1e-8  # of deltas at a jump
 _SLIVER = 1e-13  # of deltas: rounding of breakpoints
 _HALVINGS = 6  # of a piece whose program the solver cannot manage
 _STEEP = 1e8  # of losses over deltas: towards the least delta that a pattern needs
@@ -115,7 +120,7 @@ def _joined(pieces: list[tuple[Point, Point]]) -> list[tuple[Point, Point]]:
     return pairs
 
 
-def delta_frontier(
+def compute_delta_frontier(
     sizes: Sequence[int],
     shifts: Sequence[Sequence[int]],
     epsilon: float | Sequence[float],
@@ -125,7 +130,7 @@ def delta_frontier(
     solver: str = "highs",
     seconds: float | None = None,
     progress: Progress = lambda delta, pieces: None,
-) -> list[Piece]:
+) -> list[FrontierPiece]:
     """rho*(delta) on [0, high] for PDP at fixed epsilon.
 
     Args:
@@ -152,16 +157,18 @@ def delta_frontier(
         raise ValueError(
             "the frontier needs shifts, epsilon > 0 and a loss of one number per noise value."
         )
-    noise = Noise(tuple(sizes), moves, np.exp(levels), rho, span=(0.0, high))
+    noise = NoiseProblem(tuple(sizes), moves, np.exp(levels), rho, delta_span=(0.0, high))
     deadline = Deadline(seconds)
-    chosen = backend(solver)
+    chosen = get_backend(solver)
     if not (chosen.capabilities().duals and chosen.capabilities().exact_vertex):
         raise ValueError(f"solver must give duals and vertices of linear programs. Got {solver!r}.")
     if has_levels(noise):
         levels_of = LevelSearch(noise.sizes, noise.shifts, float(levels[0]), deadline)
-        return level_frontier(levels_of, high, lambda pieces: progress(proven(pieces), len(pieces)))
-    relaxed = relaxation(noise)
-    with chosen.open(relaxed.program, fine(Options(), chosen)) as session:
+        return compute_level_frontier(
+            levels_of, high, lambda pieces: progress(proven_length(pieces), len(pieces))
+        )
+    relaxed = build_relaxation(noise)
+    with chosen.open(relaxed.program, with_tight_tolerances(Options(), chosen)) as session:
         return _Frontier(noise, chosen, relaxed, session, deadline, progress).run()
 
 
@@ -169,7 +176,7 @@ def delta_frontier(
 class _Frontier:
     """progress: told (delta up to which everything is proven, pieces so far) after every program."""
 
-    noise: Noise
+    noise: NoiseProblem
     solver: Backend
     relaxed: Relaxation
     session: Session
@@ -177,7 +184,7 @@ class _Frontier:
     progress: Progress
 
     def __post_init__(self) -> None:
-        self.high = self.noise.span[1]
+        self.high = self.noise.delta_span[1]
         self.functions: dict[bytes, list[Point]] = {}  # pattern -> points of v_B, on its lower hull
         self.proven: list[tuple[Point, Point]] = []
         self.bounds: dict[
@@ -185,22 +192,22 @@ class _Frontier:
         ] = {}  # of pieces that were given up: on loss - slope delta
         self.tries: Counter[tuple[float, float]] = Counter()
 
-    def run(self) -> list[Piece]:
+    def run(self) -> list[FrontierPiece]:
         self._trace(np.zeros((len(self.noise.shifts), self.noise.N), dtype=bool))
         while True:
             pieces = _envelope(list(self.functions.values()), 0.0, self.high)
             waiting = [
                 piece for piece in pieces if piece not in self.bounds and not self._known(piece)
             ]
-            if not waiting or self.deadline.passed:
+            if not waiting or self.deadline.has_passed:
                 return [self._finished(piece) for piece in pieces]
             self.progress(waiting[0][0][0], len(pieces))
             self._settle(waiting[0], _HALVINGS)
 
-    def _finished(self, piece: tuple[Point, Point]) -> Piece:
+    def _finished(self, piece: tuple[Point, Point]) -> FrontierPiece:
         (a, va), (b, vb) = piece
         if self._known(piece):
-            return Piece(a, b, va, vb, True, va, vb)
+            return FrontierPiece(a, b, va, vb, True, va, vb)
         slope, bound = _slope(piece), self.bounds.get(piece)
         if (
             bound is None
@@ -208,7 +215,7 @@ class _Frontier:
             slope = -va / (1.0 - a)
             bound = self._search(((a, va), (b, va + slope * (b - a))), root=True)[0].bound
         low, high = (max(0.0, min(bound + slope * x, value)) for x, value in piece)
-        return Piece(a, b, va, vb, False, low, high)
+        return FrontierPiece(a, b, va, vb, False, low, high)
 
     def _trace(self, pattern: Flags) -> bytes:
         """Enter the points of a pattern's value function; returns its key."""
@@ -222,7 +229,7 @@ class _Frontier:
             starts = (
                 []
                 if low is None
-                else [low[0] + clear * SEPARATION for clear in (0.0, 0.1, 1.0, 10.0, 100.0)]
+                else [low[0] + clear * JUMP_SEPARATION for clear in (0.0, 0.1, 1.0, 10.0, 100.0)]
             )
             for start in starts:
                 left = self._vertex(pattern, (start, start)) if start <= self.high else None
@@ -241,12 +248,14 @@ class _Frontier:
         """The point (delta, loss) of least loss - slope delta of a pattern in full, None where the solver has none.
         Ctrl-C raises KeyboardInterrupt, as there is no other way to say so here."""
         relaxed, broken = self.relaxed, pattern[self.relaxed.shift, self.relaxed.element]
-        values = relaxed.values(replace(self.noise, span=span, slope=slope), ~broken, broken)
+        values = relaxed.values(
+            replace(self.noise, delta_span=span, delta_slope=slope), ~broken, broken
+        )
         for start in (Start.HOT, Start.COLD):
             answer = self.session.solve(values, start=start)
             if answer.termination is Termination.INTERRUPTED:
                 raise KeyboardInterrupt
-            if answer.optimal and answer.x is not None:
+            if answer.is_optimal and answer.x is not None:
                 delta = float(answer.x[relaxed.program.block("delta").start])
                 return min(max(delta, span[0]), span[1]), float(
                     self.noise.loss @ answer.x[: self.noise.N]
@@ -301,11 +310,11 @@ class _Frontier:
             )
             proven = (
                 ended
-                and not outcome.on_word
+                and not outcome.unchecked_infeasible
                 and outcome.bound >= cutoff - 1e-11 * max(1.0, abs(cutoff))
             )
             if (
-                not outcome.on_word and ended == proven
+                not outcome.unchecked_infeasible and ended == proven
             ):  # else on a solver's word, or by loose duals
                 break
         if outcome.termination is Termination.INTERRUPTED:
@@ -314,12 +323,19 @@ class _Frontier:
         if outcome.x is not None and self.tries[a, b] <= _TRIES:
             delta = float(outcome.x[self.relaxed.program.block("delta").start])
             loss = outcome.value + _slope(piece) * delta
-            self._enter(self._trace(self.relaxed.pattern(self.noise, outcome.x)), (delta, loss))
+            self._enter(
+                self._trace(self.relaxed.broken_table(self.noise, outcome.x)), (delta, loss)
+            )
             return False
         if proven:
             self.proven.append(piece)
             return True
-        if halvings and not self.deadline.passed and b - a > 4 * SEPARATION and outcome.x is None:
+        if (
+            halvings
+            and not self.deadline.has_passed
+            and b - a > 4 * JUMP_SEPARATION
+            and outcome.x is None
+        ):
             middle = ((a + b) / 2, (va + vb) / 2)
             before = len(self.functions), sum(map(len, self.functions.values()))
             left = self._settle((piece[0], middle), halvings - 1)
@@ -328,12 +344,12 @@ class _Frontier:
                 return True
             if before != (len(self.functions), sum(map(len, self.functions.values()))):
                 return False  # something better was found: the envelope has changed
-        self.bounds[piece] = -np.inf if outcome.on_word else outcome.bound
+        self.bounds[piece] = -np.inf if outcome.unchecked_infeasible else outcome.bound
         return False
 
     def _search(
         self, piece: tuple[Point, Point], *, root: bool = False, again: bool = False
-    ) -> tuple[Outcome, float]:
+    ) -> tuple[PatternOutcome, float]:
         """What is below a piece; with the value below which it looked.
 
         root: one program with nothing decided, however late it is; again: with the tightest tolerances.
@@ -342,12 +358,16 @@ class _Frontier:
         slope = _slope(piece)
         # short of the right end: a pattern that starts there makes rho* jump, and is known
         starts = b < self.high and any(
-            abs(f[0][0] - b) < SEPARATION for f in self.functions.values()
+            abs(f[0][0] - b) < JUMP_SEPARATION for f in self.functions.values()
         )
-        below = replace(self.noise, span=(a, max(a, b - SEPARATION) if starts else b), slope=slope)
+        below = replace(
+            self.noise,
+            delta_span=(a, max(a, b - JUMP_SEPARATION) if starts else b),
+            delta_slope=slope,
+        )
         cutoff = va - slope * a - _small(va, slope)
         nodes, deadline = (0, Deadline()) if root else (None, self.deadline)
-        tight = fine(
+        tight = with_tight_tolerances(
             Options(feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10), self.solver
         )
         with (
@@ -357,14 +377,14 @@ class _Frontier:
         ):
             # whole programs: what is better by little is found as well
             outcome = PatternSearch(
-                below, self.relaxed, session, 1e-12, deadline, nodes, early=False
+                below, self.relaxed, session, 1e-12, deadline, nodes, can_stop_early=False
             ).run(cutoff)
         return outcome, cutoff
 
 
 def _small(value: float, slope: float) -> float:
     """What a value on a piece is proven to: TOLERANCE of it, or SHIFT of delta."""
-    return TOLERANCE * max(1.0, abs(value)) + SHIFT * abs(slope)
+    return VALUE_TOLERANCE * max(1.0, abs(value)) + DELTA_TOLERANCE * abs(slope)
 
 
 def _slope(piece: tuple[Point, Point]) -> float:

@@ -37,21 +37,21 @@ from itertools import pairwise
 
 import numpy as np
 
-from workbench.models.modulo.level_noise import LevelNoise, attained, weights
+from workbench.models.modulo.level_noise import LevelNoise, best_noise_of_masses, distance_weights
 from workbench.models.modulo.levels import LevelSearch, OutOfTime, Trace
-from workbench.models.modulo.patterns import Noise
-from workbench.models.modulo.stairs import TOLERANCE, Stairs
+from workbench.models.modulo.patterns import NoiseProblem
+from workbench.models.modulo.stairs import ERROR_RATE_TOLERANCE, Stairs
 from workbench.solvers.arrays import Vector
 from workbench.solvers.search import Deadline
 
-LEAST = 24  # designs of smaller groups are left to the search over patterns, which level functions can judge then
+MAX_PATTERN_ELEMENTS = 24  # designs of smaller groups are left to the search over patterns, which level functions can judge then
 
 _WINDOW = 0.8  # the lower end of a window of S, of its upper end
 _LAST = 1e-10  # the window below this S reaches 0
 
 
 @dataclass(frozen=True)
-class Piece:
+class FrontierPiece:
     """rho* is linear from (delta_low, value_low) to (delta_high, value_high) when `proven`.
 
     Otherwise rho* lies between that line and the one from (delta_low, bound_low) to (delta_high, bound_high), which is
@@ -62,40 +62,47 @@ class Piece:
     delta_high: float
     value_low: float
     value_high: float
-    proven: bool
+    is_proven: bool
     bound_low: float
     bound_high: float
 
-    def value(self, delta: float) -> float:
+    def value_at(self, delta: float) -> float:
         """The loss at a delta of the piece."""
         return float(
             np.interp(delta, (self.delta_low, self.delta_high), (self.value_low, self.value_high))
         )
 
 
-def proven(pieces: Sequence[Piece]) -> float:
+def proven_length(pieces: Sequence[FrontierPiece]) -> float:
     """How much of the interval of delta the proven pieces cover."""
-    return sum(piece.delta_high - piece.delta_low for piece in pieces if piece.proven)
+    return sum(piece.delta_high - piece.delta_low for piece in pieces if piece.is_proven)
 
 
-def _keeps_digits(noise: Noise) -> bool:
+def _keeps_digits(noise: NoiseProblem) -> bool:
     """Whether eps is so large that the sums of the search lose no digits that count."""
-    return float(np.log(noise.exp_epsilon[0])) >= LEAST_EPSILON
+    return float(np.log(noise.exp_epsilon[0])) >= MIN_LEVEL_EPSILON
 
 
-def has_levels(noise: Noise) -> bool:
+def has_levels(noise: NoiseProblem) -> bool:
     """Whether a question's frontier comes from level functions: the error rate at one eps, which is tiny at most where
     the group is large."""
     equal = bool((noise.exp_epsilon == noise.exp_epsilon[0]).all())
     moved = any(
         any(step % size for step, size in zip(mu, noise.sizes, strict=True)) for mu in noise.shifts
     )
-    return noise.error_rate and equal and moved and (noise.N > LEAST or _keeps_digits(noise))
+    return (
+        noise.is_error_rate
+        and equal
+        and moved
+        and (noise.N > MAX_PATTERN_ELEMENTS or _keeps_digits(noise))
+    )
 
 
-def level_frontier(
-    search: LevelSearch, high: float, tell: Callable[[list[Piece]], None] = lambda pieces: None
-) -> list[Piece]:
+def compute_level_frontier(
+    search: LevelSearch,
+    high: float,
+    report: Callable[[list[FrontierPiece]], None] = lambda pieces: None,
+) -> list[FrontierPiece]:
     """rho*(delta) on [0, high].
 
     Args:
@@ -108,20 +115,23 @@ def level_frontier(
     """
     stairs = search.stairs
     try:
-        while stairs.proven > 0.0:
-            search.prove(stairs.proven * _WINDOW if stairs.proven > _LAST else 0.0, stairs.proven)
-            tell(_pieces(stairs, high))
+        while stairs.proven_from > 0.0:
+            search.prove(
+                stairs.proven_from * _WINDOW if stairs.proven_from > _LAST else 0.0,
+                stairs.proven_from,
+            )
+            report(_pieces(stairs, high))
     except OutOfTime:
         pass
     return _pieces(stairs, high)
 
 
-def _pieces(stairs: Stairs, high: float) -> list[Piece]:
+def _pieces(stairs: Stairs, high: float) -> list[FrontierPiece]:
     """The pieces of the staircase up to a delta."""
     corners = stairs.corners()
-    proven = 0.0 if stairs.proven == 0.0 else stairs.proven_delta
+    proven = 0.0 if stairs.proven_from == 0.0 else stairs.proven_delta
     deltas, values = zip(*corners, strict=True)
-    best = max(0.0, float(np.interp(min(proven, 1.0), deltas, values)) - TOLERANCE)
+    best = max(0.0, float(np.interp(min(proven, 1.0), deltas, values)) - ERROR_RATE_TOLERANCE)
     pieces = []
     for (a, va), (b, vb) in pairwise(corners):
         if a >= high or b <= a:
@@ -134,20 +144,20 @@ def _pieces(stairs: Stairs, high: float) -> list[Piece]:
             low, least = np.minimum(
                 line if sum(line) > 2.0 * best else [best, best], [va, vb]
             ).tolist()
-        pieces.append(Piece(a, b, va, vb, a >= proven, low, least))
+        pieces.append(FrontierPiece(a, b, va, vb, a >= proven, low, least))
     return pieces
 
 
-MARGIN = 1e-10
+BOUND_MARGIN = 1e-10
 """How far the proven bound lies below the value: the tolerance of the search and all rounding of its sums."""
 
-WORK = 400_000
+MAX_DECISIONS = 400_000
 """Decisions after which a search stops, states counted by what they cost of these: one to three seconds."""
 
 _TOLERANCE = 1e-11
 _NARROW = 20  # states of every level that are looked at first, for what they find
 _LARGEST = 100_000  # elements, each with its neighbours in a list
-LEAST_EPSILON = 1e-2  # of smaller ones the sums that a charge buys off lose too many digits
+MIN_LEVEL_EPSILON = 1e-2  # of smaller ones the sums that a charge buys off lose too many digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,19 +165,27 @@ class LevelOptimum:
     """The best PMF known; the optimum, to MARGIN, if `proven`."""
 
     best: LevelNoise
-    proven: bool
+    is_proven: bool
     decisions: int
 
 
-def searchable(noise: Noise) -> bool:
+def is_searchable(noise: NoiseProblem) -> bool:
     """Whether `level_optimum` takes a question: the error rate at one eps and a given delta, on a group of a size."""
-    if noise.delta is None or not LEAST < noise.N <= _LARGEST or not has_levels(noise):
+    if (
+        noise.delta is None
+        or not MAX_PATTERN_ELEMENTS < noise.N <= _LARGEST
+        or not has_levels(noise)
+    ):
         return False
     return 0.0 < noise.delta < 1.0 and _keeps_digits(noise)
 
 
-def level_optimum(
-    noise: Noise, w: Vector, best: LevelNoise, deadline: Deadline | None = None, work: int = WORK
+def search_level_optimum(
+    noise: NoiseProblem,
+    w: Vector,
+    best_known: LevelNoise,
+    deadline: Deadline | None = None,
+    max_decisions: int = MAX_DECISIONS,
 ) -> LevelOptimum:
     """Search all level functions for a better one.
 
@@ -177,7 +195,7 @@ def level_optimum(
         best: what is known, with f(0) > 0.
         deadline, work (in decisions): after which to stop.
     """
-    search = _Search(noise, 1.0 - best.value, deadline or Deadline(), work)
+    search = _OptimumSearch(noise, 1.0 - best_known.value, deadline or Deadline(), max_decisions)
     try:
         search.prove(0.0, search.high, _NARROW)
         search.prove(0.0, search.high)
@@ -185,17 +203,19 @@ def level_optimum(
     except OutOfTime:
         proven = False
     if search.best is not None:
-        better = attained(noise, w, weights(noise, search.levels(*search.best)))
-        best = better if better.value < best.value else best
+        better = best_noise_of_masses(
+            noise, w, distance_weights(noise, search.rebuild_levels(*search.best))
+        )
+        best_known = better if better.value < best_known.value else best_known
         # its own sums must have the value that the search went on with
-        proven = proven and 1.0 - best.value >= search.phi * (1.0 - _TOLERANCE)
-    return LevelOptimum(best, proven, search.decisions)
+        proven = proven and 1.0 - best_known.value >= search.phi * (1.0 - _TOLERANCE)
+    return LevelOptimum(best_known, proven, search.decisions)
 
 
-class _Search(LevelSearch):
+class _OptimumSearch(LevelSearch):
     """The level functions that are better than phi."""
 
-    def __init__(self, noise: Noise, phi: float, deadline: Deadline, work: int) -> None:
+    def __init__(self, noise: NoiseProblem, phi: float, deadline: Deadline, work: int) -> None:
         epsilon = float(np.log(noise.exp_epsilon[0]))
         super().__init__(noise.sizes, noise.shifts, epsilon, deadline, work, _TOLERANCE)
         assert noise.delta is not None
@@ -207,7 +227,7 @@ class _Search(LevelSearch):
         self.phi, self.high = phi, self.delta / phi
         self.stairs = Stairs([0.0], [1.0 / phi])
 
-    def enter(self, T: float, S: float, trace: Trace, dropped: int | None) -> None:
+    def record(self, T: float, S: float, trace: Trace, dropped: int | None) -> None:
         """Keep it if it is better."""
         phi = 1.0 / T if S <= 0.0 else min(1.0 / T, self.delta / S)
         if phi > self.phi * (1.0 + 1e-13):

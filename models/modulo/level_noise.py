@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.models.modulo.patterns import Noise
+from workbench.models.modulo.patterns import NoiseProblem
 from workbench.solvers.arrays import Flags, Vector
 
 _ROUNDING = 1e-12  # relative: an excess of less is no broken pair
@@ -37,11 +37,11 @@ class LevelNoise:
     """The best PMF of a level function, its value in the model's objective, and the pairs it breaks, (shifts, N)."""
 
     pmf: Vector
-    broken: Flags
+    broken_pairs: Flags
     value: float
 
 
-def weights(noise: Noise, level: Vector | float = 0.0) -> Vector:
+def distance_weights(noise: NoiseProblem, level: Vector | float = 0.0) -> Vector:
     """w = e^{-d}, (N,), over the pairs that levels (N,) keep, else over all: Bellman's iteration, exact after as many
     rounds as the longest shortest path has steps."""
     w = np.where(np.arange(noise.N) == 0, 1.0, 0.0)
@@ -56,16 +56,16 @@ def weights(noise: Noise, level: Vector | float = 0.0) -> Vector:
             return w
 
 
-def simplest(noise: Noise, w: Vector) -> LevelNoise:
+def simplest_noise(noise: NoiseProblem, w: Vector) -> LevelNoise:
     """The better one of the PMF that breaks nothing, w, and that of no mass but at 0, theta w elsewhere."""
-    nothing = attained(noise, w, w)
+    nothing = best_noise_of_masses(noise, w, w)
     if nothing.value == 0.0:
         return nothing
-    alone = attained(noise, w, np.where(np.arange(noise.N) == 0, 1.0, 0.0))
+    alone = best_noise_of_masses(noise, w, np.where(np.arange(noise.N) == 0, 1.0, 0.0))
     return min(nothing, alone, key=lambda known: known.value)
 
 
-def attained(noise: Noise, w: Vector, v: Vector) -> LevelNoise:
+def best_noise_of_masses(noise: NoiseProblem, w: Vector, v: Vector) -> LevelNoise:
     """The best PMF f(0) max(v, theta w) of masses v <= w, those of a level function; it breaks what v breaks or less.
 
     For a given delta f(0) = min(1/T, delta/S), for a given max_loss f(0) = 1 - max_loss where that is 1/T at most, and

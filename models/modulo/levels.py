@@ -43,8 +43,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.models.modulo.program import shifted
-from workbench.models.modulo.stairs import TOLERANCE, Stairs
+from workbench.models.modulo.program import shift_positions
+from workbench.models.modulo.stairs import ERROR_RATE_TOLERANCE, Stairs
 from workbench.solvers.arrays import Ints, Vector
 from workbench.solvers.search import Deadline
 
@@ -107,14 +107,14 @@ class LevelSearch:
     shifts: Sequence[Ints]
     epsilon: float
     deadline: Deadline = field(default_factory=Deadline)
-    limit: int | None = None
-    tolerance: float = TOLERANCE
+    work_limit: int | None = None
+    tolerance: float = ERROR_RATE_TOLERANCE
     stairs: Stairs = field(init=False)
     decisions: int = field(default=0, init=False)
     work: int = field(default=0, init=False)  # decisions, and states by what they cost of those
 
     def __post_init__(self) -> None:
-        tables = {tuple(shifted(self.sizes, mu).tolist()): None for mu in self.shifts}
+        tables = {tuple(shift_positions(self.sizes, mu).tolist()): None for mu in self.shifts}
         tables.pop(tuple(range(len(next(iter(tables))))), None)
         if not tables:
             raise ValueError("a level search needs a shift that is not 0.")
@@ -138,7 +138,7 @@ class LevelSearch:
         whole = 1.0 + self._state(1, (0,), 0).rest
         self.stairs = Stairs([0.0, 1.0], [whole, 1.0])
 
-    def prove(self, low: float, high: float, width: int | None = None) -> None:
+    def prove(self, low: float, high: float, beam_width: int | None = None) -> None:
         """Prove the stairs of low <= S < high, where all from high on are proven. Raises OutOfTime.
 
         width: of every level only so many states, those that promise most: that proves nothing and finds much.
@@ -149,23 +149,23 @@ class LevelSearch:
         while layer:
             self.later: Layer = {}
             ready = self._ready(k, layer)
-            if width is not None:
-                ready = sorted(ready, key=lambda at: self._promise(k, *at[1:]))[:width]
+            if beam_width is not None:
+                ready = sorted(ready, key=lambda at: self._promise(k, *at[1:]))[:beam_width]
             for key, labels, state in ready:
                 for T, S, trace in labels:
                     if not self._above(T, S, k, state.chains):
                         self.key, self.state, self.k, self.trace = key, state, k, trace
-                        self.until = math.inf if width is None else self.decisions + _TRIED
+                        self.until = math.inf if beam_width is None else self.decisions + _TRIED
                         self._choose(0, (), T, S, state.chains)
             layer, k = self.later, k + 1
-        self.stairs.proven = low if width is None else self.stairs.proven
+        self.stairs.proven_from = low if beam_width is None else self.stairs.proven_from
 
-    def enter(self, T: float, S: float, trace: Trace, dropped: int | None) -> None:
+    def record(self, T: float, S: float, trace: Trace, dropped: int | None) -> None:
         """Take note of a level function: the levels of a trace, then nothing is delayed by the shifts that were not
         dropped (None: everything is)."""
-        self.stairs.enter(T, S)
+        self.stairs.insert(T, S)
 
-    def levels(self, trace: Trace, dropped: int | None) -> Vector:
+    def rebuild_levels(self, trace: Trace, dropped: int | None) -> Vector:
         """The level function that was entered so, (N,), or its mirror image; infinity where an element has no level."""
         history = []
         while trace is not None:
@@ -214,8 +214,8 @@ class LevelSearch:
                 here = []
                 for T, S, trace in labels:
                     most = max(S)
-                    self.enter(T + unit * state.rest, most, trace, dropped)
-                    self.enter(
+                    self.record(T + unit * state.rest, most, trace, dropped)
+                    self.record(
                         T,
                         max(s + unit * count for s, count in zip(S, counts, strict=True)),
                         trace,
@@ -353,7 +353,9 @@ class LevelSearch:
         return total
 
     def _check_limits(self) -> None:
-        if self.deadline.passed or (self.limit is not None and self.work > self.limit):
+        if self.deadline.has_passed or (
+            self.work_limit is not None and self.work > self.work_limit
+        ):
             raise OutOfTime
 
 

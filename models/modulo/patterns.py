@@ -39,18 +39,18 @@ from typing import Any
 import numpy as np
 
 from workbench.models import statement as cp
-from workbench.models.modulo.constraints import UserConstraints, constraint_rows
-from workbench.models.modulo.program import MASS_SCALE, shifted
+from workbench.models.modulo.constraints import UserConstraints, build_constraint_rows
+from workbench.models.modulo.program import MASS_SCALE, shift_positions
 from workbench.solvers.arrays import Flags, Ints, Positions, Vector
 from workbench.solvers.program import Program
 
-BREAK = (
+MIN_BROKEN_EXCESS = (
     5e-12  # a smaller excess f(eta) - e^eps f(eta + mu) is the solver's rounding, not a broken pair
 )
 
 
 @dataclass(frozen=True, eq=False)
-class Noise:
+class NoiseProblem:
     """One instance of (13) or (15) in numbers.
 
     Attributes:
@@ -71,8 +71,8 @@ class Noise:
     delta: float | None = None
     max_loss: float | None = None
     constraints: UserConstraints | None = None
-    span: tuple[float, float] = (0.0, 1.0)
-    slope: float = 0.0
+    delta_span: tuple[float, float] = (0.0, 1.0)
+    delta_slope: float = 0.0
 
     @property
     def N(self) -> int:
@@ -80,7 +80,7 @@ class Noise:
         return math.prod(self.sizes)
 
     @property
-    def error_rate(self) -> bool:
+    def is_error_rate(self) -> bool:
         """Whether the loss is the error rate and nothing else is asked, so that the level theorem applies."""
         error_rate = (
             self.loss.ndim == 1 and self.loss[0] == 0.0 and bool((self.loss[1:] == 1.0).all())
@@ -99,7 +99,7 @@ class Noise:
 @lru_cache(maxsize=4)
 def _targets(sizes: Ints, shifts: tuple[Ints, ...]) -> tuple[Positions, ...]:
     """`Noise.targets`: those of one group serve every relaxation of a frontier."""
-    targets = tuple(shifted(sizes, mu) for mu in shifts)
+    targets = tuple(shift_positions(sizes, mu) for mu in shifts)
     for target in targets:
         target.setflags(write=False)
     return targets
@@ -112,7 +112,7 @@ class _Frame:
     first; position: of every element's column, outside elements share the last. most: the upper bound of f.
     """
 
-    def __init__(self, noise: Noise, kept: Flags, most: Any = 1.0) -> None:
+    def __init__(self, noise: NoiseProblem, kept: Flags, most: Any = 1.0) -> None:
         self.noise, self.kept = noise, kept
         count = int(kept.sum())
         self.position = np.full(noise.N, count)
@@ -131,7 +131,7 @@ class _Frame:
         self.delta: Any = noise.delta
         self.objective = self._objective(losses, float(table.max()))
         if noise.constraints is not None:
-            self.rows += constraint_rows(noise.constraints, self.masses)
+            self.rows += build_constraint_rows(noise.constraints, self.masses)
 
     def _objective(self, losses: cp.Affine, most: float) -> cp.Affine:
         """The costs; their rows, and the column of delta where that is no number."""
@@ -165,7 +165,7 @@ class _Frame:
 
     def program(self, name: str) -> Program:
         """What is stated."""
-        return cp.Problem(self.objective, self.rows, self.first).program(name, MASS_SCALE)
+        return cp.Problem(self.objective, self.rows, self.first).to_program(name, MASS_SCALE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,48 +192,50 @@ class Relaxation:
 
     def values(
         self,
-        noise: Noise,
-        kept: Flags | bool = False,
-        broken: Flags | bool = False,
-        light: Flags | bool = False,
+        noise: NoiseProblem,
+        is_kept: Flags | bool = False,
+        is_broken: Flags | bool = False,
+        is_light: Flags | bool = False,
     ) -> dict[str, Vector]:
         """The parameters of a pattern: the pairs that are kept and broken, and the elements with f <= delta."""
         parameters, pairs = self.program.parameters, self.y.size
-        free = np.full(pairs, noise.span[1] if noise.delta is None else noise.delta)
+        free = np.full(pairs, noise.delta_span[1] if noise.delta is None else noise.delta)
         values = {
-            "room": np.where(kept, 0.0, free),
-            "least": np.where(broken, 0.0, np.full(pairs, -1.0)),
+            "room": np.where(is_kept, 0.0, free),
+            "least": np.where(is_broken, 0.0, np.full(pairs, -1.0)),
         }
         if "span" in parameters:
-            values |= {"span": np.array(noise.span), "slope": np.array(noise.slope)}
+            values |= {"span": np.array(noise.delta_span), "slope": np.array(noise.delta_slope)}
         if noise.delta is not None:
-            values["most"] = np.where(light, noise.delta, np.ones(parameters["most"]))
+            values["most"] = np.where(is_light, noise.delta, np.ones(parameters["most"]))
         return values
 
-    def broken(self, noise: Noise, x: Vector) -> Flags:
+    def broken_pairs(self, noise: NoiseProblem, x: Vector) -> Flags:
         """Which pairs a solution breaks: y pays for the excess f(eta) - e^eps f(eta + mu).
 
         An excess that nothing pays for is the solver's rounding: on rows with e^15 it reaches 1e-9.
         """
         excess = x[self.source] - noise.exp_epsilon[self.shift] * x[self.target]
-        return (excess > BREAK) & (x[self.y] > BREAK)
+        return (excess > MIN_BROKEN_EXCESS) & (x[self.y] > MIN_BROKEN_EXCESS)
 
-    def pattern(self, noise: Noise, x: Vector) -> Flags:
+    def broken_table(self, noise: NoiseProblem, x: Vector) -> Flags:
         """The same as a table, (shifts, N)."""
         table = np.zeros((len(noise.shifts), noise.N), dtype=bool)
-        broken = self.broken(noise, x)
+        broken = self.broken_pairs(noise, x)
         table[self.shift[broken], self.element[broken]] = True
         return table
 
 
-def relaxation(noise: Noise, kept: Flags | None = None) -> Relaxation:
+def build_relaxation(noise: NoiseProblem, has_own_mass: Flags | None = None) -> Relaxation:
     """State the program of this module's docstring. kept: (N,) the noise values with a variable of their own, else
     all."""
-    kept = np.ones(noise.N, dtype=bool) if kept is None else kept
-    count = int(kept.sum()) * len(noise.shifts)
+    has_own_mass = np.ones(noise.N, dtype=bool) if has_own_mass is None else has_own_mass
+    count = int(has_own_mass.sum()) * len(noise.shifts)
     most, least = cp.Parameter(count, "room"), cp.Parameter(count, "least")
     frame = _Frame(
-        noise, kept, 1.0 if noise.delta is None else cp.Parameter(int(kept.sum()), "most")
+        noise,
+        has_own_mass,
+        1.0 if noise.delta is None else cp.Parameter(int(has_own_mass.sum()), "most"),
     )
     pairs, first = [], 0
     for k, (e, source, target) in enumerate(frame.pairs()):
@@ -254,7 +256,7 @@ def relaxation(noise: Noise, kept: Flags | None = None) -> Relaxation:
     return Relaxation(program, sources, targets, shifts, np.concatenate(at), elements)
 
 
-def milp(noise: Noise, name: str) -> Program:
+def build_milp(noise: NoiseProblem, name: str) -> Program:
     """(13) or (15) with better rows, in the variables f, u_mu, y_mu of the literal model, all shifts and elements.
 
         y >= f(eta) - e^eps f(eta + mu),   sum y <= delta,   y <= min(delta, 1) u,   f - y <= 1 - u,   u in {0, 1}.

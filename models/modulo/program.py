@@ -40,10 +40,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from workbench.models.convex.requirements import HOCKEY_STICK, MASS_ABOVE_RATIO
-from workbench.models.modulo.constraints import UserConstraints, coordinates, is_plain
-from workbench.models.statement import program_of
+from workbench.models.modulo.constraints import (
+    UserConstraints,
+    group_coordinates,
+    is_stated_without_cvxpy,
+)
+from workbench.models.statement import build_program
 from workbench.solvers.arrays import Flags, Ints, Positions, Vector
-from workbench.solvers.program import Program, stating
+from workbench.solvers.program import Program, ignore_float_warnings
 
 if TYPE_CHECKING:
     from workbench.models.convex.tangent_program import Comparisons
@@ -66,13 +70,13 @@ LOSSES = {
 }
 
 
-def shifted(sizes: Sequence[int], shift: Shift) -> Positions:
+def shift_positions(sizes: Sequence[int], shift: Shift) -> Positions:
     """Positions of eta + shift, row-major, for every eta in the group: f[shifted(...)] is f(eta + mu)."""
     grid = np.arange(math.prod(sizes)).reshape(tuple(sizes))
     return np.roll(grid, tuple(-k for k in shift), axis=tuple(range(len(sizes)))).ravel()
 
 
-class OwnLosses(str):
+class UserLosses(str):
     """Losses that are no key of LOSSES, under a name that no others have. exact: (N,), row-major, finite, >= 0; values:
     the same in floats."""
 
@@ -80,7 +84,7 @@ class OwnLosses(str):
     values: Vector
 
     @classmethod
-    def of(cls, name: str, exact: Sequence[Fraction], values: Vector) -> OwnLosses:
+    def from_values(cls, name: str, exact: Sequence[Fraction], values: Vector) -> UserLosses:
         """name: made of the values, so that equal names are equal costs."""
         losses = cls(name)
         losses.exact, losses.values = tuple(exact), values
@@ -101,7 +105,7 @@ def loss_vector(loss: str, sizes: Sequence[int], prior: Vector | None = None) ->
         ValueError: unknown loss, missing, superfluous or invalid prior.
     """
     N = math.prod(sizes)
-    if isinstance(loss, OwnLosses):
+    if isinstance(loss, UserLosses):
         return loss.values
     if loss not in LOSSES:
         raise ValueError(f"loss must be one of {', '.join(LOSSES)}. Got {loss!r}.")
@@ -110,7 +114,7 @@ def loss_vector(loss: str, sizes: Sequence[int], prior: Vector | None = None) ->
         raise ValueError(f"prior must be given with loss prior-squared, and only there. Got {got}.")
     if loss == "error-rate":
         return np.concatenate([[0.0], np.ones(N - 1)])
-    eta = coordinates(sizes).astype(float)
+    eta = group_coordinates(sizes).astype(float)
     order = np.asarray(sizes, dtype=float)[:, None]
     if loss == "eta-squared":
         return np.asarray((eta**2).sum(axis=0))
@@ -158,28 +162,28 @@ class ModuloModel:
     requires: str
     loss: Vector
     minimise: str = "loss"
-    positive_delta: bool = True
+    has_delta: bool = True
     groups: Ints = ()
     constraints: UserConstraints | None = None
-    broken: Flags | None = None
+    broken_pairs: Flags | None = None
     unit: float = 1.0
     shift: float = 0.0
 
     @property
     def kind(self) -> str:
         """Which of the models this is."""
-        if not self.positive_delta:
+        if not self.has_delta:
             return "LP (14)"
         model = "DP-LP" if self.requires == HOCKEY_STICK else "MILP (13)"
         return model if self.minimise == "loss" else f"minimum delta by {model}"
 
     @property
-    def by_patterns(self) -> bool:
+    def is_pattern_model(self) -> bool:
         """Whether `workbench.models.modulo.fast` solves it: a mass above a ratio, with a positive or minimised
         delta."""
-        return self.requires == MASS_ABOVE_RATIO and self.positive_delta
+        return self.requires == MASS_ABOVE_RATIO and self.has_delta
 
-    @stating
+    @ignore_float_warnings
     def problem(self, cp: Any) -> Any:
         """The model as it stands in the paper, in CVXPY or another language of the same names
         (`workbench.models.statement`)."""
@@ -189,12 +193,12 @@ class ModuloModel:
         distortion = cp.max(self.loss @ f) if self.loss.ndim == 2 else self.loss @ f
         rows = [cp.sum(f) == 1]  # (13b)
         delta = None
-        if self.positive_delta and self.minimise == "delta":
+        if self.has_delta and self.minimise == "delta":
             delta = cp.Variable(name="delta", bounds=[0, 1])
-        elif self.positive_delta:
+        elif self.has_delta:
             delta = cp.Parameter(name="delta", nonneg=True)
         for k, (mu, group) in enumerate(zip(self.shifts, groups, strict=True)):
-            moved, label = f[shifted(self.sizes, mu)], "_".join(map(str, mu))  # f(eta + mu)
+            moved, label = f[shift_positions(self.sizes, mu)], "_".join(map(str, mu))  # f(eta + mu)
             rows += self._privacy(cp, f, moved, exp_epsilon[group], delta, (label, k))
         rows += self.constraints(f) if self.constraints else []
         if self.minimise == "delta":
@@ -207,10 +211,10 @@ class ModuloModel:
     ) -> list[Any]:
         """The rows of a difference. which: its name and position."""
         label, k = which
-        if not self.positive_delta:
+        if not self.has_delta:
             return [f <= e * moved]  # (14c)
-        if self.broken is not None:
-            some, kept = np.flatnonzero(self.broken[k]), np.flatnonzero(~self.broken[k])
+        if self.broken_pairs is not None:
+            some, kept = np.flatnonzero(self.broken_pairs[k]), np.flatnonzero(~self.broken_pairs[k])
             return [f[kept] <= e * moved[kept], *([cp.sum(f[some]) <= delta] if some.size else [])]
         y = cp.Variable(f.size, name=f"y_{label}", bounds=[0, 1])
         if self.requires == HOCKEY_STICK:
@@ -230,7 +234,9 @@ class ModuloModel:
         """The model as a program, without CVXPY unless a user's constraints are stated in it."""
         where = "x".join(map(str, self.sizes))
         name = f"noise {self.kind} on {where} with {len(self.shifts)} differences"
-        program = program_of(self.problem, name, MASS_SCALE, plain=is_plain(self.constraints))
+        program = build_program(
+            self.problem, name, MASS_SCALE, without_cvxpy=is_stated_without_cvxpy(self.constraints)
+        )
         if self.unit == 1 and not self.shift:
             return program
         data, block = program.template, program.block("f")
@@ -245,12 +251,12 @@ class ModuloModel:
         """The distortions in which a program is solved."""
         return (np.asarray(self.loss, dtype=float) - self.shift) / self.unit
 
-    def compared(self, shifts: Sequence[Shift]) -> Comparisons:
+    def build_comparisons(self, shifts: Sequence[Shift]) -> Comparisons:
         """f and f(. + mu) of differences, where bounds on them are stated by tangents."""
         from workbench.models.convex.tangent_program import Comparisons
 
         f, columns = self.program.block("f"), self.program.shape[1]
-        moved = np.stack([f.start + shifted(self.sizes, mu) for mu in shifts])
+        moved = np.stack([f.start + shift_positions(self.sizes, mu) for mu in shifts])
         return Comparisons(sp.csr_array(sp.eye_array(columns)), f.start + np.arange(f.size), moved)
 
     def values(
@@ -260,4 +266,4 @@ class ModuloModel:
         named = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
         if self.minimise == "delta":
             return named | {"max_loss": max_loss}
-        return named | {"delta": delta} if self.positive_delta else named
+        return named | {"delta": delta} if self.has_delta else named

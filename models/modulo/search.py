@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.models.modulo.patterns import BREAK, Noise, Relaxation
+from workbench.models.modulo.patterns import MIN_BROKEN_EXCESS, NoiseProblem, Relaxation
 from workbench.solvers.arrays import Flags, Pair, Positions, Vector
 from workbench.solvers.backend import Options
 from workbench.solvers.contract import Backend
@@ -42,7 +42,7 @@ FREE, KEPT, BROKEN = 0, 1, 2
 _LOOSE = 1e-10  # relative gap of a node's own program from which it is solved again, cold
 _HEAVY = 2.0  # times delta: from this f(eta) on a node is split at the element
 _TROUBLES = 50  # nodes that the solver cannot manage, at most
-LIMITS = frozenset(
+LIMIT_TERMINATIONS = frozenset(
     {
         Termination.TIME_LIMIT,
         Termination.ITERATION_LIMIT,
@@ -53,7 +53,7 @@ LIMITS = frozenset(
 )
 
 
-def fine(options: Options, solver: Backend) -> Options:
+def with_tight_tolerances(options: Options, solver: Backend) -> Options:
     """Options with which linear programs prove what they should, as far as the solver has them and none is given.
 
     HiGHS's presolve finds feasible programs infeasible and bounded ones unbounded near the tolerances, and leaves no
@@ -87,7 +87,7 @@ class _Node:
 
 
 @dataclass
-class Outcome:
+class PatternOutcome:
     """What a search found.
 
     Attributes:
@@ -106,7 +106,7 @@ class Outcome:
     nodes: int = 0
     iterations: int = 0
     programs: int = 0
-    on_word: int = 0
+    unchecked_infeasible: int = 0
     root: Vector | None = None
     last: Solution | None = None
 
@@ -131,36 +131,36 @@ class PatternSearch:
     early: let a node's program end where its duals prove that it cannot be better.
     """
 
-    noise: Noise
+    noise: NoiseProblem
     relaxation: Relaxation
     session: Session
     gap: float = 1e-9
     deadline: Deadline = field(default_factory=Deadline)
     node_limit: int | None = None
-    early: bool = True
+    can_stop_early: bool = True
 
     def __post_init__(self) -> None:
         self.elements = self.relaxation.program.parameters.get("most", (0,))[0]
-        self.out = Outcome(Termination.OPTIMAL, np.inf, None, np.inf)
+        self.out = PatternOutcome(Termination.OPTIMAL, np.inf, None, np.inf)
         self.ends = np.inf  # least bound of the nodes that ended
         self.troubles = 0
         self.gains, self.counts = np.zeros((2, 2, self.relaxation.y.size))  # pseudocosts
         self.waiting: OpenNodes[_Node] = OpenNodes()
         self.node: _Node | None = None  # that is looked at
 
-    def run(self, cutoff: float = np.inf) -> Outcome:
+    def run(self, cutoff: float = np.inf) -> PatternOutcome:
         """The search; only solutions better than `cutoff` are looked for."""
         out = self.out
         out.value = cutoff
         try:
-            self.node = self.root()
+            self.node = self.solve_root()
             if self.node is None:
                 out.termination = Termination.INFEASIBLE
             elif self.node.solved:
                 out.root = self.node.x
             while self.node is not None or self.waiting:
                 if self.node is None:
-                    self.node = self.waiting.first
+                    self.node = self.waiting.first_node
                     self.waiting.pop()
                 self.node = self._next(self.node)
         except _Stopped as stopped:
@@ -169,7 +169,7 @@ class PatternSearch:
         except KeyboardInterrupt:
             out.termination = Termination.INTERRUPTED
         left = [] if self.node is None else [self.node.bound]
-        out.bound = min([self.ends, out.value, self.waiting.bound, *left])
+        out.bound = min([self.ends, out.value, self.waiting.lower_bound, *left])
         if (
             out.termination not in (Termination.OPTIMAL, Termination.INFEASIBLE)
             and self.node is None
@@ -179,8 +179,8 @@ class PatternSearch:
 
     def _next(self, node: _Node) -> _Node | None:
         """The better child of a node, the other one open; None where the node ends."""
-        out, ended = self.out, node.bound >= self.enough
-        choice = np.zeros(0, dtype=np.intp) if ended else self.partial(node)
+        out, ended = self.out, node.bound >= self.closing_bound
+        choice = np.zeros(0, dtype=np.intp) if ended else self.branching_pairs(node)
         if not choice.size:
             self.ends = min(self.ends, node.bound)
             if not ended and node.solved and node.value < out.value:
@@ -194,13 +194,13 @@ class PatternSearch:
         pick = int(np.argmax(_scores(self.gains, self.counts, parts, choice)))
         pair = choice[pick]
         children = []
-        sides, alone = self.sides(node, pair)
+        sides, alone = self.split_node(node, pair)
         for side, (pattern, light) in enumerate(sides):
-            child = self.solve(pattern, light, node)
+            child = self.solve_node(pattern, light, node)
             if child is None:
                 continue
             children.append(child)
-            if alone and node.solved and (child.solved or self.early):
+            if alone and node.solved and (child.solved or self.can_stop_early):
                 # a cut off child's gain is at least what its bound says
                 gain = max(0.0, (child.value if child.solved else child.bound) - node.value)
                 self.gains[side, pair] += gain / max(float(parts[side][pick]), 1e-12)
@@ -211,16 +211,16 @@ class PatternSearch:
         return children[0] if children else None
 
     @property
-    def enough(self) -> float:
+    def closing_bound(self) -> float:
         """The bound from which a node ends; no number without an incumbent."""
         return self.out.value - 0.9 * self.gap * max(1.0, abs(self.out.value))
 
-    def root(self) -> _Node | None:
+    def solve_root(self) -> _Node | None:
         """The node in which nothing is decided, or None when it is infeasible."""
         free = np.full(self.relaxation.y.size, FREE, dtype=np.int8)
-        return self.solve(free, np.zeros(self.elements, dtype=bool), None)
+        return self.solve_node(free, np.zeros(self.elements, dtype=bool), None)
 
-    def sides(self, node: _Node, pair: int) -> tuple[list[tuple[Pattern, Flags]], bool]:
+    def split_node(self, node: _Node, pair: int) -> tuple[list[tuple[Pattern, Flags]], bool]:
         """The patterns that a node is split into at a pair, and whether only that pair is decided."""
         element, delta = self.relaxation.source[pair], self.noise.delta
         kept = node.pattern.copy()
@@ -235,14 +235,14 @@ class PatternSearch:
         kept[pair], broken[pair] = KEPT, BROKEN
         return [(kept, node.light), (broken, node.light)], True
 
-    def solve(self, pattern: Pattern, light: Flags, parent: _Node | None) -> _Node | None:
+    def solve_node(self, pattern: Pattern, light: Flags, parent: _Node | None) -> _Node | None:
         """A node, or None when it is infeasible. Raises _Stopped at a limit or in too much numerical trouble."""
         values = self.relaxation.values(self.noise, pattern == KEPT, pattern == BROKEN, light)
         bound, best = -np.inf if parent is None else parent.bound, None
         for start in (Start.HOT, Start.COLD):
-            answer = self._answer(values, start, self.out.value if self.early else None)
+            answer = self._answer(values, start, self.out.value if self.can_stop_early else None)
             if answer.termination is Termination.CUTOFF:
-                if answer.bound is not None and answer.bound >= self.enough:
+                if answer.bound is not None and answer.bound >= self.closing_bound:
                     return self._unsolved(pattern, light, max(bound, answer.bound), parent)
                 answer = self._answer(
                     values, start
@@ -250,11 +250,11 @@ class PatternSearch:
             if answer.termination is Termination.INFEASIBLE and (
                 answer.ray is not None or start is Start.COLD
             ):
-                self.out.on_word += answer.ray is None
+                self.out.unchecked_infeasible += answer.ray is None
                 return None
             bound = max(bound, -np.inf if answer.bound is None else answer.bound)
             if (
-                answer.optimal
+                answer.is_optimal
                 and answer.x is not None
                 and answer.objective is not None
                 and bound > -np.inf
@@ -276,15 +276,15 @@ class PatternSearch:
         self, values: dict[str, Vector], start: Start, cutoff: float | None = None
     ) -> Solution:
         """The program at these values, as far as a cutoff. Raises _Stopped at a limit."""
-        if self.deadline.passed:
+        if self.deadline.has_passed:
             raise _Stopped(Termination.TIME_LIMIT)
         answer = self.session.solve(
-            values, start=start, cutoff=cutoff, time_limit=self.deadline.limit
+            values, start=start, cutoff=cutoff, time_limit=self.deadline.solver_time_limit
         )
         self.out.last = answer
         self.out.programs += 1
         self.out.iterations += answer.iterations or 0
-        if answer.termination in LIMITS:
+        if answer.termination in LIMIT_TERMINATIONS:
             raise _Stopped(answer.termination)
         return answer
 
@@ -303,16 +303,16 @@ class PatternSearch:
             solved=False,
         )
 
-    def partial(self, node: _Node) -> Positions:
+    def branching_pairs(self, node: _Node) -> Positions:
         """Pairs to branch on: broken but not paid in full, of shifts that break more than delta; none when feasible."""
         relaxed, x = self.relaxation, node.x
         f = x[relaxed.source]
-        broken = relaxed.broken(self.noise, x)
+        broken = relaxed.broken_pairs(self.noise, x)
         delta = self.noise.delta
         limit = float(x[relaxed.program.block("delta").start]) if delta is None else delta
         mass = np.bincount(relaxed.shift[broken], f[broken], minlength=len(self.noise.shifts))
-        over = mass > limit + BREAK
-        unpaid = (f - x[relaxed.y] > BREAK) & (node.pattern == FREE)
+        over = mass > limit + MIN_BROKEN_EXCESS
+        unpaid = (f - x[relaxed.y] > MIN_BROKEN_EXCESS) & (node.pattern == FREE)
         return np.flatnonzero(broken & over[relaxed.shift] & unpaid)
 
 

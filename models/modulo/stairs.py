@@ -6,7 +6,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
-TOLERANCE = 0.9e-9  # of the error rate
+ERROR_RATE_TOLERANCE = 0.9e-9  # of the error rate
 _SAME = 1e-13  # relative: T is no lower
 
 
@@ -19,9 +19,9 @@ class Stairs:
 
     s: list[float]
     t: list[float]
-    proven: float = 1.0
+    proven_from: float = 1.0
 
-    def enter(self, T: float, S: float) -> None:
+    def insert(self, T: float, S: float) -> None:
         """Enter a level function."""
         s, t = self.s, self.t
         i = bisect_right(s, S) - 1
@@ -43,5 +43,5 @@ class Stairs:
     @property
     def proven_delta(self) -> float:
         """rho* is proven from this delta on: less S gives no more than the level that is reached there."""
-        i = bisect_right(self.s, self.proven) - 1
+        i = bisect_right(self.s, self.proven_from) - 1
         return self.s[i] / self.t[i]

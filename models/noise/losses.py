@@ -27,46 +27,46 @@ class LineLoss:
     power: int = 0
     table: tuple[Fraction, ...] = ()
     slopes: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
-    falls: bool = False
+    may_fall: bool = False
 
     def __post_init__(self) -> None:
         if not self.power and (
-            len(self.table) % 2 == 0 or min(self.table) < 0 or not (self.falls or self.rising)
+            len(self.table) % 2 == 0 or min(self.table) < 0 or not (self.may_fall or self.is_rising)
         ):
             raise ValueError("loss must be >= 0 and not fall as |noise| grows. Got one that does.")
 
     @property
-    def rising(self) -> bool:
+    def is_rising(self) -> bool:
         """Whether it does not fall as |η| grows."""
         m, values = len(self.table) // 2, self.table
         return all(a <= b for side in (values[m:], values[m::-1]) for a, b in pairwise(side))
 
     @classmethod
-    def named(cls, name: str) -> LineLoss:
+    def from_name(cls, name: str) -> LineLoss:
         """ "absolute" or "squared"."""
         return cls(name, POWERS[name])
 
     @classmethod
-    def own(cls, values: Sequence[Fraction]) -> LineLoss:
+    def from_values(cls, values: Sequence[Fraction]) -> LineLoss:
         """c(|η|) = values[|η|], its last value beyond."""
         return cls("own", 0, (*values[:0:-1], *values))
 
     @classmethod
-    def straight(cls, name: str, loss: Callable[[int], Fraction], bend: int) -> LineLoss:
+    def with_straight_tails(cls, name: str, loss: Callable[[int], Fraction], bend: int) -> LineLoss:
         """c(η) = loss(η), a line on each side from |η| = bend on."""
         m = bend + 1
         table = tuple(map(loss, range(-m, m + 1)))
         return cls(name, 0, table, (table[-1] - table[-2], table[0] - table[1]))
 
     @classmethod
-    def published(
+    def of_clamped_answers(
         cls, name: str, answers: int, loss: Callable[[int, int], Fraction], prior: Sequence[Fraction] | None = None,
-        by_difference: bool = False,
+        depends_on_difference: bool = False,
     ) -> LineLoss:  # fmt: skip
         """c(η) = Σ_q prior(q) loss(q, clamp(q + η)), q = 0..answers-1, which may fall where the loss of an answer does;
         uniform without a prior. by_difference: whether loss(q, o) hangs on o - q alone: then sums of the prior do."""
         n = answers - 1
-        if by_difference:
+        if depends_on_difference:
             of_steps = {step: loss(max(0, -step), max(0, step)) for step in range(-n, n + 1)}
 
             def loss(q: int, o: int) -> Fraction:
@@ -84,7 +84,7 @@ class LineLoss:
                 max(0, -eta),
                 answers - max(0, eta),
             )  # of the answers that η keeps from both ends
-            if by_difference:
+            if depends_on_difference:
                 kept = (sums[end] - sums[first]) * loss(first, first + eta)
             else:
                 kept = sum(
@@ -93,10 +93,10 @@ class LineLoss:
                 )
             return (low[first] + kept + high[answers - end]) / sums[-1]
 
-        return cls(name, 0, tuple(map(mean, range(-n, n + 1))), falls=True)
+        return cls(name, 0, tuple(map(mean, range(-n, n + 1))), may_fall=True)
 
     @property
-    def even(self) -> bool:
+    def is_even(self) -> bool:
         """Whether c(-η) = c(η)."""
         return self.table == self.table[::-1] and self.slopes[0] == self.slopes[1]
 
@@ -105,7 +105,7 @@ class LineLoss:
         """m of the table."""
         return len(self.table) // 2
 
-    def at(self, eta: int) -> Fraction:
+    def value_at(self, eta: int) -> Fraction:
         """c(η), exact."""
         if self.power:
             return Fraction(abs(eta) ** self.power)
@@ -113,18 +113,18 @@ class LineLoss:
         known = self.table[min(self.span, max(-self.span, eta)) + self.span]
         return known + beyond * self.slopes[eta < 0] if beyond > 0 else known
 
-    def between(self, low: int, high: int) -> dict[int, Fraction]:
+    def values_between(self, low: int, high: int) -> dict[int, Fraction]:
         """Map every η in low..high to c(η)."""
-        return {eta: self.at(eta) for eta in range(low, high + 1)}
+        return {eta: self.value_at(eta) for eta in range(low, high + 1)}
 
-    def least_beyond(self, last: int, reach: int, ratio: Fraction) -> tuple[Fraction, Fraction]:
+    def min_tail_losses(self, last: int, reach: int, ratio: Fraction) -> tuple[Fraction, Fraction]:
         """The least mean loss of mass beyond `last` on the right, and on the left, of noise with
         Pr[η > a + reach] >= ratio Pr[η > a] for every a: what is further out by k has at least ratio^⌈k/reach⌉ of it.
         last >= m, of a table."""
         more = reach * ratio / (1 - ratio)
         return (
-            self.at(last + 1) + self.slopes[0] * more,
-            self.at(-last - 1) + self.slopes[1] * more,
+            self.value_at(last + 1) + self.slopes[0] * more,
+            self.value_at(-last - 1) + self.slopes[1] * more,
         )
 
 

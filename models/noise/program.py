@@ -35,11 +35,16 @@ import scipy.sparse as sp
 
 from workbench.models import statement
 from workbench.models.convex.requirements import Bound
-from workbench.models.convex.tangent_program import Comparisons, More, Multipliers, TangentProgram
+from workbench.models.convex.tangent_program import (
+    BoundMultipliers,
+    Comparisons,
+    FindBrokenBounds,
+    TangentProgram,
+)
 from workbench.solvers.arrays import Integers, Vector
-from workbench.solvers.data import SMALLEST, floor_to_bits
+from workbench.solvers.data import MIN_COEFFICIENT, floor_to_bits
 from workbench.solvers.exact.rational_lp import Integers as Exact
-from workbench.solvers.exact.rational_lp import object_array
+from workbench.solvers.exact.rational_lp import to_object_array
 from workbench.solvers.program import Program
 from workbench.solvers.search import Deadline
 
@@ -62,38 +67,38 @@ class LineProgram:
     reach: int
     losses: Sequence[Callable[[int], Fraction]]
     bounds: Sequence[Bound]
-    folded: bool = True
-    open: bool = True
-    atom: Fraction | None = None
-    beyond: Sequence[tuple[Fraction, Fraction]] | None = None
-    unit: Fraction = Fraction(1)
+    is_folded: bool = True
+    is_open: bool = True
+    atom_loss: Fraction | None = None
+    tail_losses: Sequence[tuple[Fraction, Fraction]] | None = None
+    loss_unit: Fraction = Fraction(1)
 
     @property
     def last(self) -> int:
         """The largest η that has a column."""
-        return self.reach + self.sensitivity * self.open
+        return self.reach + self.sensitivity * self.is_open
 
     @cached_property
     def shifts(self) -> Integers:
         """All that are stated."""
         up = np.arange(1, self.sensitivity + 1)
-        return up if self.folded else np.concatenate([up, -up])
+        return up if self.is_folded else np.concatenate([up, -up])
 
     @property
-    def stated(self) -> int:
+    def mass_columns(self) -> int:
         """How many columns are f."""
-        return self.last + 1 if self.folded else 2 * self.last + 1
+        return self.last + 1 if self.is_folded else 2 * self.last + 1
 
     @cached_property
     def costs(self) -> list[list[Fraction]]:
         """What a unit of mass costs in every column, by each loss: of f, of the mass beyond, of the atom."""
-        sides = (1,) if self.folded else (1, -1)
-        values = [*range(0 if self.folded else -self.last, self.last + 1)]
+        sides = (1,) if self.is_folded else (1, -1)
+        values = [*range(0 if self.is_folded else -self.last, self.last + 1)]
         ends = [tuple(loss(side * (self.last + 1)) for side in (1, -1)) for loss in self.losses]
-        more = ends if self.beyond is None else self.beyond
-        atom = [] if self.atom is None else [self.atom]
+        more = ends if self.tail_losses is None else self.tail_losses
+        atom = [] if self.atom_loss is None else [self.atom_loss]
         return [
-            [*map(loss, values), *far[: len(sides) * self.open], *atom]
+            [*map(loss, values), *far[: len(sides) * self.is_open], *atom]
             for loss, far in zip(self.losses, more, strict=True)
         ]
 
@@ -105,20 +110,20 @@ class LineProgram:
     @cached_property
     def scaled_costs(self) -> list[list[Fraction]]:
         """The costs of the program that is solved."""
-        if not self.shift and self.unit == 1:
+        if not self.shift and self.loss_unit == 1:
             return self.costs
-        return [[(cost - self.shift) / self.unit for cost in each] for each in self.costs]
+        return [[(cost - self.shift) / self.loss_unit for cost in each] for each in self.costs]
 
     @cached_property
     def weights(self) -> Integers:
         """How often a column counts in the total mass."""
         counts = np.ones(len(self.costs[0]), dtype=np.int64)
-        if self.folded:
-            counts[1 : self.stated + self.open] = 2
+        if self.is_folded:
+            counts[1 : self.mass_columns + self.is_open] = 2
         return counts
 
     @cached_property
-    def compared(self) -> Comparisons:
+    def comparisons(self) -> Comparisons:
         """P and Q for every shift; entries: every column, no mass, and the mass beyond."""
         size, d, reach = self.base.shape[1], self.sensitivity, self.reach
         rows = [sp.eye_array(size), sp.csr_array((1, size))]  # every column, and no mass
@@ -127,17 +132,17 @@ class LineProgram:
         first = [self._column(eta)]
         second = [np.where(np.abs(moved) <= self.last, self._column(moved), size)]
         for side in (
-            (1, -1) if self.open else ()
+            (1, -1) if self.is_open else ()
         ):  # the mass beyond reach + step, on the right and on the left
             beyond = np.zeros((2 * d + 1, size))
             for row, step in zip(beyond, range(-d, d + 1), strict=True):
                 row[self._column(side * np.arange(reach + step + 1, self.last + 1))] = 1
-                row[self.stated + (side < 0 and not self.folded)] = 1
+                row[self.mass_columns + (side < 0 and not self.is_folded)] = 1
             centre = size + 1 + d + (side < 0) * (2 * d + 1)
             rows.append(sp.csr_array(beyond))
             first.append(np.array([centre]))
             second.append(centre + side * self.shifts[:, None])
-        if self.atom is not None:
+        if self.atom_loss is not None:
             first.append(np.array([self.weights.size - 1]))
             second.append(np.full((self.shifts.size, 1), size))
         return Comparisons(sp.csr_array(sp.vstack(rows)), np.concatenate(first), np.hstack(second))
@@ -154,11 +159,11 @@ class LineProgram:
         rows = [weights @ x == 1]
         if len(costs) > 1:
             least = statement.Variable((), "largest mean", (0.0, np.inf))
-            rows.append(np.where(costs < SMALLEST, 0.0, costs) @ x <= least)
+            rows.append(np.where(costs < MIN_COEFFICIENT, 0.0, costs) @ x <= least)
         objective = costs[0] @ x if len(costs) == 1 else least
         name = f"noise on the integers up to {self.last}, {self.sensitivity} differences"
-        stated = statement.Problem(objective, rows, [x]).program(name, _SCALE)
-        unit, data = float(self.unit), stated.template
+        stated = statement.Problem(objective, rows, [x]).to_program(name, _SCALE)
+        unit, data = float(self.loss_unit), stated.template
         return replace(
             stated,
             template=replace(data, c=data.c * unit),
@@ -169,64 +174,72 @@ class LineProgram:
         )
 
     def _column(self, eta: Integers) -> Integers:
-        return np.abs(eta) if self.folded else eta + self.last
+        return np.abs(eta) if self.is_folded else eta + self.last
 
     def masses(self, x: Vector) -> Vector:
         """f on -last..last."""
-        f = np.maximum(x[: self.stated], 0.0)
-        return np.concatenate([f[:0:-1], f]) if self.folded else f
+        f = np.maximum(x[: self.mass_columns], 0.0)
+        return np.concatenate([f[:0:-1], f]) if self.is_folded else f
 
-    def columns(self, masses: Vector, finer: float = 1.0) -> Vector:
+    def columns_of_law(self, masses: Vector, refinement: float = 1.0) -> Vector:
         """The columns of a law on -k..k, or about those on a grid that is so many times finer; nothing beyond."""
         size = masses.size // 2
-        eta = np.arange(0 if self.folded else -self.last, self.last + 1)
-        coarse = np.floor(eta / finer + 0.5).astype(np.int64)
+        eta = np.arange(0 if self.is_folded else -self.last, self.last + 1)
+        coarse = np.floor(eta / refinement + 0.5).astype(np.int64)
         x = np.zeros(self.base.shape[1])
         inside = np.abs(coarse) <= size
-        x[: self.stated][inside] = masses[coarse[inside] + size]
+        x[: self.mass_columns][inside] = masses[coarse[inside] + size]
         return x
 
     @property
     def program(self) -> Program:
         """The program in one piece, under hockey sticks."""
         live = self._live("")
-        live.state_all()
+        live.add_all_tangents()
         return live.master.program
 
     def _live(self, solver: str) -> TangentProgram:
-        return TangentProgram(self.base, self.compared, self.bounds, solver, few=True)
+        return TangentProgram(
+            self.base, self.comparisons, self.bounds, solver, has_similar_comparisons=True
+        )
 
     def solve(
         self,
-        near: Vector | None = None,
+        nearby_columns: Vector | None = None,
         *,
-        more: More | None = None,
+        find_broken_bounds: FindBrokenBounds | None = None,
         precision: float = 1e-9,
         deadline: Deadline | None = None,
         solver: str = "highs",
-    ) -> Answer:
+    ) -> LineAnswer:
         """The optimum. near: columns that are about the same; more: where bounds are infinitely many; precision: the
         excess over a limit, relative, at which a point counts as feasible. A point that stopped early breaks a limit
         by `excess`; the bound is proven all the same. Raises SolverError."""
         live = self._live(solver)
         if solver != "highs":
-            live.state_all()
-        elif near is not None:
-            live.state_near(near)
-        point = live.solve(more, precision, deadline)
-        x, unit = live.x[: self.weights.size], float(self.unit)
+            live.add_all_tangents()
+        elif nearby_columns is not None:
+            live.add_tangents_near(nearby_columns)
+        point = live.solve(find_broken_bounds, precision, deadline)
+        x, unit = live.x[: self.weights.size], float(self.loss_unit)
         weights = (np.maximum(-point.duals[1 : 1 + len(self.costs)], 0.0) / unit).tolist()
         multipliers = (
-            replace(part, of_sum=part.of_sum / unit, amounts=part.amounts / unit)
-            for part in live.multipliers(point)
+            replace(
+                part,
+                sum_multiplier=part.sum_multiplier / unit,
+                tangent_multipliers=part.tangent_multipliers / unit,
+            )
+            for part in live.bound_multipliers(point)
         )
-        bound = _proven(self, multipliers, weights) * self.unit + self.shift
+        bound = _prove_lower_bound(self, multipliers, weights) * self.loss_unit + self.shift
         value = point.value + float(self.shift)
-        return Answer(self, x, value, bound, live.excess, live.rounds, live.master.version)
+        return LineAnswer(
+            self, x, value, bound, live.largest_excess, live.rounds, live.master.version
+        )
 
 
 @dataclass(frozen=True)
-class Answer:
+class LineAnswer:
     """x: the columns; value: of the program; bound: proven; excess: of the worst bound over its limit, relative;
     rounds: of work; version: of the solver."""
 
@@ -244,31 +257,31 @@ class Answer:
         return self.program.masses(self.x)
 
     @property
-    def beyond(self) -> float:
+    def mean_tail_mass(self) -> float:
         """The mass beyond, of one side in the mean."""
-        return float(self.x[self.program.stated :].mean()) if self.program.open else 0.0
+        return float(self.x[self.program.mass_columns :].mean()) if self.program.is_open else 0.0
 
     @property
-    def sides(self) -> tuple[float, float]:
+    def tail_masses(self) -> tuple[float, float]:
         """The mass beyond on the right and on the left, of an open program."""
-        far = self.x[self.program.stated :]
+        far = self.x[self.program.mass_columns :]
         return float(far[0]), float(far[-1])
 
 
-def _proven(
-    line: LineProgram, multipliers: Iterable[Multipliers], weights: Sequence[float]
+def _prove_lower_bound(
+    line: LineProgram, multipliers: Iterable[BoundMultipliers], weights: Sequence[float]
 ) -> Fraction:
     """The lower bound of the module's docstring, at scaled costs. weights: of several losses."""
-    parts, charged, entries = [*multipliers], Fraction(0), line.compared.entries
+    parts, charged, entries = [*multipliers], Fraction(0), line.comparisons.entries
     exponents = (np.frexp(side)[1].min(initial=0) for part in parts for side in (part.a, part.b))
     bits = 53 - int(min(exponents, default=0))  # of tangents, which are doubles
-    of_entries = object_array([0] * entries.shape[0])
+    of_entries = to_object_array([0] * entries.shape[0])
     for part in parts:
-        most = int(part.of_sum * _UNIT)
+        most = int(part.sum_multiplier * _UNIT)
         charged += Fraction(part.limit) * most
-        rows = np.flatnonzero(part.amounts)
+        rows = np.flatnonzero(part.tangent_multipliers)
         rows = rows[np.argsort(part.outcomes[rows], kind="stable")]
-        amounts = floor_to_bits(part.amounts[rows], _BITS)
+        amounts = floor_to_bits(part.tangent_multipliers[rows], _BITS)
         if part.limit and rows.size:
             amounts = _capped(amounts, part.outcomes[rows], most)
         for side, of_side in ((part.a, part.first), (part.b, part.second)):
@@ -282,7 +295,7 @@ def _proven(
         for each in zip(*line.scaled_costs, strict=True)
     ]
     priced = [c * int(w) * _UNIT for c, w in zip(costs, line.weights, strict=True)]
-    of_columns = object_array([0] * entries.shape[1])
+    of_columns = to_object_array([0] * entries.shape[1])
     np.add.at(of_columns, entries.indices, np.repeat(of_entries, np.diff(entries.indptr)))
     priced = [
         price + Fraction(amount, 1 << bits)

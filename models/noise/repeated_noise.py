@@ -45,7 +45,7 @@ _FEW = 8  # runs up to which losses of ε/T before a steep end may be best
 _SPARED = 2e-3  # the share of δ left unspent there, which costs next to nothing
 
 
-def masses(losses: ArrayLike) -> Pair:
+def noise_masses(losses: ArrayLike) -> Pair:
     """(f(k), l_k) for k = 0..M, the tail written out until it is negligible. losses: l_0..l_K > 0. Shape (M + 1,)."""
     given = np.asarray(losses, dtype=float)
     every = np.concatenate([given, np.full(math.ceil(_TAIL / given[-1]), given[-1])])
@@ -67,7 +67,7 @@ def _fold(gradient: Vector, count: int) -> Vector:
 
 def expected_loss(losses: Vector, loss: Callable[[Vector], Vector]) -> tuple[float, Vector]:
     """Σ f(k) c(|k|) and its gradient. loss: of the distances 0..M, vectorised."""
-    density, _ = masses(losses)
+    density, _ = noise_masses(losses)
     weights = np.concatenate([density[:1], 2 * density[1:]])
     return _derivative(weights, loss(np.arange(density.size, dtype=float)), losses.size)
 
@@ -120,14 +120,14 @@ class ComposedDelta:
         return total, _derivative(weights, means, losses.size)[1] + _fold(through, losses.size)
 
     def _composed(self, losses: Vector) -> tuple[float, tuple[Any, ...], NDArray[np.complex128]]:
-        density, every = masses(losses)
+        density, every = noise_masses(losses)
         loss = np.concatenate([every, -every[:-1]])  # of the outcomes 0..M and -1..-M
-        total, (at, share, slope), before = self.of_pair(
+        total, (at, share, slope), before = self.compose_pair(
             loss, np.concatenate([density, density[1:]])
         )
         return total, (density, every, at, share, slope), before
 
-    def of_pair(
+    def compose_pair(
         self, loss: Vector, mass: Vector
     ) -> tuple[float, tuple[Any, ...], NDArray[np.complex128]]:
         """δ_T of any two laws, by their losses ln P/Q and the masses P, shapes (n,); where these are on the grid, and
@@ -149,7 +149,7 @@ class ComposedDelta:
         return total, (at, share, slope), before
 
 
-def steepest(
+def find_largest_factor(
     composed: Callable[[float], float], allowed: float, start: float = 1.0, widest: float = math.inf
 ) -> float:
     """The largest factor up to `widest` with δ_T <= δ. composed: δ_T of a factor, with which it grows."""
@@ -173,7 +173,7 @@ def steepest(
     )
 
 
-def slope(composed: Callable[[float], float], factor: float = 1.0) -> float:
+def log_slope(composed: Callable[[float], float], factor: float = 1.0) -> float:
     """d ln δ_T / d ln factor."""
     high, low = (max(composed(factor * (1 + step)), 1e-300) for step in (5e-4, -5e-4))
     return math.log(high / low) / 1e-3
@@ -184,17 +184,19 @@ def _feasible(delta: ComposedDelta, allowed: float, losses: Vector) -> Vector:
     # sums beyond a narrow reach are not told apart; nearly every noise has a δ_T below an allowed one near 1
     most = delta.reach / delta.runs if delta.reach < delta.epsilon + _FAR else _STEEPEST
     widest = max(1.0, most / float(losses.max()))
-    return losses * steepest(lambda factor: delta(factor * losses), allowed, widest=widest)
+    return losses * find_largest_factor(
+        lambda factor: delta(factor * losses), allowed, widest=widest
+    )
 
 
-def best_losses(
+def optimise_losses(
     runs: int,
     epsilon: float,
     delta: float,
     loss: Callable[[Vector], Vector],
     *,
-    rounds: int = 10,
-    stop: Callable[[], bool] = lambda: False,
+    max_rounds: int = 10,
+    should_stop: Callable[[], bool] = lambda: False,
 ) -> Vector:
     """The losses of the best noise found for T = runs >= 2, ε > 0, 0 < δ < 1. Shape (K + 1,).
 
@@ -209,8 +211,8 @@ def best_losses(
         key=lambda losses: expected_loss(losses, loss)[0],
     )
     value, trust = expected_loss(best, loss)[0], 0.3
-    for _ in range(rounds if best.size <= _MOST else 0):
-        if stop():
+    for _ in range(max_rounds if best.size <= _MOST else 0):
+        if should_stop():
             break
         # all sums there are, where they are few: the finest grid
         reach = min(epsilon + _FAR, (1 + trust) * _WIDER * runs * float(best.max()))
@@ -227,7 +229,7 @@ def best_losses(
     finest = ComposedDelta(runs, epsilon, min(epsilon + _FAR, _WIDER * runs * float(best.max())))
     best = _feasible(finest, delta, best)
     value = expected_loss(best, loss)[0]
-    if runs <= _FEW and not stop():
+    if runs <= _FEW and not should_stop():
         locked = _steep_end(runs, epsilon, delta * (1 - _SPARED))
         return locked if expected_loss(locked, loss)[0] < value else best
     return best
@@ -266,7 +268,7 @@ def _start(composed: ComposedDelta, allowed: float, power: float, offset: float)
         losses = _feasible(
             composed, allowed, shape * composed.epsilon / (composed.runs * shape[size // 4])
         )
-        density = masses(losses)[0]
+        density = noise_masses(losses)[0]
         heavy = int((density * np.arange(density.size) > allowed / (100 * composed.runs)).sum()) + 2
         if heavy <= size:
             return (
@@ -285,7 +287,7 @@ def _improve(
     trust: float,
 ) -> Vector:
     """SLSQP on ln loss under ln δ_T <= ln δ, each loss within a factor 1 ± trust; variables scaled by f^(1/4)."""
-    scale = np.maximum(masses(losses)[0][: losses.size], 1e-12) ** -0.25
+    scale = np.maximum(noise_masses(losses)[0][: losses.size], 1e-12) ** -0.25
 
     def objective(point: Vector) -> tuple[float, Vector]:
         value, gradient = expected_loss(point * scale, loss)

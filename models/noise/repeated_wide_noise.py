@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from workbench.models.noise.repeated_noise import ComposedDelta, steepest
+from workbench.models.noise.repeated_noise import ComposedDelta, find_largest_factor
 from workbench.solvers.arrays import Pair, Vector
 
 Shape = Callable[[Vector], Vector]
@@ -29,23 +29,25 @@ _FAR, _WIDER = 12.0, 1.3  # sums of losses are told apart up to ε times a facto
 _LONGEST = 1 << 21  # noise values
 
 
-def published_shapes(reach: int) -> dict[str, Shape]:
+def published_shapes(sensitivity: int) -> dict[str, Shape]:
     """name -> L of the docstring. reach: D."""
     return {
-        "geometric": lambda eta: eta / reach,
-        "discrete Gaussian": lambda eta: (eta / reach) ** 2 / 2,
+        "geometric": lambda eta: eta / sensitivity,
+        "discrete Gaussian": lambda eta: (eta / sensitivity) ** 2 / 2,
     }
 
 
 class RepeatedWideNoise:
     """The noise of a shape. runs: T; reach: D; shape: L, vectorised."""
 
-    def __init__(self, runs: int, epsilon: float, delta: float, reach: int, shape: Shape) -> None:
-        self.runs, self.epsilon, self.delta, self.reach, self.shape = (
+    def __init__(
+        self, runs: int, epsilon: float, delta: float, sensitivity: int, shape: Shape
+    ) -> None:
+        self.runs, self.epsilon, self.delta, self.sensitivity, self.shape = (
             runs,
             epsilon,
             delta,
-            reach,
+            sensitivity,
             shape,
         )
         self._composed = ComposedDelta(runs, epsilon, _WIDER * epsilon + _FAR)
@@ -53,34 +55,36 @@ class RepeatedWideNoise:
     def exponents(self, steepness: float) -> Vector:
         """s L(k) for k = 0..K, K the first multiple of D from which on mass is negligible. Shape (K + 1,)."""
         size = 8
-        while steepness * float(self.shape(np.array([float(size * self.reach)]))[0]) < _TAIL:
+        while steepness * float(self.shape(np.array([float(size * self.sensitivity)]))[0]) < _TAIL:
             size *= 2
-            if size * self.reach > _LONGEST:
+            if size * self.sensitivity > _LONGEST:
                 raise ValueError(f"The noise must have at most {_LONGEST} values. Got more.")
-        values = steepness * self.shape(np.arange(size * self.reach + 1.0))
+        values = steepness * self.shape(np.arange(size * self.sensitivity + 1.0))
         first = int(np.searchsorted(values, _TAIL))
-        return values[: -(-first // self.reach) * self.reach + 1]
+        return values[: -(-first // self.sensitivity) * self.sensitivity + 1]
 
     def law(self) -> Pair:
         """(-K..K, f(-K..K)) of the steepest noise. Shapes (2 K + 1,)."""
-        side = np.exp(-self.exponents(self.steepest))
+        side = np.exp(-self.exponents(self.max_steepness))
         masses = np.concatenate([side[:0:-1], side])
         return np.arange(1.0 - side.size, side.size), masses / masses.sum()
 
-    def mean(self, loss: Shape) -> float:
+    def expected_loss(self, loss: Shape) -> float:
         """Σ f(η) c(|η|) of it. loss: of distances, vectorised."""
         values, masses = self.law()
         return float(masses @ loss(np.abs(values)))
 
     def composed_delta(self, steepness: float) -> float:
         """δ_T at s, but for mass beyond K."""
-        exponents, d = self.exponents(steepness), self.reach
+        exponents, d = self.exponents(steepness), self.sensitivity
         both = np.concatenate([exponents[:0:-1], exponents])
         mass = np.exp(-both)
-        return self._composed.of_pair(both[d:] - both[:-d], mass[:-d] / mass.sum())[0]
+        return self._composed.compose_pair(both[d:] - both[:-d], mass[:-d] / mass.sum())[0]
 
     @cached_property
-    def steepest(self) -> float:
+    def max_steepness(self) -> float:
         """The largest s within the budget."""
-        first = float(self.shape(np.array([float(self.reach)]))[0])
-        return steepest(self.composed_delta, self.delta, self.epsilon / (self.runs * first))
+        first = float(self.shape(np.array([float(self.sensitivity)]))[0])
+        return find_largest_factor(
+            self.composed_delta, self.delta, self.epsilon / (self.runs * first)
+        )

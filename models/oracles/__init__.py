@@ -22,31 +22,31 @@ from workbench.models.oracles.question import (
     OutsideDomain,
     Question,
     Shift,
-    ask,
-    close,
+    build_question,
+    is_close,
 )
 
 __all__ = [
     "ORACLES",
-    "Bounds",
     "ClosedForm",
+    "ErrorRateBounds",
     "Kind",
     "OutsideDomain",
     "Question",
     "Shift",
-    "bounds",
+    "error_rate_bounds",
 ]
 
 ORACLES: tuple[Callable[[Question], Iterator[ClosedForm]], ...] = (
-    hops.statements,  # DP, or δ = 0: optimum, any shifts, one ε or one per shift; PDP: lower bound
-    single_distance.statements,  # PDP, {μ} or {μ, -μ}: optimum; any shifts: lower bound
-    bounded_difference.statements,  # PDP, {u, .., μ̄u}: optimum or upper bound; shifts containing it: lower bound
-    cuts.statements,  # PDP, any shifts, one ε: upper bound
+    hops.state_dp_law,  # DP, or δ = 0: optimum, any shifts, one ε or one per shift; PDP: lower bound
+    single_distance.state_single_distance,  # PDP, {μ} or {μ, -μ}: optimum; any shifts: lower bound
+    bounded_difference.state_bounded_difference,  # PDP, {u, .., μ̄u}: optimum or upper bound; shifts containing it: lower bound
+    cuts.state_level_cut,  # PDP, any shifts, one ε: upper bound
 )
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ErrorRateBounds:
     """The proven interval of the least error rate; `lower` and `upper` are one object where the optimum is known.
 
     Either side is None when no oracle applies; the trivial bounds are then 0 and 1.
@@ -61,16 +61,16 @@ class Bounds:
         return self.upper or self.lower
 
 
-def bounds(
+def error_rate_bounds(
     sizes: Sequence[int],
     shifts: Sequence[Shift],
-    directed: bool,
+    is_directed: bool,
     epsilon: float | Mapping[Shift, float],
     delta: float,
     requires: RatioBound,
     loss: str = "error-rate",
-    nodes: int = level_search.NODES,
-) -> Bounds:
+    nodes: int = level_search.DEFAULT_NODES,
+) -> ErrorRateBounds:
     """The best proven lower and upper bound on the least error rate of additive noise on Z_{n1} x ... x Z_{nk}.
 
     `sizes` holds n1..nk; every shift is a tuple of k whole numbers, the zero shift constraining nothing; a relation
@@ -80,13 +80,13 @@ def bounds(
 
     Raises OutsideDomain, a ValueError, for shifts that lack a -μ.
     """
-    question = ask(sizes, shifts, directed, epsilon, delta, requires)
+    question = build_question(sizes, shifts, is_directed, epsilon, delta, requires)
     if loss != "error-rate":
-        return Bounds(None, None)
+        return ErrorRateBounds(None, None)
     statements = []
     for statement in chain.from_iterable(oracle(question) for oracle in ORACLES):
         if statement.kind == "optimum":
-            return Bounds(statement, statement)
+            return ErrorRateBounds(statement, statement)
         statements.append(statement)
     value = attrgetter("value")
     lower = max(
@@ -95,21 +95,21 @@ def bounds(
     upper = min(
         (each for each in statements if each.kind == "upper bound"), key=value, default=None
     )
-    if lower is not None and upper is not None and close(lower.value, upper.value):
+    if lower is not None and upper is not None and is_close(lower.value, upper.value):
         met = replace(
             upper, kind="optimum", proof=f"{upper.proof} It meets a lower bound. {lower.proof}"
         )
-        return Bounds(met, met)
+        return ErrorRateBounds(met, met)
     if upper is not None and nodes:
         try:
-            upper = level_search.improve(question, upper, nodes)
+            upper = level_search.search_levels(question, upper, nodes)
         except OutsideDomain as reason:
             upper = replace(
                 upper,
                 proof=f"{upper.proof} The level search, which could prove it, was left out: {reason}",
             )
     return (
-        Bounds(upper, upper)
+        ErrorRateBounds(upper, upper)
         if upper is not None and upper.kind == "optimum"
-        else Bounds(lower, upper)
+        else ErrorRateBounds(lower, upper)
     )

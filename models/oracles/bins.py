@@ -39,7 +39,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.models.losses import Loss, loss_named
+from workbench.models.losses import Loss, parse_loss
 from workbench.solvers.arrays import Integers, Pair, Vector
 
 BIN_LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "pinball")
@@ -89,7 +89,7 @@ def _shares(labels: ArrayLike, prior: ArrayLike | None) -> Pair:
     return y, p / _total(p)
 
 
-def value_of(
+def evaluate_partition(
     labels: Vector, prior: Vector, epsilon: float, loss: Loss, starts: Integers
 ) -> tuple[float, Vector]:
     """(objective, best values) of a partition, evaluated label by label.
@@ -110,7 +110,7 @@ def _average(labels: Vector, prior: Vector, loss: Loss, outputs: Vector) -> Vect
     mean = _total(prior * labels)
     if loss.kind == "squared":
         return _total(prior * (labels - mean) ** 2) + (outputs - mean) ** 2
-    if loss.poisson:
+    if loss.is_poisson:
         if loss.kind == "poisson":
             return loss(outputs, mean)
         return _total(prior * loss(mean, labels)) + loss(
@@ -171,9 +171,9 @@ def optimal_bins(
     q = math.expm1(_budget(epsilon))
     problem = _table(y, p, q, loss)
     starts = np.zeros(1, dtype=np.int64)
-    objective, values = value_of(y, p, epsilon, loss, starts)
+    objective, values = evaluate_partition(y, p, epsilon, loss, starts)
     constant = (
-        _total(p * loss.constant(y)) if loss.kind == "poisson" else 0.0
+        _total(p * loss.deviance_constant(y)) if loss.kind == "poisson" else 0.0
     )  # the kernel knows the deviance
     bound, rounds, steps = -math.inf, 0, 0
     while rounds < _ROUNDS:
@@ -182,7 +182,7 @@ def optimal_bins(
         least, least_starts, taken = least_partition(problem, rate)
         steps += int(taken)
         bound = max(bound, objective + min(0.0, least - rate * q) / (1.0 + q))
-        worth, best = value_of(y, p, epsilon, loss, least_starts)
+        worth, best = evaluate_partition(y, p, epsilon, loss, least_starts)
         if not worth < objective:
             break
         objective, starts, values = worth, least_starts, best
@@ -199,8 +199,8 @@ def _table(
     mean = _total(p * y)
     spread, tau, scale = 0.0, 0.5, 1.0
     table = np.zeros((y.size + 1, 8))
-    if loss.poisson:
-        kind, shown, third = POISSON, y, p * (loss.constant(y) + y)
+    if loss.is_poisson:
+        kind, shown, third = POISSON, y, p * (loss.deviance_constant(y) + y)
         spread = max(_total(p * Loss("poisson-deviance")(mean, y)), 0.0) if mean > 0 else 0.0
     else:
         kind, shown = (SQUARED if loss.kind == "squared" else QUANTILE), y - mean
@@ -213,7 +213,7 @@ def _table(
     if kind == QUANTILE:
         tau, scale = _quantile(loss)
         table[:-1, 7] = _average(y, p, loss, y)
-    numbers = q, (mean if loss.poisson else 0.0), spread, tau, scale
+    numbers = q, (mean if loss.is_poisson else 0.0), spread, tau, scale
     return kind, table, np.ascontiguousarray(table[:, 0]), numbers
 
 
@@ -228,7 +228,7 @@ def printed_bins(
     y, p = _shares(labels, prior)
     k, q = y.size, math.expm1(_budget(epsilon))
     starts, worth = best_partition(interval_losses(y, p, epsilon, loss), q)
-    objective, values = value_of(y, p, epsilon, loss, starts)
+    objective, values = evaluate_partition(y, p, epsilon, loss, starts)
     steps = k * (k + 1) * (2 * k + 1) // 6  # Σ i² options
     return Bins(starts, values, objective, min(worth, objective), 0, steps)
 
@@ -259,9 +259,9 @@ def interval_losses(y: Vector, p: Vector, epsilon: float, loss: Loss) -> Vector:
     """L[r, i] = min_o F(o) + q Σ_{r <= j <= i} p_j ℓ(o, y_j), without clamping; inf for i < r. Shape (k, k)."""
     q, k, squared = math.expm1(epsilon), y.size, loss.kind == "squared"
     L = np.full((k, k), np.inf)
-    if squared or loss.poisson:
+    if squared or loss.is_poisson:
         shown = y - _total(p * y) if squared else y
-        constant = loss.constant(y) if loss.kind == "poisson-deviance" else 0.0
+        constant = loss.deviance_constant(y) if loss.kind == "poisson-deviance" else 0.0
         terms = [
             (_total(each), each) for each in (p, p * shown, p * (shown**2 if squared else constant))
         ]
@@ -282,7 +282,7 @@ def interval_losses(y: Vector, p: Vector, epsilon: float, loss: Loss) -> Vector:
 
 
 def _bin_loss(loss: str | Loss) -> Loss:
-    named = loss_named(loss)
+    named = parse_loss(loss)
     if named.kind not in BIN_LOSSES:
         allowed = [*BIN_LOSSES[:-1], "pinball:τ"]
         raise ValueError(

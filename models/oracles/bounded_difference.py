@@ -22,11 +22,11 @@ from workbench.models.convex.requirements import MASS_ABOVE_RATIO
 from workbench.models.oracles.column_cut import best_column_cut
 from workbench.models.oracles.cut_vectors import Grid
 from workbench.models.oracles.cuts import cut_pmf
-from workbench.models.oracles.hops import multiples, order
-from workbench.models.oracles.question import ClosedForm, OutsideDomain, Question, Shift, close
+from workbench.models.oracles.hops import shift_multiples, shift_order
+from workbench.models.oracles.question import ClosedForm, OutsideDomain, Question, Shift, is_close
 from workbench.solvers.arrays import Ints
 
-STARTS = 256
+MAX_UNIT_CANDIDATES = 256
 """How many shifts are tried as the unit u of a relation {u, 2u, ..., μ̄u}."""
 
 
@@ -53,7 +53,7 @@ def column_cut_law(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedF
     cut, grid = best_column_cut(n, mu_bar, epsilon, delta), Grid(n, mu_bar, epsilon)
     holes = np.zeros(n + 1, dtype=bool) if cut.vector is None else grid.holes(cut.vector)
     error, pmf = cut_pmf(grid.weights, holes, cut.loss, delta)
-    proven = cut.bound is not None and close(cut.mass, cut.bound)
+    proven = cut.bound is not None and is_close(cut.mass, cut.bound)
     return ClosedForm(
         name="column-cut law",
         value=error,
@@ -85,7 +85,7 @@ def chain_bound(n: int, mu_bar: int, epsilon: float, delta: float) -> ClosedForm
 def _run(sizes: Ints, shifts: Container[Shift], unit: Shift) -> int:
     """The largest m such that u, 2u, ..., mu are all shifts."""
     length = 0
-    for times in range(1, order(sizes, unit)):
+    for times in range(1, shift_order(sizes, unit)):
         if tuple(times * step % size for step, size in zip(unit, sizes, strict=True)) not in shifts:
             break
         length = times
@@ -96,7 +96,7 @@ def _run(sizes: Ints, shifts: Container[Shift], unit: Shift) -> int:
 def _longest_run(sizes: Ints, shifts: tuple[Shift, ...]) -> tuple[Shift, int]:
     """(u, m) with the most of u, 2u, ..., mu among the shifts."""
     unit, longest, among = shifts[0], 0, frozenset(shifts)
-    for candidate in shifts[:STARTS]:
+    for candidate in shifts[:MAX_UNIT_CANDIDATES]:
         run = _run(sizes, among, candidate)
         if run > longest:
             unit, longest = candidate, run
@@ -105,7 +105,7 @@ def _longest_run(sizes: Ints, shifts: tuple[Shift, ...]) -> tuple[Shift, int]:
     return unit, longest
 
 
-def statements(question: Question) -> Iterator[ClosedForm]:
+def state_bounded_difference(question: Question) -> Iterator[ClosedForm]:
     """Answer PDP questions whose shifts are {u, 2u, ..., μ̄u}; bound from below those that contain such a run.
 
     The multiples of u form a copy of Z_{N_u}, u standing for 1, and no mass is needed elsewhere. Such a relation of
@@ -122,12 +122,12 @@ def statements(question: Question) -> Iterator[ClosedForm]:
     unit, longest = _longest_run(question.sizes, shifts)
     if longest < 2:
         return
-    n = order(question.sizes, unit) - 1
+    n = shift_order(question.sizes, unit) - 1
     with suppress(OutsideDomain):
         if longest == len(shifts):
             law = column_cut_law(n, longest, epsilon, question.delta)
             assert law.pmf is not None
             pmf = np.zeros(math.prod(question.sizes))
-            pmf[multiples(question.sizes, unit)] = law.pmf
+            pmf[shift_multiples(question.sizes, unit)] = law.pmf
             yield replace(law, pmf=pmf)
         yield chain_bound(n, longest, epsilon, question.delta)

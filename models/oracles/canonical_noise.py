@@ -48,7 +48,7 @@ def canonical_loss(points: Sequence[tuple[float, float]], loss: Callable[[int], 
     return value
 
 
-def rounded_gaussian(mu: float, loss: Callable[[int], float]) -> float:
+def rounded_gaussian_loss(mu: float, loss: Callable[[int], float]) -> float:
     """The mean loss of N(0, 1/μ²), rounded: Pr[|η| > k] = 2 Φ(-μ (k + ½))."""
     normal, value = NormalDist(), loss(0)
     for k in range(_MOST):
@@ -59,7 +59,7 @@ def rounded_gaussian(mu: float, loss: Callable[[int], float]) -> float:
     return value
 
 
-def discrete_gaussian(variance: float, loss: Callable[[int], float]) -> float:
+def discrete_gaussian_loss(variance: float, loss: Callable[[int], float]) -> float:
     """The mean loss of Pr[η] ~ exp(-η²/2σ²); variance: the parameter σ²."""
     end = math.ceil(math.sqrt(2 * variance * 45)) + 1
     weights = [math.exp(-k * k / (2 * variance)) for k in range(end)]

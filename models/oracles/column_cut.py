@@ -40,21 +40,21 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from workbench.models.oracles.cut_vectors import Cuts, Grid, evaluate, grouped_cuts
+from workbench.models.oracles.cut_vectors import Cuts, Grid, evaluate_cuts, grouped_cuts
 from workbench.models.oracles.cuts import best_cut, cut_values
 from workbench.models.oracles.question import OutsideDomain
 from workbench.solvers.arrays import Integers, Vector
 
-QUERIES = 100
+MAX_SPLITS = 100
 """How many splits the search visits at most; where the law is proven the first few decide."""
 
-LARGEST = 20_000_000
+MAX_TRUNCATION_SIZE = 20_000_000
 """The largest n·μ̄: every truncation is kept as a cut vector."""
 
-ROWS = 2_000_000
+MAX_MULTISETS = 2_000_000
 """The largest list of half-multisets that is built."""
 
-WIDEST = 128
+MAX_SEARCHED_MU_BAR = 128
 """The largest μ̄ whose cut vectors are searched beyond the truncations and beyond the lists of `grouped_cuts`."""
 
 
@@ -126,9 +126,9 @@ class DigitSums:
     def __init__(self, a: float, p: int, most: int) -> None:
         split = p // 2
         longest = math.comb(most + p - split, most)
-        if longest > ROWS:
+        if longest > MAX_MULTISETS:
             raise OutsideDomain(
-                f"the chain search needs lists of at most {ROWS} entries. Got {longest}."
+                f"the chain search needs lists of at most {MAX_MULTISETS} entries. Got {longest}."
             )
         powers = np.power(a, np.arange(1, p + 1))
         self._parts = split, p - split
@@ -157,7 +157,7 @@ class DigitSums:
         ]
 
 
-def truncations(grid: Grid) -> Cuts:
+def truncation_cuts(grid: Grid) -> Cuts:
     """Empty everything beyond one end >= μ̄. Any ε, any n.
 
     The shift μ leaves the support from the elements end - μ < η <= min(end, n - μ); w falls, so μ = μ̄ loses the most.
@@ -176,10 +176,12 @@ def truncations(grid: Grid) -> Cuts:
 
 def _plain(grid: Grid) -> Cuts:
     """Everything but 0, and the truncations."""
-    if grid.n * grid.mu_bar > LARGEST:
-        raise OutsideDomain(f"n * mu_bar must be at most {LARGEST}. Got {grid.n} * {grid.mu_bar}.")
+    if grid.n * grid.mu_bar > MAX_TRUNCATION_SIZE:
+        raise OutsideDomain(
+            f"n * mu_bar must be at most {MAX_TRUNCATION_SIZE}. Got {grid.n} * {grid.mu_bar}."
+        )
     everything = Cuts(np.ones((1, grid.mu_bar), dtype=np.int64), np.ones(1), np.ones(1), np.ones(1))
-    return Cuts.join([everything, truncations(grid)])
+    return Cuts.join([everything, truncation_cuts(grid)])
 
 
 _sums = lru_cache(maxsize=2)(DigitSums)
@@ -224,7 +226,7 @@ def _vectors(grid: Grid, split: _Split) -> Integers:
     return np.array(vectors, dtype=np.int64)
 
 
-def _search(grid: Grid, delta: float) -> tuple[Cuts, float | None]:
+def _search_cuts(grid: Grid, delta: float) -> tuple[Cuts, float | None]:
     """Cut vectors worth comparing when there are too many to list, and the chain bound on f(0).
 
     Splits come best bound first, so leaving the rest out keeps the bound rigorous; None where not even that is done.
@@ -232,15 +234,15 @@ def _search(grid: Grid, delta: float) -> tuple[Cuts, float | None]:
     candidates = [_plain(grid)]
     _, mass = best_cut(candidates[0].totals, candidates[0].losses, grid.total, delta)
     bound = left = mass
-    if grid.mu_bar > WIDEST:
+    if grid.mu_bar > MAX_SEARCHED_MU_BAR:
         return candidates[0], None
     with suppress(OutsideDomain):
         for visited, split in enumerate(_splits(grid, delta)):
             left = split.bound
-            if left <= mass * (1.0 + 1e-15) or visited == QUERIES:
+            if left <= mass * (1.0 + 1e-15) or visited == MAX_SPLITS:
                 break
-            cuts = evaluate(grid, _vectors(grid, split))
-            cuts = cuts.only(np.any(cuts.vectors <= grid.heights, axis=1))
+            cuts = evaluate_cuts(grid, _vectors(grid, split))
+            cuts = cuts.select(np.any(cuts.vectors <= grid.heights, axis=1))
             if len(cuts.totals):
                 candidates.append(cuts)
                 mass = max(mass, float(cut_values(cuts.totals, cuts.losses, delta).max()))
@@ -251,7 +253,7 @@ def _search(grid: Grid, delta: float) -> tuple[Cuts, float | None]:
 
 
 @lru_cache(maxsize=8)
-def every_cut(grid: Grid) -> Cuts | None:
+def list_cuts(grid: Grid) -> Cuts | None:
     """All cuts the law and the chain bound need, or None when they are too many to list; it does not depend on δ.
 
     When n <= 2μ̄ the truncations are all there is up to order.
@@ -265,11 +267,11 @@ def every_cut(grid: Grid) -> Cuts | None:
 def best_column_cut(n: int, mu_bar: int, epsilon: float, delta: float) -> ColumnCut:
     """The cut vector with the largest f(0), and the chain bound. Raises OutsideDomain for n and mu_bar too large."""
     grid = Grid(n, mu_bar, epsilon)
-    cuts, bound = every_cut(grid), None
+    cuts, bound = list_cuts(grid), None
     if cuts is not None:
         _, bound = best_cut(cuts.totals, cuts.chain_losses, grid.total, delta)
     else:
-        cuts, bound = _search(grid, delta)
+        cuts, bound = _search_cuts(grid, delta)
     index, mass = best_cut(cuts.totals, cuts.losses, grid.total, delta)
     if index is None:
         return ColumnCut(mass, None, 0.0, bound)

@@ -33,10 +33,10 @@ import numpy as np
 from workbench.models.oracles.cuts import geometric_sum
 from workbench.solvers.arrays import Flags, Integers, Vector
 
-LOOKUPS = 30_000_000
+MAX_LOOKUPS = 30_000_000
 """Grouped cut vectors are listed when that takes at most this many table look-ups (about a second) ..."""
 
-VECTORS = 200_000
+MAX_VECTORS = 200_000
 """... and at most this many vectors."""
 
 
@@ -108,7 +108,7 @@ class Cuts(NamedTuple):
     losses: Vector
     chain_losses: Vector
 
-    def only(self, kept: Flags) -> "Cuts":
+    def select(self, kept: Flags) -> "Cuts":
         """The cut vectors of a mask."""
         return Cuts(
             self.vectors[kept], self.totals[kept], self.losses[kept], self.chain_losses[kept]
@@ -120,7 +120,7 @@ class Cuts(NamedTuple):
         return Cuts(*(np.concatenate(parts) for parts in zip(*families, strict=True)))
 
 
-def evaluate(grid: Grid, vectors: Integers) -> Cuts:
+def evaluate_cuts(grid: Grid, vectors: Integers) -> Cuts:
     """T, S and chain loss of cut vectors, shape (V, μ̄), entries 2..height + 1."""
     heights = grid.heights
     powers = grid.ratio ** (vectors - 1)
@@ -152,9 +152,9 @@ def _non_increasing(length: int, low: int, high: int) -> Integers:
 def grouped_cuts(grid: Grid) -> Cuts | None:
     """Every grouped cut vector but the uncut one, or None when there are too many; it does not depend on δ."""
     mu_bar = grid.mu_bar
-    if grid.grouped_count > min(VECTORS, LOOKUPS // mu_bar**2):
+    if grid.grouped_count > min(MAX_VECTORS, MAX_LOOKUPS // mu_bar**2):
         return None
     tall = _non_increasing(grid.tall, 2, grid.rows + 2)
     short = _non_increasing(mu_bar - grid.tall, 2, grid.rows + 1)
     vectors = np.hstack([np.repeat(tall, len(short), axis=0), np.tile(short, (len(tall), 1))])
-    return evaluate(grid, vectors[(vectors <= grid.heights).any(axis=1)])
+    return evaluate_cuts(grid, vectors[(vectors <= grid.heights).any(axis=1)])

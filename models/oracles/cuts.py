@@ -29,7 +29,12 @@ from typing import NamedTuple
 import numpy as np
 
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO
-from workbench.models.oracles.hops import UNREACHABLE, hop_distances, remembered, values_ahead
+from workbench.models.oracles.hops import (
+    UNREACHABLE,
+    hop_distances,
+    remember_small_groups,
+    values_after_shift,
+)
 from workbench.models.oracles.question import ClosedForm, Question, Shift
 from workbench.solvers.arrays import Flags, Integers, Ints, Vector
 
@@ -99,14 +104,14 @@ class LevelCuts(NamedTuple):
     total: float
 
 
-@remembered
+@remember_small_groups
 def level_cuts(sizes: Ints, shifts: tuple[Shift, ...], epsilon: float) -> LevelCuts:
     """All level cuts of a relation."""
     flat = hop_distances(sizes, shifts)
     levels, last = flat.reshape(sizes), int(flat.max())
     outward = np.zeros(last + 1)
     for shift in shifts:
-        leaving = levels[(levels >= 0) & (values_ahead(levels, shift) == levels + 1)]
+        leaving = levels[(levels >= 0) & (values_after_shift(levels, shift) == levels + 1)]
         outward = np.maximum(outward, np.bincount(leaving, minlength=last + 1))
     powers = np.exp(-epsilon * np.arange(last + 1))
     weights = np.where(flat == UNREACHABLE, 0.0, powers[flat])
@@ -125,7 +130,7 @@ def best_level_cut(
     return cut_pmf(cuts.weights, cuts.levels > beyond, loss, delta)
 
 
-def statements(question: Question) -> Iterator[ClosedForm]:
+def state_level_cut(question: Question) -> Iterator[ClosedForm]:
     """Give every PDP question with one ε an achievable error rate."""
     if question.requires == MASS_ABOVE_RATIO and question.epsilon is not None:
         error, pmf = best_level_cut(

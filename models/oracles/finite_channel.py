@@ -37,7 +37,7 @@ import scipy.sparse as sp
 
 from workbench.solvers.arrays import Positions, Vector
 
-MOST_INPUTS = 10  # of `extremal_value`
+MAX_EXTREMAL_INPUTS = 10  # of `extremal_value`
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +47,10 @@ class CountOptimum:
 
     value: float
     channel: Vector
-    share: Vector
+    label_shares: Vector
 
 
-def geometric(k: int, epsilon: float) -> Vector:
+def geometric_channel(k: int, epsilon: float) -> Vector:
     """G on 0..k-1. Shape (k, k)."""
     a = np.exp(-epsilon)
     at = np.arange(k)
@@ -59,16 +59,16 @@ def geometric(k: int, epsilon: float) -> Vector:
     return np.asarray(masses)
 
 
-def grows(losses: Vector, closest: Positions) -> bool:
+def has_growing_losses(losses: Vector, closest: Positions) -> bool:
     """Whether every row of losses (k, m) never falls as the output moves away from `closest` (k,)."""
     steps, at = np.diff(losses, axis=1), np.arange(losses.shape[1] - 1)
     return bool((np.where(at[None, :] >= closest[:, None], steps, -steps) >= 0).all())
 
 
-def post_processed(losses: Vector, prior: Vector, epsilon: float) -> CountOptimum:
+def post_process_geometric(losses: Vector, prior: Vector, epsilon: float) -> CountOptimum:
     """The best post-processing of geometric noise. losses: (k, m), k >= 2."""
     k, m = losses.shape
-    G = geometric(k, epsilon)
+    G = geometric_channel(k, epsilon)
     losses = G.T @ (prior[:, None] * losses)  # (z, o)
     remap = losses.argmin(axis=1)
     least = losses[np.arange(k), remap]
@@ -81,7 +81,7 @@ def post_processed(losses: Vector, prior: Vector, epsilon: float) -> CountOptimu
 def minimax_value(losses: Vector, epsilon: float) -> float:
     """The least worst-case loss of any post-processing. losses: (k, m) with k m <= 4000 or so."""
     k, m = losses.shape
-    rows = np.einsum("yz,yo->yzo", geometric(k, epsilon), losses).reshape(k, k * m)
+    rows = np.einsum("yz,yo->yzo", geometric_channel(k, epsilon), losses).reshape(k, k * m)
     loss = np.r_[np.zeros(k * m), 1.0]
     above = np.hstack([rows, -np.ones((k, 1))])
     whole = sp.hstack([sp.kron(sp.eye_array(k), np.ones((1, m))), sp.csr_array((k, 1))])
@@ -97,7 +97,7 @@ def extremal_value(losses: Vector, prior: Vector, epsilon: float) -> float:
     return _least(losses, A_eq=stairs.T, b_eq=np.ones(k))
 
 
-def right_most_often(prior: Vector, epsilon: float) -> float:
+def randomized_response_error(prior: Vector, epsilon: float) -> float:
     """The least error rate over all outputs."""
     likely = np.cumsum(np.sort(prior)[::-1])
     return float(1 - (likely / (1 + np.arange(prior.size) * math.exp(-epsilon))).max())

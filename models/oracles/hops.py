@@ -48,7 +48,9 @@ from workbench.solvers.arrays import Integers, Ints, Vector
 Answer = TypeVar("Answer")
 
 UNREACHABLE = -1
-SMALL = 10_000  # elements up to which what depends on the shifts and ε alone is remembered
+MAX_REMEMBERED_ELEMENTS = (
+    10_000  # elements up to which what depends on the shifts and ε alone is remembered
+)
 
 _PURE = "Any shifts, δ = 0: each path of constraints from 0 gives f(η) >= f(0) e^{-d(η)}; equality is feasible."
 _TREE = (
@@ -57,39 +59,41 @@ _TREE = (
 )
 
 
-def remembered(law: Callable[..., Answer]) -> Callable[..., Answer]:
+def remember_small_groups(law: Callable[..., Answer]) -> Callable[..., Answer]:
     """A function of the sizes of a group and more, whose last answers are kept where the group is small: δ moves more
     often than ε, and both more often than the shifts."""
     kept = lru_cache(maxsize=64)(law)
-    return lambda sizes, *others: (kept if math.prod(sizes) <= SMALL else law)(sizes, *others)
+    return lambda sizes, *others: (kept if math.prod(sizes) <= MAX_REMEMBERED_ELEMENTS else law)(
+        sizes, *others
+    )
 
 
-def order(sizes: Ints, shift: Shift) -> int:
+def shift_order(sizes: Ints, shift: Shift) -> int:
     """Order of a shift in the group: N_μ = (n + 1) / gcd(n + 1, μ) for one cyclic factor, (18)."""
     return math.lcm(
         *(size // math.gcd(step, size) for step, size in zip(shift, sizes, strict=True))
     )
 
 
-def multiples(sizes: Ints, shift: Shift) -> Integers:
+def shift_multiples(sizes: Ints, shift: Shift) -> Integers:
     """Row-major positions of 0, μ, 2μ, ..., (N_μ - 1) μ; shape (N_μ,)."""
-    times = np.arange(order(sizes, shift), dtype=np.int64)
+    times = np.arange(shift_order(sizes, shift), dtype=np.int64)
     flat = np.zeros_like(times)
     for step, size in zip(shift, sizes, strict=True):
         flat = flat * size + times * step % size
     return flat
 
 
-def values_ahead(values: NDArray[Any], shift: Shift) -> NDArray[Any]:
+def values_after_shift(values: NDArray[Any], shift: Shift) -> NDArray[Any]:
     """The value at η + μ of every η. values: of the shape of the group."""
     return np.roll(values, tuple(-step for step in shift), axis=tuple(range(values.ndim)))
 
 
 def _relax(distance: NDArray[Any], shift: Shift, length: float) -> None:
     """Replace distance(η), in place, by the least distance(η - k·shift) + k·length over k >= 0."""
-    repetitions, total = 1, order(distance.shape, shift)
+    repetitions, total = 1, shift_order(distance.shape, shift)
     while repetitions < total:
-        moved = values_ahead(distance, tuple(-repetitions * part for part in shift))
+        moved = values_after_shift(distance, tuple(-repetitions * part for part in shift))
         moved += np.asarray(repetitions * length, dtype=moved.dtype)
         if not np.less(moved, distance).any():
             return  # covered up to 2^t - 1 and no gain from 2^t: no multiple of 2^t can gain either
@@ -97,7 +101,7 @@ def _relax(distance: NDArray[Any], shift: Shift, length: float) -> None:
         repetitions *= 2
 
 
-@remembered
+@remember_small_groups
 def hop_distances(sizes: Ints, shifts: tuple[Shift, ...]) -> Integers:
     """Least number of shifts that lead from 0 to each element, -1 where none do; shape (prod(sizes),), row-major."""
     narrow = math.prod(sizes) < 2**30
@@ -111,7 +115,7 @@ def hop_distances(sizes: Ints, shifts: tuple[Shift, ...]) -> Integers:
     return hops
 
 
-@remembered
+@remember_small_groups
 def hop_weights(sizes: Ints, budgets: tuple[tuple[Shift, float], ...]) -> Vector:
     """e^{-d(η)}, the least mass η can have relative to f(0); 1 at 0 and exactly 0 where no path leads; row-major.
 
@@ -132,7 +136,7 @@ def hop_weights(sizes: Ints, budgets: tuple[tuple[Shift, float], ...]) -> Vector
 def dp_law(question: Question) -> ClosedForm:
     """Optimal error rate and PMF under (ε, δ)-DP, any shifts, any dimension, one ε or one per shift."""
     delta = question.delta
-    weights = hop_weights(question.sizes, tuple(question.budgets.items()))
+    weights = hop_weights(question.sizes, tuple(question.unit_budgets_text.items()))
     elsewhere = float(weights[1:].sum())
     pmf = (1.0 - delta) * (weights / (1.0 + elsewhere))
     pmf[0] += delta
@@ -140,7 +144,7 @@ def dp_law(question: Question) -> ClosedForm:
     return ClosedForm(name, (1.0 - delta) * (elsewhere / (1.0 + elsewhere)), pmf, "optimum", proof)
 
 
-def statements(question: Question) -> Iterator[ClosedForm]:
+def state_dp_law(question: Question) -> Iterator[ClosedForm]:
     """Answer DP questions, and PDP ones at δ = 0, where both are one; else bound them from below: PDP implies DP."""
     law = dp_law(question)
     if question.requires == HOCKEY_STICK or question.delta == 0.0:

@@ -26,51 +26,58 @@ import numpy as np
 
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO
 from workbench.models.modulo.program import loss_vector
-from workbench.models.oracles.question import ClosedForm, OutsideDomain, Question, close
+from workbench.models.oracles.question import ClosedForm, OutsideDomain, Question, is_close
 
-NODES = 100_000
+DEFAULT_NODES = 100_000
 """Default number of decisions before the search gives up: about a second."""
 
-ELEMENTS = 300
+MAX_SEARCHED_ELEMENTS = 300
 """The largest group searched."""
 
 PROOF = "Any shifts, one ε: the level theorem, with every level function searched or excluded by a bound."
 
 
-def improve(question: Question, known: ClosedForm, nodes: int = NODES) -> ClosedForm:
+def search_levels(
+    question: Question, feasible_form: ClosedForm, nodes: int = DEFAULT_NODES
+) -> ClosedForm:
     """Prove a feasible PDP answer optimal, or replace it by a better one; `kind` tells whether the search finished.
 
     question: bounds a mass above a ratio, with one ε, as all do that have such an answer. Raises OutsideDomain unless ε
     is not tiny and the group is small enough.
     """
     from workbench.models.modulo.level_frontier import (
-        LEAST_EPSILON,
-        level_optimum,
+        MIN_LEVEL_EPSILON,
+        search_level_optimum,
     )  # slow to import
-    from workbench.models.modulo.level_noise import attained, weights
-    from workbench.models.modulo.patterns import Noise
+    from workbench.models.modulo.level_noise import best_noise_of_masses, distance_weights
+    from workbench.models.modulo.patterns import NoiseProblem
 
     epsilon = question.epsilon
     assert question.requires == MASS_ABOVE_RATIO
     assert epsilon is not None
-    if math.prod(question.sizes) > ELEMENTS:
+    if math.prod(question.sizes) > MAX_SEARCHED_ELEMENTS:
         raise OutsideDomain(
-            f"sizes must have a product of at most {ELEMENTS}. Got {question.sizes}."
+            f"sizes must have a product of at most {MAX_SEARCHED_ELEMENTS}. Got {question.sizes}."
         )
-    if epsilon < LEAST_EPSILON:
-        raise OutsideDomain(f"epsilon must be at least {LEAST_EPSILON:g}. Got {epsilon:g}.")
+    if epsilon < MIN_LEVEL_EPSILON:
+        raise OutsideDomain(f"epsilon must be at least {MIN_LEVEL_EPSILON:g}. Got {epsilon:g}.")
     exp_epsilon = np.full(len(question.shifts), math.exp(epsilon))
     loss = loss_vector("error-rate", question.sizes)
-    noise = Noise(question.sizes, question.shifts, exp_epsilon, loss, question.delta)
-    w = weights(noise)
-    answer = level_optimum(noise, w, replace(attained(noise, w, w), value=known.value), work=nodes)
+    noise = NoiseProblem(question.sizes, question.shifts, exp_epsilon, loss, question.delta)
+    w = distance_weights(noise)
+    answer = search_level_optimum(
+        noise,
+        w,
+        replace(best_noise_of_masses(noise, w, w), value=feasible_form.value),
+        max_decisions=nodes,
+    )
     f = answer.best.pmf
-    best = known
-    if not close(1.0 - answer.best.value, 1.0 - known.value):
+    best = feasible_form
+    if not is_close(1.0 - answer.best.value, 1.0 - feasible_form.value):
         best = ClosedForm(
             "level search", float(f[1:].sum()), f, "upper bound", "Feasible by the level theorem."
         )
-    if answer.proven:
+    if answer.is_proven:
         return replace(best, kind="optimum", proof=PROOF)
     return replace(
         best,

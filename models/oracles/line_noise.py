@@ -64,7 +64,7 @@ def _log_ratio(epsilon: float, delta: float) -> float:
     return epsilon - math.log(2 * delta) + math.log1p((2 * delta - 1) * math.exp(-epsilon))
 
 
-def support(epsilon: float, delta: float) -> float:
+def truncated_laplace_support(epsilon: float, delta: float) -> float:
     """A/Δ: truncated Laplace noise lies in [-A, A], A = (Δ/ε) ln(1 + (e^ε - 1)/(2δ))."""
     return _log_ratio(epsilon, delta) / epsilon
 
@@ -84,7 +84,7 @@ def truncated_laplace(epsilon: float, delta: float, sensitivity: float, loss: st
     return scale * (1 - below * math.exp(-log) / -math.expm1(-log))
 
 
-def geng_formula(epsilon: float, delta: float, sensitivity: float, fewer: int = 0) -> float:
+def geng_formula(epsilon: float, delta: float, sensitivity: float, omitted_terms: int = 0) -> float:
     """2aΔ Σ_{i < n} i b^i, a = (δ + (e^ε - 1)/2) e^-ε, b = e^-ε, n the least integer with Σ_{i < n} a b^i >= 1/2, less
     `fewer`. Where that sum passes 1/2 it is no lower bound: at ε = δ = .05 it is 3.92, and a certified mechanism costs
     3.8523; one term fewer is what the tables of Selvi, Liu and Wiesemann have there."""
@@ -93,4 +93,4 @@ def geng_formula(epsilon: float, delta: float, sensitivity: float, fewer: int = 
     while total < 0.5:
         total += a * b**n
         n += 1
-    return 2 * a * sensitivity * sum(i * b**i for i in range(n - fewer))
+    return 2 * a * sensitivity * sum(i * b**i for i in range(n - omitted_terms))

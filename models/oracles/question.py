@@ -53,7 +53,7 @@ class ClosedForm:
             self.pmf.setflags(write=False)
 
 
-def close(left: float, right: float) -> bool:
+def is_close(left: float, right: float) -> bool:
     """Tell whether two error rates, or two masses f(0), are the same number up to rounding."""
     return math.isclose(left, right, rel_tol=ROUNDING, abs_tol=1e-15)
 
@@ -63,31 +63,31 @@ class Question:
     """Least error rate of additive noise on Z_{n1} x ... x Z_{nk} under a bound on ratios; build it with `ask`."""
 
     sizes: Ints
-    budgets: Mapping[Shift, float]
+    unit_budgets_text: Mapping[Shift, float]
     delta: float
     requires: RatioBound
 
     @property
     def shifts(self) -> tuple[Shift, ...]:
         """The distinct non-zero shifts."""
-        return tuple(self.budgets)
+        return tuple(self.unit_budgets_text)
 
     @property
     def epsilon(self) -> float | None:
         """The one ε all shifts share, or None when they differ or there is no shift."""
-        distinct = set(self.budgets.values())
+        distinct = set(self.unit_budgets_text.values())
         return distinct.pop() if len(distinct) == 1 else None
 
 
-def opposite(sizes: Ints, shift: Shift) -> Shift:
+def negate_shift(sizes: Ints, shift: Shift) -> Shift:
     """-μ in the group."""
     return tuple(-step % size for step, size in zip(shift, sizes, strict=True))
 
 
-def ask(
+def build_question(
     sizes: Sequence[int],
     shifts: Sequence[Shift],
-    directed: bool,
+    is_directed: bool,
     epsilon: float | Mapping[Shift, float],
     delta: float,
     requires: RatioBound,
@@ -106,8 +106,12 @@ def ask(
             budgets[reduced] = min(budget, budgets.get(reduced, math.inf))
     missing = (
         []
-        if directed
-        else [opposite(shape, shift) for shift in budgets if opposite(shape, shift) not in budgets]
+        if is_directed
+        else [
+            negate_shift(shape, shift)
+            for shift in budgets
+            if negate_shift(shape, shift) not in budgets
+        ]
     )
     if missing:
         raise OutsideDomain(

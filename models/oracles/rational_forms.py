@@ -27,7 +27,7 @@ from flint import fmpz_poly
 from workbench.models.oracles.hops import hop_distances
 from workbench.models.oracles.question import Shift
 from workbench.solvers.arrays import Ints
-from workbench.solvers.exact.polynomials import ONE, ZERO, Affine, Poly, value_at
+from workbench.solvers.exact.polynomials import ONE, ZERO, Affine, Poly, evaluate_polynomial
 
 Table = Sequence[Sequence[Fraction]]  # (answers, outputs)
 
@@ -43,7 +43,7 @@ def _sum_to(m: int) -> Poly:
 
 def _rest(top: Poly, over: Poly) -> Affine:
     """1 - top/over."""
-    return Affine.reduced(over - top, ZERO, over)
+    return Affine.from_ratio(over - top, ZERO, over)
 
 
 def hop_law(sizes: Ints, shifts: tuple[Shift, ...]) -> Affine:
@@ -52,7 +52,7 @@ def hop_law(sizes: Ints, shifts: tuple[Shift, ...]) -> Affine:
     most = max(distances)
     total = sum((_power(most - d) for d in distances), ZERO)
     wrong = total - _power(most)
-    return Affine.reduced(wrong, -wrong, total)
+    return Affine.from_ratio(wrong, -wrong, total)
 
 
 def lemma3(length: int) -> Affine:
@@ -63,10 +63,10 @@ def lemma3(length: int) -> Affine:
 def lemma4(n: int, mu_bar: int) -> Affine:
     """The least error rate of the differences 1..μ̄, pure."""
     b, r = divmod(n, mu_bar)
-    return staircase([1, *[mu_bar] * b, r])
+    return staircase_error_rate([1, *[mu_bar] * b, r])
 
 
-def staircase(lengths: Sequence[int]) -> Affine:
+def staircase_error_rate(lengths: Sequence[int]) -> Affine:
     """The error rate of noise with so many masses a^i f(0), i = 0, 1, ..."""
     most = len(lengths) - 1
     return _rest(
@@ -79,10 +79,13 @@ def theorem2(length: int) -> list[tuple[Affine, Affine]]:
     parts = []
     for m in range(length - 1, 0, -1):
         parts.append(
-            (Affine.reduced(_power(1), ZERO, _sum_to(m)), _rest(_power(m), _sum_to(m)))
+            (Affine.from_ratio(_power(1), ZERO, _sum_to(m)), _rest(_power(m), _sum_to(m)))
         )  # flat to δ̄
         parts.append(
-            (Affine.reduced(ONE, ZERO, _sum_to(m - 1)), Affine.reduced(ONE, -_power(m - 1), ONE))
+            (
+                Affine.from_ratio(ONE, ZERO, _sum_to(m - 1)),
+                Affine.from_ratio(ONE, -_power(m - 1), ONE),
+            )
         )  # to δ̲
     return parts
 
@@ -112,11 +115,11 @@ def geometric_post_processing(weights: Table, x: Fraction) -> Affine:
             sum((row[z] * table[y][o] for y, row in enumerate(noise)), ZERO)
             for o in range(len(table[0]))
         ]
-        total += min(losses, key=lambda loss: value_at(loss, x))
-    return Affine.reduced(total, ZERO, fmpz_poly([1, 1]) * _power(len(table)) * common)
+        total += min(losses, key=lambda loss: evaluate_polynomial(loss, x))
+    return Affine.from_ratio(total, ZERO, fmpz_poly([1, 1]) * _power(len(table)) * common)
 
 
-def bins(weights: Table, x: Fraction) -> Affine:
+def bins_loss(weights: Table, x: Fraction) -> Affine:
     """The loss of RR-on-Bins onto the outputs that are best at x. weights: p_y ℓ(y,o)."""
     table, common = _integers(weights)
     best = None
@@ -124,7 +127,7 @@ def bins(weights: Table, x: Fraction) -> Affine:
         for outputs in combinations(range(len(table[0])), d):
             everywhere = sum(row[o] for row in table for o in outputs)
             inside = sum(min(row[o] for o in outputs) for row in table)
-            loss = Affine.reduced(
+            loss = Affine.from_ratio(
                 fmpz_poly([everywhere - inside, inside]),
                 ZERO,
                 fmpz_poly([common * (d - 1), common]),

@@ -24,9 +24,9 @@ import numpy as np
 
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO
 from workbench.models.oracles.cuts import best_level_cut, least_delta, level_cuts
-from workbench.models.oracles.hops import multiples
-from workbench.models.oracles.hops import order as shift_order
-from workbench.models.oracles.question import ClosedForm, Question, Shift, opposite
+from workbench.models.oracles.hops import shift_multiples
+from workbench.models.oracles.hops import shift_order as shift_order
+from workbench.models.oracles.question import ClosedForm, Question, Shift, negate_shift
 from workbench.solvers.arrays import Ints
 
 _ONE_WAY = (
@@ -52,7 +52,7 @@ def single_distance_law(
     length = shift_order(sizes, shift)
     error, masses = best_level_cut((length,), _steps(length, both_ways), epsilon, delta)
     pmf = np.zeros(math.prod(sizes))
-    pmf[multiples(sizes, shift)] = masses
+    pmf[shift_multiples(sizes, shift)] = masses
     name, proof = (
         ("symmetric single distance", _BOTH_WAYS) if both_ways else ("Theorem 2", _ONE_WAY)
     )
@@ -65,17 +65,17 @@ def level_curve(order: int, epsilon: float, error_rate: float, *, both_ways: boo
     return least_delta(cuts.totals, cuts.losses, cuts.total, error_rate)
 
 
-def statements(question: Question) -> Iterator[ClosedForm]:
+def state_single_distance(question: Question) -> Iterator[ClosedForm]:
     """Solve PDP with one shift or one pair ±μ; bound any other 𝓜 by its hardest single shift or pair."""
     if question.requires != MASS_ABOVE_RATIO:
         return
-    budgets, sizes = question.budgets, question.sizes
+    budgets, sizes = question.unit_budgets_text, question.sizes
     hardest = None
     mirrored = set()
     for shift, epsilon in budgets.items():
         if shift in mirrored:
             continue  # its pair has been asked
-        mirror = opposite(sizes, shift)
+        mirror = negate_shift(sizes, shift)
         paired = mirror != shift and budgets.get(mirror) == epsilon
         if paired:
             mirrored.add(mirror)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.solvers.arrays import Positions, Vector
-from workbench.solvers.data import Data, with_entries
+from workbench.solvers.data import Data, replace_entries
 from workbench.solvers.program import Program
 
 Terms = tuple[
@@ -36,7 +36,7 @@ class EntrywiseProgram:
         self._values: list[Vector] = []
         self._sides: list[tuple[float, float]] = []
 
-    def row(
+    def add_row(
         self, columns: ArrayLike, values: ArrayLike, low: float = -np.inf, high: float = 0.0
     ) -> None:
         """One row; a column may be named twice (its entries add up), zero entries are kept as places."""
@@ -44,20 +44,20 @@ class EntrywiseProgram:
         self._values.append(np.asarray(values, dtype=float))
         self._sides.append((low, high))
 
-    def below(self, small: Terms, large: Terms, factor: float = 1.0) -> None:
+    def add_at_most(self, small: Terms, large: Terms, factor: float = 1.0) -> None:
         """The row small <= factor large."""
-        self.row(
+        self.add_row(
             np.concatenate([small[0], large[0]]),
             np.concatenate([small[1], -factor * np.asarray(large[1])]),
         )
 
-    def compared(self, rows: Iterable[tuple[Positions, Vector]]) -> EntrywiseProgram:
+    def add_comparisons(self, rows: Iterable[tuple[Positions, Vector]]) -> EntrywiseProgram:
         """Itself, with rows columns * values <= 0, made before."""
         for columns, values in rows:
-            self.row(columns, values)
+            self.add_row(columns, values)
         return self
 
-    def program(self, name: str, scale: float = 1.0) -> Program:
+    def to_program(self, name: str, scale: float = 1.0) -> Program:
         """The program in numbers. Another of the same writing has the same pattern: a session follows it."""
         sizes = np.array([columns.size for columns in self._columns])
         pattern, place = _pattern(
@@ -67,7 +67,7 @@ class EntrywiseProgram:
             np.bincount(place, np.concatenate(self._values), pattern.nnz), dtype=np.float64
         )
         entries[np.abs(entries) < 1e-9] = 0.0  # solvers drop smaller ones, and say nothing
-        A = with_entries(pattern, entries)
+        A = replace_entries(pattern, entries)
         low, high = np.array(self._sides).T
         data = Data(
             self.c, 0.0, A, low, high, self.lower, self.upper, np.zeros(self.c.size, dtype=bool)

@@ -62,7 +62,7 @@ def smallest_epsilon(low: float, high: float, c: float = 1.0) -> float:
 
 
 @lru_cache(maxsize=256)
-def odds_of(epsilon: float) -> float:
+def compute_odds(epsilon: float) -> float:
     """e^ε - 1 correctly rounded: the same on every machine, as a search needs that must take the same path on all."""
     if epsilon > 700:
         return float(np.expm1(epsilon))
@@ -75,10 +75,10 @@ def smallest_reach(epsilon: float, c: float = 1.0, metric: str | None = None) ->
 
     By the metric "absolute", e^{ε|x - x'|}, it is c + 1/ε: Σ_i (B_i + B) p_i(x) = x + B grows at most by ε of itself.
     """
-    return c + 1 / epsilon if metric == "absolute" else c * (1 + 2 / odds_of(epsilon))
+    return c + 1 / epsilon if metric == "absolute" else c * (1 + 2 / compute_odds(epsilon))
 
 
-def usual_reach(epsilon: float) -> float:
+def default_reach(epsilon: float) -> float:
     """The largest output that is searched for inputs in [-1, 1] unless asked otherwise, twice the least: the mean
     absolute error has no minimum, it keeps falling slightly as the outermost outputs go to infinity.
     """
@@ -139,7 +139,7 @@ class LawModel:
         else:
             links = odds[:, None]
             private = [
-                (own - other <= links * other).transposed()
+                (own - other <= links * other).transpose()
                 for own, other in ((s[1:], s[:-1]), (s[:-1], s[1:]))
             ]
         rows = [
@@ -148,15 +148,20 @@ class LawModel:
             *(row.set_label("private") for row in private),
         ]
         problem = cp.Problem(cp.sum(loss * laws), rows, [s])
-        return problem.program(f"quantizer laws at {n} points over {m} outputs", LAW_SCALE)
+        return problem.to_program(f"quantizer laws at {n} points over {m} outputs", LAW_SCALE)
 
     def values(
-        self, odds: ArrayLike, bins: ArrayLike, at: ArrayLike, loss: ArrayLike
+        self, odds: ArrayLike, bins: ArrayLike, point_values: ArrayLike, loss: ArrayLike
     ) -> Mapping[str, Any]:
         """Parameter values of the program; bins below 1e-9 in size are 0 (solvers drop such coefficients)."""
         outputs = np.asarray(bins, dtype=float)
         outputs = np.where(np.abs(outputs) < 1e-9, 0.0, outputs)
-        return {"odds": np.asarray(odds, dtype=float), "bins": outputs, "at": at, "loss": loss}
+        return {
+            "odds": np.asarray(odds, dtype=float),
+            "bins": outputs,
+            "at": point_values,
+            "loss": loss,
+        }
 
     def laws(self, x: Vector) -> Vector:
         """The laws p_e of a point of the program. Shape (n, m)."""

@@ -52,8 +52,8 @@ import numpy as np
 from workbench.models.quantizer.entrywise_program import EntrywiseProgram
 from workbench.solvers.arrays import Pair, Positions, Vector
 
-Key = tuple[str, int]
-Bounds = Mapping[Key, Pair]
+VectorKey = tuple[str, int]
+VectorBounds = Mapping[VectorKey, Pair]
 Entries = tuple[Positions, Vector]  # columns and their coefficients
 Compared = tuple[
     tuple[int, int], tuple[int, int], float
@@ -87,27 +87,27 @@ class TwoBinShape:
         return len(self.bins)
 
     @property
-    def right(self) -> str:
+    def right_side(self) -> str:
         """The side that right bins are drawn by."""
         return "l" if self.symmetric else "r"
 
     @cached_property
-    def inside(self) -> list[int]:
+    def inner_bins(self) -> list[int]:
         """The bins i (from 1) in (-1, 1)."""
         return [i for i, b in enumerate(self.bins, 1) if -1 < b < 1]
 
     @cached_property
     def pieces(self) -> list[tuple[int, float, float]]:
         """(j, a, b): for x in [a, b) there are j bins at or left of x."""
-        ends = [-1.0, *(self.bins[i - 1] for i in self.inside), 1.0]
+        ends = [-1.0, *(self.bins[i - 1] for i in self.inner_bins), 1.0]
         below = sum(b <= -1 for b in self.bins)
         return [(below + k, ends[k], ends[k + 1]) for k in range(len(ends) - 1)]
 
     @cached_property
-    def columns(self) -> dict[Key, Positions]:
+    def columns(self) -> dict[VectorKey, Positions]:
         """The columns of every selection distribution that inputs use, (side, length) -> those of q(1), q(2), ..."""
         keys = sorted(
-            {key for j, _, _ in self.pieces for key in (("l", j), (self.right, self.m - j))}
+            {key for j, _, _ in self.pieces for key in (("l", j), (self.right_side, self.m - j))}
         )
         parts = np.split(np.arange(sum(j for _, j in keys)), np.cumsum([j for _, j in keys])[:-1])
         return dict(zip(keys, parts, strict=True))
@@ -117,29 +117,34 @@ class TwoBinShape:
         """How many columns these are."""
         return sum(j for _, j in self.columns)
 
-    def drawn(self, j: int) -> tuple[Positions, Positions]:
+    def piece_columns(self, j: int) -> tuple[Positions, Positions]:
         """The columns of the left bins 1..j and of the right bins j+1..m, both from left to right, on piece j."""
-        return self.columns["l", j], self.columns[self.right, self.m - j][::-1]
+        return self.columns["l", j], self.columns[self.right_side, self.m - j][::-1]
 
-    def shorter(self, j: int) -> Key:
+    def shorter_vector(self, j: int) -> VectorKey:
         """The vector of piece j that is bounded: of equal ones the left."""
-        return ("l", j) if 2 * j <= self.m else (self.right, self.m - j)
+        return ("l", j) if 2 * j <= self.m else (self.right_side, self.m - j)
 
     @cached_property
-    def bounded(self) -> list[Key]:
+    def bounded_vectors(self) -> list[VectorKey]:
         """The vectors of two entries or more that need bounds."""
-        return sorted(key for key in {self.shorter(j) for j, _, _ in self.pieces} if key[1] > 1)
+        return sorted(
+            key for key in {self.shorter_vector(j) for j, _, _ in self.pieces} if key[1] > 1
+        )
 
-    def shares(self, j: int, x: float) -> Vector:
+    def left_probabilities(self, j: int, x: float) -> Vector:
         """s(l, r) of (4) on piece j. Shape (j, m - j)."""
         return _shares(self.bins, j, x)
 
-    def replaced(
-        self, j: int, x: float, fixed: Mapping[Key, Vector], other: float | None = None
+    def replaced_probabilities(
+        self, j: int, x: float, fixed: Mapping[VectorKey, Vector], other: float | None = None
     ) -> list[Entries]:
         """p(x, i) on piece j, i = 1..m, with the bounded factor at its values `fixed`; other: x of i > j."""
-        (left, right), shorter = self.drawn(j), self.shorter(j)
-        s, kept = self.shares(j, x), 1 - self.shares(j, x if other is None else other)
+        (left, right), shorter = self.piece_columns(j), self.shorter_vector(j)
+        s, kept = (
+            self.left_probabilities(j, x),
+            1 - self.left_probabilities(j, x if other is None else other),
+        )
         q = fixed[shorter] if shorter[1] > 1 else np.ones(1)
         own = (
             self.symmetric and 2 * j == self.m
@@ -158,7 +163,7 @@ class TwoBinShape:
         return [*lower, *upper]
 
     @property
-    def stated(self) -> int:
+    def private_bin_count(self) -> int:
         """How many bins' privacy is stated: half of them when symmetric."""
         return (self.m + 1) // 2 if self.symmetric else self.m
 
@@ -167,43 +172,43 @@ class TwoBinShape:
         """(8) as costs of the columns. Its constant is a cost of left vectors, whose sums are 1."""
         loss, bins = np.zeros(self.size), np.array(self.bins)
         for (j, _, _), mass in zip(self.pieces, self.masses, strict=True):
-            left, right = self.drawn(j)
+            left, right = self.piece_columns(j)
             loss[left] += mass * (bins[j] - bins[:j]) / 2
             loss[right] += mass * (bins[j:] - bins[j]) / 2
         return loss
 
-    def program(self, extra: int, bounds: Bounds) -> EntrywiseProgram:
+    def start_program(self, extra: int, bounds: VectorBounds) -> EntrywiseProgram:
         """Σ q = 1 and these bounds, without losses; `extra` more columns in [0, 1]."""
         lp = EntrywiseProgram(self.size + extra)
         for key, (low, high) in bounds.items():
             lp.lower[self.columns[key]], lp.upper[self.columns[key]] = low, high
         for columns in self.columns.values():
-            lp.row(columns, np.ones(columns.size), 1.0, 1.0)
+            lp.add_row(columns, np.ones(columns.size), 1.0, 1.0)
         return lp
 
     def theorem5(
-        self, epsilon: float, bounds: Bounds, *, optimistic: bool = False
+        self, epsilon: float, bounds: VectorBounds, *, optimistic: bool = False
     ) -> EntrywiseProgram:
         """The LP of Theorem 5 (Theorem 4 when not symmetric).
 
         bounds: (o, u) of every vector in `bounded`. optimistic: o and u change places in the products, which turns
         the restriction into a relaxation of every LP whose bounds lie within these: its value bounds theirs below.
         """
-        lp, odds = self.program(self.m, bounds), float(np.exp(epsilon))
+        lp, odds = self.start_program(self.m, bounds), float(np.exp(epsilon))
         lp.c[: self.size] = self.losses
         low, high = (
             {key: pair[k] for key, pair in bounds.items()}
             for k in ((1, 0) if optimistic else (0, 1))
         )
-        largest = [self.replaced(j, a, high, b) for j, a, b in self.pieces]
-        smallest = [self.replaced(j, b, low, a) for j, a, b in self.pieces]
-        for i in range(1, self.stated + 1):
+        largest = [self.replaced_probabilities(j, a, high, b) for j, a, b in self.pieces]
+        smallest = [self.replaced_probabilities(j, b, low, a) for j, a, b in self.pieces]
+        for i in range(1, self.private_bin_count + 1):
             t = [self.size + i - 1], [1.0]
             for (j, a, b), large, small in zip(self.pieces, largest, smallest, strict=True):
-                if i not in self.inside or (a if i <= j else b) == self.bins[i - 1]:
-                    lp.below(large[i - 1], t, odds)  # z <= e^ε t
-                lp.below(t, small[i - 1])  # t <= w
-        return lp.compared(self._diagonal)
+                if i not in self.inner_bins or (a if i <= j else b) == self.bins[i - 1]:
+                    lp.add_at_most(large[i - 1], t, odds)  # z <= e^ε t
+                lp.add_at_most(t, small[i - 1])  # t <= w
+        return lp.add_comparisons(self._diagonal)
 
     @cached_property
     def _diagonal(self) -> list[Entries]:
@@ -224,26 +229,32 @@ class TwoBinShape:
         u, o_before, o_last: the bounds on q_{s-1}(s-1), q_{t-1}(1), q_t(1); B_s < B_t are the bins in (-1, 1)
         closest to -1 and 1. (What is known to be 1 needs no bound.)
         """
-        if not self.symmetric or len(self.inside) < 2:
+        if not self.symmetric or len(self.inner_bins) < 2:
             raise ValueError("Theorem 6 must have symmetric bins with at least two inside (-1, 1).")
-        s, t, m, q = self.inside[0], self.inside[-1], self.m, self.columns
-        lp = self.program(0, {})
+        s, t, m, q = self.inner_bins[0], self.inner_bins[-1], self.m, self.columns
+        lp = self.start_program(0, {})
         lp.c[: self.size] = self.losses
-        lp.compared(self._falling)
+        lp.add_comparisons(self._falling)
         # the two largest probabilities of an output, q_s(s) and p(-1, s-1), and the two smallest, p(B_t, 1) and p(1, 1)
-        at_c, before, at_t = self.shares(s - 1, -1.0)[-1], self.drawn(t - 1)[1], self.drawn(t)
+        at_c, before, at_t = (
+            self.left_probabilities(s - 1, -1.0)[-1],
+            self.piece_columns(t - 1)[1],
+            self.piece_columns(t),
+        )
         larger = (
             (q["l", s][[-1]], np.ones(1)),
-            (self.drawn(s - 1)[1], (1.0 if s == 2 else u) * at_c),
+            (self.piece_columns(s - 1)[1], (1.0 if s == 2 else u) * at_c),
         )
-        last = self.shares(t, 1.0)[0]  # of one right bin: q_1(1) = 1, no bound is needed
+        last = self.left_probabilities(t, 1.0)[
+            0
+        ]  # of one right bin: q_1(1) = 1, no bound is needed
         smaller = (
-            (before[1:], o_before * self.shares(t - 1, self.bins[t - 1])[0, 1:]),
+            (before[1:], o_before * self.left_probabilities(t - 1, self.bins[t - 1])[0, 1:]),
             (at_t[0][[0]], last) if m - t == 1 else (at_t[1], o_last * last),
         )
         for large, small in itertools.product(larger, smaller):
-            lp.below(large, small, float(np.exp(epsilon)))
-        lp.compared(self._following)
+            lp.add_at_most(large, small, float(np.exp(epsilon)))
+        lp.add_comparisons(self._following)
         for j, bound in ((t - 1, o_before), (t, o_last)):
             if ("l", j) in q and (j != t or m - t > 1):
                 lp.lower[q["l", j][0]] = max(lp.lower[q["l", j][0]], bound)
@@ -268,14 +279,14 @@ class TwoBinShape:
                 pairs.append(((j + 1, i), (j, i), 1.0))
                 if i < j:
                     pairs.append(((j, i), (j, i + 1), 1.0))
-        return self._rows([*pairs, *(((i + 1, i + 1), (i, i), 1.0) for i in self.inside)])
+        return self._rows([*pairs, *(((i + 1, i + 1), (i, i), 1.0) for i in self.inner_bins)])
 
     @cached_property
     def _following(self) -> list[Entries]:
         """Of Theorem 6: lengths that follow each other, bin by bin."""
         pairs = []
         m, bins = self.m, self.bins
-        for k in range(self.inside[0], self.inside[-1] + 1):
+        for k in range(self.inner_bins[0], self.inner_bins[-1] + 1):
             for r in range(k + 2, m + 1):
                 factor, i = (bins[r - 1] - bins[k - 1]) / (bins[r - 1] - bins[k]), m - r + 1
                 pairs += [
@@ -284,16 +295,16 @@ class TwoBinShape:
                 ]
         return self._rows(pairs)
 
-    def read(self, x: Vector, key: Key) -> Vector:
+    def read_distribution(self, x: Vector, key: VectorKey) -> Vector:
         """One selection distribution of a point of a program, a distribution again."""
         q = np.maximum(x[self.columns[key]], 0.0)
         return np.asarray(q / q.sum())
 
-    def selection(self, x: Vector) -> tuple[list[Vector | None], list[Vector | None]]:
+    def read_selections(self, x: Vector) -> tuple[list[Vector | None], list[Vector | None]]:
         """The left and right selection distributions of a point, for `two_bin`: None where no input uses one."""
         laws = {key: np.maximum(x[columns], 0.0) for key, columns in self.columns.items()}
         left, right = (
-            [laws.get((side, j)) for j in range(1, self.m)] for side in ("l", self.right)
+            [laws.get((side, j)) for j in range(1, self.m)] for side in ("l", self.right_side)
         )
         return left, right
 
@@ -311,7 +322,7 @@ class ProductModel:
     gains: tuple[Vector, ...]
 
     @cached_property
-    def joint(self) -> list[Positions]:
+    def joint_columns(self) -> list[Positions]:
         """The columns of π_j for every piece j. Shapes (j, m - j)."""
         ends = np.cumsum([self.shape.size, *(gain.size for gain in self.gains)])
         return [
@@ -319,16 +330,20 @@ class ProductModel:
             for first, g in zip(ends[:-1], self.gains, strict=True)
         ]
 
-    def lp(self, epsilon: float, box: Bounds) -> EntrywiseProgram:
+    def build_box_program(self, epsilon: float, box: VectorBounds) -> EntrywiseProgram:
         """The LP of a box, (lo, hi) for every bounded vector."""
-        shape, odds, least = self.shape, float(np.exp(epsilon)), int(self.joint[-1][-1, -1]) + 1
-        lp = shape.program(least - shape.size + shape.m, box)
-        for (j, a, b), pi, gain in zip(shape.pieces, self.joint, self.gains, strict=True):
-            left, right = shape.drawn(j)
+        shape, odds, least = (
+            self.shape,
+            float(np.exp(epsilon)),
+            int(self.joint_columns[-1][-1, -1]) + 1,
+        )
+        lp = shape.start_program(least - shape.size + shape.m, box)
+        for (j, a, b), pi, gain in zip(shape.pieces, self.joint_columns, self.gains, strict=True):
+            left, right = shape.piece_columns(j)
             for drawn, row in [*zip(left, pi, strict=True), *zip(right, pi.T, strict=True)]:
-                lp.row([*row, drawn], [*np.ones(row.size), -1.0], 0.0, 0.0)
+                lp.add_row([*row, drawn], [*np.ones(row.size), -1.0], 0.0, 0.0)
             lp.c[pi] = gain
-            key = shape.shorter(j)
+            key = shape.shorter_vector(j)
             if key in box:
                 of_left = key == ("l", j)
                 low, high = (
@@ -338,23 +353,23 @@ class ProductModel:
                 for column, q, least_q, most_q in zip(
                     pi.flat, other.flat, low.flat, high.flat, strict=True
                 ):
-                    lp.row([column, q], [-1.0, least_q])
-                    lp.row([column, q], [1.0, -most_q])
+                    lp.add_row([column, q], [-1.0, least_q])
+                    lp.add_row([column, q], [1.0, -most_q])
             for x in (a, b):
-                s = shape.shares(j, x)
+                s = shape.left_probabilities(j, x)
                 laws = [*zip(pi, s, strict=True), *zip(pi.T, (1 - s).T, strict=True)]
-                for i, law in enumerate(laws[: shape.stated]):
-                    lp.below(law, ([least + i], [1.0]), odds)
-                    lp.below(([least + i], [1.0]), law)
+                for i, law in enumerate(laws[: shape.private_bin_count]):
+                    lp.add_at_most(law, ([least + i], [1.0]), odds)
+                    lp.add_at_most(([least + i], [1.0]), law)
         return lp
 
-    def violation(self, x: Vector) -> dict[Key, Vector]:
+    def product_violation(self, x: Vector) -> dict[VectorKey, Vector]:
         """How far π is from a product, summed on every entry of the bounded vectors."""
-        sums = {key: np.zeros(key[1]) for key in self.shape.bounded}
-        for (j, _, _), pi in zip(self.shape.pieces, self.joint, strict=True):
-            left, right = self.shape.drawn(j)
+        sums = {key: np.zeros(key[1]) for key in self.shape.bounded_vectors}
+        for (j, _, _), pi in zip(self.shape.pieces, self.joint_columns, strict=True):
+            left, right = self.shape.piece_columns(j)
             apart = np.abs(x[pi] - np.outer(x[left], x[right]))
-            key = self.shape.shorter(j)
+            key = self.shape.shorter_vector(j)
             if key in sums:
                 sums[key] += apart.sum(axis=1) if key == ("l", j) else apart.sum(axis=0)[::-1]
         return sums

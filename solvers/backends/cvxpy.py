@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from workbench.solvers.arrays import Flags, Vector
-from workbench.solvers.contract import Backend, importable
+from workbench.solvers.contract import Backend, is_importable
 from workbench.solvers.errors import UnsupportedOption
 from workbench.solvers.program import Data, Program
 from workbench.solvers.session import Options, Raw, Session
-from workbench.solvers.solution import PointStatus, Rest, Start, Termination
+from workbench.solvers.solution import DualValues, PointStatus, Start, Termination
 
 
 class _CvxpySession(Session):
@@ -33,7 +33,7 @@ class _CvxpySession(Session):
         self._cp, self._solver = cvxpy, owner.variant.upper()
         self._settings = (
             {"linear_solver": "qdldl"} if owner.variant == "scs" else {}
-        ) | owner.in_words(options)
+        ) | owner.translate_options(options)
         if options.native:
             self._try_settings()
 
@@ -88,7 +88,7 @@ class _CvxpySession(Session):
 
     def _run(self, start: Start, basis: Any) -> Raw:
         problem, (data, chain, inverse) = self._problem, self._canonical
-        left = self._deadline.limit
+        left = self._deadline.solver_time_limit
         settings = dict(self._settings)
         for key in self.owner.table["options"].get("time_limit", ()) if left is not None else ():
             settings |= {} if key in self.options.native else {key: left}
@@ -118,7 +118,7 @@ class _CvxpySession(Session):
             )
         multipliers = self._multipliers()
         if multipliers is not None and raw.x is not None:
-            raw.rest = Rest(multipliers, self._data.c - self._data.A.T @ multipliers)
+            raw.dual_values = DualValues(multipliers, self._data.c - self._data.A.T @ multipliers)
             raw.dual = (
                 PointStatus.FEASIBLE
                 if raw.termination is Termination.OPTIMAL
@@ -168,9 +168,9 @@ class Cvxpy(Backend):
     name = "cvxpy"
     session = _CvxpySession
 
-    def installed(self) -> bool:
+    def is_installed(self) -> bool:
         """CVXPY and the solver itself; neither is imported."""
-        return importable("cvxpy") and importable(self.module)
+        return is_importable("cvxpy") and is_importable(self.module)
 
     def _resolve(self, program: Program) -> Backend:
         return self if self.variant is not None else Cvxpy("clarabel")

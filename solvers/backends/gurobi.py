@@ -23,7 +23,7 @@ from workbench.solvers.data import Change, Data
 from workbench.solvers.errors import BackendUnavailable, LicenceExceeded, SolverError
 from workbench.solvers.program import Program
 from workbench.solvers.session import Options, Raw, Session
-from workbench.solvers.solution import PointStatus, Rest, Start
+from workbench.solvers.solution import DualValues, PointStatus, Start
 
 RESTRICTED = 2000  # columns, and rows, of the licence inside the gurobipy wheel
 _BELOW, _ABOVE, _EQUAL, _RANGE = range(
@@ -68,7 +68,7 @@ class _GurobiSession(Session):
         import gurobipy
 
         self._gp = gurobipy
-        self._settings = {"MIPGap": 1e-9, "MIPGapAbs": 1e-12} | owner.in_words(options)
+        self._settings = {"MIPGap": 1e-9, "MIPGapAbs": 1e-12} | owner.translate_options(options)
         self._given_limit = self._settings.get("TimeLimit", float("inf"))
         self._m: Any = None
         self._words = {
@@ -86,7 +86,7 @@ class _GurobiSession(Session):
             try:
                 model.setParam(key, value)
             except (self._gp.GurobiError, TypeError) as error:
-                raise self.unsupported(key, value, f": {error}") from None
+                raise self.build_option_error(key, value, f": {error}") from None
 
     def _build(self, data: Data) -> None:
         self._close()
@@ -155,7 +155,7 @@ class _GurobiSession(Session):
         return self._read(start)
 
     def _optimize(self) -> None:
-        left = self._deadline.limit
+        left = self._deadline.solver_time_limit
         self._m.Params.TimeLimit = (
             self._given_limit if left is None else min(left, self._given_limit)
         )
@@ -178,18 +178,18 @@ class _GurobiSession(Session):
             raw.x, raw.point = np.array(m.getAttr("X", self._own)), PointStatus.FEASIBLE
         if self.program.is_mip:
             raw.nodes = int(m.NodeCount)
-            raw.bounded(m.ObjBound, m.ObjVal if raw.x is not None else 0.0)
+            raw.record_bound(m.ObjBound, m.ObjVal if raw.x is not None else 0.0)
         elif status in (2, 13):
             raw.dual = PointStatus.FEASIBLE
-            raw.rest = self._rest()
+            raw.dual_values = self._rest()
         elif status in (3, 4, 5):
             raw.ray = self._ray()
         return raw
 
-    def _rest(self) -> Rest:
+    def _rest(self) -> DualValues:
         m = self._m
         basis = None if self._settings.get("Crossover") == 0 else (m.VBasis, m.CBasis)
-        return Rest(
+        return DualValues(
             row_dual=np.array(m.Pi), reduced_cost=np.array(m.RC[: len(self._own)]), basis=basis
         )
 

@@ -29,7 +29,7 @@ from workbench.solvers.data import Change, Data
 from workbench.solvers.errors import SolverError
 from workbench.solvers.program import Program
 from workbench.solvers.session import Interruption, Options, Raw, Session
-from workbench.solvers.solution import PointStatus, Rest, Start, Termination
+from workbench.solvers.solution import DualValues, PointStatus, Start, Termination
 
 _FEASIBLE = 2  # HiGHS: kSolutionStatusFeasible
 _SYMMETRIC = 10_000  # columns; the search for symmetries of a larger MILP asks for no time limit, and takes long
@@ -69,12 +69,12 @@ class _HighsSession(Session):
             self._settings["presolve"] = "off"  # see the module's docstring
             if options.time_limit is not None and program.shape[1] > _SYMMETRIC:
                 self._settings["mip_detect_symmetry"] = False
-        self._settings |= owner.in_words(options)
+        self._settings |= owner.translate_options(options)
         self._native_limit = options.native.get("time_limit")
         self._h = create_silent_highs()
         for key, value in self._settings.items():
             if self._h.setOptionValue(key, value) != highspy.HighsStatus.kOk:
-                raise self.unsupported(key, value)
+                raise self.build_option_error(key, value)
 
     @cached_property
     def _version(self) -> str:
@@ -136,14 +136,16 @@ class _HighsSession(Session):
             and h.setBasis(basis) != self._highspy.HighsStatus.kOk
         ):
             raise SolverError(f"highs cannot start {self.program.name} from this basis.")
-        limit = self._deadline.limit if self._native_limit is None else self._native_limit
+        limit = (
+            self._deadline.solver_time_limit if self._native_limit is None else self._native_limit
+        )
         h.setOptionValue("time_limit", np.inf if limit is None else h.getRunTime() + limit)
         h.setOptionValue("objective_bound", np.inf if self._cutoff is None else self._cutoff)
         self._claim_pool()
         with Interruption(self._stop) as interruption:
             if h.run() == self._highspy.HighsStatus.kError:
                 self._retry()
-        interrupted = interruption.seen
+        interrupted = interruption.is_pressed
         if interrupted:
             h.clearCallbacks()
         if not interrupted and self._optimal_without_point():
@@ -153,7 +155,7 @@ class _HighsSession(Session):
         raw = self._read(start)
         if self._optimal_without_point():
             raw.termination = Termination.NUMERICAL
-        raw.interrupted = interrupted
+        raw.is_interrupted = interrupted
         return raw
 
     def _optimal_without_point(self) -> bool:
@@ -193,7 +195,7 @@ class _HighsSession(Session):
             raw.x, raw.point = np.array(values.col_value), PointStatus.FEASIBLE
         if self._mip:
             raw.nodes = max(0, info("mip_node_count"))
-            raw.bounded(info("mip_dual_bound"), info("objective_function_value"))
+            raw.record_bound(info("mip_dual_bound"), info("objective_function_value"))
             return raw
         has_duals = info("dual_solution_status") == _FEASIBLE
         if has_duals:
@@ -203,7 +205,7 @@ class _HighsSession(Session):
             _, has, ray = rays[termination]()
             raw.ray = np.array(ray) if has else None
         else:
-            raw.rest = Rest(
+            raw.dual_values = DualValues(
                 row_dual=np.array(values.row_dual) if has_duals else None,
                 reduced_cost=np.array(values.col_dual) if has_duals else None,
                 basis=h.getBasis() if info("basis_validity") == 1 else None,

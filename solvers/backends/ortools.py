@@ -30,7 +30,7 @@ from workbench.solvers.contract import Backend
 from workbench.solvers.data import Change, Data
 from workbench.solvers.program import Program
 from workbench.solvers.session import Interruption, Options, Raw, Session
-from workbench.solvers.solution import PointStatus, Rest, Start, Termination
+from workbench.solvers.solution import DualValues, PointStatus, Start, Termination
 
 _FEASIBLE = 2  # SOLUTION_STATUS_FEASIBLE
 _FINE_TOLERANCE = (
@@ -90,7 +90,7 @@ class _MathOptSession(Session):
             try:
                 _put(parameters, f"{self._variant.replace('-', '_')}.{key}", value)
             except (AttributeError, KeyError, TypeError, ValueError) as error:
-                raise self.unsupported(key, value, f": {error}") from None
+                raise self.build_option_error(key, value, f": {error}") from None
         return parameters
 
     def _build(self, data: Data) -> None:
@@ -151,7 +151,7 @@ class _MathOptSession(Session):
             parameters.CopyFrom(self._parameters)
             parameters.glop.primal_feasibility_tolerance = _FINE_TOLERANCE
             parameters.glop.dual_feasibility_tolerance = _FINE_TOLERANCE
-        left = self._deadline.limit
+        left = self._deadline.solver_time_limit
         if left is not None:
             parameters.time_limit.FromNanoseconds(int(left * 1e9))
         seen = False
@@ -171,12 +171,12 @@ class _MathOptSession(Session):
                         None,
                         interrupter.pybind_interrupter,
                     )
-                seen = interruption.seen
+                seen = interruption.is_pressed
         except self._refusal as error:
             raw = _refused(str(error))
         else:
             raw = self._read(result, start)
-        raw.interrupted = seen
+        raw.is_interrupted = seen
         return raw
 
     def _read(self, result: Any, start: Start) -> Raw:
@@ -214,24 +214,24 @@ class _MathOptSession(Session):
         if self._mip or self._variant == "gscip":  # which gives an LP a bound, but no duals
             raw.nodes = int(result.solve_stats.node_count) if self._variant == "gscip" else None
             bounds = result.termination.objective_bounds
-            raw.bounded(bounds.dual_bound, bounds.primal_bound)
+            raw.record_bound(bounds.dual_bound, bounds.primal_bound)
             self._doubt(raw)
         elif solution is not None and solution.HasField("dual_solution"):
             dual, rest = (
                 solution.dual_solution,
-                Rest(basis=solution.basis if solution.HasField("basis") else None),
+                DualValues(basis=solution.basis if solution.HasField("basis") else None),
             )
             if dual.feasibility_status == _FEASIBLE:
                 raw.dual = PointStatus.FEASIBLE
                 row_dual, reduced_cost = dual.dual_values, dual.reduced_costs
-                rest = Rest(
+                rest = DualValues(
                     _scatter(row_dual, self._height), _scatter(reduced_cost, self._size), rest.basis
                 )
-            raw.rest = rest
+            raw.dual_values = rest
 
-    def _in_coarser_units(self, raw: Raw) -> bool:
+    def _needs_coarser_units(self, raw: Raw) -> bool:
         """GLOP calls answers of large numbers imprecise that it finds in small ones."""
-        imprecise = raw.termination is Termination.NUMERICAL and not raw.interrupted
+        imprecise = raw.termination is Termination.NUMERICAL and not raw.is_interrupted
         return self._variant == "glop" and imprecise and self._scale > 1
 
     def _doubt(self, raw: Raw) -> None:

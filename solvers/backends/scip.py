@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from workbench.solvers.contract import Backend
-from workbench.solvers.mps import mps_text
+from workbench.solvers.mps import format_mps
 from workbench.solvers.program import Data, Program
 from workbench.solvers.session import Interruption, Options, Raw, Session
 from workbench.solvers.solution import PointStatus, Start, Termination
@@ -27,12 +27,14 @@ class _ScipSession(Session):
         import pyscipopt
 
         self._scip = pyscipopt
-        self._settings = {"limits/gap": 1e-9, "misc/catchctrlc": False} | owner.in_words(options)
+        self._settings = {"limits/gap": 1e-9, "misc/catchctrlc": False} | owner.translate_options(
+            options
+        )
         known = pyscipopt.Model().getParams()
         for key, value in self._settings.items():
             # asked beforehand, because SCIP writes to stderr when it refuses
             if key not in known or isinstance(known[key], str) != isinstance(value, str):
-                raise self.unsupported(key, value)
+                raise self.build_option_error(key, value)
         self._new()
 
     def _new(self) -> Any:
@@ -42,27 +44,27 @@ class _ScipSession(Session):
             try:
                 model.setParam(key, value)
             except (KeyError, ValueError, TypeError, LookupError) as error:
-                raise self.unsupported(key, value, f": {error}") from None
+                raise self.build_option_error(key, value, f": {error}") from None
         return model
 
     def _build(self, data: Data) -> None:
         model = self._model = self._new()
         with TemporaryDirectory() as folder:
             path = Path(folder) / "program.mps"
-            path.write_text(mps_text("program", data))
+            path.write_text(format_mps("program", data))
             model.readProblem(str(path))
         by_name = {variable.name: variable for variable in model.getVars()}
         self._variables = [by_name[f"x{j}"] for j in range(data.c.size)]
 
     def _run(self, start: Start, basis: Any) -> Raw:
-        model, left = self._model, self._deadline.limit
+        model, left = self._model, self._deadline.solver_time_limit
         if left is not None and "limits/time" not in self.options.native:
             model.setParam("limits/time", left)
         with Interruption(model.interruptSolve) as interruption:
             model.optimizeNogil()
         status = model.getStatus()
         raw = Raw(self.owner.ended(status), status)
-        raw.interrupted = interruption.seen
+        raw.is_interrupted = interruption.is_pressed
         if model.getNSols() > 0:
             best = model.getBestSol()
             raw.x = np.array([model.getSolVal(best, variable) for variable in self._variables])
@@ -70,7 +72,7 @@ class _ScipSession(Session):
         elif raw.termination is Termination.UNBOUNDED:
             raw.termination = Termination.INFEASIBLE_OR_UNBOUNDED
         raw.nodes, raw.iterations = int(model.getNTotalNodes()), int(model.getNLPIterations())
-        raw.bounded(model.getDualbound(), model.getObjVal() if raw.x is not None else 0.0)
+        raw.record_bound(model.getDualbound(), model.getObjVal() if raw.x is not None else 0.0)
         return raw
 
     def _close(self) -> None:

@@ -22,8 +22,8 @@ from workbench.solvers.solution import (
     Solution,
     Start,
     Termination,
-    infeasible_by,
-    unbounded_along,
+    is_unbounded_direction,
+    proves_infeasibility,
 )
 
 INF = np.inf
@@ -105,7 +105,9 @@ class AnswerClauses(Contract):
         require_equal("bound", solution.bound, None)
         require_equal("gap", solution.gap, None)
         if self.capabilities().infeasibility_certificate:
-            is_proof = solution.ray is not None and infeasible_by(program.template, solution.ray)
+            is_proof = solution.ray is not None and proves_infeasibility(
+                program.template, solution.ray
+            )
             require(
                 is_proof,
                 f"ray must be row multipliers that prove infeasibility. Got {solution.ray}.",
@@ -118,7 +120,9 @@ class AnswerClauses(Contract):
         solution = self.solve(program)
         require_equal("termination", solution.termination, Termination.UNBOUNDED)
         require_equal("bound", solution.bound, None)
-        is_direction = solution.ray is None or unbounded_along(program.template, solution.ray)
+        is_direction = solution.ray is None or is_unbounded_direction(
+            program.template, solution.ray
+        )
         require(is_direction, f"ray must be an improving direction. Got {solution.ray}.")
         if solution.x is not None:
             _require_small_residuals(solution, 1e-3)
@@ -358,7 +362,7 @@ class IntegerClauses(Contract):
 
 def _require_small_residuals(solution: Solution, tolerance: float) -> None:
     residuals = solution.residuals
-    is_small = residuals is not None and residuals.worst <= tolerance
+    is_small = residuals is not None and residuals.max_violation <= tolerance
     require(is_small, f"residuals must be at most {tolerance:.3g}. Got {residuals}.")
 
 

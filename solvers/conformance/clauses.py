@@ -14,7 +14,7 @@ from unittest import SkipTest
 
 import numpy as np
 
-from workbench.solvers.backend import Options, backend
+from workbench.solvers.backend import Options, get_backend
 from workbench.solvers.conformance import instances
 from workbench.solvers.contract import Backend, Capabilities, Licence
 from workbench.solvers.program import Program
@@ -66,7 +66,7 @@ class Contract:
     def solver(self) -> Backend:
         """Return the backend under test."""
         if self.backend_class is None:
-            return backend(self.label)
+            return get_backend(self.label)
         return self.backend_class(self.label.partition(":")[2] or None)
 
     def capabilities(self) -> Capabilities:
@@ -80,7 +80,7 @@ class Contract:
 
     def solve_by_highs(self, program: Program) -> Solution:
         """Solve a program by HiGHS, to compare with."""
-        with backend("highs").open(program) as session:
+        with get_backend("highs").open(program) as session:
             return session.solve()
 
     def easy(self) -> Program:
@@ -96,7 +96,7 @@ class Contract:
             option: a named option that it must support.
         """
         solver = self.solver()
-        if not solver.installed():
+        if not solver.is_installed():
             raise SkipTest(f"{self.label} is not installed")
         if self.label not in _licences:
             _licences[self.label] = solver.licence()

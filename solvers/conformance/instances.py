@@ -112,7 +112,7 @@ def moving(scale: float = 1.0, *, integer: bool = False) -> Program:
     """Compile a maximisation in which every kind of number moves with a parameter of `MOVING_BASE`."""
     import cvxpy as cp  # It is slow to import, and a session of another solver does without it.
 
-    from workbench.solvers.canonical import compile
+    from workbench.solvers.canonical import compile_program
 
     p = {name: cp.Parameter(name=name) for name in MOVING_BASE}
     x = cp.Variable(6, name="x", bounds=[0, 3], integer=integer)
@@ -131,7 +131,7 @@ def moving(scale: float = 1.0, *, integer: bool = False) -> Program:
     ]
     profit = rng.uniform(0.5, 1.5, 6) @ x + 1.1 * z + p["constant"]
     profit = profit + p["cost"] * x[0] + 0.37 * p["cost"] * x[3]
-    return compile(cp.Problem(cp.Maximize(profit), rows), "moving", scale=scale)
+    return compile_program(cp.Problem(cp.Maximize(profit), rows), "moving", scale=scale)
 
 
 def triangle(**fields: Any) -> Program:

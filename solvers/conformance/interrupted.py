@@ -75,7 +75,7 @@ def describe_solve(session: Session) -> dict[str, Any]:
         "termination": solution.termination,
         "objective": solution.objective,
         "bound": solution.bound,
-        "residual": None if solution.residuals is None else solution.residuals.worst,
+        "residual": None if solution.residuals is None else solution.residuals.max_violation,
     }
 
 

@@ -101,7 +101,7 @@ class LimitClauses(Contract):
         require_equal("point", solution.point, PointStatus.FEASIBLE)
         _require_open_gap(solution)
         require(
-            solution.residuals and solution.residuals.worst <= 1e-6,
+            solution.residuals and solution.residuals.max_violation <= 1e-6,
             f"the point must be feasible. Got {solution}.",
         )
 
@@ -124,7 +124,9 @@ class LimitClauses(Contract):
         require_equal("termination", solution.termination, Termination.TIME_LIMIT)
         residuals = solution.residuals
         is_honest = (
-            residuals is None or solution.point is PointStatus.INFEASIBLE or residuals.worst < 1e-6
+            residuals is None
+            or solution.point is PointStatus.INFEASIBLE
+            or residuals.max_violation < 1e-6
         )
         require(is_honest, f"a point that violates rows must be INFEASIBLE. Got {residuals}.")
 

@@ -15,7 +15,7 @@ from unittest import mock
 import numpy as np
 import scipy.sparse as sp
 
-from workbench.solvers.backend import backend
+from workbench.solvers.backend import get_backend
 from workbench.solvers.conformance import instances
 from workbench.solvers.conformance.clauses import (
     Contract,
@@ -71,7 +71,7 @@ class SessionClauses(Contract):
             starts = []
             with (
                 self.solver().open(instances.moving(scale)) as session,
-                backend("highs").open(instances.moving()) as reference_session,
+                get_backend("highs").open(instances.moving()) as reference_session,
             ):
                 for values in moving_values():
                     hot = session.solve(values)
@@ -144,12 +144,14 @@ class SessionClauses(Contract):
         """Report objective and bound of the model that maximises, and duals of minimising its negative."""
         import cvxpy as cp
 
-        from workbench.solvers.canonical import compile
+        from workbench.solvers.canonical import compile_program
 
         x = cp.Variable(2, name="x", nonneg=True)
         limit = cp.Parameter(name="limit")
         rows = [x[0] + 2 * x[1] <= limit, 2 * x[0] + x[1] <= 3]
-        with self.solver().open(compile(cp.Problem(cp.Maximize(cp.sum(x) + 5), rows))) as session:
+        with self.solver().open(
+            compile_program(cp.Problem(cp.Maximize(cp.sum(x) + 5), rows))
+        ) as session:
             solution = session.solve({"limit": 3.0})
             require_close("objective", solution.objective, 7, self.accuracy)
             require_close("objective", session.solve({"limit": 3.3}).objective, 7.1, self.accuracy)

@@ -29,19 +29,19 @@ import scipy.sparse as sp
 from flint import fmpq, fmpq_poly, fmpz_poly
 
 from workbench.solvers.arrays import Ints
-from workbench.solvers.backend import Options, backend
+from workbench.solvers.backend import Options, get_backend
 from workbench.solvers.data import Data
 from workbench.solvers.errors import NoRationalSolution
-from workbench.solvers.exact.polynomial_equations import solved
+from workbench.solvers.exact.polynomial_equations import solve_affine_system
 from workbench.solvers.exact.polynomials import (
     ONE,
     ZERO,
     Affine,
     Interval,
     Poly,
-    fraction,
-    rational,
-    value_at,
+    evaluate_polynomial,
+    to_flint,
+    to_fraction,
 )
 from workbench.solvers.exact.rational_lp import Rational, RationalLP
 from workbench.solvers.exact.rational_refinement import solve_rational
@@ -77,23 +77,23 @@ class Vertex:
     point: tuple[Affine, ...]
     multipliers: tuple[Affine, ...]
     value: Affine
-    primal: tuple[Affine, ...]
-    dual: tuple[Affine, ...]
+    primal_conditions: tuple[Affine, ...]
+    dual_conditions: tuple[Affine, ...]
 
-    def dual_at(self, x: Fraction) -> bool:
+    def has_dual_feasibility(self, x: Fraction) -> bool:
         """Whether the multipliers have the right signs at x, strictly."""
-        at = rational(x)
+        at = to_flint(x)
         return all(
-            condition.constant(at) * condition.over(at) > 0
-            for condition in self.dual
+            condition.constant(at) * condition.denominator(at) > 0
+            for condition in self.dual_conditions
             if condition.constant
         )
 
-    def deltas_at(self, x: Fraction, low: Fraction, high: Fraction) -> Interval:
+    def feasible_deltas(self, x: Fraction, low: Fraction, high: Fraction) -> Interval:
         """The part of an interval of δ where the point is feasible at x; nothing: the lower end is above the upper."""
-        at, least, most = rational(x), rational(low), rational(high)
-        for condition in self.primal:
-            sign = condition.over(at)
+        at, least, most = to_flint(x), to_flint(low), to_flint(high)
+        for condition in self.primal_conditions:
+            sign = condition.denominator(at)
             here, slope = condition.constant(at), condition.slope(at)
             if sign < 0:
                 here, slope = -here, -slope
@@ -103,10 +103,10 @@ class Vertex:
                 most = min(most, -here / slope)
             elif here < 0:
                 return high, low
-        return fraction(least), fraction(most)
+        return to_fraction(least), to_fraction(most)
 
 
-class Parametric:
+class ParametricProgram:
     """A program whose entries are polynomials in x, and whose rows' sides are affine in δ, in exact integers.
 
     program: for the solver that proposes bases. powers: parameter -> what each of its entries is, a polynomial in x or
@@ -140,16 +140,16 @@ class Parametric:
         self.numbers, self.exact = numbers or {}, exact or {}
         symbols, parameters = program.symbols, self._parameters()
         entries = [
-            None if base is None else _summed(base, terms, parameters)
+            None if base is None else _sum_parameters(base, terms, parameters)
             for base, terms in symbols.values
         ]
         self._codes, self._entries = symbols.codes, entries
         self._stays = [not terms for _, terms in symbols.values]
-        self.cost = [_still(entry) for entry in self._section("c")]
-        (self.offset,) = map(_still, self._section("offset"))
+        self.cost = [_require_constant_in_delta(entry) for entry in self._section("c")]
+        (self.offset,) = map(_require_constant_in_delta, self._section("offset"))
         self.bounds = [
             *zip(
-                *([_number(e) for e in self._section(end)] for end in ("lower", "upper")),
+                *([_column_bound(e) for e in self._section(end)] for end in ("lower", "upper")),
                 strict=True,
             )
         ]
@@ -157,7 +157,7 @@ class Parametric:
         for i, j, entry in zip(
             symbols.row.tolist(), symbols.column.tolist(), self._section("A"), strict=True
         ):
-            if value := _still(entry):
+            if value := _require_constant_in_delta(entry):
                 rows[i][j] = value
         self.rows: list[dict[int, Poly]] = []
         self.sides: list[tuple[tuple[Poly, Poly] | None, tuple[Poly, Poly] | None]] = []
@@ -185,7 +185,7 @@ class Parametric:
         """The entries of a section, as the rationals that those which stay stand for."""
         codes, known = self._codes[section].tolist(), self.exact.get(section, {})
         return [
-            (_constant(known[at]), fmpq_poly([]))
+            (_to_polynomial(known[at]), fmpq_poly([]))
             if at in known and self._stays[code]
             else self._entries[code]
             for at, code in enumerate(codes)
@@ -201,13 +201,13 @@ class Parametric:
                 stacked += [(fmpq_poly(entry), fmpq_poly([])) for entry in self.powers[name]]
             else:
                 stacked += [
-                    (_constant(Fraction(value)), fmpq_poly([]))
+                    (_to_polynomial(Fraction(value)), fmpq_poly([]))
                     for value in self.numbers[name][: prod(shape)]
                 ]
         return stacked
 
     @cached_property
-    def relaxed(self) -> Parametric:
+    def relaxation(self) -> ParametricProgram:
         """The least sum of violations of rows: positive exactly where the program is infeasible."""
         data, m, n = self.program.template, *self.program.shape
         every = sp.eye_array(m, format="csc")
@@ -227,15 +227,15 @@ class Parametric:
         }
         program = replace(self.program, template=whole, moves=moves, cost=1.0, shift=0.0)
         kept = {name: known for name, known in self.exact.items() if name not in ("c", "offset")}
-        return Parametric(program, self.powers, self.delta, self.numbers, kept)
+        return ParametricProgram(program, self.powers, self.delta, self.numbers, kept)
 
     # Bases.
 
-    def basis_at(self, x: Fraction, delta: Fraction) -> Basis | None:
+    def propose_basis(self, x: Fraction, delta: Fraction) -> Basis | None:
         """What a solver proposes there; None where it finds the program infeasible."""
         if self._session is None:
             tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-            self._session = backend("highs").open(
+            self._session = get_backend("highs").open(
                 self.program, Options(algorithm="simplex", native=tight)
             )
         shapes, values = self.program.parameters, self._values(x, delta)
@@ -255,8 +255,13 @@ class Parametric:
             for part in (solution.basis.col_status, solution.basis.row_status)
         )
         return Basis(
-            tuple(_held(status, ends) for status, ends in zip(columns, self.bounds, strict=True)),
-            tuple(_held(status, ends) for status, ends in zip(rows, self.sides, strict=True)),
+            tuple(
+                _side_of_status(status, ends)
+                for status, ends in zip(columns, self.bounds, strict=True)
+            ),
+            tuple(
+                _side_of_status(status, ends) for status, ends in zip(rows, self.sides, strict=True)
+            ),
         )
 
     def _in_scale(self, lp: RationalLP) -> RationalLP:
@@ -273,42 +278,42 @@ class Parametric:
             if name == self.delta:
                 values[name] = [delta]
             elif name in self.powers:
-                values[name] = [value_at(power, x) for power in self.powers[name]]
+                values[name] = [evaluate_polynomial(power, x) for power in self.powers[name]]
             else:
                 values[name] = [
                     Fraction(float(value)) for value in self.numbers[name][: prod(shape)]
                 ]
         return values
 
-    def refined_basis_at(self, x: Fraction, delta: Fraction) -> Basis:
+    def refine_basis(self, x: Fraction, delta: Fraction) -> Basis:
         """That of rational refinement, which tells apart what a solver's tolerance does not. x: a dyadic rational.
         Raises NoRationalSolution."""
-        lp = RationalLP.at(self.program, self._values(x, delta))
+        lp = RationalLP.from_program(self.program, self._values(x, delta))
         point = solve_rational(lp if self.program.cost == 1 else self._in_scale(lp))
-        columns = zip(point.fixed.tolist(), point.x, lp.bounds, strict=True)
+        columns = zip(point.is_column_fixed.tolist(), point.x, lp.bounds, strict=True)
         activity = [sum((a * point.x[j] for j, a in row.items()), Fraction(0)) for row in lp.rows]
-        rows = zip(point.tight.tolist(), activity, lp.sides, strict=True)
-        return Basis(tuple(starmap(_nearest, columns)), tuple(starmap(_nearest, rows)))
+        rows = zip(point.is_row_tight.tolist(), activity, lp.sides, strict=True)
+        return Basis(tuple(starmap(_nearest_side, columns)), tuple(starmap(_nearest_side, rows)))
 
     def close(self) -> None:
         """Give the solver's resources back."""
         if self._session is not None:
             self._session.close()
         if "relaxed" in vars(self):
-            self.relaxed.close()
+            self.relaxation.close()
 
-    def known_at(
+    def find_optimal_vertices(
         self, x: Fraction, low: Fraction, high: Fraction
     ) -> list[tuple[Fraction, Fraction, Vertex]]:
         """The vertices so far that are optimal at x for some part of an interval of δ, each with that part."""
         ranges = (
-            (*v.deltas_at(x, low, high), v)
+            (*v.feasible_deltas(x, low, high), v)
             for v in reversed(self._vertices.values())
-            if v.dual_at(x)
+            if v.has_dual_feasibility(x)
         )
         return [part for part in ranges if part[0] < part[1]]
 
-    def vertex(self, basis: Basis) -> Vertex:
+    def compute_vertex(self, basis: Basis) -> Vertex:
         """The point, the multipliers and the conditions of a basis. Raises NoRationalSolution when it is singular."""
         if basis not in self._vertices:
             self._vertices[basis] = self._vertex(basis)
@@ -322,7 +327,7 @@ class Parametric:
                 f"The basis has {len(tight)} equations for {len(free)} unknowns."
             )
         held = {
-            j: Affine.number(ends[at > 0] or 0)
+            j: Affine.from_number(ends[at > 0] or 0)
             for j, (at, ends) in enumerate(zip(basis.columns, self.bounds, strict=True))
             if at
         }
@@ -332,29 +337,29 @@ class Parametric:
             row, side = self.rows[i], self.sides[i][basis.rows[i] > 0]
             if side is None:
                 raise NoRationalSolution("The basis holds a row where it has no side.")
-            right = Affine.reduced(*side, ONE)
+            right = Affine.from_ratio(*side, ONE)
             for j, entry in row.items():
                 if j in held and held[j].constant:
-                    right = right - held[j].times(entry)
+                    right = right - held[j].multiply(entry)
             equations.append(({j: entry for j, entry in row.items() if j in unknown}, right))
-        point = solved(equations) | held
+        point = solve_affine_system(equations) | held
         transposed: dict[int, dict[int, Poly]] = {j: {} for j in free}
         for i in tight:
             for j, entry in self.rows[i].items():
                 if j in unknown:
                     transposed[j][i] = entry
-        multipliers = solved([(transposed[j], _affine(self.cost[j])) for j in free])
-        value = _affine(self.offset)
+        multipliers = solve_affine_system([(transposed[j], _to_affine(self.cost[j])) for j in free])
+        value = _to_affine(self.offset)
         for j, cost in enumerate(self.cost):
             if cost:
-                value = value + point[j].times(cost.numer(), fmpz_poly([int(cost.denom())]))
+                value = value + point[j].multiply(cost.numer(), fmpz_poly([int(cost.denom())]))
         return Vertex(
             basis,
             tuple(point[j] for j in range(len(self.cost))),
-            tuple(multipliers.get(i, Affine.number(0)) for i in range(len(self.rows))),
+            tuple(multipliers.get(i, Affine.from_number(0)) for i in range(len(self.rows))),
             value,
-            _different(self._primal(basis, point)),
-            _different(self._dual(basis, multipliers)),
+            _unique_conditions(self._primal(basis, point)),
+            _unique_conditions(self._dual(basis, multipliers)),
         )
 
     def _primal(self, basis: Basis, point: Mapping[int, Affine]) -> list[Affine]:
@@ -362,57 +367,60 @@ class Parametric:
         conditions = []
         for j, (at, ends) in enumerate(zip(basis.columns, self.bounds, strict=True)):
             if not at:
-                conditions += _within(
-                    point[j], [None if end is None else Affine.number(end) for end in ends]
+                conditions += _range_conditions(
+                    point[j], [None if end is None else Affine.from_number(end) for end in ends]
                 )
         for i, (at, sides) in enumerate(zip(basis.rows, self.sides, strict=True)):
             if not at:
-                activity = Affine.number(0)
+                activity = Affine.from_number(0)
                 for j, entry in self.rows[i].items():
-                    activity = activity + point[j].times(entry)
-                conditions += _within(
+                    activity = activity + point[j].multiply(entry)
+                conditions += _range_conditions(
                     activity,
-                    [None if side is None else Affine.reduced(*side, ONE) for side in sides],
+                    [None if side is None else Affine.from_ratio(*side, ONE) for side in sides],
                 )
         return conditions
 
     def _dual(self, basis: Basis, multipliers: Mapping[int, Affine]) -> list[Affine]:
         """Reduced costs of what is held, signed: what must not be negative."""
-        reduced = {j: _affine(self.cost[j]) for j, at in enumerate(basis.columns) if at}
+        reduced = {j: _to_affine(self.cost[j]) for j, at in enumerate(basis.columns) if at}
         conditions = []
         for i, y in multipliers.items():
             low, high = self.sides[i]
             if low != high:
-                conditions.append(y if basis.rows[i] < 0 else y.times(-ONE))
+                conditions.append(y if basis.rows[i] < 0 else y.multiply(-ONE))
             if y.constant:
                 for j, entry in self.rows[i].items():
                     if j in reduced:
-                        reduced[j] = reduced[j] - y.times(entry)
+                        reduced[j] = reduced[j] - y.multiply(entry)
         for j, cost in reduced.items():
             low_end, high_end = self.bounds[j]
             if low_end is None and high_end is None:
-                conditions += [cost, cost.times(-ONE)]  # a free column that is held costs nothing
+                conditions += [
+                    cost,
+                    cost.multiply(-ONE),
+                ]  # a free column that is held costs nothing
             elif low_end != high_end:
-                conditions.append(cost if basis.columns[j] < 0 else cost.times(-ONE))
+                conditions.append(cost if basis.columns[j] < 0 else cost.multiply(-ONE))
         return conditions
 
 
-def _constant(value: Fraction) -> fmpq_poly:
+def _to_polynomial(value: Fraction) -> fmpq_poly:
     return fmpq_poly([fmpq(value.numerator, value.denominator)])
 
 
-def _summed(
+def _sum_parameters(
     base: Fraction, terms: Iterable[tuple[int, Fraction]], parameters: Sequence[Entry]
 ) -> Entry:
     """base + Σ factor * parameter."""
-    constant, slope = _constant(base), fmpq_poly([])
+    constant, slope = _to_polynomial(base), fmpq_poly([])
     for at, factor in terms:
-        share, (first, second) = _constant(factor), parameters[at]
+        share, (first, second) = _to_polynomial(factor), parameters[at]
         constant, slope = constant + share * first, slope + share * second
     return constant, slope
 
 
-def _still(entry: Entry | None) -> fmpq_poly:
+def _require_constant_in_delta(entry: Entry | None) -> fmpq_poly:
     """An entry that δ does not move. Raises NoRationalSolution."""
     if entry is None or entry[1]:
         raise NoRationalSolution(
@@ -421,27 +429,29 @@ def _still(entry: Entry | None) -> fmpq_poly:
     return entry[0]
 
 
-def _number(entry: Entry | None) -> Fraction | None:
+def _column_bound(entry: Entry | None) -> Fraction | None:
     """A bound of a column, a number; None where there is none. Raises NoRationalSolution."""
     if entry is None:
         return None
-    if (value := _still(entry)).degree() > 0:
+    if (value := _require_constant_in_delta(entry)).degree() > 0:
         raise NoRationalSolution("A formula needs columns whose bounds no parameter moves.")
-    return fraction(value[0])
+    return to_fraction(value[0])
 
 
-def _affine(polynomial: fmpq_poly) -> Affine:
-    return Affine.reduced(polynomial.numer(), ZERO, fmpz_poly([int(polynomial.denom())]))
+def _to_affine(polynomial: fmpq_poly) -> Affine:
+    return Affine.from_ratio(polynomial.numer(), ZERO, fmpz_poly([int(polynomial.denom())]))
 
 
-def _held(status: int, ends: tuple[object, object]) -> int:
+def _side_of_status(status: int, ends: tuple[object, object]) -> int:
     """-1, 0 or 1 of a solver's word."""
     if status == _BASIC:
         return 0
     return 1 if ends[1] is not None and (status == _AT_UPPER or ends[0] is None) else -1
 
 
-def _nearest(held: bool, value: Fraction, ends: tuple[Rational | None, Rational | None]) -> int:
+def _nearest_side(
+    held: bool, value: Fraction, ends: tuple[Rational | None, Rational | None]
+) -> int:
     """-1, 0 or 1 of a value that is held at the nearer of its ends."""
     low, high = ends
     if not held or high is None:
@@ -449,11 +459,11 @@ def _nearest(held: bool, value: Fraction, ends: tuple[Rational | None, Rational 
     return 1 if low is None or abs(high - value) < abs(value - low) else -1
 
 
-def _different(conditions: Sequence[Affine]) -> tuple[Affine, ...]:
+def _unique_conditions(conditions: Sequence[Affine]) -> tuple[Affine, ...]:
     """Those that are no numbers >= 0, each once."""
     kept: dict[tuple[Ints, ...], Affine] = {}
     for condition in conditions:
-        parts = condition.constant, condition.slope, condition.over
+        parts = condition.constant, condition.slope, condition.denominator
         if (
             condition.slope
             or any(part.degree() > 0 for part in parts)
@@ -463,6 +473,6 @@ def _different(conditions: Sequence[Affine]) -> tuple[Affine, ...]:
     return tuple(kept.values())
 
 
-def _within(value: Affine, ends: Sequence[Affine | None]) -> list[Affine]:
+def _range_conditions(value: Affine, ends: Sequence[Affine | None]) -> list[Affine]:
     low, high = ends
     return ([] if low is None else [value - low]) + ([] if high is None else [high - value])

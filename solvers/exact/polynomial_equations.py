@@ -8,7 +8,9 @@ from workbench.solvers.errors import NoRationalSolution
 from workbench.solvers.exact.polynomials import ONE, ZERO, Affine, Poly
 
 
-def solved(equations: Sequence[tuple[Mapping[int, Poly], Affine]]) -> dict[int, Affine]:
+def solve_affine_system(
+    equations: Sequence[tuple[Mapping[int, Poly], Affine]],
+) -> dict[int, Affine]:
     """The solution of sparse square equations Σ entry_j z_j = right, by fraction-free elimination.
 
     The pivot is an entry of a shortest row whose column is shortest (Markowitz); every row is divided by what its
@@ -17,7 +19,11 @@ def solved(equations: Sequence[tuple[Mapping[int, Poly], Affine]]) -> dict[int, 
     open_rows = {}
     where: dict[int, set[int]] = {}
     for i, (entries, right) in enumerate(equations):
-        open_rows[i] = {j: v * right.over for j, v in entries.items()}, right.constant, right.slope
+        open_rows[i] = (
+            {j: v * right.denominator for j, v in entries.items()},
+            right.constant,
+            right.slope,
+        )
         for j in entries:
             where.setdefault(j, set()).add(i)
     order = []
@@ -44,20 +50,20 @@ def solved(equations: Sequence[tuple[Mapping[int, Poly], Affine]]) -> dict[int, 
                     where[c].add(k)
                 elif changed.pop(c, None) is not None:
                     where[c].discard(k)
-            open_rows[k] = _primitive(
+            open_rows[k] = _divide_by_content(
                 changed, first * up - down * constant, second * up - down * slope
             )
     values: dict[int, Affine] = {}
     for j, row, constant, slope in reversed(order):
-        right = Affine.reduced(constant, slope, ONE)
+        right = Affine.from_ratio(constant, slope, ONE)
         for k, entry in row.items():
             if k != j:
-                right = right - values[k].times(entry)
-        values[j] = right.times(ONE, row[j])
+                right = right - values[k].multiply(entry)
+        values[j] = right.multiply(ONE, row[j])
     return values
 
 
-def _primitive(
+def _divide_by_content(
     row: dict[int, Poly], constant: Poly, slope: Poly
 ) -> tuple[dict[int, Poly], Poly, Poly]:
     """A row divided by what its entries have in common."""

@@ -34,7 +34,7 @@ from workbench.solvers.program import SECTIONS, Program, Symbols
 Rational: TypeAlias = int | Fraction
 Integers = NDArray[np.object_]  # of any size
 
-_DENSE = 400  # unknowns of an exact basis
+_MAX_BASIS_SIZE = 400  # unknowns of an exact basis
 
 
 Ends: TypeAlias = list[tuple[Rational | None, Rational | None]]  # lower and upper, None for none
@@ -62,10 +62,10 @@ class RationalPoint:
     objective: Fraction
     bound: Fraction | None
     violation: Fraction
-    tight: Flags
-    fixed: Flags
+    is_row_tight: Flags
+    is_column_fixed: Flags
 
-    def vertex(self) -> list[Fraction]:
+    def solve_vertex(self) -> list[Fraction]:
         """The exact vertex of the last basis: its equations solved in rationals, so every tight row holds exactly.
 
         Raises:
@@ -73,19 +73,19 @@ class RationalPoint:
         """
         from flint import fmpq, fmpq_mat
 
-        free = np.flatnonzero(~self.fixed).tolist()
-        rows = np.flatnonzero(self.tight).tolist()
-        if len(free) != len(rows) or len(free) > _DENSE:
+        free = np.flatnonzero(~self.is_column_fixed).tolist()
+        rows = np.flatnonzero(self.is_row_tight).tolist()
+        if len(free) != len(rows) or len(free) > _MAX_BASIS_SIZE:
             raise NoRationalSolution(
                 f"The exact basis has {len(rows)} equations for {len(free)} unknowns."
             )
         at = {j: k for k, j in enumerate(free)}
-        x = [_nearest(v, bounds) for v, bounds in zip(self.x, self.lp.bounds, strict=True)]
+        x = [_round_to_side(v, bounds) for v, bounds in zip(self.x, self.lp.bounds, strict=True)]
         matrix = [[fmpq(0)] * len(free) for _ in rows]
         right = []
         for k, i in enumerate(rows):
             row = self.lp.rows[i]
-            side = _nearest(
+            side = _round_to_side(
                 sum((a * self.x[j] for j, a in row.items()), Fraction(0)), self.lp.sides[i]
             )
             for j, a in row.items():
@@ -100,7 +100,7 @@ class RationalPoint:
             raise NoRationalSolution("The exact basis is singular.") from None
         for j, (value,) in zip(free, solved, strict=True):
             x[j] = Fraction(int(value.p), int(value.q))
-        if self.lp.excess(x):
+        if self.lp.max_violation(x):
             raise NoRationalSolution("The exact basis is infeasible.")
         return x
 
@@ -127,17 +127,29 @@ class RationalLP:
     @cached_property
     def cost(self) -> list[Rational]:
         """The costs of the columns."""
-        return [v or 0 for v in self.symbols.of("c")]
+        return [v or 0 for v in self.symbols.section_values("c")]
 
     @cached_property
     def bounds(self) -> Ends:
         """Those of the columns."""
-        return [*zip(self.symbols.of("lower"), self.symbols.of("upper"), strict=True)]
+        return [
+            *zip(
+                self.symbols.section_values("lower"),
+                self.symbols.section_values("upper"),
+                strict=True,
+            )
+        ]
 
     @cached_property
     def sides(self) -> Ends:
         """Those of the rows."""
-        return [*zip(self.symbols.of("row_lower"), self.symbols.of("row_upper"), strict=True)]
+        return [
+            *zip(
+                self.symbols.section_values("row_lower"),
+                self.symbols.section_values("row_upper"),
+                strict=True,
+            )
+        ]
 
     @cached_property
     def rows(self) -> list[dict[int, Rational]]:
@@ -145,7 +157,7 @@ class RationalLP:
         symbols = self.symbols
         rows: list[dict[int, Rational]] = [{} for _ in self.sides]
         for i, j, value in zip(
-            symbols.row.tolist(), symbols.column.tolist(), symbols.of("A"), strict=True
+            symbols.row.tolist(), symbols.column.tolist(), symbols.section_values("A"), strict=True
         ):
             if value:
                 rows[i][j] = value
@@ -180,19 +192,19 @@ class RationalLP:
         A, c = symbols.codes["A"], symbols.codes["c"]
         used = {k: symbols.values[k] or 0 for k in {*A.tolist(), *c.tolist()}}
         common = math.lcm(*{value.denominator for value in used.values()})
-        over, floats = object_array([0] * len(symbols.values)), np.zeros(len(symbols.values))
+        over, floats = to_object_array([0] * len(symbols.values)), np.zeros(len(symbols.values))
         for k, value in used.items():
             over[k] = value.numerator * (common // value.denominator)
             floats[k] = value
         return Entries(symbols.row, symbols.column, over[A], floats[A], over[c], common)
 
     @classmethod
-    def of(cls, data: Data, bits: int = 320) -> RationalLP:
+    def from_data(cls, data: Data, bits: int = 320) -> RationalLP:
         """A linear program whose floats are taken as the rationals they are; its offset is left out."""
-        return cls.at(Program("", data), {}, bits)
+        return cls.from_program(Program("", data), {}, bits)
 
     @classmethod
-    def at(
+    def from_program(
         cls, program: Program, values: Mapping[str, Sequence[Rational]], bits: int = 320
     ) -> RationalLP:
         """A program at rational values of its parameters, each listed entry by entry."""
@@ -204,7 +216,7 @@ class RationalLP:
         ]
         return cls(program.shape[1], bits, symbols._replace(values=exact))
 
-    def excess(self, x: Sequence[Fraction]) -> Fraction:
+    def max_violation(self, x: Sequence[Fraction]) -> Fraction:
         """The largest violation of a row or bound at a point, exact."""
         activity = [sum((a * x[j] for j, a in row.items()), Fraction(0)) for row in self.rows]
         gaps = [Fraction(0)]
@@ -213,32 +225,34 @@ class RationalLP:
             gaps += [] if high is None else [value - high]
         return Fraction(max(gaps))
 
-    def bound(self, y: Sequence[Fraction]) -> Fraction | None:
+    def lagrangian_bound(self, y: Sequence[Fraction]) -> Fraction | None:
         """L(y) of the module's docstring, a lower bound of the minimum; None where it is -∞."""
         common = math.lcm(*{v.denominator for v in y})
-        return self.bound_over([v.numerator * (common // v.denominator) for v in y], common)
+        return self.lagrangian_bound_over(
+            [v.numerator * (common // v.denominator) for v in y], common
+        )
 
-    def bound_over(self, y: Sequence[int], common: int) -> Fraction | None:
+    def lagrangian_bound_over(self, y: Sequence[int], common: int) -> Fraction | None:
         """L(y / common)."""
         (i, j, a, _, c, own), symbols = self.integers, self.symbols
-        multipliers = object_array(y)
+        multipliers = to_object_array(y)
         sides = np.where(multipliers > 0, symbols.codes["row_lower"], symbols.codes["row_upper"])
-        usable = (multipliers != 0) & symbols.there[sides]
-        total: Fraction = symbols.sum(multipliers[usable], sides[usable]) * own
+        usable = (multipliers != 0) & symbols.is_finite[sides]
+        total: Fraction = symbols.weighted_sum(multipliers[usable], sides[usable]) * own
         reduced, used = c * common, usable[i]
         np.subtract.at(reduced, j[used], a[used] * multipliers[i[used]])
         ends = np.where(reduced > 0, symbols.codes["lower"], symbols.codes["upper"])
-        known = symbols.there[ends]
-        total += symbols.sum(reduced[known], ends[known])
+        known = symbols.is_finite[ends]
+        total += symbols.weighted_sum(reduced[known], ends[known])
         for column in np.flatnonzero(~known & (reduced != 0)).tolist():
-            end = self._boxes[column][int(reduced[column] < 0)]
+            end = self._implied_bounds[column][int(reduced[column] < 0)]
             if end is None:
                 return None
             total += reduced[column] * end
         return total / (own * common)
 
     @cached_property
-    def _boxes(self) -> list[list[Rational | None]]:
+    def _implied_bounds(self) -> list[list[Rational | None]]:
         """Lower and upper bounds of the columns; one that is missing is replaced by the best that a row implies.
 
         In a row Σ a_j x_j <= hi, x_j <= (hi - least activity of the others)/a_j for a_j > 0, and >= for a_j < 0.
@@ -264,7 +278,7 @@ class RationalLP:
                         )
         return boxes
 
-    def row(
+    def add_row(
         self,
         entries: Mapping[int, Rational],
         low: Rational | None = None,
@@ -278,14 +292,14 @@ class RationalLP:
         return len(self.rows) - 1
 
 
-def object_array(values: Sequence[Any]) -> Integers:
+def to_object_array(values: Sequence[Any]) -> Integers:
     """Integers of any size as an array."""
     out = np.empty(len(values), dtype=object)
     out[:] = values
     return out
 
 
-def _nearest(value: Fraction, sides: tuple[Rational | None, Rational | None]) -> Fraction:
+def _round_to_side(value: Fraction, sides: tuple[Rational | None, Rational | None]) -> Fraction:
     """The side a value is nearest to; itself without any."""
     near = min(
         (side for side in sides if side is not None),
@@ -297,21 +311,21 @@ def _nearest(value: Fraction, sides: tuple[Rational | None, Rational | None]) ->
 
 def exact_objective(data: Data, x: ArrayLike) -> Fraction:
     """c'x + c0 of the minimisation."""
-    return sum(map(mul, _rationals(data.c), _rationals(x)), Fraction(data.offset))
+    return sum(map(mul, _to_rationals(data.c), _to_rationals(x)), Fraction(data.offset))
 
 
 def exact_violation(data: Data, x: ArrayLike) -> Fraction:
     """The largest violation of a row, a bound or an integrality by a point."""
-    point = _rationals(x)
+    point = _to_rationals(x)
     off = [abs(point[j] - round(point[j])) for j in np.flatnonzero(data.integrality).tolist()]
-    return max([RationalLP.of(data).excess(point), *off])
+    return max([RationalLP.from_data(data).max_violation(point), *off])
 
 
 def exact_bound(data: Data, y: ArrayLike) -> Fraction | None:
     """L(y), a lower bound of the minimum (also of a mixed-integer program's); None where it is -∞."""
-    bound = RationalLP.of(data).bound(_rationals(y))
+    bound = RationalLP.from_data(data).lagrangian_bound(_to_rationals(y))
     return None if bound is None else bound + Fraction(data.offset)
 
 
-def _rationals(values: ArrayLike) -> list[Fraction]:
+def _to_rationals(values: ArrayLike) -> list[Fraction]:
     return [Fraction(v) for v in np.asarray(values, dtype=float).tolist()]

@@ -31,10 +31,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from workbench.solvers.arrays import Flags, Positions, Vector
-from workbench.solvers.backend import Options, backend
+from workbench.solvers.backend import Options, get_backend
 from workbench.solvers.data import floor_to_bits
 from workbench.solvers.errors import NoRationalSolution
-from workbench.solvers.exact.rational_lp import Integers, RationalLP, RationalPoint, object_array
+from workbench.solvers.exact.rational_lp import Integers, RationalLP, RationalPoint, to_object_array
 from workbench.solvers.program import Data, Program
 from workbench.solvers.search import Deadline
 from workbench.solvers.session import Session
@@ -53,11 +53,11 @@ _LEAST = 1e-8  # solvers drop smaller coefficients; the residuals still see them
 def solve_rational(
     lp: RationalLP,
     *,
-    relaxed: RationalLP | None = None,
+    bound_program: RationalLP | None = None,
     accuracy: int = 230,
     time_limit: float | None = None,
     basis: Any = None,
-    held: tuple[Flags, Flags] | None = None,
+    held_sides: tuple[Flags, Flags] | None = None,
 ) -> RationalPoint:
     """Refine until every violation is below 2^-accuracy. time_limit: seconds for all rounds.
 
@@ -69,9 +69,9 @@ def solve_rational(
         NoRationalSolution: the program is infeasible, refinement stopped gaining digits, or there was no time left
             (all in words).
     """
-    with _Refinement(lp, relaxed or lp, accuracy, time_limit) as refinement:
-        if held is not None:
-            refinement.held = held
+    with _Refinement(lp, bound_program or lp, accuracy, time_limit) as refinement:
+        if held_sides is not None:
+            refinement.held = held_sides
             if (exact := refinement.at_basis()) is not None and _is_proven(exact):
                 return exact
         exact = (basis and refinement.near_basis(basis)) or refinement.near_basis(None)
@@ -88,7 +88,7 @@ def _is_proven(exact: RationalPoint) -> bool:
     )
 
 
-def held_by(basis: Any) -> tuple[Flags, Flags]:
+def read_held_sides(basis: Any) -> tuple[Flags, Flags]:
     """The columns and rows that a basis of HiGHS holds at their lower, and at their upper bounds."""
     numbers = np.frombuffer(bytes([*basis.col_status, *basis.row_status]), np.uint8)
     return numbers == _AT_LOWER, numbers == _AT_UPPER
@@ -132,9 +132,9 @@ class _Refinement:
             np.concatenate([symbols.codes[end], symbols.codes[f"row_{end}"]])
             for end in ("lower", "upper")
         )
-        low = object_array([-((-v.numerator << P) // v.denominator) for v in values])[lower]
-        high = object_array([(v.numerator << P) // v.denominator for v in values])[upper]
-        above, below = symbols.there[lower], symbols.there[upper]
+        low = to_object_array([-((-v.numerator << P) // v.denominator) for v in values])[lower]
+        high = to_object_array([(v.numerator << P) // v.denominator for v in values])[upper]
+        above, below = symbols.is_finite[lower], symbols.is_finite[upper]
         for k in np.flatnonzero(above & below & (low > high)).tolist():
             if values[lower[k]] <= values[upper[k]]:  # an equation whose side is not over 2^P
                 low[k] = high[k] = round(Fraction(values[lower[k]]) * (1 << P))
@@ -159,7 +159,7 @@ class _Refinement:
         sides = np.where(low, self.low[1], self.high[1])
         if columns.size != rows.size or not np.where(low, self.low[0], self.high[0])[~free].all():
             return None
-        x, y = np.where(free[:n], 0, sides[:n] >> self.S), object_array([0] * free[n:].size)
+        x, y = np.where(free[:n], 0, sides[:n] >> self.S), to_object_array([0] * free[n:].size)
         place = np.full(free.size, -1)
         place[columns], place[n + rows] = np.arange(columns.size), np.arange(rows.size)
         inside = (place[self.j] >= 0) & (place[n + self.i] >= 0)
@@ -185,7 +185,7 @@ class _Refinement:
             self.lp,
             [Fraction(v, 1 << self.P) for v in x.tolist()],
             Fraction(sum((self.c * x).tolist()), 1 << (self.S + 2 * self.P)),
-            self.bounded.bound_over(y.tolist(), 1 << self.P),
+            self.bounded.lagrangian_bound_over(y.tolist(), 1 << self.P),
             Fraction(violation, 1 << self.P),
             ~free[n:],
             ~free[:n],
@@ -198,14 +198,14 @@ class _Refinement:
         basis: None for that of the program at the solver's tolerances. Raises NoRationalSolution.
         """
         if basis is None:
-            solution = self._solve(self._point(object_array([0] * self.lp.columns)), _BLOWN)
+            solution = self._solve(self._point(to_object_array([0] * self.lp.columns)), _BLOWN)
             if solution.basis is None:
                 why = f"The exact program of the solver's pattern has no answer: {solution.raw_status}."
                 raise NoRationalSolution(why)
             basis = solution.basis
         grown, steep, known = 0, 0, None
         while True:
-            self.held = held_by(basis)
+            self.held = read_held_sides(basis)
             exact = self.at_basis()
             known = exact or known
             if self.point is None or (exact is not None and (steep or _is_proven(exact))):
@@ -224,7 +224,7 @@ class _Refinement:
 
     def _point(self, x: Integers) -> Integers:
         """The columns and the activities of the rows."""
-        activity, counted = object_array([0] * (self.low[0].size - x.size)), (x != 0)[self.j]
+        activity, counted = to_object_array([0] * (self.low[0].size - x.size)), (x != 0)[self.j]
         np.add.at(activity, self.i[counted], self.a[counted] * x[self.j[counted]])
         return np.concatenate([x << self.S, activity])
 
@@ -238,7 +238,7 @@ class _Refinement:
         """Lower and upper bounds of a correction of a point, 2^grow times as large; those that are far are none."""
         bounds = []
         for (there, value), otherwise in ((self.low, -np.inf), (self.high, np.inf)):
-            gap = _floats(value - point, self.P + self.S - grow)
+            gap = _to_doubles(value - point, self.P + self.S - grow)
             bounds.append(np.where(there & (np.abs(gap) < _HUGE), gap, otherwise))
         return bounds
 
@@ -246,7 +246,7 @@ class _Refinement:
         """A correction of a point, 2^grow times as large, at costs 2^steep times as large; hot from the basis of the
         last round, or `first` in the first; from none where that one leads nowhere."""
         n, (lower, upper) = self.lp.columns, self._moved(point, grow)
-        cost = _floats(self.c, self.P + self.S - steep)
+        cost = _to_doubles(self.c, self.P + self.S - steep)
         sides = lower[n:], upper[n:], lower[:n], upper[:n]
         program = Program(
             "correction of a basis", Data(cost, 0.0, self.matrix, *sides, np.zeros(n, dtype=bool))
@@ -254,7 +254,7 @@ class _Refinement:
         if self.session is None:
             tight = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
             plain = {"presolve": "off"}  # which calls programs with ratios close to 1 infeasible
-            self.session = backend("highs").open(program, Options(native=tight | plain))
+            self.session = get_backend("highs").open(program, Options(native=tight | plain))
             return self.session.solve(
                 start="hot" if first is None else "basis", basis=first, time_limit=self._left()
             )
@@ -266,11 +266,11 @@ class _Refinement:
 
     def _left(self) -> float | None:
         """Seconds that are left, None without a limit. Raises NoRationalSolution when none are."""
-        if self.deadline.passed:
+        if self.deadline.has_passed:
             raise NoRationalSolution(
                 "There was no time left to solve the exact program of the solver's pattern."
             )
-        return self.deadline.limit
+        return self.deadline.solver_time_limit
 
 
 class _System:
@@ -304,7 +304,7 @@ class _System:
     def solved(self, right: Integers, S: int, goal: int) -> Integers | None:
         """v over 2^P, where the right side is over 2^(P+S): residuals are at most 2^goal; None if it is lost."""
         i, j, a = self.entries
-        v, before = object_array([0] * self.size), None
+        v, before = to_object_array([0] * self.size), None
         for _ in range(_ROUNDS):
             residual = right.copy()
             np.subtract.at(residual, i, a * v[j])
@@ -314,17 +314,19 @@ class _System:
             if self._solve is None or (before is not None and worst > before >> 8):
                 return None
             before, shift = worst, max(0, worst.bit_length() - 53)
-            step = self._solve(_floats(residual, shift), self.transpose)
+            step = self._solve(_to_doubles(residual, shift), self.transpose)
             if not np.isfinite(step).all():
                 return None
             v = v + floor_to_bits(step, shift - S)
         return None
 
 
-def _floats(values: Integers, shift: int) -> Vector:
+def _to_doubles(values: Integers, shift: int) -> Vector:
     """values / 2^shift, each the nearest float or one of size 2^1000."""
     try:
         return np.asarray(values / (1 << shift), dtype=np.float64)
     except OverflowError:
         most = 1 << (1000 + shift)
-        return _floats(object_array([max(-most, min(most, v)) for v in values.tolist()]), shift)
+        return _to_doubles(
+            to_object_array([max(-most, min(most, v)) for v in values.tolist()]), shift
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.solvers.backend import backend, names
+from workbench.solvers.backend import get_backend, list_backend_names
 from workbench.solvers.conformance import BackendContract
 from workbench.solvers.solution import Termination
 
@@ -65,23 +65,25 @@ def contract_of(label: str) -> type[BackendContract]:
     )
 
 
-INSTALLED = [label for label in names() if backend(label).installed()]
+INSTALLED = [label for label in list_backend_names() if get_backend(label).is_installed()]
 globals().update({contract.__name__: contract for contract in map(contract_of, INSTALLED)})
 
 
 def test_differences_are_of_solvers_that_exist():
-    assert DIFFERENCES.keys() <= set(names())
+    assert DIFFERENCES.keys() <= set(list_backend_names())
     assert "highs" in INSTALLED
 
 
-@pytest.mark.skipif(not backend("ortools:cp-sat").installed(), reason="ortools is not installed")
+@pytest.mark.skipif(
+    not get_backend("ortools:cp-sat").is_installed(), reason="ortools is not installed"
+)
 def test_cp_sat_says_how_far_it_looks():
     from workbench.solvers.conformance import instances
 
     far = instances.program(
         [-1.0, 1e-9], [[1.0, 1.0]], -instances.INF, 5e7, upper=4e7, integer=True
     )
-    with backend("ortools:cp-sat").open(far) as session:
+    with get_backend("ortools:cp-sat").open(far) as session:
         solution = session.solve()
     assert solution.termination is Termination.NUMERICAL
     assert "1e7" in solution.notes[-1]

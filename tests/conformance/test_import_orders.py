@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from workbench.solvers.backend import backend, names
+from workbench.solvers.backend import get_backend, list_backend_names
 
 ROOT = pathlib.Path(__file__).parents[2]
 PACKAGES = ("cvxpy", "highspy", "ortools.math_opt.core.python.solver", "gurobipy")
@@ -54,7 +54,7 @@ def child(code):
 )
 def test_solver_libraries_load_together(order):
     if not all(
-        backend(label).installed()
+        get_backend(label).is_installed()
         for label in ("highs", "gurobi", "ortools:glop", "cvxpy:clarabel")
     ):
         pytest.skip("not all four packages are installed")
@@ -63,7 +63,7 @@ def test_solver_libraries_load_together(order):
 
 
 def test_optional_scip_loads_after_and_before():
-    if not backend("scip").installed():
+    if not get_backend("scip").is_installed():
         pytest.skip("scip is not installed")
     assert child("import pyscipopt\n" + SOLVE) == "ok\n"
 
@@ -78,7 +78,7 @@ def test_listing_imports_no_solver():
         "print(sorted(loaded & {'highspy', 'gurobipy', 'ortools', 'cvxpy', 'clarabel', 'scs', 'pyscipopt'}))\n"
         "print([row['name'] for row in rows])\n"
     )
-    assert said == f"[]\n{names()}\n"
+    assert said == f"[]\n{list_backend_names()}\n"
 
 
 def test_opening_a_session_imports_its_own_solver_only():

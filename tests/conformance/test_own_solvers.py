@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.solvers.backend import Options, backend
+from workbench.solvers.backend import Options, get_backend
 from workbench.solvers.conformance import instances
 from workbench.solvers.conformance.instances import MOVING_BASE, MOVING_CHANGES, moving
 from workbench.solvers.conformance.sessions import require_same
@@ -13,7 +13,7 @@ from workbench.solvers.solution import Start, Termination
 
 
 def easy(label):
-    return instances.triangle() if backend(label).capabilities().lp else instances.knapsack()
+    return instances.triangle() if get_backend(label).capabilities().lp else instances.knapsack()
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def easy(label):
     ],
 )
 def test_native_options_pass(known, value):
-    solver = backend(known)
-    if not solver.installed() or not solver.licence().usable:
+    solver = get_backend(known)
+    if not solver.is_installed() or not solver.licence().usable:
         pytest.skip(f"{known} is not usable here")
     with solver.open(easy(known), Options(native=value)) as session:
         solution = session.solve()
@@ -51,8 +51,8 @@ def test_wrong_native_value_is_refused():
         ("cvxpy:clarabel", {"max_iter": "many"}),
         ("scip", {"limits/nodes": "many"}),
     ):
-        solver = backend(label)
-        if solver.installed() and solver.licence().usable:
+        solver = get_backend(label)
+        if solver.is_installed() and solver.licence().usable:
             with pytest.raises(UnsupportedOption, match=next(iter(native))):
                 solver.open(easy(label), Options(native=native))
 
@@ -60,7 +60,7 @@ def test_wrong_native_value_is_refused():
 def test_a_cutoff_saves_iterations():
     """Only HiGHS stops at a cutoff."""
     base = instances.random_lp(40, 30, seed=4)
-    with backend("highs").open(base, Options(presolve=False)) as session:
+    with get_backend("highs").open(base, Options(presolve=False)) as session:
         whole = session.solve()
         cut = session.solve(start="cold", cutoff=whole.objective - 0.5 * abs(whole.objective))
         again = session.solve(start="cold")
@@ -72,10 +72,10 @@ def test_a_cutoff_saves_iterations():
 @pytest.mark.parametrize("label", ["highs", "gurobi"])
 def test_a_solve_can_have_less_time_than_the_session(label):
     """The time limit of other solvers is the session's."""
-    if not backend(label).installed() or not backend(label).licence().usable:
+    if not get_backend(label).is_installed() or not get_backend(label).licence().usable:
         pytest.skip(f"{label} is not usable here")
     program = instances.slow_lp(500)
-    with backend(label).open(program, Options(time_limit=60.0)) as session:
+    with get_backend(label).open(program, Options(time_limit=60.0)) as session:
         assert session.solve(time_limit=0.003).termination is Termination.TIME_LIMIT
         assert session.solve(start="cold").termination is Termination.OPTIMAL
 
@@ -87,7 +87,10 @@ def test_an_lp_passed_again_keeps_its_basis_and_its_answers(scale, monkeypatch):
 
     monkeypatch.setattr(highs, "_CALLS", -1000)
     program, now = moving(scale), dict(MOVING_BASE)
-    with backend("highs").open(program) as session, backend("highs").open(moving()) as judge:
+    with (
+        get_backend("highs").open(program) as session,
+        get_backend("highs").open(moving()) as judge,
+    ):
         session.solve(now)
         for k, change in enumerate(MOVING_CHANGES):
             if "right" in change and change["right"] < 0:
@@ -105,14 +108,14 @@ def test_an_lp_passed_again_keeps_its_basis_and_its_answers(scale, monkeypatch):
 def test_thread_counts_can_change_in_one_process():
     """HiGHS keeps one thread pool per process and fails when a second count is asked for."""
     for threads in (1, 2, 1, None, 2):
-        with backend("highs").open(instances.triangle(), Options(threads=threads)) as session:
+        with get_backend("highs").open(instances.triangle(), Options(threads=threads)) as session:
             assert session.solve().termination is Termination.OPTIMAL
 
 
 def test_a_foreign_pool_size_does_not_matter():
     """Another library in the process may run HiGHS on its own number of threads between our solves."""
     highspy = pytest.importorskip("highspy")
-    with backend("highs").open(instances.triangle()) as session:
+    with get_backend("highs").open(instances.triangle()) as session:
         assert session.solve().termination is Termination.OPTIMAL
         foreign = highspy.Highs()
         foreign.setOptionValue("output_flag", False)
@@ -125,7 +128,7 @@ def test_a_foreign_pool_size_does_not_matter():
 
 def test_highs_info_that_is_not_valid_counts_as_none():
     """After a failed run HiGHS returns numbers that mean nothing (once 2,905,069,856 iterations), with a warning."""
-    with backend("highs").open(moving()) as session:
+    with get_backend("highs").open(moving()) as session:
         assert session.solve(dict(MOVING_BASE), start="cold").iterations > 0
         native = session._h
         native.clearSolver()

@@ -24,9 +24,9 @@ class FlippedDuals(BaseSession):
 
     def _run(self, start, basis):
         raw = super()._run(start, basis)
-        if raw.rest.row_dual is not None:
-            raw.rest = raw.rest._replace(
-                row_dual=-raw.rest.row_dual, reduced_cost=-raw.rest.reduced_cost
+        if raw.dual_values.row_dual is not None:
+            raw.dual_values = raw.dual_values._replace(
+                row_dual=-raw.dual_values.row_dual, reduced_cost=-raw.dual_values.reduced_cost
             )
         return raw
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import workbench
-from workbench.cli.options import entries
-from workbench.pipeline.registry import OURS
+from workbench.cli.options import load_entries
+from workbench.pipeline.registry import BUILTIN_FAMILIES
 
 sys.path.insert(0, str(Path(__file__).parent))
 from pages import ROOT, blocks, pages, run_page
@@ -82,7 +82,7 @@ def test_every_public_name_has_an_entry() -> None:
 
 def test_every_family_has_a_page_that_the_index_names() -> None:
     index = (DOCS / "index.md").read_text("utf-8")
-    for name in OURS:
+    for name in BUILTIN_FAMILIES:
         page = (DOCS / "families" / f"{name}.md").read_text("utf-8")
         assert f"families/{name}\n" in index
         for part in ("## Equation", "## Closed forms", "## A worked example", "## Limits", "](../"):
@@ -102,7 +102,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_help_ends_with_the_commands_of_the_cheat_sheet() -> None:
-    shown = [line for line in entries()["wishes"]["examples"] if not line.startswith("(")]
+    shown = [line for line in load_entries()["wishes"]["examples"] if not line.startswith("(")]
     page = (DOCS / "cheat-sheet.md").read_text("utf-8")
     assert shown == re.findall(r"^\$ workbench (.*)$", page, re.MULTILINE)
     assert len(shown) == 20
@@ -117,4 +117,4 @@ def test_the_tables_of_options_are_of_families() -> None:
     named = [
         name for page in DOCS.rglob("*.md") for name in tables.findall(page.read_text("utf-8"))
     ]
-    assert sorted(named) == sorted(OURS)
+    assert sorted(named) == sorted(BUILTIN_FAMILIES)

@@ -29,12 +29,12 @@ import workbench as wb
 from workbench.errors import CorruptFile, NotCertified, NotProven
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ball_ends
-from workbench.notions.gdp import TradeOff
+from workbench.notions.gdp import TradeOffCurve
 from workbench.notions.laws import Laws
-from workbench.notions.renyi import Loss
-from workbench.notions.zcdp import Concentrated
+from workbench.notions.renyi import PrivacyLoss
+from workbench.notions.zcdp import ConcentratedLoss
 from workbench.privacy import audit_work
-from workbench.privacy.certificate_file import mechanism_of
+from workbench.privacy.certificate_file import mechanism_from_dict
 
 __all__ = ["GENERATORS", "checker", "compare", "verdicts"]
 
@@ -185,23 +185,24 @@ def beyond(source: random.Random, mechanism: Data, pairs: Pairs, notion: str) ->
         finite = [
             ball_ends(loss.log_moment(order, 256))[0] / (order - 1)
             for laws in moments
-            if (loss := Loss(laws)).outside is None
+            if (loss := PrivacyLoss(laws)).unmatched_outcome is None
         ]
         least = max(finite, default=Fraction(1))
     elif notion == "gdp":
-        curves = [TradeOff((a.numerator, a.denominator, b.numerator, b.denominator) for _, a, b in laws.steps)
+        curves = [TradeOffCurve((a.numerator, a.denominator, b.numerator, b.denominator) for _, a, b in laws.steps)
                   for laws in moments]  # fmt: skip
         needed = [
-            curve.needed(vertex, 256)[0]
+            curve.mu_enclosure(vertex, 256)[0]
             for curve in curves
-            if not curve.unbounded
+            if not curve.is_unbounded
             for vertex in curve.vertices
         ]
         least = max(needed, default=Fraction(0))
     else:
-        bounds = [Concentrated(laws) for laws in moments]
+        bounds = [ConcentratedLoss(laws) for laws in moments]
         least = max(
-            (b.least[0] for b in bounds if not b.unbounded and not b.same), default=Fraction(0)
+            (b.smallest_rho[0] for b in bounds if not b.is_unbounded and not b.is_same),
+            default=Fraction(0),
         )
     value = max(Fraction(0), least * (1 + source.choice([1, 1, -1]) * far)).limit_denominator(
         10**80
@@ -432,8 +433,8 @@ def quantizer(source: random.Random) -> Data:
         epsilon = source.choice(
             ["0", "0.05", "1/10", "0.3"] if crossing else ["0", rational(source, 2)]
         )
-        audit = wb.audit(mechanism_of(mechanism), checker.rational(epsilon, "epsilon"))
-        reached = audit.worst("pdp").measured.sharp()[1]
+        audit = wb.audit(mechanism_from_dict(mechanism), checker.rational(epsilon, "epsilon"))
+        reached = audit.worst("pdp").measurement.tight_enclosure()[1]
         data = certificate(mechanism, notion, epsilon, nearly(source, min(reached, Fraction(1))))
     else:
         pairs = [(law_of(one), law_of(two)) for one in ends for two in ends]
@@ -755,12 +756,12 @@ def _same_count(path: Path, units: int | None, content: bytes) -> None:
     """Both accept with this limit, and both refuse with one less."""
     assert units is not None
     for limit, expected in ((units, "proven"), (units - 1, "too large")):
-        before = audit_work.LIMIT, checker.LIMIT
-        audit_work.LIMIT = checker.LIMIT = limit
+        before = audit_work.MAX_WORK_UNITS, checker.LIMIT
+        audit_work.MAX_WORK_UNITS = checker.LIMIT = limit
         try:
             assert verdicts(path) == (expected, expected), f"limit {limit}: {content.decode()}"
         finally:
-            audit_work.LIMIT, checker.LIMIT = before
+            audit_work.MAX_WORK_UNITS, checker.LIMIT = before
 
 
 if __name__ == "__main__":

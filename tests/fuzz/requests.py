@@ -16,7 +16,7 @@ from workbench.data.csv_column import read_column
 from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, SharedStream
 from workbench.mechanisms.dyadic_laplace.stream import load_bytes, read_stream, write_stream
 from workbench.privacy.certificate_file import check
-from workbench.privacy.loading import read
+from workbench.privacy.loading import read_mechanism_file
 from workbench.questions.labels import Labels
 from workbench.sweeps.specification import read_spec
 
@@ -262,7 +262,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "design labels": (wb.design, {"question": Labels.uniform(0, 3), "epsilon": 1, "loss": "squared", "method": "bins"}),
     "audit": (wb.audit, {"mechanism": LAW, "epsilon": 1, "loss": "error-rate", "data": [0, 1]}),
     "certify": (wb.certify, {"mechanism": LAW, "notion": "dp", "epsilon": 3, "delta": 0.1}),
-    "certify channel": (wb.certify, {"mechanism": wb.Channel.of([[1, 2], [2, 1]]), "notion": "pure", "epsilon": 2}),
+    "certify channel": (wb.certify, {"mechanism": wb.Channel.from_pairs([[1, 2], [2, 1]]), "notion": "pure", "epsilon": 2}),
     "Channel.of": (wb.Channel.of, {"rows": [[1, 2], [2, 1]], "pairs": [(0, 1)], "directed": True}),
     "PiecewiseAffine.of": (wb.PiecewiseAffine.of, {"knots": [-1, 1], "outputs": [-3, 3], "ends": [[2, 1], [1, 2]]}),
     "compose": (wb.compose, {"mechanism": LAW, "times": 2, "delta": 0.1, "epsilon": None, "interval": 1e-3}),
@@ -282,9 +282,9 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
 
 READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "certificate": (check, "certificate.json"),
-    "mechanism": (read, "mechanism.json"),
-    "pmf": (read, "pmf.csv"),
-    "matrix": (read, "matrix.csv"),
+    "mechanism": (read_mechanism_file, "mechanism.json"),
+    "pmf": (read_mechanism_file, "pmf.csv"),
+    "matrix": (read_mechanism_file, "matrix.csv"),
     "labels": (Labels.read, "labels.csv"),
     "column": (read_column, "column.csv"),
     "specification": (read_spec, "spec.toml"),

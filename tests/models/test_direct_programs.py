@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from workbench.families.modulo.family import FAMILY
-from workbench.models.channel.program import CONSTRAINTS, ChannelModel, consecutive
+from workbench.models.channel.program import CONSTRAINTS, ChannelModel, consecutive_pairs
 from workbench.models.convex.requirements import RATIO_BOUNDS
 from workbench.models.modulo.constraints import (
-    StatedEquations,
-    constraint_program,
-    is_plain,
+    NoiseEquations,
+    compile_constraints,
+    is_stated_without_cvxpy,
 )
 from workbench.models.modulo.program import MASS_SCALE, ModuloModel, loss_vector
 from workbench.questions.modulo_noise import ModuloNoise
-from workbench.solvers.canonical import compile
+from workbench.solvers.canonical import compile_program
 from workbench.solvers.exact.rational_lp import RationalLP
 from workbench.solvers.program import Program
 
@@ -49,16 +49,17 @@ def assert_same(one: Program, two: Program) -> None:
     assert names(one.rows) == names(two.rows)
     assert one.moves.keys() == two.moves.keys()
     assert all(
-        np.array_equal(one.moves[section].place, two.moves[section].place) for section in one.moves
+        np.array_equal(one.moves[section].positions, two.moves[section].positions)
+        for section in one.moves
     )
     size = sum(int(np.prod(shape, dtype=int)) for shape in one.parameters.values())
     points = [
         one.template,
-        *(one.at(p) for p in np.random.default_rng(size).uniform(1, 9, (2, size))),
+        *(one.data_at(p) for p in np.random.default_rng(size).uniform(1, 9, (2, size))),
     ]
     others = [
         two.template,
-        *(two.at(p) for p in np.random.default_rng(size).uniform(1, 9, (2, size))),
+        *(two.data_at(p) for p in np.random.default_rng(size).uniform(1, 9, (2, size))),
     ]
     for a, b in zip(points, others, strict=True):
         assert a.offset == b.offset
@@ -71,7 +72,7 @@ def assert_same(one: Program, two: Program) -> None:
 
 def constraints(sizes: tuple[int, ...]):
     N = int(np.prod(sizes))
-    return None, StatedEquations(sizes), StatedEquations(equal=((1, N - 1), (2, 0, 3)))
+    return None, NoiseEquations(sizes), NoiseEquations(equal_mass_groups=((1, N - 1), (2, 0, 3)))
 
 
 LOSSES = ("error-rate", "squared", "worst-squared", "own")
@@ -105,34 +106,38 @@ def test_noise_programs_are_their_cvxpy_statements(requires: str, minimise: str,
         groups = tuple(range(len(shifts)))[::-1] if k % 2 else ()
         own = constraints(sizes)[k % 3]
         model = ModuloModel(sizes, shifts, requires, losses, minimise, positive, groups, own)
-        assert_same(model.program, compile(model.problem(cp), "stated", scale=MASS_SCALE))
+        assert_same(model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE))
 
 
 def test_programs_of_known_patterns_are_their_cvxpy_statements():
     broken = np.random.default_rng(5).integers(0, 2, (4, 6)).astype(bool)
     broken[1] = False
     shifts = ((1,), (2,), (3,), (5,))
-    model = ModuloModel((6,), shifts, RATIO_BOUNDS[1], loss_vector("squared", (6,)), broken=broken)
-    assert_same(model.program, compile(model.problem(cp), "stated", scale=MASS_SCALE))
-    exact = RationalLP.at(model.program, {"exp_epsilon": [3], "delta": [Fraction(1, 4)]})
+    model = ModuloModel(
+        (6,), shifts, RATIO_BOUNDS[1], loss_vector("squared", (6,)), broken_pairs=broken
+    )
+    assert_same(model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE))
+    exact = RationalLP.from_program(model.program, {"exp_epsilon": [3], "delta": [Fraction(1, 4)]})
     data = model.program.data({"exp_epsilon": [3.0], "delta": 0.25})
-    plain = RationalLP.of(data)
+    plain = RationalLP.from_data(data)
     assert (exact.rows, exact.sides, exact.bounds, exact.cost) == (
         plain.rows,
         plain.sides,
         plain.bounds,
         plain.cost,
     )
-    assert exact.excess([Fraction(1, 6)] * 6) == plain.excess([Fraction(1, 6)] * 6) > 0
+    assert (
+        exact.max_violation([Fraction(1, 6)] * 6) == plain.max_violation([Fraction(1, 6)] * 6) > 0
+    )
 
 
 CHANNELS = [  # pairs, the budget of each, whether there is a delta, what is minimised
     (None, (), False, "loss"),
     ((), (), False, "loss"),
-    (consecutive(4), (), False, "loss"),
-    (consecutive(4), (2, 0, 2), True, "loss"),
+    (consecutive_pairs(4), (), False, "loss"),
+    (consecutive_pairs(4), (2, 0, 2), True, "loss"),
     (tuple(itertools.combinations(range(4), 2)), (0, 1, 2, 0, 1, 0), False, "loss"),
-    (consecutive(4), (), True, "delta"),
+    (consecutive_pairs(4), (), True, "delta"),
 ]
 
 
@@ -159,7 +164,7 @@ def test_channel_programs_are_their_cvxpy_statements(
             scale=scale,
             support=stated,
         )
-        assert_same(model.program, compile(model.problem(cp), "stated", scale=scale))
+        assert_same(model.program, compile_program(model.problem(cp), "stated", scale=scale))
 
 
 @pytest.mark.parametrize("groups", [(), (1, 0, 1)])
@@ -167,8 +172,10 @@ def test_a_channel_that_states_some_comparisons_is_its_cvxpy_statement(groups):
     labels, outputs = np.arange(4.0), np.arange(5.0)
     loss = np.abs(labels[:, None] - outputs)
     binding = np.random.default_rng(0).random((6, 5)) < 0.5
-    model = ChannelModel(labels, outputs, None, loss, consecutive(4), groups, True, binding=binding)
-    assert_same(model.program, compile(model.problem(cp), "stated"))
+    model = ChannelModel(
+        labels, outputs, None, loss, consecutive_pairs(4), groups, True, stated_comparisons=binding
+    )
+    assert_same(model.program, compile_program(model.problem(cp), "stated"))
     dual = np.zeros(model.program.shape[0])
     for block in model.program.rows:
         if block.name.startswith("ratio_"):
@@ -180,17 +187,17 @@ def test_a_channel_that_states_some_comparisons_is_its_cvxpy_statement(groups):
 def test_named_constraints_are_their_cvxpy_statements(name: str):
     labels, outputs = np.array([0.0, 1.0, 1.5, 4.0]), np.array([-1.0, 0.0, 1.0, 1.5, 4.0])
     loss = np.abs(labels[:, None] - outputs)
-    model = ChannelModel(labels, outputs, None, loss, consecutive(4), constraints=(name,))
-    assert_same(model.program, compile(model.problem(cp), "stated"))
+    model = ChannelModel(labels, outputs, None, loss, consecutive_pairs(4), constraints=(name,))
+    assert_same(model.program, compile_program(model.problem(cp), "stated"))
 
 
 def test_a_channel_with_binaries_is_its_cvxpy_statement():
     labels = np.arange(4.0)
     loss, requires = np.abs(labels[:, None] - labels), RATIO_BOUNDS[1]
     model = ChannelModel(
-        labels, labels, None, loss, consecutive(4), approximate=True, requires=requires
+        labels, labels, None, loss, consecutive_pairs(4), has_delta=True, requires=requires
     )
-    assert_same(model.program, compile(model.problem(cp), "stated"))
+    assert_same(model.program, compile_program(model.problem(cp), "stated"))
 
 
 def test_constraints_alone_are_their_cvxpy_statements():
@@ -198,30 +205,30 @@ def test_constraints_alone_are_their_cvxpy_statements():
         for own in constraints(sizes)[1:]:
             N = int(np.prod(sizes))
             assert_same(
-                constraint_program(own, N), constraint_program(lambda f, own=own: own(f), N)
+                compile_constraints(own, N), compile_constraints(lambda f, own=own: own(f), N)
             )
 
 
 def test_options_that_state_constraints_are_written_directly():
     given = {"epsilon": 1, "zero_mean": True, "equal": "1=3,0=2"}
-    own = FAMILY.request(ModuloNoise(n=4, max_shift=1), **given).aim.constraints
-    assert isinstance(own, StatedEquations)
+    own = FAMILY.make_request(ModuloNoise(n=4, max_shift=1), **given).aim.constraints
+    assert isinstance(own, NoiseEquations)
     model = ModuloModel(
         (5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=own
     )
-    assert [block.name for block in model.program.rows if block.wished] == [
+    assert [block.name for block in model.program.rows if block.is_user_constraint] == [
         "mean zero",
         "equal masses 1=3",
         "equal masses 0=2",
     ]
-    assert_same(model.program, compile(model.problem(cp), "stated", scale=MASS_SCALE))
+    assert_same(model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE))
     given["constraints"] = lambda f: [f[1] >= 0.1]
-    mixed = FAMILY.request(ModuloNoise(n=4, max_shift=1), **given).aim.constraints
-    assert not is_plain(mixed)
+    mixed = FAMILY.make_request(ModuloNoise(n=4, max_shift=1), **given).aim.constraints
+    assert not is_stated_without_cvxpy(mixed)
     model = ModuloModel(
         (5,), ((1,), (4,)), RATIO_BOUNDS[0], loss_vector("squared", (5,)), constraints=mixed
     )
-    assert_same(model.program, compile(model.problem(cp), "stated", scale=MASS_SCALE))
+    assert_same(model.program, compile_program(model.problem(cp), "stated", scale=MASS_SCALE))
 
 
 @pytest.mark.parametrize(

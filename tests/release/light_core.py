@@ -36,7 +36,9 @@ def run() -> None:
     vector = wb.AdditiveNoise(
         wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1), (1, 0)]), [6, 4, 4, 5, 4, 4]
     )
-    affine = wb.PiecewiseAffine.of([-1, 1], [-3, 3], [[2 * third, third], [third, 2 * third]])
+    affine = wb.PiecewiseAffine.from_laws(
+        [-1, 1], [-3, 3], [[2 * third, third], [third, 2 * third]]
+    )
     wb.save(wb.certify(answers, "pdp", "0.5", "0.05"), "noise.json")  # repaired
     wb.save(
         wb.certify(vector, "dp", {(0, 1): Fraction(1, 2), (1, 0): "0.2"}, "0.01"), "vector.json"

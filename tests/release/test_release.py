@@ -125,14 +125,14 @@ def test_containers_and_the_appendix_call_targets_that_exist(file: str) -> None:
     ],
 )
 def test_known_clashes(versions: dict[str, str | None], bad: int) -> None:
-    assert len(installation.clashes(versions)) == bad
+    assert len(installation.find_clashes(versions)) == bad
 
 
 @pytest.fixture
 def tested_set(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
     """Pretend that the tested versions are installed; a test changes some of them."""
-    versions: dict[str, str | None] = {**installation.tested_versions()}
-    real = installation._version
+    versions: dict[str, str | None] = {**installation.read_tested_versions()}
+    real = installation._find_version
     monkeypatch.setattr(
         installation, "_version", lambda name: versions.get(name.lower(), real(name))
     )
@@ -140,7 +140,7 @@ def tested_set(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
 
 
 def test_the_tested_set_is_known_good(tested_set: dict[str, str | None]) -> None:
-    found = installation.installation()
+    found = installation.describe_installation()
     assert (found["verdict"], found["clashes"]) == ("known good", [])
     assert all(row["writable"] for row in found["folders"])
 
@@ -159,13 +159,13 @@ def test_another_set_has_another_verdict(
     tested_set: dict[str, str | None], changes: dict[str, str | None], verdict: str
 ) -> None:
     tested_set |= changes
-    assert installation.installation()["verdict"] == verdict
+    assert installation.describe_installation()["verdict"] == verdict
 
 
 def test_the_doctor_names_each_version_that_differs(tested_set: dict[str, str | None]) -> None:
     tested = tested_set["numpy"]
     tested_set |= {"numpy": "2.4.5", "rich": "9.9"}
-    found = installation.installation()
+    found = installation.describe_installation()
     rows = {row["package"]: row for row in found["packages"]}
     assert (rows["numpy"]["status"], rows["rich"]["status"]) == (
         "other version",
@@ -177,9 +177,9 @@ def test_the_doctor_names_each_version_that_differs(tested_set: dict[str, str | 
 
 
 def test_every_tested_version_is_within_the_range_of_its_requirement() -> None:
-    rows = {row["package"].lower(): row for row in installation.packages()}
-    for name, version in installation.tested_versions().items():
-        assert name not in rows or installation.within(version, rows[name]["wanted"]), name
+    rows = {row["package"].lower(): row for row in installation.list_packages()}
+    for name, version in installation.read_tested_versions().items():
+        assert name not in rows or installation.meets_specifier(version, rows[name]["wanted"]), name
 
 
 @pytest.mark.parametrize(
@@ -194,13 +194,13 @@ def test_every_tested_version_is_within_the_range_of_its_requirement() -> None:
     ],
 )
 def test_specifiers(version: str, specifier: str, expected: bool) -> None:
-    assert installation.within(version, specifier) is expected
+    assert installation.meets_specifier(version, specifier) is expected
 
 
 @pytest.mark.parametrize("specifier", ["~=1.0", ">=1.*", "1.0"])
 def test_a_specifier_of_another_form_is_refused(specifier: str) -> None:
     with pytest.raises(ValueError, match="no known form"):
-        installation.within("1.0", specifier)
+        installation.meets_specifier("1.0", specifier)
 
 
 def test_no_text_says_that_the_package_is_in_a_registry() -> None:

@@ -28,7 +28,7 @@ def test_stop_is_called_and_nothing_raised():
         press()
         sleep_until(stopped)
     assert stopped.is_set()
-    assert interruption.seen
+    assert interruption.is_pressed
     assert signal.getsignal(signal.SIGINT) is before
     assert signal.set_wakeup_fd(-1) == -1
 
@@ -51,7 +51,7 @@ def test_second_press_raises():
 def test_untouched_without_a_press():
     with Interruption(lambda: pytest.fail("stopped")) as interruption:
         pass
-    assert not interruption.seen
+    assert not interruption.is_pressed
     with pytest.raises(KeyboardInterrupt):
         press_and_wait()
 
@@ -66,7 +66,7 @@ def test_a_foreign_handler_stays_in_charge():
     finally:
         signal.signal(signal.SIGINT, before)
     assert pressed == [1]
-    assert not interruption.seen
+    assert not interruption.is_pressed
 
 
 def test_other_threads_do_nothing():
@@ -89,7 +89,7 @@ def test_a_stop_that_fails_is_not_fatal():
     with Interruption(fail) as interruption:
         press()
         time.sleep(0.05)
-    assert interruption.seen
+    assert interruption.is_pressed
     stopped = threading.Event()
     with Interruption(stopped.set):
         press()

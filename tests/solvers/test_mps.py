@@ -13,7 +13,7 @@ from workbench.solvers.backend import solve
 from workbench.solvers.data import Data
 from workbench.solvers.errors import InvalidProgram
 from workbench.solvers.exact.rational_lp import exact_bound, exact_objective, exact_violation
-from workbench.solvers.mps import mps_text, read_mps
+from workbench.solvers.mps import format_mps, read_mps
 from workbench.solvers.program import Block, Program
 
 INF = np.inf
@@ -53,7 +53,7 @@ def same(first: Data, second: Data) -> bool:
 def test_there_and_back() -> None:
     data = everything()
     found = read_mps(
-        mps_text("a name", data, [Block("f", 0, (3,)), Block("t", 3, ())], ["what it is"])
+        format_mps("a name", data, [Block("f", 0, (3,)), Block("t", 3, ())], ["what it is"])
     )
     assert same(found.data, data)
     assert (found.name, found.comments) == ("a_name", ("what it is",))
@@ -65,7 +65,7 @@ def test_a_range_that_no_double_states_becomes_two_rows() -> None:
     assert low + (high - low) != high
     box = np.zeros(1), np.ones(1), np.zeros(1, dtype=bool)
     data = Data(np.ones(1), 0.0, sp.csc_array([[1.0]]), np.array([low]), np.array([high]), *box)
-    found = read_mps(mps_text("x", data))
+    found = read_mps(format_mps("x", data))
     assert (found.data.row_lower.tolist(), found.data.row_upper.tolist()) == (
         [low, -INF],
         [INF, high],
@@ -76,7 +76,7 @@ def test_rows_without_bounds_are_left_out() -> None:
     box = np.zeros(1), np.ones(1), np.zeros(1, dtype=bool)
     A = sp.csc_array(np.ones((2, 1)))
     found = read_mps(
-        mps_text("x", Data(np.ones(1), 0.0, A, np.array([-INF, 0.5]), np.array([INF, INF]), *box))
+        format_mps("x", Data(np.ones(1), 0.0, A, np.array([-INF, 0.5]), np.array([INF, INF]), *box))
     )
     assert found.data.A.shape == (1, 1)
 
@@ -115,7 +115,7 @@ def _scip(path: Path) -> float:
 def test_other_readers_read_the_same_program(reader, tmp_path: Path) -> None:
     data = everything()
     ours = solve(Program("everything", data)).objective
-    (tmp_path / "a.mps").write_text(mps_text("everything", data))
+    (tmp_path / "a.mps").write_text(format_mps("everything", data))
     assert reader(tmp_path / "a.mps") == pytest.approx(ours, abs=1e-7)
 
 

@@ -10,8 +10,15 @@ import pytest
 import scipy.sparse as sp
 
 from workbench.solvers import contract
-from workbench.solvers.backend import CLASSES, Options, backend, listing, names, solve
-from workbench.solvers.canonical import compile
+from workbench.solvers.backend import (
+    CLASSES,
+    Options,
+    describe_backends,
+    get_backend,
+    list_backend_names,
+    solve,
+)
+from workbench.solvers.canonical import compile_program
 from workbench.solvers.contract import Capabilities, Licence
 from workbench.solvers.errors import (
     BackendUnavailable,
@@ -39,7 +46,7 @@ def line(integer=False):
 
 
 def test_names_are_labels():
-    assert names()[0] == "highs"
+    assert list_backend_names()[0] == "highs"
     assert {
         "gurobi",
         "ortools:glop",
@@ -47,11 +54,15 @@ def test_names_are_labels():
         "ortools:cp-sat",
         "ortools:gscip",
         "scip",
-    } <= set(names())
-    assert {"cvxpy:clarabel", "cvxpy:scs"} <= set(names())
-    for name in names():
-        assert backend(name).label == name
-    assert set(contract.TABLES) == set(CLASSES) == {name.partition(":")[0] for name in names()}
+    } <= set(list_backend_names())
+    assert {"cvxpy:clarabel", "cvxpy:scs"} <= set(list_backend_names())
+    for name in list_backend_names():
+        assert get_backend(name).label == name
+    assert (
+        set(contract.TABLES)
+        == set(CLASSES)
+        == {name.partition(":")[0] for name in list_backend_names()}
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,19 +79,19 @@ def test_names_are_labels():
 )
 def test_unknown_labels(label, message):
     with pytest.raises(BackendUnavailable, match=message):
-        backend(label)
+        get_backend(label)
 
 
 def test_listing():
-    rows = listing()
-    assert [row["name"] for row in rows] == names()
+    rows = describe_backends()
+    assert [row["name"] for row in rows] == list_backend_names()
     assert [row["name"] for row in rows if row["default"]] == ["highs"]
     assert all(row["licence"] is None for row in rows)
     first = rows[0]
     assert first["installed"] is True
     assert first["version"] == version("highspy")
     assert "hot start" in first["capabilities"]
-    probed = {row["name"]: row for row in listing(probe=True)}
+    probed = {row["name"]: row for row in describe_backends(probe=True)}
     assert probed["highs"]["licence"] == "open source"
     assert (probed["gurobi"]["licence"] is None) is not probed["gurobi"]["installed"]
 
@@ -100,8 +111,8 @@ def test_not_installed(monkeypatch):
 
 
 def test_no_licence(monkeypatch):
-    gurobi = backend("gurobi")
-    if not gurobi.installed():
+    gurobi = get_backend("gurobi")
+    if not gurobi.is_installed():
         pytest.skip("gurobi is not installed")
     from workbench.solvers.backends import gurobi as room
 
@@ -136,13 +147,13 @@ def test_errors_are_one_tree():
 
 
 def test_words():
-    assert Capabilities(milp=True, hot_start=True).words() == "lp, milp, hot start"
+    assert Capabilities(milp=True, hot_start=True).describe() == "lp, milp, hot start"
     assert str(Licence("full")) == "full"
     assert (
         str(Licence("size-limited", 2000, 2000))
         == "size-limited: at most 2000 columns and 2000 rows"
     )
-    assert Options(gap=0.1, threads=None).given() == {"gap": 0.1}
+    assert Options(gap=0.1, threads=None).list_set_options() == {"gap": 0.1}
 
 
 def test_plain_ortools_refuses_what_its_solver_cannot_honour():
@@ -155,7 +166,7 @@ def test_plain_ortools_refuses_what_its_solver_cannot_honour():
 def test_solve_once_from_a_model():
     x = cp.Variable(3, name="x", bounds=[0, 1])
     level = cp.Parameter(name="level")
-    program = compile(cp.Problem(cp.Maximize(cp.sum(x)), [x[0] + x[1] <= level]), "model")
+    program = compile_program(cp.Problem(cp.Maximize(cp.sum(x)), [x[0] + x[1] <= level]), "model")
     solution = solve(program, {"level": 0.5})
     assert solution.objective == pytest.approx(1.5)
     assert solution["x"].shape == (3,)

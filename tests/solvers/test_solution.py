@@ -12,19 +12,19 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.solvers.backend import Options, backend, solve
+from workbench.solvers.backend import Options, get_backend, solve
 from workbench.solvers.program import Block, Data, Move, Program
 from workbench.solvers.session import Raw, Session
 from workbench.solvers.solution import (
+    DualValues,
     PointStatus,
-    Rest,
     Solution,
     Termination,
-    infeasible_by,
+    compute_residuals,
+    is_unbounded_direction,
     lagrangian_bound,
+    proves_infeasibility,
     relative_gap,
-    residuals,
-    unbounded_along,
 )
 
 INF = np.inf
@@ -59,7 +59,7 @@ def test_unknown_is_none():
         None,
         None,
     )
-    assert not nothing.optimal
+    assert not nothing.is_optimal
     with pytest.raises(ValueError, match="has no value"):
         nothing["x"]
     assert "objective unknown" in str(nothing)
@@ -67,7 +67,7 @@ def test_unknown_is_none():
 
 @pytest.mark.parametrize("sense", [1, -1])
 def test_signs_follow_the_model(sense):
-    rest = Rest(np.full(2, -1 / 3), np.zeros(2))
+    rest = DualValues(np.full(2, -1 / 3), np.zeros(2))
     known = solution(
         sense=sense, x=np.ones(2), point=PointStatus.FEASIBLE, rest=rest, dual=PointStatus.FEASIBLE
     )
@@ -75,8 +75,8 @@ def test_signs_follow_the_model(sense):
     assert known.bound == pytest.approx(sense * 3)
     assert known.gap == pytest.approx(0)
     assert solution(sense=sense, native_bound=2.5).bound == sense * 2.5
-    assert known.optimal
-    assert known.residuals.worst == 0
+    assert known.is_optimal
+    assert known.residuals.max_violation == 0
     assert known["x"].tolist() == [1, 1]
 
 
@@ -135,9 +135,9 @@ def test_a_bound_over_a_box_survives_rounding(seed, spread):
 
 def test_residuals():
     data = box(integer=True)
-    at = residuals(data, np.array([1.5, -0.25]))
-    assert (at.rows, at.bounds, at.integrality, at.worst) == (0, 0.25, 0.5, 0.5)
-    assert residuals(data, np.array([2.0, 2.0])).rows == 3
+    at = compute_residuals(data, np.array([1.5, -0.25]))
+    assert (at.rows, at.bounds, at.integrality, at.max_violation) == (0, 0.25, 0.5, 0.5)
+    assert compute_residuals(data, np.array([2.0, 2.0])).rows == 3
 
 
 def test_certificates():
@@ -145,18 +145,20 @@ def test_certificates():
     data.row_lower[1] = 7.0
     data.row_upper[1] = INF
     # 2x + y >= 7 while x + 2y <= 3: twice the second less the first
-    assert infeasible_by(data, np.array([-1.0, 0.5]))
-    assert not infeasible_by(data, np.array([1.0, -0.5]))
-    assert not infeasible_by(data, np.zeros(2))
+    assert proves_infeasibility(data, np.array([-1.0, 0.5]))
+    assert not proves_infeasibility(data, np.array([1.0, -0.5]))
+    assert not proves_infeasibility(data, np.zeros(2))
     free = box()
     free.row_upper[:] = INF
-    assert unbounded_along(free, np.array([1.0, 0.0]))
-    assert not unbounded_along(free, np.array([-1.0, 0.0]))
-    assert not unbounded_along(box(), np.array([1.0, 0.0]))
+    assert is_unbounded_direction(free, np.array([1.0, 0.0]))
+    assert not is_unbounded_direction(free, np.array([-1.0, 0.0]))
+    assert not is_unbounded_direction(box(), np.array([1.0, 0.0]))
 
 
 def test_printed_summary():
-    with backend("highs").open(Program("box", box(), variables=(Block("x", 0, (2,)),))) as session:
+    with get_backend("highs").open(
+        Program("box", box(), variables=(Block("x", 0, (2,)),))
+    ) as session:
         lines = str(session.solve()).splitlines()
     assert lines[0] == f"box by highs {version('highspy')}: optimal"
     assert lines[1].split() == ["point", "feasible,", "objective", "3"]
@@ -167,8 +169,8 @@ def test_printed_summary():
 @pytest.mark.parametrize("label", ["highs", "gurobi"])
 def test_the_rest_is_read_late_but_not_too_late(label):
     """Duals and basis stay in the solver until they are asked for, or until it moves on while we still hold them."""
-    solver = backend(label)
-    if not solver.installed() or not solver.licence().usable:
+    solver = get_backend(label)
+    if not solver.is_installed() or not solver.licence().usable:
         pytest.skip(f"{label} is not usable here")
     data = box()
     matrix = sp.csr_array(np.eye(2))
@@ -216,7 +218,7 @@ def test_multipliers_of_a_scaled_program_that_prove_nothing_are_dropped():
         def _run(self, start, basis):
             return raw
 
-    answer = Answered(backend("highs"), program, Options()).solve()
+    answer = Answered(get_backend("highs"), program, Options()).solve()
     assert answer.termination is Termination.NUMERICAL
     assert answer.ray is None
 

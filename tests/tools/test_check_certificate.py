@@ -160,14 +160,14 @@ def test_pdp_on_real_inputs_at_its_exact_supremum():
         m, top = source.choice([3, 4, 5]), source.choice([4, 8, 12])
         ends = [[source.randrange(0, top) + (k == 0) for k in range(m)] for _ in range(4)]
         ends = [[x // math.gcd(*law) for x in law] for law in ends]
-        law = wb.PiecewiseAffine.of(
+        law = wb.PiecewiseAffine.from_laws(
             range(3), range(m), [[Fraction(x, sum(law)) for x in law] for law in ends]
         )
-        at_zero = wb.audit(law, 0).worst("pdp").measured
+        at_zero = wb.audit(law, 0).worst("pdp").measurement
         assert at_zero.b == 0  # a rational, so δ can be exactly that
         assert verdict(quantizer(ends, "pdp", "0", str(at_zero.a))) == "proven"
         epsilon = source.choice(["0", "0.05", "0.1", "0.3"])
-        below, above = wb.audit(law, epsilon).worst("pdp").measured.sharp()
+        below, above = wb.audit(law, epsilon).worst("pdp").measurement.tight_enclosure()
         assert verdict(quantizer(ends, "pdp", epsilon, str(above))) == "proven", seed
         if below > 0:
             refused += 1

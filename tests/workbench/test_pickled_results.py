@@ -12,7 +12,7 @@ import pytest
 
 import workbench as wb
 from workbench.errors import InvalidRequest, WorkbenchError
-from workbench.privacy.expected_error import expected_error
+from workbench.privacy.expected_error import compute_expected_error
 
 QUESTION = wb.FiniteQuery("0..3", max_shift=1)
 
@@ -57,7 +57,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "design of bits": lambda: wb.design("laplace", epsilon=1, bits=8),
     "audit": lambda: wb.audit(wb.design(QUESTION, epsilon=1, loss="squared").mechanism, epsilon=1),
     "certificate": lambda: wb.design(QUESTION, epsilon=1, loss="squared").certificate,
-    "error": lambda: expected_error(
+    "error": lambda: compute_expected_error(
         wb.design(QUESTION, epsilon=1, loss="squared").mechanism, "squared"
     ),
     "prices": lambda: wb.design(QUESTION, epsilon=1, loss="squared").shadow_prices,

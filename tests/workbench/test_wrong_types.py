@@ -59,7 +59,7 @@ def test_every_argument_of_design(question, name):
 
 @pytest.mark.parametrize("start", [True, 3, "warm", []])
 def test_the_designers_own_start(question, start):
-    opened = FAMILY.open(FAMILY.request(question, epsilon=1))
+    opened = FAMILY.open_session(FAMILY.make_request(question, epsilon=1))
     with opened as session, pytest.raises(wb.InvalidRequest, match=r"^start must be one of"):
         session.design({}, start=start)
 
@@ -188,7 +188,7 @@ def test_wrong_types_of_laws_are_one_sentence():
             "knots must be a tuple of rationals",
         ),
         (
-            lambda: PiecewiseAffine.of(endless, [1, 2], []),
+            lambda: PiecewiseAffine.from_laws(endless, [1, 2], []),
             "knots must be at most 10000000 entries long",
         ),
         (
@@ -227,7 +227,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"mechanism": NOISE, "notion": "pure", "epsilon": 1, "delta": None, "objective": None, "bias": None,
          "record": {}, "parameters": {}, "audited": None, "composed": None},
     ),
-    "Channel": (wb.Channel, {"rows": CHANNEL.rows, "neighbours": None, "labelled": None}),
+    "Channel": (wb.Channel, {"rows": CHANNEL.rows, "neighbours": None, "axis_labels": None}),
     "Channel.of": (wb.Channel.of, {"rows": [[2, 1], [1, 2]], "pairs": [(0, 1)], "directed": False}),
     "DataLaw.density": (wb.DataLaw.density, {"density": np.ones_like, "low": 0, "high": 1, "panels": 4}),
     "FiniteQuery": (
@@ -307,4 +307,4 @@ def test_requests_of_wrong_types_name_the_argument(call: Callable[[], Any], word
 def test_a_grid_may_be_an_array_of_no_dimension() -> None:
     table = wb.frontier(CHANNELS, epsilon=np.array(1), baselines=False)
     assert [row["epsilon"] for row in table.rows] == [1]
-    assert wb.FiniteQuery("0..3", max_shift=np.array(1)).listed == ((0, 1), (1, 2), (2, 3))
+    assert wb.FiniteQuery("0..3", max_shift=np.array(1)).neighbour_pairs == ((0, 1), (1, 2), (2, 3))

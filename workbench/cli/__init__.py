@@ -12,7 +12,7 @@ _OBJECTS = 250_000  # between two collections of garbage: modules are objects th
 def main(arguments: list[str] | None = None) -> None:
     """Run a command line (the process's own by default) and exit: 0, 1, 2 for an error of the user's, 3 for ours."""
     from workbench.errors import NotInstalled
-    from workbench.io.extras import says_what_is_missing
+    from workbench.io.extras import explaining_missing_modules
 
     gc.set_threshold(_OBJECTS)
     atexit.register(
@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> None:
     )  # what is left goes with the process: collecting it takes a fifth of a short command
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        with says_what_is_missing("The command line"):
+        with explaining_missing_modules("The command line"):
             from workbench.cli.commands import main as run
     except NotInstalled as error:
         if given[:1] == ["doctor"]:  # which is asked what is missing

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from workbench.cli.console import Report, emit_json, facts, table
+from workbench.cli.console import Report, emit_json, make_facts_grid, make_table
 from workbench.cli.output_paths import Outputs, check_outputs, write_output
-from workbench.data.parameter_grid import integers
+from workbench.data.parameter_grid import read_integers
 from workbench.errors import CorruptFile, NotCertified, must
-from workbench.exact.numbers import jsonable, positive
+from workbench.exact.numbers import read_positive, to_jsonable
 from workbench.exact.objects import Record
-from workbench.exact.time_limit import OutOfTime, cpu_limit
+from workbench.exact.time_limit import OutOfTime, limit_cpu_time
 
 if TYPE_CHECKING:
     from workbench.mechanisms.mechanism import Mechanism
@@ -46,20 +46,20 @@ def audit(
     **more: Any,
 ) -> Report:
     """The exact privacy of any mechanism: pure ε, PDP and DP δ at a budget, the worst neighbours; its loss and risk."""
-    from workbench.mechanisms.baselines.named_quantizers import MECHANISMS
+    from workbench.mechanisms.baselines.named_quantizers import QUANTIZER_PARAMETERS
 
     outputs = Outputs({"mechanism": file}, more)
     certificate, published = None, Record()
-    if str(file) in MECHANISMS and not file.exists():
+    if str(file) in QUANTIZER_PARAMETERS and not file.exists():
         mechanism, published = _published(str(file), given or [])
     else:
         if given:
-            must("with", f"given for {', '.join(MECHANISMS)} alone", given[0])
+            must("with", f"given for {', '.join(QUANTIZER_PARAMETERS)} alone", given[0])
         contents, mechanism = _open(file, **more)
         certificate = contents.certificate
     from workbench.privacy.audit import audit
 
-    budget = None if epsilon is None else positive(epsilon, "epsilon", or_zero=True)
+    budget = None if epsilon is None else read_positive(epsilon, "epsilon", or_zero=True)
     privacy = audit(certificate or mechanism, budget, loss=loss, data=data)
     claim = certificate.claim if certificate else None
     values = {
@@ -81,17 +81,22 @@ def audit(
     else:
         outputs.write(privacy)
     if certificate:
-        rows.append(("certificate", certificate.words[1]))
+        rows.append(("certificate", certificate.sentences[1]))
     if html := outputs["html file"]:
-        from workbench.explorer.page import audit_page, write_page
+        from workbench.explorer.page import build_audit_page, write_page
 
-        write_page(html, audit_page(mechanism, rows, claim if epsilon is None else None))
-    return Report({name: jsonable(value) for name, value in values.items()}, [facts(rows)])
+        write_page(html, build_audit_page(mechanism, rows, claim if epsilon is None else None))
+    return Report(
+        {name: to_jsonable(value) for name, value in values.items()}, [make_facts_grid(rows)]
+    )
 
 
 def _published(name: str, given: Sequence[str]) -> tuple[Any, Record]:
     """A published quantizer by its name and NAME=VALUE parameters, and what was published about it."""
-    from workbench.mechanisms.baselines.named_quantizers import bounds, built
+    from workbench.mechanisms.baselines.named_quantizers import (
+        build_named_quantizer,
+        published_bounds,
+    )
 
     parameters = {}
     for text in given:
@@ -101,9 +106,10 @@ def _published(name: str, given: Sequence[str]) -> tuple[Any, Record]:
         parameters[parameter.strip()] = (
             int(value) if parameter == "levels" and value.isdecimal() else value.strip()
         )
-    mechanism = built(name, **parameters)
+    mechanism = build_named_quantizer(name, **parameters)
     printed = {
-        f"published_{key}": value for key, value in bounds(name, mechanism, parameters).items()
+        f"published_{key}": value
+        for key, value in published_bounds(name, mechanism, parameters).items()
     }
     return mechanism, {"mae_51": mechanism.mae_51, **printed}
 
@@ -123,35 +129,37 @@ def check(file: Path | None, *, write_checker: Path | None, kind: str | None) ->
 def _write_checker(file: Path | None, target: Path, kind: str | None) -> Report:
     """Write the independent checker of certificates or of formulas. file: a file that it is to fit."""
     from workbench.io.files import parse_json, read_text
-    from workbench.io.records import FORMULA
-    from workbench.privacy.certificate_file import checker
+    from workbench.io.records import FORMULA_FORMAT
+    from workbench.privacy.certificate_file import read_checker_source
 
     if kind not in (None, "certificate", "formula"):
         must("kind", "certificate or formula", kind)
     if file is not None:
         data = parse_json(read_text(file))
         fitting = (
-            "formula" if isinstance(data, dict) and data.get("format") == FORMULA else "certificate"
+            "formula"
+            if isinstance(data, dict) and data.get("format") == FORMULA_FORMAT
+            else "certificate"
         )
         if kind not in (None, fitting):
             must("kind", f"{fitting}, as {file.name} is a file of that kind", kind)
         kind = fitting
     kind = kind or "certificate"
     check_outputs({"file": file}, {"checker": target})
-    write_output(target, checker(kind))
+    write_output(target, read_checker_source(kind))
     words = f"Wrote {_plain(target.name)}, the checker of a {kind}: any Python since 3.8 runs it, without packages."
     return Report({"checker": str(target), "kind": kind}, [words])
 
 
 def _check(file: Path) -> Report:
     """Prove a file again within a limit of CPU time."""
-    from workbench.notions.notion import limited
-    from workbench.privacy.audit_work import LIMIT
+    from workbench.notions.notion import limit_work
+    from workbench.privacy.audit_work import MAX_WORK_UNITS
     from workbench.privacy.certificate import Certificate
     from workbench.privacy.certificate_file import check as prove
 
     try:
-        with cpu_limit(_CHECK_SECONDS), limited(LIMIT):
+        with limit_cpu_time(_CHECK_SECONDS), limit_work(MAX_WORK_UNITS):
             proven = prove(file)
             words = proven.words
     except (
@@ -175,7 +183,7 @@ def _check(file: Path) -> Report:
         yield from (f"  {sentence}" for sentence in words)
         if record:
             yield "Recorded, not proven:"
-            yield facts(
+            yield make_facts_grid(
                 [(f"  {_plain(key)}", _plain(value)) for key, value in record.items()][:_NOTED]
             )
 
@@ -196,31 +204,35 @@ def sample(
         must("count", "an integer in 0..100000000", count)
     if json and count > 1_000_000:
         must("count", "at most 1000000 with --json", count)
-    from workbench.data.csv_column import whole_as_integers
+    from workbench.data.csv_column import list_with_integers
     from workbench.mechanisms.mechanism import sample as draw
-    from workbench.privacy.loading import read
+    from workbench.privacy.loading import read_mechanism_file
 
-    contents = read(file)
+    contents = read_mechanism_file(file)
     subject = contents.certificate or contents.mechanism
     point: Any = answer
     mechanism = contents.mechanism
     inputs = getattr(mechanism, "column_inputs", None)
     is_spelled = (  # The mechanism reads the text itself, exactly.
-        getattr(mechanism, "labelled", None) is not None
+        getattr(mechanism, "axis_labels", None) is not None
         or getattr(mechanism, "segments", ()) != ()
-        or (inputs is not None and not inputs.whole)
+        or (inputs is not None and not inputs.is_whole)
     )
     if answer is not None and not is_spelled:
-        parts = integers(answer, "answer")
+        parts = read_integers(answer, "answer")
         point = parts[0] if len(parts) == 1 else tuple(parts)
     values = draw(subject, count, answer=point, insecure_seed=insecure_seed)
     if json:
         emit_json(
-            {"file": file.name, "secure": insecure_seed is None, "draws": whole_as_integers(values)}
+            {
+                "file": file.name,
+                "secure": insecure_seed is None,
+                "draws": list_with_integers(values),
+            }
         )
         return
     for start in range(0, count, 65536):
-        part = whole_as_integers(values[start : start + 65536])
+        part = list_with_integers(values[start : start + 65536])
         lines = (",".join(map(str, row)) if isinstance(row, list) else str(row) for row in part)
         sys.stdout.write("".join(f"{line}\n" for line in lines))
 
@@ -248,12 +260,12 @@ def compose(
     heads = ["runs", "ε (safe)", "ε (at least)", "δ (safe)", "δ (at least)"]
     counts = composed.times if isinstance(composed.times, tuple) else [composed.times]
     cells = [" + ".join(map(str, counts)), *limits.values()]
-    caption = _SAFE + _SEVERAL * several + _ONE_SIDED * composed.one_sided
-    shown = table("Composition", heads, [cells], caption=caption)
-    values = {name: jsonable(value) for name, value in limits.items()} | {
-        "one_sided": composed.one_sided
+    caption = _SAFE + _SEVERAL * several + _ONE_SIDED * composed.is_one_sided
+    shown = make_table("Composition", heads, [cells], caption=caption)
+    values = {name: to_jsonable(value) for name, value in limits.items()} | {
+        "one_sided": composed.is_one_sided
     }
-    return Report({"file": named, "times": jsonable(composed.times), **values}, [shown])
+    return Report({"file": named, "times": to_jsonable(composed.times), **values}, [shown])
 
 
 def _open(
@@ -265,21 +277,21 @@ def _open(
     directed: bool = False,
 ) -> tuple[FileContents, Mechanism]:
     """A file with its neighbour relation."""
-    from workbench.privacy.loading import read
+    from workbench.privacy.loading import read_mechanism_file
 
-    orders = None if sizes is None else integers(sizes.lower().replace("x", ","), "sizes")
+    orders = None if sizes is None else read_integers(sizes.lower().replace("x", ","), "sizes")
     moves: list[Any] | None = None
     if shifts is not None and orders is not None and len(orders) > 1:
-        moves = [tuple(integers(part, "shifts")) for part in shifts.split(";") if part.strip()]
+        moves = [tuple(read_integers(part, "shifts")) for part in shifts.split(";") if part.strip()]
     elif shifts is not None:
-        moves = list(integers(shifts.replace(";", ","), "shifts"))
+        moves = list(read_integers(shifts.replace(";", ","), "shifts"))
     rows = (
         None
         if pairs is None
-        else [integers(part.replace("-", ","), "pairs") for part in pairs.split(",")]
+        else [read_integers(part.replace("-", ","), "pairs") for part in pairs.split(",")]
     )
-    contents = read(file)
-    return contents, contents.related(
+    contents = read_mechanism_file(file)
+    return contents, contents.with_neighbours(
         sizes=orders, shifts=moves, max_shift=max_shift, directed=directed, pairs=rows
     )
 

@@ -22,17 +22,17 @@ from typer.exceptions import TyperException
 
 import workbench
 from workbench.cli import console
-from workbench.cli.options import Command, Plainly, command, entries, epilog
+from workbench.cli.options import Command, FastParsing, format_epilog, load_entries, make_command
 from workbench.errors import NotProven, WorkbenchError
 from workbench.exact.objects import Record, Values
-from workbench.io.extras import says_what_is_missing
-from workbench.io.plugins import PluginWarning, load_file
+from workbench.io.extras import explaining_missing_modules
+from workbench.io.plugins import PluginWarning, load_plugin_file
 
 _INTERRUPTED = 130
 _NAME = "workbench"
 
 
-class _Group(Plainly, TyperGroup):
+class _Group(FastParsing, TyperGroup):
     """Commands in the order of commands.toml, and those of the families: each is built when it is named, and all where
     they are listed.
 
@@ -50,14 +50,14 @@ class _Group(Plainly, TyperGroup):
         """The command of a name, or all."""
         group = typer.Typer(rich_markup_mode="rich")
         group.callback()(lambda: None)  # so that one command makes a group as well
-        for path, entry in entries().items():
+        for path, entry in load_entries().items():
             before, _, last = path.rpartition(" ")
             if path != "options" and f"{before} ".lstrip() == self._path and name in (None, last):
                 _mount(group, path, last, entry)
-        if makes := entries().get(self._path.rstrip(), {}).get("families"):
-            from workbench.pipeline.registry import families
+        if makes := load_entries().get(self._path.rstrip(), {}).get("families"):
+            from workbench.pipeline.registry import list_families
 
-            for kind in families(name):
+            for kind in list_families(name):
                 _loads_later(
                     *(
                         f"numpy.{part}"
@@ -65,8 +65,8 @@ class _Group(Plainly, TyperGroup):
                     )
                 )
                 if built := _loaded(makes)(kind):
-                    group.command(kind.name, cls=Command, epilog=epilog(built[1]))(built[0])
-        order = {path: at for at, path in enumerate(entries())}
+                    group.command(kind.name, cls=Command, epilog=format_epilog(built[1]))(built[0])
+        order = {path: at for at, path in enumerate(load_entries())}
         commands = {**typer.main.get_group(group).commands, **self._built}
         self._built = dict(
             sorted(commands.items(), key=lambda item: order.get(self._path + item[0], -1))
@@ -95,8 +95,8 @@ app = typer.Typer(
     name=_NAME,
     cls=_Group,
     help="Design differential-privacy mechanisms by optimization; judge, audit and reproduce.",
-    epilog=epilog(
-        entries()["wishes"]["examples"],
+    epilog=format_epilog(
+        load_entries()["wishes"]["examples"],
         "Twenty wishes, twenty commands (docs/cheat-sheet.md has each in words):",
     ),
     no_args_is_help=True,
@@ -127,8 +127,8 @@ def _loads_later(*names: str) -> None:
 
 def _mount(group: typer.Typer, path: str, name: str, entry: Values) -> None:
     """Add a command or a group to its group."""
-    help_end = epilog(entry["examples"]) if "examples" in entry else None
-    built = command(path, _loaded(entry["run"])) if "run" in entry else None
+    help_end = format_epilog(entry["examples"]) if "examples" in entry else None
+    built = make_command(path, _loaded(entry["run"])) if "run" in entry else None
     panel = entry.get("panel")
     if "help" in entry or "families" in entry:
         group_of = typer.Typer(
@@ -170,26 +170,26 @@ def _root(
     ] = None,
 ) -> None:
     for file in plugin or ():
-        load_file(file)
+        load_plugin_file(file)
 
 
 def main(arguments: list[str] | None = None) -> None:
     """The console script: runs the command, prints one line for an error, exits 2 (3 for a bug of ours)."""
     given = sys.argv[1:] if arguments is None else arguments
     console.open_streams()
-    console.show_everything()
+    console.escape_unencodable()
     show = warnings.showwarning
     warnings.showwarning = lambda message, category, *more: (
         _warn(message) if issubclass(category, PluginWarning) else show(message, category, *more)
     )
     shown = {"--help", "-h", "--version"} & set(given)
-    with console.own_stdout() if "--json" in given and not shown else contextlib.nullcontext():
+    with console.reserve_stdout() if "--json" in given and not shown else contextlib.nullcontext():
         code = _run_and_report(given)
     sys.exit(code)
 
 
 def _warn(message: Warning | str) -> None:
-    print(f"Warning: {console.one_line(str(message))}", file=sys.stderr)
+    print(f"Warning: {console.to_one_line(str(message))}", file=sys.stderr)
 
 
 def _run_and_report(given: list[str]) -> int:
@@ -198,7 +198,7 @@ def _run_and_report(given: list[str]) -> int:
     try:
         if failure and "--json" in given:
             console.emit_json(failure)
-        console.answers().flush()
+        console.result_stream().flush()
     except BrokenPipeError:  # the reader has left; say nothing more, not even at exit
         console.drop_output()
     except OSError as error:
@@ -207,7 +207,7 @@ def _run_and_report(given: list[str]) -> int:
             code, failure = 2, {"error": "WorkbenchError", "message": _trouble(error)}
     if failure:
         with contextlib.suppress(OSError):
-            print(f"{failure['error']}: {console.one_line(failure['message'])}", file=sys.stderr)
+            print(f"{failure['error']}: {console.to_one_line(failure['message'])}", file=sys.stderr)
     try:
         sys.stderr.flush()
     except OSError:  # no place is left to say it
@@ -243,7 +243,7 @@ def _run(given: list[str]) -> tuple[int, Record | None]:
         return code, {"error": kind, "message": message, **more}
 
     try:
-        with says_what_is_missing("This command"):
+        with explaining_missing_modules("This command"):
             result = app(_plugins_first(given), standalone_mode=False)
         if result == _INTERRUPTED:  # typer's own translation of Ctrl-C
             return failed("Interrupted", "Interrupted.")
@@ -314,9 +314,9 @@ def _no_such_option(error: Any) -> str:
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if option is None or context is None:
         return ""
-    from workbench.pipeline.option import nearest
+    from workbench.pipeline.option import suggest_names
 
-    near = nearest(option, [name for each in context.command.params for name in each.opts])
+    near = suggest_names(option, [name for each in context.command.params for name in each.opts])
     of = [] if any(name.startswith(option) for name in near) else _commands_with(option, context)
     if of:
         return f"No such option {option} of {_path(context)}; {', '.join(of)} {'have' if of[1:] else 'has'} it."
@@ -332,7 +332,7 @@ def _path(context: Any) -> str:
 def _commands_with(option: str, context: Any) -> list[str]:
     """The other commands of a group of families that do have an option."""
     group = getattr(context.parent, "command", None)
-    if not isinstance(group, _Group) or "families" not in entries().get(str(group.name), {}):
+    if not isinstance(group, _Group) or "families" not in load_entries().get(str(group.name), {}):
         return []
     before = _path(context).rpartition(" ")[0]
     return [

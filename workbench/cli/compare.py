@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from workbench.cli.console import Report, err, table, under_a_bar
+from workbench.cli.console import Report, err, make_table, run_with_progress
 from workbench.cli.console import out as stdout
-from workbench.cli.options import Examples, command, present
-from workbench.cli.output_paths import output_folder
+from workbench.cli.options import Examples, make_command, select_given
+from workbench.cli.output_paths import check_output_folder
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Values
 
@@ -77,21 +77,22 @@ def compare(
         return None
 
     from workbench.comparison.compare import compare_programs
-    from workbench.pipeline.programs import chosen
+    from workbench.pipeline.programs import select_instances
 
     taken = (
-        [] if suite is None else chosen(suite, given["instances"])
+        [] if suite is None else select_instances(suite, given["instances"])
     )  # what is wrong is refused before a folder is made
     if listing:
         rows = [{"instance": instance.name, "model": instance.model} for instance in taken]
         cells = [[*row.values()] for row in rows]
         return Report(
-            {"instances": rows}, [table(f"{len(rows)} instances", ["instance", "model"], cells)]
+            {"instances": rows},
+            [make_table(f"{len(rows)} instances", ["instance", "model"], cells)],
         )
     if out:
-        output_folder(out, "out")
+        check_output_folder(out, "out")
     source = programs or str(suite)
-    result = under_a_bar(lambda tell: compare_programs(source, **given, progress=tell))
+    result = run_with_progress(lambda tell: compare_programs(source, **given, progress=tell))
     if not result.rows:
         raise KeyboardInterrupt
     report = _suite_report(
@@ -99,7 +100,7 @@ def compare(
     )
     if programs is None:
         return report
-    return replace(report, shown=[_answers(result), *report.shown])
+    return replace(report, parts=[_answers(result), *report.parts])
 
 
 def _suite_of(suite: str | None, programs: Path | None, *, listing: bool, json: bool) -> str | None:
@@ -113,25 +114,25 @@ def _suite_of(suite: str | None, programs: Path | None, *, listing: bool, json: 
 
 def _suite_report(result: Result, suite: str, time_limit: float, folder: Path | None) -> Report:
     """Write what there is and report it; after Ctrl-C the finished runs."""
-    from workbench.comparison.report import summary
-    from workbench.io.files import write_whole
-    from workbench.io.result import csv_bytes, records
+    from workbench.comparison.report import summarise_runs
+    from workbench.io.files import write_atomically
+    from workbench.io.result import encode_csv_table, table_records
 
-    solvers = summary(result.to_frame(), time_limit)
+    solvers = summarise_runs(result.to_frame(), time_limit)
     if folder:
         result.save(folder)
-        write_whole(folder / "summary.csv", csv_bytes(solvers))
+        write_atomically(folder / "summary.csv", encode_csv_table(solvers))
     values = {
         "suite": suite,
-        "summary": records(solvers),
-        "runs": records(result.to_frame()),
+        "summary": table_records(solvers),
+        "runs": table_records(result.to_frame()),
         "recommendations": list(result.sentences),
-        "interrupted": result.interrupted,
+        "interrupted": result.is_interrupted,
     }
     written = [f"{len(result)} runs: {folder}"] if folder else []
     place = f"in {folder}" if folder else "shown above"
     shown = [*_solvers(solvers, suite), *result.sentences, *written]
-    return Report(values, shown, result.kept(f"runs are finished, {place}."))
+    return Report(values, shown, result.describe_interruption(f"runs are finished, {place}."))
 
 
 def _answers(result: Result) -> Any:
@@ -151,7 +152,7 @@ def _answers(result: Result) -> Any:
         ]
         for row in result
     ]
-    return table("Answers", heads, cells)
+    return make_table("Answers", heads, cells)
 
 
 def _solvers(results: pd.DataFrame, suite: str) -> Iterator[Any]:
@@ -173,7 +174,7 @@ def _solvers(results: pd.DataFrame, suite: str) -> Iterator[Any]:
             ]
             for _, row in part.iterrows()
         ]
-        yield table(f"{kind}s of suite {suite}", _SUITE, cells)
+        yield make_table(f"{kind}s of suite {suite}", _SUITE, cells)
 
 
 def _short(value: float | None) -> str:
@@ -184,19 +185,21 @@ def compare_command(kind: Family) -> Examples | None:
     """The command of a family that asks a solver, with the examples of designing on several of them."""
     if all(option.name != "solver" for option in kind.options):
         return None
-    from workbench.comparison.compare import TIME_LIMITS, compare_request, solver_names
+    from workbench.comparison.compare import TIME_LIMIT_SECONDS, compare_request, read_solver_names
 
-    limit = TIME_LIMITS["request"]
+    limit = TIME_LIMIT_SECONDS["request"]
     words = f"Seconds; {limit:g} by default for solvers that take a limit."
     options = [
         replace(option, help=words) if option.name == "time_limit" else option
-        for option in kind.given_in("command")
+        for option in kind.options_for("command")
         if option.name != "solver"
     ]
 
     def run(*, solvers: str, **given: Any) -> Report:
-        names = solver_names(solvers)
-        request = kind.request_of(kind.read(present(given), "command") | {"check": "audit"})
+        names = read_solver_names(solvers)
+        request = kind.make_request_from_values(
+            kind.read_values(select_given(given), "command") | {"check": "audit"}
+        )
         result = compare_request(
             request,
             names,
@@ -206,13 +209,13 @@ def compare_command(kind: Family) -> Examples | None:
         if given.get("time_limit") is None:
             given["time_limit"] = limit
         values = _spelled(request.question, given, result)
-        kept = result.kept("solvers have answered.")
+        kept = result.describe_interruption("solvers have answered.")
         return Report(values, _rows(result), kept, all(row["objective"] is None for row in result))
 
     summary = f"One request of {kind.name} on several solvers: status, bound, exact privacy, and which one to use."
-    stems = [line.replace("design", "compare", 1) for line in kind.designs]
+    stems = [line.replace("design", "compare", 1) for line in kind.design_examples]
     examples = [stem + more for stem, more in zip(stems, _MORE, strict=False)]
-    return command("compare FAMILY", run, options, summary=summary), examples
+    return make_command("compare FAMILY", run, options, summary=summary), examples
 
 
 def _spelled(question: Any, given: Values, result: Result) -> Values:
@@ -222,14 +225,14 @@ def _spelled(question: Any, given: Values, result: Result) -> Values:
         "question": question.to_dict() if hasattr(question, "to_dict") else repr(question),
         "rows": result.to_dict()["rows"],
         "recommendation": result.sentences[0],
-        "interrupted": result.interrupted,
+        "interrupted": result.is_interrupted,
     }
 
 
 def _rows(result: Result) -> Iterator[Any]:
     """The rows as a table, what went wrong in words, and which solver to use."""
     cells = [[_cell(name, row.get(name)) for name in _HEADS] for row in result]
-    yield table(result.title, list(_HEADS.values()), cells, caption=_CAPTION)
+    yield make_table(result.title, list(_HEADS.values()), cells, caption=_CAPTION)
     for row in result:
         if row["failure"]:
             name = "" if row["failure"].startswith(row["solver"]) else f"{row['solver']}: "
@@ -238,8 +241,8 @@ def _rows(result: Result) -> Iterator[Any]:
 
 
 def _cell(name: str, value: Any) -> Any:
-    from workbench.pipeline.design import upward
+    from workbench.pipeline.design import format_upper_bound
 
     if name in _ROUNDED_UP and value is not None:
-        return upward(value)
+        return format_upper_bound(value)
     return format(value, _FORMATS[name]) if name in _FORMATS and isinstance(value, float) else value

@@ -24,7 +24,7 @@ from rich.text import Text
 
 from workbench.data.tables import is_number
 from workbench.exact.objects import Values
-from workbench.io.result import Progress, now_and_then
+from workbench.io.result import Progress, limit_message_rate
 
 R = TypeVar("R")
 
@@ -60,21 +60,21 @@ class Report:
     """
 
     values: Values | Callable[[], Values]
-    shown: Iterable[Any] = ()
-    stopped: str | None = None
-    failed: bool = False
+    parts: Iterable[Any] = ()
+    stop_message: str | None = None
+    has_failed: bool = False
 
-    def tell(self, json: bool) -> None:
+    def emit(self, json: bool) -> None:
         """Print it and exit as it says."""
         if json:
             emit_json(self.values() if callable(self.values) else self.values)
         else:
-            for part in self.shown:
+            for part in self.parts:
                 out.print(part)
-        if self.stopped is not None:  # no second object on stdout
-            print(one_line(self.stopped), file=sys.stderr)
+        if self.stop_message is not None:  # no second object on stdout
+            print(to_one_line(self.stop_message), file=sys.stderr)
             raise typer.Exit(2)
-        if self.failed:
+        if self.has_failed:
             raise typer.Exit(1)
 
 
@@ -82,7 +82,7 @@ _answers: TextIO | None = None
 
 
 @contextlib.contextmanager
-def own_stdout() -> Iterator[None]:
+def reserve_stdout() -> Iterator[None]:
     """Keep stdout for `emit_json`: what others print there meanwhile, plug-ins and native libraries (Gurobi and SCIP do
     on Ctrl-C), goes to stderr."""
     global _answers
@@ -108,7 +108,7 @@ def own_stdout() -> Iterator[None]:
             os.close(kept)
 
 
-def answers() -> TextIO:
+def result_stream() -> TextIO:
     """Where the object of --json goes."""
     return _answers or sys.stdout
 
@@ -131,28 +131,28 @@ def open_streams() -> None:
 def drop_output(stream: TextIO | None = None) -> None:
     """Forget what could not be written to stdout (or stderr): at exit Python would try again, and exit with 120."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or answers()).fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), (stream or result_stream()).fileno())
 
 
-def show_everything() -> None:
+def escape_unencodable() -> None:
     """Print what a terminal's encoding lacks as \\x.. instead of failing: the name of a file need not be text."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def one_line(message: str) -> str:
+def to_one_line(message: str) -> str:
     """A message on one line, without the control characters that a file or an argument may have put into it."""
     return "".join(c if c.isprintable() else "?" for c in " ".join(message.split()))
 
 
 def emit_json(payload: Values) -> None:
     """Print one strict JSON object (no NaN, no Infinity) on stdout."""
-    answers().write(json.dumps(payload, allow_nan=False, ensure_ascii=False) + "\n")
-    answers().flush()
+    result_stream().write(json.dumps(payload, allow_nan=False, ensure_ascii=False) + "\n")
+    result_stream().flush()
 
 
-def table(
+def make_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], *, caption: str | None = None
 ) -> Table:
     """A rich table; numbers right-aligned and shown with nine significant digits, None as a dash."""
@@ -170,7 +170,9 @@ def table(
         numeric = any(
             isinstance(row[k], (int, float)) and not isinstance(row[k], bool) for row in rows
         )
-        words = [word for row in rows for word in _cell(row[k]).split() if is_number(word)]
+        words = [
+            word for row in rows for word in _format_table_cell(row[k]).split() if is_number(word)
+        ]
         least = max(
             map(len, words), default=None
         )  # a number is never broken, however narrow the output
@@ -182,27 +184,27 @@ def table(
             min_width=least,
         )
     for row in rows:
-        shown.add_row(*map(_cell, row))
+        shown.add_row(*map(_format_table_cell, row))
     return shown
 
 
-def folded(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+def fold_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
     """A long table of pairs in several columns beside each other, as many as the width has room for; others as `table`
     shows them."""
     across = min(out.width // _PAIR, -(-len(rows) // _DEEP)) if len(heads) == 2 else 1
     if across < 2:
-        return table(title, heads, rows)
+        return make_table(title, heads, rows)
     deep = -(-len(rows) // across)
     parts = [[*rows[k * deep : (k + 1) * deep]] for k in range(across)]
     parts = [part + [["", ""]] * (deep - len(part)) for part in parts]
-    return table(
+    return make_table(
         title,
         [*heads] * across,
         [[cell for pair in line for cell in pair] for line in zip(*parts, strict=True)],
     )
 
 
-def facts(rows: Iterable[tuple[str, str]]) -> Table:
+def make_facts_grid(rows: Iterable[tuple[str, str]]) -> Table:
     """Labels and sentences in two aligned columns."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True, style="bold")
@@ -212,17 +214,17 @@ def facts(rows: Iterable[tuple[str, str]]) -> Table:
     return grid
 
 
-def note(sentence: str) -> Text:
+def make_note(sentence: str) -> Text:
     """A sentence that a reader must know."""
     return Text.assemble(("note", "yellow"), " ", sentence)
 
 
-def verbatim(text: str) -> Group:
+def make_verbatim(text: str) -> Group:
     """A text whose lines are broken by the terminal alone, so that they can be copied (Rich wraps a bare text)."""
     return Group(Text(text, no_wrap=True, overflow="ignore"))
 
 
-def _cell(value: Any) -> str:
+def _format_table_cell(value: Any) -> str:
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -230,7 +232,9 @@ def _cell(value: Any) -> str:
     return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
-def under_a_bar(work: Callable[[Progress], R], what: str = "solving", *, lines: bool = False) -> R:
+def run_with_progress(
+    work: Callable[[Progress], R], what: str = "solving", *, lines: bool = False
+) -> R:
     """Do some work under a bar with the time that is left, on stderr; work: told where to report its progress.
 
     lines: whether a line now and then says so where stderr is no terminal.
@@ -252,7 +256,7 @@ def under_a_bar(work: Callable[[Progress], R], what: str = "solving", *, lines: 
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    say, begin = now_and_then(err.print), time.monotonic()
+    say, begin = limit_message_rate(err.print), time.monotonic()
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(what, total=None)
 

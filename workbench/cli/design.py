@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from workbench.cli.console import Report, err, facts, folded, note, table, under_a_bar, verbatim
-from workbench.cli.options import Examples, command, files_of, present
+from workbench.cli.console import (
+    Report,
+    err,
+    fold_table,
+    make_facts_grid,
+    make_note,
+    make_table,
+    make_verbatim,
+    run_with_progress,
+)
+from workbench.cli.options import Examples, list_input_files, make_command, select_given
 from workbench.cli.output_paths import Outputs
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.objects import Record
-from workbench.io.result import now_and_then
+from workbench.io.result import limit_message_rate
 
 if TYPE_CHECKING:
     from workbench.pipeline.design import Design
@@ -32,14 +41,16 @@ _UNIQUE = {
 
 def design_command(kind: Family) -> Examples:
     """The command that designs a mechanism of a family."""
-    options, known = kind.given_in("command"), {option.name for option in kind.options}
+    options, known = kind.options_for("command"), {option.name for option in kind.options}
 
     def run(*, raw: bool = False, formula: bool, prices: bool, **given: Any) -> Report:
-        outputs = Outputs(files_of(options, given), given)
+        outputs = Outputs(list_input_files(options, given), given)
         fixed: Record = {"check": "audit" if raw else "certify"}
         if "progress" in known:
-            fixed["progress"] = now_and_then(err.print)
-        request = kind.request_of(kind.read(present(given), "command") | fixed)
+            fixed["progress"] = limit_message_rate(err.print)
+        request = kind.make_request_from_values(
+            kind.read_values(select_given(given), "command") | fixed
+        )
         optimum = None
         if formula:
             from workbench.formulas.formula import formula_around
@@ -48,7 +59,7 @@ def design_command(kind: Family) -> Examples:
         design = _kept(kind, request, outputs["saved file"])
         if design.status == "infeasible":
             sentence = dict(design.facts()).get("not reachable", "No design meets the request.")
-            return Report(design.to_dict, stopped=f"Infeasible: {sentence}")
+            return Report(design.to_dict, stop_message=f"Infeasible: {sentence}")
         if mps := outputs["program file"]:
             design.program.save(mps)
         outputs.write(design, "design_page")
@@ -57,13 +68,13 @@ def design_command(kind: Family) -> Examples:
         if optimum:
             more["formula"] = optimum.to_dict()
             shown.append(
-                note(
-                    f"The optimum is {optimum.pieces[0].text()}, {optimum.where(optimum.pieces[0])}."
+                make_note(
+                    f"The optimum is {optimum.pieces[0].to_text()}, {optimum.describe_interval(optimum.pieces[0])}."
                 )
             )
         if prices:
             more |= {"shadow_prices": design.shadow_prices.to_dict(), "unique": design.unique}
-            shown += map(note, (str(design.shadow_prices), _UNIQUE[design.unique]))
+            shown += map(make_note, (str(design.shadow_prices), _UNIQUE[design.unique]))
         return Report(lambda: design.to_dict() | more, (*_shown(design), *shown))
 
     offered = {
@@ -73,13 +84,13 @@ def design_command(kind: Family) -> Examples:
         "mps": "solver" in known,
     }
     without = [name for name, there in offered.items() if not there]
-    return command("design", run, options, without, kind.summary), kind.examples
+    return make_command("design", run, options, without, kind.summary), kind.examples
 
 
 def _kept(kind: Family, request: Any, save: Path | None) -> Design:
     """The design; of one that a limit or Ctrl-C ended early what is certified so far is saved before that is said."""
     try:
-        return kind.designed(request)
+        return kind.design_request(request)
     except NotProven as stopped:
         if save is None or getattr(stopped.design, "certificate", None) is None:
             raise
@@ -98,10 +109,10 @@ def _cells(row: Any) -> list[Any]:
 def _shown(design: Design) -> Iterator[Any]:
     kind = design.family
     yield Text(design.heading, style="bold")
-    yield facts([fact for fact in design.facts() if fact[0] != "note"])
+    yield make_facts_grid([fact for fact in design.facts() if fact[0] != "note"])
     yield ""
-    yield from (folded(title, heads, cells) for title, heads, cells in kind.tables(design))
-    yield from map(note, design.words)
+    yield from (fold_table(title, heads, cells) for title, heads, cells in kind.list_tables(design))
+    yield from map(make_note, design.words)
 
 
 _LAWS = {
@@ -116,7 +127,7 @@ _LAWS = {
 def recommend(**given: Any) -> Report:
     """Which class of mechanisms for a query: some, each at its best, with proven numbers, the least loss first."""
     from workbench.recommendation.recommend import recommend as recommended
-    from workbench.recommendation.wording import BORROWED, STOPPED
+    from workbench.recommendation.wording import BORROWED_NOTE, STOPPED_NOTE
 
     files = {
         name: given[name]
@@ -131,7 +142,7 @@ def recommend(**given: Any) -> Report:
         raise InvalidRequest(
             "The answers must be given by exactly one of answers, places and range."
         )
-    result = under_a_bar(lambda tell: recommended(**present(given), progress=tell))
+    result = run_with_progress(lambda tell: recommended(**select_given(given), progress=tell))
     outputs.write(result, "result_page", lambda path: result.best.save(path))
 
     def shown() -> Iterator[Any]:
@@ -143,18 +154,18 @@ def recommend(**given: Any) -> Report:
             "certified": "certified",
         }
         heads = {**columns, "notes": "notes"}
-        yield table(
+        yield make_table(
             result.title, [*heads], [[row[name] for name in heads.values()] for row in result]
         )
         laws = [row for row in result if row["worst"] is not None]
         if laws:
-            yield table("What is published", [*_LAWS], [_cells(row) for row in laws])
+            yield make_table("What is published", [*_LAWS], [_cells(row) for row in laws])
         for row in result:
-            stopped = STOPPED in row["notes"]
+            stopped = STOPPED_NOTE in row["notes"]
             if row["command"] and (stopped or row["class"] == result.chosen):
-                own = row["objective"] is not None and BORROWED not in row["notes"]
+                own = row["objective"] is not None and BORROWED_NOTE not in row["notes"]
                 further = ", to go on" + ", to a value at least as good" * own
-                yield verbatim(f"{row['class']}{further * stopped}: {row['command']}")
+                yield make_verbatim(f"{row['class']}{further * stopped}: {row['command']}")
         yield from result.sentences
 
     return Report(result.to_dict, shown())

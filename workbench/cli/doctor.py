@@ -9,7 +9,7 @@ from typing import TextIO
 
 from workbench.errors import WorkbenchError
 from workbench.exact.objects import Record
-from workbench.io.extras import install_command, missing_links, says_what_is_missing
+from workbench.io.extras import explaining_missing_modules, install_command, missing_links
 
 _PACKAGES = {
     "package": "package",
@@ -30,11 +30,11 @@ _SOLVERS = {
 def _solvers() -> tuple[list[Record], str | None]:
     """The solvers with their licence states; or why they cannot be listed."""
     try:
-        with says_what_is_missing("Solving"):
+        with explaining_missing_modules("Solving"):
             import workbench.pipeline  # noqa: F401  (makes the solvers of plug-ins known)
-            from workbench.solvers.backend import listing
+            from workbench.solvers.backend import describe_backends
 
-            return listing(probe=True), None
+            return describe_backends(probe=True), None
     except WorkbenchError as error:
         return [], str(error)
 
@@ -42,9 +42,9 @@ def _solvers() -> tuple[list[Record], str | None]:
 def doctor(json: bool = False, stream: TextIO | None = None) -> int:
     """Print the state of the installation on a stream (stdout); the exit code: 0, or 1 where it is known to be
     bad or incomplete, or a clone without symbolic links."""
-    from workbench.io.installation import installation
+    from workbench.io.installation import describe_installation
 
-    report = installation()
+    report = describe_installation()
     report["solvers"], report["solvers_error"] = _solvers()
     print(
         json_text.dumps(report, ensure_ascii=False) if json else "\n".join(_lines(report)),

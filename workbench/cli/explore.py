@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from workbench.cli.console import err
-from workbench.cli.output_paths import output_file
+from workbench.cli.output_paths import check_output_file
 from workbench.errors import InvalidRequest, must
-from workbench.io.files import write_new
+from workbench.io.files import write_new_file
 
 if TYPE_CHECKING:
-    from workbench.explorer.given import Files
+    from workbench.explorer.given import FileTexts
 
 _ENDING = (
     "SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGBREAK", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF",
@@ -34,8 +34,13 @@ def explore(
     export: Path | None,
 ) -> None:
     """Explore designs and their trade-offs in a browser: on this machine alone, until Ctrl-C."""
-    from workbench.explorer.given import first, from_words, named_files, state
-    from workbench.pipeline.registry import family as named
+    from workbench.explorer.given import (
+        encode_address_fragment,
+        first_example,
+        list_file_texts,
+        read_arguments,
+    )
+    from workbench.pipeline.registry import get_family as named
 
     if family is None:
         if context.args or export is not None:
@@ -47,19 +52,19 @@ def explore(
         _serve("", (), port, browser)
         return
     kind = named(family)
-    given = from_words(kind, context.args)
-    files = named_files(kind, given)
+    given = read_arguments(kind, context.args)
+    files = list_file_texts(kind, given)
     if export is None:
-        _serve(state(family, given), files, port, browser)
+        _serve(encode_address_fragment(family, given), files, port, browser)
         return
-    from workbench.explorer.page import export_page, write_page
+    from workbench.explorer.page import build_export_page, write_page
 
-    output_file(export, "export")
-    write_page(export, export_page(family, given or first(kind), files))
+    check_output_file(export, "export")
+    write_page(export, build_export_page(family, given or first_example(kind), files))
     print(f"Wrote {export}.")
 
 
-def _serve(state: str, files: Files, port: int, browser: bool) -> None:
+def _serve(state: str, files: FileTexts, port: int, browser: bool) -> None:
     from workbench.explorer.server import Server
 
     servers: list[Server] = []
@@ -78,7 +83,7 @@ def _serve(state: str, files: Files, port: int, browser: bool) -> None:
             must("port", f"free ({error.strerror})", port)
         with server:
             servers.append(server)
-            address = server.address(state)
+            address = server.make_address(state)
             print(f"Explorer: {address}", flush=True)
             with TemporaryDirectory() as folder:
                 if browser:
@@ -111,7 +116,7 @@ def _forward(address: str, folder: Path) -> str:
     """A page of the owner's alone that goes to the address: the command line of a browser is there for all to see."""
     page = folder / "explorer.html"
     goes = f'<meta http-equiv="refresh" content="0;url={escape(address)}">'
-    write_new(
+    write_new_file(
         page,
         f'<!doctype html><meta name="referrer" content="no-referrer">{goes}'.encode(),
         private=True,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from workbench.cli.console import Report, err, note, table
-from workbench.cli.options import Examples, command, files_of, present
+from workbench.cli.console import Report, err, make_note, make_table
+from workbench.cli.options import Examples, list_input_files, make_command, select_given
 from workbench.cli.output_paths import Outputs
 from workbench.errors import must
 from workbench.exact.objects import Values
@@ -37,13 +37,15 @@ _PATTERNS = (
 
 def formula_command(kind: Family) -> Examples:
     """The command that finds the formulas of a family."""
-    own = {"epsilon", "delta", "time_limit", *kind.how}
+    own = {"epsilon", "delta", "time_limit", *kind.solving_option_names}
     counts = {
-        option.name for option in kind.given_in("command") if option.question and option.kind is int
+        option.name
+        for option in kind.options_for("command")
+        if option.question and option.kind is int
     }
     options = [
         replace(option, kind=str) if option.name in counts else option
-        for option in kind.given_in("command")
+        for option in kind.options_for("command")
         if not option.solver and option.name not in own
     ]
 
@@ -56,14 +58,14 @@ def formula_command(kind: Family) -> Examples:
         **given: Any,
     ) -> Report:
         from workbench.formulas.formula import formula
-        from workbench.formulas.series import several
+        from workbench.formulas.series import read_ranged_option
 
-        outputs = Outputs(files_of(options, given), given)
-        texts = present(given)
+        outputs = Outputs(list_input_files(options, given), given)
+        texts = select_given(given)
         texts |= {
             name: int(texts[name]) for name in counts & texts.keys() if texts[name].isdecimal()
         }
-        of_several = several(counts, texts)
+        of_several = read_ranged_option(counts, texts)
         if of_several and (plot := outputs["plot file"]):
             must("plot", "left out for a range of questions", plot)
         if pattern and not of_several:
@@ -87,7 +89,7 @@ def formula_command(kind: Family) -> Examples:
         words = f"Not all is proven: {len(result.open)} interval(s) of epsilon are open."
         return Report(result.to_dict, _shown(result), words if early else None)
 
-    return command(
+    return make_command(
         "formula", run, options, summary=f"The least loss of {kind.title} as a formula."
     ), kind.formulas
 
@@ -98,11 +100,11 @@ def _series(result: FormulaSeries, wanted: int, pattern: bool) -> Report:
 
     def shown() -> Iterator[Any]:
         yield _table(result.to_frame(), {result.name: result.name, **_HEADS})
-        yield note("Each line is proven for every epsilon of it, in exact arithmetic.")
+        yield make_note("Each line is proven for every epsilon of it, in exact arithmetic.")
         for conjecture in conjectures:
             yield Text(str(conjecture))
         if pattern and not conjectures:
-            yield note(
+            yield make_note(
                 "No pattern fits: a conjecture is verified on at least five n that it was not fitted on."
             )
 
@@ -117,17 +119,19 @@ def _series(result: FormulaSeries, wanted: int, pattern: bool) -> Report:
 def _table(rows: pd.DataFrame, heads: Values) -> Any:
     """The columns of heads that are there."""
     names = [name for name in heads if name in rows]
-    return table("", [heads[name] for name in names], rows[names].values.tolist())
+    return make_table("", [heads[name] for name in names], rows[names].values.tolist())
 
 
 def _shown(formula: Formula) -> Iterator[Any]:
     yield Text(formula.what, style="bold")
-    yield _table(formula.to_frame(), _HEADS if formula.at is None else _HEADS_OF_PATTERNS)
-    if formula.at is not None:
-        yield note(_PATTERNS.format(epsilon=float(formula.at)))
+    yield _table(
+        formula.to_frame(), _HEADS if formula.proven_epsilon is None else _HEADS_OF_PATTERNS
+    )
+    if formula.proven_epsilon is not None:
+        yield make_note(_PATTERNS.format(epsilon=float(formula.proven_epsilon)))
         return
-    yield note(
+    yield make_note(
         f"Proven for every epsilon of each line, in exact arithmetic ({formula.seconds:.2f} s)."
     )
-    for low, high in formula.open:
-        yield note(f"Open, not proven: epsilon between {low:.9g} and {high:.9g}.")
+    for low, high in formula.unproven:
+        yield make_note(f"Open, not proven: epsilon between {low:.9g} and {high:.9g}.")

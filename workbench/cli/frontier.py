@@ -6,12 +6,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.cli.console import Report, table, under_a_bar
-from workbench.cli.options import Examples, command, files_of, present
-from workbench.cli.output_paths import check_outputs, is_page, output_file, output_folder
+from workbench.cli.console import Report, make_table, run_with_progress
+from workbench.cli.options import Examples, list_input_files, make_command, select_given
+from workbench.cli.output_paths import (
+    check_output_file,
+    check_output_folder,
+    check_outputs,
+    is_page,
+)
 from workbench.errors import must
-from workbench.io.files import PICTURES, distinct_files
-from workbench.io.result import FILES
+from workbench.io.files import PICTURE_FORMATS, require_distinct_files
+from workbench.io.result import RESULT_ENDINGS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,9 +47,9 @@ def frontier_command(kind: Family) -> Examples | None:
     if kind.frontier is None:
         return None
     from workbench.frontiers import run as frontiers
-    from workbench.pipeline.option import read
+    from workbench.pipeline.option import read_options
 
-    offered = frontiers.frontier_of(kind)
+    offered = frontiers.get_frontier(kind)
     options = [option for option in offered.options if "command" in option.places]
     certifies = any(option.name == "certify" for option in offered.options)
 
@@ -60,24 +65,26 @@ def frontier_command(kind: Family) -> Examples | None:
         **given: Any,
     ) -> Report:
         out = out or Path(f"frontier-{kind.name}")
-        inputs = files_of([option for option in options if option.question], given)
+        inputs = list_input_files([option for option in options if option.question], given)
         for path in [
             out / "frontier.csv",
-            *(path for end in ("csv", *PICTURES) for path in out.glob(f"*.{end}")),
+            *(path for end in ("csv", *PICTURE_FORMATS) for path in out.glob(f"*.{end}")),
         ]:
-            distinct_files(inputs, {"out": path})
+            require_distinct_files(inputs, {"out": path})
         chosen = _columns(columns, out)
         check_outputs(
             inputs,
             {"html file": html, "plot file": plot, "out": out if is_page(out) else None},
             width,
         )
-        plan = frontiers.plan_of(kind, None, read(options, present(given)) | {"certify": not raw})
-        if chosen_file := out.suffix.lower() in FILES and not out.is_dir():
-            output_file(out, "out")
+        plan = frontiers.make_frontier_plan(
+            kind, None, read_options(options, select_given(given)) | {"certify": not raw}
+        )
+        if chosen_file := out.suffix.lower() in RESULT_ENDINGS and not out.is_dir():
+            check_output_file(out, "out")
         if not is_page(out) and not chosen_file:
-            output_folder(out, "out")
-        result = under_a_bar(lambda tell: frontiers.run(plan, tell, jobs))
+            check_output_folder(out, "out")
+        result = run_with_progress(lambda tell: frontiers.run_frontier_plan(plan, tell, jobs))
         files = _written(
             result, out, [path for path in (out, html) if path and is_page(path)], chosen
         )
@@ -85,11 +92,14 @@ def frontier_command(kind: Family) -> Examples | None:
             result.plot(plot, width=width)
         more = {"title": result.title, "tasks": result.total, "finished": result.finished}
         kept = f"{len(result)} rows are in {files[0]}" if files else "nothing is written"
-        more |= {"files": [*map(str, files)], "interrupted": result.interrupted}
-        shown, stopped = _report(result, files, chosen), result.kept(f"tasks are finished; {kept}.")
+        more |= {"files": [*map(str, files)], "interrupted": result.is_interrupted}
+        shown, stopped = (
+            _report(result, files, chosen),
+            result.describe_interruption(f"tasks are finished; {kept}."),
+        )
         return Report(lambda: more | {"rows": result.to_dict()["rows"]}, shown, stopped)
 
-    return command(
+    return make_command(
         "frontier", run, options, [] if certifies else ["raw"], offered.summary
     ), offered.examples
 
@@ -97,8 +107,8 @@ def frontier_command(kind: Family) -> Examples | None:
 def _columns(columns: str | None, out: Path) -> list[str] | None:
     """The columns that are chosen for a table. Raises InvalidRequest, also for a file that no result can be."""
     ending = out.suffix.lower()
-    if ending and not is_page(out) and not out.is_dir() and ending not in FILES:
-        must("out", f"a folder, or a file named {', '.join(FILES)} or .html", out.name)
+    if ending and not is_page(out) and not out.is_dir() and ending not in RESULT_ENDINGS:
+        must("out", f"a folder, or a file named {', '.join(RESULT_ENDINGS)} or .html", out.name)
     if columns is None:
         return None
     if ending not in (".csv", ".tex"):
@@ -119,9 +129,9 @@ def _written(
     known = None if columns is None else [name for name in columns if name in result.to_frame()]
     files = [] if place in pages else result.save(place, columns=known)
     for page in pages:
-        from workbench.explorer.page import result_page, write_page
+        from workbench.explorer.page import build_result_page, write_page
 
-        write_page(page, result_page(result))
+        write_page(page, build_result_page(result))
     return [*files, *pages]
 
 
@@ -133,7 +143,7 @@ def _report(
         return
     rows = result.to_frame()
     groups = rows.groupby(["curve", "mechanism", "notion"], sort=False, dropna=False)
-    yield table(result.title, _HEADS, [_counts(key, part) for key, part in groups])
+    yield make_table(result.title, _HEADS, [_counts(key, part) for key, part in groups])
     yield from result.sentences
     for _, row in rows[rows["oracle_agrees"].eq(False)].iterrows():
         yield f"DISAGREES with {row['oracle']}: epsilon = {row['epsilon']:g}, delta = {row['delta']:g}"

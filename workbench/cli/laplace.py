@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from workbench.cli.console import Report, err, table
+from workbench.cli.console import Report, err, make_table
 from workbench.cli.output_paths import check_outputs, write_output
 from workbench.errors import must
 from workbench.exact.objects import Values
-from workbench.io.files import named, others_can_read, read_bytes, write_new
+from workbench.io.files import others_can_read, prefix_errors_with_file, read_bytes, write_new_file
 
 _KEY_LIMIT = 1 << 16
 _CAVEAT = "The guarantees are those of real arithmetic; floating-point attacks are outside them."
@@ -37,12 +37,12 @@ def encode(
     from workbench.data.csv_column import read_column
     from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
     from workbench.mechanisms.dyadic_laplace.elias import check_code
-    from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
+    from workbench.mechanisms.dyadic_laplace.piecewise_linear import read_positive_float
     from workbench.mechanisms.dyadic_laplace.stream import read_header, write_stream
 
     check_outputs({"input": source, "key": seed_file}, {"output": target})
     numbers = [
-        positive_float(text, name)
+        read_positive_float(text, name)
         for text, name in ((epsilon, "epsilon"), (ell, "ell"), (reach, "reach"))
     ]
     mechanism, chosen = DyadicLaplace(*numbers), check_code(code)
@@ -75,8 +75,8 @@ def decode(
 
     With --json and no NOISY.csv the numbers are the list "x_hat" of the object.
     """
-    from workbench.data.csv_column import column_text
-    from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
+    from workbench.data.csv_column import format_csv_column
+    from workbench.mechanisms.dyadic_laplace.piecewise_linear import read_positive_float
     from workbench.mechanisms.dyadic_laplace.stream import load_bytes, read_stream
 
     check_outputs({"description": source, "key": seed_file}, {"output": target})
@@ -84,14 +84,15 @@ def decode(
     data = load_bytes(source)
     wanted = {"epsilon": epsilon, "ell": ell}
     expected = {
-        name: None if text is None else positive_float(text, name) for name, text in wanted.items()
+        name: None if text is None else read_positive_float(text, name)
+        for name, text in wanted.items()
     }
-    with named(source):
+    with prefix_errors_with_file(source):
         values, header = read_stream(data, key, **expected)
     if target:
-        write_output(target, column_text("x_hat", values).encode())
+        write_output(target, format_csv_column("x_hat", values).encode())
     elif not json:
-        sys.stdout.write(column_text("x_hat", values))
+        sys.stdout.write(format_csv_column("x_hat", values))
         return None
     mechanism = header.mechanism
     facts = {
@@ -106,7 +107,7 @@ def decode(
 def keygen(target: Path) -> Report:
     """Create a key file: 32 random bytes of the operating system, readable by its owner only."""
     try:
-        write_new(target, os.urandom(32), private=True)
+        write_new_file(target, os.urandom(32), private=True)
     except OSError as error:
         must("key file", "a new file", f"{target.name or target}: {error.strerror}")
     return Report(
@@ -117,7 +118,7 @@ def keygen(target: Path) -> Report:
 def _shown(facts: Values) -> Any:
     """Names and values; an epsilon in full, because nine digits could understate it."""
     rows = [[name, repr(value) if "epsilon" in name else value] for name, value in facts.items()]
-    return table("", ["", ""], rows, caption=_CAVEAT)
+    return make_table("", ["", ""], rows, caption=_CAVEAT)
 
 
 def _read_key(path: Path) -> bytes:

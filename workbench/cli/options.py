@@ -31,12 +31,12 @@ Examples = tuple[Callable[..., None], Iterable[str]]  # a command of a family, a
 
 
 @cache
-def entries() -> dict[str, Values]:
+def load_entries() -> dict[str, Values]:
     """The commands and groups by their names, in the order of --help."""
     return tomllib.loads(Path(__file__).with_name("commands.toml").read_text("utf-8"))
 
 
-def epilog(examples: Iterable[str], head: str = "Examples:") -> str:
+def format_epilog(examples: Iterable[str], head: str = "Examples:") -> str:
     """Examples as the end of a help text."""
     return "\n\n".join(
         [
@@ -46,7 +46,7 @@ def epilog(examples: Iterable[str], head: str = "Examples:") -> str:
     )
 
 
-class Plainly:
+class FastParsing:
     """A command or group whose plain values are read without pydantic, and whose help is shown without what typer loads
     for Markdown and tracebacks: these take longer to load than some commands take."""
 
@@ -59,7 +59,7 @@ class Plainly:
         """Its parameters, --help among them."""
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # of the class it is mixed with
         for parameter in parameters:
-            parameter.get_runtime_param = partial(_Plain, parameter.get_runtime_param)
+            parameter.get_runtime_param = partial(_PlainValues, parameter.get_runtime_param)
         return parameters
 
 
@@ -75,7 +75,7 @@ def _load_help() -> None:
         del sys.modules[module]
 
 
-class Command(Plainly, TyperCommand):
+class Command(FastParsing, TyperCommand):
     """A command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -98,7 +98,7 @@ def _with_values(args: list[str], bare: Collection[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Plain:
+class _PlainValues:
     """Takes what is a text, a path, a number of digits within its bounds, or nothing; the rest as typer does."""
 
     others: Callable[[], Any]
@@ -109,13 +109,15 @@ class _Plain:
         if value is None:
             return () if several else None
         element = get_args(kind)[0] if several else kind
-        parts = [_plain(element, part, param) for part in (value if several else [value])]
+        parts = [
+            _read_plain_value(element, part, param) for part in (value if several else [value])
+        ]
         if None in parts:
             return self.others().coerce(value, param=param, ctx=ctx)
         return parts if several else parts[0]
 
 
-def _plain(kind: Any, value: Any, param: Any) -> Any:
+def _read_plain_value(kind: Any, value: Any, param: Any) -> Any:
     """A plain value; None for others."""
     if kind in (str, Path) and isinstance(value, (str, Path)):
         return kind(value)
@@ -128,7 +130,7 @@ def _plain(kind: Any, value: Any, param: Any) -> Any:
     return None
 
 
-def command(
+def make_command(
     name: str,
     function: Callable[..., Report | None],
     options: Iterable[Option] = (),
@@ -140,7 +142,7 @@ def command(
     name: its entry in commands.toml, whose options the function takes by name; options: of a family, before those;
     without: options that the command does not offer.
     """
-    parameters = [*map(_of_option, options), *_of_entry(name, without)]
+    parameters = [*map(_option_parameter, options), *_entry_parameters(name, without)]
     taken = inspect.signature(function).parameters
     own_json = "json" in taken
     if "context" in taken:
@@ -151,7 +153,7 @@ def command(
         json = given.get("json", False) if own_json else given.pop("json", False)
         report = function(**given)
         if report:
-            report.tell(json)
+            report.emit(json)
 
     ordered = sorted(parameters, key=lambda entry: entry.default is not inspect.Parameter.empty)
     called.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
@@ -160,21 +162,23 @@ def command(
     return called
 
 
-def _of_entry(name: str, without: Collection[str]) -> list[inspect.Parameter]:
+def _entry_parameters(name: str, without: Collection[str]) -> list[inspect.Parameter]:
     """The options of an entry of commands.toml, --json last; {} stands for an option of several commands."""
-    entry, several = entries()[name], entries()["options"]
-    own = {**entries()[entry.get("like", name)].get("options", {}), **entry.get("options", {})}
+    entry, several = load_entries()[name], load_entries()["options"]
+    own = {**load_entries()[entry.get("like", name)].get("options", {}), **entry.get("options", {})}
     if entry.get("json", True):
         own["json"] = {}
     return [
-        _stated(each, about or several[each]) for each, about in own.items() if each not in without
+        _make_parameter(each, about or several[each])
+        for each, about in own.items()
+        if each not in without
     ]
 
 
 _TYPES = {"text": str, "file": Path, "count": int, "number": float, "flag": bool, "choice": bool}
 
 
-def _stated(name: str, about: str | Values) -> inspect.Parameter:
+def _make_parameter(name: str, about: str | Values) -> inspect.Parameter:
     """A parameter. about: its help, or a table as in commands.toml, with min, max, and name where --name is another,
     and the value in brackets where the option may stand without one (bare)."""
     table: Values = {"help": about} if isinstance(about, str) else about
@@ -200,15 +204,15 @@ def _stated(name: str, about: str | Values) -> inspect.Parameter:
     )
 
 
-def _of_option(option: Option) -> inspect.Parameter:
+def _option_parameter(option: Option) -> inspect.Parameter:
     """The parameter that an option of a family is."""
     from workbench.pipeline.option import (
-        spell,
+        to_json_value,
     )  # a command without a family works where these refuse to load
 
     several = option.kind is list
-    default = spell(option.default) if option.kind is str else option.default
-    return _stated(
+    default = to_json_value(option.default) if option.kind is str else option.default
+    return _make_parameter(
         option.name,
         {
             "name": option.command or option.name,
@@ -223,12 +227,12 @@ def _of_option(option: Option) -> inspect.Parameter:
     )
 
 
-def present(given: Values) -> Record:
+def select_given(given: Values) -> Record:
     """What was given, or has a default."""
     return {name: value for name, value in given.items() if value is not None}
 
 
-def files_of(options: Iterable[Option], given: Values) -> Record:
+def list_input_files(options: Iterable[Option], given: Values) -> Record:
     """What a command line gave that may be the name of a file to read."""
     return {
         option.command or option.name: given[option.name]

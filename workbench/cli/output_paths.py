@@ -11,7 +11,12 @@ from typing import Any
 
 from workbench.errors import must
 from workbench.exact.objects import Record
-from workbench.io.files import distinct_files, not_read_only, try_folder, write_whole
+from workbench.io.files import (
+    check_folder_writable,
+    refuse_read_only,
+    require_distinct_files,
+    write_atomically,
+)
 
 Inputs = Mapping[str, Path | str | None]  # files that a command reads, by what a message calls them
 _FILES = {"save": "saved file", "plot": "plot file", "html": "html file", "mps": "program file"}
@@ -26,7 +31,7 @@ def is_page(path: Path) -> bool:
     return path.suffix.lower() in (".html", ".htm")
 
 
-def output_folder(path: Path, name: str) -> None:
+def check_output_folder(path: Path, name: str) -> None:
     """Refuse a folder for results that cannot be made or written before anything is computed.
 
     It is made by what is written into it, so that a request that is refused leaves no empty folder.
@@ -34,7 +39,7 @@ def output_folder(path: Path, name: str) -> None:
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
-        try_folder(path)
+        check_folder_writable(path)
     except OSError as error:
         must(name, "a folder that can be written", f"{path}: {error.strerror}")
     finally:
@@ -43,18 +48,18 @@ def output_folder(path: Path, name: str) -> None:
                 folder.rmdir()
 
 
-def output_file(path: Path, name: str) -> None:
+def check_output_file(path: Path, name: str) -> None:
     """Refuse a place that cannot be written before anything is computed."""
     endings = _ENDINGS.get(name)
     if endings is not None and path.suffix.lower() not in re.findall(r"\.\w+", endings):
         must(name, f"named {endings}", path.name)
     if not path.absolute().parent.is_dir():
         must("output folder", "an existing folder", path.parent)
-    not_read_only(path, name)
+    refuse_read_only(path, name)
     if path.exists() and not path.is_file():  # a device or a pipe, which is written into
         return
     try:
-        try_folder(Path(os.path.realpath(path)).parent)
+        check_folder_writable(Path(os.path.realpath(path)).parent)
     except OSError as error:
         must(name, "in a folder that can be written", f"{path}: {error.strerror}")
 
@@ -65,15 +70,15 @@ def check_outputs(
     """Refuse outputs (what a message calls them -> path, None where not given) that cannot be written, or that are one
     file with an input or with each other; and a width that the plot file cannot have."""
     if width is not None:
-        from workbench.io.figures import inches
+        from workbench.io.figures import read_figure_width
 
-        inches(width)
+        read_figure_width(width)
         if outputs["plot file"] is None:
             must("width", "given with a plot", width)
     for name, path in outputs.items():
         if path:
-            output_file(path, name)
-    distinct_files(inputs, outputs)
+            check_output_file(path, name)
+    require_distinct_files(inputs, outputs)
 
 
 class Outputs:
@@ -111,6 +116,6 @@ class Outputs:
 def write_output(path: Path, content: bytes, *, private: bool = False) -> None:
     """Write a result whole or not at all; private: a new file is its owner's alone. Raises InvalidRequest."""
     try:
-        write_whole(path, content, private=private)
+        write_atomically(path, content, private=private)
     except OSError as error:
         must("output", "a file that can be written", f"{path.name}: {error.strerror}")

@@ -14,8 +14,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.cli.console import Report, err, facts, note
-from workbench.cli.options import present
+from workbench.cli.console import Report, err, make_facts_grid, make_note
+from workbench.cli.options import select_given
 from workbench.cli.output_paths import Inputs, check_outputs, write_output
 from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Record, Values
@@ -83,12 +83,12 @@ class Publication:
             path = outputs[name]
             if path and path.is_file() and not self.overwrite:
                 must(name, "a new file, or given with --overwrite", f"{path.name}, which exists")
-        self.drawing, self.terms  # noqa: B018 - a wrong seed and a wrong limit are refused
+        self.random_source, self.terms  # noqa: B018 - a wrong seed and a wrong limit are refused
 
     @cached_property
     def terms(self) -> LedgerTerms:
         """What a new ledger fixes. Raises InvalidRequest."""
-        from workbench.exact.numbers import positive, probability
+        from workbench.exact.numbers import read_positive, read_probability
         from workbench.privacy.release_ledger import LedgerTerms
 
         if self.ledger_limit is None:
@@ -97,8 +97,8 @@ class Publication:
             must("ledger_limit", "given with a ledger", self.ledger_limit)
         epsilon, _, delta = self.ledger_limit.partition(",")
         limit = (
-            positive(epsilon, "ledger_limit"),
-            probability(delta or 0, "delta of the ledger_limit"),
+            read_positive(epsilon, "ledger_limit"),
+            read_probability(delta or 0, "delta of the ledger_limit"),
         )
         return LedgerTerms(person=self.person, epsilon=limit[0], delta=limit[1])
 
@@ -108,7 +108,7 @@ class Publication:
         return self.target.parent / f"{self.target.name}.json"
 
     @cached_property
-    def drawing(self) -> Source:
+    def random_source(self) -> Source:
         """Of all randomness."""
         from workbench.exact.random_source import Source
 
@@ -126,16 +126,16 @@ class Publication:
         names = [*columns, *(column for _, column in options)]
         located = CsvTable.read(self.source, names, header=self.header, multiline=self.multiline)[1]
         private, others = located[: len(columns)], located[len(columns) :]
-        positions = {column.at for column in private}
+        positions = {column.position for column in private}
         if len(positions) < len(private):
             must("columns", "two different columns", " and ".join(columns))
         chosen = {option: column for (option, _), column in zip(options, others, strict=True)}
         for option, column in chosen.items():
-            if column.at in positions:
+            if column.position in positions:
                 must(option, "another column than the private one", repr(getattr(self, option)))
         return Columns(private, chosen.get("id"), chosen.get("person"))
 
-    def published(
+    def publish(
         self,
         columns: Columns,
         given: NDArray[Any],
@@ -151,8 +151,8 @@ class Publication:
         row; report: what is safe to publish, with its first words; own: what the owner of the data alone is told, and
         no part of the report beside the output. Raises InvalidRequest.
         """
-        from workbench.data.csv_column import csv_bytes
-        from workbench.privacy.column_release import Account, rows_of_one_person
+        from workbench.data.csv_column import encode_csv_rows
+        from workbench.privacy.column_release import Account, count_max_rows_per_person
 
         if cost.is_local and not self.local_neighbours:
             must(
@@ -161,10 +161,16 @@ class Publication:
                 f"{cost.headline}",
             )
         table = columns.table
-        most = None if columns.person is None else rows_of_one_person(columns.person)
-        account = Account.of(cost, most, has_ledger=self.ledger is not None)
-        kept = [*range(table.width)] if self.copy else [] if columns.id is None else [columns.id.at]
-        others = {*kept} - {column.at for column in columns.private}
+        most = None if columns.person is None else count_max_rows_per_person(columns.person)
+        account = Account.from_row_cost(cost, most, has_ledger=self.ledger is not None)
+        kept = (
+            [*range(table.width)]
+            if self.copy
+            else []
+            if columns.id is None
+            else [columns.id.position]
+        )
+        others = {*kept} - {column.position for column in columns.private}
         private_names = {column.name.casefold() for column in columns.private}
         same = [
             at
@@ -177,7 +183,7 @@ class Publication:
                 f"left out where another column, {same[0] + 1}, has the name of the private one",
                 table.file,
             )
-        words = [*report["words"], *account.words]
+        words = [*report["words"], *account.notes]
         if others:
             copied = (
                 "the other columns are copied as they are"
@@ -196,33 +202,37 @@ class Publication:
             "words": words,
         }
         content = json_module.dumps(safe, indent=1, allow_nan=False).encode() + b"\n"
-        cells = table.with_columns(
-            kept, {column.at: values for column, values in zip(columns.private, drawn, strict=True)}
+        cells = table.replace_columns(
+            kept,
+            {
+                column.position: values
+                for column, values in zip(columns.private, drawn, strict=True)
+            },
         )
         own_words, own_entries = self._write(
-            account, columns, given, content, csv_bytes(cells), private=bool(others)
+            account, columns, given, content, encode_csv_rows(cells), private=bool(others)
         )
         if not table.header and self.header is None:
             own_words.append(
                 f"The first line of {table.file} was taken as data (--header takes it as names)."
             )
-        if table.broken:
+        if table.multiline_cell_count:
             own_words.append(
-                f"{table.broken} cells hold line breaks: see that none of them holds rows of the table."
+                f"{table.multiline_cell_count} cells hold line breaks: see that none of them holds rows of the table."
             )
-        every = [*words, *account.own_words, *own_words]
+        every = [*words, *account.owner_notes, *own_words]
         wrote = f"{self.target} ({rows} rows) and {self.sidecar.name}"
         errors = [("error", f"{label}: {value:.9g}") for label, value in error.items()]
         shown = [("wrote", wrote), ("budget", account.headline), *lines, *errors]
         told = {
             **safe,
-            **account.own,
+            **account.owner_report,
             **own_entries,
             "file": str(self.target),
             "words": every,
             **(own or {}),
         }
-        return Report(told, [facts(shown), *map(note, every)])
+        return Report(told, [make_facts_grid(shown), *map(make_note, every)])
 
     def _write(
         self,
@@ -260,7 +270,7 @@ class Publication:
             return [], {}
         if self.ledger and others_can_read(self.ledger):
             err.print(f"Warning: other users can read the ledger {self.ledger.name}.")
-        return booked.words, booked.own
+        return booked.notes, booked.owner_report
 
 
 def privatise_noise(**given: Any) -> Report:
@@ -268,7 +278,7 @@ def privatise_noise(**given: Any) -> Report:
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
     """
-    return _privatised("noise", **given)
+    return _privatise_column("noise", **given)
 
 
 def privatise_quantizer(**given: Any) -> Report:
@@ -276,7 +286,7 @@ def privatise_quantizer(**given: Any) -> Report:
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
     """
-    return _privatised("quantizer", "range", "levels", "epsilon", **given)
+    return _privatise_column("quantizer", "range", "levels", "epsilon", **given)
 
 
 def privatise_channel(**given: Any) -> Report:
@@ -284,7 +294,7 @@ def privatise_channel(**given: Any) -> Report:
 
     Beside OUT.csv, OUT.csv.json states the mechanism, its budget and its expected error.
     """
-    return _privatised("channel", "range", "epsilon", **given)
+    return _privatise_column("channel", "range", "epsilon", **given)
 
 
 _RUN = (
@@ -293,7 +303,7 @@ _RUN = (
 )  # fmt: skip
 
 
-def _privatised(
+def _privatise_column(
     kind: str,
     *needed: str,
     column: str,
@@ -306,11 +316,13 @@ def _privatised(
     request must have."""
     run = Publication({"mechanism": mechanism}, **{name: given.pop(name) for name in _RUN})
     seconds = given.pop("time_limit", None)
-    subject = _saved_or_best(kind, mechanism, needed, present(given), raw=raw, time_limit=seconds)
-    return _through(run, kind, column, subject, clip)
+    subject = _load_or_design(
+        kind, mechanism, needed, select_given(given), raw=raw, time_limit=seconds
+    )
+    return _publish_through(run, kind, column, subject, clip)
 
 
-def _saved_or_best(
+def _load_or_design(
     kind: str,
     mechanism: Path | None,
     needed: Sequence[str],
@@ -320,36 +332,36 @@ def _saved_or_best(
     time_limit: float | None,
 ) -> Callable[[], ColumnMechanism]:
     """The mechanism of a file, or the best of a family. time_limit: seconds of its design. Raises InvalidRequest."""
-    from workbench.privacy.column_release import designed_for_column, mechanism_for_column
+    from workbench.privacy.column_release import column_mechanism_of_design, load_column_mechanism
 
     if mechanism:
         if given:
             raise InvalidRequest(
                 f"{next(iter(given))} must be left out with a mechanism, which says it."
             )
-        return partial(mechanism_for_column, mechanism, kind, raw=raw)
+        return partial(load_column_mechanism, mechanism, kind, raw=raw)
     if missing := [name for name in needed if name not in given]:
         *first, last = needed
         raise InvalidRequest(
             f"A mechanism must be given, or {', '.join(first)} and {last}. Got no {missing[0]}."
         )
-    from workbench.pipeline.registry import family
+    from workbench.pipeline.registry import get_family
 
-    best = family(kind)
-    request = best.spelled(**given, time_limit=time_limit)
-    return lambda: designed_for_column(best.designed(request))
+    best = get_family(kind)
+    request = best.make_request_from_options(**given, time_limit=time_limit)
+    return lambda: column_mechanism_of_design(best.design_request(request))
 
 
-def _through(
+def _publish_through(
     run: Publication, kind: str, column: str, read: Callable[[], ColumnMechanism], clip: str | None
 ) -> Report:
     """A column published through a mechanism."""
-    from workbench.privacy.column_release import Rows
+    from workbench.privacy.column_release import ColumnRows
 
     subject = read()
     columns = run.read([column])
-    rows = Rows.read(columns.private[0], subject, clip=clip)
-    cost = subject.cost(rows.domain)
+    rows = ColumnRows.read(columns.private[0], subject, clip=clip)
+    cost = subject.row_cost(rows.domain)
     claim = subject.claim
     report = {
         "column": column,
@@ -360,12 +372,20 @@ def _through(
         "pure_epsilon": subject.pure_epsilon,
         "expected_error": subject.expected_error,
         "clip": clip is not None,
-        "words": [*subject.words, *rows.words],
+        "words": [*subject.notes, *rows.notes],
     }
     drawn = subject.mechanism.publish(rows.values, insecure_seed=run.insecure_seed)
     lines = (
-        [("clipped", f"{rows.clipped} of {rows.values.size} rows")] if rows.clipped and clip else []
+        [("clipped", f"{rows.clipped_count} of {rows.values.size} rows")]
+        if rows.clipped_count and clip
+        else []
     )
-    return run.published(
-        columns, rows.given, [drawn], cost, report, lines, {"clipped_rows": rows.clipped}
+    return run.publish(
+        columns,
+        rows.file_values,
+        [drawn],
+        cost,
+        report,
+        lines,
+        {"clipped_rows": rows.clipped_count},
     )

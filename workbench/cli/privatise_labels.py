@@ -46,27 +46,27 @@ def privatise_labels(
     from workbench.privacy.row_cost import RowCost
 
     run = Publication({"labels": labels}, **files, protected="Label DP protects the labels only")
-    InvalidRequest.unless_among(_LABEL_METHODS, "method", method)
+    InvalidRequest.check_choice(_LABEL_METHODS, "method", method)
     if method == "unbiased" and loss != "squared":
         must("loss", "squared where method is unbiased", repr(loss))
     columns = run.read([column])
     given = columns.private[0].numbers()
     known, values = _labels(columns.private[0], given, labels, snap)
-    from workbench.families.labels.problem import best_bins
+    from workbench.families.labels.problem import find_best_bins
     from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer
     from workbench.pipeline.api import design
 
     def best(prior: Any, second: Fraction) -> Any:
         if method == "bins":
-            return best_bins(prior, second, loss)
+            return find_best_bins(prior, second, loss)
         return design(prior, epsilon=second, method=method, time_limit=time_limit).mechanism
 
     release = LabelRandomizer(
         known, epsilon, best, split=split, projection=projection, epsilon_prior=epsilon1
-    ).run(values, run.drawing)
+    ).run(values, run.random_source)
     mechanism = release.mechanism
     report = {
-        "column": column, "labels": release.known.k,
+        "column": column, "labels": release.label_set.k,
         "label_set": "given" if labels is not None else "taken from the column",
         "method": f"LabelRandomizer (Algorithm 3): private prior, {_LABEL_METHODS[method]}",
         "epsilon": float(release.epsilon), "epsilon1": float(release.epsilon_prior),
@@ -88,7 +88,7 @@ def privatise_labels(
         cost = RowCost(budget, PrivacyBudget(None), False, None, "pure")
     else:
         cost = RowCost(budget, budget, False, "the label set", "pure")
-    return run.published(columns, given, [release.labels], cost, report, lines)
+    return run.publish(columns, given, [release.labels], cost, report, lines)
 
 
 def _labels(
@@ -101,15 +101,17 @@ def _labels(
     """
     import numpy as np
 
-    from workbench.data.tolerance import nearest_positions
+    from workbench.data.tolerance import find_nearest_positions
     from workbench.questions.labels import Labels
 
     if labels is None:
         return np.unique(given), given
     known = Labels.parse(labels).values
-    positions = nearest_positions(known, given)
+    positions = find_nearest_positions(known, given)
     if snap:  # 0.3 is 0.30000000000000004 among computed labels, and not the label below it
         below = np.maximum(np.searchsorted(known, given, side="right") - 1, 0)
         positions = np.where(positions < 0, below, positions)
-    column.refuse(positions < 0, f"one of the {known.size} labels", "--snap clips and rounds down")
+    column.refuse_rows(
+        positions < 0, f"one of the {known.size} labels", "--snap clips and rounds down"
+    )
     return known, known[positions]

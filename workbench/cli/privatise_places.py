@@ -34,14 +34,14 @@ def privatise_places(*, columns: str, mechanism: Path, clip: bool, **files: Any)
     """
     import numpy as np
 
-    from workbench.data.csv_column import two_names
-    from workbench.exact.numbers import jsonable
+    from workbench.data.csv_column import read_two_names
+    from workbench.exact.numbers import to_jsonable
     from workbench.exact.sampler import Sampler
 
     run = Publication(
         {"mechanism": mechanism}, **files, protected="Only the positions are protected"
     )
-    names = two_names(columns, run.source)
+    names = read_two_names(columns, run.source)
     certificate, places, outputs = _channel(mechanism)
     chosen = run.read(names)
     given = np.column_stack([column.numbers() for column in chosen.private])
@@ -49,7 +49,7 @@ def privatise_places(*, columns: str, mechanism: Path, clip: bool, **files: Any)
     farthest = _diameter(places)
     if not clip:
         more = "--clip moves them to the nearest place"
-        chosen.private[0].refuse(
+        chosen.private[0].refuse_rows(
             moved > farthest, f"at most {farthest:.6g} from a place, with the other column", more
         )
     cost, norm = _cost(certificate, places)
@@ -65,23 +65,23 @@ def privatise_places(*, columns: str, mechanism: Path, clip: bool, **files: Any)
         "claim": certificate.claim.to_dict(), "expected_error": _expected(channel, places, outputs), "clip": clip,
         "words": words,
     }  # fmt: skip
-    drawn = outputs[Sampler(list(channel.rows), run.drawing).draw_from(which)]
+    drawn = outputs[Sampler(list(channel.rows), run.random_source).draw_from(which)]
     mean, largest = float((moved / moved.size).sum()), float(moved.max())
-    own = {"moved_mean": jsonable(mean), "moved_most": jsonable(largest)}
+    own = {"moved_mean": to_jsonable(mean), "moved_most": to_jsonable(largest)}
     how_far = f"{mean:.6g} to the nearest place on average, {largest:.6g} at most"
-    return run.published(chosen, given.ravel(), [*drawn.T], cost, report, [("moved", how_far)], own)
+    return run.publish(chosen, given.ravel(), [*drawn.T], cost, report, [("moved", how_far)], own)
 
 
 def _channel(path: Path) -> tuple[Certificate, Vector, Vector]:
     """The certificate, places and outputs as floats. Raises InvalidRequest for any other file."""
     import numpy as np
 
-    from workbench.privacy.loading import read
-    from workbench.questions.places import Plane, planar
+    from workbench.privacy.loading import read_mechanism_file
+    from workbench.questions.places import Plane, are_planar
 
-    certificate = read(path).certificate
-    labelled = None if certificate is None else getattr(certificate.mechanism, "labelled", None)
-    if certificate is None or labelled is None or not all(map(planar, labelled)):
+    certificate = read_mechanism_file(path).certificate
+    labelled = None if certificate is None else getattr(certificate.mechanism, "axis_labels", None)
+    if certificate is None or labelled is None or not all(map(are_planar, labelled)):
         must(
             "mechanism",
             "the certificate that `workbench design channel --places FILE.csv --save` wrote",
@@ -122,24 +122,31 @@ def _cost(certificate: Certificate, places: Vector) -> tuple[RowCost, str]:
     """
     from workbench.mechanisms.channel import Channel
     from workbench.privacy.privacy_budget import PrivacyBudget
-    from workbench.privacy.row_cost import RowCost, exact_budget
+    from workbench.privacy.row_cost import RowCost, find_exact_budget
 
     budget, norm = _budget(certificate)
     channel: Any = certificate.mechanism
     delta = budget.delta if budget else Fraction(0)
-    any_two = exact_budget(Channel(channel.rows), delta) or PrivacyBudget(None)
+    any_two = find_exact_budget(Channel(channel.rows), delta) or PrivacyBudget(None)
     if budget is None:
         is_local = channel.neighbours is not None
     elif budget.per_distance:
         is_local = not _holds_everywhere(certificate, budget, norm)
     else:
-        is_local = not any_two.within(budget)
+        is_local = not any_two.is_within(budget)
     any_two = (
-        budget if budget and not is_local and not budget.per_distance else any_two.rounded_up()
+        budget
+        if budget and not is_local and not budget.per_distance
+        else any_two.round_up_epsilon()
     )
     words = f"the {len(places)} places"
     return RowCost(
-        budget, any_two, is_local, words, certificate.notion, apart="that the certificate names"
+        budget,
+        any_two,
+        is_local,
+        words,
+        certificate.notion,
+        neighbour_condition="that the certificate names",
     ), norm
 
 
@@ -150,7 +157,7 @@ def _holds_everywhere(certificate: Certificate, budget: PrivacyBudget, norm: str
     from workbench.questions.places import Plane
 
     channel: Any = certificate.mechanism
-    plane = Plane(channel.labelled[0], channel.labelled[0], norm)
+    plane = Plane(channel.axis_labels[0], channel.axis_labels[0], norm)
     with np.errstate(divide="ignore"):
         logs = np.log(channel.matrix)
     used = np.isfinite(logs).any(axis=0)
@@ -167,16 +174,16 @@ def _holds_everywhere(certificate: Certificate, budget: PrivacyBudget, norm: str
 
 def _budget(certificate: Certificate) -> tuple[PrivacyBudget | None, str]:
     """The budget, per unit of distance where neighbours have their own, and the norm of that distance."""
-    from workbench.privacy.privacy_budget import PrivacyBudget, budget_of
+    from workbench.privacy.privacy_budget import PrivacyBudget, budget_of_claim
     from workbench.questions.places import Plane
 
     norm = str(certificate.record.get("norm", "L2"))
-    if not certificate.claim.notion.per_distance or isinstance(
+    if not certificate.claim.notion.is_per_distance or isinstance(
         certificate.claim.values.get("epsilon"), Fraction
     ):
-        return budget_of(certificate.claim), norm
+        return budget_of_claim(certificate.claim), norm
     channel: Any = certificate.mechanism
-    plane = Plane(channel.labelled[0], channel.labelled[0], norm)
+    plane = Plane(channel.axis_labels[0], channel.axis_labels[0], norm)
     each = [value / plane.distance(*pair) for pair, value in certificate.epsilon.items()]
     return PrivacyBudget(max(each), Fraction(0), per_distance=True), norm
 

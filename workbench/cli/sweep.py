@@ -7,16 +7,16 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.cli.console import Report, facts, table, under_a_bar
-from workbench.cli.output_paths import output_file
+from workbench.cli.console import Report, make_facts_grid, make_table, run_with_progress
+from workbench.cli.output_paths import check_output_file
 from workbench.errors import WorkbenchError
 from workbench.exact.objects import Record, Values
-from workbench.io.files import distinct_files
+from workbench.io.files import require_distinct_files
 from workbench.io.result import Progress
-from workbench.sweeps.ledger import Ledger, Row
+from workbench.sweeps.ledger import Ledger, LedgerRow
 
 if TYPE_CHECKING:
-    from workbench.sweeps.result import Outcome, SweepResult
+    from workbench.sweeps.result import SweepCounts, SweepResult
 
 
 _ASKED = ("sizes", "levels", "notion", "loss", "method", "bits", "epsilon", "delta", "max_loss")
@@ -39,14 +39,14 @@ def sweep(
     from workbench.sweeps.run import sweep as run
     from workbench.sweeps.specification import read_spec
 
-    distinct_files({"specification": spec}, _ledger_files(ledger))
+    require_distinct_files({"specification": spec}, _ledger_files(ledger))
     read = read_spec(spec)
 
     def known() -> int:
         if not ledger.exists():
             return 0
         with Ledger(ledger, create=False) as book:
-            return len(book.known(read.keys))
+            return len(book.find_known_keys(read.keys))
 
     if dry_run:
         return _said(
@@ -54,7 +54,7 @@ def sweep(
         )
 
     def work(tell: Progress) -> SweepResult:
-        def progress(outcome: Outcome) -> None:
+        def progress(outcome: SweepCounts) -> None:
             failed = sum(n for status, n in outcome.statuses.items() if status not in _FOUND)
             tell(
                 outcome.solved,
@@ -65,11 +65,11 @@ def sweep(
         return run(read, ledger, **workers, progress=progress)
 
     try:
-        result = under_a_bar(work, "sweep", lines=not json)
+        result = run_with_progress(work, "sweep", lines=not json)
     except KeyboardInterrupt:
         kept = f"{known()} of {len(read)} rows are in {ledger}, and the same command goes on from there."
         raise WorkbenchError(f"Interrupted; {kept}") from None
-    return _said(result.outcome.to_dict(), failed=bool(result.given_up))
+    return _said(result.counts.to_dict(), failed=bool(result.given_up))
 
 
 def _ledger_files(ledger: Path) -> Record:
@@ -85,13 +85,17 @@ def _said(values: Values, *, failed: bool = False) -> Report:
     rows += [
         (f"status {status}", str(number)) for status, number in values.get("statuses", {}).items()
     ]
-    return Report(values, [facts(rows)], failed=failed)
+    return Report(values, [make_facts_grid(rows)], has_failed=failed)
 
 
 def list_(*, ledger: Path, model: str | None, status: str | None, limit: int) -> Report:
     """The rows of the ledger: what was asked, and what came of it."""
     with Ledger(ledger, create=False) as book:
-        total, matching, chosen = len(book), 0, deque[Row](maxlen=min(limit, sys.maxsize) or None)
+        total, matching, chosen = (
+            len(book),
+            0,
+            deque[LedgerRow](maxlen=min(limit, sys.maxsize) or None),
+        )
         for row in book.rows():
             if model in (None, row.request_values["model"]) and status in (
                 None,
@@ -104,10 +108,10 @@ def list_(*, ledger: Path, model: str | None, status: str | None, limit: int) ->
     caption = f"{len(chosen)} of {matching} matching rows, {total} in {ledger}"
     cells = [[line["key"][:12], *(line[name] for name in heads[1:])] for line in lines]
     values = {"ledger": str(ledger), "rows_in_ledger": total, "matching": matching, "rows": lines}
-    return Report(values, [table("Ledger", heads, cells, caption=caption)])
+    return Report(values, [make_table("Ledger", heads, cells, caption=caption)])
 
 
-def _brief(row: Row) -> Values:
+def _brief(row: LedgerRow) -> Values:
     request, answer = row.request_values, row.answer_values
     given = request["parameters"]
     words = ", ".join(f"{name} {given[name]}" for name in _ASKED if given.get(name) is not None)
@@ -137,19 +141,19 @@ def show(key: str, *, ledger: Path) -> Report:
         (name.replace("_", " "), str(value)) for name, value in answer.items() if value is not None
     ]
     values = {"key": row.key, "request": request, "answer": answer, "seconds": row.seconds}
-    return Report(values, [facts([*lines, ("seconds", f"{row.seconds:.4g}")])])
+    return Report(values, [make_facts_grid([*lines, ("seconds", f"{row.seconds:.4g}")])])
 
 
 def export(target: Path, *, ledger: Path, spec: Path | None, effort: bool) -> Report:
     """Write the rows as a flat table, sorted by request, with their provenance."""
-    from workbench.sweeps.export import export as write
-    from workbench.sweeps.export import writable
+    from workbench.sweeps.export import check_export_path
+    from workbench.sweeps.export import export_ledger as write
 
-    writable(target)
-    output_file(target, "export file")
+    check_export_path(target)
+    check_output_file(target, "export file")
     beside = target.with_name(target.name + ".json") if target.suffix.lower() == ".csv" else None
     inputs = {**_ledger_files(ledger), "specification": spec}
-    distinct_files(inputs, {"export file": target, "provenance beside the export": beside})
+    require_distinct_files(inputs, {"export file": target, "provenance beside the export": beside})
     wanted = None
     if spec:
         from workbench.sweeps.specification import read_spec
@@ -170,17 +174,17 @@ def merge(sources: list[Path], *, ledger: Path, json: bool) -> Report:
 
     Exit code 1 when two ledgers answer the same request differently: the keys are listed.
     """
-    from workbench.sweeps.merge import Merged
-    from workbench.sweeps.merge import merge as run
+    from workbench.sweeps.merge import MergeResult
+    from workbench.sweeps.merge import merge_ledgers as run
 
     for source in sources:
-        distinct_files(_ledger_files(source), _ledger_files(ledger))
+        require_distinct_files(_ledger_files(source), _ledger_files(ledger))
 
-    def work(tell: Progress) -> Merged:
+    def work(tell: Progress) -> MergeResult:
         total = sum(map(_length, sources))
         return run(sources, ledger, lambda read: tell(read, total, "rows"))
 
-    merged = under_a_bar(work, "merge", lines=not json)
+    merged = run_with_progress(work, "merge", lines=not json)
     different = [{"key": key, "ledger": str(source)} for key, source in merged.different]
     words = [
         f"{merged.new} rows are new in {ledger}, {merged.equal} were there with the same answer."
@@ -195,7 +199,7 @@ def merge(sources: list[Path], *, ledger: Path, json: bool) -> Report:
         "equal": merged.equal,
         "different": different,
     }
-    return Report(values, words, failed=bool(different))
+    return Report(values, words, has_failed=bool(different))
 
 
 def _length(source: Path) -> int:

@@ -8,17 +8,25 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.comparison.report import preferred
-from workbench.comparison.run import GOOD, installed, run_suite
+from workbench.comparison.report import choose_preferred
+from workbench.comparison.run import GOOD_GAP, list_installed_solvers, run_suite
 from workbench.errors import must
-from workbench.io.figures import COLOURS, SCREEN, panels, styled
-from workbench.io.result import Plots, Progress, Result, Row, check_progress, gathered, silent
-from workbench.pipeline.option import count
-from workbench.pipeline.outcome import COLUMNS, attempt, translated_errors
-from workbench.pipeline.programs import SUITES, chosen
-from workbench.pipeline.registry import family, family_of, names
+from workbench.io.figures import COLOURS, SCREEN_INCHES, apply_style_sheet, make_panels
+from workbench.io.result import (
+    Plots,
+    Progress,
+    Result,
+    Row,
+    check_progress,
+    gather_rows,
+    ignore_progress,
+)
+from workbench.pipeline.option import integer_reader
+from workbench.pipeline.outcome import OUTCOME_COLUMNS, attempt_design, translate_errors
+from workbench.pipeline.programs import SUITES, select_instances
+from workbench.pipeline.registry import find_family, get_family, list_family_names
 from workbench.pipeline.request import Request
-from workbench.solvers.backend import backend
+from workbench.solvers.backend import get_backend
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import relative_gap
 
@@ -29,11 +37,15 @@ if TYPE_CHECKING:
     from workbench.pipeline.design import Design
 
 
-_TOLERANCES = ("feasibility_tolerance", "dual_feasibility_tolerance", "integrality_tolerance")
-_OF_SUITES = ("time_limit", "repeats", "threads", "tolerance")
-FOUND = "found"  # the status of the best design that a search without a gap has found
-NOT_ASKED = "not asked"  # the status of a row whose solver did not answer
-TIME_LIMITS = {"request": 60.0, "suite": 20.0}  # seconds of one run
+_TOLERANCE_OPTIONS = (
+    "feasibility_tolerance",
+    "dual_feasibility_tolerance",
+    "integrality_tolerance",
+)
+_SUITE_OPTIONS = ("time_limit", "repeats", "threads", "tolerance")
+FOUND_STATUS = "found"  # the status of the best design that a search without a gap has found
+NOT_ASKED_STATUS = "not asked"  # the status of a row whose solver did not answer
+TIME_LIMIT_SECONDS = {"request": 60.0, "suite": 20.0}  # seconds of one run
 
 Solvers = str | Sequence[str] | None
 
@@ -43,7 +55,7 @@ def compare(
     solvers: Solvers = None,
     *,
     instances: str | None = None,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
     **request: Any,
 ) -> Result:
     """The same on several solvers: status, bound, residual, exact privacy, time, and which one to use.
@@ -76,33 +88,37 @@ def compare(
         InvalidRequest, SolverUnavailable: what is wrong for every solver; what one of them cannot do is a row.
     """
     check_progress(progress)
-    if spelled := isinstance(question, str) and question in names():
-        kind = family(question)
+    if spelled := isinstance(question, str) and question in list_family_names():
+        kind = get_family(question)
     elif isinstance(question, (str, Path)):
-        if foreign := next((name for name in request if name not in _OF_SUITES), None):
-            must("request", f"made of {', '.join(_OF_SUITES)} for a suite", foreign)
+        if foreign := next((name for name in request if name not in _SUITE_OPTIONS), None):
+            must("request", f"made of {', '.join(_SUITE_OPTIONS)} for a suite", foreign)
         return compare_programs(
             question, solvers, instances=instances, progress=progress, **request
         )
     if instances is not None:
         must("instances", "left out, except for a suite", repr(instances))
     if not spelled:
-        kind = family_of(question)
+        kind = find_family(question)
     if not any(option.name == "solver" for option in kind.options):
         must("question", "of a family that solves programs", kind.name)
     for name in ("solver", "certify"):
         if name in request:
             must("request", f"made of options of wb.design but {name}, which differs here", name)
-    limit = None if {"time_limit", "options"} & set(request) else TIME_LIMITS["request"]
+    limit = None if {"time_limit", "options"} & set(request) else TIME_LIMIT_SECONDS["request"]
     given = {"certify": False, **request}
-    compared_request = kind.spelled(**given) if spelled else kind.request(question, **given)
-    return compare_request(compared_request, solver_names(solvers), limit=limit, progress=progress)
+    compared_request = (
+        kind.make_request_from_options(**given) if spelled else kind.make_request(question, **given)
+    )
+    return compare_request(
+        compared_request, read_solver_names(solvers), limit=limit, progress=progress
+    )
 
 
-def solver_names(solvers: Solvers) -> list[str]:
+def read_solver_names(solvers: Solvers) -> list[str]:
     """The names that are meant; they need not be of solvers. Raises InvalidRequest for other types or none."""
     if solvers is None or (isinstance(solvers, str) and solvers == "all"):
-        return installed()
+        return list_installed_solvers()
     names = solvers.split(",") if isinstance(solvers, str) else solvers
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         must("solvers", "a list of names of solvers", repr(solvers))
@@ -115,7 +131,7 @@ def compare_request(
     solvers: Sequence[str],
     *,
     limit: float | None = None,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> Result:
     """Design the same mechanism on every solver, cold, as the solver returns it and certified; see `compare`. limit:
     seconds of those that take a time limit, where the request has none.
@@ -130,40 +146,40 @@ def compare_request(
         for done, solver in enumerate(solvers):
             progress(done, len(solvers), solver)
             clock = Deadline()
-            row, design = attempt(partial(_design, request, solver, limit))
+            row, design = attempt_design(partial(_design_by_solver, request, solver, limit))
             if design is not None and design.solver != solver:
-                yield _not_asked(row, solver, design.solver)
+                yield _make_unused_row(row, solver, design.solver)
                 continue
             if (
                 row.get("seconds") is None and row["objective"] is not None
             ):  # of a search with several programs
-                row["seconds"] = clock.elapsed
-            if request.certified:
+                row["seconds"] = clock.elapsed_seconds
+            if request.wants_certificate:
                 row["certified_objective"] = row["objective"]
             elif row["objective"] is not None and request.family.certifies:
-                _, certified = attempt(
-                    partial(_design, request.with_values(check="certify"), solver, limit)
+                _, certified = attempt_design(
+                    partial(_design_by_solver, request.with_values(check="certify"), solver, limit)
                 )
                 if certified and certified.certificate:
                     row |= {"certified": True, "certified_objective": certified.objective}
             yield row | {"solver": solver}
 
-    result = gathered(
+    result = gather_rows(
         f"{request.question!r} on {len(solvers)} solver{'' if len(solvers) == 1 else 's'}",
         rows(),
         len(solvers),
         name="comparison",
-        columns=("solver", "version", *COLUMNS, "certified_objective", "seconds"),
-        draw=_plots,
-        sentences=lambda answers: [recommendation(answers, certified=request.certified)],
+        columns=("solver", "version", *OUTCOME_COLUMNS, "certified_objective", "seconds"),
+        draw=_make_comparison_plots,
+        sentences=lambda answers: [recommend_solver(answers, certified=request.wants_certificate)],
     )
-    unasked = [str(row["failure"]) for row in result if row["status"] == NOT_ASKED]
-    if unasked and not result.interrupted and all(row["objective"] is None for row in result):
+    unasked = [str(row["failure"]) for row in result if row["status"] == NOT_ASKED_STATUS]
+    if unasked and not result.is_interrupted and all(row["objective"] is None for row in result):
         must("the request", "one that a solver answers, to compare solvers", unasked[0])
     return result
 
 
-def _not_asked(row: Row, solver: str, answered_by: str | None) -> Row:
+def _make_unused_row(row: Row, solver: str, answered_by: str | None) -> Row:
     """The row of a solver that did not answer."""
     answered = (
         f"{answered_by} answered"
@@ -173,27 +189,27 @@ def _not_asked(row: Row, solver: str, answered_by: str | None) -> Row:
     nothing = dict.fromkeys(row, None)
     return {
         **nothing,
-        "status": NOT_ASKED,
+        "status": NOT_ASKED_STATUS,
         "failure": f"{solver} was not asked: {answered}",
         "solver": solver,
     }
 
 
-def _plots(table: pd.DataFrame) -> Plots:
+def _make_comparison_plots(table: pd.DataFrame) -> Plots:
     """The plots of a comparison of one request."""
-    return {"seconds": partial(_draw, table)}
+    return {"seconds": partial(_draw_solver_seconds, table)}
 
 
-def _design(request: Any, solver: str, limit: float | None) -> Design:
+def _design_by_solver(request: Any, solver: str, limit: float | None) -> Design:
     kind = request.family
-    named, options = kind.option("solver").of(solver), request.how.options
-    if options.time_limit is None and "time_limit" in backend(named).supported_options:
+    named, options = kind.get_option("solver").read_value(solver), request.how.options
+    if options.time_limit is None and "time_limit" in get_backend(named).supported_options:
         options = replace(options, time_limit=limit)
-    design: Design = kind.designed(request.with_values(solver=named, options=options))
+    design: Design = kind.design_request(request.with_values(solver=named, options=options))
     return design
 
 
-def recommendation(rows: Sequence[Row], *, certified: bool = False) -> str:
+def recommend_solver(rows: Sequence[Row], *, certified: bool = False) -> str:
     """Which solver to use for a request, and why: proven first, then certified, then as `preferred` says.
 
     certified: whether the rows are of certified designs, not of what solvers returned.
@@ -207,18 +223,20 @@ def recommendation(rows: Sequence[Row], *, certified: bool = False) -> str:
         return "No solver can be recommended for this request: none of them gave an answer that can be trusted."
 
     def worth(row: Row) -> tuple[bool, bool, bool]:
-        return _proven(row), _closed(row), bool(row.get("certified"))
+        return _is_proven_optimal(row), _is_within_requested_gap(row), bool(row.get("certified"))
 
     most = max(map(worth, answered))
-    best = preferred(
-        [row | {"left": _left(row)} for row in answered if worth(row) == most], "left", "seconds"
+    best = choose_preferred(
+        [row | {"left": _compute_certified_gap(row)} for row in answered if worth(row) == most],
+        "left",
+        "seconds",
     )
     proven = "does not prove an optimum, and none of the others does"
-    if _proven(best):
+    if _is_proven_optimal(best):
         proven = "proves the optimum"
-    elif best["status"] == FOUND and best.get("gap") is not None and best["bound"] > 0:
+    elif best["status"] == FOUND_STATUS and best.get("gap") is not None and best["bound"] > 0:
         proven = f"proves the optimum to within {100 * best['gap']:.2g} %"
-    elif _closed(best):
+    elif _is_within_requested_gap(best):
         proven = f"proves the optimum to within {100 * best['gap']:.2g} %, as was asked"
     private = "is private as returned" if best.get("private") else "is private once it is repaired"
     if certified and best.get("private"):
@@ -236,31 +254,31 @@ def recommendation(rows: Sequence[Row], *, certified: bool = False) -> str:
     )
 
 
-def _left(row: Row) -> float | None:
+def _compute_certified_gap(row: Row) -> float | None:
     """The gap of what is certified to the solver's own bound."""
     certified = row.get("certified_objective")
     return relative_gap(row["objective"] if certified is None else certified, row.get("bound"))
 
 
-def _closed(row: Row) -> bool:
+def _is_within_requested_gap(row: Row) -> bool:
     """Whether the gap that was asked for is reached, by a point that is feasible."""
     return row["status"] == "optimal" and row.get("gap") is not None and _is_feasible(row)
 
 
-def _proven(row: Row) -> bool:
+def _is_proven_optimal(row: Row) -> bool:
     """Whether the optimum is proven, by a point that is feasible; of many runs no gap is asked for."""
     gap = row.get("gap")
     return (
-        row["status"] in ("optimal", FOUND)
+        row["status"] in ("optimal", FOUND_STATUS)
         and gap is not None
-        and bool(gap <= GOOD)
+        and bool(gap <= GOOD_GAP)
         and _is_feasible(row)
     )
 
 
 def _is_feasible(row: Row) -> bool:
     residual = row.get("residual")
-    return residual is None or residual <= GOOD
+    return residual is None or residual <= GOOD_GAP
 
 
 def compare_programs(
@@ -268,11 +286,11 @@ def compare_programs(
     solvers: Solvers = None,
     *,
     instances: str | None = None,
-    time_limit: float = TIME_LIMITS["suite"],
+    time_limit: float = TIME_LIMIT_SECONDS["suite"],
     repeats: int = 1,
     threads: int = 1,
     tolerance: float | None = None,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> Result:
     """A versioned suite of programs, or the MPS files of a folder, which are judged against the optima beside them, on
     several solvers; see `compare`.
@@ -291,21 +309,24 @@ def compare_programs(
         must("time_limit", "seconds in (0, 86400]", time_limit)
     if instances is not None and not isinstance(instances, str):
         must("instances", 'a text of patterns such as "noise-milp-*,mvu-*"', repr(instances))
-    repeats, threads = count(1, 99)(repeats, "repeats"), count(1, 64)(threads, "threads")
+    repeats, threads = (
+        integer_reader(1, 99)(repeats, "repeats"),
+        integer_reader(1, 64)(threads, "threads"),
+    )
     if tolerance is not None and not (isinstance(tolerance, float) and 0 < tolerance <= 0.1):
         must("tolerance", "a number in (0, 0.1]", repr(tolerance))
     suite = isinstance(source, str)
     left_out: list[str] = []
     if isinstance(source, str):
-        taken = chosen(source, instances)
+        taken = select_instances(source, instances)
         title = f"Suite {source}, version {SUITES[source][0]}"
     else:
         taken, left_out = folder_instances(source, instances)
         title = f"{len(taken)} programs of {source.name}"
-    labels = solver_names(solvers)
-    with translated_errors():
+    labels = read_solver_names(solvers)
+    with translate_errors():
         for label in labels:
-            backend(label)
+            get_backend(label)
     result = run_suite(
         taken,
         labels,
@@ -316,10 +337,10 @@ def compare_programs(
         repeats=repeats,
         settings={
             "threads": threads,
-            **({} if tolerance is None else dict.fromkeys(_TOLERANCES, tolerance)),
+            **({} if tolerance is None else dict.fromkeys(_TOLERANCE_OPTIONS, tolerance)),
         },
     )
-    if all(row["status"] == "not applicable" for row in result) and not result.interrupted:
+    if all(row["status"] == "not applicable" for row in result) and not result.is_interrupted:
         must(
             "solvers",
             "some that are installed and can state one of the instances",
@@ -328,13 +349,13 @@ def compare_programs(
     return replace(result, sentences=(*result.sentences, *left_out))
 
 
-@styled
-def _draw(table: pd.DataFrame) -> Figure | None:
+@apply_style_sheet
+def _draw_solver_seconds(table: pd.DataFrame) -> Figure | None:
     """Seconds of every solver that answered; full colour where the mechanism is private as returned."""
     answered = table[table["seconds"].notna() & table["objective"].notna()]
     if answered.empty:
         return None
-    figure, (axis,) = panels(width=SCREEN, height=0.8 + 0.25 * len(answered))
+    figure, (axis,) = make_panels(width=SCREEN_INCHES, height=0.8 + 0.25 * len(answered))
     looks = [1.0 if private is True else 0.45 for private in answered["private"]]
     bars = axis.barh(
         answered["solver"].tolist(), answered["seconds"].astype(float).tolist(), color=COLOURS[0]

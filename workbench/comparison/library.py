@@ -33,129 +33,135 @@ from sys import float_info
 from typing import Any
 
 import workbench
-from workbench.comparison.run import size
+from workbench.comparison.run import describe_size
 from workbench.errors import CorruptFile, InvalidRequest, must
 from workbench.exact.numbers import round_down
 from workbench.exact.objects import Values
-from workbench.io.files import named, parse_json, read_bytes, write_whole
-from workbench.io.result import Progress, Row, silent
-from workbench.pipeline.design_program import SCALE
-from workbench.pipeline.outcome import translated_errors
-from workbench.pipeline.programs import Instance, chosen, matches
-from workbench.solvers.backend import Options, backend, solve
+from workbench.io.files import parse_json, prefix_errors_with_file, read_bytes, write_atomically
+from workbench.io.result import Progress, Row, ignore_progress
+from workbench.pipeline.design_program import SCALE_PREFIX
+from workbench.pipeline.outcome import translate_errors
+from workbench.pipeline.programs import Instance, matches_pattern, select_instances
+from workbench.solvers.backend import Options, get_backend, solve
 from workbench.solvers.data import Data
 from workbench.solvers.errors import InvalidProgram
 from workbench.solvers.exact.rational_lp import exact_bound, exact_objective, exact_violation
-from workbench.solvers.mps import mps_text, read_mps
+from workbench.solvers.mps import format_mps, read_mps
 from workbench.solvers.program import Program
 from workbench.solvers.solution import Solution, Termination
 
-FORMAT = "dp-workbench-program-1"
-_OPTIMA = Path(__file__).with_name("optima.json")  # tools/optima.py writes it from an export
-_LIMIT = 200_000_000  # bytes of a file
-_JUDGED = 5000  # non-zeros up to which answers are judged as mechanisms
-_UNITS = 2.0**20
-_ENDED = (Termination.OPTIMAL, Termination.GAP_LIMIT)
-_BETTER = 1e-6  # relative: by how much another solver's point must cost less to be the one that is written
-_CLOSED = 1e-11  # relative gap at which nothing more is tried
+RECORD_FORMAT = "dp-workbench-program-1"
+_OPTIMA_FILE = Path(__file__).with_name("optima.json")  # tools/optima.py writes it from an export
+_MAX_FILE_BYTES = 200_000_000  # bytes of a file
+_MAX_JUDGED_NONZEROS = 5000  # non-zeros up to which answers are judged as mechanisms
+_LOSS_UNITS = 2.0**20
+_COMPLETE_TERMINATIONS = (Termination.OPTIMAL, Termination.GAP_LIMIT)
+_MIN_IMPROVEMENT = 1e-6  # relative: by how much another solver's point must cost less to be the one that is written
+_CLOSED_GAP = 1e-11  # relative gap at which nothing more is tried
 
 
-def _row(instance: Instance, program: Program) -> Row:
+def _describe_program(instance: Instance, program: Program) -> Row:
     data = program.template
     return {
         "name": instance.name,
         "model": instance.model,
         "parameters": instance.parameters,
-        **size(program),
+        **describe_size(program),
         "nonzeros": int(data.A.nnz),
         "integers": int(data.integrality.sum()),
         "scale": program.scale,
     }
 
 
-def library(
+def iterate_library(
     names: str | None = None, most: int | None = None
 ) -> Iterator[tuple[Instance, Program]]:
     """The programs whose names match patterns, with at most so many non-zeros. Raises InvalidRequest."""
-    for instance in chosen("library", names):
-        program = instance.fixed()
+    for instance in select_instances("library", names):
+        program = instance.program_at_values()
         if most is None or program.template.A.nnz <= most:
             yield instance, program
 
 
-def listing(names: str | None = None, most: int | None = None) -> list[Row]:
+def list_library(names: str | None = None, most: int | None = None) -> list[Row]:
     """A row for each program, with the hash of its file and, where that is in optima.json, value, bound and proof
     of its optimum as they were exported; nothing is solved. Raises InvalidRequest.
     """
-    known, rows = json.loads(_OPTIMA.read_text("utf-8")), []
-    for instance, program in library(names, most):
-        digest, stored = _hash(_text(instance, program)), known.get(instance.name, {})
+    known, rows = json.loads(_OPTIMA_FILE.read_text("utf-8")), []
+    for instance, program in iterate_library(names, most):
+        digest, stored = (
+            _hash_text(_write_program_text(instance, program)),
+            known.get(instance.name, {}),
+        )
         proven = (
             stored if stored.get("sha256") == digest else dict.fromkeys(("value", "bound", "proof"))
         )
-        rows.append(_row(instance, program) | proven | {"sha256": digest})
+        rows.append(_describe_program(instance, program) | proven | {"sha256": digest})
     return rows
 
 
-def _text(instance: Instance, program: Program) -> str:
-    head = [f"{instance.model}: {instance.parameters}", f"{SCALE}{program.scale!r}"]
-    return mps_text(instance.name, program.template, program.variables, head)
+def _write_program_text(instance: Instance, program: Program) -> str:
+    head = [f"{instance.model}: {instance.parameters}", f"{SCALE_PREFIX}{program.scale!r}"]
+    return format_mps(instance.name, program.template, program.variables, head)
 
 
-def _hash(text: str) -> str:
+def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def export(
+def export_library(
     folder: Path,
     names: str | None = None,
     most: int | None = None,
     *,
     time_limit: float = 60.0,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> list[Row]:
     """Write programs with what is known of their optima, solved by HiGHS; returns their rows.
 
     A file is written whole or not at all, so an interrupted export keeps what it has. Raises InvalidRequest.
     """
-    rows, wanted = [], list(library(names, most))
+    rows, wanted = [], list(iterate_library(names, most))
     folder.mkdir(parents=True, exist_ok=True)
     for done, (instance, program) in enumerate(wanted):
         progress(done, len(wanted), instance.name)
-        text = _text(instance, program)
+        text = _write_program_text(instance, program)
         program = Program(
             program.name, read_mps(text).data, scale=program.scale
         )  # what the file says
-        row = _row(instance, program)
-        with translated_errors():
+        row = _describe_program(instance, program)
+        with translate_errors():
             solution, *others = [
                 solve(program, {}, solver, Options(time_limit=time_limit))
-                for solver in _judges(program)
+                for solver in _choose_judges(program)
             ]
-        row |= {"sha256": _hash(text), **_known(program, solution, others)}
-        row["made_by"] = {"workbench": workbench.__version__, "highs": backend("highs").version()}
-        write_whole(folder / f"{instance.name}.mps", text.encode())
-        write_whole(
+        row |= {"sha256": _hash_text(text), **_describe_optimum(program, solution, others)}
+        row["made_by"] = {
+            "workbench": workbench.__version__,
+            "highs": get_backend("highs").version(),
+        }
+        write_atomically(folder / f"{instance.name}.mps", text.encode())
+        write_atomically(
             folder / f"{instance.name}.json",
-            (json.dumps({"format": FORMAT, **row}) + "\n").encode(),
+            (json.dumps({"format": RECORD_FORMAT, **row}) + "\n").encode(),
         )
         rows.append({key: value for key, value in row.items() if key not in ("point", "dual")})
     return rows
 
 
-def _judges(program: Program) -> list[str]:
+def _choose_judges(program: Program) -> list[str]:
     """HiGHS; of a mixed-integer program also others that are installed, whose bounds are to agree."""
     return [
         "highs",
         *(
             name
             for name in ("scip", "ortools:gscip")
-            if program.is_mip and backend(name).installed()
+            if program.is_mip and get_backend(name).is_installed()
         ),
     ][:2]
 
 
-def _known(program: Program, solution: Solution, others: Sequence[Solution] = ()) -> Row:
+def _describe_optimum(program: Program, solution: Solution, others: Sequence[Solution] = ()) -> Row:
     """Value, violation and bound of a solution, exact where they say so. others: of other solvers; the least bound of
     all counts."""
     record = {
@@ -172,12 +178,12 @@ def _known(program: Program, solution: Solution, others: Sequence[Solution] = ()
     best = min(solved, key=lambda each: float(each.objective or 0.0))
     if solution.objective is None or float(
         best.objective or 0.0
-    ) < solution.objective - _BETTER * abs(solution.objective):
+    ) < solution.objective - _MIN_IMPROVEMENT * abs(solution.objective):
         solution, others = best, [each for each in (solution, *others) if each is not best]
     assert solution.x is not None
     data = program.template
-    point, dual = _sharp(data, solution.x.tolist(), solution.seconds)
-    record |= _decided(data, point, dual) | {
+    point, dual = _sharpen_solution(data, solution.x.tolist(), solution.seconds)
+    record |= _evaluate_exactly(data, point, dual) | {
         "point": list(point),
         "dual": None if dual is None else list(dual),
     }
@@ -191,7 +197,7 @@ def _known(program: Program, solution: Solution, others: Sequence[Solution] = ()
         if early := [
             f"{each.solver} ({each.termination})"
             for each in known
-            if each.termination not in _ENDED
+            if each.termination not in _COMPLETE_TERMINATIONS
         ]:
             proof += (
                 f"; stopped early: {', '.join(early)}, so that the value may not be the optimum"
@@ -203,7 +209,7 @@ def _known(program: Program, solution: Solution, others: Sequence[Solution] = ()
     }
 
 
-def _decided(data: Data, point: Sequence[float], dual: Sequence[float] | None) -> Row:
+def _evaluate_exactly(data: Data, point: Sequence[float], dual: Sequence[float] | None) -> Row:
     """What a point and multipliers prove, in rationals."""
     proven = None if dual is None else exact_bound(data, dual)
     return {
@@ -213,7 +219,7 @@ def _decided(data: Data, point: Sequence[float], dual: Sequence[float] | None) -
     }
 
 
-def _sharp(
+def _sharpen_solution(
     data: Data, x: Sequence[float], seconds: float
 ) -> tuple[Sequence[float], Sequence[float] | None]:
     """(point, multipliers) that prove a linear program's optimum to rounding; of a mixed-integer one x and those of its
@@ -223,7 +229,7 @@ def _sharp(
     2^-20 with losses multiplied as well, by simplex and, where that leaves a gap, by interior point with crossover.
     """
     whole, best, dual = data.is_mip, tuple(x), None
-    relaxed = replace(data, integrality=data.integrality & False, c=data.c * _UNITS)
+    relaxed = replace(data, integrality=data.integrality & False, c=data.c * _LOSS_UNITS)
     gap = math.inf
     for algorithm in (None, "interior-point"):
         options = Options(
@@ -232,20 +238,22 @@ def _sharp(
             algorithm=algorithm,
             time_limit=60 + 20 * seconds,
         )
-        solution = solve(Program("in small units", relaxed, scale=_UNITS), {}, "highs", options)
+        solution = solve(
+            Program("in small units", relaxed, scale=_LOSS_UNITS), {}, "highs", options
+        )
         if (
             solution.x is None
             or solution.row_dual is None
-            or (bound := exact_bound(data, solution.row_dual / _UNITS)) is None
+            or (bound := exact_bound(data, solution.row_dual / _LOSS_UNITS)) is None
         ):
             continue
         left = float(exact_objective(data, solution.x) - bound) + float(
             exact_violation(relaxed, solution.x)
         )
         if left < gap:
-            gap, dual = left, tuple((solution.row_dual / _UNITS).tolist())
+            gap, dual = left, tuple((solution.row_dual / _LOSS_UNITS).tolist())
             best = best if whole else tuple(solution.x.tolist())
-        if gap <= _CLOSED * max(1.0, abs(float(bound))):
+        if gap <= _CLOSED_GAP * max(1.0, abs(float(bound))):
             break
     return tuple(map(float, best)), dual
 
@@ -258,33 +266,35 @@ def read_program(path: Path) -> tuple[Program, Row]:
 
     Raises InvalidRequest, CorruptFile: the file is no MPS file, or not the one that the JSON speaks of.
     """
-    content = read_bytes(path, _LIMIT, "program")
-    beside = path.with_name(_stem(path) + ".json")
-    with named(path):
+    content = read_bytes(path, _MAX_FILE_BYTES, "program")
+    beside = path.with_name(_strip_suffix(path) + ".json")
+    with prefix_errors_with_file(path):
         try:
-            text = _decoded(gzip.decompress(content) if path.suffix.lower() == ".gz" else content)
+            text = _decode_text(
+                gzip.decompress(content) if path.suffix.lower() == ".gz" else content
+            )
             program = read_mps(text)
         except (OSError, EOFError, zlib.error, InvalidProgram) as error:
             raise CorruptFile(f"This is no MPS file that can be read: {error}.") from None
     known = {}
     if beside.exists():
-        with named(beside):
+        with prefix_errors_with_file(beside):
             known = parse_json(
-                read_bytes(beside, _LIMIT, "program's record").decode("utf-8", "replace")
+                read_bytes(beside, _MAX_FILE_BYTES, "program's record").decode("utf-8", "replace")
             )
             _check_record(known)
-            digest = _hash(text)
+            digest = _hash_text(text)
             if known.get("sha256", digest) != digest:
                 raise CorruptFile(
                     f"The record is of another program than {path.name}: their sha256 differ."
                 )
-            _check_point(known, program.data)
+            _check_record_points(known, program.data)
     try:
         scale = next(
             (
-                float(line.removeprefix(SCALE))
+                float(line.removeprefix(SCALE_PREFIX))
                 for line in program.comments
-                if line.startswith(SCALE)
+                if line.startswith(SCALE_PREFIX)
             ),
             1.0,
         )
@@ -292,12 +302,12 @@ def read_program(path: Path) -> tuple[Program, Row]:
         scale = math.nan
     if not 0 < scale < math.inf:
         raise CorruptFile(
-            f"The comment {SCALE.strip()!r} of {path.name} must be followed by a finite number > 0."
+            f"The comment {SCALE_PREFIX.strip()!r} of {path.name} must be followed by a finite number > 0."
         )
     return Program(program.name, program.data, program.sense, scale=scale), known
 
 
-def _decoded(content: bytes) -> str:
+def _decode_text(content: bytes) -> str:
     """The text of a file, whose comments and names may be in an older encoding."""
     try:
         return content.decode("utf-8-sig")
@@ -305,7 +315,7 @@ def _decoded(content: bytes) -> str:
         return content.decode("latin-1")
 
 
-def _check_point(known: Row, data: Data) -> None:
+def _check_record_points(known: Row, data: Data) -> None:
     for name, length in (("point", data.c.size), ("dual", data.A.shape[0])):
         values = known.get(name)
         if values is None:
@@ -333,7 +343,7 @@ def known_range(known: Values) -> tuple[float | None, float | None]:
     return (known.get("bound", optimum), known.get("value", optimum))
 
 
-def _files(folder: Path) -> list[Path]:
+def _list_program_files(folder: Path) -> list[Path]:
     if folder.is_file():
         return [folder]
     if not folder.is_dir():
@@ -355,13 +365,15 @@ def folder_instances(folder: Path, names: str | None = None) -> tuple[list[Insta
         InvalidRequest: when no file is meant.
         CorruptFile: when no file can be read.
     """
-    files = [path for path in _files(folder) if matches(_stem(path), names)]
+    files = [
+        path for path in _list_program_files(folder) if matches_pattern(_strip_suffix(path), names)
+    ]
     if not files:
         must("instances", "patterns that match some of the folder", repr(names))
     instances, left_out = list[Instance](), list[str]()
     for path in files:
         try:
-            instances.append(_instance(path))
+            instances.append(_read_instance(path))
         except (CorruptFile, InvalidRequest) as error:
             if len(files) == 1:
                 raise
@@ -371,14 +383,16 @@ def folder_instances(folder: Path, names: str | None = None) -> tuple[list[Insta
     return instances, left_out
 
 
-def _stem(path: Path) -> str:
+def _strip_suffix(path: Path) -> str:
     return re.sub(r"\.mps(\.gz)?$", "", path.name, flags=re.IGNORECASE)
 
 
-def _instance(path: Path) -> Instance:
-    name = _stem(path)
+def _read_instance(path: Path) -> Instance:
+    name = _strip_suffix(path)
     program, known = read_program(path)
-    judge = _judge(name, known) if program.template.A.nnz <= _JUDGED else None
+    judge = (
+        _find_library_judge(name, known) if program.template.A.nnz <= _MAX_JUDGED_NONZEROS else None
+    )
     model, parameters = (str(known.get(part, "")) for part in ("model", "parameters"))
     return Instance(
         name,
@@ -387,27 +401,27 @@ def _instance(path: Path) -> Instance:
         judge,
         "library",
         parameters=parameters,
-        known=known_range(known),
+        known_optimum=known_range(known),
     )
 
 
 @lru_cache
-def _ours() -> dict[str, Instance]:
-    return {instance.name: instance for instance in chosen("library")}
+def _index_library() -> dict[str, Instance]:
+    return {instance.name: instance for instance in select_instances("library")}
 
 
-def _judge(name: str, known: Values) -> Any:
+def _find_library_judge(name: str, known: Values) -> Any:
     """The judge of the library's own instance where the file is the one that it makes."""
-    instance = _ours().get(name)
+    instance = _index_library().get(name)
     if (
         instance is None
-        or known.get("format") != FORMAT
+        or known.get("format") != RECORD_FORMAT
         or known.get("parameters") != instance.parameters
     ):
         return None
     return (
         instance.judge
-        if instance.fixed().shape == (known.get("rows"), known.get("columns"))
+        if instance.program_at_values().shape == (known.get("rows"), known.get("columns"))
         else None
     )
 
@@ -417,7 +431,7 @@ def verify_folder(folder: Path) -> list[Row]:
 
     Each row: name, value, bound, violation (recomputed), proven: what holds ("" where the record says otherwise).
     """
-    rows, files = list[Row](), _files(folder)
+    rows, files = list[Row](), _list_program_files(folder)
     for path in files:
         try:
             program, known = read_program(path)
@@ -430,7 +444,7 @@ def verify_folder(folder: Path) -> list[Row]:
         if known.get("point") is None:
             rows.append({"name": path.name, "holds": None, "proven": "the record has no point"})
             continue
-        decided = _decided(data, known["point"], known.get("dual"))
+        decided = _evaluate_exactly(data, known["point"], known.get("dual"))
         holds = all(known[name] == value for name, value in decided.items())
         what = "linear relaxation" if data.is_mip else "program"
         words = f"no point of the {what} costs less than dual_bound; the point misses a row by violation"

@@ -21,10 +21,10 @@ import numpy as np
 import pandas as pd
 
 from workbench.exact.objects import Values
-from workbench.io.drawing import Drawing, draw, stated
+from workbench.io.drawing import Drawing, draw_declared_figure, read_toml_resource
 from workbench.io.figures import COLOURS, DASHES, MARKERS
-from workbench.io.result import records
-from workbench.solvers.backend import names
+from workbench.io.result import table_records
+from workbench.solvers.backend import list_backend_names
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from workbench.io.result import Plots, Row
 
 
-FIGURES = stated("workbench.comparison", "figures.toml")
-EXACT = 1e-9  # residuals and gaps up to here are rounding
-SHIFT = 0.01  # seconds
-_ALIKE = 2.0  # times the least seconds, shifted, which are not told apart from them
-LEAST = 1e-3  # seconds below which times are not told apart
-_FLOOR = 1e-17  # residuals and gaps below which are drawn as this
+FIGURES = read_toml_resource("workbench.comparison", "figures.toml")
+EXACT_GAP = 1e-9  # residuals and gaps up to here are rounding
+SHIFT_SECONDS = 0.01  # seconds
+_ALIKE_SECONDS_RATIO = 2.0  # times the least seconds, shifted, which are not told apart from them
+MIN_SECONDS = 1e-3  # seconds below which times are not told apart
+_MIN_DRAWN_VALUE = 1e-17  # residuals and gaps below which are drawn as this
 
 COLUMNS = (
     "instance",
@@ -80,12 +80,14 @@ COLUMNS = (
 )
 
 
-def shifted_mean(seconds: Any) -> float:
+def compute_shifted_mean(seconds: Any) -> float:
     """The geometric mean of times shifted by SHIFT."""
-    return float(np.exp(np.log(np.asarray(seconds, dtype=float) + SHIFT).mean()) - SHIFT)
+    return float(
+        np.exp(np.log(np.asarray(seconds, dtype=float) + SHIFT_SECONDS).mean()) - SHIFT_SECONDS
+    )
 
 
-def summary(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
+def summarise_runs(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
     """One row per kind of program and solver: how many it solves, how fast, how well, how privately."""
     rows = []
     for (kind, solver), part in table[table["status"] != "not applicable"].groupby(
@@ -101,9 +103,9 @@ def summary(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
                 "solver": solver,
                 "instances": len(part),
                 "solved": int(part["solved"].sum()),
-                "shifted_mean_seconds": shifted_mean(np.minimum(times, time_limit)),
+                "shifted_mean_seconds": compute_shifted_mean(np.minimum(times, time_limit)),
                 "most_peak_mb": part["peak_mb"].max(),
-                **_hot(part),
+                **_summarise_hot_solves(part),
                 "worst_residual": points["residual"].max(),
                 "worst_gap_to_best": points["gap_to_best"].max(),
                 "answers": len(audited),
@@ -118,34 +120,36 @@ def summary(table: pd.DataFrame, time_limit: float) -> pd.DataFrame:
         )
     frame = pd.DataFrame(rows)
     fastest = frame.groupby("kind")["shifted_mean_seconds"].transform("min")
-    frame.insert(5, "ratio", (frame["shifted_mean_seconds"] + SHIFT) / (fastest + SHIFT))
+    frame.insert(
+        5, "ratio", (frame["shifted_mean_seconds"] + SHIFT_SECONDS) / (fastest + SHIFT_SECONDS)
+    )
     return frame.sort_values(["kind", "shifted_mean_seconds"], kind="stable").reset_index(drop=True)
 
 
-def preferred(rows: Sequence[Row], gap: str, seconds: str) -> Row:
+def choose_preferred(rows: Sequence[Row], gap: str, seconds: str) -> Row:
     """What to use of rows of solvers that are worth as much otherwise; gap, seconds: columns. See the module."""
 
     def power(row: Row) -> float:
         return (
-            math.floor(math.log10(max(row[gap], EXACT)))
+            math.floor(math.log10(max(row[gap], EXACT_GAP)))
             if row[gap] is not None and row[gap] >= 0
             else math.inf
         )
 
     def time(row: Row) -> float:
-        return row[seconds] + SHIFT if row.get(seconds) is not None else math.inf
+        return row[seconds] + SHIFT_SECONDS if row.get(seconds) is not None else math.inf
 
     least = min(map(power, rows))
     close = [row for row in rows if power(row) == least]
-    latest = _ALIKE * min(map(time, close))
-    known = names()
+    latest = _ALIKE_SECONDS_RATIO * min(map(time, close))
+    known = list_backend_names()
     quick = [row for row in close if time(row) <= latest]
     return min(
         quick, key=lambda row: known.index(row["solver"]) if row["solver"] in known else len(known)
     )
 
 
-def _hot(part: pd.DataFrame) -> dict[str, float]:
+def _summarise_hot_solves(part: pd.DataFrame) -> dict[str, float]:
     """Shifted means over the instances that were solved again hot: of the cold and of the hot solve."""
     if "hot_seconds" not in part:
         return {}
@@ -156,17 +160,21 @@ def _hot(part: pd.DataFrame) -> dict[str, float]:
             "their_cold_seconds": float("nan"),
             "their_hot_seconds": float("nan"),
         }
-    cold, hot = (shifted_mean(both[name].astype(float)) for name in ("seconds", "hot_seconds"))
+    cold, hot = (
+        compute_shifted_mean(both[name].astype(float)) for name in ("seconds", "hot_seconds")
+    )
     return {"hot_instances": len(both), "their_cold_seconds": cold, "their_hot_seconds": hot}
 
 
-def profile(table: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def compute_profile(table: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """solver -> (ratios to the fastest, increasing; share of the instances solved within them) of one kind.
 
     Instances that nobody solves count in the shares. Times below LEAST are not told apart.
     """
     times = table.assign(
-        time=np.where(table["solved"], table["seconds"].astype(float).clip(lower=LEAST), np.inf)
+        time=np.where(
+            table["solved"], table["seconds"].astype(float).clip(lower=MIN_SECONDS), np.inf
+        )
     )
     grid = times.pivot_table(
         index="instance", columns="solver", values="time", aggfunc="first", dropna=False
@@ -184,7 +192,7 @@ def draw_profile(table: pd.DataFrame) -> Figure:
     ran = table[table["status"] != "not applicable"]
     parts = []
     for kind, here in ran.groupby("kind"):
-        curves = profile(here)
+        curves = compute_profile(here)
         most = max([2.0, *(float(x[-1]) for x, _ in curves.values() if x.size)]) * 1.2
         named = {"kind": kind, "instances": here["instance"].nunique()}
         for solver, (x, share) in curves.items():
@@ -193,10 +201,12 @@ def draw_profile(table: pd.DataFrame) -> Figure:
                 "share": [0.0, *share, *(share[-1:] if x.size else [0.0])],
             }
             parts.append(pd.DataFrame({**named, "solver": solver, **steps}))
-    return draw(Drawing(FIGURES["profile"], styles=_looks(ran)), pd.concat(parts))
+    return draw_declared_figure(
+        Drawing(FIGURES["profile"], styles=_assign_styles(ran)), pd.concat(parts)
+    )
 
 
-def _looks(table: pd.DataFrame) -> Values:
+def _assign_styles(table: pd.DataFrame) -> Values:
     """The styles of solvers, the same in every figure."""
     count = len(COLOURS)
     return {
@@ -216,7 +226,7 @@ def draw_scatter(table: pd.DataFrame) -> Figure:
     """Seconds against HiGHS's, gap against residual, and the gap of what can be certified."""
     ran = table[table["status"] != "not applicable"]
     reference = "highs" if (ran["solver"] == "highs").any() else str(ran["solver"].iloc[0])
-    seconds = ran["seconds"].astype(float).clip(lower=LEAST)
+    seconds = ran["seconds"].astype(float).clip(lower=MIN_SECONDS)
     base = seconds.set_axis(ran["instance"])[(ran["solver"] == reference).to_numpy()]
     solved = ran["solved"].astype(bool) & (ran["solver"] != reference)
     pairs = {
@@ -228,19 +238,20 @@ def draw_scatter(table: pd.DataFrame) -> Figure:
         ran[["solver", "status"]].assign(panel=panel, x=x.astype(float), y=y.astype(float)).dropna()
         for panel, (x, y) in pairs.items()
     )
-    points[["x", "y"]] = points[["x", "y"]].clip(lower=_FLOOR)
+    points[["x", "y"]] = points[["x", "y"]].clip(lower=_MIN_DRAWN_VALUE)
     extents = [
         points.groupby("panel")[["x", "y"]].agg(end).agg(end, axis=1) for end in ("min", "max")
     ]
     ends = pd.concat(extents).rename("x").reset_index()
-    figure = draw(
-        Drawing(FIGURES["scatter"], {}, _looks(ran), {"ends": ends.assign(y=ends["x"])}), points
+    figure = draw_declared_figure(
+        Drawing(FIGURES["scatter"], {}, _assign_styles(ran), {"ends": ends.assign(y=ends["x"])}),
+        points,
     )
     figure.axes[0].set_xlabel(f"seconds of {reference}")
     return figure
 
 
-def plots(table: pd.DataFrame) -> Plots:
+def make_suite_plots(table: pd.DataFrame) -> Plots:
     """The plots of a table of runs."""
     if (table["status"] == "not applicable").all():
         return {}
@@ -250,13 +261,13 @@ def plots(table: pd.DataFrame) -> Plots:
     }
 
 
-def recommendations(table: pd.DataFrame) -> tuple[str, ...]:
+def recommend_by_kind(table: pd.DataFrame) -> tuple[str, ...]:
     """A `summary` in one sentence for each kind of program: which solver to use, and why."""
     sentences = []
     for kind, part in table.groupby("kind", sort=False):
         most = max(zip(part["solved"], part["certified"], strict=True))
-        equal = [row for row in records(part) if (row["solved"], row["certified"]) == most]
-        best = preferred(
+        equal = [row for row in table_records(part) if (row["solved"], row["certified"]) == most]
+        best = choose_preferred(
             equal, "worst_certified_gap" if most[1] else "worst_gap_to_best", "shifted_mean_seconds"
         )
         if not best["solved"]:

@@ -21,25 +21,31 @@ from typing import Any
 
 import numpy as np
 
-from workbench.comparison.report import COLUMNS, EXACT, plots, recommendations, summary
+from workbench.comparison.report import (
+    COLUMNS,
+    EXACT_GAP,
+    make_suite_plots,
+    recommend_by_kind,
+    summarise_runs,
+)
 from workbench.errors import WorkbenchError
 from workbench.exact.objects import Values
-from workbench.io.processes import ONE_THREAD
-from workbench.io.result import Progress, Result, Row, gathered, silent
+from workbench.io.processes import ONE_THREAD_ENVIRONMENT
+from workbench.io.result import Progress, Result, Row, gather_rows, ignore_progress
 from workbench.pipeline.programs import Instance
-from workbench.solvers.backend import backend, names
+from workbench.solvers.backend import get_backend, list_backend_names
 from workbench.solvers.contract import Backend
 from workbench.solvers.program import Program
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import relative_gap
 
-GRACE = 20.0  # seconds beyond the time limit, for starting, reading in and giving up
-GOOD = 1e-6  # an answer solves an instance with a gap and residuals up to here, relative to max(1, |objective|)
+GRACE_SECONDS = 20.0  # seconds beyond the time limit, for starting, reading in and giving up
+GOOD_GAP = 1e-6  # an answer solves an instance with a gap and residuals up to here, relative to max(1, |objective|)
 
 
-def installed() -> list[str]:
+def list_installed_solvers() -> list[str]:
     """Every installed solver."""
-    return [label for label in names() if backend(label).installed()]
+    return [label for label in list_backend_names() if get_backend(label).is_installed()]
 
 
 def run_suite(
@@ -48,7 +54,7 @@ def run_suite(
     *,
     title: str = "Solver comparison",
     time_limit: float = 20.0,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
     hot: bool = False,
     repeats: int = 1,
     settings: Values | None = None,
@@ -64,51 +70,52 @@ def run_suite(
 
     def rows() -> Iterator[Row]:
         for instance in instances:
-            program = instance.fixed()
-            bound, value = instance.known
-            shared = {"instance": instance.name, "model": instance.model, **size(program)}
+            program = instance.program_at_values()
+            bound, value = instance.known_optimum
+            shared = {"instance": instance.name, "model": instance.model, **describe_size(program)}
             shared |= {"known_bound": bound, "known_value": value}
             for solver in solvers:
                 progress(next(done), total, f"{instance.name} by {solver}")
-                row = _unfit(backend(solver), program)
+                row = _make_unfit_row(get_backend(solver), program)
                 if row is None:
-                    row = _repeated(
+                    row = _merge_repeats(
                         [run_one(program, solver, options, hot=hot) for _ in range(repeats)]
                     )
-                    row |= _judge(instance, row.pop("x", None), row.get("objective"))
+                    row |= _judge_answer(instance, row.pop("x", None), row.get("objective"))
                 yield shared | {"solver": solver} | row
 
-    result = gathered(title, rows(), total, name="runs", columns=COLUMNS, draw=plots)
-    result = replace(result, rows=verdict_rows(result.rows))
+    result = gather_rows(title, rows(), total, name="runs", columns=COLUMNS, draw=make_suite_plots)
+    result = replace(result, rows=add_verdicts(result.rows))
     missing = dict.fromkeys(
         f"{row['failure']}." for row in result if "is not installed" in str(row.get("failure"))
     )
     if all(row["status"] == "not applicable" for row in result):
         return replace(result, sentences=tuple(missing))
     return replace(
-        result, sentences=(*recommendations(summary(result.to_frame(), time_limit)), *missing)
+        result,
+        sentences=(*recommend_by_kind(summarise_runs(result.to_frame(), time_limit)), *missing),
     )
 
 
-def size(program: Program) -> Row:
+def describe_size(program: Program) -> Row:
     """The kind of a program, its rows and columns."""
     rows, columns = program.shape
     return {"kind": "MILP" if program.is_mip else "LP", "rows": rows, "columns": columns}
 
 
-def _unfit(solver: Backend, program: Any) -> Row | None:
+def _make_unfit_row(solver: Backend, program: Any) -> Row | None:
     """The row of a solver that is not installed, or cannot state such programs."""
-    if not solver.installed():
+    if not solver.is_installed():
         missing = f"{solver.label} is not installed (pip install {solver.distribution})"
         return {"status": "not applicable", "failure": missing}
     able = solver.capabilities()
     whole = bool(program.template.integrality.all())
     if (able.milp if program.is_mip else able.lp) and (whole or not able.integer_only):
         return None
-    return {"status": "not applicable", "failure": f"{solver.label} solves {able.words()}"}
+    return {"status": "not applicable", "failure": f"{solver.label} solves {able.describe()}"}
 
 
-def _repeated(rows: Sequence[Row]) -> Row:
+def _merge_repeats(rows: Sequence[Row]) -> Row:
     """One row of several runs: the first, or the first that is not optimal; the median of their seconds with its
     quartiles, and the largest memory."""
     row = max(rows, key=lambda row: bool(row["status"] != "optimal"))
@@ -126,9 +133,9 @@ def _repeated(rows: Sequence[Row]) -> Row:
     }
 
 
-def supported(solver: str, options: Values) -> Values:
+def select_supported_options(solver: str, options: Values) -> Values:
     """The options that a solver has words for."""
-    known = backend(solver).supported_options
+    known = get_backend(solver).supported_options
     return {name: value for name, value in options.items() if name in known}
 
 
@@ -137,7 +144,7 @@ def run_one(program: Program, solver: str, options: Values, *, hot: bool = False
 
     options: of every solver (time_limit among them); those that this one has no word for are "left_out".
     """
-    given, time_limit = supported(solver, options), options["time_limit"]
+    given, time_limit = select_supported_options(solver, options), options["time_limit"]
     left_out = [name for name in options if name not in given]
     clock = Deadline()
     try:
@@ -145,34 +152,34 @@ def run_one(program: Program, solver: str, options: Values, *, hot: bool = False
             [sys.executable, "-P", "-m", "workbench.comparison.worker", str(os.getpid())],
             input=pickle.dumps((program, solver, given, hot)),
             capture_output=True,
-            timeout=time_limit + GRACE,
-            env={**os.environ, **ONE_THREAD},
+            timeout=time_limit + GRACE_SECONDS,
+            env={**os.environ, **ONE_THREAD_ENVIRONMENT},
             start_new_session=True,
         )
     except subprocess.TimeoutExpired:
-        late = f"no answer {GRACE:g} s after the time limit"
-        return {"status": "killed", "wall": clock.elapsed, "failure": late}
-    row = {"wall": clock.elapsed, "threads": given.get("threads")}
+        late = f"no answer {GRACE_SECONDS:g} s after the time limit"
+        return {"status": "killed", "wall": clock.elapsed_seconds, "failure": late}
+    row = {"wall": clock.elapsed_seconds, "threads": given.get("threads")}
     row["tolerance"] = given.get("feasibility_tolerance")
     if ended.returncode == 0 and ended.stdout:
         row |= pickle.loads(ended.stdout)
     else:
         row |= {
             "status": "crashed",
-            "failure": _why(ended.returncode, ended.stderr.decode("utf-8", "replace")),
+            "failure": _explain_crash(ended.returncode, ended.stderr.decode("utf-8", "replace")),
         }
     if left_out:
         row["left_out"] = ", ".join(left_out)
     return row
 
 
-def _why(code: int, stderr: str) -> str:
+def _explain_crash(code: int, stderr: str) -> str:
     last = stderr.strip().splitlines()[-1] if stderr.strip() else "no word"
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     return f"the process ended with {how}: {last}"
 
 
-def _judge(instance: Instance, x: Any, objective: float | None) -> Row:
+def _judge_answer(instance: Instance, x: Any, objective: float | None) -> Row:
     """The exact judgement of a point, or what kept it from being judged."""
     if x is None or objective is None or instance.judge is None:
         return {}
@@ -187,7 +194,7 @@ def _judge(instance: Instance, x: Any, objective: float | None) -> Row:
     return asdict(verdict)
 
 
-def verdict_rows(rows: Sequence[Row]) -> list[Row]:
+def add_verdicts(rows: Sequence[Row]) -> list[Row]:
     """Rows with what only all of them together can say.
 
     best_objective: the least that is reached beyond doubt, by a certified mechanism or (without one) a point whose
@@ -199,12 +206,12 @@ def verdict_rows(rows: Sequence[Row]) -> list[Row]:
     solved: optimal, with residuals and a gap to the best bound up to GOOD.
     """
     return [
-        _with_verdict(row, [other for other in rows if other["instance"] == row["instance"]])
+        _add_verdict(row, [other for other in rows if other["instance"] == row["instance"]])
         for row in rows
     ]
 
 
-def _with_verdict(row: Row, same: Sequence[Row]) -> Row:
+def _add_verdict(row: Row, same: Sequence[Row]) -> Row:
     """A row and its verdict. same: all rows of its instance."""
     reached = [row.get("known_value"), *(other.get("certified_objective") for other in same)]
     reached += [
@@ -212,10 +219,10 @@ def _with_verdict(row: Row, same: Sequence[Row]) -> Row:
         for other in same
         if other.get("certified_objective") is None
         and other.get("residual") is not None
-        and other["residual"] <= EXACT
+        and other["residual"] <= EXACT_GAP
     ]
     best = min((value for value in reached if value is not None), default=None)
-    most = math.inf if best is None else best + GOOD * max(1.0, abs(best))
+    most = math.inf if best is None else best + GOOD_GAP * max(1.0, abs(best))
     bounds = [row.get("known_bound"), *(other.get("bound") for other in same)]
     bound = max((value for value in bounds if value is not None and value <= most), default=None)
     gap, own = relative_gap(row.get("objective"), bound), row.get("bound")
@@ -226,15 +233,18 @@ def _with_verdict(row: Row, same: Sequence[Row]) -> Row:
         "gap": relative_gap(row.get("objective"), own),
         "certified_gap": relative_gap(row.get("certified_objective"), bound),
         "contradicted": own is not None and own > most,
-        "solved": row["status"] == "optimal" and _feasible(row) and gap is not None and gap <= GOOD,
+        "solved": row["status"] == "optimal"
+        and _has_feasible_point(row)
+        and gap is not None
+        and gap <= GOOD_GAP,
     }
 
 
-def _feasible(row: Row) -> bool:
+def _has_feasible_point(row: Row) -> bool:
     """Whether a row has a point whose recomputed residuals are up to GOOD, relative to max(1, |objective|)."""
     residual, objective = row.get("residual"), row.get("objective")
     return (
         residual is not None
         and objective is not None
-        and residual <= GOOD * max(1.0, abs(objective))
+        and residual <= GOOD_GAP * max(1.0, abs(objective))
     )

@@ -7,24 +7,24 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from workbench.comparison.compare import Solvers, solver_names
+from workbench.comparison.compare import Solvers, read_solver_names
 from workbench.comparison.report import FIGURES
-from workbench.data.plain import plain_list
+from workbench.data.plain import read_list
 from workbench.errors import SolverUnavailable, must
 from workbench.exact.objects import Values
-from workbench.io.result import Progress, Result, Row, check_progress, gathered, silent
+from workbench.io.result import Progress, Result, Row, check_progress, gather_rows, ignore_progress
 from workbench.pipeline.family import Family
-from workbench.pipeline.outcome import attempt, translated_errors
-from workbench.pipeline.registry import families
-from workbench.pipeline.verification import requests, verified
-from workbench.solvers.backend import backend
+from workbench.pipeline.outcome import attempt_design, translate_errors
+from workbench.pipeline.registry import list_families
+from workbench.pipeline.verification import has_grid, list_grid_requests
+from workbench.solvers.backend import get_backend
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
 
-COLUMNS = (
+VERIFICATION_COLUMNS = (
     "question",
     "solver",
     "status",
@@ -45,7 +45,7 @@ def verify(
     *,
     family: str | Sequence[str] = "modulo",
     small: bool = False,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> Result:
     """Solve requests whose closed forms are known on every solver, and judge each answer (`workbench verify`).
 
@@ -69,10 +69,10 @@ def verify(
     Raises:
         InvalidRequest; SolverUnavailable: a solver is unknown or not installed.
     """
-    names = solver_names(solvers)
+    names = read_solver_names(solvers)
     for name in names:
-        with translated_errors():
-            if not backend(name).installed():
+        with translate_errors():
+            if not get_backend(name).is_installed():
                 raise SolverUnavailable(f"solver must be an installed one. Got {name!r}.")
     if not isinstance(small, bool):
         must("small", "True or False", repr(small))
@@ -80,57 +80,59 @@ def verify(
     runs = [
         (solver if takes_part else "none", kind, question, options)
         for k, solver in enumerate(names)
-        for kind in _kinds(family)
-        for question, options in requests(kind, small)
-        if (takes_part := _asked(kind, options)) or not k
+        for kind in _read_families(family)
+        for question, options in list_grid_requests(kind, small)
+        if (takes_part := _needs_solver(kind, options)) or not k
     ]
 
     def rows() -> Iterator[Row]:
         for done, (solver, kind, question, options) in enumerate(runs, 1):
-            yield _row(kind, question, options, solver)
+            yield _verify_request(kind, question, options, solver)
             progress(done, len(runs), solver)
 
-    return gathered(
+    return gather_rows(
         "Models against oracles",
         rows(),
         len(runs),
         name="verification",
-        columns=COLUMNS,
-        draw=lambda table: {"differences": partial(_draw, table)},
-        sentences=_agreement,
+        columns=VERIFICATION_COLUMNS,
+        draw=lambda table: {"differences": partial(_draw_differences, table)},
+        sentences=_describe_agreement,
     )
 
 
-def _agreement(rows: list[Row]) -> Iterator[str]:
+def _describe_agreement(rows: list[Row]) -> Iterator[str]:
     compared = [row["agrees"] for row in rows if row["agrees"] is not None]
     yield f"{sum(compared)} of {len(compared)} answers with a closed form agree with it."
 
 
-def _kinds(named: str | Sequence[str]) -> list[Family]:
+def _read_families(named: str | Sequence[str]) -> list[Family]:
     """The families of these names that have something to verify. Raises InvalidRequest."""
-    offered = {kind.name: kind for kind in families() if verified(kind)}
+    offered = {kind.name: kind for kind in list_families() if has_grid(kind)}
     if isinstance(named, str):
         named = [*offered] if named == "all" else [name.strip() for name in named.split(",")]
-    names = plain_list(named, "family", "the name of a family, or all")
+    names = read_list(named, "family", "the name of a family, or all")
     for name in names:
         if not isinstance(name, str) or name not in offered:
             must("family", f"all, or some of {', '.join(offered)}", repr(name))
     return [offered[name] for name in dict.fromkeys(names)]
 
 
-def _asked(kind: Family, options: Values) -> bool:
+def _needs_solver(kind: Family, options: Values) -> bool:
     """Whether a solver takes part in the answer to a request."""
     return (
-        kind.backend({option.name: option.default for option in kind.options} | dict(options))
+        kind.solver_label({option.name: option.default for option in kind.options} | dict(options))
         is not None
     )
 
 
-def _row(kind: Family, question: Any, options: Values, solver: str) -> Row:
-    known = {option.name for option in kind.arguments}
+def _verify_request(kind: Family, question: Any, options: Values, solver: str) -> Row:
+    known = {option.name for option in kind.design_arguments}
     ours = {"certify": False} | ({} if solver == "none" else {"solver": solver})
     taken = {name: value for name, value in ours.items() if name in known}
-    row, design = attempt(lambda: kind.designed(kind.request(question, **taken, **options)))
+    row, design = attempt_design(
+        lambda: kind.design_request(kind.make_request(question, **taken, **options))
+    )
     cannot = row["status"] in (
         "unavailable",
         "licence",
@@ -142,19 +144,21 @@ def _row(kind: Family, question: Any, options: Values, solver: str) -> Row:
         "difference": design.oracle.difference if design else None,
         "agrees": agrees,
     }
-    answer = {name: row.get(name) for name in COLUMNS[2:]} | judgement
+    answer = {name: row.get(name) for name in VERIFICATION_COLUMNS[2:]} | judgement
     return {"question": repr(question), **options, "solver": solver, **answer}
 
 
-def _draw(table: pd.DataFrame) -> Figure | None:
+def _draw_differences(table: pd.DataFrame) -> Figure | None:
     """|objective - oracle| of every answer (1e-17: none), by solver."""
-    from workbench.io.drawing import Drawing, draw
+    from workbench.io.drawing import Drawing, draw_declared_figure
 
     compared = table[table["difference"].notna()].astype({"difference": float})
-    return None if compared.empty else draw(Drawing(FIGURES["differences"]), compared)
+    return (
+        None if compared.empty else draw_declared_figure(Drawing(FIGURES["differences"]), compared)
+    )
 
 
-def summary(rows: Sequence[Row]) -> list[Row]:
+def summarise_verification(rows: Sequence[Row]) -> list[Row]:
     """One row per solver, oracle and kind: how many requests, how many agree, the worst |difference|.
 
     For an unproven law (a bound) the difference counts only where the solver is beyond it.
@@ -164,10 +168,13 @@ def summary(rows: Sequence[Row]) -> list[Row]:
         oracle = row["oracle"] or ("failed" if row["failure"] else "no closed form")
         return row["solver"], oracle, row["oracle_kind"] or "-"
 
-    return [_counts(*named, [*members]) for named, members in groupby(sorted(rows, key=key), key)]
+    return [
+        _count_agreements(*named, [*members])
+        for named, members in groupby(sorted(rows, key=key), key)
+    ]
 
 
-def _counts(solver: str, oracle: str, kind: str, rows: Sequence[Row]) -> Row:
+def _count_agreements(solver: str, oracle: str, kind: str, rows: Sequence[Row]) -> Row:
     differences = [row["difference"] for row in rows if row["difference"] is not None]
     if kind.endswith("bound"):  # what is beyond it
         differences = [max(0.0, d if kind == "upper bound" else -d) for d in differences]

@@ -18,18 +18,18 @@ from functools import partial
 from typing import Any
 
 from workbench.exact.objects import Record, Values
-from workbench.io.plugins import added
+from workbench.io.plugins import list_extensions
 from workbench.io.processes import end_with_parent
 
 
-def answer(program: Any, solver: str, given: Values, hot: bool) -> Record:
+def solve_task(program: Any, solver: str, given: Values, hot: bool) -> Record:
     """Solve once, cold; what came back, or the error in words. hot: whether a linear program is solved again so."""
-    from workbench.solvers.backend import Options, backend, extend
+    from workbench.solvers.backend import Options, get_backend, set_external_backends
     from workbench.solvers.errors import LicenceExceeded, SolverError
     from workbench.solvers.solution import Start
 
-    extend(partial(added, "backends"))
-    chosen, options = backend(solver), Options(**given)
+    set_external_backends(partial(list_extensions, "backends"))
+    chosen, options = get_backend(solver), Options(**given)
     try:
         importlib.import_module(chosen.module)  # loading a library is no part of solving
         with chosen.open(program, options) as session:
@@ -38,7 +38,7 @@ def answer(program: Any, solver: str, given: Values, hot: bool) -> Record:
         quick = (
             limit is None or solution.seconds < limit / 4
         )  # so much again is left before the process is ended
-        resolved = _hot_seconds(program, chosen, options) if hot and quick else None
+        resolved = _time_hot_solve(program, chosen, options) if hot and quick else None
     except LicenceExceeded as error:
         return {"status": "licence", "failure": str(error)}
     except SolverError as error:
@@ -48,9 +48,9 @@ def answer(program: Any, solver: str, given: Values, hot: bool) -> Record:
         "x": solution.x,
         "objective": solution.objective,
         "bound": solution.bound,
-        "residual": solution.residuals.worst if solution.residuals else None,
+        "residual": solution.residuals.max_violation if solution.residuals else None,
         "seconds": solution.seconds,
-        "peak_mb": _peak(),
+        "peak_mb": _measure_peak_memory(),
         "iterations": solution.iterations,
         "nodes": solution.nodes,
         "version": solution.version,
@@ -60,7 +60,7 @@ def answer(program: Any, solver: str, given: Values, hot: bool) -> Record:
     }
 
 
-def _peak() -> float:
+def _measure_peak_memory() -> float:
     """The most memory that this process has held, in megabytes; Linux's maximum of getrusage is that of the parent,
     too, where this one is larger."""
     with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii") as lines:
@@ -71,7 +71,7 @@ def _peak() -> float:
     return most / 1e6 if sys.platform == "darwin" else most * 1024 / 1e6
 
 
-def _hot_seconds(program: Any, chosen: Any, options: Any) -> float | None:
+def _time_hot_solve(program: Any, chosen: Any, options: Any) -> float | None:
     """Seconds of a second solve, hot, with every loss moved by up to 1 %; None where a backend has no hot start."""
     import numpy as np
 
@@ -88,15 +88,15 @@ def _hot_seconds(program: Any, chosen: Any, options: Any) -> float | None:
     return solution.seconds if solution.termination is Termination.OPTIMAL else None
 
 
-def main(parent: str) -> None:
+def run_worker(parent: str) -> None:
     """Read a task, solve it, write the answer; end with the process `parent` that started it."""
     end_with_parent(int(parent))
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as stdout:
         os.dup2(
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
         )  # what a solver prints is no answer
-        stdout.write(pickle.dumps(answer(*pickle.load(sys.stdin.buffer))))
+        stdout.write(pickle.dumps(solve_task(*pickle.load(sys.stdin.buffer))))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    run_worker(*sys.argv[1:])

@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.data.csv_rows import SEPARATORS
+from workbench.data.csv_rows import SEPARATOR_NAMES
 from workbench.data.tables import is_number, read_rows
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Flags, Vector
-from workbench.exact.numbers import rational
+from workbench.exact.numbers import parse_rational
 
 _MISSING = frozenset(("na", "n/a", "n.a.", "null", "none", "nil", "missing", "nan"))
 # What programs write for a missing value, without the marks around it.
@@ -45,7 +45,7 @@ _GROUPED = re.compile(r"\d[,'\s\xa0\u202f]\d")  # a decimal comma, or digits in 
 _SHORT_INTEGER = 18  # Integers of fewer digits are read without the general parser.
 
 
-def _number(cell: str) -> float:
+def _parse_float_cell(cell: str) -> float:
     """The number a cell spells, NaN if none; what only Python reads as one, 1_000 and full-width digits, is none."""
     try:
         return float(cell) if cell.isascii() and "_" not in cell else math.nan
@@ -53,12 +53,12 @@ def _number(cell: str) -> float:
         return math.nan
 
 
-def _exact(cell: str) -> int | Fraction | None:
+def _parse_exact_cell(cell: str) -> int | Fraction | None:
     """The number a cell spells as it is written; None for one of more than 5000 digits."""
     digits = cell.strip()
     if len(digits) < _SHORT_INTEGER and digits.removeprefix("-").isdecimal():
         return int(digits)
-    return rational(cell)
+    return parse_rational(cell)
 
 
 def _could_be_value(cell: str) -> bool:
@@ -128,7 +128,7 @@ class CsvTable:
         for row, line in zip(rows, lines, strict=True):
             if len(row) != len(rows[0]):
                 must(f"line {line} of {file}", f"{len(rows[0])} cells wide", f"{len(row)} cells")
-        positions, has_header = _locate(rows[0], columns, header, file)
+        positions, has_header = _locate_columns(rows[0], columns, header, file)
         table = cls(file, rows, lines, has_header, multiline)
         if not table.body:
             must("input", "a CSV file with at least one number", f"{file}, which has only a header")
@@ -141,7 +141,7 @@ class CsvTable:
         return self.rows[1:] if self.header else self.rows
 
     @property
-    def broken(self) -> int:
+    def multiline_cell_count(self) -> int:
         """How many cells hold line breaks."""
         return (
             sum("\n" in cell or "\r" in cell for row in self.rows for cell in row)
@@ -155,7 +155,7 @@ class CsvTable:
         A line inside a cell may be a row where it has as many commas, and a number for a column that is asked for.
         Raises InvalidRequest.
         """
-        if not self.broken:
+        if not self.multiline_cell_count:
             return
         for index, row in enumerate(self.body):
             for cell in row:
@@ -163,7 +163,7 @@ class CsvTable:
                     parts = text.split(",")
                     if len(parts) >= self.width and any(is_number(parts[at]) for at in positions):
                         must(
-                            self.line(index),
+                            self.describe_row(index),
                             "without rows of the table inside a quoted cell",
                             repr(text[:60]),
                         )
@@ -173,19 +173,19 @@ class CsvTable:
         """The number of columns."""
         return len(self.rows[0])
 
-    def line(self, index: int) -> str:
+    def describe_row(self, index: int) -> str:
         """What a message calls a row of the body: its line in the file."""
         return f"line {self.lines[index + self.header]} of {self.file}"
 
-    def with_columns(
-        self, kept: Sequence[int], numbers: dict[int, npt.NDArray[Any]]
+    def replace_columns(
+        self, positions: Sequence[int], numbers: dict[int, npt.NDArray[Any]]
     ) -> list[list[str]]:
         """The cells of some columns in their order, numbers (rows,) in place of those of a column."""
         columns = []
-        for at in sorted({*kept, *numbers}):
+        for at in sorted({*positions, *numbers}):
             name = [self.rows[0][at]] if self.header else []
             column = (
-                map(repr, whole_as_integers(numbers[at]))
+                map(repr, list_with_integers(numbers[at]))
                 if at in numbers
                 else (row[at] for row in self.body)
             )
@@ -198,7 +198,7 @@ class CsvColumn:
     """One column of a table. at: its index."""
 
     table: CsvTable
-    at: int
+    position: int
 
     @classmethod
     def read(
@@ -211,23 +211,27 @@ class CsvColumn:
     @property
     def name(self) -> str:
         """Its name in the header, or its number."""
-        return self.table.rows[0][self.at].strip() if self.table.header else f"column {self.at + 1}"
+        return (
+            self.table.rows[0][self.position].strip()
+            if self.table.header
+            else f"column {self.position + 1}"
+        )
 
     @property
     def cells(self) -> list[str]:
         """The texts below the header."""
-        return [row[self.at] for row in self.table.body]
+        return [row[self.position] for row in self.table.body]
 
-    def numbers(self, largest: float = sys.float_info.max) -> Vector:
+    def numbers(self, max_size: float = sys.float_info.max) -> Vector:
         """The column as finite numbers; shape (rows,). largest: a public bound on their size. Raises InvalidRequest."""
-        values = np.array([_number(cell) for cell in self.cells])
-        wrong = ~(np.abs(values) <= largest)
+        values = np.array([_parse_float_cell(cell) for cell in self.cells])
+        wrong = ~(np.abs(values) <= max_size)
         grouped = any(
             _GROUPED.search(self.cells[row]) for row in np.flatnonzero(wrong)[:1].tolist()
         )
         more = "write 1234.5 without separators of thousands or decimal commas" if grouped else ""
-        bound = "" if largest == sys.float_info.max else f", at most {largest:.6g} in size"
-        self.refuse(wrong, f"a finite number{bound}", more)
+        bound = "" if max_size == sys.float_info.max else f", at most {max_size:.6g} in size"
+        self.refuse_rows(wrong, f"a finite number{bound}", more)
         return values
 
     def exact_numbers(self) -> npt.NDArray[np.object_]:
@@ -235,24 +239,28 @@ class CsvColumn:
         InvalidRequest."""
         self.numbers()
         values = np.empty(len(self.table.body), dtype=object)
-        values[:] = [_exact(cell) for cell in self.cells]
-        self.refuse(np.array([value is None for value in values]), "a decimal within 5000 digits")
+        values[:] = [_parse_exact_cell(cell) for cell in self.cells]
+        self.refuse_rows(
+            np.array([value is None for value in values]), "a decimal within 5000 digits"
+        )
         return values
 
-    def refuse(self, wrong: Flags, constraint: str, more: str = "") -> None:
+    def refuse_rows(self, wrong: Flags, constraint: str, more: str = "") -> None:
         """Raise InvalidRequest when some rows (rows,) are wrong, naming the first and how many there are."""
         bad = np.flatnonzero(wrong)
         if bad.size:
             first, rows = int(bad[0]), f"{bad.size} such rows" if bad.size > 1 else ""
             aside = "; ".join(filter(None, (rows, more)))
-            got = repr(self.table.body[first][self.at][:60]) + (f" ({aside})" if aside else "")
-            column = self.name if self.table.header else self.at + 1
+            got = repr(self.table.body[first][self.position][:60]) + (
+                f" ({aside})" if aside else ""
+            )
+            column = self.name if self.table.header else self.position + 1
             raise InvalidRequest(
-                f"{self.table.line(first)}, column {column}, must be {constraint}. Got {got}."
+                f"{self.table.describe_row(first)}, column {column}, must be {constraint}. Got {got}."
             )
 
 
-def csv_bytes(rows: list[list[str]]) -> bytes:
+def encode_csv_rows(rows: list[list[str]]) -> bytes:
     """Cells as a file."""
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerows(rows)
@@ -262,20 +270,20 @@ def csv_bytes(rows: list[list[str]]) -> bytes:
 def read_column(
     path: Path,
     column: str | None = None,
-    largest: float = sys.float_info.max,
+    max_size: float = sys.float_info.max,
     *,
     header: bool | None = None,
 ) -> Vector:
     """The finite numbers of one column of a UTF-8 CSV file; shape (rows,). Arguments and errors as `CsvColumn`."""
-    return CsvColumn.read(path, column, header=header).numbers(largest)
+    return CsvColumn.read(path, column, header=header).numbers(max_size)
 
 
-def whole_as_integers(values: npt.NDArray[Any]) -> list[Any]:
+def list_with_integers(values: npt.NDArray[Any]) -> list[Any]:
     """Published values as a list, whole floats as integers: 1 is published where 1 is an output, not 1.0."""
     return [int(v) if isinstance(v, float) and v.is_integer() else v for v in values.tolist()]
 
 
-def two_names(text: str, path: Path) -> list[str]:
+def read_two_names(text: str, path: Path) -> list[str]:
     """The names of two columns in a text such as "x,y", where a name that holds a comma is quoted, or is one of the
     first row. Raises InvalidRequest."""
     first = [cell.strip() for cell in (read_rows(path).cells or [[]])[0]]
@@ -296,7 +304,9 @@ def two_names(text: str, path: Path) -> list[str]:
 
 def _refuse_separator(first: list[str], file: str) -> None:
     """Refuse a file of one column whose first line holds another separator. Raises InvalidRequest."""
-    used = [words for mark, words in SEPARATORS.items() if len(first) == 1 and mark in first[0]]
+    used = [
+        words for mark, words in SEPARATOR_NAMES.items() if len(first) == 1 and mark in first[0]
+    ]
     if used:
         must(
             "input",
@@ -312,12 +322,12 @@ def _is_position(column: str, width: int) -> bool:
     )
 
 
-def _locate(
+def _locate_columns(
     first: list[str], columns: Sequence[str | None], header: bool | None, file: str
 ) -> tuple[list[int], bool]:
     """(the index of every chosen column, whether the first row is a header). Raises InvalidRequest."""
     names = [] if header is False else [cell.strip() for cell in first]
-    positions = [_position(column, names, len(first), file) for column in columns]
+    positions = [_find_column(column, names, len(first), file) for column in columns]
     if header is None:
         by_name = [column for column in columns if column is not None and column.strip() in names]
         both = next(
@@ -325,20 +335,20 @@ def _locate(
         )
         values = [*map(_could_be_value, first)]
         if both is not None:
-            _say_header(
+            _refuse_unclear_header(
                 f"{file}, in which {both} is a name of the first row and the number of a column"
             )
         if by_name and all(values):
-            _say_header(f"{file}, of whose first row every cell could be a value")
+            _refuse_unclear_header(f"{file}, of whose first row every cell could be a value")
         chosen = {values[at] for at in positions}
         odd = any(_could_be_odd_value(first[at]) and not values[at] for at in positions)
         if not by_name and ((chosen != {False} and not all(values)) or odd):
-            _say_header(f"{file}, whose first row is {','.join(first)[:60]}")
+            _refuse_unclear_header(f"{file}, whose first row is {','.join(first)[:60]}")
         header = bool(by_name) or chosen == {False}
     return positions, header
 
 
-def _say_header(got: str) -> None:
+def _refuse_unclear_header(got: str) -> None:
     """Refuse a first row that may be a header or not. Raises InvalidRequest."""
     must(
         "input",
@@ -347,7 +357,7 @@ def _say_header(got: str) -> None:
     )
 
 
-def _position(column: str | None, names: list[str], width: int, file: str) -> int:
+def _find_column(column: str | None, names: list[str], width: int, file: str) -> int:
     """The index of a chosen column. names: of the first row, none where it is no header. Raises InvalidRequest."""
     if column is None:
         if width != 1:
@@ -375,6 +385,6 @@ def _position(column: str | None, names: list[str], width: int, file: str) -> in
     raise InvalidRequest(f"column must be a column of {file}: {known}. Got {column!r}.")
 
 
-def column_text(name: str, values: Vector) -> str:
+def format_csv_column(name: str, values: Vector) -> str:
     """A CSV text of one column with a header; every double is written so that it reads back the same."""
     return "\n".join([name, *map(repr, values.tolist())]) + "\n"

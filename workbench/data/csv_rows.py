@@ -18,7 +18,7 @@ from workbench.errors import CorruptFile, must
 # A zero byte, other control characters, what some readers take for the end of a line, and a second byte order mark.
 _FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\x85\u2028\u2029\ufeff]")
 _QUOTED = re.compile('"[^"]*"')
-SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+SEPARATOR_NAMES = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _CELL = re.compile(r'(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\Z)')
 
 
@@ -58,7 +58,7 @@ def split_rows(text: str, file: str, *, multiline: bool = False) -> CsvRows:
             row += newline + lines[at]
             at += 1
         rows.cells.append(
-            _cells(row.removesuffix("\r"), f"line {first + 1} of {file}", multiline=multiline)
+            _split_row(row.removesuffix("\r"), f"line {first + 1} of {file}", multiline=multiline)
         )
         rows.lines.append(first + 1)
     return rows
@@ -69,14 +69,14 @@ def _refuse_separator(lines: list[str], file: str) -> None:
 
     A decimal comma in every row would otherwise be taken for the separator. Raises InvalidRequest.
     """
-    for mark, words in SEPARATORS.items():
+    for mark, words in SEPARATOR_NAMES.items():
         first = _QUOTED.sub("", lines[0]).count(mark) if lines and mark in lines[0] else 0
         if first and all(_QUOTED.sub("", line).count(mark) == first for line in lines):
             got = f"{file}, whose cells are separated by {words}"
             must("input", "a CSV file with commas between its cells", got)
 
 
-def _cells(row: str, place: str, *, multiline: bool) -> list[str]:
+def _split_row(row: str, place: str, *, multiline: bool) -> list[str]:
     """The cells of one row, none of an empty line. Raises CorruptFile."""
     if not row:
         return []
@@ -91,14 +91,14 @@ def _cells(row: str, place: str, *, multiline: bool) -> list[str]:
     while True:
         cell = _CELL.match(row, end)
         if cell is None or ("\r" in cell[0] and not multiline):
-            raise CorruptFile(f"{place} is not CSV: {_reason(row, end)}.")
+            raise CorruptFile(f"{place} is not CSV: {_explain_bad_cell(row, end)}.")
         cells.append(cell[2] if cell[1] is None else cell[1].replace('""', '"'))
         end = cell.end()
         if not cell[3]:
             return cells
 
 
-def _reason(row: str, start: int) -> str:
+def _explain_bad_cell(row: str, start: int) -> str:
     """Why no cell begins at a place of a row, in words."""
     if "\r" in row:
         return "it holds a carriage return that ends no line"

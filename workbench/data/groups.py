@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from workbench.data.plain import is_whole, plain_list, spelled_integer, whole_number
+from workbench.data.plain import is_integer, read_integer, read_integer_text, read_list
 from workbench.errors import must
 
 MAX_ORDER = 50_000_000  # A larger group is refused: an array of its floats has 400 MB.
@@ -34,13 +34,13 @@ def read_sizes(n: Any = None, sizes: Any = None) -> tuple[int, ...]:
         InvalidRequest: They are no integers, or the group is too small or too large.
     """
     if n is not None:
-        return (whole_number(n, "n", 1, MAX_ORDER - 1) + 1,)
+        return (read_integer(n, "n", 1, MAX_ORDER - 1) + 1,)
     if isinstance(sizes, str):
         parts: list[Any] = [*sizes.lower().split("x")]
     else:
-        parts = plain_list(sizes, "sizes", _SIZES)
-    orders = tuple(map(spelled_integer, parts))
-    if not all(is_whole(size) and size >= 1 for size in orders):
+        parts = read_list(sizes, "sizes", _SIZES)
+    orders = tuple(map(read_integer_text, parts))
+    if not all(is_integer(size) and size >= 1 for size in orders):
         must("sizes", _SIZES, orders)
     factors = tuple(map(int, orders))
     if len(factors) > MAX_FACTORS:
@@ -56,7 +56,7 @@ def list_shifts(given: Any) -> list[Any]:
     Raises InvalidRequest for what is no text and no container.
     """
     if not isinstance(given, str):
-        return plain_list(given, "shifts", _SHIFTS, column=True)
+        return read_list(given, "shifts", _SHIFTS, column=True)
     if ";" not in given:
         return _list_integers(given)
     return [tuple(_list_integers(part)) for part in given.split(";") if part.strip()]
@@ -64,4 +64,4 @@ def list_shifts(given: Any) -> list[Any]:
 
 def _list_integers(text: str) -> list[Any]:
     """List the integers between the commas of a text; parts that are none stay texts."""
-    return [spelled_integer(part) for part in text.split(",")]
+    return [read_integer_text(part) for part in text.split(",")]

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from workbench.data.csv_column import CsvColumn, read_column
-from workbench.data.labels import row_labels
-from workbench.data.plain import plain_numbers
-from workbench.data.points import Point, point, shown
+from workbench.data.labels import get_row_labels
+from workbench.data.plain import read_floats
+from workbench.data.points import Point, format_point, read_point
 from workbench.data.tolerance import PointIndex
 from workbench.errors import must
-from workbench.exact.numbers import ZERO, positive
+from workbench.exact.numbers import ZERO, read_positive
 
 Weights = dict[Any, Fraction]  # Weight by input, as it was given.
 
@@ -43,16 +43,16 @@ def read_data_file(data: Any) -> Any:
 def read_input_weights(data: Any) -> tuple[Weights, str]:
     """Read the weight of every input, and say in words what was read. Raises InvalidRequest."""
     if isinstance(data, Mapping):
-        weights = {x: positive(weight, "a weight", or_zero=True) for x, weight in data.items()}
+        weights = {x: read_positive(weight, "a weight", or_zero=True) for x, weight in data.items()}
         if not any(weights.values()):
             must("data", "at least one input of positive weight", "none")
         return weights, f"weights of {len(weights)} inputs"
     if isinstance(data, str):
         must("data", "a column of inputs, or their weights", repr(data))
-    labels = row_labels(data)
+    labels = get_row_labels(data)
     if labels is not None and getattr(data, "name", None) in ("count", "proportion"):
         return read_input_weights(dict(zip(labels, data, strict=True)))
-    column = plain_numbers(data, "data", "a column of numbers", column=True)
+    column = read_floats(data, "data", "a column of numbers", column=True)
     if not column.size or column.ndim > 2 or not np.isfinite(column).all():
         must("data", "a column of finite numbers, at least one", f"shape {column.shape}")
     rows = column.reshape(len(column), -1).tolist() if column.ndim else [[float(column)]]
@@ -76,10 +76,10 @@ def align_input_weights(
     Raises:
         InvalidRequest: A weight belongs to none of the inputs.
     """
-    index = PointIndex([point(x, "an input") for x in inputs])
+    index = PointIndex([read_point(x, "an input") for x in inputs])
     aligned = [ZERO] * len(inputs)
     for x, weight in weights.items():
-        position = index.find(point(x, "an entry of the data"), x)
+        position = index.find(read_point(x, "an entry of the data"), x)
         if position is None:
             ends = f"from {shown_inputs[0]} to {shown_inputs[-1]}"
             must("data", f"inputs of the mechanism, {ends}", x)
@@ -107,6 +107,6 @@ def align_counts(counts: Mapping[Fraction, int], answers: Sequence[Point]) -> li
     for value, count in counts.items():
         position = index.find(value)
         if position is None:
-            must("the column", f"made of the {len(answers)} answers", shown(value))
+            must("the column", f"made of the {len(answers)} answers", format_point(value))
         aligned[position] += count
     return aligned

@@ -10,27 +10,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.data.plain import plain_list, plain_numbers, spelled_integer
+from workbench.data.plain import read_floats, read_integer_text, read_list
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import RationalPair, Rationals, exact, positive, round_down, round_up
+from workbench.exact.numbers import (
+    RationalPair,
+    Rationals,
+    read_number,
+    read_positive,
+    round_down,
+    round_up,
+)
 from workbench.io import files
 
-LARGEST = 1e100  # of an input or output, in size: its square must stay finite
+MAX_INPUT_SIZE = 1e100  # of an input or output, in size: its square must stay finite
 
 
-def half_width(c: Any) -> Fraction:
+def read_half_width(c: Any) -> Fraction:
     """c, half the width of the inputs [-c, c]. Raises InvalidRequest."""
-    half = positive(c, "c")
-    if not 1 / Fraction(LARGEST) <= half <= LARGEST:
-        must("c", f"a number from {1 / LARGEST:g} to {LARGEST:g}", c)
+    half = read_positive(c, "c")
+    if not 1 / Fraction(MAX_INPUT_SIZE) <= half <= MAX_INPUT_SIZE:
+        must("c", f"a number from {1 / MAX_INPUT_SIZE:g} to {MAX_INPUT_SIZE:g}", c)
     return half
 
 
-def rationals(values: Any, name: str) -> Rationals:
+def read_rationals(values: Any, name: str) -> Rationals:
     """Numbers as the exact rationals they are, floats included. Raises InvalidRequest."""
     numbers = []
-    for value in plain_list(values, name, "a list of finite numbers"):
+    for value in read_list(values, name, "a list of finite numbers"):
         plain = value.item() if isinstance(value, np.generic) else value
         try:
             if isinstance(plain, bool) or not isinstance(plain, (int, float, Fraction)):
@@ -41,12 +48,12 @@ def rationals(values: Any, name: str) -> Rationals:
     return tuple(numbers)
 
 
-def real_input(
+def read_real_input(
     x: Any, low: Fraction, high: Fraction, knots: Iterable[Fraction] = (), name: str = "x"
 ) -> Fraction:
     """An input of a mechanism on [low, high]: a string is the decimal it spells, a float the rational it is, or the
     knot it is nearest to. Raises InvalidRequest."""
-    at = exact(x, name) if isinstance(x, str) else rationals([x], name)[0]
+    at = read_number(x, name) if isinstance(x, str) else read_rationals([x], name)[0]
     if isinstance(x, float):
         at = next((knot for knot in knots if float(knot) == x), at)
     if not low <= at <= high:
@@ -59,7 +66,7 @@ def read_range(value: Any, name: str = "range") -> RationalPair:
     ends = value.split("..") if isinstance(value, str) else value
     if not isinstance(ends, (list, tuple)) or len(ends) != 2:
         must(name, "two numbers LOW..HIGH, such as 0..200000", repr(value))
-    low, high = (exact(end, name) for end in ends)
+    low, high = (read_number(end, name) for end in ends)
     return (low, high) if low < high else must(name, "LOW..HIGH with LOW < HIGH", repr(value))
 
 
@@ -69,7 +76,7 @@ def read_integer_range(value: Any, name: str, constraint: str) -> list[Any]:
     constraint: what the range must be, in the error for what has no entries. Raises InvalidRequest.
     """
     ends = value.split("..") if isinstance(value, str) else value
-    return [*map(spelled_integer, plain_list(ends, name, constraint))]
+    return [*map(read_integer_text, read_list(ends, name, constraint))]
 
 
 def read_ends(value: Any, name: str, constraint: str) -> RationalPair:
@@ -88,12 +95,12 @@ def read_ends(value: Any, name: str, constraint: str) -> RationalPair:
         parts = [parts]
     if len(parts) not in (1, 2):
         must(name, constraint, repr(value))
-    return exact(parts[0], name, constraint), exact(parts[-1], name, constraint)
+    return read_number(parts[0], name, constraint), read_number(parts[-1], name, constraint)
 
 
-def spelled_range(ends: RationalPair) -> str:
+def format_range(ends: RationalPair) -> str:
     """ "LOW..HIGH"."""
-    return "..".join(map(files.spelled, ends))
+    return "..".join(map(files.format_fraction, ends))
 
 
 def read_bins(
@@ -106,11 +113,11 @@ def read_bins(
     parts = (
         bins.split(",")
         if isinstance(bins, str)
-        else plain_list(bins, "bins", "a list of numbers", column=True)
+        else read_list(bins, "bins", "a list of numbers", column=True)
     )
-    outputs = tuple(exact(part, "a bin") for part in parts)
-    if any(abs(b) > LARGEST for b in outputs):
-        must("bins", f"at most {LARGEST:g} in size", max(map(abs, outputs)))
+    outputs = tuple(read_number(part, "a bin") for part in parts)
+    if any(abs(b) > MAX_INPUT_SIZE for b in outputs):
+        must("bins", f"at most {MAX_INPUT_SIZE:g} in size", max(map(abs, outputs)))
     shown = ", ".join(f"{float(b):g}" for b in outputs)
     if len(outputs) < 2:
         must("bins", "at least 2 numbers", shown or "none")
@@ -131,7 +138,7 @@ def read_inputs(x: ArrayLike, low: float, high: float, *, clip: bool) -> Vector:
 
     Numbers only: text, dates and times, masked entries and complex numbers are refused.
     """
-    values = plain_numbers(x, "x", column=True)
+    values = read_floats(x, "x", column=True)
     infinite = ~np.isfinite(values)
     if infinite.any():
         must("x", "finite numbers", values[infinite].flat[0])

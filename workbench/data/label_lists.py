@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data.plain import plain_numbers
-from workbench.data.points import steps
+from workbench.data.plain import read_floats
+from workbench.data.points import read_steps
 from workbench.data.tables import read_table
 from workbench.errors import must
 from workbench.exact.arrays import Vector
-from workbench.exact.distribution import over_common
-from workbench.exact.numbers import exact, positive, rational
+from workbench.exact.distribution import to_common_denominator
+from workbench.exact.numbers import parse_rational, read_number, read_positive
 from workbench.io.files import names_file
 
 MAX_LABELS = 50_000_000  # More labels are refused: an array of their floats has 400 MB.
@@ -51,13 +51,13 @@ class LabelList:
 def read_label_text(text: Any) -> LabelList:
     """Read labels from a text or from the file that it names. Raises InvalidRequest, CorruptFile."""
     if not isinstance(text, str) or names_file(text) or (".." not in text and "," not in text):
-        if rational(text) is not None:
+        if parse_rational(text) is not None:
             must("labels", 'LOW..HIGH, "a,b,c" or a CSV file', repr(text))
         return read_label_file(text)
     if ".." in text:
         return LabelList(_read_range(text))
     number = "a number (names are counted: 0, 1, 2, ...)"
-    listed = [float(exact(part, "every label", number)) for part in text.split(",")]
+    listed = [float(read_number(part, "every label", number)) for part in text.split(",")]
     return LabelList(sorted(listed), order=_order_of(listed))
 
 
@@ -74,8 +74,8 @@ def read_label_file(path: Path | str) -> LabelList:
         if len(row) != len(rows[0]) or len(row) > 2:
             wanted = "a label, or a label and a weight as in every line"
             must(row[0].place, wanted, ",".join(row))
-        label = exact(row[0], "a label")
-        weight = positive(row[1], "a weight", or_zero=True) if row[1:] else Fraction(1)
+        label = read_number(row[0], "a label")
+        weight = read_positive(row[1], "a weight", or_zero=True) if row[1:] else Fraction(1)
         if label in weights:
             must("label", "one that was not given before", row[0])
         weights[label] = weight
@@ -91,7 +91,7 @@ def read_label_values(values: Any) -> Vector:
 
     Raises InvalidRequest.
     """
-    numbers = plain_numbers(values, "labels", "a list of numbers", column=True).copy()
+    numbers = read_floats(values, "labels", "a list of numbers", column=True).copy()
     if getattr(values, "dtype", None) in (np.float16, np.float32):
         shown = [float(str(value)) for value in np.asarray(values).reshape(-1)]
         return np.array(shown).reshape(numbers.shape)
@@ -100,9 +100,9 @@ def read_label_values(values: Any) -> Vector:
 
 def _read_range(text: str) -> Vector:
     """Read LOW..HIGH or LOW..HIGH:STEP."""
-    ends = steps(text)
+    ends = read_steps(text)
     if ends is not None:
-        (low, high, step), scale = over_common(ends)
+        (low, high, step), scale = to_common_denominator(ends)
         is_short = high - low < MAX_LABELS * step
         if is_short and max(-low, high) < _LARGEST_INTEGER:
             return np.arange(low, high + 1, step) / scale

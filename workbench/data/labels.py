@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from workbench.data.tolerance import PointIndex
 from workbench.errors import must
-from workbench.exact.numbers import nearest_float, rational
+from workbench.exact.numbers import nearest_float, parse_rational
 
 _LISTED = 5  # Labels that a message lists.
 
@@ -39,13 +39,13 @@ class LabelledTuple(tuple[Any, ...]):
     of_file: bool = False
 
     @classmethod
-    def under(cls, values: Any, entries: Iterable[Any]) -> LabelledTuple:
+    def with_labels_of(cls, values: Any, entries: Iterable[Any]) -> LabelledTuple:
         """Keep the labels that a container has; entries: its entries, or rows."""
         labelled = cls(entries)
         if isinstance(values, LabelledTuple):
             labelled.labels, labelled.columns = values.labels, values.columns
         else:
-            labelled.labels, labelled.columns = row_labels(values), column_labels(values)
+            labelled.labels, labelled.columns = get_row_labels(values), get_column_labels(values)
         return labelled
 
 
@@ -56,12 +56,12 @@ def is_frame(values: Any) -> bool:
     )
 
 
-def plain_scalar(value: Any) -> Any:
+def to_python_scalar(value: Any) -> Any:
     """A scalar of pyarrow as Python has it; anything else as it is."""
     return value.as_py() if hasattr(value, "as_py") else value
 
 
-def row_labels(values: Any) -> list[Any] | None:
+def get_row_labels(values: Any) -> list[Any] | None:
     """The index of a Series or of a table of pandas; None where there is none, or only pandas' own default."""
     if isinstance(values, LabelledTuple):
         return values.labels
@@ -71,7 +71,7 @@ def row_labels(values: Any) -> list[Any] | None:
     return None if callable(index) or index is None or _is_default(index) else list(index)
 
 
-def column_labels(values: Any) -> list[Any] | None:
+def get_column_labels(values: Any) -> list[Any] | None:
     """The names of the columns of a table of several; None where there are none, or only default ones."""
     if isinstance(values, LabelledTuple):
         return values.columns
@@ -104,12 +104,12 @@ def _is_default(index: Any) -> bool:
     )
 
 
-def align(
+def align_entries(
     entries: Sequence[Any],
     labels: Sequence[Any] | None,
     answers: Sequence[Any],
     name: str,
-    what: str = "answers",
+    points_name: str = "answers",
     *,
     lacking_is_zero: bool = False,
 ) -> list[Any]:
@@ -134,11 +134,11 @@ def align(
     if len(labels) != len(entries):
         must(name, f"as many as their labels, {len(labels)}", len(entries))
     index = PointIndex(answers)
-    positions = [index.find(label_point(label), label) for label in labels]
+    positions = [index.find(read_label_point(label), label) for label in labels]
     if len(positions) == len(answers) and {*positions} == {*range(len(answers))}:
         ordered = sorted(zip(positions, range(len(entries)), strict=True))
         return [entries[at] for _, at in ordered]
-    if len(labels) == len(answers) and [label_point(label) for label in labels] == [
+    if len(labels) == len(answers) and [read_label_point(label) for label in labels] == [
         *range(len(labels))
     ]:
         return list(entries)
@@ -150,16 +150,16 @@ def align(
     lacking = [answers[position] for position in range(len(answers)) if not times[position]]
     got = []
     if unknown:
-        got.append(f"labels that are none of them: {_listed(unknown)}")
+        got.append(f"labels that are none of them: {_list_for_message(unknown)}")
     elif twice:
-        got.append(f"a label twice: {_listed(twice)}")
+        got.append(f"a label twice: {_list_for_message(twice)}")
     if lacking:
-        got.append(f"no label for {_listed(lacking)}")
+        got.append(f"no label for {_list_for_message(lacking)}")
     if lacking and lacking_is_zero and not unknown and not twice:
-        got.append(f"where that means 0: {name}.reindex({what}, fill_value=0)")
+        got.append(f"where that means 0: {name}.reindex({points_name}, fill_value=0)")
     return must(
         name,
-        f"labelled by the {len(answers)} {what}, or by 0, 1, 2, ... in this order",
+        f"labelled by the {len(answers)} {points_name}, or by 0, 1, 2, ... in this order",
         "; ".join(got),
     )
 
@@ -170,82 +170,96 @@ class Axis:
 
     labels: Sequence[Any] | None
     points: Sequence[Any]
-    what: str
+    points_name: str
 
 
 def align_table(
-    rows: Sequence[Sequence[Any]], down: Axis, across: Axis, name: str
+    rows: Sequence[Sequence[Any]], row_axis: Axis, column_axis: Axis, name: str
 ) -> list[list[Any]]:
     """Put the rows of a table, and the entries of every row, into the order of the points. Raises InvalidRequest."""
-    ordered = align(rows, down.labels, down.points, f"the rows of {name}", down.what)
-    if across.labels is None:
+    ordered = align_entries(
+        rows, row_axis.labels, row_axis.points, f"the rows of {name}", row_axis.points_name
+    )
+    if column_axis.labels is None:
         return [list(row) for row in ordered]
     title = f"the columns of {name}"
-    if wrong := next((len(row) for row in ordered if len(row) != len(across.labels)), None):
-        must(title, f"as many as their labels, {len(across.labels)}", wrong)
-    order = align(range(len(across.labels)), across.labels, across.points, title, across.what)
+    if wrong := next((len(row) for row in ordered if len(row) != len(column_axis.labels)), None):
+        must(title, f"as many as their labels, {len(column_axis.labels)}", wrong)
+    order = align_entries(
+        range(len(column_axis.labels)),
+        column_axis.labels,
+        column_axis.points,
+        title,
+        column_axis.points_name,
+    )
     return [[row[position] for position in order] for row in ordered]
 
 
-def aligned(
+def align_container(
     values: Any,
     entries: Sequence[Any],
     answers: Callable[[], Iterable[Any]],
     name: str,
-    what: str = "answers",
+    points_name: str = "answers",
 ) -> Sequence[Any]:
     """Put the entries of a container into the order of the answers, which are listed only where it has labels.
 
     Raises InvalidRequest, as `align`.
     """
-    labels = row_labels(values)
+    labels = get_row_labels(values)
     if labels is None:
         return entries
-    known = [*map(label_point, answers())]
-    return align(entries, labels, known, name, what, lacking_is_zero=name == "prior")
+    known = [*map(read_label_point, answers())]
+    return align_entries(entries, labels, known, name, points_name, lacking_is_zero=name == "prior")
 
 
-def aligned_array(
+def align_array(
     values: Any,
     array: NDArray[Any],
     answers: Callable[[], Iterable[Any]],
     name: str,
-    what: str = "answers",
+    points_name: str = "answers",
 ) -> NDArray[Any]:
     """Do the same with the array (n,) of a container's entries. Raises InvalidRequest."""
-    if row_labels(values) is None:
+    if get_row_labels(values) is None:
         return array
-    return array[np.array(aligned(values, range(array.size), answers, name, what), dtype=np.intp)]
+    return array[
+        np.array(
+            align_container(values, range(array.size), answers, name, points_name), dtype=np.intp
+        )
+    ]
 
 
 def refuse_labels(values: Any, name: str) -> None:
     """Refuse labels where only positions have a meaning: another index than 0, 1, 2, ... Raises InvalidRequest."""
-    for labels in (row_labels(values), column_labels(values)):
-        if labels is not None and [label_point(label) for label in labels] != [*range(len(labels))]:
+    for labels in (get_row_labels(values), get_column_labels(values)):
+        if labels is not None and [read_label_point(label) for label in labels] != [
+            *range(len(labels))
+        ]:
             wanted = (
                 "read by position, without labels other than 0, 1, 2, ... (.to_numpy() drops them)"
             )
-            must(name, wanted, f"the labels {_listed(labels)}")
+            must(name, wanted, f"the labels {_list_for_message(labels)}")
 
 
-def label_point(label: Any) -> Any:
+def read_label_point(label: Any) -> Any:
     """A label as the exact number, text or tuple it means; anything else as it is, which matches no answer."""
-    label = plain_scalar(label)
+    label = to_python_scalar(label)
     if isinstance(label, tuple):
-        return tuple(map(label_point, label))
-    number = rational(label)
+        return tuple(map(read_label_point, label))
+    number = parse_rational(label)
     if number is not None:
         return number
     return label.strip() if isinstance(label, str) else label
 
 
-def _listed(labels: Sequence[Any]) -> str:
+def _list_for_message(labels: Sequence[Any]) -> str:
     """Some labels for a message."""
-    shown = ", ".join(str(_short(label)) for label in labels[:_LISTED])
+    shown = ", ".join(str(_format_short(label)) for label in labels[:_LISTED])
     return f"{shown}, ..." if len(labels) > _LISTED else shown
 
 
-def _short(label: Any) -> Any:
+def _format_short(label: Any) -> Any:
     """A number as a short decimal."""
-    number = label_point(label)
-    return f"{nearest_float(number):.17g}" if rational(number) is not None else label
+    number = read_label_point(label)
+    return f"{nearest_float(number):.17g}" if parse_rational(number) is not None else label

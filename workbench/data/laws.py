@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from workbench.data.labels import Axis, align_table, column_labels, is_frame, row_labels
+from workbench.data.labels import Axis, align_table, get_column_labels, get_row_labels, is_frame
 from workbench.data.number_tables import MAX_SUM_ERROR
-from workbench.data.plain import is_whole, plain_list
+from workbench.data.plain import is_integer, read_list
 from workbench.errors import InvalidRequest, must
-from workbench.exact.numbers import ZERO, exact
+from workbench.exact.numbers import ZERO, read_number
 
 Masses = dict[int, Fraction]  # Probabilities by noise value.
 
@@ -43,7 +43,7 @@ class LawTable:
     outputs: list[Any] | None = None
 
     def align(
-        self, inputs: Sequence[Any], outputs: Sequence[Any], what: str
+        self, inputs: Sequence[Any], outputs: Sequence[Any], inputs_name: str
     ) -> list[list[Fraction]]:
         """Return the rows in the order of some inputs, with entries in the order of some outputs.
 
@@ -55,12 +55,12 @@ class LawTable:
         Raises:
             InvalidRequest: The labels are not those of the question.
         """
-        down = Axis(self.inputs, inputs, what)
+        down = Axis(self.inputs, inputs, inputs_name)
         across = Axis(self.outputs, outputs, "outputs")
         return align_table(self.rows, down, across, "baseline")
 
 
-def read_law(value: Any, name: str, accepted: str) -> Masses | LawTable:
+def read_law(value: Any, name: str, constraint: str) -> Masses | LawTable:
     """Read a law from a mapping or a container.
 
     Args:
@@ -76,22 +76,22 @@ def read_law(value: Any, name: str, accepted: str) -> Masses | LawTable:
     if isinstance(value, Mapping):
         return _read_masses(value, name)
     try:
-        entries = plain_list(value, name, accepted, column=True)
-        lists = [plain_list(row, name, accepted) for row in entries]
-        rows = [[exact(cell, "an entry of the matrix") for cell in row] for row in lists]
+        entries = read_list(value, name, constraint, column=True)
+        lists = [read_list(row, name, constraint) for row in entries]
+        rows = [[read_number(cell, "an entry of the matrix") for cell in row] for row in lists]
     except TypeError:
         rows = []
     if not rows or not rows[0] or len({len(row) for row in rows}) != 1:
-        must(name, accepted, repr(value)[:80])
-    checked = [_check_total(row, name) for row in rows]
-    return LawTable(checked, row_labels(value), column_labels(value))
+        must(name, constraint, repr(value)[:80])
+    checked = [_check_probabilities(row, name) for row in rows]
+    return LawTable(checked, get_row_labels(value), get_column_labels(value))
 
 
 def read_law_rows(
     rows: Sequence[Sequence[str]],
     file: str,
     name: str,
-    accepted: str,
+    constraint: str,
 ) -> Masses | LawTable:
     """Read a law from the cells of a CSV file.
 
@@ -108,40 +108,42 @@ def read_law_rows(
     header = [] if not body or _is_numeric(body[0]) else body.pop(0)
     if not body:
         must(name, f"{file} with numbers below its header", "none")
-    cells = [[exact(cell, f"a cell of {file}") for cell in row] for row in body]
+    cells = [[read_number(cell, f"a cell of {file}") for cell in row] for row in body]
     says_noise = header[:1] == ["noise"]
     if len(cells) > 1 and all(sum(row) == 1 for row in cells) and not says_noise:
-        return read_law(cells, name, accepted)
+        return read_law(cells, name, constraint)
     if len(header) > 2 and _is_numeric(header[1:]) and {*map(len, body)} == {len(header)}:
-        outputs = [exact(cell, f"an output of {file}") for cell in header[1:]]
+        outputs = [read_number(cell, f"an output of {file}") for cell in header[1:]]
         inputs = [row[0] for row in cells]
-        return LawTable([_check_total(row[1:], name) for row in cells], inputs, outputs)
+        return LawTable([_check_probabilities(row[1:], name) for row in cells], inputs, outputs)
     if not all(len(row) == 2 and row[0].denominator == 1 for row in cells):
-        return read_law(cells, name, accepted)
+        return read_law(cells, name, constraint)
     masses = {int(noise): mass for noise, mass in cells}
     if len(masses) < len(cells):
         must(name, "a PMF with every noise value once", file)
-    return read_law(masses, name, accepted)
+    return read_law(masses, name, constraint)
 
 
 def _read_masses(masses: Mapping[Any, Any], name: str) -> Masses:
     """Read a mapping from noise values to probabilities."""
-    if not masses or not all(is_whole(noise) and abs(int(noise)) <= _MAX_NOISE for noise in masses):
+    if not masses or not all(
+        is_integer(noise) and abs(int(noise)) <= _MAX_NOISE for noise in masses
+    ):
         wanted = f"a PMF of integer noise values, at most {_MAX_NOISE} in size"
         must(name, wanted, repr(masses)[:80])
-    probabilities = [exact(mass, "a probability of the PMF") for mass in masses.values()]
-    return dict(zip(map(int, masses), _check_total(probabilities, name), strict=True))
+    probabilities = [read_number(mass, "a probability of the PMF") for mass in masses.values()]
+    return dict(zip(map(int, masses), _check_probabilities(probabilities, name), strict=True))
 
 
 def _is_numeric(row: Sequence[str]) -> bool:
     """Whether every cell of a row is a number."""
     try:
-        return bool([exact(cell, "a cell") for cell in row])
+        return bool([read_number(cell, "a cell") for cell in row])
     except InvalidRequest:
         return False
 
 
-def _check_total(masses: list[Fraction], name: str) -> list[Fraction]:
+def _check_probabilities(masses: list[Fraction], name: str) -> list[Fraction]:
     """Return probabilities that are >= 0 and have the total 1. Raises InvalidRequest for others."""
     total = sum(masses, ZERO)
     if min(masses) < 0 or abs(total - 1) > MAX_SUM_ERROR:

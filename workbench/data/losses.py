@@ -17,12 +17,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from workbench.data.labels import Axis, LabelledTuple, align_table, column_labels, row_labels
-from workbench.data.plain import plain_list
-from workbench.data.points import Point, number_table, shown
+from workbench.data.labels import (
+    Axis,
+    LabelledTuple,
+    align_table,
+    get_column_labels,
+    get_row_labels,
+)
+from workbench.data.plain import read_list
+from workbench.data.points import Point, format_point, read_number_matrix
 from workbench.data.tables import Cell, read_table
 from workbench.errors import must
-from workbench.exact.numbers import exact, rational
+from workbench.exact.numbers import parse_rational, read_number
 
 _ACCEPTED = "a name, a matrix, a function or a CSV file of a matrix"
 _EACH = "a finite number >= 0"
@@ -63,8 +69,8 @@ def read_loss_matrix(value: Any, name: str) -> LabelledTuple:
     if isinstance(value, LabelledTuple):
         return value
     try:
-        rows = plain_list(value, name, _ACCEPTED, column=True)
-        return LabelledTuple.under(value, (_read_row(row, name) for row in rows))
+        rows = read_list(value, name, _ACCEPTED, column=True)
+        return LabelledTuple.with_labels_of(value, (_read_row(row, name) for row in rows))
     except TypeError:
         return must(name, _ACCEPTED, repr(value))
 
@@ -86,8 +92,8 @@ def align_loss_matrix(
         InvalidRequest: Labels differ from the inputs or outputs, or the shape is another.
     """
     rows = [list(row) for row in matrix]
-    labels: Sequence[Any] | None = row_labels(matrix)
-    columns: Sequence[Any] | None = column_labels(matrix)
+    labels: Sequence[Any] | None = get_row_labels(matrix)
+    columns: Sequence[Any] | None = get_column_labels(matrix)
     if isinstance(matrix, LabelledTuple) and matrix.of_file:
         if len(rows) == len(inputs) + 1:
             columns = rows.pop(0)
@@ -100,7 +106,7 @@ def align_loss_matrix(
     down = Axis(labels, inputs, "inputs")
     across = Axis(columns, outputs, "outputs")
     table = align_table(rows, down, across, "loss")
-    return number_table(table, "loss", (len(inputs), len(outputs)))
+    return read_number_matrix(table, "loss", (len(inputs), len(outputs)))
 
 
 def tabulate_loss(
@@ -111,7 +117,7 @@ def tabulate_loss(
     return [[call_loss(function, wanted, o, x) for o in outputs] for x in inputs]
 
 
-def call_loss(function: Callable[..., Any], what: str, *arguments: Any) -> Fraction:
+def call_loss(function: Callable[..., Any], arguments_name: str, *arguments: Any) -> Fraction:
     """Call a user's loss and read its value exactly.
 
     Args:
@@ -122,26 +128,26 @@ def call_loss(function: Callable[..., Any], what: str, *arguments: Any) -> Fract
     Raises:
         InvalidRequest: The function fails, or its value is no finite number >= 0.
     """
-    call = f"loss({', '.join(str(shown(argument)) for argument in arguments)})"
+    call = f"loss({', '.join(str(format_point(argument)) for argument in arguments)})"
     try:
         value = function(*map(_plain_point, arguments))
     except Exception as error:
-        must("loss", f"a function of {what}", f"{type(error).__name__}: {error}")
-    number = exact(value, call, _EACH)
+        must("loss", f"a function of {arguments_name}", f"{type(error).__name__}: {error}")
+    number = read_number(value, call, _EACH)
     return number if number >= 0 else must(call, _EACH, value)
 
 
 def _read_row(row: Any, name: str) -> tuple[Fraction, ...]:
     """Read one row of a matrix."""
-    cells = plain_list(row, name, _ACCEPTED, column=True)
-    return tuple(exact(cell, f"every entry of {name}") for cell in cells)
+    cells = read_list(row, name, _ACCEPTED, column=True)
+    return tuple(read_number(cell, f"every entry of {name}") for cell in cells)
 
 
 def _read_cell(cell: Cell, name: str, *, may_be_label: bool) -> Fraction | str:
     """Read a number, or the text of a label."""
-    if may_be_label and rational(cell) is None:
+    if may_be_label and parse_rational(cell) is None:
         return cell
-    return exact(cell, f"every entry of {name}")
+    return read_number(cell, f"every entry of {name}")
 
 
 def _drop_titles(cells: Sequence[Any], points: Sequence[Point]) -> Sequence[Any] | None:
@@ -153,7 +159,9 @@ def _drop_titles(cells: Sequence[Any], points: Sequence[Point]) -> Sequence[Any]
     if not (are_texts and all(isinstance(point, Fraction) for point in points)):
         return cells
     spelled_numbers = [_NUMBER.findall(cell) for cell in cells]
-    numbers = [rational(spelled[0]) if len(spelled) == 1 else None for spelled in spelled_numbers]
+    numbers = [
+        parse_rational(spelled[0]) if len(spelled) == 1 else None for spelled in spelled_numbers
+    ]
     if numbers != [*points] and {*numbers} == {*points}:
         wanted = "labelled by numbers alone, or by titles in their order"
         must("loss", wanted, ", ".join(cells))
@@ -162,4 +170,4 @@ def _drop_titles(cells: Sequence[Any], points: Sequence[Point]) -> Sequence[Any]
 
 def _plain_point(point: Any) -> Any:
     """Return a point as a user's function expects it: whole numbers as int, others as float."""
-    return tuple(map(_plain_point, point)) if isinstance(point, tuple) else shown(point)
+    return tuple(map(_plain_point, point)) if isinstance(point, tuple) else format_point(point)

@@ -27,16 +27,22 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data.labels import Axis, align_table, column_labels, label_point, row_labels
+from workbench.data.labels import (
+    Axis,
+    align_table,
+    get_column_labels,
+    get_row_labels,
+    read_label_point,
+)
 from workbench.data.places import read_plane_relation
-from workbench.data.plain import is_whole, plain_list
-from workbench.data.points import Point, is_zero, point, rationals_of, shown
+from workbench.data.plain import is_integer, read_list
+from workbench.data.points import Point, format_point, is_zero_cell, rationals_or_none, read_point
 from workbench.data.tables import is_number, read_table
-from workbench.data.tolerance import PointIndex, threshold_tolerance
+from workbench.data.tolerance import PointIndex, compute_threshold_tolerance
 from workbench.errors import InvalidRequest, must
-from workbench.exact.numbers import Rationals, exact, positive, rational
+from workbench.exact.numbers import Rationals, parse_rational, read_number, read_positive
 from workbench.exact.objects import Pair, Pairs
-from workbench.io.files import names_file, spelled
+from workbench.io.files import format_fraction, names_file
 
 _MOST_PAIRS = 2_000_000  # A relation with more pairs is not listed pair by pair.
 _ACCEPTED = "all, consecutive, {'max_distance': D}, pairs of inputs or a matrix"
@@ -61,11 +67,11 @@ class Neighbours:
 
 
 def read_neighbours(
-    given: Any,
+    value: Any,
     inputs: Sequence[Point],
     entries: Sequence[Any],
     *,
-    directed: bool,
+    is_directed: bool,
 ) -> Neighbours:
     """Read a neighbour relation of inputs.
 
@@ -78,22 +84,22 @@ def read_neighbours(
     Raises:
         InvalidRequest: The relation is none of these, or names something that is no input.
     """
-    if isinstance(given, Mapping):
-        if set(given) != {"max_distance"}:
-            must("neighbours", '{"max_distance": D}', dict(given))
-        near = _list_near_numbers(given["max_distance"], inputs, entries)
-        return Neighbours(direct_pairs(near, inputs) if directed else near)
-    if isinstance(given, str) and given in ("all", "consecutive"):
-        pairs = None if given == "all" else tuple((i, i + 1) for i in range(len(inputs) - 1))
-        return Neighbours(direct_pairs(pairs, inputs) if directed else pairs)
-    if isinstance(given, str):
-        relation = read_plane_relation(given)
+    if isinstance(value, Mapping):
+        if set(value) != {"max_distance"}:
+            must("neighbours", '{"max_distance": D}', dict(value))
+        near = _list_near_numbers(value["max_distance"], inputs, entries)
+        return Neighbours(direct_pairs(near, inputs) if is_directed else near)
+    if isinstance(value, str) and value in ("all", "consecutive"):
+        pairs = None if value == "all" else tuple((i, i + 1) for i in range(len(inputs) - 1))
+        return Neighbours(direct_pairs(pairs, inputs) if is_directed else pairs)
+    if isinstance(value, str):
+        relation = read_plane_relation(value)
         if relation is not None:
             radius, norm = relation
             return Neighbours(None, norm=norm, radius=radius)
-    if isinstance(given, (str, Path)):
-        return _read_file(given, inputs, directed)
-    return _read_container(given, inputs, directed)
+    if isinstance(value, (str, Path)):
+        return _read_file(value, inputs, is_directed)
+    return _read_container(value, inputs, is_directed)
 
 
 def direct_pairs(pairs: Pairs | None, inputs: Sequence[Point]) -> Pairs:
@@ -109,12 +115,12 @@ def direct_pairs(pairs: Pairs | None, inputs: Sequence[Point]) -> Pairs:
     count = len(inputs)
     if pairs is None and count * (count - 1) > 2 * _MOST_PAIRS:
         must("directed", f"left out for more than {_MOST_PAIRS} pairs of neighbours", True)
-    rank = rationals_of(inputs) or range(count)
+    rank = rationals_or_none(inputs) or range(count)
     listed = combinations(range(count), 2) if pairs is None else pairs
     return tuple(sorted((i, j) if rank[i] > rank[j] else (j, i) for i, j in listed))
 
 
-def read_row_pairs(pairs: Any, last_row: int, *, directed: bool) -> Pairs:
+def read_row_pairs(pairs: Any, last_row: int, *, is_directed: bool) -> Pairs:
     """Read pairs of the rows of a channel.
 
     Args:
@@ -130,10 +136,10 @@ def read_row_pairs(pairs: Any, last_row: int, *, directed: bool) -> Pairs:
     """
     each = f"two rows in 0..{last_row}"
     ordered: set[Pair] = set()
-    for pair in plain_list(pairs, "pairs", "a list of pairs of rows", column=True):
+    for pair in read_list(pairs, "pairs", "a list of pairs of rows", column=True):
         is_plain = type(pair) is tuple and len(pair) == 2 and type(pair[0]) is type(pair[1]) is int
-        ends = pair if is_plain else plain_list(pair, "a pair", each)
-        if not is_plain and (len(ends) != 2 or not all(map(is_whole, ends))):
+        ends = pair if is_plain else read_list(pair, "a pair", each)
+        if not is_plain and (len(ends) != 2 or not all(map(is_integer, ends))):
             must("a pair", each, pair)
         i, j = int(ends[0]), int(ends[1])
         if not (0 <= i <= last_row and 0 <= j <= last_row):
@@ -141,7 +147,7 @@ def read_row_pairs(pairs: Any, last_row: int, *, directed: bool) -> Pairs:
         if i == j:
             must("a pair", "two different rows", pair)
         ordered.add((i, j))
-        if not directed:
+        if not is_directed:
             ordered.add((j, i))
     if not ordered:
         must("pairs", "a list of at least one pair of neighbouring rows", "none")
@@ -150,24 +156,24 @@ def read_row_pairs(pairs: Any, last_row: int, *, directed: bool) -> Pairs:
 
 def _list_near_numbers(max_shift: Any, inputs: Sequence[Point], entries: Sequence[Any]) -> Pairs:
     """List the pairs of numbers at most so far apart, up to the rounding of floats."""
-    limit = exact(max_shift, "max_shift")
+    limit = read_number(max_shift, "max_shift")
     if limit <= 0:
-        must("max_shift", "a number > 0", spelled(limit))
-    x = rationals_of(inputs)
+        must("max_shift", "a number > 0", format_fraction(limit))
+    x = rationals_or_none(inputs)
     if x is None:
-        must("max_shift", "left out for inputs that are no numbers", spelled(limit))
+        must("max_shift", "left out for inputs that are no numbers", format_fraction(limit))
     count = len(inputs)
     order = sorted(range(count), key=x.__getitem__)
-    reach = limit + threshold_tolerance(limit, x, [*entries, max_shift], "inputs")
+    reach = limit + compute_threshold_tolerance(limit, x, [*entries, max_shift], "inputs")
     ends = [bisect_right(order, x[i] + reach, key=x.__getitem__) for i in order]
     if sum(ends) - count * (count + 1) // 2 > _MOST_PAIRS:
         wanted = f"one that leaves at most {_MOST_PAIRS} pairs of neighbours"
-        must("max_shift", wanted, spelled(limit))
+        must("max_shift", wanted, format_fraction(limit))
     pairs = []
     for rank, i in enumerate(order):
         pairs += [(min(i, j), max(i, j)) for j in order[rank + 1 : ends[rank]]]
     if not pairs:
-        must("max_shift", "at least the least distance of two inputs", spelled(limit))
+        must("max_shift", "at least the least distance of two inputs", format_fraction(limit))
     return tuple(sorted(pairs))
 
 
@@ -191,9 +197,9 @@ def _read_file(path: str | Path, inputs: Sequence[Point], directed: bool) -> Nei
 def _read_container(given: Any, inputs: Sequence[Point], directed: bool) -> Neighbours:
     """Read pairs or a matrix from a list, an array or a table."""
     count = len(inputs)
-    labels = row_labels(given)
-    columns = column_labels(given)
-    rows = plain_list(given, "neighbours", _ACCEPTED, column=True)
+    labels = get_row_labels(given)
+    columns = get_column_labels(given)
+    rows = read_list(given, "neighbours", _ACCEPTED, column=True)
     index = PointIndex(inputs)
     lengths = {*map(_length_of, rows)}
     if _names_inputs(columns, index) or (lengths == {count} and _names_inputs(labels, index)):
@@ -205,7 +211,7 @@ def _read_container(given: Any, inputs: Sequence[Point], directed: bool) -> Neig
         return _read_matrix(table, inputs, index, directed)
     is_square = len(rows) == count and all(_length_of(row) == count for row in rows)
     # Three pairs with distances are square as well; none of them has the distance 0.
-    has_diagonal = count > 3 or (count == 3 and is_square and is_zero(rows[2][2]))
+    has_diagonal = count > 3 or (count == 3 and is_square and is_zero_cell(rows[2][2]))
     if is_square and (isinstance(given, np.ndarray) or has_diagonal):
         return _read_matrix(rows, inputs, index, directed)
     return _read_pairs(rows, inputs, index, directed)
@@ -215,13 +221,13 @@ def _names_inputs(labels: Sequence[Any] | None, index: PointIndex) -> bool:
     """Whether some labels of a table are inputs, so that it is a matrix and no list of pairs."""
     if labels is None:
         return False
-    return any(index.find(label_point(label), label) is not None for label in labels)
+    return any(index.find(read_label_point(label), label) is not None for label in labels)
 
 
 def _begins_with_inputs(row: Sequence[Any], index: PointIndex) -> bool:
     """Whether the first two cells of a row are inputs, so that it is no header."""
     try:
-        return all(index.find(point(cell, "an input"), cell) is not None for cell in row[:2])
+        return all(index.find(read_point(cell, "an input"), cell) is not None for cell in row[:2])
     except InvalidRequest:
         return False
 
@@ -235,17 +241,19 @@ def _read_pairs(
     """Read rows of two inputs and perhaps their distance, which all rows have or none."""
     measured: dict[Pair, Fraction | None] = {}
     for entry in entries:
-        row = plain_list(entry, "a pair of neighbours", "two inputs")
+        row = read_list(entry, "a pair of neighbours", "two inputs")
         if len(row) not in (2, 3):
             must("a pair of neighbours", "two inputs, and perhaps their distance", row)
         ends = [_find_input(cell, index) for cell in row[:2]]
         if ends[0] == ends[1]:
-            must("neighbours", "pairs of different inputs", f"{shown(inputs[ends[0]])} twice")
+            must(
+                "neighbours", "pairs of different inputs", f"{format_point(inputs[ends[0]])} twice"
+            )
         pair = (ends[0], ends[1]) if directed else (min(ends), max(ends))
         distance = None
         if len(row) == 3:
-            names = " and ".join(str(shown(inputs[i])) for i in pair)
-            distance = positive(row[2], f"the distance of {names}")
+            names = " and ".join(str(format_point(inputs[i])) for i in pair)
+            distance = read_positive(row[2], f"the distance of {names}")
         if pair in measured and measured[pair] != distance:
             must("neighbours", "pairs with one distance each", f"two for {row[:2]}")
         measured[pair] = distance
@@ -261,10 +269,10 @@ def _read_pairs(
 
 def _find_input(cell: Any, index: PointIndex) -> int:
     """Find the position of the input that a cell names."""
-    value = point(cell, "a neighbour")
+    value = read_point(cell, "a neighbour")
     position = index.find(value, cell)
     if position is None:
-        must("neighbours", "pairs of inputs", f"{shown(value)}, which is no input")
+        must("neighbours", "pairs of inputs", f"{format_point(value)}, which is no input")
     return position
 
 
@@ -278,7 +286,7 @@ def _align_file_matrix(
         return None
     has_columns = len(rows) == count + 1
     has_labels = widths == {count + 1}
-    if widths == {3} and count == 3 and not is_zero(rows[-1][2]):
+    if widths == {3} and count == 3 and not is_zero_cell(rows[-1][2]):
         return None  # These are three pairs with their distances.
     if count == 2 and not (has_columns and has_labels and _names_inputs(rows[0][1:], index)):
         return None
@@ -294,7 +302,7 @@ def _align_file_matrix(
 
 
 def _number_or_text(cell: Any) -> Any:
-    number = rational(cell)
+    number = parse_rational(cell)
     return cell if number is None else number
 
 
@@ -310,7 +318,7 @@ def _read_matrix(
     for i, j in product(range(len(inputs)), repeat=2):
         distance = table[i][j]
         if i == j:
-            if not is_zero(distance):
+            if not is_zero_cell(distance):
                 must(_MATRIX, "0 on its diagonal", distance)
         elif distance != table[j][i]:
             must(_MATRIX, "symmetric", f"{distance} and {table[j][i]} for {(i, j)}")

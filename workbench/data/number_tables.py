@@ -16,12 +16,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from workbench.data.points import Point, point
+from workbench.data.points import Point, read_point
 from workbench.data.tables import is_name
 from workbench.errors import CorruptFile
-from workbench.exact.numbers import ZERO, rational
+from workbench.exact.numbers import ZERO, parse_rational
 
-Labelled = tuple[tuple[Point, ...], tuple[Point, ...]]  # Inputs and outputs.
+TableLabels = tuple[tuple[Point, ...], tuple[Point, ...]]  # Inputs and outputs.
 NumberedLine = tuple[int, str]  # Number of a line in its file, and its text.
 NumberedRow = tuple[int, list[str]]
 
@@ -42,7 +42,7 @@ class NumberTable:
 
     rows: list[list[Fraction]]
     heads: list[str]
-    labelled: Labelled | None
+    labels: TableLabels | None
 
 
 def list_lines(text: str) -> list[NumberedLine]:
@@ -102,7 +102,7 @@ def split_cells(number: int, line: str, separator: str | None) -> list[str]:
 def read_number(cell: Any) -> Fraction:
     """Read the number of a cell, or a number of JSON, as it is written. Raises CorruptFile."""
     is_short_text = isinstance(cell, str) and len(cell) <= _LONGEST_CELL
-    value = rational(cell) if is_short_text or isinstance(cell, (int, Decimal)) else None
+    value = parse_rational(cell) if is_short_text or isinstance(cell, (int, Decimal)) else None
     if value is None or (abs(value) > _LARGEST and not str(cell).lstrip("+-").isdigit()):
         raise CorruptFile(f"{str(cell)[:40]!r} is not a finite number.")
     return value
@@ -126,7 +126,7 @@ def are_noise_pairs(rows: Sequence[Sequence[Fraction]], heads: Sequence[str] = (
 def _take_labels(
     heads: list[str],
     table: list[NumberedRow],
-) -> tuple[list[NumberedRow], Labelled | None]:
+) -> tuple[list[NumberedRow], TableLabels | None]:
     """Take the names in the first column and the line of heads out of a table.
 
     The first column holds names where the first line begins with a name and the other cells of every
@@ -142,16 +142,18 @@ def _take_labels(
     is_even = all(len(cells) == width for _, cells in body)
     if width < 3 or not body or not is_name(first[0]) or not is_even:
         return table, None
-    laws = [[rational(cell) for cell in cells] for _, cells in body]
+    laws = [[parse_rational(cell) for cell in cells] for _, cells in body]
     if not all(_is_total(law[1:]) for law in laws) or all(map(_is_total, laws)):
         return table, None
-    if any(law[0] is None for law in laws) and _is_total([rational(cell) for cell in first[1:]]):
+    if any(law[0] is None for law in laws) and _is_total(
+        [parse_rational(cell) for cell in first[1:]]
+    ):
         raise CorruptFile(
             f"Line {number} could be the law of the input {first[0][:40]!r} or the heads of the columns. "
             "Add a line of names above the laws."
         )
-    inputs = tuple(point(cells[0], "an input") for _, cells in body)
-    outputs = tuple(point(cell, "an output") for cell in first[1:])
+    inputs = tuple(read_point(cells[0], "an input") for _, cells in body)
+    outputs = tuple(read_point(cell, "an output") for cell in first[1:])
     for name, labels in (("input", inputs), ("output", outputs)):
         if len({*labels}) < len(labels):
             raise CorruptFile(f"Every {name} must have a label of its own. Got one twice.")

@@ -15,29 +15,29 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from workbench.errors import must
-from workbench.exact.numbers import Real, exact, round_up
+from workbench.exact.numbers import Real, read_number, round_up
 
-MOST = 10_000  # numbers in one grid
+MAX_GRID_NUMBERS = 10_000  # numbers in one grid
 _RANGE = re.compile(r"\s*([^:\s]+)\s*:\s*([^:\s]+)\s*:\s*([0-9]+)\s*(:\s*log\s*)?")
 
 Grid: TypeAlias = "str | Real | Sequence[Any]"
 
 
-def grid(value: Grid, name: str) -> list[Fraction]:
+def read_grid(value: Grid, name: str) -> list[Fraction]:
     """The numbers of a grid, increasing, each once. Raises InvalidRequest, naming the grid and its part."""
-    return sorted(set(in_order(value, name)))
+    return sorted(set(read_grid_in_order(value, name)))
 
 
-def whole_grid(value: Grid, name: str) -> list[int]:
+def read_integer_grid(value: Grid, name: str) -> list[int]:
     """As `grid`, for integers. Raises InvalidRequest."""
-    numbers = grid(value, name)
+    numbers = read_grid(value, name)
     for number in numbers:
         if number.denominator != 1:
             must(name, "integers", f"{round_up(number):g}")
     return [int(number) for number in numbers]
 
 
-def integers(text: str, name: str) -> list[int]:
+def read_integers(text: str, name: str) -> list[int]:
     """Integers separated by commas, in their order; none for an empty text. Raises InvalidRequest."""
     try:
         return [int(part) for part in text.split(",")] if text.strip() else []
@@ -45,17 +45,17 @@ def integers(text: str, name: str) -> list[int]:
         must(name, "integers", repr(text))
 
 
-def in_order(value: Grid, name: str, most: int = MOST) -> list[Fraction]:
+def read_grid_in_order(value: Grid, name: str, max_count: int = MAX_GRID_NUMBERS) -> list[Fraction]:
     """The numbers of a grid as they are written, at most so many. Raises InvalidRequest."""
     numbers = []
-    for part in _parts(value, name):
+    for part in _split_grid(value, name):
         numbers += (
-            _range(part.strip(), name, most)
+            _read_equal_steps(part.strip(), name, max_count)
             if isinstance(part, str) and re.search(r":|\.\.", part)
-            else [exact(part, name)]
+            else [read_number(part, name)]
         )
-        if len(numbers) > most:
-            must(name, f"a grid of at most {most} numbers", repr(value))
+        if len(numbers) > max_count:
+            must(name, f"a grid of at most {max_count} numbers", repr(value))
     if not numbers:
         must(name, "at least one number", repr(value))
     return numbers
@@ -66,7 +66,7 @@ def has_range(value: object) -> bool:
     return isinstance(value, str) and any(_RANGE.fullmatch(part) for part in value.split(","))
 
 
-def _parts(value: Grid, name: str) -> Iterable[Any]:
+def _split_grid(value: Grid, name: str) -> Iterable[Any]:
     """The parts of a grid: numbers, and texts without commas."""
     if isinstance(value, str):
         parts = value.split(",")
@@ -77,16 +77,16 @@ def _parts(value: Grid, name: str) -> Iterable[Any]:
         return [
             part
             for item in value
-            for part in (_parts(item, name) if isinstance(item, str) else [item])
+            for part in (_split_grid(item, name) if isinstance(item, str) else [item])
         ]
     return [value]
 
 
-def _range(text: str, name: str, most: int) -> list[Fraction]:
+def _read_equal_steps(text: str, name: str, most: int) -> list[Fraction]:
     match = _RANGE.fullmatch(text)
     if match is None:
         must(name, "FIRST:LAST:COUNT, or FIRST:LAST:COUNT:log, such as 0.1:4:40", repr(text))
-    low, high = exact(match[1], name), exact(match[2], name)
+    low, high = read_number(match[1], name), read_number(match[2], name)
     count = int(match[3]) if len(match[3]) < 9 else most + 1
     if count == 1 and low == high:
         return [low]

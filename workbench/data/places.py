@@ -7,10 +7,10 @@ from typing import Any
 
 from workbench.data.tables import read_table
 from workbench.errors import must
-from workbench.exact.numbers import Rationals, exact, number_where
+from workbench.exact.numbers import Rationals, read_number, read_number_where
 
 NORMS = ("L1", "L2", "Linf")
-_MOST = 4_000  # places
+_MAX_PLACES = 4_000  # places
 
 
 def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] | None] | None:
@@ -21,34 +21,35 @@ def read_places(path: Any, name: str) -> tuple[list[Rationals], list[Fraction] |
     rows = read_table(path, name)
     if not rows or len(rows[0]) not in (2, 3):
         return None
-    if len(rows) > _MOST:
-        must("places", f"at most {_MOST}", len(rows))
+    if len(rows) > _MAX_PLACES:
+        must("places", f"at most {_MAX_PLACES}", len(rows))
     if len({len(row) for row in rows}) != 1:
         must("places", "a CSV file of rows x, y[, weight]", "rows of several widths")
     cells = [
-        [exact(cell, f"row {at} of the places") for cell in row] for at, row in enumerate(rows, 1)
+        [read_number(cell, f"row {at} of the places") for cell in row]
+        for at, row in enumerate(rows, 1)
     ]
     return [tuple(row[:2]) for row in cells], [row[2] for row in cells] if len(
         rows[0]
     ) == 3 else None
 
 
-def norm_of(words: str) -> str:
+def read_norm(words: str) -> str:
     """The norm that a text names, L2 where it names none. Raises InvalidRequest."""
     named = {norm.lower(): norm for norm in NORMS}.get(words.strip().lower() or "l2")
     return named or must("the norm of neighbours", "L1, L2 or Linf", repr(words))
 
 
-def read_plane_relation(words: str) -> tuple[Fraction | None, str] | None:
+def read_plane_relation(text: str) -> tuple[Fraction | None, str] | None:
     """Read "within R NORM" as (R, norm) and "all NORM" as (None, norm); None for another text.
 
     Raises InvalidRequest.
     """
-    first, _, rest = words.strip().partition(" ")
+    first, _, rest = text.strip().partition(" ")
     if first == "all" and rest:
-        return None, norm_of(rest)
+        return None, read_norm(rest)
     if first != "within":
         return None
     radius, _, norm = rest.strip().partition(" ")
     wanted = 'such as "within 1 L1", a radius > 0 and L1, L2 or Linf'
-    return number_where(radius, "neighbours", wanted, lambda r: r > 0), norm_of(norm)
+    return read_number_where(radius, "neighbours", wanted, lambda r: r > 0), read_norm(norm)

@@ -17,15 +17,15 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.data.labels import is_frame, plain_scalar, refuse_labels
+from workbench.data.labels import is_frame, refuse_labels, to_python_scalar
 from workbench.errors import must
 from workbench.exact.arrays import Integers, Vector
-from workbench.exact.numbers import rational
+from workbench.exact.numbers import parse_rational
 
-FARTHEST = (1 << 40) - 1
+MAX_FILE_INTEGER = (1 << 40) - 1
 """The size of an integer that is written into a file, and of a noise value: sums of them fit into 64 bits."""
 
-LARGEST_PRINTED = 10**4000
+UNPRINTABLE_SIZE = 10**4000
 """The size from which an integer is not printed: Python refuses beyond 4300 digits."""
 
 _MOST = 10_000_000  # entries of a list: a range may have any number of them
@@ -33,7 +33,7 @@ _MOST = 10_000_000  # entries of a list: a range may have any number of them
 _TABLES = ("pandas", "polars", "pyarrow")
 
 
-def plain_numbers(
+def read_floats(
     values: Any, name: str, constraint: str = "finite numbers", *, column: bool = False
 ) -> Vector:
     """Numbers as floats, in the shape given; NaN and infinities are left to the caller.
@@ -41,7 +41,7 @@ def plain_numbers(
     values: an int, float, Fraction or Decimal, an array or (nested) list of them. column: as for `plain_list`.
     Raises InvalidRequest for masked arrays, units, dates, time spans, text, complex numbers and anything else.
     """
-    array = plain_array(values, name, constraint, column=column)
+    array = read_plain_array(values, name, constraint, column=column)
     if array.dtype.kind == "O":
         for entry in array.flat:
             number = isinstance(entry, (int, float, Fraction, Decimal, np.integer, np.floating))
@@ -55,7 +55,7 @@ def plain_numbers(
         return must(name, constraint, type(values).__name__)
 
 
-def kept_numbers(
+def read_floats_and_entries(
     values: Any, name: str, constraint: str = "finite numbers"
 ) -> tuple[Vector, NDArray[Any]]:
     """Finite numbers as floats, and entry by entry as they were handed in, for `exact_number`.
@@ -63,50 +63,52 @@ def kept_numbers(
     NumPy makes doubles of a list in which one number is a float, and two integers beyond 2^53 may then be one double:
     noise would be added to another number than was meant. Raises InvalidRequest.
     """
-    floats = plain_numbers(values, name, constraint, column=True)
+    floats = read_floats(values, name, constraint, column=True)
     if not np.isfinite(floats).all():
         must(name, constraint, values)
     listed = isinstance(values, (list, tuple))
     kept = (
         np.array(values, dtype=object)
         if listed
-        else plain_array(values, name, constraint, column=True)
+        else read_plain_array(values, name, constraint, column=True)
     )
     if kept.shape != floats.shape:
         must(name, constraint, type(values).__name__)
     return floats, kept.astype(np.int64) if kept.dtype.kind == "b" else kept
 
 
-def exact_number(value: Any) -> Fraction:
+def read_exact_number(value: Any) -> Fraction:
     """A number as it is; a float means the decimal it shows. Raises InvalidRequest beyond 5000 digits."""
-    number = rational(int(value) if isinstance(value, (bool, np.bool_)) else value)
+    number = parse_rational(int(value) if isinstance(value, (bool, np.bool_)) else value)
     return must("every number", "a decimal within 5000 digits", value) if number is None else number
 
 
-def finite_numbers(values: Any, name: str, constraint: str = "finite numbers") -> Vector:
+def read_finite_floats(values: Any, name: str, constraint: str = "finite numbers") -> Vector:
     """`plain_numbers`, all finite. Raises InvalidRequest."""
-    array = plain_numbers(values, name, constraint)
+    array = read_floats(values, name, constraint)
     return array if np.isfinite(array).all() else must(name, constraint, values)
 
 
-def finite_table(values: Any, name: str, *shapes: tuple[int, ...]) -> Vector:
+def read_finite_table(values: Any, name: str, *shapes: tuple[int, ...]) -> Vector:
     """Finite numbers as floats, in one of these shapes. Raises InvalidRequest."""
-    array = plain_numbers(values, name)
+    array = read_floats(values, name)
     if array.shape not in shapes:
         must(name, f"an array of shape {shapes[0]}", f"shape {array.shape}")
-    return finite_numbers(array, name, "an array of finite numbers")
+    return read_finite_floats(array, name, "an array of finite numbers")
 
 
-def whole_column(values: Any, name: str, low: int, high: int, constraint: str) -> Integers:
+def read_integer_column(values: Any, name: str, low: int, high: int, constraint: str) -> Integers:
     """A column (n,) of integers in low..high, NumPy's or Python's. Raises InvalidRequest."""
-    array = plain_array(values, name, constraint, column=True)
+    array = read_plain_array(values, name, constraint, column=True)
     whole = array.dtype.kind in "iu" and array.ndim == 1
     if not whole or (array.size and not low <= array.min() <= array.max() <= high):
         must(name, constraint, values)
     return array.astype(np.int64)
 
 
-def plain_array(values: Any, name: str, constraint: str, *, column: bool = False) -> NDArray[Any]:
+def read_plain_array(
+    values: Any, name: str, constraint: str, *, column: bool = False
+) -> NDArray[Any]:
     """What is handed in as an array, of whatever entries; no masks, no units. column: as for `plain_list`. Raises
     InvalidRequest."""
     if type(values) is np.ndarray:
@@ -119,42 +121,44 @@ def plain_array(values: Any, name: str, constraint: str, *, column: bool = False
         return must(name, constraint, type(values).__name__)
 
 
-def truth(value: Any, name: str) -> bool:
+def read_boolean(value: Any, name: str) -> bool:
     """True or False, Python's or NumPy's. Raises InvalidRequest."""
     if not isinstance(value, (bool, np.bool_)):
         must(name, "True or False", repr(value))
     return bool(value)
 
 
-def is_whole(value: object) -> TypeGuard[int]:
+def is_integer(value: object) -> TypeGuard[int]:
     """Whether a value is an integer, NumPy's included; no truth value, and no time span, which NumPy takes for one."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))
 
 
-def spelled_integer(value: Any) -> Any:
+def read_integer_text(value: Any) -> Any:
     """The integer that a text spells, as a command line has it; anything else as it is.
 
     Texts of integers that Python refuses to print stay texts, so that messages can show them.
     """
-    number = rational(value) if isinstance(value, str) else None
-    if number is None or number.denominator != 1 or abs(number) >= LARGEST_PRINTED:
+    number = parse_rational(value) if isinstance(value, str) else None
+    if number is None or number.denominator != 1 or abs(number) >= UNPRINTABLE_SIZE:
         return value
     return int(number)
 
 
-def whole_number(
-    value: Any, name: str, least: int, most: int | None = None, constraint: str = ""
+def read_integer(
+    value: Any, name: str, minimum: int, maximum: int | None = None, constraint: str = ""
 ) -> int:
     """An integer in least..most, NumPy's, Python's or a text of one. constraint: the same in other words. Raises
     InvalidRequest."""
-    value = spelled_integer(value)
-    if not is_whole(value) or value < least or (most is not None and value > most):
-        words = f"an integer >= {least}" if most is None else f"an integer in {least}..{most}"
+    value = read_integer_text(value)
+    if not is_integer(value) or value < minimum or (maximum is not None and value > maximum):
+        words = (
+            f"an integer >= {minimum}" if maximum is None else f"an integer in {minimum}..{maximum}"
+        )
         must(name, constraint or words, value)
     return int(value)
 
 
-def plain_list(
+def read_list(
     values: Any, name: str, constraint: str = "a list", *, column: bool = False
 ) -> list[Any]:
     """The entries of a list, tuple, array or other iterable in an order, no text and no mapping; of a data frame its
@@ -167,7 +171,7 @@ def plain_list(
         contents = values
     elif type(values) in (list, tuple):
         contents = values
-        if (mark := _mark_of(values)) is not None:
+        if (mark := _find_mark(values)) is not None:
             must(name, f"{constraint}, none of them {mark}", type(values).__name__)
     else:
         if not column:
@@ -182,7 +186,7 @@ def plain_list(
         entries = list(islice(contents, _MOST + 1))
         if len(entries) > _MOST:
             must(name, f"at most {_MOST} entries long", type(values).__name__)
-        return [plain_scalar(entry) if hasattr(entry, "as_py") else entry for entry in entries]
+        return [to_python_scalar(entry) if hasattr(entry, "as_py") else entry for entry in entries]
     except TypeError:
         return must(name, constraint, repr(values))
 
@@ -195,11 +199,14 @@ def _open_container(values: Any, name: str, constraint: str) -> Any:
     Raises:
         InvalidRequest: a value is missing or masked, or there is a unit.
     """
-    mark = _mark_of(values)
+    mark = _find_mark(values)
     if mark is not None:
         must(name, f"{constraint}, none of them {mark}", type(values).__name__)
     if is_frame(values):
-        columns = [list(_open_container(column, name, constraint)) for column in _columns(values)]
+        columns = [
+            list(_open_container(column, name, constraint))
+            for column in _list_frame_columns(values)
+        ]
         return (
             columns[0] if len(columns) == 1 else [list(row) for row in zip(*columns, strict=True)]
         )
@@ -208,15 +215,19 @@ def _open_container(values: Any, name: str, constraint: str) -> Any:
     if hasattr(values, "dims") and hasattr(values, "coords"):
         return np.asarray(values)
     if isinstance(values, (list, tuple)) and values and hasattr(values[0], "as_py"):
-        return [plain_scalar(value) for value in values]
+        return [to_python_scalar(value) for value in values]
     if isinstance(values, np.ndarray) or not _is_column(values):
         return values
     if hasattr(values, "combine_chunks"):
         values = values.combine_chunks()
-    gaps = np.flatnonzero(_array(values.isna() if hasattr(values, "isna") else values.is_null()))
+    gaps = np.flatnonzero(
+        _convert_to_array(values.isna() if hasattr(values, "isna") else values.is_null())
+    )
     if gaps.size:
         must(name, f"{constraint}, none of them missing", f"no value at position {gaps[0]}")
-    return _array(values.dictionary_decode() if hasattr(values, "dictionary_decode") else values)
+    return _convert_to_array(
+        values.dictionary_decode() if hasattr(values, "dictionary_decode") else values
+    )
 
 
 def _is_column(values: Any) -> bool:
@@ -225,7 +236,7 @@ def _is_column(values: Any) -> bool:
     return library in _TABLES and hasattr(values, "__len__") and hasattr(values, "to_numpy")
 
 
-def _columns(frame: Any) -> list[Any]:
+def _list_frame_columns(frame: Any) -> list[Any]:
     """The columns of a table, in order; two may have one name."""
     if hasattr(frame, "column_names"):
         return [frame.column(position) for position in range(frame.num_columns)]
@@ -236,19 +247,19 @@ def _columns(frame: Any) -> list[Any]:
     return list(np.asarray(frame.to_numpy()).T)
 
 
-def _array(values: Any) -> NDArray[Any]:
+def _convert_to_array(values: Any) -> NDArray[Any]:
     """The entries as an array of NumPy's own types, or of objects."""
     if type(values).__module__.startswith("pyarrow"):
         return np.asarray(values.to_numpy(zero_copy_only=False))
     return np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
 
 
-def _mark_of(values: Any, depth: int = 3) -> str | None:
+def _find_mark(values: Any, depth: int = 3) -> str | None:
     """What NumPy would drop from an array, or from one in lists of lists of this depth: a mask, or a unit."""
     if type(values) in (int, Fraction, float, str, bytes, range):
         return None
     if depth and isinstance(values, Sequence) and not isinstance(values, (str, bytes, range)):
-        return next((mark for part in values if (mark := _mark_of(part, depth - 1))), None)
+        return next((mark for part in values if (mark := _find_mark(part, depth - 1))), None)
     if "numpy.ma.core" in sys.modules and isinstance(
         values, np.ma.MaskedArray
     ):  # which is slow to import

@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data.labels import aligned, refuse_labels
-from workbench.data.plain import plain_list
-from workbench.data.points import Point, cells_of, point, points
+from workbench.data.labels import align_container, refuse_labels
+from workbench.data.plain import read_list
+from workbench.data.points import Point, list_cells, read_point, read_points
 from workbench.data.tables import read_table
 from workbench.data.tolerance import PointIndex
 from workbench.errors import must
-from workbench.exact.numbers import ONE, Rationals, exact
-from workbench.io.files import names_file, spelled
+from workbench.exact.numbers import ONE, Rationals, read_number
+from workbench.io.files import format_fraction, names_file
 
 
 def read_prior(given: Any, inputs: Sequence[Point]) -> Rationals | None:
@@ -45,11 +45,11 @@ def read_prior(given: Any, inputs: Sequence[Point]) -> Rationals | None:
     if isinstance(given, str) and given == "worst":
         return None
     entries = _list_weights(given, inputs)
-    weights = [exact(entry, "every weight of the prior") for entry in entries]
+    weights = [read_number(entry, "every weight of the prior") for entry in entries]
     if len(weights) != count:
         must("prior", f"uniform, worst, or {count} weights, one for every input", len(weights))
     if min(weights) < 0 or not any(weights):
-        must("prior", "weights >= 0, not all 0", spelled(min(weights)))
+        must("prior", "weights >= 0, not all 0", format_fraction(min(weights)))
     total = sum(weights)
     return tuple(weight / total for weight in weights)
 
@@ -64,8 +64,8 @@ def read_range_prior(given: Any) -> Rationals | None:
     if isinstance(given, str) and given == "worst":
         return None
     refuse_labels(given, "prior")
-    cells = cells_of(given, "prior", "uniform, worst, or a list of weights")
-    ends = points(range(len(cells) + 1), "inputs")
+    cells = list_cells(given, "prior", "uniform, worst, or a list of weights")
+    ends = read_points(range(len(cells) + 1), "inputs")
     shares = read_prior([*cells, 0], ends)
     return None if shares is None else shares[:-1]
 
@@ -84,7 +84,7 @@ def read_label_prior(given: Any, shape: tuple[int, ...]) -> Any:
         return given
     if given.strip() == "uniform":
         return np.ones(shape)
-    return [float(exact(weight, "every weight of the prior")) for weight in given.split(",")]
+    return [float(read_number(weight, "every weight of the prior")) for weight in given.split(",")]
 
 
 def _list_weights(given: Any, inputs: Sequence[Point]) -> Sequence[Any]:
@@ -96,9 +96,9 @@ def _list_weights(given: Any, inputs: Sequence[Point]) -> Sequence[Any]:
             must("prior", "uniform, worst, weights or a CSV file of them", repr(str(given)))
         rows: Sequence[Any] = read_table(given, "prior")
     else:
-        rows = plain_list(given, "prior", "a list", column=True)
+        rows = read_list(given, "prior", "a list", column=True)
     if not any(isinstance(row, list) for row in rows):
-        return aligned(given, rows, lambda: inputs, "prior")
+        return align_container(given, rows, lambda: inputs, "prior")
     if not all(isinstance(row, list) and row for row in rows):
         must("prior", "weights, or rows of an input and its weight", repr(rows)[:80])
     if all(len(row) == 1 for row in rows):
@@ -113,7 +113,7 @@ def _weigh_inputs(rows: Sequence[Sequence[Any]], inputs: Sequence[Point]) -> lis
     for row in rows:
         position = None
         if len(row) == 2:
-            position = index.find(point(row[0], "an input of the prior"), row[0])
+            position = index.find(read_point(row[0], "an input of the prior"), row[0])
         if position is None or position in weights:
             wanted = "a CSV of inputs, each once, and their weights"
             must("prior", wanted, ",".join(map(str, row)))

@@ -24,7 +24,7 @@ import numpy as np
 
 from workbench.errors import must
 from workbench.exact.arrays import Positions, Vector
-from workbench.exact.numbers import ZERO, nearest_float, rational
+from workbench.exact.numbers import ZERO, nearest_float, parse_rational
 
 _RELATIVE = Fraction(1, 10**9)  # A threshold may be exceeded by this part of it.
 _LAST_PLACES = 4  # Units in the last place by which two computed values may differ.
@@ -32,18 +32,18 @@ _SINGLE_DIGITS = 7  # A decimal with more digits than this may have been compute
 _DOUBLE_BITS, _SINGLE_BITS = 52, 23  # of the fraction of a float64, and of a float32
 
 
-def numbers_in(values: Iterable[Any]) -> list[Fraction]:
+def collect_numbers(values: Iterable[Any]) -> list[Fraction]:
     """Collect the numbers of points: of a tuple its parts; texts are left out."""
     numbers = []
     for value in values:
         if isinstance(value, Fraction):
             numbers.append(value)
         elif isinstance(value, tuple):
-            numbers += numbers_in(value)
+            numbers += collect_numbers(value)
     return numbers
 
 
-def rounding(
+def bound_rounding(
     numbers: Sequence[Fraction],
     entries: Iterable[Any] = (),
     spacing: Fraction | None = None,
@@ -81,7 +81,7 @@ def rounding(
     return tolerance
 
 
-def threshold_tolerance(
+def compute_threshold_tolerance(
     threshold: Fraction,
     numbers: Sequence[Fraction],
     entries: Sequence[Any],
@@ -107,7 +107,7 @@ def threshold_tolerance(
     if not all(
         isinstance(entry, int) or getattr(entry, "denominator", 0) == 1 for entry in entries
     ):
-        tolerance = max(tolerance, rounding(numbers, entries, spacing, threshold))
+        tolerance = max(tolerance, bound_rounding(numbers, entries, spacing, threshold))
     if 2 * tolerance > spacing:
         must(
             name,
@@ -118,7 +118,7 @@ def threshold_tolerance(
     return tolerance
 
 
-def least_spacing(numbers: Iterable[Fraction]) -> Fraction:
+def find_least_spacing(numbers: Iterable[Fraction]) -> Fraction:
     """The least distance between different numbers; 0 where there is only one."""
     ordered = sorted(set(numbers))
     return min((after - before for before, after in pairwise(ordered)), default=ZERO)
@@ -155,7 +155,7 @@ class PointIndex:
                 bits = _SINGLE_BITS
             return self._nearest(value, self._tolerance(bits))
         if isinstance(value, tuple) and self._tuples:
-            known = numbers_in(value for value, _ in self._tuples)
+            known = collect_numbers(value for value, _ in self._tuples)
             largest = max(map(abs, known), default=ZERO)
             tolerance = _last_places(largest, _fraction_bits(entry) or _DOUBLE_BITS)
             near = [place for known, place in self._tuples if _is_near(known, value, tolerance)]
@@ -174,9 +174,9 @@ class PointIndex:
         """The tolerance for entries of a type; less than half the least distance, or 0."""
         if bits not in self._tolerances:
             known = [value for value, _ in self._numbers]
-            spacing = least_spacing(known)
+            spacing = find_least_spacing(known)
             largest = max(map(abs, known), default=ZERO)
-            own = rounding(known, (), spacing)
+            own = bound_rounding(known, (), spacing)
             tolerance = max(_RELATIVE * spacing, own, _last_places(largest, bits or _DOUBLE_BITS))
             self._tolerances[bits] = (
                 tolerance if 2 * tolerance < spacing or len(known) < 2 else ZERO
@@ -184,7 +184,7 @@ class PointIndex:
         return self._tolerances[bits]
 
 
-def nearest_positions(known: Vector, values: Vector, dtype: Any = None) -> Positions:
+def find_nearest_positions(known: Vector, values: Vector, dtype: Any = None) -> Positions:
     """Find every value among increasing numbers, within the rounding of floats.
 
     Args:
@@ -231,19 +231,23 @@ def _fraction_bits(entry: Any) -> int | None:
 def _is_float(number: Fraction) -> bool:
     """Whether a number is the shortest decimal of a float64."""
     near = nearest_float(number)
-    return math.isfinite(near) and rational(near) == number
+    return math.isfinite(near) and parse_rational(near) == number
 
 
 def _are_single(numbers: Sequence[Fraction], computed: Sequence[Fraction]) -> bool:
     """Whether all numbers are of float32: its shortest decimals, or these as float64 shows them."""
     if not any(
-        rational(f"{nearest_float(number):.{_SINGLE_DIGITS}g}") != number for number in computed
+        parse_rational(f"{nearest_float(number):.{_SINGLE_DIGITS}g}") != number
+        for number in computed
     ):
         return False
     with np.errstate(over="ignore", under="ignore"):
         singles = [np.float32(nearest_float(number)) for number in numbers]
     pairs = zip(numbers, singles, strict=True)
-    return all(number in (rational(single), rational(float(single))) for number, single in pairs)
+    return all(
+        number in (parse_rational(single), parse_rational(float(single)))
+        for number, single in pairs
+    )
 
 
 def _last_places(largest: Fraction, bits: int) -> Fraction:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from workbench.exact.arrays import Integers
 from workbench.exact.random_source import Source
 
-MOST = 1 << 20
+MAX_OUTCOMES = 1 << 20
 """Outcomes of a table, at most."""
 
 _BITS, _MORE = 24, 48
@@ -29,24 +29,25 @@ class AliasTable:
     def __init__(self, weights: Sequence[int], source: Source) -> None:
         self.source, self.total = source, sum(weights)
         columns = (len(weights) - 1).bit_length()
-        self.rest = _BITS - columns  # bits of a word that are of U
-        self.own, others = _columns(
+        self.value_bits = _BITS - columns  # bits of a word that are of U
+        self.own_masses, others = _fill_columns(
             [*(k << columns for k in weights), *[0] * ((1 << columns) - len(weights))]
         )
         self.floors = np.array(
-            [(mass << self.rest + _MORE) // self.total for mass in self.own], dtype=np.uint64
+            [(mass << self.value_bits + _MORE) // self.total for mass in self.own_masses],
+            dtype=np.uint64,
         )
-        self.first = (self.floors >> np.uint64(_MORE)).astype(np.uint16)
+        self.first_thresholds = (self.floors >> np.uint64(_MORE)).astype(np.uint16)
         self.outcomes = np.stack([np.arange(len(others)), others], axis=1).astype(np.int32).ravel()
 
     def draw(self, count: int) -> NDArray[np.int32]:
         """Independent draws. Shape (count,)."""
-        words, more = self.source.short_words(count), self.source.short_bytes(count)
-        value = (words << np.uint16(8) | more) & np.uint16((1 << self.rest) - 1)
+        words, more = self.source.draw_uint16(count), self.source.draw_uint8(count)
+        value = (words << np.uint16(8) | more) & np.uint16((1 << self.value_bits) - 1)
         column = np.left_shift(words, 8, dtype=np.intp)
         column |= more
-        column >>= self.rest
-        cut = self.first.take(column)
+        column >>= self.value_bits
+        cut = self.first_thresholds.take(column)
         ties = np.flatnonzero(value == cut)
         column += column
         column += value > cut
@@ -56,17 +57,19 @@ class AliasTable:
 
     def _beyond(self, column: Integers, value: Integers) -> NDArray[np.bool_]:
         """Whether U >= a_j. value: the first bits of U/T, as many as of a_j."""
-        for words in self.source.short_words(_MORE // 16 * column.size).reshape(-1, column.size):
+        for words in self.source.draw_uint16(_MORE // 16 * column.size).reshape(-1, column.size):
             value = value << np.uint64(16) | words
         floor = self.floors[column]
         beyond = value > floor
         for at in np.flatnonzero(value == floor).tolist():
-            mass, first = self.own[column[at]], int(value[at])
-            beyond[at] = not self.source.less(first, self.rest + _MORE, mass, self.total)
+            mass, first = self.own_masses[column[at]], int(value[at])
+            beyond[at] = not self.source.is_uniform_below(
+                first, self.value_bits + _MORE, mass, self.total
+            )
         return beyond
 
 
-def _columns(masses: Sequence[int]) -> tuple[list[int], list[int]]:
+def _fill_columns(masses: Sequence[int]) -> tuple[list[int], list[int]]:
     """(a_j, the other outcome) of every column; a column of one outcome has a_j = 0 and itself as the other.
 
     masses: N of them, whose mean is an integer.

@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from workbench.data.plain import is_whole, plain_array, plain_list, plain_numbers
+from workbench.data.plain import is_integer, read_floats, read_list, read_plain_array
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Positions, Vector
 
-NEAR = 1e-6  # in log2: far beyond the rounding of the logarithm of a number of a million bits
+LOG2_TOLERANCE = (
+    1e-6  # in log2: far beyond the rounding of the logarithm of a number of a million bits
+)
 
 
 class Distribution:
@@ -39,9 +41,9 @@ class Distribution:
     def __init__(self, weights: Iterable[Any], name: str = "weights") -> None:
         values = [
             _rational(value, name)
-            for value in plain_list(weights, name, "a list of exact numbers >= 0")
+            for value in read_list(weights, name, "a list of exact numbers >= 0")
         ]
-        self._set(over_common(values)[0], name)
+        self._set(to_common_denominator(values)[0], name)
 
     @classmethod
     def from_floats(cls, values: ArrayLike, name: str = "pmf") -> Distribution:
@@ -52,10 +54,10 @@ class Distribution:
         if type(values) is np.ndarray and values.dtype == np.float64:
             array = values
         else:
-            given = plain_array(values, name, "an array of finite numbers >= 0")
+            given = read_plain_array(values, name, "an array of finite numbers >= 0")
             if given.ndim == 1 and given.dtype.kind in "iuO":  # no float64 holds every one of these
                 return cls([_finite(value, name) for value in given.tolist()], name)
-            array = plain_numbers(values, name, "an array of finite numbers >= 0")
+            array = read_floats(values, name, "an array of finite numbers >= 0")
         if array.ndim != 1:
             must(name, "a 1-D array", f"shape {array.shape}")
         bad = ~(np.isfinite(array) & (array >= 0))
@@ -73,7 +75,7 @@ class Distribution:
             return weights
         if isinstance(weights, np.ndarray):
             return cls.from_floats(weights, name)
-        listed = plain_list(weights, name, "a list of numbers")
+        listed = read_list(weights, name, "a list of numbers")
         rounded = any(isinstance(value, (float, np.floating)) for value in listed)
         return cls.from_floats(weights, name) if rounded else cls(listed, name)
 
@@ -83,7 +85,7 @@ class Distribution:
         return tuple([cls.read(row, name) for row in rows])
 
     @classmethod
-    def rounded(cls, weights: Any, name: str) -> Distribution:
+    def read_rounded(cls, weights: Any, name: str) -> Distribution:
         """As `read`, of a list whose floats may be below 0 by the rounding of a solver, and are 0 there. Raises
         InvalidRequest."""
         listed = [
@@ -123,9 +125,9 @@ class Distribution:
 
     def mean(self, values: Sequence[Fraction]) -> Fraction:
         """Σ Pr[i] values[i], exact. values: (len,)."""
-        return self.mean_over(*over_common(values))
+        return self.mean_of_integers(*to_common_denominator(values))
 
-    def mean_over(self, values: Sequence[int], scale: int) -> Fraction:
+    def mean_of_integers(self, values: Sequence[int], scale: int) -> Fraction:
         """Σ Pr[i] values[i] / scale, exact. values: (len,) integers."""
         if len(values) != len(self.integers):
             raise InvalidRequest(f"A mean over {len(self.integers)} masses needs as many values.")
@@ -153,7 +155,7 @@ class Distribution:
         """log2 of every integer, -inf for 0; to well within `NEAR`. Shape (len,)."""
         return np.array([math.log2(k) if k else -math.inf for k in self.integers])
 
-    def take(self, index: Positions) -> Distribution:
+    def reorder(self, index: Positions) -> Distribution:
         """The same masses in another order: entry i is this entry index[i]. index: a permutation of 0..len-1."""
         moved = Distribution.__new__(Distribution)
         moved.total = self.total
@@ -163,7 +165,7 @@ class Distribution:
         return moved
 
 
-def over_common(values: Sequence[Fraction | int]) -> tuple[list[int], int]:
+def to_common_denominator(values: Sequence[Fraction | int]) -> tuple[list[int], int]:
     """(integers, scale): the values are integers / scale."""
     scale = math.lcm(*{value.denominator for value in values})
     return [value.numerator * (scale // value.denominator) for value in values], scale
@@ -182,7 +184,7 @@ def _rational(value: Any, name: str) -> Fraction | int:
     if type(value) in (int, Fraction) and value.numerator >= 0:
         exact: Fraction | int = value
         return exact
-    number = int(value) if is_whole(value) else value
+    number = int(value) if is_integer(value) else value
     if not isinstance(number, (int, Fraction)) or isinstance(number, bool) or number < 0:
         must(name, "exact numbers >= 0 (int or Fraction)", value)
     return number

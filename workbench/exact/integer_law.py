@@ -19,18 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data.plain import FARTHEST, whole_number
+from workbench.data.plain import MAX_FILE_INTEGER, read_integer
 from workbench.errors import must
 from workbench.exact.arrays import Integers, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import ZERO, Rationals, number_where
+from workbench.exact.numbers import ZERO, Rationals, read_number_where
 from workbench.exact.objects import Pair
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
-from workbench.exact.time_limit import BLOCK, go_on
+from workbench.exact.time_limit import ITEMS_PER_CLOCK_CHECK, check_time_limit
 
 
-def closed_upwards(
+def raise_to_floors(
     weights: list[Any], least: Callable[[int, Any], Iterable[tuple[int, Any]]]
 ) -> list[Any]:
     """The least weights >= these with w_j >= the floor of every (j, floor) that `least` gives for an i and its w_i.
@@ -42,8 +42,8 @@ def closed_upwards(
     heapq.heapify(queue)
     taken = 0
     while queue:
-        if taken % BLOCK == 0:
-            go_on()
+        if taken % ITEMS_PER_CLOCK_CHECK == 0:
+            check_time_limit()
         taken += 1
         negative, i = heapq.heappop(queue)
         if -negative < raised[i]:
@@ -55,7 +55,9 @@ def closed_upwards(
     return raised
 
 
-def raised_law(first: int, weights: Sequence[int], reach: int, ratio: Fraction) -> IntegerLaw:
+def raise_law_to_ratio(
+    first: int, weights: Sequence[int], reach: int, ratio: Fraction
+) -> IntegerLaw:
     """The least law of integers above some from `first` on with f(η) <= f(η + s) / ratio wherever |s| <= reach; its
     tails fall by the ratio every reach."""
     padded = [
@@ -68,7 +70,7 @@ def raised_law(first: int, weights: Sequence[int], reach: int, ratio: Fraction) 
         floor = -(-weight * ratio.numerator // ratio.denominator)
         return ((j, floor) for j in range(max(0, i - reach), min(len(padded), i + reach + 1)))
 
-    return IntegerLaw(first - reach, closed_upwards(padded, least), reach, ratio)
+    return IntegerLaw(first - reach, raise_to_floors(padded, least), reach, ratio)
 
 
 class IntegerLaw:
@@ -81,14 +83,14 @@ class IntegerLaw:
     def __init__(
         self, first: int, weights: Iterable[Any] | Distribution, period: int = 1, ratio: Any = 0
     ) -> None:
-        go_on()
-        self.held = weights if isinstance(weights, Distribution) else Distribution(weights)
-        self.weights = self.held.integers
-        self.ratio = number_where(
+        check_time_limit()
+        self.weight_law = weights if isinstance(weights, Distribution) else Distribution(weights)
+        self.weights = self.weight_law.integers
+        self.ratio = read_number_where(
             ratio, "ratio", "a number in [0, 1)", lambda number: 0 <= number < 1
         )
-        self.first = whole_number(first, "first", -FARTHEST, FARTHEST)
-        self.period = whole_number(period, "period", 1, len(self.weights))
+        self.first = read_integer(first, "first", -MAX_FILE_INTEGER, MAX_FILE_INTEGER)
+        self.period = read_integer(period, "period", 1, len(self.weights))
 
     @property
     def last(self) -> int:
@@ -106,46 +108,46 @@ class IntegerLaw:
         return self.first, self.weights, self.period, self.ratio
 
     @cached_property
-    def ends(self) -> Pair:
+    def end_sums(self) -> Pair:
         """The sums of the first and of the last `period` weights."""
         return sum(self.weights[: self.period]), sum(self.weights[-self.period :])
 
     @cached_property
     def total(self) -> Fraction:
         """Of all weights, the tails included."""
-        return sum(self.weights) + self.ratio / (1 - self.ratio) * sum(self.ends)
+        return sum(self.weights) + self.ratio / (1 - self.ratio) * sum(self.end_sums)
 
     @cached_property
-    def falls(self) -> bool:
+    def is_even_and_falling(self) -> bool:
         """Whether f is even and never rises with |η|, as it is seen where the last period lies on one side of 0."""
         weights, one_side = self.weights, self.period <= self.last + 1
         even = self.first == -self.last and one_side and weights == weights[::-1]
         inside = even and all(near >= far for near, far in pairwise(weights[self.last :]))
         return inside and self.ratio * weights[-self.period] <= weights[-1]
 
-    def weight(self, eta: int, whole: bool = False) -> Fraction:
+    def weight(self, eta: int, with_repeats: bool = False) -> Fraction:
         """f(η), not normalised; whole: with all that repeat it, period by period, farther out."""
         blocks = -(-max(eta - self.last, self.first - eta, 0) // self.period)
         near = eta - blocks * self.period if eta > self.last else eta + blocks * self.period
         inside = self.weights[near - self.first] if self.ratio or not blocks else 0
-        key = inside, blocks, whole
+        key = inside, blocks, with_repeats
         if (
             key not in self._known
         ):  # comparisons of all shifts ask for it, and many weights are the same
-            self._known[key] = inside * self.ratio**blocks / (1 - self.ratio if whole else 1)
+            self._known[key] = inside * self.ratio**blocks / (1 - self.ratio if with_repeats else 1)
         return self._known[key]
 
     @cached_property
     def _known(self) -> dict[tuple[int, int, bool], Fraction]:
         return {}
 
-    def window(self, low: int, high: int) -> list[Fraction | int]:
+    def weights_between(self, low: int, high: int) -> list[Fraction | int]:
         """f(low..high), not normalised."""
         if self.ratio:
             weights: list[Fraction | int] = []
             for eta in range(low, high + 1):
-                if (eta - low) % BLOCK == 0:
-                    go_on()
+                if (eta - low) % ITEMS_PER_CLOCK_CHECK == 0:
+                    check_time_limit()
                 weights.append(self.weight(eta))
             return weights
         start, end = max(low, self.first), min(high, self.last)
@@ -153,27 +155,29 @@ class IntegerLaw:
         before = min(max(0, self.first - low), high + 1 - low)
         return [*[0] * before, *inside, *[0] * (high + 1 - low - before - len(inside))]
 
-    def compared(self, shift: int) -> tuple[list[Fraction | int], list[Fraction | int], int]:
+    def compare_with_shift(
+        self, shift: int
+    ) -> tuple[list[Fraction | int], list[Fraction | int], int]:
         """(P, Q, low): f and f(· + shift) on low, low + 1, ..., and then on the merged outcomes of the tails, those of
         the right tail first."""
         low, high = self.first - abs(shift), self.last + abs(shift)
-        p, q = self.window(low, high), self.window(low + shift, high + shift)
+        p, q = self.weights_between(low, high), self.weights_between(low + shift, high + shift)
         if self.ratio:
             for eta in (*range(high + 1, high + 1 + self.period), *range(low - self.period, low)):
-                p.append(self.weight(eta, whole=True))
-                q.append(self.weight(eta + shift, whole=True))
+                p.append(self.weight(eta, with_repeats=True))
+                q.append(self.weight(eta + shift, with_repeats=True))
         return p, q, low
 
-    def clamped(self, low: int, high: int) -> Distribution:
+    def clamp(self, low: int, high: int) -> Distribution:
         """The law of min(high, max(low, η)) on low..high."""
-        inside = self.window(low, high)
-        inside[0] = self.below(low + 1)
-        inside[-1] = self.total - self.below(high)
+        inside = self.weights_between(low, high)
+        inside[0] = self.weight_below(low + 1)
+        inside[-1] = self.total - self.weight_below(high)
         return (
             Distribution(inside) if self.ratio else Distribution.from_integers([*map(int, inside)])
         )
 
-    def below(self, eta: int) -> Fraction:
+    def weight_below(self, eta: int) -> Fraction:
         """Σ_{x < eta} f(x), not normalised."""
         if eta > self.last:
             return self.total - self._tail(self.weights[-self.period :], eta - 1 - self.last)
@@ -188,27 +192,27 @@ class IntegerLaw:
     def mean(
         self,
         loss: Callable[[int], Fraction | int],
-        beyond: Rationals = (),
-        below: Rationals = (),
+        tail_terms: Rationals = (),
+        left_tail_terms: Rationals = (),
     ) -> Fraction:
         """E loss(η). beyond: coefficients of 1, |η|, |η|² of the loss in the tails, none for a law without tails;
         below: those of the left tail, where they are others."""
         total: Fraction | int = ZERO
         for i, w in enumerate(self.weights):
-            if i % BLOCK == 0:
-                go_on()
+            if i % ITEMS_PER_CLOCK_CHECK == 0:
+                check_time_limit()
             if w:
                 total += w * loss(self.first + i)
         if self.ratio:
-            if not beyond:
+            if not tail_terms:
                 must("loss", "known beyond the weights of a law with tails", "a list")
             right = [
                 (w, self.last - k) for k, w in enumerate(self.weights[: -self.period - 1 : -1])
             ]
             left = [(w, -self.first - k) for k, w in enumerate(self.weights[: self.period])]
             for side, terms in (
-                (right, beyond),
-                (left, below or beyond),
+                (right, tail_terms),
+                (left, left_tail_terms or tail_terms),
             ):  # |η| = outwards + b period in block b
                 if min(outwards for _, outwards in side) < 1 - self.period:
                     must("first", "far enough from 0 for its tails", self.first)
@@ -230,7 +234,7 @@ class IntegerLaw:
 
     def draw(self, count: int, source: Source) -> Integers:
         """Independent η, exactly distributed: the number of blocks into a tail by Bernoulli(ratio) trials."""
-        left, right = (self.ratio / (1 - self.ratio) * end for end in self.ends)
+        left, right = (self.ratio / (1 - self.ratio) * end for end in self.end_sums)
         which = Sampler(Distribution([left, *self.weights, right]), source).draw(count)
         drawn = which + (self.first - 1)
         for end, start, sign in (
@@ -244,7 +248,7 @@ class IntegerLaw:
             going = np.arange(outside.size)
             while going.size:
                 going = going[
-                    source.bernoulli(self.ratio.numerator, self.ratio.denominator, going.size)
+                    source.draw_bernoulli(self.ratio.numerator, self.ratio.denominator, going.size)
                 ]
                 steps[going] += 1
             block = self.weights[start - self.first :][: self.period]
@@ -252,20 +256,20 @@ class IntegerLaw:
             drawn[outside] = start + place + sign * steps * self.period
         return drawn
 
-    def over(self, low: int, high: int) -> IntegerLaw:
+    def cover(self, low: int, high: int) -> IntegerLaw:
         """The same law, its weights from low to high at least."""
         before, after = (
             -(-max(0, beyond) // self.period) for beyond in (self.first - low, high - self.last)
         )
         first, last = self.first - before * self.period, self.last + after * self.period
-        return IntegerLaw(first, self.window(first, last), self.period, self.ratio)
+        return IntegerLaw(first, self.weights_between(first, last), self.period, self.ratio)
 
     @property
     def floats(self) -> Vector:
         """f(first..last) as floats. Shape (m,)."""
         return np.array([float(w / self.total) for w in map(Fraction, self.weights)])
 
-    def with_tails(self, share: float, most: int) -> tuple[int, Vector]:
+    def floats_with_tails(self, share: float, max_count: int) -> tuple[int, Vector]:
         """f as floats with its tails, for a picture.
 
         Args:
@@ -278,7 +282,7 @@ class IntegerLaw:
         masses, ratio = self.floats, float(self.ratio)
         if not ratio:
             return self.first, masses
-        count = min(most, self.period * math.ceil(math.log(share) / math.log(ratio)))
+        count = min(max_count, self.period * math.ceil(math.log(share) / math.log(ratio)))
         at = np.arange(count)
         fall = ratio ** (1 + at // self.period)
         right = masses[-self.period :][at % self.period] * fall

@@ -42,7 +42,7 @@ _LARGEST, _LEAST = (
 )  # of a double, as it is written
 
 
-def exact(value: Any, name: str, constraint: str = "a finite number") -> Fraction:
+def read_number(value: Any, name: str, constraint: str = "a finite number") -> Fraction:
     """The rational number a request means.
 
     An int, Decimal or Fraction is itself; a string is the decimal or the ratio it spells ("0.1", "1e-6", "1/3"); a
@@ -52,7 +52,7 @@ def exact(value: Any, name: str, constraint: str = "a finite number") -> Fractio
     Raises InvalidRequest for NaN, infinities, booleans, other types, and what floating point would take for infinite
     or, unless it is a Fraction already, for 0: models and pictures are made of doubles.
     """
-    number = rational(value)
+    number = parse_rational(value)
     if number is None:
         must(name, constraint, value)
     if abs(number) > _LARGEST or (
@@ -62,26 +62,28 @@ def exact(value: Any, name: str, constraint: str = "a finite number") -> Fractio
     return number
 
 
-def number_where(
-    value: Any, name: str, constraint: str, allowed: Callable[[Fraction], bool]
+def read_number_where(
+    value: Any, name: str, constraint: str, is_allowed: Callable[[Fraction], bool]
 ) -> Fraction:
     """`exact(value)`, required to be allowed. constraint: the same in words. Raises InvalidRequest."""
-    number = exact(value, name, constraint)
-    return number if allowed(number) else must(name, constraint, value)
+    number = read_number(value, name, constraint)
+    return number if is_allowed(number) else must(name, constraint, value)
 
 
-def positive(value: Any, name: str, *, or_zero: bool = False) -> Fraction:
+def read_positive(value: Any, name: str, *, or_zero: bool = False) -> Fraction:
     """`exact(value)`, required > 0 (or >= 0): the budgets ε. Raises InvalidRequest."""
     words = f"a finite number {'>=' if or_zero else '>'} 0"
-    return number_where(value, name, words, lambda number: number > 0 or (or_zero and not number))
+    return read_number_where(
+        value, name, words, lambda number: number > 0 or (or_zero and not number)
+    )
 
 
-def probability(value: Any, name: str) -> Fraction:
+def read_probability(value: Any, name: str) -> Fraction:
     """`exact(value)`, required in [0, 1]: the budgets δ. Raises InvalidRequest."""
-    return number_where(value, name, "a number in [0, 1]", lambda number: 0 <= number <= 1)
+    return read_number_where(value, name, "a number in [0, 1]", lambda number: 0 <= number <= 1)
 
 
-def rational(value: Any) -> Fraction | None:
+def parse_rational(value: Any) -> Fraction | None:
     """The number that `exact` reads, of any size within 5000 decimal digits; None for what is no finite number."""
     if type(value) is Fraction:
         return value
@@ -97,23 +99,23 @@ def rational(value: Any) -> Fraction | None:
     if isinstance(value, (int, Fraction)):
         return None if isinstance(value, bool) else Fraction(value)
     if isinstance(value, str):
-        return _spelled(value.strip())
-    return _decimal(float.__repr__(value) if isinstance(value, float) else value)
+        return _parse_decimal_or_ratio(value.strip())
+    return _parse_decimal(float.__repr__(value) if isinstance(value, float) else value)
 
 
-def _spelled(text: str) -> Fraction | None:
+def _parse_decimal_or_ratio(text: str) -> Fraction | None:
     """The decimal or the ratio that a text spells."""
     if (
         len(text) > 2 * _MAX_EXPONENT or not text.isascii() or "_" in text
     ):  # "1_0" and full-width digits
         return None
     if "/" not in text:
-        return _decimal(text)
-    parts = [rational(part) for part in text.split("/")]
+        return _parse_decimal(text)
+    parts = [parse_rational(part) for part in text.split("/")]
     return parts[0] / parts[1] if len(parts) == 2 and parts[0] is not None and parts[1] else None
 
 
-def _decimal(value: Any) -> Fraction | None:
+def _parse_decimal(value: Any) -> Fraction | None:
     """A decimal, or a text that spells one; None for anything else, for no finite one, and beyond 5000 digits."""
     try:
         number = Decimal(value) if isinstance(value, str) else value
@@ -128,7 +130,7 @@ def _decimal(value: Any) -> Fraction | None:
     return Fraction(number)
 
 
-def bits_of(number: Fraction) -> int:
+def count_bits(number: Fraction) -> int:
     """Of numerator and denominator."""
     return number.numerator.bit_length() + number.denominator.bit_length()
 
@@ -157,7 +159,9 @@ def round_down(value: Fraction) -> float:
 
 def exp_bounds(epsilon: Fraction, bits: int) -> Pair:
     """Integers (lo, hi) with lo <= 2^bits e^ε <= hi; lo = hi = 2^bits when ε = 0, else hi - lo is 1 or 2."""
-    return exp_bounds_at(epsilon.numerator, epsilon.denominator, bits)  # a Fraction is slow to hash
+    return exp_bounds_of_ratio(
+        epsilon.numerator, epsilon.denominator, bits
+    )  # a Fraction is slow to hash
 
 
 def exp_interval(epsilon: Fraction, bits: int) -> Interval:
@@ -167,7 +171,7 @@ def exp_interval(epsilon: Fraction, bits: int) -> Interval:
 
 
 @lru_cache(maxsize=4096)
-def exp_bounds_at(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
+def exp_bounds_of_ratio(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
     """`exp_bounds` of a rational in lowest terms.
 
     The series of r = |ε| / 2^k < 1/8 in units u, squared k times. Every term that is rounded down, from a term and an r
@@ -195,7 +199,7 @@ def exp_bounds_at(numerator: int, denominator: int, bits: int) -> tuple[int, int
     return (max(low, unit), high) if numerator > 0 else (low, min(high, unit))
 
 
-def ball(value: Fraction) -> Any:
+def make_ball(value: Fraction) -> Any:
     """A flint ball around a rational, of the precision there is."""
     from flint import arb, fmpq
 
@@ -212,9 +216,9 @@ def ball_ends(enclosed: Any) -> Interval:
     return centre - radius, centre + radius
 
 
-def ln_up(ratio: Fraction) -> float:
+def log_upper_bound(ratio: Fraction) -> float:
     """The smallest float >= ln(ratio), decided exactly; 0 for ratio = 1. ratio > 0."""
-    near = _log(ratio)
+    near = _approximate_log(ratio)
     while sign_exp(ratio, ONE, Fraction(near)) > 0:
         near = math.nextafter(near, math.inf)
     while sign_exp(ratio, ONE, Fraction(below := math.nextafter(near, -math.inf))) <= 0:
@@ -222,10 +226,10 @@ def ln_up(ratio: Fraction) -> float:
     return near
 
 
-def _log(ratio: Fraction) -> float:
+def _approximate_log(ratio: Fraction) -> float:
     """ln(ratio), to some units in the last place."""
     if ratio < 1:
-        return -_log(1 / ratio)
+        return -_approximate_log(1 / ratio)
     try:
         return math.log1p(ratio - 1)
     except OverflowError:
@@ -269,22 +273,22 @@ class ExpNumber:
     epsilon: Fraction
 
     @classmethod
-    def of(cls, a: Fraction, b: Fraction, epsilon: Fraction) -> ExpNumber:
+    def from_terms(cls, a: Fraction, b: Fraction, epsilon: Fraction) -> ExpNumber:
         """a - b e^ε in canonical form."""
         if not b or not epsilon:
             return cls(a - b if b else a, ZERO, ZERO)
         return cls(a, b, epsilon)
 
-    def ends(self, bits: int) -> Interval:
+    def enclosure(self, bits: int) -> Interval:
         """Rationals (lo, hi) with lo <= a - b e^ε <= hi, from 2^-bits enclosures of e^ε."""
         low, high = sorted(self.a - self.b * end for end in exp_interval(self.epsilon, bits))
         return low, high
 
-    def sharp(self) -> Interval:
+    def tight_enclosure(self) -> Interval:
         """Rationals (lo, hi) around the number, at most 2^-60 of it apart."""
         bits = 128
         while True:
-            low, high = self.ends(bits)
+            low, high = self.enclosure(bits)
             if (high - low) * 2**60 <= abs(high):
                 return low, high
             bits *= 2
@@ -292,12 +296,12 @@ class ExpNumber:
     @property
     def lower(self) -> float:
         """A float <= the number."""
-        return round_down(self.sharp()[0])
+        return round_down(self.tight_enclosure()[0])
 
     @property
     def upper(self) -> float:
         """A float >= the number: the one to report."""
-        return round_up(self.sharp()[1])
+        return round_up(self.tight_enclosure()[1])
 
     def compare(self, other: object) -> int:
         """The sign of self - other, decided exactly; a float is the rational it is. Raises TypeError for no number.
@@ -307,7 +311,7 @@ class ExpNumber:
         """
         if isinstance(other, float) and math.isinf(other):
             return -1 if other > 0 else 1
-        that = _number(other)
+        that = _to_exp_number(other)
         if that is None:
             raise TypeError(f"an exact number cannot be compared with {other!r}")
         if not self.b and not that.b:
@@ -318,7 +322,7 @@ class ExpNumber:
             )
         bits = 128
         while True:
-            (low, high), (low2, high2) = self.ends(bits), that.ends(bits)
+            (low, high), (low2, high2) = self.enclosure(bits), that.enclosure(bits)
             if high < low2:
                 return -1
             if low > high2:
@@ -327,14 +331,14 @@ class ExpNumber:
 
     def __float__(self) -> float:
         """The nearest float, or one of the two nearest."""
-        low, high = self.sharp()
+        low, high = self.tight_enclosure()
         return float((low + high) / 2)
 
     def __lt__(self, other: Any) -> bool:
         return self.compare(other) < 0
 
     def __eq__(self, other: object) -> bool:
-        that = _number(other)
+        that = _to_exp_number(other)
         return (
             NotImplemented
             if that is None
@@ -350,7 +354,7 @@ class ExpNumber:
         return f"{self.a} - {self.b}*exp({self.epsilon})"
 
 
-def _number(value: Any) -> ExpNumber | None:
+def _to_exp_number(value: Any) -> ExpNumber | None:
     """A finite int, float or Fraction as the rational it is; None for what is no number."""
     if isinstance(value, ExpNumber):
         return value
@@ -360,12 +364,12 @@ def _number(value: Any) -> ExpNumber | None:
     return ExpNumber(Fraction(value), ZERO, ZERO) if finite else None
 
 
-def largest(numbers: Iterable[ExpNumber]) -> ExpNumber:
+def max_exp_number(numbers: Iterable[ExpNumber]) -> ExpNumber:
     """The largest of some numbers a - b e^ε, decided exactly. Raises ValueError when there is none."""
     return max(dict.fromkeys(numbers))
 
 
-def jsonable(value: Any, *, gaps: bool = False) -> Any:
+def to_jsonable(value: Any, *, nan_as_null: bool = False) -> Any:
     """Strict JSON: rationals and NumPy's numbers as floats, infinities as "inf", shifts as strings.
 
     gaps: NaN as null, for tables and pictures; otherwise it stays, and whoever writes strict JSON refuses it.
@@ -377,13 +381,13 @@ def jsonable(value: Any, *, gaps: bool = False) -> Any:
             ",".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in value
         )
         return {
-            name: jsonable(part, gaps=gaps)
+            name: to_jsonable(part, nan_as_null=nan_as_null)
             for name, part in zip(names, value.values(), strict=True)
         }
     if isinstance(value, (list, tuple)):
-        return [jsonable(part, gaps=gaps) for part in value]
+        return [to_jsonable(part, nan_as_null=nan_as_null) for part in value]
     if isinstance(value, Fraction):
         return float(value)
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    return None if gaps and value != value else value
+    return None if nan_as_null and value != value else value

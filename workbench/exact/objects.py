@@ -8,5 +8,5 @@ Progress = Callable[[str], None]  # told a line of what a search has reached
 Pair = tuple[int, int]  # of positions, or others
 Pairs = tuple[Pair, ...]
 FloatPair = tuple[float, float]
-Words = tuple[str, ...]
+Strings = tuple[str, ...]
 Values = Mapping[str, Any]  # anything by name, to be read

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.data.plain import whole_number
+from workbench.data.plain import read_integer
 from workbench.exact.arrays import Flags, Integers, Words
 
 _WORD = 1 << 64
@@ -31,18 +31,18 @@ class Source:
     """
 
     def __init__(self, insecure_seed: int | None = None) -> None:
-        seed = None if insecure_seed is None else whole_number(insecure_seed, "insecure_seed", 0)
+        seed = None if insecure_seed is None else read_integer(insecure_seed, "insecure_seed", 0)
         self.generator = None if seed is None else np.random.default_rng(seed)
 
-    def words(self, count: int) -> Words:
+    def draw_uint64(self, count: int) -> Words:
         """(count,) independent uniform 64-bit words."""
         return self._uniform(np.uint64, count)
 
-    def short_words(self, count: int) -> NDArray[np.uint16]:
+    def draw_uint16(self, count: int) -> NDArray[np.uint16]:
         """(count,) independent uniform 16-bit words."""
         return self._uniform(np.uint16, count)
 
-    def short_bytes(self, count: int) -> NDArray[np.uint8]:
+    def draw_uint8(self, count: int) -> NDArray[np.uint8]:
         """(count,) independent uniform bytes."""
         return self._uniform(np.uint8, count)
 
@@ -52,42 +52,42 @@ class Source:
             return self.generator.integers(0, limits.max, count, dtype=kind, endpoint=True)
         return np.frombuffer(os.urandom(limits.bits // 8 * count), dtype=kind)
 
-    def below(self, bound: int, count: int) -> Integers:
+    def draw_integers(self, bound: int, count: int) -> Integers:
         """(count,) uniform integers in 0..bound-1; 1 <= bound < 2^63."""
         limit = np.uint64(
             _WORD - _WORD % bound - 1
         )  # accept words up to here: a multiple of bound of them
-        drawn = self.words(count).copy()
+        drawn = self.draw_uint64(count).copy()
         again = np.flatnonzero(drawn > limit)
         while again.size:
-            drawn[again] = self.words(again.size)
+            drawn[again] = self.draw_uint64(again.size)
             again = again[drawn[again] > limit]
         return (drawn % np.uint64(bound)).astype(np.int64)
 
-    def less(self, value: int, bits: int, numerator: int, denominator: int) -> bool:
+    def is_uniform_below(self, value: int, bits: int, numerator: int, denominator: int) -> bool:
         """Whether a uniform U is less than numerator/denominator: value: its first bits; 16 more until they decide."""
         while value * denominator < numerator << bits < (value + 1) * denominator:
-            value, bits = value << 16 | int(self.short_words(1)[0]), bits + 16
+            value, bits = value << 16 | int(self.draw_uint16(1)[0]), bits + 16
         return value * denominator < numerator << bits
 
-    def bernoulli(self, numerator: int, denominator: int, count: int) -> Flags:
+    def draw_bernoulli(self, numerator: int, denominator: int, count: int) -> Flags:
         """(count,) booleans, true with probability numerator/denominator exactly. 0 <= numerator <= denominator."""
         cut, rest = divmod(numerator * _WORD, denominator)
         if cut >= _WORD:
             return np.ones(count, dtype=bool)
-        words = self.words(count)
+        words = self.draw_uint64(count)
         true = words < np.uint64(cut)
         ties = np.flatnonzero(words == np.uint64(cut)) if rest else np.zeros(0, dtype=np.intp)
         if ties.size:
-            true[ties] = self.bernoulli(rest, denominator, ties.size)
+            true[ties] = self.draw_bernoulli(rest, denominator, ties.size)
         return true
 
-    def discrete_laplace(self, s: int, t: int, count: int) -> Integers:
+    def draw_discrete_laplace(self, s: int, t: int, count: int) -> Integers:
         """(count,) draws of Pr[y] ∝ e^{-|y| s/t}. s, t > 0, t < 2^40."""
         drawn = np.zeros(count, dtype=np.int64)
         open_ = np.arange(count)
         while open_.size:
-            u = self.below(t, open_.size)
+            u = self.draw_integers(t, open_.size)
             kept = self._exp_minus(u, t)
             open_kept, u = open_[kept], u[kept]
             v = np.zeros(u.size, dtype=np.int64)
@@ -96,7 +96,7 @@ class Source:
                 going = going[self._exp_minus(np.ones(going.size, dtype=np.int64), 1)]
                 v[going] += 1
             y = (u + t * v) // s
-            negative = self.below(2, y.size) == 1
+            negative = self.draw_integers(2, y.size) == 1
             good = ~(negative & (y == 0))
             drawn[open_kept[good]] = np.where(negative, -y, y)[good]
             open_ = np.concatenate([open_[~kept], open_kept[~good]])
@@ -110,5 +110,5 @@ class Source:
         while alive.size:
             j += 1
             parity[alive] = j % 2 == 1
-            alive = alive[self.below(t * j, alive.size) < u[alive]]
+            alive = alive[self.draw_integers(t * j, alive.size) < u[alive]]
         return parity

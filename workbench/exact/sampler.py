@@ -24,9 +24,9 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.data.plain import whole_number
+from workbench.data.plain import read_integer
 from workbench.errors import must
-from workbench.exact.alias_table import MOST, AliasTable
+from workbench.exact.alias_table import MAX_OUTCOMES, AliasTable
 from workbench.exact.arrays import Integers, Words
 from workbench.exact.distribution import Distribution
 from workbench.exact.random_source import Source
@@ -54,19 +54,22 @@ class Sampler:
         self.bits = max(8, min(_WORD, (_CELLS // len(self.laws)).bit_length() - 1))
 
     @cached_property
-    def sums(self) -> list[list[int]]:
+    def cumulative_sums(self) -> list[list[int]]:
         """C_1..C_m of every law."""
         return [list(accumulate(law.integers)) for law in self.laws]
 
     @cached_property
-    def table(self) -> NDArray[np.int32]:
+    def cell_outcomes(self) -> NDArray[np.int32]:
         """The outcomes of the cells of all laws."""
-        return np.concatenate([_table(sums, self.bits) for sums in self.sums])
+        return np.concatenate([_cell_outcomes(sums, self.bits) for sums in self.cumulative_sums])
 
     @cached_property
     def _boundaries(self) -> list[list[int]]:
         """⌊C 2^48 / T⌋ of every law."""
-        return [[(c << _DEPTH) // sums[-1] for c in sums if c < sums[-1]] for sums in self.sums]
+        return [
+            [(c << _DEPTH) // sums[-1] for c in sums if c < sums[-1]]
+            for sums in self.cumulative_sums
+        ]
 
     @cached_property
     def floors(self) -> Words:
@@ -75,7 +78,7 @@ class Sampler:
         return np.array(numbered, dtype=np.uint64)
 
     @cached_property
-    def before(self) -> Integers:
+    def boundary_offsets(self) -> Integers:
         """How many of them are those of earlier laws."""
         return np.array([0, *accumulate(map(len, self._boundaries))], dtype=np.int64)
 
@@ -85,9 +88,9 @@ class Sampler:
 
     def draw(self, count: int) -> Integers:
         """Independent draws of 0..m-1 from the first law. count: >= 0. Shape (count,). Raises InvalidRequest."""
-        drawn = np.empty(whole_number(count, "count", 0), dtype=np.int64)
+        drawn = np.empty(read_integer(count, "count", 0), dtype=np.int64)
         outcomes = len(self.laws[0].integers)
-        aliases = _MANY < outcomes <= MOST and (
+        aliases = _MANY < outcomes <= MAX_OUTCOMES and (
             "_aliases" in self.__dict__ or drawn.size >= outcomes
         )
         for start in range(0, drawn.size, _CHUNK):
@@ -101,9 +104,9 @@ class Sampler:
 
     def _drawn(self, count: int, which: NDArray[np.integer] | None = None) -> NDArray[np.int32]:
         """Draws by the cells of the laws named, of the first law without names."""
-        words = self.source.short_words(count)
+        words = self.source.draw_uint16(count)
         cells = words >> np.uint16(_WORD - self.bits)
-        drawn = self.table.take(
+        drawn = self.cell_outcomes.take(
             cells if which is None else (which.astype(np.int32) << self.bits) + cells
         )
         open_ = np.flatnonzero(drawn < 0)
@@ -119,13 +122,13 @@ class Sampler:
     def _settle_many(self, which: Integers, words: NDArray[np.uint16]) -> Integers:
         """The outcomes of draws with these first words: 32 more bits each, and more where that is not enough."""
         value = words.astype(np.uint64)
-        for next_words in self.source.short_words(2 * words.size).reshape(2, -1):
+        for next_words in self.source.draw_uint16(2 * words.size).reshape(2, -1):
             value = value << np.uint64(_WORD) | next_words
         key = which.astype(np.uint64) << np.uint64(_DEPTH) | value
         place = np.searchsorted(self.floors, key)
-        outcome = place - self.before[which]
+        outcome = place - self.boundary_offsets[which]
         for at in np.flatnonzero(self.floors.take(place, mode="clip") == key).tolist():
-            outcome[at] = self._settle(self.sums[int(which[at])], int(value[at]), _DEPTH)
+            outcome[at] = self._settle(self.cumulative_sums[int(which[at])], int(value[at]), _DEPTH)
         return np.asarray(outcome, dtype=np.int64)
 
     def _settle(self, sums: Sequence[int], value: int, bits: int) -> int:
@@ -136,11 +139,11 @@ class Sampler:
             first, last = (bisect_right(sums, end, key=lambda c: c << bits) for end in ends)
             if first == last:
                 return first
-            value = value << _WORD | int(self.source.short_words(1)[0])
+            value = value << _WORD | int(self.source.draw_uint16(1)[0])
             bits += _WORD
 
 
-def _table(sums: Sequence[int], bits: int) -> NDArray[np.int32]:
+def _cell_outcomes(sums: Sequence[int], bits: int) -> NDArray[np.int32]:
     """The outcome of every cell of 2^-bits, -1 where it meets two pieces."""
     table = np.empty(1 << bits, dtype=np.int32)
     start, before = 0, 0  # cells below `start` are done; the last boundary

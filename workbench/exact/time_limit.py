@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-BLOCK = 64  # A loop over short items looks at the clock once in so many of them.
+ITEMS_PER_CLOCK_CHECK = 64  # A loop over short items looks at the clock once in so many of them.
 
 # When the time is over, on the clock of `time.perf_counter`.
 _end: ContextVar[float] = ContextVar("end", default=math.inf)
@@ -42,14 +42,14 @@ def limit_time(seconds: float | None) -> Iterator[None]:
         _end.reset(before)
 
 
-def go_on() -> None:
+def check_time_limit() -> None:
     """Raise OutOfTime if the time is over."""
     if time.perf_counter() > _end.get():
         raise OutOfTime
 
 
 @contextmanager
-def cpu_limit(seconds: float) -> Iterator[None]:
+def limit_cpu_time(seconds: float) -> Iterator[None]:
     """Raise OutOfTime inside after so many seconds of CPU time: only in the main thread, and where there are such
     clocks (not on Windows)."""
     if (

@@ -16,42 +16,44 @@ from workbench.errors import InvalidRequest
 from workbench.exact.numbers import ONE, ZERO
 from workbench.exact.objects import Record
 from workbench.explorer.given import View
-from workbench.explorer.page_request import PageRequest, parameters
-from workbench.formulas.certificate import Question
-from workbench.formulas.formula import formula_of
+from workbench.explorer.page_request import PageRequest, notion_parameters
+from workbench.formulas.certificate import FormulaQuestion
+from workbench.formulas.formula import solve_formula
 from workbench.formulas.pieces import Piece
-from workbench.formulas.plot import numbered, sampled, shown
-from workbench.pipeline.stated import refuse_notion
+from workbench.formulas.plot import choose_epsilon_range, number_formulas, sample_values
+from workbench.pipeline.stated import check_formula_notion
 
-_LIMITS = Fraction(1, 100), Fraction(4)  # of ε
-_SECONDS = 6.0
-_LARGEST = 600  # rows and columns of a program
-_STEPS = 40  # of ε in a region
+_EPSILON_LIMITS = Fraction(1, 100), Fraction(4)  # of ε
+_TIME_LIMIT_SECONDS = 6.0
+_MAX_PROGRAM_SIZE = 600  # rows and columns of a program
+_POINTS_PER_REGION = 40  # of ε in a region
 
 
-def formula_map(request: PageRequest) -> View:
+def make_formula_map(request: PageRequest) -> View:
     """The figure, as far as some seconds go. Raises WorkbenchError for a question that has no formula."""
-    own = request.request("audit")
+    own = request.make_request("audit")
     notion = own.claim.notion.name
-    refuse_notion(notion)
-    moved = "delta" in request.numbers and "delta" in (parameters(notion) or ())
-    question = Question(request.kind, own.at, dict, notion)
+    check_formula_notion(notion)
+    moved = "delta" in request.slider_values and "delta" in (notion_parameters(notion) or ())
+    question = FormulaQuestion(request.family, own.at_point, dict, notion)
     deltas = (ZERO, ONE) if moved else None
-    size = max(question.stated(deltas)[0].program.program.shape)
-    if size > _LARGEST:
+    size = max(question.state_program(deltas)[0].program.program.shape)
+    if size > _MAX_PROGRAM_SIZE:
         raise InvalidRequest(
-            f"A map is drawn for programs of at most {_LARGEST} rows and columns. Got {size}."
+            f"A map is drawn for programs of at most {_MAX_PROGRAM_SIZE} rows and columns. Got {size}."
         )
-    formula = formula_of(question, _LIMITS, deltas, _SECONDS)
-    low, high = shown(formula.pieces)
-    numbers = numbered(formula.pieces)
+    formula = solve_formula(question, _EPSILON_LIMITS, deltas, _TIME_LIMIT_SECONDS)
+    low, high = choose_epsilon_range(formula.pieces)
+    numbers = number_formulas(formula.pieces)
     drawn = [
-        _region(piece, numbers[piece.text()], low, high)
+        _make_map_region(piece, numbers[piece.to_text()], low, high)
         for piece in formula.pieces
         if piece.epsilon[0] < high
     ]
     note = (
-        "" if not formula.open else "Blank: not proven in some seconds; workbench formula goes on."
+        ""
+        if not formula.unproven
+        else "Blank: not proven in some seconds; workbench formula goes on."
     )
     axes = {"x": {"label": "privacy budget ε"}, "y": {"label": "δ" if moved else "optimum"}}
     return {
@@ -64,10 +66,16 @@ def formula_map(request: PageRequest) -> View:
     }
 
 
-def _region(piece: Piece, number: int, low: float, high: float) -> Record:
-    epsilons = np.linspace(max(piece.epsilon[0], low), min(piece.epsilon[1], high), _STEPS)
-    ends = piece.delta if piece.free or piece.value is None else (piece.value, piece.value)
-    below, above = (sampled(end, epsilons, piece.steps) for end in ends)
+def _make_map_region(piece: Piece, number: int, low: float, high: float) -> Record:
+    epsilons = np.linspace(
+        max(piece.epsilon[0], low), min(piece.epsilon[1], high), _POINTS_PER_REGION
+    )
+    ends = (
+        piece.delta
+        if piece.has_delta_interval or piece.value_at is None
+        else (piece.value_at, piece.value_at)
+    )
+    below, above = (sample_values(end, epsilons, piece.steps) for end in ends)
     known = {
         name: value
         for name, value in piece.to_dict().items()
@@ -75,7 +83,7 @@ def _region(piece: Piece, number: int, low: float, high: float) -> Record:
     }
     lines = {"x": epsilons, "low": below, "high": above}
     return {
-        "name": f"{number}: {piece.text()}",
+        "name": f"{number}: {piece.to_text()}",
         "colour": number - 1,
         "steps": piece.steps,
         **lines,

@@ -9,12 +9,18 @@ from typing import Any
 
 from workbench.errors import InvalidRequest, must
 from workbench.exact.objects import Values
-from workbench.explorer.given import Files, exact_values, first, named_files, texts_of
-from workbench.explorer.page import export_page, write_page
-from workbench.io.files import file_path
+from workbench.explorer.given import (
+    FileTexts,
+    first_example,
+    list_file_texts,
+    read_option_values,
+    write_option_texts,
+)
+from workbench.explorer.page import build_export_page, write_page
+from workbench.io.files import read_file_path
 from workbench.pipeline.design import Design
-from workbench.pipeline.registry import families
-from workbench.pipeline.registry import family as find_family
+from workbench.pipeline.registry import get_family as find_family
+from workbench.pipeline.registry import list_families
 
 _FRAME_HEIGHT_PIXELS = 720  # A notebook shows this much of the page; the frame scrolls.
 
@@ -29,7 +35,7 @@ class ExplorerPage:
     family: str
     given: Values
     html: str = field(repr=False)
-    _files: Files = field(default=(), repr=False)
+    _files: FileTexts = field(default=(), repr=False)
 
     def _repr_html_(self) -> str:
         """Show the page in a frame, which keeps its style and its script apart from the notebook's."""
@@ -40,7 +46,7 @@ class ExplorerPage:
 
     def save(self, path: Path | str) -> Path:
         """Write the page into a file, as `workbench explore --export FILE` does, and return its path."""
-        target = file_path(path, "path")
+        target = read_file_path(path, "path")
         if target.suffix.lower() not in (".html", ".htm"):
             must("path", "named .html or .htm", target)
         write_page(target, self.html)
@@ -49,8 +55,8 @@ class ExplorerPage:
     def design(self) -> Design:
         """Design the request and certify it where the family certifies. Raises as `workbench.design`."""
         kind = find_family(self.family)
-        values = exact_values(kind, self.given, self._files)
-        return kind.designed(kind.request_of(values | {"check": "certify"}))
+        values = read_option_values(kind, self.given, self._files)
+        return kind.design_request(kind.make_request_from_values(values | {"check": "certify"}))
 
 
 def explore(family: str | None = None, **options: Any) -> ExplorerPage:
@@ -74,8 +80,8 @@ def explore(family: str | None = None, **options: Any) -> ExplorerPage:
     """
     if family is None and options:
         raise InvalidRequest("family must be given before its options. Got none.")
-    kind = families()[0] if family is None else find_family(family)
-    given = texts_of(kind, options) or dict(first(kind))
-    files = named_files(kind, given)
-    exact_values(kind, given, files)
-    return ExplorerPage(kind.name, given, export_page(kind.name, given, files), files)
+    kind = list_families()[0] if family is None else find_family(family)
+    given = write_option_texts(kind, options) or dict(first_example(kind))
+    files = list_file_texts(kind, given)
+    read_option_values(kind, given, files)
+    return ExplorerPage(kind.name, given, build_export_page(kind.name, given, files), files)

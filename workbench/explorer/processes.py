@@ -18,32 +18,32 @@ from typing import Any
 
 from workbench.errors import WorkbenchError
 from workbench.exact.objects import Values
-from workbench.explorer.given import Files
+from workbench.explorer.given import FileTexts
 from workbench.io.processes import begin_worker, safe_start
 from workbench.solvers.search import Deadline
 
-LIMITS = {"live": 20.0, "slow": 120.0}  # seconds of one task
-LANE = dict.fromkeys(
+LANE_LIMIT_SECONDS = {"live": 20.0, "slow": 120.0}  # seconds of one task
+LANE_BY_TASK = dict.fromkeys(
     ("suggestions", "fields", "adapt", "design", "certify"), "live"
 )  # of a task; the others are slow
-_LEAST_MEMORY = 4 << 30  # A worker may always use so many bytes of address space.
-_PRELOADED = [
+_MIN_WORKER_BYTES = 4 << 30  # A worker may always use so many bytes of address space.
+_PRELOADED_MODULES = [
     "workbench.explorer.tasks",
     "workbench.models.modulo.program",
     "workbench.solvers.backends.highs",
 ]  # what nearly every design needs
-_IDLE = 15.0  # seconds after which the slow worker gives its memory back
-_WAITING = 60.0  # seconds until a busy lane is given up
-_TICK = 0.25
+_SLOW_WORKER_IDLE_SECONDS = 15.0  # seconds after which the slow worker gives its memory back
+_BUSY_LANE_SECONDS = 60.0  # seconds until a busy lane is given up
+_TICK_SECONDS = 0.25
 
 Message = dict[str, Any]
 
 
-class Stopped(WorkbenchError):
+class TaskStopped(WorkbenchError):
     """A task was stopped: by its limit, by whoever asked for it, or because its process died."""
 
 
-def _serve(pipe: Any, files: Files) -> None:
+def _run_worker(pipe: Any, files: FileTexts) -> None:
     """A worker: tasks from a pipe, one after the other, each answered by messages and one result."""
     gc.freeze()  # what was there before the fork stays shared: the collector does not write to it
     begin_worker(os.getppid())  # the process it was forked from, which ends with the explorer
@@ -51,7 +51,7 @@ def _serve(pipe: Any, files: Files) -> None:
         import resource
 
         resource.setrlimit(
-            resource.RLIMIT_AS, (most_memory(), resource.getrlimit(resource.RLIMIT_AS)[1])
+            resource.RLIMIT_AS, (worker_memory_limit(), resource.getrlimit(resource.RLIMIT_AS)[1])
         )
     from workbench.explorer.tasks import Tasks
 
@@ -61,39 +61,39 @@ def _serve(pipe: Any, files: Files) -> None:
             task, request = pipe.recv()
         except (EOFError, OSError):
             return
-        pipe.send(_answer(tasks, task, request, partial(_told, pipe)))
+        pipe.send(_run_task(tasks, task, request, partial(_send_progress, pipe)))
 
 
-def most_memory() -> int:
+def worker_memory_limit() -> int:
     """Bytes of address space that a worker may use: half of the machine's memory, and at least 4 GB."""
     try:
         physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):  # a system that does not say
         physical = 0
-    return max(_LEAST_MEMORY, physical // 2)
+    return max(_MIN_WORKER_BYTES, physical // 2)
 
 
-def _told(pipe: Any, done: int, total: int, part: Any = None) -> None:
+def _send_progress(pipe: Any, done: int, total: int, part: Any = None) -> None:
     """Send how far a task is, with what has come out of its last part."""
     pipe.send({"done": done, "total": total} | ({} if part is None else {"part": part}))
 
 
-def _answer(tasks: Any, task: str, request: Values, tell: Callable[..., None]) -> Message:
+def _run_task(tasks: Any, task: str, request: Values, tell: Callable[..., None]) -> Message:
     try:
         return {"result": tasks.run(task, request, tell)}
     except WorkbenchError as error:
         return {"error": type(error).__name__, "message": str(error)}
     except MemoryError:
-        words = f"The request needs more than the {most_memory() >> 30} GB that a page may use: ask for less, or use the"
+        words = f"The request needs more than the {worker_memory_limit() >> 30} GB that a page may use: ask for less, or use the"
         return {
             "error": "WorkbenchError",
             "message": f"{words} command line, which has no such limit.",
         }
     except Exception as error:
-        return bug(error)
+        return make_bug_message(error)
 
 
-def bug(error: Exception) -> Message:
+def make_bug_message(error: Exception) -> Message:
     """The message of an error that nobody foresaw."""
     return {
         "error": "Bug",
@@ -104,36 +104,36 @@ def bug(error: Exception) -> Message:
 class _Lane:
     """One worker at most, one task at a time."""
 
-    def __init__(self, context: Any, limit: float, files: Files) -> None:
+    def __init__(self, context: Any, limit: float, files: FileTexts) -> None:
         self._context, self._limit, self._files = context, limit, files
         self._turn = threading.Lock()
         self._closed = False
         self._process: Any = None
         self._pipe: Any = None
 
-    def start(self) -> None:
+    def start_worker(self) -> None:
         """Make sure that there is a worker. Raises Stopped."""
         if self._closed:
-            raise Stopped("The server has stopped: start workbench explore again.")
+            raise TaskStopped("The server has stopped: start workbench explore again.")
         if self._process is None or not self._process.is_alive():
-            self.end()
+            self.kill_worker()
             pipe, theirs = self._context.Pipe()
             process = self._context.Process(
-                target=_serve, args=(theirs, tuple(self._files)), daemon=True
+                target=_run_worker, args=(theirs, tuple(self._files)), daemon=True
             )
             with safe_start():
                 process.start()
             theirs.close()
             self._process, self._pipe = process, pipe
             if self._closed:  # meanwhile
-                self.end()
+                self.kill_worker()
 
-    def prepare(self) -> None:
+    def prestart_worker(self) -> None:
         """Start the worker before it is needed."""
-        with self._turn, contextlib.suppress(Stopped):
-            self.start()
+        with self._turn, contextlib.suppress(TaskStopped):
+            self.start_worker()
 
-    def end(self) -> None:
+    def kill_worker(self) -> None:
         """Kill the worker, whatever it does."""
         process, self._process = self._process, None
         pipe, self._pipe = self._pipe, None
@@ -146,82 +146,86 @@ class _Lane:
     def close(self) -> None:
         """Kill the worker and start no other."""
         self._closed = True
-        self.end()
+        self.kill_worker()
 
-    def end_idle(self) -> None:
+    def kill_idle_worker(self) -> None:
         """End the worker unless it is at work."""
         if self._turn.acquire(blocking=False):
             try:
-                self.end()
+                self.kill_worker()
             finally:
                 self._turn.release()
 
     def run(self, task: str, request: Values) -> Generator[Message, None, None]:
         """The messages of a task, the last one its result or error, an empty one at every tick. Closing the iterator
         stops the task. Raises Stopped."""
-        deadline = Deadline(_WAITING)
-        while not self._turn.acquire(timeout=_TICK):
-            if deadline.passed:
-                raise Stopped("The explorer is busy with other requests.")
+        deadline = Deadline(_BUSY_LANE_SECONDS)
+        while not self._turn.acquire(timeout=_TICK_SECONDS):
+            if deadline.has_passed:
+                raise TaskStopped("The explorer is busy with other requests.")
             yield {}
         finished = False
         try:
-            self.start()
+            self.start_worker()
             pipe = self._pipe
             pipe.send((task, dict(request)))
             deadline = Deadline(self._limit)
             while not finished:
-                if deadline.passed:
-                    raise Stopped(
+                if deadline.has_passed:
+                    raise TaskStopped(
                         f"Stopped after {self._limit:g} s. Ask for less, or use the command line."
                     )
-                message = pipe.recv() if pipe.poll(_TICK) else {}
+                message = pipe.recv() if pipe.poll(_TICK_SECONDS) else {}
                 finished = "result" in message or "error" in message
                 yield message
         except (EOFError, OSError):
-            raise Stopped(
+            raise TaskStopped(
                 "The computation ended unexpectedly; it may have needed too much memory."
             ) from None
         finally:
             if not finished:
-                self.end()
+                self.kill_worker()
             self._turn.release()
 
 
 class Lanes:
     """The lanes of an explorer. files: (family, option, text) whose texts may name files."""
 
-    def __init__(self, files: Files = (), limits: Mapping[str, float] = LIMITS) -> None:
+    def __init__(
+        self, files: FileTexts = (), limits: Mapping[str, float] = LANE_LIMIT_SECONDS
+    ) -> None:
         forks = "forkserver" in multiprocessing.get_all_start_methods()
         context = multiprocessing.get_context("forkserver" if forks else "spawn")
         if forks:
-            context.set_forkserver_preload(_PRELOADED)
+            context.set_forkserver_preload(_PRELOADED_MODULES)
         self._lanes = {name: _Lane(context, limit, files) for name, limit in limits.items()}
         self._idle: threading.Timer | None = None
         self._starting: threading.Thread | None = None
 
     def start(self) -> None:
         """Have the worker that answers sliders started; the page need not wait for it."""
-        self._starting = threading.Thread(target=self._lanes["live"].prepare, daemon=True)
+        self._starting = threading.Thread(target=self._lanes["live"].prestart_worker, daemon=True)
         self._starting.start()
 
     def run(self, task: str, request: Values) -> Generator[Message, None, None]:
         """The messages of a task (`_Lane.run`). The slow worker leaves when nobody has needed it for a while."""
-        name = LANE.get(task, "slow")
+        name = LANE_BY_TASK.get(task, "slow")
         try:
             yield from self._lanes[name].run(task, request)
         finally:
             if name == "slow":
-                self._end_later()
+                self._schedule_idle_kill()
 
-    def _end_later(self) -> None:
+    def _schedule_idle_kill(self) -> None:
         if self._idle:
             self._idle.cancel()
-        self._idle = threading.Timer(_IDLE, self._lanes["slow"].end_idle)
+        self._idle = threading.Timer(
+            _SLOW_WORKER_IDLE_SECONDS, self._lanes["slow"].kill_idle_worker
+        )
         self._idle.daemon = True
         self._idle.start()
 
-    def end(self) -> None:
+    def kill_workers(self) -> None:
         """Kill all workers."""
         if self._idle:
             self._idle.cancel()

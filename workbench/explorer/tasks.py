@@ -29,224 +29,252 @@ from functools import partial
 from typing import Any
 
 from workbench.errors import InvalidRequest, NotProven, WorkbenchError, must
-from workbench.exact.numbers import jsonable
+from workbench.exact.numbers import to_jsonable
 from workbench.exact.objects import Values
 from workbench.explorer import alone, figures, views
-from workbench.explorer.formula_map import formula_map
+from workbench.explorer.formula_map import make_formula_map
 from workbench.explorer.given import (
-    EMPTY,
-    Files,
+    EMPTY_TEXTS,
+    FileTexts,
     View,
-    exact_values,
-    known,
-    listing,
-    suggestions,
-    texts_given,
+    check_option_texts,
+    describe_families,
+    make_suggestions,
+    offered_options,
+    read_option_values,
 )
-from workbench.explorer.page_request import PageRequest, Tell, adapted, fields, silent
+from workbench.explorer.page_request import (
+    PageRequest,
+    ProgressFunction,
+    adapt_request,
+    classify_missing_options,
+    ignore_progress,
+)
 from workbench.pipeline.design import Design
-from workbench.pipeline.frontier_plots import jumps
-from workbench.pipeline.outcome import attempt
-from workbench.pipeline.registry import family
+from workbench.pipeline.frontier_plots import may_jump
+from workbench.pipeline.outcome import attempt_design
+from workbench.pipeline.registry import get_family
 from workbench.solvers.search import Deadline
 
-_MOMENT = Fraction(1, 20)  # seconds of a preliminary solve
-_WHILE, _LONG = (
+_PRELIMINARY_SECONDS = Fraction(1, 20)  # seconds of a preliminary solve
+_SLIDER_DESIGN_SECONDS, _FULL_DESIGN_SECONDS = (
     Fraction(6),
     Fraction(60),
 )  # of one beside a slider, and of others: lanes have limits, too
-_ROUNDING = 1e-6  # relative, of a solver's answer
-_SLOW = 0.1  # seconds of a design from which the next ones are preliminary
-_QUICK = 0.12  # seconds within which a design is certified while a slider moves
-_FEWEST, _PATIENCE, _LONGEST = (
+_BOUND_TOLERANCE = 1e-6  # relative, of a solver's answer
+_SLOW_DESIGN_SECONDS = 0.1  # seconds of a design from which the next ones are preliminary
+_QUICK_PROOF_SECONDS = 0.12  # seconds within which a design is certified while a slider moves
+_MIN_CURVE_DESIGNS, _CURVE_PASS_SECONDS, _MAX_CURVE_PASS_SECONDS = (
     5,
     8.0,
     20.0,
 )  # so many designs of a curve unless it takes longest; seconds of a pass
-_CURVES = 12  # whose rows are kept
-_EXPORTED = 13  # designs in an export
-_KEPT = 250_000  # characters of the figures of a design that comes with a curve
+_MAX_STORED_CURVES = 12  # whose rows are kept
+_EXPORT_DESIGNS = 13  # designs in an export
+_MAX_STEP_CHARACTERS = 250_000  # characters of the figures of a design that comes with a curve
 
 
 @dataclass
-class _Timing:
+class _QuestionTiming:
     """How long designs of a question take. solved: so far, the first of which states the model; slow: whether they take
     long; seconds: what certifying took last; fruitless: whether a moment has ended with nothing in hand, as it does for
     linear programs."""
 
-    solved: int = 0
-    slow: bool = False
-    seconds: float = 0.0
-    fruitless: bool = False
+    solved_count: int = 0
+    is_slow: bool = False
+    certify_seconds: float = 0.0
+    is_preliminary_useless: bool = False
 
 
 class Tasks:
     """The tasks, with what is known from earlier ones. files: (family, option, text) whose texts may name files."""
 
-    def __init__(self, files: Files = ()) -> None:
+    def __init__(self, files: FileTexts = ()) -> None:
         self.files = frozenset(files)
-        self._timings: defaultdict[str, _Timing] = defaultdict(_Timing)  # of questions
+        self._timings: defaultdict[str, _QuestionTiming] = defaultdict(
+            _QuestionTiming
+        )  # of questions
         self._last: tuple[str, Design] | None = None
-        self._limit = _LONG
+        self._limit = _FULL_DESIGN_SECONDS
         self._rows: OrderedDict[str, dict[Fraction, tuple[View, str]]] = (
             OrderedDict()
         )  # of curves that go on
 
-    def run(self, task: str, request: Values, tell: Tell = silent) -> View:
+    def run(self, task: str, request: Values, tell: ProgressFunction = ignore_progress) -> View:
         """One task. request: family, given (option -> text), and what the task takes. Raises WorkbenchError."""
-        InvalidRequest.unless_among(TASKS, "task", task)
-        self._limit = _WHILE if task == "design" else _LONG
+        InvalidRequest.check_choice(TASK_NAMES, "task", task)
+        self._limit = _SLIDER_DESIGN_SECONDS if task == "design" else _FULL_DESIGN_SECONDS
         if task == "recommend":
-            return alone.recommend(request, tell)
+            return alone.compute_recommendation(request, tell)
         named = request.get("family", "")
-        kind = family(
+        kind = get_family(
             named if isinstance(named, str) else must("family", "a text", type(named).__name__)
         )
-        given = texts_given(kind, request.get("given"))
+        given = check_option_texts(kind, request.get("given"))
         if task == "suggestions":
-            return suggestions(kind)
+            return make_suggestions(kind)
         if task in ("fields", "adapt"):
-            texts = {name: value for name, value in given.items() if name in known(kind)}
+            texts = {name: value for name, value in given.items() if name in offered_options(kind)}
             if task == "fields":
-                return fields(kind, texts)
+                return classify_missing_options(kind, texts)
             limit = request.get("limit")
-            fit = adapted(
+            fit = adapt_request(
                 kind, texts, str(request.get("changed")), limit if isinstance(limit, str) else None
             )
-            return {"given": fit, "room": fields(kind, fit)}
-        values = exact_values(kind, given, self.files)
-        texts = {name: value for name, value in given.items() if value not in EMPTY}
-        view: View = jsonable(
-            getattr(self, task)(PageRequest(kind, texts, values, request, tell)), gaps=True
+            return {"given": fit, "room": classify_missing_options(kind, fit)}
+        values = read_option_values(kind, given, self.files)
+        texts = {name: value for name, value in given.items() if value not in EMPTY_TEXTS}
+        view: View = to_jsonable(
+            getattr(self, task)(PageRequest(kind, texts, values, request, tell)), nan_as_null=True
         )
         return view
 
     # Designs.
 
-    def _timing(self, request: PageRequest) -> _Timing:
+    def _timing(self, request: PageRequest) -> _QuestionTiming:
         """That of all requests that differ in what is hot alone."""
-        kind = request.kind
-        fixed = {name: value for name, value in request.given.items() if name not in kind.hot}
+        kind = request.family
+        fixed = {
+            name: value
+            for name, value in request.texts.items()
+            if name not in kind.hot_option_names
+        }
         return self._timings[json.dumps([kind.name, fixed], sort_keys=True)]
 
-    def _designed(self, request: PageRequest) -> Design:
+    def _audited_design(self, request: PageRequest) -> Design:
         if self._last is None or self._last[0] != request.key:
             timing, clock = self._timing(request), Deadline()
-            design = _reached(_audited(request, self._limit))
-            timing.slow |= (
-                timing.solved > 0 and clock.elapsed > _SLOW
+            design = _solve_or_best_found(_make_audited_solve(request, self._limit))
+            timing.is_slow |= (
+                timing.solved_count > 0 and clock.elapsed_seconds > _SLOW_DESIGN_SECONDS
             )  # the first design also states its model
-            timing.solved += 1
+            timing.solved_count += 1
             self._last = request.key, design
         return self._last[1]
 
-    def _preliminary(self, request: PageRequest) -> Design | None:
+    def _preliminary_design(self, request: PageRequest) -> Design | None:
         """What a moment of solving gives where designs take long: a design that lacks the proof. None elsewhere."""
         timing = self._timing(request)
-        if not timing.slow or timing.fruitless or not request.within(_MOMENT):
+        if (
+            not timing.is_slow
+            or timing.is_preliminary_useless
+            or not request.time_limit_option(_PRELIMINARY_SECONDS)
+        ):
             return None
         try:
-            self._last = request.key, _audited(request, _MOMENT)()
+            self._last = request.key, _make_audited_solve(request, _PRELIMINARY_SECONDS)()
         except NotProven as error:
             early: Design | None = error.design
-            timing.fruitless = early is None
+            timing.is_preliminary_useless = early is None
             return early
         except WorkbenchError:
             pass  # the whole solve says why
         return None
 
-    def _proven(self, request: PageRequest) -> Design | None:
+    def _quick_certified_design(self, request: PageRequest) -> Design | None:
         """The certified design, where it takes no longer than a slider may; None elsewhere."""
         timing = self._timing(request)
         if (
-            not request.kind.certifies
-            or timing.solved <= 1
-            or timing.slow
-            or timing.seconds > _QUICK
+            not request.family.certifies
+            or timing.solved_count <= 1
+            or timing.is_slow
+            or timing.certify_seconds > _QUICK_PROOF_SECONDS
         ):
             return None
         clock = Deadline()
         try:
-            return request.kind.designed(request.request("certify"))
+            return request.family.design_request(request.make_request("certify"))
         except WorkbenchError:
             return None  # the audited one comes first, and then why it cannot be certified
         finally:
-            timing.seconds = clock.elapsed
+            timing.certify_seconds = clock.elapsed_seconds
 
     # Tasks.
 
-    formulas = staticmethod(formula_map)
+    formulas = staticmethod(make_formula_map)
 
     def design(self, request: PageRequest) -> View:
         """The mechanism: certified where that is quick; preliminary where solving takes long."""
-        if proven := self._proven(request):
-            return views.view(proven, request)
+        if proven := self._quick_certified_design(request):
+            return views.make_design_view(proven, request)
         solved = self._last is not None and self._last[0] == request.key
-        design = None if solved else self._preliminary(request)
+        design = None if solved else self._preliminary_design(request)
         if design is None:
             return self.complete(request)
-        low, high = design.bound_words, f"{design.objective:.9g}"
+        low, high = design.bound_text, f"{design.objective:.9g}"
         interval = "" if design.bound is None else f": the optimum lies between {low} and {high}"
         design = replace(design, words=(f"Preliminary{interval}. The solver has not finished.",))
-        view = views.view(design, request, proving=True)
+        view = views.make_design_view(design, request, proving=True)
         return view | {"preliminary": True, "facts": [*view["facts"], ("note", design.words[-1])]}
 
     def complete(self, request: PageRequest) -> View:
         """The mechanism as the solver gives it, solved to its end."""
-        view = views.view(self._designed(request), request, proving=True, is_final=True)
-        return view | {"quick": not self._timing(request).slow}
+        view = views.make_design_view(
+            self._audited_design(request), request, proving=True, is_final=True
+        )
+        return view | {"quick": not self._timing(request).is_slow}
 
     def certify(self, request: PageRequest) -> View:
         """The certified mechanism, with its certificate's file."""
-        design = _reached(
-            partial(request.kind.designed, request.request("certify", **request.within(_LONG)))
+        design = _solve_or_best_found(
+            partial(
+                request.family.design_request,
+                request.make_request("certify", **request.time_limit_option(_FULL_DESIGN_SECONDS)),
+            )
         )
         self._last, proof = (request.key, design), design.certificate
-        view = views.view(design, request, is_final=True)
+        view = views.make_design_view(design, request, is_final=True)
         return view | ({"certificate": proof.content().decode()} if proof else {})
 
     prove = certify
 
     def profile(self, request: PageRequest) -> View:
         """The figures of its privacy, and what an attacker gains in words."""
-        design = self._designed(request)
+        design = self._audited_design(request)
         if design.mechanism is None:
             raise InvalidRequest("There is no mechanism, and so no privacy profile.")
-        drawn = figures.profile_figures(design.mechanism, design.claim)
-        return {"figures": drawn, "risk": views.leaks(design.mechanism)}
+        drawn = figures.make_profile_figures(design.mechanism, design.claim)
+        return {"figures": drawn, "risk": views.compute_attacker_gains(design.mechanism)}
 
     def along(self, request: PageRequest) -> View:
         """The objective at values of one number of the budget (`along`); each design with its figures is told. A curve
         that stopped goes on when it is wanted again; left: how many values it lacks."""
-        name: Any = request.more.get("along")
-        grid = request.grid(name)
-        others = {option: text for option, text in request.given.items() if option != name}
+        name: Any = request.task_fields.get("along")
+        grid = request.slider_grid(name)
+        others = {option: text for option, text in request.texts.items() if option != name}
         known = self._rows.setdefault(
-            json.dumps([request.kind.name, name, others], sort_keys=True), {}
+            json.dumps([request.family.name, name, others], sort_keys=True), {}
         )
         self._rows.move_to_end(next(key for key, rows in self._rows.items() if rows is known))
-        while len(self._rows) > _CURVES:
+        while len(self._rows) > _MAX_STORED_CURVES:
             self._rows.popitem(last=False)
         clock = Deadline()
-        for value in alone.coarse_first(grid, request.values[name]):
+        for value in alone.order_coarse_first(grid, request.values[name]):
             if value in known:
                 continue
-            if clock.elapsed > (_PATIENCE if len(known) >= _FEWEST else _LONGEST):
+            if clock.elapsed_seconds > (
+                _CURVE_PASS_SECONDS if len(known) >= _MIN_CURVE_DESIGNS else _MAX_CURVE_PASS_SECONDS
+            ):
                 break
-            there = request.at(name, value)
+            there = request.with_value(name, value)
             solve = (
-                _audited(request, _LONG, **{name: value})
-                if name in request.kind.hot
-                else _audited(there, _LONG)
+                _make_audited_solve(request, _FULL_DESIGN_SECONDS, **{name: value})
+                if name in request.family.hot_option_names
+                else _make_audited_solve(there, _FULL_DESIGN_SECONDS)
             )
-            row, design = attempt(partial(_reached, solve))
-            known[value] = {**row, name: float(value)}, views.label(design) if design else ""
-            request.tell(len(known), len(grid), _step(design, there, name, value))
-        return self._curve(request, name, known) | {
+            row, design = attempt_design(partial(_solve_or_best_found, solve))
+            known[value] = (
+                {**row, name: float(value)},
+                views.find_objective_label(design) if design else "",
+            )
+            request.report_progress(
+                len(known), len(grid), _make_step_view(design, there, name, value)
+            )
+        return self._make_curve(request, name, known) | {
             "left": sum(value not in known for value in grid)
         }
 
-    def _curve(
+    def _make_curve(
         self, request: PageRequest, name: str, known: dict[Fraction, tuple[View, str]]
     ) -> View:
         """The figure of a curve, None where no other value than the present one is taken."""
@@ -256,41 +284,51 @@ class Tasks:
             row["status"] == "refused" for row in rows if row[name] != request.values[name]
         ):  # as a δ of pure
             return {"figure": None, "rows": rows}
-        scale, notion = request.range(name)["scale"], request.values.get("notion")
-        steps = scale == "count" or jumps(
-            {"notion": notion, **request.point(), name: row[name]} for row in rows
+        scale, notion = request.slider_range(name)["scale"], request.values.get("notion")
+        steps = scale == "count" or may_jump(
+            {"notion": notion, **request.hot_values(), name: row[name]} for row in rows
         )
-        return {"figure": figures.along(name, label, rows, scale=scale, steps=steps), "rows": rows}
+        return {
+            "figure": figures.make_curve_figure(name, label, rows, scale=scale, steps=steps),
+            "rows": rows,
+        }
 
     def rivals(self, request: PageRequest) -> View:
         """Exact pieces and other mechanisms, from the family's frontier, and laws of published ones."""
-        if request.kind.frontier is None:
+        if request.family.frontier is None:
             raise InvalidRequest(
-                f"No published mechanisms are listed for the family {request.kind.name}."
+                f"No published mechanisms are listed for the family {request.family.name}."
             )
-        design = self._designed(request)
-        laws = figures.other_laws(design) if design.mechanism else []
+        design = self._audited_design(request)
+        laws = figures.make_published_outlines(design) if design.mechanism else []
         try:
-            rows = alone.frontier(request)
+            rows = alone.compute_frontier_rows(request)
         except InvalidRequest as error:
             if laws:
                 return {"overlays": {}, "table": None, "rows": [], "laws": laws}
             raise InvalidRequest(
                 f"Other mechanisms are not listed for this request. {error}"
             ) from None
-        return figures.rivals(rows) | {"rows": rows, "laws": laws}
+        return figures.make_rival_figures(rows) | {"rows": rows, "laws": laws}
 
     def export(self, request: PageRequest) -> View:
         """The certified design where the family certifies, its curves, and designs along the first slider."""
-        kind, quiet = request.kind, replace(request, tell=silent)
+        kind, quiet = request.family, replace(request, report_progress=ignore_progress)
         view = (self.certify if kind.certifies else self.complete)(request)
-        slid = list(request.numbers)
+        slid = list(request.slider_values)
         moved = (
-            [quiet.at(slid[0], value) for value in request.grid(slid[0], _EXPORTED)] if slid else []
+            [
+                quiet.with_value(slid[0], value)
+                for value in request.slider_grid(slid[0], _EXPORT_DESIGNS)
+            ]
+            if slid
+            else []
         )
-        steps = {f"{slid[0]} {at.given[slid[0]]}": partial(self._exported, at) for at in moved}
+        steps = {
+            f"{slid[0]} {at.texts[slid[0]]}": partial(self._make_export_view, at) for at in moved
+        }
         curves = {
-            f"along {name}": partial(self.along, replace(quiet, more={"along": name}))
+            f"along {name}": partial(self.along, replace(quiet, task_fields={"along": name}))
             for name in slid
         }
         parts = {
@@ -300,10 +338,10 @@ class Tasks:
         }
         parts |= {"formulas": partial(self.formulas, quiet), **steps}
         answers = {}
-        errors, deadline = {}, Deadline(8 * _PATIENCE)
+        errors, deadline = {}, Deadline(8 * _CURVE_PASS_SECONDS)
         for done, (name, compute) in enumerate(parts.items()):
-            request.tell(done, len(parts))
-            if name in steps and deadline.passed:
+            request.report_progress(done, len(parts))
+            if name in steps and deadline.has_passed:
                 continue
             try:
                 answers[name] = compute()
@@ -315,7 +353,7 @@ class Tasks:
         }
         page: View = {
             "family": kind.name,
-            "given": dict(request.given),
+            "given": dict(request.texts),
             "errors": errors,
             "along": {name: figure for name, figure in drawn.items() if figure},
             "steps": [answers[name] for name in steps if name in answers],
@@ -324,22 +362,28 @@ class Tasks:
         }
         if "rivals" in answers:
             page["rivals"] = {key: answers["rivals"][key] for key in ("overlays", "table", "laws")}
-        page["listing"] = [entry for entry in listing() if entry["name"] == kind.name]
+        page["listing"] = [entry for entry in describe_families() if entry["name"] == kind.name]
         return page
 
-    def _exported(self, request: PageRequest) -> View:
+    def _make_export_view(self, request: PageRequest) -> View:
         """A design of an export, certified where that is quick."""
-        proven = self._proven(request)
-        return views.view(proven, request, is_final=True) if proven else self.complete(request)
+        proven = self._quick_certified_design(request)
+        return (
+            views.make_design_view(proven, request, is_final=True)
+            if proven
+            else self.complete(request)
+        )
 
 
-def _audited(request: PageRequest, seconds: Fraction, **moved: Any) -> Callable[[], Design]:
+def _make_audited_solve(
+    request: PageRequest, seconds: Fraction, **moved: Any
+) -> Callable[[], Design]:
     """The design of a request, not certified, in so many seconds. moved: other values of hot options."""
-    own = request.request("audit", **request.within(seconds))
-    return lambda: request.kind.designed(own.at(moved) if moved else own)
+    own = request.make_request("audit", **request.time_limit_option(seconds))
+    return lambda: request.family.design_request(own.at_point(moved) if moved else own)
 
 
-def _reached(solve: Callable[[], Design]) -> Design:
+def _solve_or_best_found(solve: Callable[[], Design]) -> Design:
     """A design, or what there was when time was up, which says so. Raises WorkbenchError; NotProven for an answer that
     is below its bound by more than rounding, which no private one is."""
     try:
@@ -354,24 +398,26 @@ def _reached(solve: Callable[[], Design]) -> Design:
             error.design, words=(*error.design.words, f"Not proven to be the best: {between}")
         )
     low = -math.inf if design.bound is None or design.certificate is not None else design.bound
-    if low - design.objective > _ROUNDING * abs(low):
+    if low - design.objective > _BOUND_TOLERANCE * abs(low):
         raise NotProven("The solver was stopped before its law was private.", bound=low)
     return design
 
 
-def _step(design: Design | None, request: PageRequest, name: str, value: Fraction) -> View | None:
+def _make_step_view(
+    design: Design | None, request: PageRequest, name: str, value: Fraction
+) -> View | None:
     """A design on the way along an option, for a page to show while the solver is at work; None of a large one."""
     if design is None or design.mechanism is None:
         return None
-    answers = jsonable(views.view(design, request, proving=True), gaps=True)
+    answers = to_jsonable(views.make_design_view(design, request, proving=True), nan_as_null=True)
     return (
         {"along": name, "at": float(value), "view": answers}
-        if len(json.dumps(answers["figures"])) <= _KEPT
+        if len(json.dumps(answers["figures"])) <= _MAX_STEP_CHARACTERS
         else None
     )
 
 
-TASKS = (
+TASK_NAMES = (
     "suggestions", "fields", "adapt", "design", "complete", "certify", "prove", "profile", "along", "rivals",
     "formulas", "export", "recommend",
 )  # fmt: skip

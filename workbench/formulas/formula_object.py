@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import Infeasible, NotInstalled, NotProven, WorkbenchError, must
-from workbench.exact.numbers import ZERO, RationalPair, exact, exp_interval
-from workbench.exact.objects import FloatPair, Record, Words
-from workbench.formulas.pieces import Piece, epsilons
-from workbench.formulas.plot import figure
-from workbench.formulas.text import LATEX, PYTHON, WORDS, written
+from workbench.exact.numbers import ZERO, RationalPair, exp_interval, read_number
+from workbench.exact.objects import FloatPair, Record, Strings
+from workbench.formulas.pieces import Piece, to_epsilon_interval
+from workbench.formulas.plot import draw_formulas
+from workbench.formulas.text import LATEX, PLAIN, PYTHON, write_affine
 from workbench.io.figures import Width, save_figure
-from workbench.io.files import write_whole
+from workbench.io.files import write_atomically
 from workbench.io.result import Result
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _BITS, _WIDTH = 200, Fraction(1, 1 << 100)  # of an enclosure
 
 
-def _unwritten(error: WorkbenchError) -> Record:
+def _raise_proof_error(error: WorkbenchError) -> Record:
     """The proof of a formula for which no file can hold one."""
     raise error
 
@@ -47,17 +47,17 @@ class Formula:
     what: str
     pieces: tuple[Piece, ...]
     steps: int = 1
-    open: tuple[FloatPair, ...] = ()
+    unproven: tuple[FloatPair, ...] = ()
     seconds: float = 0.0
     proof: Callable[[], Record] = dict
-    at: Fraction | None = None
+    proven_epsilon: Fraction | None = None
 
     def __getstate__(self) -> Record:
         """What is pickled: its proof as it is written, as that of an object holds functions."""
         try:
             proof: Any = partial(dict, self.proof())
         except WorkbenchError as error:
-            proof = partial(_unwritten, error)
+            proof = partial(_raise_proof_error, error)
         return {**self.__dict__, "proof": proof}
 
     def __call__(self, epsilon: Any, delta: Any = None) -> RationalPair:
@@ -65,29 +65,35 @@ class Formula:
 
         Raises InvalidRequest outside the intervals of the formula; Infeasible where no mechanism meets the request.
         """
-        power, share = exact(epsilon, "epsilon"), None if delta is None else exact(delta, "delta")
-        if self.at is not None and power != self.at:
+        power, share = (
+            read_number(epsilon, "epsilon"),
+            None if delta is None else read_number(delta, "delta"),
+        )
+        if self.proven_epsilon is not None and power != self.proven_epsilon:
             must(
                 "epsilon",
-                f"{float(self.at):g}, where the patterns are proven to be optimal",
+                f"{float(self.proven_epsilon):g}, where the patterns are proven to be optimal",
                 epsilon,
             )
         for bits in (_BITS, 4 * _BITS, 16 * _BITS):
             x = exp_interval(power / self.steps, bits)
-            piece = self._piece(x, share, epsilon)
-            if piece.value is None:
+            piece = self._find_piece(x, share, epsilon)
+            if piece.value_at is None:
                 raise Infeasible(f"No mechanism meets the request at epsilon = {epsilon}.")
-            ends = piece.value.enclosed(*x, piece.delta[0](Fraction(2)) if share is None else share)
+            ends = piece.value_at.enclose(
+                *x, piece.delta[0](Fraction(2)) if share is None else share
+            )
             if ends is not None and ends[1] - ends[0] <= _WIDTH:
                 return ends
         raise NotProven(f"The formula is near a pole at epsilon = {epsilon}.")
 
-    def _piece(self, x: RationalPair, delta: Fraction | None, epsilon: Any) -> Piece:
+    def _find_piece(self, x: RationalPair, delta: Fraction | None, epsilon: Any) -> Piece:
         """The piece that holds at an ε; of two that meet there either."""
         here = [
             piece
             for piece in self.pieces
-            if not piece.low.above(x[1]) and (piece.high is None or not piece.high.below(x[0]))
+            if not piece.low.is_above(x[1])
+            and (piece.high is None or not piece.high.is_below(x[0]))
         ]
         if not here:
             ends = ", ".join(
@@ -100,11 +106,11 @@ class Formula:
             )
             must("epsilon", f"where the formula holds ({ends})", epsilon)
         if delta is None:
-            if any(piece.free for piece in here):
+            if any(piece.has_delta_interval for piece in here):
                 must("delta", "given, as the formula is for an interval of it", "none")
             return here[0]
         for piece in here:
-            low, high = (end.enclosed(*x, ZERO) or (delta, delta) for end in piece.delta)
+            low, high = (end.enclose(*x, ZERO) or (delta, delta) for end in piece.delta)
             if low[0] <= delta <= high[1]:
                 return piece
         return must("delta", "where the formula holds", delta)
@@ -115,41 +121,50 @@ class Formula:
         rows = []
         for piece in self.pieces:
             for part in piece.parts:
-                low, high = epsilons((part.low, part.high), self.steps)
+                low, high = to_epsilon_interval((part.low, part.high), self.steps)
                 row: Record = {"from_epsilon": low, "to_epsilon": high}
-                if piece.free:
-                    row["from_delta"], row["to_delta"] = piece.delta_text()
+                if piece.has_delta_interval:
+                    row["from_delta"], row["to_delta"] = piece.delta_limit_texts()
                 rows.append(
                     row
-                    | {name: written(mass, WORDS, self.steps) for name, mass in part.masses.items()}
+                    | {
+                        name: write_affine(mass, PLAIN, self.steps)
+                        for name, mass in part.masses.items()
+                    }
                 )
         return rows
 
     # Shown.
 
     def __str__(self) -> str:
-        name = "ε" if self.at is None else "δ"
-        gaps = (f"open, not proven: {low:.9g} < {name} < {high:.9g}" for low, high in self.open)
+        name = "ε" if self.proven_epsilon is None else "δ"
+        gaps = (f"open, not proven: {low:.9g} < {name} < {high:.9g}" for low, high in self.unproven)
         return "\n".join(
-            [self.what, *(f"{self.where(piece)}: {piece.text()}" for piece in self.pieces), *gaps]
+            [
+                self.what,
+                *(f"{self.describe_interval(piece)}: {piece.to_text()}" for piece in self.pieces),
+                *gaps,
+            ]
         )
 
     @property
-    def words(self) -> Words:
+    def words(self) -> Strings:
         """What is proven, in sentences."""
         first, *rest = str(self).splitlines()
         count = f"{len(self.pieces)} formula{'' if len(self.pieces) == 1 else 's'}"
-        gaps = "" if self.open else "gap or "
+        gaps = "" if self.unproven else "gap or "
         return (f"{first}: {count}, without {gaps}overlap, proven without a solver.", *rest)
 
-    def where(self, piece: Piece) -> str:
+    def describe_interval(self, piece: Piece) -> str:
         """The interval of ε, and of δ where that is free, in words; of δ in numbers, where ε is given."""
-        if self.at is not None:
-            return "{:.6g} ≤ δ ≤ {:.6g}".format(*piece.delta_at(self.at))
+        if self.proven_epsilon is not None:
+            return "{:.6g} ≤ δ ≤ {:.6g}".format(*piece.delta_limits_at(self.proven_epsilon))
         low, high = piece.epsilon
         above = "" if math.isinf(high) else f" < {high:.9g}"
         words = f"{low:.9g} < ε{above}" if low or above else "0 < ε"
-        return words + (", {} ≤ δ ≤ {}".format(*piece.delta_text()) if piece.free else "")
+        return words + (
+            ", {} ≤ δ ≤ {}".format(*piece.delta_limit_texts()) if piece.has_delta_interval else ""
+        )
 
     def __repr__(self) -> str:
         return f"Formula({self.what!r}, {len(self.pieces)} piece{'' if len(self.pieces) == 1 else 's'})"
@@ -160,8 +175,12 @@ class Formula:
             "what": self.what,
             "variable": f"x = exp(epsilon{'' if self.steps == 1 else f'/{self.steps}'})",
             "pieces": [piece.to_dict() for piece in self.pieces],
-            "open": [[low, None if math.isinf(high) else high] for low, high in self.open],
-            **({} if self.at is None else {"proven_at": {"epsilon": float(self.at)}}),
+            "open": [[low, None if math.isinf(high) else high] for low, high in self.unproven],
+            **(
+                {}
+                if self.proven_epsilon is None
+                else {"proven_at": {"epsilon": float(self.proven_epsilon)}}
+            ),
         }
 
     @cached_property
@@ -169,11 +188,11 @@ class Formula:
         rows = []
         for piece in self.pieces:
             low, high = piece.epsilon
-            row = {"from_epsilon": low, "to_epsilon": high, "formula": piece.text()}
-            if piece.free:
-                row["from_delta"], row["to_delta"] = piece.delta_text()
-            if self.at is not None:
-                row["delta_low"], row["delta_high"] = piece.delta_at(self.at)
+            row = {"from_epsilon": low, "to_epsilon": high, "formula": piece.to_text()}
+            if piece.has_delta_interval:
+                row["from_delta"], row["to_delta"] = piece.delta_limit_texts()
+            if self.proven_epsilon is not None:
+                row["delta_low"], row["delta_high"] = piece.delta_limits_at(self.proven_epsilon)
                 row["broken"] = piece.pattern
             rows.append(row)
         return Result(self.what, rows, name="formula")
@@ -193,11 +212,14 @@ class Formula:
         for piece in self.pieces:
             low, high = piece.epsilon
             where = rf"{low:.6g} < \varepsilon" + ("" if math.isinf(high) else f" < {high:.6g}")
-            where = where if self.at is None else rf"\varepsilon = {low:.6g}"
-            if piece.free:
-                where += r",\ {} \le \delta \le {}".format(*piece.delta_text(LATEX))
+            where = where if self.proven_epsilon is None else rf"\varepsilon = {low:.6g}"
+            if piece.has_delta_interval:
+                where += r",\ {} \le \delta \le {}".format(*piece.delta_limit_texts(LATEX))
             rows.append(
-                (piece.text(LATEX) if piece.value is not None else r"\text{infeasible}", where)
+                (
+                    piece.to_text(LATEX) if piece.value_at is not None else r"\text{infeasible}",
+                    where,
+                )
             )
         if not table:
             body = " \\\\\n".join(f"  {text} & {where}" for text, where in rows)
@@ -219,9 +241,9 @@ class Formula:
         for piece in self.pieces:
             low, high = piece.epsilon
             test = f"{low!r} <= epsilon" + ("" if math.isinf(high) else f" <= {high!r}")
-            if piece.free:
-                test += " and {} <= delta <= {}".format(*piece.delta_text(PYTHON))
-            value = "math.nan" if piece.value is None else piece.text(PYTHON)
+            if piece.has_delta_interval:
+                test += " and {} <= delta <= {}".format(*piece.delta_limit_texts(PYTHON))
+            value = "math.nan" if piece.value_at is None else piece.to_text(PYTHON)
             lines += [f"    if {test}:", f"        return {value}"]
         return "\n".join([*lines, '    raise ValueError("the formula does not hold there")', ""])
 
@@ -239,12 +261,16 @@ class Formula:
         for piece in self.pieces:
             low, high = piece.epsilon
             where = sympy.And(epsilon >= low, epsilon <= (sympy.oo if math.isinf(high) else high))
-            if piece.free:
-                first, last = (sympy.sympify(text, known) for text in piece.delta_text(PYTHON))
+            if piece.has_delta_interval:
+                first, last = (
+                    sympy.sympify(text, known) for text in piece.delta_limit_texts(PYTHON)
+                )
                 where = sympy.And(where, delta >= first, delta <= last)
             cases.append(
                 (
-                    sympy.nan if piece.value is None else sympy.sympify(piece.text(PYTHON), known),
+                    sympy.nan
+                    if piece.value_at is None
+                    else sympy.sympify(piece.to_text(PYTHON), known),
                     where,
                 )
             )
@@ -261,7 +287,7 @@ class Formula:
         text = texts.get(target.suffix.lower())
         if text is None:
             return self._result.save(path)
-        write_whole(target, text().encode())
+        write_atomically(target, text().encode())
         return [target]
 
     def plot(self, path: str | Path | None = None, *, width: Width = None) -> Figure:
@@ -269,7 +295,11 @@ class Formula:
 
         path: also write it (.png, .svg or .pdf). width: see `Result.plot`. Raises InvalidRequest, OSError.
         """
-        drawn = figure(self.what, self.pieces, None if self.at is None else float(self.at))
+        drawn = draw_formulas(
+            self.what,
+            self.pieces,
+            None if self.proven_epsilon is None else float(self.proven_epsilon),
+        )
         if path is not None:
             save_figure(drawn, Path(path), width)
         return drawn

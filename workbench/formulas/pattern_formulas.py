@@ -28,46 +28,50 @@ from workbench.exact.numbers import ONE, Real, exp_interval
 from workbench.exact.objects import Progress, Record
 from workbench.formulas.formula_object import Formula
 from workbench.formulas.pieces import Part, Piece
-from workbench.models.modulo.level_frontier import Piece as Traced
-from workbench.pipeline.registry import family_of
-from workbench.pipeline.stated import Interval, Stated
-from workbench.privacy.repair import Pattern, pattern_of
+from workbench.models.modulo.level_frontier import FrontierPiece as Traced
+from workbench.pipeline.registry import find_family
+from workbench.pipeline.stated import FormulaProgram, Interval
+from workbench.privacy.repair import Pattern, find_violation_pattern
 from workbench.solvers.exact.parametric import Vertex
 from workbench.solvers.exact.polynomials import ZERO, Affine, Root
 from workbench.solvers.exact.regions import Formula as Solved
-from workbench.solvers.exact.regions import meeting, region_around
+from workbench.solvers.exact.regions import find_meeting_delta, find_region_around
 
 if TYPE_CHECKING:
     from workbench.families.modulo.request import ModuloRequest
     from workbench.questions.modulo_noise import ModuloNoise
 
-_NEAR = 1e-7  # a formula and what was traced, of losses and of δ
-_HELD = 1e-9  # relative: a pair that a solver's point keeps
+_TRACE_TOLERANCE = 1e-7  # a formula and what was traced, of losses and of δ
+_PROOF_TOLERANCE = 1e-9  # relative: a pair that a solver's point keeps
 
 
 @dataclass(frozen=True)
-class _Found:
+class _PatternSolution:
     """A traced piece, the vertex whose value is its formula, the program it is of, and its pattern in words."""
 
     traced: Traced
     vertex: Vertex
-    stated: Stated
+    stated: FormulaProgram
     pattern: str
 
 
-def pattern_formula(
+def solve_pattern_formula(
     request: ModuloRequest, deltas: Interval, time_limit: float | None, progress: Progress | None
 ) -> Formula:
     """The pieces for δ in an interval at the request's ε. Raises InvalidRequest, NotProven where nothing is proven."""
     traced = request.family.trace_patterns(request, deltas, time_limit, progress)
     epsilon, low = request.claim.epsilon, deltas[0]
     assert isinstance(epsilon, Fraction)
-    known: list[_Found] = []
+    known: list[_PatternSolution] = []
     left = []
     for piece in traced:
         if piece.delta_high <= low:
             continue
-        formula = _found(request, piece, max(piece.delta_low, float(low))) if piece.proven else None
+        formula = (
+            _solve_traced_piece(request, piece, max(piece.delta_low, float(low)))
+            if piece.proven
+            else None
+        )
         if formula is None:
             left.append((piece.delta_low, piece.delta_high))
         elif known and known[-1].vertex.value == formula.vertex.value and not left:
@@ -78,31 +82,39 @@ def pattern_formula(
             known.append(formula)
     if not known:
         raise NotProven("No piece of the frontier is proven in this time.")
-    what = f"{known[0].stated.what}, under PDP at ε = {float(epsilon):g}"
+    what = f"{known[0].stated.title}, under PDP at ε = {float(epsilon):g}"
     return Formula(
-        what, _pieces(known, deltas, epsilon), open=tuple(left), proof=_no_file, at=epsilon
+        what,
+        _make_delta_pieces(known, deltas, epsilon),
+        unproven=tuple(left),
+        proof=_refuse_proof_file,
+        proven_epsilon=epsilon,
     )
 
 
-def pattern_value(question: ModuloNoise, epsilon: Real, delta: Fraction) -> Affine | None:
+def find_pattern_value(question: ModuloNoise, epsilon: Real, delta: Fraction) -> Affine | None:
     """The formula of the least error rate under PDP around a point; None where it is not proven there, to 1e-9."""
-    request: Any = family_of(question).request(question, epsilon=epsilon, delta=delta, notion="pdp")
-    optimum = request.family.designed(request)
-    value, near = optimum.objective, float(delta) * _NEAR
-    if optimum.bound is None or optimum.bound < value - _HELD:
+    request: Any = find_family(question).make_request(
+        question, epsilon=epsilon, delta=delta, notion="pdp"
+    )
+    optimum = request.family.design_request(request)
+    value, near = optimum.objective, float(delta) * _TRACE_TOLERANCE
+    if optimum.bound is None or optimum.bound < value - _PROOF_TOLERANCE:
         return None
     piece = Traced(float(delta) - near, float(delta) + near, value, value, True, value, value)
-    formula = _found(request, piece, piece.delta_low)
+    formula = _solve_traced_piece(request, piece, piece.delta_low)
     return None if formula is None else formula.vertex.value
 
 
-def _no_file() -> Record:
+def _refuse_proof_file() -> Record:
     raise InvalidRequest(
         "The formulas of PDP rest on a search over patterns, which no file proves again: save .tex, .py or .csv."
     )
 
 
-def _found(request: ModuloRequest, piece: Traced, low: float) -> _Found | None:
+def _solve_traced_piece(
+    request: ModuloRequest, piece: Traced, low: float
+) -> _PatternSolution | None:
     """The formula of a traced piece, None where none fits it."""
     delta = Fraction((low + piece.delta_high) / 2).limit_denominator(
         int(64 / (piece.delta_high - low)) + 1
@@ -112,22 +124,23 @@ def _found(request: ModuloRequest, piece: Traced, low: float) -> _Found | None:
         "certify",
     ):  # a repaired mechanism where a solver's point says too little
         given = request.with_values(delta=delta, check=check)
-        broken = pattern_of(given.family.designed(given).mechanism, given.budgets)
-        stated = given.with_values(epsilon=ONE).stated(broken)
+        broken = find_violation_pattern(given.family.design_request(given).mechanism, given.budgets)
+        stated = given.with_values(epsilon=ONE).formula_program(broken)
         try:
-            vertex = _vertex(stated, given, delta)
+            vertex = _find_optimal_vertex(stated, given, delta)
         finally:
             stated.program.close()
-        x, y = _ends(given)
+        x, y = _enclose_exp_epsilon(given)
         if vertex is not None and all(
-            abs(float(vertex.value((x + y) / 2, Fraction(d))) - piece.value(d)) <= _NEAR
+            abs(float(vertex.value((x + y) / 2, Fraction(d))) - piece.value_at(d))
+            <= _TRACE_TOLERANCE
             for d in (low, piece.delta_high)
         ):
-            return _Found(piece, vertex, stated, _in_words(broken))
+            return _PatternSolution(piece, vertex, stated, _describe_pattern(broken))
     return None
 
 
-def _in_words(broken: Pattern) -> str:
+def _describe_pattern(broken: Pattern) -> str:
     """The pattern: "difference: noise values" of those that are broken."""
     parts = []
     for mu, flags in broken.items():
@@ -137,34 +150,42 @@ def _in_words(broken: Pattern) -> str:
     return "; ".join(parts) or "none"
 
 
-def _ends(request: ModuloRequest) -> Interval:
+def _enclose_exp_epsilon(request: ModuloRequest) -> Interval:
     """Rationals around e^ε."""
     assert isinstance(request.claim.epsilon, Fraction)
     return exp_interval(request.claim.epsilon, 64)
 
 
-def _vertex(stated: Stated, request: ModuloRequest, delta: Fraction) -> Vertex | None:
+def _find_optimal_vertex(
+    stated: FormulaProgram, request: ModuloRequest, delta: Fraction
+) -> Vertex | None:
     """The vertex of a pattern's optimum at e^ε and a δ, None where what is proven does not reach e^ε itself."""
-    low, high = _ends(request)
-    region = region_around(stated.program, (low + high) / 2, (delta, delta))
-    covers = region.low.below(low) and (region.high is None or region.high.above(high))
+    low, high = _enclose_exp_epsilon(request)
+    region = find_region_around(stated.program, (low + high) / 2, (delta, delta))
+    covers = region.low.is_below(low) and (region.high is None or region.high.is_above(high))
     return region.formulas[0].vertex if covers and region.formulas[0].value is not None else None
 
 
-def _pieces(known: Sequence[_Found], deltas: Interval, epsilon: Fraction) -> tuple[Piece, ...]:
+def _make_delta_pieces(
+    known: Sequence[_PatternSolution], deltas: Interval, epsilon: Fraction
+) -> tuple[Piece, ...]:
     """The pieces by rising δ, with ends that are functions of e^ε: where two formulas meet, or where the second
     pattern begins. A traced end is not exact: where no function is near it, it stands as the number it is."""
-    low, high = map(Root.rational, exp_interval(epsilon, 64))
-    lows, highs = [Affine.number(deltas[0])], []
+    low, high = map(Root.from_rational, exp_interval(epsilon, 64))
+    lows, highs = [Affine.from_number(deltas[0])], []
     for before, after in pairwise(known):
         ended, at = before.traced.delta_high, after.traced.delta_low
-        joined = at - ended <= _HELD**2
-        options = [meeting(before.vertex.value, after.vertex.value)] if joined else []
-        options += _begins(after.vertex, low.low)
-        near = [end for end in options if end.over and abs(float(end(low.low)) - at) <= _NEAR]
-        lows.append(near[0] if near else Affine.number(Fraction(at)))
-        highs.append(lows[-1] if joined else Affine.number(Fraction(ended)))
-    highs.append(Affine.number(deltas[1]))
+        joined = at - ended <= _PROOF_TOLERANCE**2
+        options = [find_meeting_delta(before.vertex.value, after.vertex.value)] if joined else []
+        options += _feasibility_thresholds(after.vertex, low.low)
+        near = [
+            end
+            for end in options
+            if end.denominator and abs(float(end(low.low)) - at) <= _TRACE_TOLERANCE
+        ]
+        lows.append(near[0] if near else Affine.from_number(Fraction(at)))
+        highs.append(lows[-1] if joined else Affine.from_number(Fraction(ended)))
+    highs.append(Affine.from_number(deltas[1]))
     pieces = []
     for each, first, last in zip(known, lows, highs, strict=True):
         solved = Solved(each.vertex.value, first, last, each.vertex, each.vertex)
@@ -175,10 +196,10 @@ def _pieces(known: Sequence[_Found], deltas: Interval, epsilon: Fraction) -> tup
     return tuple(pieces)
 
 
-def _begins(vertex: Vertex, x: Fraction) -> list[Affine]:
+def _feasibility_thresholds(vertex: Vertex, x: Fraction) -> list[Affine]:
     """The δ from which on a vertex is feasible at x, as functions of x: of each condition that asks for δ."""
     return [
-        Affine.reduced(-condition.constant, ZERO, condition.slope)
-        for condition in vertex.primal
-        if condition.slope and float(condition.slope_alone()(x)) > 0
+        Affine.from_ratio(-condition.constant, ZERO, condition.slope)
+        for condition in vertex.primal_conditions
+        if condition.slope and float(condition.delta_derivative()(x)) > 0
     ]

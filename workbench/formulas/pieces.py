@@ -13,14 +13,14 @@ from functools import cached_property
 from typing import Any
 
 from workbench.exact.objects import FloatPair, Record
-from workbench.formulas.text import WORDS, Style, written
-from workbench.pipeline.stated import Stated
+from workbench.formulas.text import PLAIN, Style, write_affine
+from workbench.pipeline.stated import FormulaProgram
 from workbench.solvers.exact.polynomials import Affine, Poly, Root
 from workbench.solvers.exact.regions import Ends, Region
 from workbench.solvers.exact.regions import Formula as Solved
 
 
-def epsilons(ends: Ends, steps: int) -> FloatPair:
+def to_epsilon_interval(ends: Ends, steps: int) -> FloatPair:
     """An interval of x as one of ε, in floats."""
     low, high = (math.inf if end is None else steps * math.log(float(end)) for end in ends)
     return low, high
@@ -40,7 +40,7 @@ class Part:
         """The probabilities of the mechanism, by name; none where there is no mechanism."""
         if self.solution.value is None:
             return {}
-        nothing = Affine.number(0)
+        nothing = Affine.from_number(0)
         return {
             name: sum(map(self.solution.point, at), nothing) for name, at in self.columns.items()
         }
@@ -58,7 +58,7 @@ class Piece:
     low: Root
     high: Root | None
     delta: tuple[Affine, Affine]
-    value: Affine | None
+    value_at: Affine | None
     parts: tuple[Part, ...]
     steps: int = 1
     pattern: str = ""
@@ -71,29 +71,33 @@ class Piece:
     @property
     def epsilon(self) -> FloatPair:
         """The interval of ε, in floats."""
-        return epsilons((self.low, self.high), self.steps)
+        return to_epsilon_interval((self.low, self.high), self.steps)
 
     @property
-    def free(self) -> bool:
+    def has_delta_interval(self) -> bool:
         """Whether δ lies between two different ends."""
         return self.delta[0] != self.delta[1]
 
     @property
     def shadow_prices(self) -> tuple[Affine, Affine] | None:
         """(dV/dε, dV/dδ): what one unit of a budget changes; None where there is no mechanism."""
-        value = self.value
-        return None if value is None else (value.derivative(self.steps), value.slope_alone())
+        value = self.value_at
+        return None if value is None else (value.derivative(self.steps), value.delta_derivative())
 
-    def text(self, style: Style = WORDS) -> str:
+    def to_text(self, style: Style = PLAIN) -> str:
         """The formula in words, LaTeX or Python."""
-        return "infeasible" if self.value is None else written(self.value, style, self.steps)
+        return (
+            "infeasible"
+            if self.value_at is None
+            else write_affine(self.value_at, style, self.steps)
+        )
 
-    def delta_text(self, style: Style = WORDS) -> tuple[str, str]:
+    def delta_limit_texts(self, style: Style = PLAIN) -> tuple[str, str]:
         """The ends of δ."""
-        low, high = (written(end, style, self.steps) for end in self.delta)
+        low, high = (write_affine(end, style, self.steps) for end in self.delta)
         return low, high
 
-    def delta_at(self, epsilon: Fraction) -> FloatPair:
+    def delta_limits_at(self, epsilon: Fraction) -> FloatPair:
         """The ends of δ at an ε."""
         x = Fraction(math.exp(epsilon / self.steps))
         low, high = (float(end(x)) for end in self.delta)
@@ -103,26 +107,29 @@ class Piece:
         """Polynomials as integers by rising power of x."""
         low, high = self.epsilon
         known: Record = {"epsilon": [low, None if math.isinf(high) else high]}
-        if self.value is not None:
+        if self.value_at is not None:
             known |= {
-                "numerator": _integers(self.value.constant),
-                "denominator": _integers(self.value.over),
+                "numerator": _list_coefficients(self.value_at.constant),
+                "denominator": _list_coefficients(self.value_at.denominator),
             }
-            if self.value.slope:
-                known["numerator_delta"] = _integers(self.value.slope)
-        known["delta"] = [_end(value) for value in self.delta]
-        if self.free:
-            known["delta_formula"] = [*self.delta_text()]
+            if self.value_at.slope:
+                known["numerator_delta"] = _list_coefficients(self.value_at.slope)
+        known["delta"] = [_delta_limit_record(value) for value in self.delta]
+        if self.has_delta_interval:
+            known["delta_formula"] = [*self.delta_limit_texts()]
         if self.pattern:
             known["broken"] = self.pattern
         elif self.high is not None:
-            root = self.high.within(Fraction(1, 1 << 64))
+            root = self.high.refine_to(Fraction(1, 1 << 64))
             value = [float(root.low), float(root.high)]
-            known["breakpoint"] = {"polynomial": _integers(root.polynomial), "value": value}
-        return known | {"formula": self.text(), "proven": True}
+            known["breakpoint"] = {
+                "polynomial": _list_coefficients(root.polynomial),
+                "value": value,
+            }
+        return known | {"formula": self.to_text(), "proven": True}
 
 
-def pieces_of(stated: Stated, regions: Sequence[Region]) -> tuple[Piece, ...]:
+def merge_regions(stated: FormulaProgram, regions: Sequence[Region]) -> tuple[Piece, ...]:
     """The formulas of regions by rising x: neighbouring intervals of one formula, and of the same ends of δ, as one."""
     kept: list[Piece] = []
     for region in regions:
@@ -137,8 +144,8 @@ def pieces_of(stated: Stated, regions: Sequence[Region]) -> tuple[Piece, ...]:
                 stated.steps,
             )
             for k, before in enumerate(kept):
-                same = (before.value, before.delta) == (piece.value, piece.delta)
-                if same and before.high is not None and before.high.against(piece.low) == 0:
+                same = (before.value_at, before.delta) == (piece.value_at, piece.delta)
+                if same and before.high is not None and before.high.compare(piece.low) == 0:
                     kept[k] = replace(before, high=piece.high, parts=(*before.parts, part))
                     break
             else:
@@ -146,12 +153,15 @@ def pieces_of(stated: Stated, regions: Sequence[Region]) -> tuple[Piece, ...]:
     return tuple(kept)
 
 
-def _integers(polynomial: Poly) -> list[int]:
+def _list_coefficients(polynomial: Poly) -> list[int]:
     return [int(value) for value in polynomial.coeffs()] or [0]
 
 
-def _end(value: Affine) -> Any:
+def _delta_limit_record(value: Affine) -> Any:
     """A number, or numerator and denominator."""
-    if value.constant.degree() <= 0 and value.over.degree() == 0:
-        return float(Fraction(int(value.constant[0]), int(value.over[0])))
-    return {"numerator": _integers(value.constant), "denominator": _integers(value.over)}
+    if value.constant.degree() <= 0 and value.denominator.degree() == 0:
+        return float(Fraction(int(value.constant[0]), int(value.denominator[0])))
+    return {
+        "numerator": _list_coefficients(value.constant),
+        "denominator": _list_coefficients(value.denominator),
+    }

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 from flint import fmpq, fmpq_mat
 
 from workbench.errors import must
-from workbench.exact.objects import Pair, Progress, Record, Values, Words
+from workbench.exact.objects import Pair, Progress, Record, Strings, Values
 from workbench.formulas.formula_object import Formula
-from workbench.io.result import Result, now_and_then
-from workbench.solvers.exact.polynomials import fraction
+from workbench.io.result import Result, limit_message_rate
+from workbench.solvers.exact.polynomials import to_fraction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,12 +34,14 @@ if TYPE_CHECKING:
     from workbench.formulas.pieces import Piece
     from workbench.solvers.exact.polynomials import Poly
 
-_NUMBERS = re.compile(r"(\d+)\.\.(\d+)")
-_LISTS = re.compile(r"(-?\d+)\.\.(-?\d+)\.\.\1\.\.(-?\d+)")
+_INTEGER_RANGE = re.compile(r"(\d+)\.\.(\d+)")
+_LIST_RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)\.\.\1\.\.(-?\d+)")
 _PERIODS = (1, 2, 3, 4)  # of a quasi-polynomial in n
-_FIT = 4  # n of each class that are fitted, for degree 3 in n; of two variables degree 2
-_OTHERS = 5  # n on which a conjecture is verified at least
-_EDGE = 2  # powers at either end whose coefficients may be functions of n of their own
+_FITTED_PER_CLASS = (
+    4  # n of each class that are fitted, for degree 3 in n; of two variables degree 2
+)
+_MIN_VERIFIED_COUNT = 5  # n on which a conjecture is verified at least
+_MAX_EDGE_TERMS = 2  # powers at either end whose coefficients may be functions of n of their own
 
 
 @dataclass(frozen=True)
@@ -49,17 +51,17 @@ class Conjecture:
 
     piece: int
     cases: tuple[int, ...]
-    fitted: int
-    words: Words
+    fitted_count: int
+    class_formulas: Strings
 
     def __str__(self) -> str:
         name = "last piece" if self.piece == 1 else f"piece {self.piece} from the last"
-        others = len(self.cases) - self.fitted
+        others = len(self.cases) - self.fitted_count
         first = (
             f"conjecture for the {name}, holds exactly for n = {self.cases[0]}..{self.cases[-1]} "
         )
-        first += f"(fitted on {self.fitted} of them, verified on the {others} others)"
-        return "\n".join([first, *self.words])
+        first += f"(fitted on {self.fitted_count} of them, verified on the {others} others)"
+        return "\n".join([first, *self.class_formulas])
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,23 +104,23 @@ class FormulaSeries:
     def pattern(self) -> list[Conjecture]:
         """What the pieces seem to be as functions of n, from the last one on; none where nothing fits five others."""
         pieces = {
-            n: [piece for piece in each.pieces if not piece.free]
+            n: [piece for piece in each.pieces if not piece.has_delta_interval]
             for n, each in self.formulas.items()
         }
         of_all = range(1, min(map(len, pieces.values()), default=0) + 1)
-        every = (_conjecture(k, {n: parts[-k] for n, parts in pieces.items()}) for k in of_all)
+        every = (_find_conjecture(k, {n: parts[-k] for n, parts in pieces.items()}) for k in of_all)
         return [each for each in every if each is not None]
 
 
-def several(counts: Collection[str], given: Values) -> tuple[str, dict[int, Any]] | None:
+def read_ranged_option(counts: Collection[str], given: Values) -> tuple[str, dict[int, Any]] | None:
     """The option that is given a range, and what it is given for each n; None where none is.
 
     counts: options that are integers, with "3..20" or a range; of others "0..3..0..12". Raises InvalidRequest.
     """
     for name, value in given.items():
         text = value.replace(" ", "") if isinstance(value, str) else ""
-        numbers = _NUMBERS.fullmatch(text) if name in counts else None
-        lists = _LISTS.fullmatch(text)
+        numbers = _INTEGER_RANGE.fullmatch(text) if name in counts else None
+        lists = _LIST_RANGE.fullmatch(text)
         if numbers or (name in counts and isinstance(value, range)):
             wanted = range(int(numbers[1]), int(numbers[2]) + 1) if numbers else value
             known = {n: n for n in wanted}
@@ -132,7 +134,7 @@ def several(counts: Collection[str], given: Values) -> tuple[str, dict[int, Any]
     return None
 
 
-def series(
+def solve_series(
     name: str,
     values: Iterable[int],
     solve: Callable[[int], Formula],
@@ -142,7 +144,7 @@ def series(
 
     solve: the formula of a value; progress: told every few seconds.
     """
-    known, told = dict[int, Formula](), now_and_then(progress or str)
+    known, told = dict[int, Formula](), limit_message_rate(progress or str)
     try:
         for value in values:
             known[value] = solve(value)
@@ -156,29 +158,29 @@ def series(
 # Conjectures.
 
 
-def _conjecture(k: int, pieces: Mapping[int, Piece]) -> Conjecture | None:
+def _find_conjecture(k: int, pieces: Mapping[int, Piece]) -> Conjecture | None:
     """Of pieces by n: quasi-polynomials of the shortest period that fit all of them."""
     for period in _PERIODS:
         words, fitted = [], 0
         for rest in range(period):
             own = {n: piece for n, piece in pieces.items() if n % period == rest}
-            text = _of_class(own)
+            text = _fit_class(own)
             if text is None:
                 break
             words.append(text if period == 1 else f"n = {rest} mod {period}: {text}")
-            fitted += min(_FIT, len(own))
+            fitted += min(_FITTED_PER_CLASS, len(own))
         else:
-            if len(pieces) - fitted >= _OTHERS:
+            if len(pieces) - fitted >= _MIN_VERIFIED_COUNT:
                 return Conjecture(k, tuple(sorted(pieces)), fitted, tuple(words))
     return None
 
 
-def _of_class(pieces: Mapping[int, Piece]) -> str | None:
+def _fit_class(pieces: Mapping[int, Piece]) -> str | None:
     """The formula of a class of n, None where none fits."""
-    if len(pieces) <= _FIT or any(piece.value is None for piece in pieces.values()):
+    if len(pieces) <= _FITTED_PER_CLASS or any(piece.value_at is None for piece in pieces.values()):
         return None
     top, below = (
-        _polynomial({n: getattr(piece.value, name) for n, piece in pieces.items()})
+        _fit_polynomials({n: getattr(piece.value_at, name) for n, piece in pieces.items()})
         for name in ("constant", "over")
     )
     if top is None or below is None:
@@ -186,17 +188,17 @@ def _of_class(pieces: Mapping[int, Piece]) -> str | None:
     return top if below == "1" else f"({top}) / ({below})"
 
 
-def _polynomial(given: Mapping[int, Poly]) -> str | None:
+def _fit_polynomials(given: Mapping[int, Poly]) -> str | None:
     """Polynomials by n as one text: lowest powers, highest powers, and those between by n and j."""
     lowest = {n: next(k for k, v in enumerate(poly.coeffs()) if v) for n, poly in given.items()}
     degree = {n: poly.degree() for n, poly in given.items()}
-    first, last = _fit(lowest), _fit(degree)
+    first, last = _fit_in_n(lowest), _fit_in_n(degree)
     if first is None or last is None:
         return None
-    for edge in range(_EDGE + 1):
+    for edge in range(_MAX_EDGE_TERMS + 1):
         ends = [  # the coefficients of the first powers from an end, each a polynomial in n
             [
-                _fit({n: int(poly[at[n] + sign * k]) for n, poly in given.items()})
+                _fit_in_n({n: int(poly[at[n] + sign * k]) for n, poly in given.items()})
                 for k in range(edge)
             ]
             for at, sign in ((lowest, 1), (degree, -1))
@@ -206,26 +208,26 @@ def _polynomial(given: Mapping[int, Poly]) -> str | None:
             for n, poly in given.items()
             for j in range(lowest[n] + edge, degree[n] - edge + 1)
         }
-        middle = _solved(inner, _TWO_VARIABLES) if inner else ()
+        middle = _fit_monomials(inner, _TWO_VARIABLES) if inner else ()
         if middle is not None and not any(None in rows for rows in ends):
-            return _written(first, last, edge, ends, middle)
+            return _write_sum(first, last, edge, ends, middle)
     return None
 
 
-Poly2 = tuple[Fraction, ...]  # coefficients of the monomials that were fitted
+MonomialWeights = tuple[Fraction, ...]  # coefficients of the monomials that were fitted
 
 _ONE_VARIABLE = [(d, 0) for d in range(4)]
 _TWO_VARIABLES = [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2)]
 
 
-def _fit(values: Mapping[int, int]) -> Poly2 | None:
+def _fit_in_n(values: Mapping[int, int]) -> MonomialWeights | None:
     """The polynomial in n through the first values that is right for all, None where there is none."""
-    return _solved({(n, 0): v for n, v in values.items()}, _ONE_VARIABLE)
+    return _fit_monomials({(n, 0): v for n, v in values.items()}, _ONE_VARIABLE)
 
 
-def _solved(values: Mapping[Pair, int], monomials: Sequence[Pair]) -> Poly2 | None:
+def _fit_monomials(values: Mapping[Pair, int], monomials: Sequence[Pair]) -> MonomialWeights | None:
     """The combination of monomials that is right for all values, from those of the first n; the simplest one."""
-    first = sorted({n for n, _ in values})[:_FIT]
+    first = sorted({n for n, _ in values})[:_FITTED_PER_CLASS]
     for count in range(1, len(monomials) + 1):
         used = monomials[:count]
         rows = [
@@ -234,7 +236,7 @@ def _solved(values: Mapping[Pair, int], monomials: Sequence[Pair]) -> Poly2 | No
             if n in first
         ]
         reduced, rank = fmpq_mat(rows).rref()
-        weights = tuple(fraction(reduced[k, count]) for k in range(min(count, rank)))
+        weights = tuple(to_fraction(reduced[k, count]) for k in range(min(count, rank)))
         one_solution = rank == count and all(reduced[k, k] == 1 for k in range(count))
         if one_solution and all(
             sum(w * n**a * j**b for w, (a, b) in zip(weights, used, strict=True)) == value
@@ -244,36 +246,44 @@ def _solved(values: Mapping[Pair, int], monomials: Sequence[Pair]) -> Poly2 | No
     return None
 
 
-def _written(first: Poly2, last: Poly2, edge: int, ends: Sequence[Any], middle: Poly2) -> str:
+def _write_sum(
+    first: MonomialWeights,
+    last: MonomialWeights,
+    edge: int,
+    ends: Sequence[Any],
+    middle: MonomialWeights,
+) -> str:
     """A sum of powers of e^ε whose coefficients are functions of n and j."""
-    low, high = _text(first, _ONE_VARIABLE), _text(last, _ONE_VARIABLE)
+    low, high = _write_polynomial(first, _ONE_VARIABLE), _write_polynomial(last, _ONE_VARIABLE)
     if low == high:
-        coefficient = _text(
+        coefficient = _write_polynomial(
             (ends[0] or [None])[0] or middle, _ONE_VARIABLE if ends[0] else _TWO_VARIABLES
         )
-        return coefficient if low == "0" else f"{_grouped(coefficient)} e^({_grouped(low)}ε)"
-    inner = _text(middle, _TWO_VARIABLES) if middle else "0"
-    text = f"Σ_(j={low}..{high}) {_grouped(inner) if not edge else 'c_j'} e^(jε){f', c_j = {inner}' if edge else ''}"
+        return (
+            coefficient if low == "0" else f"{_parenthesise(coefficient)} e^({_parenthesise(low)}ε)"
+        )
+    inner = _write_polynomial(middle, _TWO_VARIABLES) if middle else "0"
+    text = f"Σ_(j={low}..{high}) {_parenthesise(inner) if not edge else 'c_j'} e^(jε){f', c_j = {inner}' if edge else ''}"
     others = []
     for end, sign, rows in ((low, "+", ends[0]), (high, "-", ends[1])):
         for k, row in enumerate(rows):
             at = end if not k else f"{end} {sign} {k}"
-            if _text(row, _ONE_VARIABLE) != inner:
-                others.append(f"{_text(row, _ONE_VARIABLE)} at j = {at}")
+            if _write_polynomial(row, _ONE_VARIABLE) != inner:
+                others.append(f"{_write_polynomial(row, _ONE_VARIABLE)} at j = {at}")
     return text + (f", but {', '.join(others)}" if others else "")
 
 
-def _grouped(text: str) -> str:
+def _parenthesise(text: str) -> str:
     return f"({text})" if " " in text else text
 
 
-def _text(weights: Poly2, monomials: Sequence[Pair]) -> str:
+def _write_polynomial(weights: MonomialWeights, monomials: Sequence[Pair]) -> str:
     """A polynomial in n and j."""
     text = ""
     for weight, (a, b) in reversed([*zip(weights, monomials, strict=False)]):
         if not weight:
             continue
-        letters, size = _letters("n", a) + _letters("j", b), abs(weight)
+        letters, size = _write_power("n", a) + _write_power("j", b), abs(weight)
         top = f"{size.numerator if size.numerator != 1 or not letters else ''}{letters}"
         term = top if size.denominator == 1 else f"{top}/{size.denominator}"
         text = (
@@ -284,5 +294,5 @@ def _text(weights: Poly2, monomials: Sequence[Pair]) -> str:
     return text or "0"
 
 
-def _letters(letter: str, power: int) -> str:
+def _write_power(letter: str, power: int) -> str:
     return letter if power == 1 else f"{letter}^{power}" if power else ""

@@ -20,26 +20,26 @@ import numpy as np
 
 from workbench.errors import WorkbenchError
 from workbench.exact.numbers import ZERO, exp_interval
-from workbench.exact.objects import FloatPair, Record, Words
-from workbench.formulas.certificate import Question
-from workbench.formulas.formula import formula_of
-from workbench.io.shown import document, facts
-from workbench.pipeline.stated import linear_notions, refuse_notion
-from workbench.privacy.audit import measure
+from workbench.exact.objects import FloatPair, Record, Strings
+from workbench.formulas.certificate import FormulaQuestion
+from workbench.formulas.formula import solve_formula
+from workbench.io.shown import render_document, render_facts
+from workbench.pipeline.stated import check_formula_notion, list_linear_notions
+from workbench.privacy.audit import measure_mechanism
 from workbench.privacy.claim import Claim
 from workbench.solvers.arrays import Ints
-from workbench.solvers.optimal_face import unique
+from workbench.solvers.optimal_face import has_unique_value
 
-_NEAR = Fraction(1, 10**9)  # of a budget
-_BITS = 128
-_MOST = 2_000  # comparisons that are measured
-_SHOWN = 8
-_ZERO = 1e-7  # of a multiplier, as a share of the largest loss
+_RELATIVE_STEP = Fraction(1, 10**9)  # of a budget
+_EXP_BITS = 128
+_MAX_COMPARISONS = 2_000  # comparisons that are measured
+_MAX_LISTED_NAMES = 8
+_ZERO_MULTIPLIER = 1e-7  # of a multiplier, as a share of the largest loss
 
-Sides = tuple[float | None, float]  # from below (None: there is nothing below), from above
+OneSidedPrices = tuple[float | None, float]  # from below (None: there is nothing below), from above
 
 
-Decides = tuple[int, int, float]  # rows that decide, all rows, the largest multiplier
+RowPrices = tuple[int, int, float]  # rows that decide, all rows, the largest multiplier
 
 
 @dataclass(frozen=True)
@@ -49,27 +49,27 @@ class ShadowPrices:
     the request, by name: how many rows decide, of how many, and the largest multiplier; words: why something is
     missing."""
 
-    epsilon: Sides | None
-    delta: Sides | None
+    epsilon: OneSidedPrices | None
+    delta: OneSidedPrices | None
     binding: tuple[Ints, ...]
-    of: int
-    words: str = ""
-    names: Words = ()
-    constraints: Mapping[str, Decides] = field(default_factory=dict)
+    comparison_count: int
+    note: str = ""
+    comparison_names: Strings = ()
+    constraints: Mapping[str, RowPrices] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = [
-            f"one unit of {name} changes the optimum by {_side(*sides)}"
+            f"one unit of {name} changes the optimum by {_write_prices(*sides)}"
             for name, sides in (("epsilon", self.epsilon), ("delta", self.delta))
             if sides is not None
         ]
-        if count := len(self.names):
+        if count := len(self.comparison_names):
             shown = [
-                *self.names[:_SHOWN],
-                *([f"and {count - _SHOWN} more"] if count > _SHOWN else []),
+                *self.comparison_names[:_MAX_LISTED_NAMES],
+                *([f"and {count - _MAX_LISTED_NAMES} more"] if count > _MAX_LISTED_NAMES else []),
             ]
             lines.append(
-                f"{count} of {self.of} comparisons use up the budget to a billionth: {', '.join(shown)}"
+                f"{count} of {self.comparison_count} comparisons use up the budget to a billionth: {', '.join(shown)}"
             )
         for name, (binding, rows, price) in self.constraints.items():
             where, most = ("", "") if rows == 1 else (f" in {binding} of {rows} rows", "up to ")
@@ -79,10 +79,12 @@ class ShadowPrices:
                 else "does not decide"
             )
             lines.append(f"the constraint {name} {decides}")
-        return "; ".join([*lines, *filter(None, [self.words])]) + "."
+        return "; ".join([*lines, *filter(None, [self.note])]) + "."
 
     def _repr_html_(self) -> str:
-        return document("Shadow prices", facts([("", part) for part in str(self).split("; ")]))
+        return render_document(
+            "Shadow prices", render_facts([("", part) for part in str(self).split("; ")])
+        )
 
     def to_dict(self) -> Record:
         """JSON-ready."""
@@ -91,49 +93,52 @@ class ShadowPrices:
             "epsilon": self.epsilon and [*self.epsilon],
             "delta": self.delta and [*self.delta],
             "binding": [[*label] for label in self.binding],
-            "names": [*self.names],
-            "comparisons": self.of,
+            "names": [*self.comparison_names],
+            "comparisons": self.comparison_count,
             "constraints": {
                 name: dict(zip(parts, each, strict=True)) for name, each in self.constraints.items()
             },
-            "words": self.words,
+            "words": self.note,
         }
 
 
-def _side(below: float | None, above: float) -> str:
+def _write_prices(below: float | None, above: float) -> str:
     if below is None or below == above:
         return f"{above:.9g}" + (" (upwards)" if below is None else "")
     return f"{below:.9g} from below, {above:.9g} from above"
 
 
-def shadow_prices(design: Any) -> ShadowPrices:
+def compute_shadow_prices(design: Any) -> ShadowPrices:
     """Those of a design. What has no formula has binding comparisons alone, and a sentence that says why."""
     epsilon, delta, words = None, None, ""
     try:
-        epsilon, delta = _prices(design.request)
+        epsilon, delta = _price_budgets(design.request)
     except WorkbenchError as error:
         words = str(error).rstrip(".")
-    constraints = _constraints(design)
+    constraints = _price_constraints(design)
     compares = hasattr(
         design.mechanism, "comparisons"
     )  # a mechanism of real inputs may have none to list
-    if not compares or (less := _less(design.claim)) is None:
+    if not compares or (less := _shrink_budget(design.claim)) is None:
         return ShadowPrices(epsilon, delta, (), 0, words, (), constraints)
     every = list(
-        itertools.islice(measure(design.mechanism, less, design.mechanism.comparisons()), _MOST + 1)
+        itertools.islice(
+            measure_mechanism(design.mechanism, less, design.mechanism.comparisons()),
+            _MAX_COMPARISONS + 1,
+        )
     )
     binding: tuple[Ints, ...] = ()
-    if len(every) > _MOST:
-        words = f"{words} more than {_MOST} comparisons are not listed".lstrip()
+    if len(every) > _MAX_COMPARISONS:
+        words = f"{words} more than {_MAX_COMPARISONS} comparisons are not listed".lstrip()
     else:
-        binding = tuple(result.label for result in every if not less.met_by(result))
-    names = tuple(_name(label, design) for label in binding)
+        binding = tuple(result.label for result in every if not less.is_met_by(result))
+    names = tuple(_comparison_name(label, design) for label in binding)
     return ShadowPrices(epsilon, delta, binding, len(every), words, names, constraints)
 
 
-def _name(label: Ints, design: Any) -> str:
+def _comparison_name(label: Ints, design: Any) -> str:
     """What a comparison compares: two inputs, by what they are where they are known, or a difference."""
-    own = getattr(design.mechanism, "labelled", None)
+    own = getattr(design.mechanism, "axis_labels", None)
     inputs = own[0] if own else getattr(design.question, "values", None)
     if inputs is not None and len(label) == 2:
         each = (inputs[at] for at in label)
@@ -143,13 +148,13 @@ def _name(label: Ints, design: Any) -> str:
     return str(label[0]) if len(label) == 1 else str(label)
 
 
-def _constraints(design: Any) -> dict[str, Decides]:
+def _price_constraints(design: Any) -> dict[str, RowPrices]:
     """Those of the request, by the labels of their rows in the program that was solved."""
     solution = design.solution
     if solution is None or solution.row_dual is None:
         return {}
-    zero = _ZERO * float(np.abs(solution.data.c).max())
-    known: dict[str, Decides] = {}
+    zero = _ZERO_MULTIPLIER * float(np.abs(solution.data.c).max())
+    known: dict[str, RowPrices] = {}
     for block in solution.program.rows:
         if block.wished:
             prices = np.abs(solution.row_dual[block.start : block.start + block.size])
@@ -162,34 +167,34 @@ def _constraints(design: Any) -> dict[str, Decides]:
     return known
 
 
-def only_optimum(design: Any) -> bool | None:
+def is_only_optimum(design: Any) -> bool | None:
     """See `Design.unique`."""
     request, solution = design.request, design.solution
     plain = request.aim.runs == 1 and request.aim.minimise == "loss" and design.bound is not None
-    if solution is None or not plain or request.claim.notion.name not in linear_notions():
+    if solution is None or not plain or request.claim.notion.name not in list_linear_notions():
         return None
-    return unique(solution, solution.program.variables[0].name)
+    return has_unique_value(solution, solution.program.variables[0].name)
 
 
-def _less(claim: Claim) -> Claim | None:
+def _shrink_budget(claim: Claim) -> Claim | None:
     """A budget that is less by a billionth: of its δ where there is one, else of its first parameter; None of one that
     is no number."""
     name = "delta" if claim.values.get("delta") else claim.notion.parameters[0]
     value = claim.values[name]
     if isinstance(value, Mapping):
-        value = {label: number * (1 - _NEAR) for label, number in value.items()}
+        value = {label: number * (1 - _RELATIVE_STEP) for label, number in value.items()}
     elif isinstance(value, Fraction):
-        value *= 1 - _NEAR
+        value *= 1 - _RELATIVE_STEP
     else:
         return None
     return Claim(claim.notion, **{**claim.values, name: value})
 
 
-def _prices(request: Any) -> tuple[Sides, Sides | None]:
+def _price_budgets(request: Any) -> tuple[OneSidedPrices, OneSidedPrices | None]:
     """(dV/dε, dV/dδ) of the formula at a request. Raises WorkbenchError."""
     named = request.claim.notion.name
-    refuse_notion(named)
-    question = Question(request.family, request.at, dict, named)
+    check_formula_notion(named)
+    question = FormulaQuestion(request.family, request.at_point, dict, named)
     at, delta = request.claim.epsilon, request.claim.delta
     if not isinstance(at, Fraction) or request.aim.minimise != "loss":
         raise WorkbenchError("Prices are of designs that minimise the loss at one epsilon")
@@ -197,19 +202,19 @@ def _prices(request: Any) -> tuple[Sides, Sides | None]:
 
     def sides(which: int, *near: Any) -> FloatPair:
         """dV/dε (0) or dV/dδ (1) of the first and of the last piece near the request."""
-        formula = formula_of(question, *near)
+        formula = solve_formula(question, *near)
         known = [
             prices[which] for piece in formula.pieces if (prices := piece.shadow_prices) is not None
         ]
-        x = exp_interval(at / formula.steps, _BITS)
-        ends: list[Any] = [price.enclosed(*x, share) for price in (known[0], known[-1])]
+        x = exp_interval(at / formula.steps, _EXP_BITS)
+        ends: list[Any] = [price.enclose(*x, share) for price in (known[0], known[-1])]
         if None in ends:
             raise WorkbenchError("The formula is near a pole")
         low, high = (float(sum(end) / 2) for end in ends)
         return low, high
 
-    by_epsilon = sides(0, (at * (1 - _NEAR), at * (1 + _NEAR)))
+    by_epsilon = sides(0, (at * (1 - _RELATIVE_STEP), at * (1 + _RELATIVE_STEP)))
     if delta is None or named == "pure":
         return by_epsilon, None
-    first, last = sides(1, at, (max(ZERO, share - _NEAR), share + _NEAR))
+    first, last = sides(1, at, (max(ZERO, share - _RELATIVE_STEP), share + _RELATIVE_STEP))
     return by_epsilon, (first if share else None, last)

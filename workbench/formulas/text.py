@@ -26,7 +26,7 @@ class Style:
     quotient: Callable[[str, str], str]
     brackets: tuple[str, str] = ("(", ")")
 
-    def grouped(self, text: str) -> str:
+    def bracket_sum(self, text: str) -> str:
         """In brackets where it is a sum."""
         return f"{self.brackets[0]}{text}{self.brackets[1]}" if " " in text else text
 
@@ -34,24 +34,27 @@ class Style:
 _VAREPSILON = r"\varepsilon"
 
 
-def _exponent(exponent: Fraction, letter: str) -> str:
+def _write_exponent(exponent: Fraction, letter: str) -> str:
     """A multiple of ε."""
     top, below = exponent.numerator, exponent.denominator
     return f"{'' if top == 1 else top}{letter}{'' if below == 1 else f'/{below}'}"
 
 
-def _slash(top: str, below: str) -> str:
+def _write_slash_quotient(top: str, below: str) -> str:
     """In one line: a sum in brackets, and a divisor of several factors."""
     plain = below.isdigit() or below == "e^ε" or _INNER.fullmatch(below)
     outside = _INNER.sub("", top)
     return f"{f'({top})' if ' + ' in outside or ' - ' in outside else top} / {below if plain else f'({below})'}"
 
 
-WORDS = Style(
-    lambda power: "e^ε" if power == 1 else f"e^({_exponent(power, 'ε')})", "δ", "", _slash
+PLAIN = Style(
+    lambda power: "e^ε" if power == 1 else f"e^({_write_exponent(power, 'ε')})",
+    "δ",
+    "",
+    _write_slash_quotient,
 )
 LATEX = Style(
-    lambda power: f"e^{{{_exponent(power, _VAREPSILON)}}}", r"\delta", r"\,",
+    lambda power: f"e^{{{_write_exponent(power, _VAREPSILON)}}}", r"\delta", r"\,",
     lambda top, below: rf"\frac{{{top}}}{{{below}}}", (r"\left(", r"\right)"),
 )  # fmt: skip
 PYTHON = Style(
@@ -60,58 +63,60 @@ PYTHON = Style(
 )  # fmt: skip
 
 
-def written(value: Affine, style: Style = WORDS, steps: int = 1) -> str:
+def write_affine(value: Affine, style: Style = PLAIN, steps: int = 1) -> str:
     """A formula; its variable is x = e^(ε/steps)."""
-    whole = _quotient(value.constant, value.slope, value.over, style, steps)
-    rest = value.over - value.constant
-    shorter = 0 < _terms(rest) < _terms(value.constant) and min(rest.coeffs()) >= 0
-    if (value.over.degree() > 0 and shorter) or (value.slope and value.constant == value.over):
-        return f"1 - {_quotient(rest, -value.slope, value.over, style, steps)}"
+    whole = _write_quotient(value.constant, value.slope, value.denominator, style, steps)
+    rest = value.denominator - value.constant
+    shorter = 0 < _count_terms(rest) < _count_terms(value.constant) and min(rest.coeffs()) >= 0
+    if (value.denominator.degree() > 0 and shorter) or (
+        value.slope and value.constant == value.denominator
+    ):
+        return f"1 - {_write_quotient(rest, -value.slope, value.denominator, style, steps)}"
     return whole
 
 
-def _terms(polynomial: Poly) -> int:
+def _count_terms(polynomial: Poly) -> int:
     return sum(1 for value in polynomial.coeffs() if value)
 
 
-def _quotient(constant: Poly, slope: Poly, over: Poly, style: Style, steps: int) -> str:
+def _write_quotient(constant: Poly, slope: Poly, over: Poly, style: Style, steps: int) -> str:
     """(constant + δ slope) / over."""
-    top = _numerator(constant, slope, style, steps)
+    top = _write_numerator(constant, slope, style, steps)
     if over.degree() == 0 and over[0] == 1:
         return top
-    return style.quotient(top, _factored(over, style, steps))
+    return style.quotient(top, _write_factored(over, style, steps))
 
 
-def _numerator(constant: Poly, slope: Poly, style: Style, steps: int) -> str:
+def _write_numerator(constant: Poly, slope: Poly, style: Style, steps: int) -> str:
     if not slope:
-        return _factored(constant, style, steps)
+        return _write_factored(constant, style, steps)
     if not constant:
-        factor = style.grouped(_factored(slope, style, steps))
+        factor = style.bracket_sum(_write_factored(slope, style, steps))
         return style.delta if factor == "1" else f"{factor}{style.product or ' '}{style.delta}"
     if constant == -slope:
         less = f"{style.brackets[0]}1 - {style.delta}{style.brackets[1]}"
-        factor = style.grouped(_factored(constant, style, steps))
+        factor = style.bracket_sum(_write_factored(constant, style, steps))
         return less if factor == "1" else f"{factor}{style.product}{less}"
-    first, minus = _factored(constant, style, steps), slope.leading_coefficient() < 0
-    second = _numerator(0 * constant, -slope if minus else slope, style, steps)
+    first, minus = _write_factored(constant, style, steps), slope.leading_coefficient() < 0
+    second = _write_numerator(0 * constant, -slope if minus else slope, style, steps)
     return f"{first} {'-' if minus else '+'} {second}"
 
 
-def _factored(polynomial: Poly, style: Style, steps: int) -> str:
+def _write_factored(polynomial: Poly, style: Style, steps: int) -> str:
     """A polynomial with its content and its power of x in front, where that is shorter."""
-    plain = _sum(polynomial, style, steps)
+    plain = _write_polynomial_sum(polynomial, style, steps)
     values = [int(v) for v in polynomial.coeffs()]
     content, lowest = gcd(*values), next((k for k, v in enumerate(values) if v), 0)
     if sum(1 for v in values if v) < 2 or (content == 1 and not lowest):
         return plain
-    inner = _sum(polynomial.right_shift(lowest) // content, style, steps)
+    inner = _write_polynomial_sum(polynomial.right_shift(lowest) // content, style, steps)
     front = [str(content)] if content != 1 else []
     front += [style.power(Fraction(lowest, steps))] if lowest else []
     factored = style.product.join([*front, f"{style.brackets[0]}{inner}{style.brackets[1]}"])
     return factored if len(factored) < len(plain) else plain
 
 
-def _sum(polynomial: Poly, style: Style, steps: int) -> str:
+def _write_polynomial_sum(polynomial: Poly, style: Style, steps: int) -> str:
     """By falling powers."""
     text = ""
     for k in range(polynomial.degree(), -1, -1):

@@ -11,26 +11,26 @@ from typing import Any
 from workbench.data.parameter_grid import Grid
 from workbench.errors import WorkbenchError, must
 from workbench.exact.objects import Values
-from workbench.io.result import Progress, Result, Row, check_progress, silent
+from workbench.io.result import Progress, Result, Row, check_progress, ignore_progress
 from workbench.pipeline.family import Family
 from workbench.pipeline.frontier_plan import (
-    COLUMNS,
+    FRONTIER_COLUMNS,
     Frontier,
     Plan,
     Task,
-    failed_row,
-    published_tasks,
+    make_failed_row,
+    make_published_tasks,
 )
-from workbench.pipeline.option import Option, count, flag, read
+from workbench.pipeline.option import Option, integer_reader, read_flag, read_options
 from workbench.pipeline.published import index_by_name, list_entries
-from workbench.pipeline.registry import families, family_of
+from workbench.pipeline.registry import find_family, list_families
 from workbench.pipeline.user_baselines import make_baselines, read_baselines
 from workbench.solvers.search import Deadline
 
-COMPARED = (
+BASELINE_OPTIONS = (
     Option(
         "baselines",
-        flag,
+        read_flag,
         True,
         "What is published, by other packages too, at the same budgets.",
         kind=bool,
@@ -50,7 +50,7 @@ def frontier(
     *,
     epsilon: Grid | None = None,
     jobs: int = 1,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
     **options: Any,
 ) -> Result:
     """The trade-off between privacy and error: designs on a grid, closed forms, baselines (`workbench frontier`).
@@ -78,31 +78,35 @@ def frontier(
         InvalidRequest, SolverUnavailable: a wrong value, before anything is solved.
     """
     check_progress(progress)
-    count(1, 1024)(jobs, "jobs")
+    integer_reader(1, 1024)(jobs, "jobs")
     by_name = isinstance(question, str)
-    kind = _named(question) if by_name else family_of(question)
-    offered = frontier_of(kind)
+    kind = _find_frontier_family(question) if by_name else find_family(question)
+    offered = get_frontier(kind)
     known = [
         option
         for option in offered.options
         if "python" in option.places and (by_name or not option.question)
     ]
-    values = read(known, {**options, **({} if epsilon is None else {"epsilon": epsilon})})
-    return run(plan_of(kind, None if by_name else question, values), progress, jobs)
-
-
-def frontier_of(kind: Family) -> Frontier:
-    """The frontier of a family, with the options for what it is compared with. Raises InvalidRequest where it has
-    none."""
-    offered: Frontier = importlib.import_module(_named(kind.name).frontier or "").FRONTIER
-    return (
-        offered
-        if offered.points is None
-        else replace(offered, options=(*offered.options, *COMPARED))
+    values = read_options(known, {**options, **({} if epsilon is None else {"epsilon": epsilon})})
+    return run_frontier_plan(
+        make_frontier_plan(kind, None if by_name else question, values), progress, jobs
     )
 
 
-def plan_of(kind: Family, question: Any, values: Values) -> Plan:
+def get_frontier(kind: Family) -> Frontier:
+    """The frontier of a family, with the options for what it is compared with. Raises InvalidRequest where it has
+    none."""
+    offered: Frontier = importlib.import_module(
+        _find_frontier_family(kind.name).frontier or ""
+    ).FRONTIER
+    return (
+        offered
+        if offered.points is None
+        else replace(offered, options=(*offered.options, *BASELINE_OPTIONS))
+    )
+
+
+def make_frontier_plan(kind: Family, question: Any, values: Values) -> Plan:
     """Make the plan of a family's frontier, beside what the registry of published mechanisms has for it.
 
     Args:
@@ -113,7 +117,7 @@ def plan_of(kind: Family, question: Any, values: Values) -> Plan:
     Raises:
         InvalidRequest: A baseline is neither a file nor the name of a published mechanism.
     """
-    offered = frontier_of(kind)
+    offered = get_frontier(kind)
     plan = offered.plan(question, values)
     baselines = values.get("baseline") or ()
     if offered.points is None or not (baselines or values["baselines"]):
@@ -132,7 +136,10 @@ def plan_of(kind: Family, question: Any, values: Values) -> Plan:
         entries = [entry for entry in entries if entry.package]
     return replace(
         plan,
-        tasks=[*plan.tasks, *published_tasks(entries, offered.points(question, values), names)],
+        tasks=[
+            *plan.tasks,
+            *make_published_tasks(entries, offered.points(question, values), names),
+        ],
     )
 
 
@@ -143,29 +150,29 @@ def _find_names(names: Iterable[str], word: str) -> list[str]:
     return matches or must("baseline", f"a file, or one of {', '.join(names)}", repr(word))
 
 
-def with_frontiers(name: str | None = None) -> dict[str, Family]:
+def list_frontier_families(name: str | None = None) -> dict[str, Family]:
     """The families (of a name) that have a frontier, by name."""
-    return {kind.name: kind for kind in families(name) if kind.frontier is not None}
+    return {kind.name: kind for kind in list_families(name) if kind.frontier is not None}
 
 
-def _help() -> str:
+def _describe_options() -> str:
     """The options of every family's frontier, as lines of `frontier`'s docstring."""
     lines = []
-    for name, kind in with_frontiers().items():
-        options = [option for option in frontier_of(kind).options if "python" in option.places]
+    for name, kind in list_frontier_families().items():
+        options = [option for option in get_frontier(kind).options if "python" in option.places]
         shown = [f"{option.name}={option.default!r}" for option in options if not option.required]
         text = f"{name}: {', '.join(shown)}"
         lines += textwrap.wrap(text, 119, initial_indent=" " * 12, subsequent_indent=" " * 16)
     return "\n".join(lines)
 
 
-def _named(name: str) -> Family:
-    return with_frontiers(name).get(name) or must(
-        "family", f"one of {', '.join(with_frontiers())}", repr(name)
+def _find_frontier_family(name: str) -> Family:
+    return list_frontier_families(name).get(name) or must(
+        "family", f"one of {', '.join(list_frontier_families())}", repr(name)
     )
 
 
-def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:
+def run_frontier_plan(plan: Plan, progress: Progress = ignore_progress, jobs: int = 1) -> Result:
     """The rows of a plan; Ctrl-C ends it after those of the tasks finished so far. jobs: processes; 1 is this one.
 
     Raises WorkbenchError where tasks cannot be sent to other processes.
@@ -173,26 +180,26 @@ def run(plan: Plan, progress: Progress = silent, jobs: int = 1) -> Result:
     answered = {}
     total, clock = len(plan.tasks), Deadline()
     try:
-        for at, rows in _answers(plan.tasks, jobs):
+        for at, rows in _run_tasks(plan.tasks, jobs):
             answered[at] = rows
             progress(len(answered), total, plan.title)
     except KeyboardInterrupt:
         pass
     rows = [row for at in sorted(answered) for row in answered[at]]
-    parts = len(answered), total, clock.elapsed
+    parts = len(answered), total, clock.elapsed_seconds
     return Result(
-        plan.title, rows, "frontier", COLUMNS, plan.draw, *parts, sentences=plan.sentences
+        plan.title, rows, "frontier", FRONTIER_COLUMNS, plan.draw, *parts, sentences=plan.sentences
     )
 
 
-def _answers(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, list[Row]]]:
+def _run_tasks(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, list[Row]]]:
     """(position, rows) of every task, as they end."""
-    from workbench.sweeps.workers import on_processes
+    from workbench.sweeps.workers import run_on_processes
 
     try:
-        for at, rows in on_processes(tasks, jobs, _rows):
+        for at, rows in run_on_processes(tasks, jobs, _run_task):
             died = WorkbenchError("The processes that worked on it died again and again.")
-            yield at, [failed_row(died, curve="failed")] if rows is None else rows
+            yield at, [make_failed_row(died, curve="failed")] if rows is None else rows
     except Exception as error:
         if type(error).__name__ != "PicklingError":
             raise
@@ -201,19 +208,19 @@ def _answers(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, list[Row]]
         ) from None
 
 
-def _rows(task: Task) -> list[Row]:
+def _run_task(task: Task) -> list[Row]:
     """The rows of a task; of one that fails the error."""
     try:
         return list(task())
     except MemoryError:
         return [
-            failed_row(
+            make_failed_row(
                 WorkbenchError("The request needs more memory than there is."), curve="failed"
             )
         ]
     except WorkbenchError as error:
-        return [failed_row(error, curve="failed")]
+        return [make_failed_row(error, curve="failed")]
 
 
 if frontier.__doc__ is not None:  # None under python -OO
-    frontier.__doc__ = frontier.__doc__.replace("            OPTIONS", _help())
+    frontier.__doc__ = frontier.__doc__.replace("            OPTIONS", _describe_options())

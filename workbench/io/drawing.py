@@ -54,18 +54,18 @@ from workbench.exact.objects import Record, Values
 from workbench.io.figures import (
     COLOURS,
     MARKERS,
-    SOLVER,
-    WIDTHS,
-    legend_below,
-    panels,
-    percent_bar,
-    percent_map,
-    plain_log,
-    plain_log_from_zero,
-    pmf_heat,
-    styled,
-    titled,
-    wrapped,
+    SOLVER_MARKER_STYLE,
+    WIDTH_INCHES,
+    add_legend_below,
+    add_percent_colour_bar,
+    apply_style_sheet,
+    draw_percent_map,
+    draw_pmf_heat_map,
+    make_panels,
+    set_log_axis,
+    set_log_axis_with_zero,
+    set_wrapped_title,
+    wrap_text,
 )
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ _FAINT = 1e-6  # a probability that still has a colour
 
 
 @cache
-def stated(package: str, file: str) -> Record:
+def read_toml_resource(package: str, file: str) -> Record:
     """What a TOML file of a package states."""
     return tomllib.loads(resources.files(package).joinpath(file).read_text("utf-8"))
 
@@ -121,17 +121,17 @@ class Drawing:
     """
 
     figure: Values
-    words: Values | None = field(default_factory=dict)
+    template_values: Values | None = field(default_factory=dict)
     styles: Values = field(default_factory=dict)
-    further: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    other_tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
     def __call__(self, table: pd.DataFrame) -> Figure:
         """Draw the figure of a table."""
-        return draw(self, table)
+        return draw_declared_figure(self, table)
 
 
-@styled
-def draw(drawing: Drawing, table: pd.DataFrame) -> Figure:
+@apply_style_sheet
+def draw_declared_figure(drawing: Drawing, table: pd.DataFrame) -> Figure:
     """Draw a declared figure of a table. Panels of its grid without a declaration stay empty."""
     figure = drawing.figure
     parts = _list_panels(figure, table)
@@ -139,8 +139,8 @@ def draw(drawing: Drawing, table: pd.DataFrame) -> Figure:
     rows = figure.get("rows", 1)
     width = figure.get("width", "page" if columns > 1 else "column")
     if isinstance(width, str):
-        width = WIDTHS[width]
-    drawn, axes = panels(columns, rows, width=width, height=figure.get("height", 2.4))
+        width = WIDTH_INCHES[width]
+    drawn, axes = make_panels(columns, rows, width=width, height=figure.get("height", 2.4))
     for at, (axis, (spec, part)) in enumerate(zip(axes[: len(parts)], parts, strict=True)):
         _draw_panel(axis, spec, part, drawing)
         if "inside" in spec and at in figure.get("inside_of", range(len(parts))):
@@ -148,9 +148,9 @@ def draw(drawing: Drawing, table: pd.DataFrame) -> Figure:
     for axis in axes[len(parts) :]:
         axis.set_axis_off()
     if "heading" in figure:
-        drawn.suptitle(wrapped(figure["heading"], drawn.get_figwidth()))
+        drawn.suptitle(wrap_text(figure["heading"], drawn.get_figwidth()))
     if "legend" in figure:
-        legend_below(drawn, axes, columns=figure["legend"])
+        add_legend_below(drawn, axes, columns=figure["legend"])
     return drawn
 
 
@@ -167,22 +167,22 @@ def _list_panels(figure: Values, table: pd.DataFrame) -> list[tuple[Record, pd.D
 
 def _draw_panel(axis: Axes, spec: Values, table: pd.DataFrame, drawing: Drawing) -> None:
     """Draw the series of a panel, then its scales, titles and ticks."""
-    words = drawing.words
+    words = drawing.template_values
     for series in spec["series"]:
         rows = series.get("rows", table)
         if "of" in series:
-            rows = _select_rows(spec, drawing.further[series["of"]])
+            rows = _select_rows(spec, drawing.other_tables[series["of"]])
         for at, (part, look) in enumerate(
             _list_curves(series, _select_rows(series, rows), drawing.styles)
         ):
             getattr(_Curve(axis, part, {**look, "at": at}, words), look.get("kind", "line"))()
     for name, scale in spec.get("scales", {}).items():
         if scale == "log":
-            plain_log(axis, name)
+            set_log_axis(axis, name)
         else:
-            plain_log_from_zero(axis, name, *scale)
+            set_log_axis_with_zero(axis, name, *scale)
     if "title" in spec:
-        titled(axis, _fill(spec["title"], table, words))
+        set_wrapped_title(axis, _fill(spec["title"], table, words))
     properties = dict(spec.get("set", {}))
     for name in ("xlim", "ylim"):  # one end alone
         if np.ndim(properties.get(name, ())) == 0:
@@ -292,7 +292,11 @@ class _Curve:
             own["marker"] = MARKERS[self.look["at"]]
         if "label" in own:
             own["label"] = _fill(own["label"], self.table, self.words)
-        return {**(SOLVER if self.look.get("hollow") else {}), **own, "color": self.colour}
+        return {
+            **(SOLVER_MARKER_STYLE if self.look.get("hollow") else {}),
+            **own,
+            "color": self.colour,
+        }
 
     def without(self, *names: str) -> Record:
         """The style but for these properties."""
@@ -346,7 +350,7 @@ class _Curve:
             self.table[self.look.get("limits", [self.look["y"]])].to_numpy(),
         )
         ends = (float(limits.min()), float(limits.max())) if "limits" in self.look else None
-        pmf_heat(self.axis, self.y, (size, size), limits=ends)
+        draw_pmf_heat_map(self.axis, self.y, (size, size), limits=ends)
 
     def cells(self) -> None:
         from matplotlib.colors import LogNorm
@@ -364,8 +368,8 @@ class _Curve:
     def map(self) -> None:
         look = self.look
         table = self.table.assign(percent=self.values(look["value"]))
-        percent_bar(
-            percent_map(self.axis, table, (look["x"], look["y"]), "percent"),
+        add_percent_colour_bar(
+            draw_percent_map(self.axis, table, (look["x"], look["y"]), "percent"),
             [self.axis],
             look["label"],
         )

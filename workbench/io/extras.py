@@ -26,7 +26,7 @@ def install_command(*extras: str) -> str:
     return f"pip install '.{wanted}' in a clone of the repository"
 
 
-def present(module: str) -> bool:
+def is_importable(module: str) -> bool:
     """Whether a package could be imported; imports nothing."""
     try:
         return importlib.util.find_spec(module) is not None
@@ -34,10 +34,10 @@ def present(module: str) -> bool:
         return False
 
 
-def need(extra: str, what: str) -> None:
+def require_extra(extra: str, subject: str) -> None:
     """Raise NotInstalled unless an extra is installed. what: "Composition", the subject of the sentence."""
-    if not present(EXTRAS[extra]):
-        raise NotInstalled(f"{what} needs the extra {extra!r}: {install_command(extra)}.")
+    if not is_importable(EXTRAS[extra]):
+        raise NotInstalled(f"{subject} needs the extra {extra!r}: {install_command(extra)}.")
 
 
 def missing_links() -> list[str]:
@@ -47,7 +47,7 @@ def missing_links() -> list[str]:
 
 
 def explain_missing_module(
-    what: str, error: ModuleNotFoundError
+    subject: str, error: ModuleNotFoundError
 ) -> NotInstalled | ModuleNotFoundError:
     """Return the error to raise where the import of a module failed.
 
@@ -71,19 +71,19 @@ def explain_missing_module(
     if package in ("", "workbench"):
         return error
     return NotInstalled(
-        f"{what} needs {package}, which is not installed. {install_command()} brings all it needs. "
+        f"{subject} needs {package}, which is not installed. {install_command()} brings all it needs. "
         f"(With numpy and python-flint alone mechanisms can be loaded, audited, certified, verified "
         f"and sampled.)"
     )
 
 
 @contextmanager
-def says_what_is_missing(what: str) -> Iterator[None]:
+def explaining_missing_modules(subject: str) -> Iterator[None]:
     """Raise the error of `explain_missing_module` where an import inside fails."""
     try:
         yield
     except ModuleNotFoundError as error:
-        explained = explain_missing_module(what, error)
+        explained = explain_missing_module(subject, error)
         if explained is error:
             raise
         raise explained from error

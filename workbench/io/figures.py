@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from workbench.errors import must
 from workbench.exact.objects import Pair, Record
-from workbench.io.files import PICTURES, write_whole
+from workbench.io.files import PICTURE_FORMATS, write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +44,7 @@ DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
 # A solver's points over a closed form's line: hollow, so that the line stays visible
-SOLVER: Record = {
+SOLVER_MARKER_STYLE: Record = {
     "linestyle": "none",
     "markerfacecolor": "white",
     "markersize": 5,
@@ -52,12 +52,12 @@ SOLVER: Record = {
 }
 
 
-COLUMN, SCREEN, PAGE = (
+COLUMN_INCHES, SCREEN_INCHES, PAGE_INCHES = (
     3.3,
     5.0,
     7.0,
 )  # inches: of a column and of a page in print, of one panel on a screen
-WIDTHS = {"column": COLUMN, "page": PAGE}
+WIDTH_INCHES = {"column": COLUMN_INCHES, "page": PAGE_INCHES}
 Width = str | float | None
 _Draws = TypeVar("_Draws", bound="Callable[..., Any]")
 _SIGN = 0.06  # inches of a letter of 8 points, about
@@ -83,7 +83,7 @@ def _style() -> Any:
     )
 
 
-def styled(draw: _Draws) -> _Draws:
+def apply_style_sheet(draw: _Draws) -> _Draws:
     """Whatever a function draws, drawn by the style sheet."""
 
     @wraps(draw)
@@ -97,9 +97,9 @@ def styled(draw: _Draws) -> _Draws:
     return cast(_Draws, drawn)
 
 
-@styled
-def panels(
-    columns: int = 1, rows: int = 1, *, width: float = PAGE, height: float = 2.6
+@apply_style_sheet
+def make_panels(
+    columns: int = 1, rows: int = 1, *, width: float = PAGE_INCHES, height: float = 2.6
 ) -> tuple[Figure, list[Axes]]:
     """A figure of rows x columns panels without a display; the axes row-major; its width and a panel's height in
     inches."""
@@ -109,22 +109,22 @@ def panels(
     return figure, [axis for row in figure.subplots(rows, columns, squeeze=False) for axis in row]
 
 
-def titled(axis: Axes, title: str) -> None:
+def set_wrapped_title(axis: Axes, title: str) -> None:
     """A title in as many lines as it takes above its panel."""
     place, figure = axis.get_subplotspec(), axis.get_figure(root=True)
     columns = 1 if place is None else place.get_gridspec().ncols
     axis.set_title(
-        wrapped(title, (PAGE if figure is None else figure.get_figwidth()) / columns - 0.3)
+        wrap_text(title, (PAGE_INCHES if figure is None else figure.get_figwidth()) / columns - 0.3)
     )
 
 
-def wrapped(text: str, inches: float) -> str:
+def wrap_text(text: str, inches: float) -> str:
     """Lines of 8 points within a width; none ends within "ε = 1"."""
     lines = text.replace(" = ", "\u00a0=\u00a0").split("\n")
     return "\n".join(fill(line, int(inches / _SIGN)) for line in lines).replace("\u00a0", " ")
 
 
-def plain_log(axes: Axes, name: str) -> None:
+def set_log_axis(axes: Axes, name: str) -> None:
     """Make the axis "x" or "y" logarithmic in plain numbers: ticks at 1, 2, 5; if its ends are close, at round ones."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
@@ -137,7 +137,7 @@ def plain_log(axes: Axes, name: str) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def plain_log_from_zero(axes: Axes, name: str, first: float, last: float) -> None:
+def set_log_axis_with_zero(axes: Axes, name: str, first: float, last: float) -> None:
     """Make the axis "x" or "y" logarithmic from first to last in plain numbers, with 0 apart."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -156,7 +156,7 @@ def plain_log_from_zero(axes: Axes, name: str, first: float, last: float) -> Non
     axes.set(**{f"{name}lim": (-0.3 * first, 1.1 * last)})
 
 
-def legend_below(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) -> None:
+def add_legend_below(figure: Figure, axes: Sequence[Axes], *, columns: int = 3) -> None:
     """One legend for several panels, below them all, each label once, in at most so many columns as fit; it can never
     cover data."""
     entries = {
@@ -179,7 +179,7 @@ def _wide(labels: Sequence[str], columns: int) -> float:
     )
 
 
-def pmf_heat(
+def draw_pmf_heat_map(
     axis: Axes, masses: ArrayLike, sizes: Pair, *, limits: tuple[float, float] | None = None
 ) -> None:
     """A two-dimensional PMF as a grid of numbers on a logarithmic colour scale; limits: its ends, for several grids."""
@@ -215,7 +215,7 @@ def pmf_heat(
     axis.figure.colorbar(image, ax=axis, label="probability")
 
 
-def percent_map(axis: Axes, table: pd.DataFrame, places: tuple[str, str], value: str) -> Any:
+def draw_percent_map(axis: Axes, table: pd.DataFrame, places: tuple[str, str], value: str) -> Any:
     """Percentages as numbers in a grid, x and y in the columns `places`, on a logarithmic colour scale; "?" on grey
     where none is known, white where no row is."""
     from matplotlib.colors import LogNorm
@@ -244,7 +244,7 @@ def percent_map(axis: Axes, table: pd.DataFrame, places: tuple[str, str], value:
     return image
 
 
-def percent_bar(image: Any, axes: Sequence[Axes], label: str) -> None:
+def add_percent_colour_bar(image: Any, axes: Sequence[Axes], label: str) -> None:
     """The colours of `percent_map`, beside it."""
     bar = image.figure.colorbar(image, ax=axes, label=label)
     bar.set_ticks([0.1, 1, 10, 100, 1000], labels=["0.1", "1", "10", "100", "1000"])
@@ -259,8 +259,8 @@ def _percent(percent: float) -> str:
     return f"{percent:.0f}" if percent < _PERCENT[1] else ">1k"
 
 
-@styled
-def dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> Figure:
+@apply_style_sheet
+def draw_dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> Figure:
     """What classes cost: a dot each (hollow: not certified), a line down to what is proven of the class; those above
     20 times the best are named only. rows: class, objective, bound, certified."""
     best = min(float(row["objective"]) for row in rows)
@@ -268,7 +268,7 @@ def dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> Figur
     far = [
         f"{row['class']} ({row['objective']:.4g})" for row in rows if row["objective"] > _FAR * best
     ]
-    figure, (axis,) = panels(height=0.25 * len(near) + 1.0)
+    figure, (axis,) = make_panels(height=0.25 * len(near) + 1.0)
     for k, row in enumerate(near):
         low = row["bound"]
         if low is not None and low == low and low > 0:
@@ -279,24 +279,24 @@ def dot_plot(rows: Sequence[Mapping[Any, Any]], label: str, title: str) -> Figur
     axis.set_xlabel(
         label if not far else f"{label}\nnot drawn, above {_FAR:g} times the best: {', '.join(far)}"
     )
-    titled(axis, title)
+    set_wrapped_title(axis, title)
     return figure
 
 
-@styled
-def place_plot(
-    places: ArrayLike, masses: ArrayLike, words: Sequence[str], own: ArrayLike
+@apply_style_sheet
+def draw_place_maps(
+    places: ArrayLike, masses: ArrayLike, map_titles: Sequence[str], true_place: ArrayLike
 ) -> Figure:
     """Maps of places (k, 2), each place coloured by a mass: `masses` (maps, k), named by `words`; own: (2,), the place
     that the last is the law of."""
     from matplotlib.collections import PolyCollection
 
     at, shades = np.asarray(places, dtype=float), np.asarray(masses, dtype=float)
-    figure, axes = panels(len(words), height=5.4 / len(words) + 0.2)
+    figure, axes = make_panels(len(map_titles), height=5.4 / len(map_titles) + 0.2)
     width = float(np.ptp(at, axis=0).max()) or 1.0
     side = min(np.diff(np.unique(column)).min(initial=width) for column in at.T)
     corners = side / 2 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
-    for axis, shade, name in zip(axes, shades, words, strict=True):
+    for axis, shade, name in zip(axes, shades, map_titles, strict=True):
         squares = PolyCollection(list(at[:, None, :] + corners), array=shade, cmap="viridis_r")
         squares.set_clim(0, None)
         squares.set_edgecolor("face")
@@ -304,22 +304,24 @@ def place_plot(
         axis.autoscale_view()
         axis.grid(False)
         axis.set_aspect("equal")
-        titled(axis, name)
+        set_wrapped_title(axis, name)
         axis.set(xlabel="first coordinate", ylabel="second coordinate" if axis is axes[0] else "")
         figure.colorbar(
             squares, ax=axis, shrink=0.8, label="probability" if axis is axes[-1] else ""
         )
-    axes[-1].plot(*np.asarray(own, dtype=float), marker="x", color="#d62728")
+    axes[-1].plot(*np.asarray(true_place, dtype=float), marker="x", color="#d62728")
     return figure
 
 
-def inches(width: Any) -> float:
+def read_figure_width(width: Any) -> float:
     """A width in inches, or by its name in `WIDTHS`. Raises InvalidRequest."""
     with suppress(TypeError, ValueError, OverflowError):
-        wide = float(WIDTHS.get(width, width))
+        wide = float(WIDTH_INCHES.get(width, width))
         if _NARROW <= wide <= _WIDE:
             return wide
-    return must("width", f"{', '.join(WIDTHS)}, or between {_NARROW:g} and {_WIDE:g} inches", width)
+    return must(
+        "width", f"{', '.join(WIDTH_INCHES)}, or between {_NARROW:g} and {_WIDE:g} inches", width
+    )
 
 
 def _rearrange(figure: Figure, axes: Sequence[Axes], columns: int) -> float:
@@ -362,9 +364,9 @@ def _fit(figure: Figure, width: float) -> None:
         axis.tick_params(which="both", labelsize=_POINTS)
         title, place = axis.title, axis.get_subplotspec()
         available = width / (1 if place is None else place.get_gridspec().ncols) - 0.3
-        title.set_text(wrapped(" ".join(title.get_text().split(" ")), available))
+        title.set_text(wrap_text(" ".join(title.get_text().split(" ")), available))
     for title in figure.texts:
-        title.set_text(wrapped(title.get_text(), width - 0.1))
+        title.set_text(wrap_text(title.get_text(), width - 0.1))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "constrained_layout not applied")
         _narrow_legends(figure)
@@ -418,12 +420,12 @@ def _deepen(figure: Figure) -> None:
 def save_figure(figure: Figure, path: Path, width: Width = None) -> None:
     """Save a figure in the format of the path's ending, as `figure_bytes` makes it."""
     form = path.suffix.lstrip(".").lower()
-    if form not in PICTURES:
+    if form not in PICTURE_FORMATS:
         must("plot file", "named .png, .svg or .pdf", path.name)
-    write_whole(path, figure_bytes(figure, form, width))
+    write_atomically(path, render_figure(figure, form, width))
 
 
-def figure_bytes(figure: Figure, form: str, width: Width = None) -> bytes:
+def render_figure(figure: Figure, form: str, width: Width = None) -> bytes:
     """A figure as "png", "svg" or "pdf", the same bytes for the same data (no dates, fixed ids).
 
     width: "column" or "page" of a paper (3.3 and 7 inches), or inches, with letters of 8 pt; None: its own.
@@ -432,7 +434,7 @@ def figure_bytes(figure: Figure, form: str, width: Width = None) -> bytes:
     import matplotlib as mpl
 
     if width is not None:
-        _fit(figure, inches(width))
+        _fit(figure, read_figure_width(width))
     metadata = {"Software": None} if form == "png" else {"Date": None}
     if form == "pdf":
         metadata = {"CreationDate": None}

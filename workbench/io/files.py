@@ -20,8 +20,8 @@ from typing import Any, NoReturn
 
 from workbench.errors import CorruptFile, InvalidRequest, must
 
-PICTURES = ("png", "svg", "pdf")  # files of a figure
-LIMIT = 16 << 20  # bytes; a mechanism of 10^5 masses is a tenth of that
+PICTURE_FORMATS = ("png", "svg", "pdf")  # files of a figure
+MAX_FILE_BYTES = 16 << 20  # bytes; a mechanism of 10^5 masses is a tenth of that
 _DIGITS = 400  # of a JSON number
 _ZEROS = 30  # at either end of a decimal, beyond which it has an exponent
 _NUMERAL = 1 << 16  # characters of a number in a string
@@ -31,7 +31,7 @@ _reading: ContextVar[bool] = ContextVar("reading", default=True)
 
 
 @contextlib.contextmanager
-def no_files() -> Iterator[None]:
+def forbid_file_access() -> Iterator[None]:
     """While it lasts no file is read or looked for: texts come from somebody who may not see this machine's files."""
     token = _reading.set(False)
     try:
@@ -40,7 +40,7 @@ def no_files() -> Iterator[None]:
         _reading.reset(token)
 
 
-def is_there(path: Path | str) -> bool:
+def path_exists(path: Path | str) -> bool:
     """Whether there is a file or a folder of that name; within `no_files` there is none."""
     with contextlib.suppress(
         OSError, ValueError
@@ -49,15 +49,15 @@ def is_there(path: Path | str) -> bool:
     return False
 
 
-def names_file(given: object) -> bool:
+def names_file(option: object) -> bool:
     """Whether an option names a file of data: a path, or a text that is the name of one or ends as such names do."""
     suffixes = (".csv", ".tsv", ".txt", ".json")
-    return isinstance(given, Path) or (
-        isinstance(given, str) and (given.endswith(suffixes) or is_there(given))
+    return isinstance(option, Path) or (
+        isinstance(option, str) and (option.endswith(suffixes) or path_exists(option))
     )
 
 
-def file_path(path: object, name: str = "file") -> Path:
+def read_file_path(path: object, name: str = "file") -> Path:
     """A path of a file, as text or Path. name: what a message calls it. Raises InvalidRequest."""
     if (
         not isinstance(path, (str, os.PathLike))
@@ -68,7 +68,7 @@ def file_path(path: object, name: str = "file") -> Path:
     return Path(text)
 
 
-def write_whole(
+def write_atomically(
     path: Path | str, content: bytes | Iterable[bytes], *, private: bool = False
 ) -> None:
     """Write a file whole or not at all: beside it, then renamed onto it. A device or pipe is written into, and a
@@ -77,8 +77,8 @@ def write_whole(
     An existing file keeps its mode; a new one gets what the umask allows, or, private, is its owner's alone.
     Raises InvalidRequest for a folder and for a file that is read-only, OSError.
     """
-    path = file_path(path)
-    not_read_only(path, "file")
+    path = read_file_path(path)
+    refuse_read_only(path, "file")
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
             file.writelines([content] if isinstance(content, bytes) else content)
@@ -86,7 +86,7 @@ def write_whole(
     path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name[:40]}.{os.urandom(8).hex()}")
-    write_new(unfinished, content, private=private, like=path)
+    write_new_file(unfinished, content, private=private, like=path)
     try:
         os.replace(unfinished, path)
     except BaseException:
@@ -96,12 +96,12 @@ def write_whole(
 
 def write_json(path: Path | str, data: Any, *, private: bool = False) -> None:
     """`write_whole` of JSON on lines. Raises InvalidRequest, OSError."""
-    write_whole(
+    write_atomically(
         path, (json.dumps(data, indent=1, ensure_ascii=False) + "\n").encode(), private=private
     )
 
 
-def write_new(
+def write_new_file(
     path: Path, content: bytes | Iterable[bytes], *, private: bool = False, like: Path | None = None
 ) -> None:
     """Write a file that must not exist yet; nothing is left of one that could not be written. Raises OSError.
@@ -120,7 +120,7 @@ def write_new(
         raise
 
 
-def not_read_only(path: Path, name: str) -> None:
+def refuse_read_only(path: Path, name: str) -> None:
     """Refuse a folder, and a file that nobody may write: renaming another onto it would. Raises InvalidRequest."""
     if path.is_dir():
         must(name, "a file", f"the folder {path.name or path}")
@@ -128,7 +128,7 @@ def not_read_only(path: Path, name: str) -> None:
         must(name, "a file that can be written", f"{path.name}, which is read-only")
 
 
-def try_folder(folder: Path) -> None:
+def check_folder_writable(folder: Path) -> None:
     """Write a file without a name into a folder: its mode does not tell whether that works. Raises OSError."""
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(b"x")
@@ -139,7 +139,7 @@ def others_can_read(path: Path) -> bool:
     return os.name == "posix" and bool(path.stat().st_mode & 0o077)
 
 
-def distinct_files(
+def require_distinct_files(
     inputs: Mapping[str, Path | str | None], outputs: Mapping[str, Path | str | None]
 ) -> None:
     """Refuse, before any work, an output that is the same file as an input or as another output.
@@ -151,7 +151,7 @@ def distinct_files(
     seen: dict[tuple[object, ...], str] = {}
     for files in (inputs, outputs):
         for name, path in files.items():
-            mark = None if path is None else _identity(Path(path))
+            mark = None if path is None else _identify_file(Path(path))
             if mark is None:
                 continue
             if files is outputs and mark in seen:
@@ -159,7 +159,7 @@ def distinct_files(
             seen[mark] = f"{name} {path}"
 
 
-def _identity(path: Path) -> tuple[object, ...] | None:
+def _identify_file(path: Path) -> tuple[object, ...] | None:
     """What two names of one file share; None for what is no file."""
     try:
         status = path.stat()
@@ -179,7 +179,7 @@ def read_bytes(path: Path | str, limit: int, name: str = "file") -> bytes:
     limit: of bytes; name: what a message calls the file. Raises InvalidRequest for what is no regular file or cannot
     be read, CorruptFile for one that is too large.
     """
-    where = file_path(path, name)
+    where = read_file_path(path, name)
     called = where.name or str(path)
     if not _reading.get():
         must(name, "spelled out, because no file is read here", repr(str(path)))
@@ -209,7 +209,7 @@ def read_bytes(path: Path | str, limit: int, name: str = "file") -> bytes:
     return content
 
 
-def makes_wait(path: Path) -> bool:
+def read_would_block(path: Path) -> bool:
     """Whether the first read of a regular file would wait, as it does of some files of the kernel."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
@@ -227,7 +227,7 @@ def makes_wait(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def named(path: Path | str) -> Iterator[None]:
+def prefix_errors_with_file(path: Path | str) -> Iterator[None]:
     """Put the name of a file before the messages about what it holds (CorruptFile, InvalidRequest)."""
     try:
         yield
@@ -238,7 +238,7 @@ def named(path: Path | str) -> Iterator[None]:
         raise type(error)(f"{name}: {error}") from error.__cause__
 
 
-def read_text(path: Path | str, limit: int = LIMIT, name: str = "file") -> str:
+def read_text(path: Path | str, limit: int = MAX_FILE_BYTES, name: str = "file") -> str:
     """The UTF-8 text of a regular file; see `read_bytes`. Raises InvalidRequest, CorruptFile."""
     content = read_bytes(path, limit, name)
     try:
@@ -252,7 +252,7 @@ def read_text(path: Path | str, limit: int = LIMIT, name: str = "file") -> str:
         ) from None
 
 
-def spreadsheet_text(cell: Any) -> Any:
+def escape_spreadsheet_text(cell: Any) -> Any:
     """A cell of a table as it is, but a text that a spreadsheet would take for a formula after an apostrophe."""
     formula = (
         isinstance(cell, str)
@@ -306,30 +306,30 @@ def parse_json(text: str, *, decimals: bool = False) -> Any:
         raise CorruptFile("Objects are nested too deeply.") from None
 
 
-def whole(text: Any, what: str) -> int:
+def parse_hex_integer(text: Any, what: str) -> int:
     """A non-negative integer written in hexadecimal ("0x1f"), read in linear time. Raises CorruptFile."""
     if not isinstance(text, str) or len(text) > _NUMERAL + 2 or not _HEXADECIMAL.fullmatch(text):
         raise CorruptFile(f"{what} must be a hexadecimal integer such as 0x1f.")
     return int(text, 16)
 
 
-def ratio(text: Any, what: str, characters: int = 5000) -> Fraction:
+def parse_ratio(text: Any, what: str, characters: int = 5000) -> Fraction:
     """An exact number in a string: "0.1", "1e-9", "-1/3", "0x1f/0x20". Raises CorruptFile."""
-    from workbench.exact.numbers import rational
+    from workbench.exact.numbers import parse_rational
 
     if isinstance(text, str) and text.lstrip("-").startswith("0x") and text.count("/") == 1:
-        top, bottom = (whole(part, what) for part in text.removeprefix("-").split("/"))
+        top, bottom = (parse_hex_integer(part, what) for part in text.removeprefix("-").split("/"))
         if not bottom:
             raise CorruptFile(f"{what} divides by zero.")
         return Fraction(-top if text.startswith("-") else top, bottom)
     short = isinstance(text, str) and 0 < len(text) <= characters and text == text.strip()
-    value = rational(text) if short else None
+    value = parse_rational(text) if short else None
     if value is None:
         raise CorruptFile(f"{what} must be an exact number in a string, such as '0.1' or '1/3'.")
     return value
 
 
-def spelled(value: Fraction) -> str:
+def format_fraction(value: Fraction) -> str:
     """A rational as an exact decimal if it has one of moderate length, else as a ratio: read back by `ratio`.
 
     Very long ones are ratios of hexadecimal integers, which can be read in linear time.

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import workbench
-from workbench.io.extras import EXTRAS, present
-from workbench.io.files import try_folder
+from workbench.io.extras import EXTRAS, is_importable
+from workbench.io.files import check_folder_writable
 
 DISTRIBUTION = "dp-workbench"
 _LIGHT = ("numpy", "python-flint")
@@ -51,10 +51,10 @@ class Clash:
     """Versions that do not work together: distribution -> specifier; all must hold. why: one sentence."""
 
     versions: Mapping[str, str]
-    why: str
+    reason: str
 
 
-CLASHES = (
+KNOWN_CLASHES = (
     Clash({"highspy": ">=1.15,<1.16", "ortools": ">=9.14,<9.16"},
           "highspy 1.15 and OR-Tools 9.14 or 9.15 ship two shared libraries under one name: whichever is imported "
           "second fails"),
@@ -63,7 +63,7 @@ CLASHES = (
 )  # fmt: skip
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def _parse_version(version: str) -> tuple[int, ...]:
     match = re.match(r"\d+(\.\d+)*", version)
     parts = [int(part) for part in match.group().split(".")] if match else []
     while parts and parts[-1] == 0:  # 1.14 is 1.14.0
@@ -71,12 +71,12 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(parts)
 
 
-def within(version: str, specifier: str) -> bool:
+def meets_specifier(version: str, specifier: str) -> bool:
     """Whether a version meets a specifier such as ">=2.4,!=2.4.1,<2.5".
 
     Known are ==, !=, >=, <=, < and >; == and != also with a final ".*". Raises ValueError for others.
     """
-    have = _numbers(version)
+    have = _parse_version(version)
     for part in filter(None, specifier.split(",")):
         match = re.fullmatch(r"\s*(==|!=|>=|<=|<|>)\s*([\w.]+?)(\.\*)?\s*", part)
         if match is None or (match.group(3) and match.group(1) not in ("==", "!=")):
@@ -84,7 +84,7 @@ def within(version: str, specifier: str) -> bool:
         limit = (
             tuple(map(int, re.findall(r"\d+", match.group(2))))
             if match.group(3)
-            else _numbers(match.group(2))
+            else _parse_version(match.group(2))
         )
         compared = (*have, *[0] * len(limit))[: len(limit)] if match.group(3) else have
         if not _COMPARED[match.group(1)](compared, limit):
@@ -92,14 +92,14 @@ def within(version: str, specifier: str) -> bool:
     return True
 
 
-def _version(distribution: str) -> str | None:
+def _find_version(distribution: str) -> str | None:
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
         return None
 
 
-def tested_versions() -> dict[str, str]:
+def read_tested_versions() -> dict[str, str]:
     """Read which version of each package the numbers of this release were computed with.
 
     Only packages that can change a number are listed; names are in lower case.
@@ -114,7 +114,7 @@ def tested_versions() -> dict[str, str]:
     return {name.lower(): version for name, _, version in pins if name}
 
 
-def version_status(installed: str | None, tested: str | None, accepted: str) -> str:
+def compare_version(installed: str | None, tested: str | None, accepted: str) -> str:
     """Compare an installed version with the tested one and the accepted range.
 
     Args:
@@ -127,17 +127,17 @@ def version_status(installed: str | None, tested: str | None, accepted: str) -> 
     """
     if installed is None:
         return "missing"
-    if not within(installed, accepted):
+    if not meets_specifier(installed, accepted):
         return "outside the range"
-    if tested is not None and _numbers(installed) != _numbers(tested):
+    if tested is not None and _parse_version(installed) != _parse_version(tested):
         return "other version"
     return "tested"
 
 
-def packages() -> list[Row]:
+def list_packages() -> list[Row]:
     """List the requirements, one row each: package, wanted (the accepted range), tested (the version that
     numbers were computed with, or None), installed, status (`version_status`), extra."""
-    pins = tested_versions()
+    pins = read_tested_versions()
     try:
         required = importlib.metadata.requires(DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:
@@ -149,7 +149,7 @@ def packages() -> list[Row]:
         name = re.match(r"[\w.-]+", text.strip())
         if name is None or (extra and extra.group(1) in _DEVELOPERS):
             continue
-        wanted, have = text.strip()[name.end() :].strip(), _version(name.group())
+        wanted, have = text.strip()[name.end() :].strip(), _find_version(name.group())
         tested = pins.get(name.group().lower())
         rows.append(
             {
@@ -157,26 +157,26 @@ def packages() -> list[Row]:
                 "wanted": wanted,
                 "tested": tested,
                 "installed": have,
-                "status": version_status(have, tested, wanted),
+                "status": compare_version(have, tested, wanted),
                 "extra": extra and extra.group(1),
             }
         )
     return rows
 
 
-def clashes(versions: Mapping[str, str | None]) -> list[str]:
+def find_clashes(versions: Mapping[str, str | None]) -> list[str]:
     """Why installed versions (distribution -> version) are known to be bad together; empty where nothing is known."""
     return [
-        clash.why
-        for clash in CLASHES
+        clash.reason
+        for clash in KNOWN_CLASHES
         if all(
-            (have := versions.get(name)) and within(have, spec)
+            (have := versions.get(name)) and meets_specifier(have, spec)
             for name, spec in clash.versions.items()
         )
     ]
 
 
-def _verdict(rows: list[Row], bad: list[str]) -> tuple[str, str]:
+def _judge_installation(rows: list[Row], bad: list[str]) -> tuple[str, str]:
     """A word, and the sentence that explains it."""
     core = [row for row in rows if row["extra"] is None]
     missing = [row["package"] for row in core if row["status"] == "missing"]
@@ -204,19 +204,21 @@ def _verdict(rows: list[Row], bad: list[str]) -> tuple[str, str]:
     return "known good", "Every package that can change a number has the tested version."
 
 
-def _writable(folder: Path) -> bool:
+def _is_writable(folder: Path) -> bool:
     try:
-        try_folder(folder)
+        check_folder_writable(folder)
     except OSError:
         return False
     return True
 
 
-def installation() -> Row:
+def describe_installation() -> Row:
     """Everything about this installation that decides what works, as plain data for tables and JSON."""
-    rows = packages()
-    bad = clashes({name: _version(name) for clash in CLASHES for name in clash.versions})
-    verdict, why = _verdict(rows, bad)
+    rows = list_packages()
+    bad = find_clashes(
+        {name: _find_version(name) for clash in KNOWN_CLASHES for name in clash.versions}
+    )
+    verdict, why = _judge_installation(rows, bad)
     folders = {"results": Path.cwd(), "temporary files": Path(tempfile.gettempdir())}
     return {
         "workbench": workbench.__version__,
@@ -226,10 +228,10 @@ def installation() -> Row:
         "why": why,
         "clashes": bad,
         "packages": rows,
-        "extras": {extra: present(module) for extra, module in EXTRAS.items()},
+        "extras": {extra: is_importable(module) for extra, module in EXTRAS.items()},
         "chromium": next(filter(None, map(shutil.which, _CHROMIUM)), None),
         "folders": [
-            {"purpose": purpose, "folder": str(folder), "writable": _writable(folder)}
+            {"purpose": purpose, "folder": str(folder), "writable": _is_writable(folder)}
             for purpose, folder in folders.items()
         ],
     }

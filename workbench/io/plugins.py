@@ -20,14 +20,14 @@ from typing import Any
 
 from workbench.errors import InvalidRequest, WorkbenchError, must
 from workbench.exact.objects import Record
-from workbench.io.providers import load_provided, places_of
+from workbench.io.providers import get_places, load_provided
 
-GROUPS = ("families", "notions", "backends", "baselines", "mechanisms")
+PLUGIN_GROUPS = ("families", "notions", "backends", "baselines", "mechanisms")
 _SINGLE = (
     "families",
     "notions",
 )  # groups whose things are instances; a class is called for its only one
-FILES = "WORKBENCH_PLUGINS"  # environment variable: files that the processes of a sweep or a comparison load as well
+PLUGIN_FILES_VARIABLE = "WORKBENCH_PLUGINS"  # environment variable: files that the processes of a sweep or a comparison load as well
 
 
 class PluginWarning(UserWarning):
@@ -38,28 +38,28 @@ class PluginWarning(UserWarning):
 class Plugin:
     """A thing that was added, and the package it comes from, with its version."""
 
-    thing: Any
+    extension: Any
     package: str
 
 
-_plugins: dict[str, dict[str, Plugin]] = {group: {} for group in GROUPS}
+_plugins: dict[str, dict[str, Plugin]] = {group: {} for group in PLUGIN_GROUPS}
 _read: set[str] = set()  # groups whose entry points have been read, and files
 _loading: list[str] = []  # the files that are being loaded
 
 
-def added(group: str) -> Record:
+def list_extensions(group: str) -> Record:
     """Everything that others have added to a group, by name."""
-    return {name: plugin.thing for name, plugin in plugins(group).items()}
+    return {name: plugin.extension for name, plugin in load_plugins(group).items()}
 
 
-def plugins(group: str) -> dict[str, Plugin]:
+def load_plugins(group: str) -> dict[str, Plugin]:
     """The same, with the packages it comes from."""
     if group not in _read:
         from importlib.metadata import entry_points  # slow to import
 
         _read.add(group)  # first of all: loading a package may ask for names
-        for file in filter(None, os.environ.get(FILES, "").split(os.pathsep)):
-            load_file(file)
+        for file in filter(None, os.environ.get(PLUGIN_FILES_VARIABLE, "").split(os.pathsep)):
+            load_plugin_file(file)
         for entry in sorted(entry_points(group=f"workbench.{group}"), key=lambda e: e.name):
             package = (
                 entry.value.partition(":")[0]
@@ -67,12 +67,12 @@ def plugins(group: str) -> dict[str, Plugin]:
                 else f"{entry.dist.name} {entry.dist.version}"
             )
             try:
-                _add(entry.load(), package, group)
+                _add_plugin(entry.load(), package, group)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # whatever somebody's module raises
                 warnings.warn(
-                    f"{entry.name} of {package} is left out of workbench.{group}. {_reason(error)}",
+                    f"{entry.name} of {package} is left out of workbench.{group}. {_format_error(error)}",
                     PluginWarning,
                     stacklevel=2,
                 )
@@ -85,11 +85,11 @@ def register(thing: Any) -> Any:
     Returns it, so that it also serves as a decorator of classes. Raises InvalidRequest for anything else, and for a
     name that is taken.
     """
-    _add(thing, _loading[-1] if _loading else _class(thing).__module__.partition(".")[0])
+    _add_plugin(thing, _loading[-1] if _loading else _class_of(thing).__module__.partition(".")[0])
     return thing
 
 
-def load_file(path: Path | str) -> None:
+def load_plugin_file(path: Path | str) -> None:
     """Run a Python file that calls `register`. Raises InvalidRequest with what it raises."""
     file = Path(path).resolve()
     spec = importlib.util.spec_from_file_location(f"workbench_plugin_{file.stem}", file)
@@ -106,31 +106,35 @@ def load_file(path: Path | str) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise InvalidRequest(f"plugin {file.name} cannot be loaded. {_reason(error)}") from error
+        raise InvalidRequest(
+            f"plugin {file.name} cannot be loaded. {_format_error(error)}"
+        ) from error
     finally:
         _loading.pop()
-    given = [*filter(None, os.environ.get(FILES, "").split(os.pathsep))]
-    os.environ[FILES] = os.pathsep.join(dict.fromkeys([*given, str(file)]))
+    given = [*filter(None, os.environ.get(PLUGIN_FILES_VARIABLE, "").split(os.pathsep))]
+    os.environ[PLUGIN_FILES_VARIABLE] = os.pathsep.join(dict.fromkeys([*given, str(file)]))
 
 
-def _reason(error: BaseException) -> str:
+def _format_error(error: BaseException) -> str:
     """What somebody's module raises, on one line."""
     text = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
     return " ".join(text.split())
 
 
-def origin(thing: Any) -> str | None:
+def find_foreign_package(thing: Any) -> str | None:
     """The package whose code a mechanism or a notion is, with its version where it is known; None for ours."""
-    kind = _class(thing)
+    kind = _class_of(thing)
     module = kind.__module__.partition(".")[0]
     if module == "workbench":
         return None
-    every = (plugin for group in ("mechanisms", "notions") for plugin in plugins(group).values())
-    return next((plugin.package for plugin in every if _class(plugin.thing) is kind), module)
+    every = (
+        plugin for group in ("mechanisms", "notions") for plugin in load_plugins(group).values()
+    )
+    return next((plugin.package for plugin in every if _class_of(plugin.extension) is kind), module)
 
 
-def _add(thing: Any, package: str, wanted: str | None = None) -> None:
-    group = _group(thing)
+def _add_plugin(thing: Any, package: str, wanted: str | None = None) -> None:
+    group = _find_group(thing)
     if group is None or (wanted is not None and group != wanted):
         what = "a Family, a Notion, a Backend class, a Baseline or a mechanism class with kind and from_dict"
         must("plugin", what if wanted is None else f"one for workbench.{wanted}", repr(thing))
@@ -140,9 +144,9 @@ def _add(thing: Any, package: str, wanted: str | None = None) -> None:
     if not isinstance(name, str) or not name:
         must("the name of a plugin", "a string", repr(name))
     before = _plugins[group].get(name)
-    if before is not None and before.package == package and before.thing == thing:
+    if before is not None and before.package == package and before.extension == thing:
         return
-    if before is not None or name in _ours(group):
+    if before is not None or name in _list_built_in_names(group):
         owner = "dp-workbench" if before is None else before.package
         raise InvalidRequest(
             f"The name {name!r} of {package} is taken by {owner} in workbench.{group}."
@@ -150,9 +154,11 @@ def _add(thing: Any, package: str, wanted: str | None = None) -> None:
     _plugins[group][name] = Plugin(thing, package)
 
 
-def _group(thing: Any) -> str | None:
-    bases = {f"{base.__module__}:{base.__qualname__}" for base in _class(thing).__mro__}
-    kind = next((group for group, base in places_of("plugin bases").items() if base in bases), None)
+def _find_group(thing: Any) -> str | None:
+    bases = {f"{base.__module__}:{base.__qualname__}" for base in _class_of(thing).__mro__}
+    kind = next(
+        (group for group, base in get_places("plugin bases").items() if base in bases), None
+    )
     if kind == "backends" and not isinstance(thing, type):
         return None
     if (
@@ -165,9 +171,9 @@ def _group(thing: Any) -> str | None:
     return kind
 
 
-def _ours(group: str) -> Any:
-    return load_provided("plugin names", group) if group in places_of("plugin names") else ()
+def _list_built_in_names(group: str) -> Any:
+    return load_provided("plugin names", group) if group in get_places("plugin names") else ()
 
 
-def _class(thing: Any) -> type:
+def _class_of(thing: Any) -> type:
     return thing if isinstance(thing, type) else type(thing)

@@ -11,10 +11,12 @@ import threading
 import time
 from collections.abc import Iterator
 
-ONE_THREAD = dict.fromkeys(
+ONE_THREAD_ENVIRONMENT = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
-SAFE = {"PYTHONSAFEPATH": "1"}  # in a new Python's environment: its path has no current folder
+SAFE_PATH_ENVIRONMENT = {
+    "PYTHONSAFEPATH": "1"
+}  # in a new Python's environment: its path has no current folder
 _PR_SET_PDEATHSIG = 1
 _PERIOD = 1.0  # seconds between two looks at the parent
 
@@ -48,8 +50,8 @@ def begin_worker(parent: int) -> None:
 def safe_start() -> Iterator[None]:
     """While it lasts, a new Python process has no current folder on its path: `python -c` and `python -m`, by which
     libraries start processes, put it first."""
-    before = {name: os.environ.get(name) for name in SAFE}
-    os.environ.update(SAFE)
+    before = {name: os.environ.get(name) for name in SAFE_PATH_ENVIRONMENT}
+    os.environ.update(SAFE_PATH_ENVIRONMENT)
     try:
         yield
     finally:

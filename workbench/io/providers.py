@@ -23,13 +23,13 @@ def register_places(kind: str, places: Places) -> None:
     _places[kind] = MappingProxyType(dict(places))
 
 
-def places_of(kind: str) -> Places:
+def get_places(kind: str) -> Places:
     """Return the places of a kind, by name; none where nothing is registered."""
     return _places.get(kind, MappingProxyType({}))
 
 
 def load_provided(kind: str, name: str) -> Any:
     """Import the module that provides a thing and return the thing. Raises KeyError for an unknown name."""
-    module, _, attribute = places_of(kind)[name].partition(":")
+    module, _, attribute = get_places(kind)[name].partition(":")
     loaded = importlib.import_module(module)
     return getattr(loaded, attribute) if attribute else loaded

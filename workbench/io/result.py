@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from workbench.errors import InvalidRequest, must
-from workbench.exact.numbers import jsonable
+from workbench.exact.numbers import to_jsonable
 from workbench.exact.objects import Record
-from workbench.io.files import PICTURES
+from workbench.io.files import PICTURE_FORMATS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,15 +36,15 @@ Plots = Mapping[
 
 Progress = Callable[[int, int, str], None]  # told (parts done, parts, what is next)
 
-SILENT = 5.0  # seconds between two lines about a long search
+MAX_SILENT_SECONDS = 5.0  # seconds between two lines about a long search
 _SHOWN = 30  # rows in a notebook
 
 
-def silent(done: int, total: int, what: str) -> None:
+def ignore_progress(done: int, total: int, what: str) -> None:
     """Nobody is told."""
 
 
-def now_and_then(
+def limit_message_rate(
     tell: Callable[[str], object], seconds: float | None = None
 ) -> Callable[[str], None]:
     """Tells a line where nothing was told for so long."""
@@ -52,7 +52,7 @@ def now_and_then(
 
     def told(line: str) -> None:
         nonlocal last
-        if time.monotonic() - last > (SILENT if seconds is None else seconds):
+        if time.monotonic() - last > (MAX_SILENT_SECONDS if seconds is None else seconds):
             last = time.monotonic()
             tell(line)
 
@@ -85,7 +85,7 @@ class Result(Sequence[Row]):
         noted: columns in a notebook; all where none is named.
     """
 
-    noted: ClassVar[tuple[str, ...]] = ()
+    notebook_columns: ClassVar[tuple[str, ...]] = ()
     title: str
     rows: Sequence[Row]
     name: str = "result"
@@ -97,13 +97,15 @@ class Result(Sequence[Row]):
     sentences: tuple[str, ...] = ()
 
     @property
-    def interrupted(self) -> bool:
+    def is_interrupted(self) -> bool:
         """Whether Ctrl-C came before the last part; the rows of the finished parts are here."""
         return self.finished < self.total
 
-    def kept(self, words: str) -> str | None:
+    def describe_interruption(self, words: str) -> str | None:
         """How much is finished after Ctrl-C, "Interrupted: 2 of 5 " and words; None where nothing was cut short."""
-        return f"Interrupted: {self.finished} of {self.total} {words}" if self.interrupted else None
+        return (
+            f"Interrupted: {self.finished} of {self.total} {words}" if self.is_interrupted else None
+        )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -113,7 +115,7 @@ class Result(Sequence[Row]):
 
     @cached_property
     def _table(self) -> pd.DataFrame:
-        return table_of(self.rows, self.columns)
+        return make_table(self.rows, self.columns)
 
     def to_frame(self) -> pd.DataFrame:
         """The rows as a pandas DataFrame: `columns`, then the others in order of appearance."""
@@ -158,13 +160,13 @@ class Result(Sequence[Row]):
         """
         target = Path(path)
         ending = target.suffix.lower()
-        if ending[1:] in PICTURES:
+        if ending[1:] in PICTURE_FORMATS:
             self.plot(target, width=width)
         elif ending in _TABLES:
             unknown = [name for name in columns or () if name not in self._table]
             if unknown:
                 must("columns", f"among {', '.join(map(str, self._table))}", ", ".join(unknown))
-            _write(target, _TABLES[ending](self, [*columns] if columns else None))
+            _write_result_file(target, _TABLES[ending](self, [*columns] if columns else None))
         elif ending and not target.is_dir():
             must(
                 "path",
@@ -183,12 +185,12 @@ class Result(Sequence[Row]):
         except OSError as error:
             must("path", f"a folder that can be written ({error.strerror})", folder)
         files = [folder / f"{self.name}.csv"]
-        _write(files[0], csv_bytes(self._table))
+        _write_result_file(files[0], encode_csv_table(self._table))
         for name, plot in self.draw(self._table).items():
             figure = plot()
             if figure is None:
                 continue
-            for form in PICTURES:
+            for form in PICTURE_FORMATS:
                 files.append(folder / f"{name}.{form}")
                 save_figure(figure, files[-1], width)
         return files
@@ -197,10 +199,10 @@ class Result(Sequence[Row]):
         """JSON-ready: title, rows, how much is finished, the sentences."""
         return {
             "title": self.title,
-            "rows": records(self._table),
+            "rows": table_records(self._table),
             "finished": self.finished,
             "total": self.total,
-            "interrupted": self.interrupted,
+            "interrupted": self.is_interrupted,
             "sentences": list(self.sentences),
         }
 
@@ -212,7 +214,9 @@ class Result(Sequence[Row]):
 
     def __repr__(self) -> str:
         rows = f"{len(self)} row{'' if len(self) == 1 else 's'}"
-        stopped = f", interrupted after {self.finished} of {self.total}" if self.interrupted else ""
+        stopped = (
+            f", interrupted after {self.finished} of {self.total}" if self.is_interrupted else ""
+        )
         return f"Result({self.title!r}, {rows}{stopped})"
 
     def __str__(self) -> str:
@@ -222,25 +226,32 @@ class Result(Sequence[Row]):
 
     def _repr_html_(self) -> str:
         """The first rows and the first plot, without script."""
-        from workbench.io.shown import DRAWN, document, picture, table
+        from workbench.io.shown import (
+            MAX_SVG_CHARACTERS,
+            render_document,
+            render_picture,
+            render_table,
+        )
 
-        shown = table_of(self.rows[:_SHOWN]).dropna(axis="columns", how="all")
-        shown = shown[[name for name in shown if not self.noted or name in self.noted]]
+        shown = make_table(self.rows[:_SHOWN]).dropna(axis="columns", how="all")
+        shown = shown[
+            [name for name in shown if not self.notebook_columns or name in self.notebook_columns]
+        ]
         more = [f"{len(self) - _SHOWN} more rows"] if len(self) > _SHOWN else []
         stopped = (
             [f"Interrupted: {self.finished} of {self.total} parts are finished."]
-            if self.interrupted
+            if self.is_interrupted
             else []
         )
         try:
-            drawing = picture(self.plot, DRAWN)
+            drawing = render_picture(self.plot, MAX_SVG_CHARACTERS)
         except InvalidRequest:  # too few rows
             drawing = ""
         notes = [*more, *stopped, *self.sentences]
-        return document(self.title, table(shown), notes, drawing)
+        return render_document(self.title, render_table(shown), notes, drawing)
 
 
-def gathered(
+def gather_rows(
     title: str,
     rows: Iterable[Row],
     total: int,
@@ -268,7 +279,7 @@ def gathered(
     )
 
 
-def table_of(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:
+def make_table(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:
     """Rows as a table: the columns, then those that some row has, in order of appearance, unless all are empty."""
     import pandas as pd
 
@@ -278,20 +289,20 @@ def table_of(rows: Iterable[Row], columns: Sequence[str] = ()) -> pd.DataFrame:
     return table.drop(columns=[name for name in extra if table[name].isna().all()])
 
 
-def records(table: pd.DataFrame) -> list[Row]:
+def table_records(table: pd.DataFrame) -> list[Row]:
     """The rows of a table as strict JSON: no NaN, infinities as "inf"."""
-    rows: list[Row] = jsonable(
-        table.astype(object).where(table.notna(), None).to_dict("records"), gaps=True
+    rows: list[Row] = to_jsonable(
+        table.astype(object).where(table.notna(), None).to_dict("records"), nan_as_null=True
     )
     return rows
 
 
-def csv_bytes(table: pd.DataFrame) -> bytes:
+def encode_csv_table(table: pd.DataFrame) -> bytes:
     """A table as CSV with twelve significant digits; texts that spreadsheets take for formulas after an apostrophe."""
-    from workbench.io.files import spreadsheet_text
+    from workbench.io.files import escape_spreadsheet_text
 
     texts = table.select_dtypes(exclude=["number", "bool"]).columns
-    table = table.assign(**{name: table[name].map(spreadsheet_text) for name in texts})
+    table = table.assign(**{name: table[name].map(escape_spreadsheet_text) for name in texts})
     return bytes(table.to_csv(index=False, float_format="%.12g", lineterminator="\n").encode())
 
 
@@ -319,7 +330,7 @@ _SYMBOLS = {
 }
 
 
-def question_columns(table: pd.DataFrame) -> list[str]:
+def list_question_columns(table: pd.DataFrame) -> list[str]:
     """List the columns that say what was asked and what it costs, for a table on paper: all where none says so, and of
     these no others than budgets and the objective where all rows have the same value."""
     if "objective" not in table:
@@ -339,7 +350,7 @@ def _accented(text: str) -> str:
     )
 
 
-def tex_bytes(table: pd.DataFrame, title: str) -> bytes:
+def encode_tex_table(table: pd.DataFrame, title: str) -> bytes:
     """A table for LaTeX (booktabs), numbers with six significant digits, the title as its caption."""
     caption = title.translate({ord(sign): f"\\{sign}" for sign in "&%$#_{}"})
     shown = table.map(
@@ -351,21 +362,23 @@ def tex_bytes(table: pd.DataFrame, title: str) -> bytes:
 
 
 _TABLES: Mapping[str, Callable[[Result, Sequence[str] | None], bytes]] = {
-    ".csv": lambda result, columns: csv_bytes(result.to_frame()[columns or [*result.to_frame()]]),
-    ".tex": lambda result, columns: tex_bytes(
-        result.to_frame()[columns or question_columns(result.to_frame())], result.title
+    ".csv": lambda result, columns: encode_csv_table(
+        result.to_frame()[columns or [*result.to_frame()]]
+    ),
+    ".tex": lambda result, columns: encode_tex_table(
+        result.to_frame()[columns or list_question_columns(result.to_frame())], result.title
     ),
     ".json": lambda result, columns: result.to_json().encode(),
 }
-FILES = (
+RESULT_ENDINGS = (
     *_TABLES,
-    *(f".{form}" for form in PICTURES),
+    *(f".{form}" for form in PICTURE_FORMATS),
 )  # endings of what `Result.save` writes into one file
 
 
-def _write(path: Path, content: bytes) -> None:
-    from workbench.io.files import write_whole
+def _write_result_file(path: Path, content: bytes) -> None:
+    from workbench.io.files import write_atomically
 
     if not path.absolute().parent.is_dir():
         must("path", "in an existing folder", path)
-    write_whole(path, content)
+    write_atomically(path, content)

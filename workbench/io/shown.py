@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Facts = list[tuple[str, str]]  # (what, value), in words
 
 
-DRAWN = 30_000  # characters of an SVG in a notebook
+MAX_SVG_CHARACTERS = 30_000  # characters of an SVG in a notebook
 _PAGE, _SCROLLS = "max-width:820px", "overflow-x:auto;max-width:100%"
 
 
@@ -27,7 +27,7 @@ class OneLine:
     """What its text says in a line: a notebook shows that."""
 
     def _repr_html_(self) -> str:
-        return document(str(self), "")
+        return render_document(str(self), "")
 
 
 class Shown(ABC):
@@ -62,26 +62,26 @@ class Shown(ABC):
         figure = self.figure(**options)
         if path is not None:
             from workbench.io.figures import save_figure
-            from workbench.io.files import file_path
+            from workbench.io.files import read_file_path
 
-            save_figure(figure, file_path(path), width)
+            save_figure(figure, read_file_path(path), width)
         return figure
 
     def _repr_html_(self) -> str:
-        return document(
+        return render_document(
             self.heading,
-            facts(self.facts()),
-            drawing=picture(self.figure, DRAWN) if self.drawable else "",
+            render_facts(self.facts()),
+            drawing=render_picture(self.figure, MAX_SVG_CHARACTERS) if self.drawable else "",
         )
 
 
-def document(title: str, body: str, notes: Sequence[str] = (), drawing: str = "") -> str:
+def render_document(title: str, body: str, notes: Sequence[str] = (), drawing: str = "") -> str:
     """A title, HTML, sentences and a picture below each other."""
     lines = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
     return f"<div style='{_PAGE}'><strong>{html.escape(title)}</strong>{body}{lines}{drawing}</div>"
 
 
-def table(rows: pd.DataFrame) -> str:
+def render_table(rows: pd.DataFrame) -> str:
     """Rows under their heads; numbers in nine digits, what is missing as a dash."""
     import pandas as pd
 
@@ -91,7 +91,7 @@ def table(rows: pd.DataFrame) -> str:
     return f"<div style='{_SCROLLS}'>{''.join(map(str.strip, text.splitlines()))}</div>"
 
 
-def facts(rows: Sequence[tuple[str, str]]) -> str:
+def render_facts(rows: Sequence[tuple[str, str]]) -> str:
     """Labels and sentences in two columns."""
     left = "style='text-align:left'"
     lines = "".join(
@@ -101,7 +101,7 @@ def facts(rows: Sequence[tuple[str, str]]) -> str:
     return f"<div style='{_SCROLLS}'><table>{lines}</table></div>"
 
 
-def picture(draw: Callable[[], Figure], most: int | None = None) -> str:
+def render_picture(draw: Callable[[], Figure], max_characters: int | None = None) -> str:
     """A figure as inline SVG, as wide as the page at most; one of more than `most` characters as PNG; nothing without
     matplotlib."""
     try:
@@ -111,7 +111,7 @@ def picture(draw: Callable[[], Figure], most: int | None = None) -> str:
     buffer = StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     text = buffer.getvalue()
-    if most is None or len(text) <= most:
+    if max_characters is None or len(text) <= max_characters:
         return text[text.index("<svg") :].replace(
             "<svg ", "<svg style='max-width:100%;height:auto' ", 1
         )

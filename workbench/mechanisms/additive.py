@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.data.labels import aligned_array
-from workbench.data.plain import finite_table, plain_array, whole_column
+from workbench.data.labels import align_array
+from workbench.data.plain import read_finite_table, read_integer_column, read_plain_array
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
@@ -29,8 +29,8 @@ from workbench.exact.numbers import Rationals
 from workbench.exact.objects import Record
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
-from workbench.io.plain_figures import NOISE, Figure, bars, heat
-from workbench.io.records import FLAG, WHOLES, RecordForm, law_record, many
+from workbench.io.plain_figures import NOISE_TITLE, FigureData, make_bar_figure, make_heat_figure
+from workbench.io.records import FLAG, INTEGERS, RecordForm, make_list_entry, write_law_record
 from workbench.mechanisms.mechanism import (
     AuditSize,
     Budget,
@@ -48,10 +48,12 @@ PART_LOSSES: dict[str, Callable[[int, int], int]] = {
     "circular-squared": lambda part, size: min(part, size - part) ** 2,
 }
 
-_FORM = RecordForm("The noise", {"kind": "noise"}, sizes=WHOLES, shifts=many(WHOLES), directed=FLAG)
+_FORM = RecordForm(
+    "The noise", {"kind": "noise"}, sizes=INTEGERS, shifts=make_list_entry(INTEGERS), directed=FLAG
+)
 
 
-def known_losses(name: str, sizes: Sequence[int]) -> Rationals | None:
+def named_losses(name: str, sizes: Sequence[int]) -> Rationals | None:
     """The losses (N,) of every η in row-major order, for a name of the table; None for other names."""
     if name not in PART_LOSSES:
         return None
@@ -88,9 +90,9 @@ class AdditiveNoise(ShownMechanism):
         Raises InvalidRequest for NaN, infinities, negative masses, a wrong shape and a zero sum.
         """
         order, sizes = _question(question).order, question.sizes
-        array = plain_array(pmf, "pmf", f"an array of {order} masses", column=True)
+        array = read_plain_array(pmf, "pmf", f"an array of {order} masses", column=True)
         if array.ndim == 1:
-            array = aligned_array(pmf, array, lambda: question.elements, "pmf", "noise values")
+            array = align_array(pmf, array, lambda: question.elements, "pmf", "noise values")
         if array.shape not in {(order,), sizes}:
             must("pmf", f"an array of {order} masses", f"shape {array.shape}")
         return cls(question, Distribution.from_floats(array.reshape(-1)))
@@ -101,9 +103,9 @@ class AdditiveNoise(ShownMechanism):
         """The law of x + η over row-major positions; of η itself without an x. Raises InvalidRequest."""
         if x is None:
             return self.masses
-        origin = self.question.answer(x)
+        origin = self.question.read_answer(x)
         return (
-            self.masses.take(self.question.index(self.question.negative(origin)))
+            self.masses.reorder(self.question.shifted_positions(self.question.negate_shift(origin)))
             if any(origin)
             else self.masses
         )
@@ -111,21 +113,21 @@ class AdditiveNoise(ShownMechanism):
     @property
     def inputs(self) -> Any:
         """The true answers: 0..n of a scalar query, else N tuples."""
-        return self.outputs if self.question.scalar else [*map(tuple, self.outputs.tolist())]
+        return self.outputs if self.question.is_scalar else [*map(tuple, self.outputs.tolist())]
 
     @property
     def outputs(self) -> Integers:
         """The answers by row-major position: 0..n of a scalar query, shape (N,); else shape (N, factors)."""
         positions = np.arange(self.question.order)
-        if self.question.scalar:
+        if self.question.is_scalar:
             return positions
         return np.stack(np.unravel_index(positions, self.question.sizes), axis=-1)
 
     @property
-    def one_sided(self) -> bool:
+    def is_one_sided(self) -> bool:
         """Whether a difference is in M without its negative."""
         differences = self.question.differences
-        return not {*map(self.question.negative, differences)} <= {*differences}
+        return not {*map(self.question.negate_shift, differences)} <= {*differences}
 
     def budgets(self, epsilon: Budget) -> Budgets:
         """The budget of every difference; 0 is allowed here. Raises InvalidRequest."""
@@ -135,41 +137,41 @@ class AdditiveNoise(ShownMechanism):
         """f against f moved by every difference μ of the question: (7), (8) of Kadam et al. 2024."""
         question = self.question
         for shift in question.differences:
-            index = question.index(shift)
+            index = question.shifted_positions(shift)
 
             def describe(k: int, index: Positions = index) -> tuple[str, str]:
                 return (
-                    f"f({question.show(question.point(k))})",
-                    f"f({question.show(question.point(int(index[k])))})",
+                    f"f({question.format_shift(question.element_at(k))})",
+                    f"f({question.format_shift(question.element_at(int(index[k])))})",
                 )
 
-            yield Comparison(shift, self.masses, self.masses.take(index), describe)
+            yield Comparison(shift, self.masses, self.masses.reorder(index), describe)
 
     @property
     def audit_size(self) -> AuditSize:
         """One law, against itself moved by every difference."""
-        return AuditSize.of((self.masses,), len(self.question.differences))
+        return AuditSize.from_laws((self.masses,), len(self.question.differences))
 
-    def draws(self, x: Any, count: int, source: Source) -> Integers:
+    def draw(self, x: Any, count: int, source: Source) -> Integers:
         """x + η in the group, η itself without an x. Shape (count,); (count, k) on a group of k > 1 factors."""
         q = self.question
-        origin = (0,) * len(q.sizes) if x is None else q.answer(x)
+        origin = (0,) * len(q.sizes) if x is None else q.read_answer(x)
         noise = np.stack(
             np.unravel_index(Sampler(self.masses, source).draw(count), q.sizes), axis=-1
         )
         moved = (noise + np.array(origin)) % np.array(q.sizes)
-        return np.asarray(moved[:, 0] if q.scalar else moved, dtype=np.int64)
+        return np.asarray(moved[:, 0] if q.is_scalar else moved, dtype=np.int64)
 
     def publish(self, answers: Any, *, insecure_seed: int | None = None) -> Integers:
         """Publish each of many true answers 0..N-1 of a scalar query independently. Shape (n,). Raises InvalidRequest.
 
         insecure_seed: a repeatable draw, for experiments only.
         """
-        if not self.question.scalar:
+        if not self.question.is_scalar:
             must("mechanism", "noise on scalar answers", self.describe())
         top = self.question.order - 1
-        given = whole_column(answers, "answers", 0, top, f"a column of integers in 0..{top}")
-        return (given + self.draws(None, given.size, Source(insecure_seed))) % self.question.order
+        given = read_integer_column(answers, "answers", 0, top, f"a column of integers in 0..{top}")
+        return (given + self.draw(None, given.size, Source(insecure_seed))) % self.question.order
 
     @property
     def column_inputs(self) -> ColumnInputs | None:
@@ -177,11 +179,11 @@ class AdditiveNoise(ShownMechanism):
         n = self.question.order - 1
         return (
             ColumnInputs("noise", 0.0, float(n), f"an integer in 0..{n}", True)
-            if self.question.scalar
+            if self.question.is_scalar
             else None
         )
 
-    def over_domain(self, low: Fraction, high: Fraction) -> AdditiveNoise:
+    def with_neighbours_over(self, low: Fraction, high: Fraction) -> AdditiveNoise:
         """The same noise where every two answers from low to high are neighbours; itself where they are."""
         widest = math.floor(high) - math.ceil(low)
         shifts = {shift % self.question.order for k in range(1, widest + 1) for shift in (k, -k)}
@@ -211,7 +213,7 @@ class AdditiveNoise(ShownMechanism):
         off, shift = above + below, above - below
         return {
             "probability of a wrong answer": self.error_rate,
-            "mean distance modulo n + 1": self.expected(np.minimum(steps, n - steps)),
+            "mean distance modulo n + 1": self.expected_loss(np.minimum(steps, n - steps)),
             "mean absolute error of answers spread evenly": float(off.mean()),
             "largest mean absolute error of any answer": float(off.max()),
             "largest shift of the mean of any answer": float(np.abs(shift).max()),
@@ -221,20 +223,20 @@ class AdditiveNoise(ShownMechanism):
         """One line."""
         return str(self.question)
 
-    def drawing(self) -> Figure:
+    def drawing(self) -> FigureData:
         """The PMF: bars, a heat map for two factors."""
         sizes = self.question.sizes
         if len(sizes) == 2:
-            return heat(
-                NOISE,
+            return make_heat_figure(
+                NOISE_TITLE,
                 "noise η₁",
                 range(sizes[0]),
                 "noise η₂",
                 range(sizes[1]),
                 self.pmf.reshape(sizes),
             )
-        return bars(
-            NOISE, "noise η, added to the true answer", range(self.pmf.size), self.pmf, -1.0
+        return make_bar_figure(
+            NOISE_TITLE, "noise η, added to the true answer", range(self.pmf.size), self.pmf, -1.0
         )
 
     # Numbers.
@@ -271,7 +273,7 @@ class AdditiveNoise(ShownMechanism):
             return 1 - self.masses[0]
         if len(losses) != len(self.masses):
             must("losses", f"{len(self.masses)} numbers", len(losses))
-        if known_losses(name, self.question.sizes) not in (None, losses):
+        if named_losses(name, self.question.sizes) not in (None, losses):
             raise InvalidRequest(f"losses must be those of {name}, or have a name of their own.")
         return self.masses.mean(losses)
 
@@ -280,28 +282,28 @@ class AdditiveNoise(ShownMechanism):
         """Of the answers, as integers and not modulo anything."""
         ends = tuple((0, size - 1) for size in self.question.sizes)
         return Distances(
-            "whole" if self.question.scalar else "vector",
+            "whole" if self.question.is_scalar else "vector",
             ends,
-            farthest=sum(top for _, top in ends),
+            max_distance=sum(top for _, top in ends),
         )
 
-    def within(self, distance: int) -> AdditiveNoise:
+    def with_max_distance(self, distance: int) -> AdditiveNoise:
         """The same noise under the relation "answers at most so far apart", both ways."""
         sizes = self.question.sizes
-        if self.question.scalar:
+        if self.question.is_scalar:
             return AdditiveNoise(ModuloNoise(sizes=sizes, max_shift=distance), self.masses)
         moves = product(*(range(1 - size, size) for size in sizes))
         near = [move for move in moves if 0 < sum(map(abs, move)) <= distance]
         return AdditiveNoise(ModuloNoise(sizes=sizes, shifts=near), self.masses)
 
-    def expected(self, loss: ArrayLike) -> float:
+    def expected_loss(self, loss: ArrayLike) -> float:
         """Σ f(η) loss(η), correct to a few ulps. loss: shape (N,) row-major, or the sizes of the group; finite."""
-        table = finite_table(loss, "loss", (self.question.order,), self.question.sizes)
+        table = read_finite_table(loss, "loss", (self.question.order,), self.question.sizes)
         return math.fsum(self.pmf * table.reshape(-1))
 
     def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`: sizes, shifts, directed, and the weights as hexadecimal integers."""
-        return {"kind": "noise", **self.question.to_dict(), **law_record(self.masses)}
+        return {"kind": "noise", **self.question.to_dict(), **write_law_record(self.masses)}
 
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveNoise:

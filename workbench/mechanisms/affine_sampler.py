@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.data.plain import exact_number
+from workbench.data.plain import read_exact_number
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.random_source import Source
@@ -39,7 +39,7 @@ class AffineSampler:
         self.knots = tuple(knots)
         self.source = source or Source()
         number: dict[Distribution, int] = {}
-        self.law_of = np.array(
+        self.law_numbers = np.array(
             [number.setdefault(end, len(number)) for end in ends], dtype=np.int32
         )
         self.sampler = Sampler(tuple(number), self.source)
@@ -64,12 +64,15 @@ class AffineSampler:
     def positions(self, x: Vector, given: NDArray[Any] | None = None) -> NDArray[np.int32]:
         """The positions of the outputs for some inputs within the range. Shape of x, (n,). given: the inputs exactly,
         which x is nearest to; then no float means a knot."""
-        first = self.source.short_bytes(x.size)
+        first = self.source.draw_uint8(x.size)
         piece = np.searchsorted(self.cuts, x, side="right")
         if given is not None:  # floats keep the order of any other input and the knots
             for at in np.flatnonzero(x == self.lefts[piece]).tolist():
                 piece[at] = (
-                    min(max(bisect_right(self.knots, exact_number(given[at])), 1), self.lefts.size)
+                    min(
+                        max(bisect_right(self.knots, read_exact_number(given[at])), 1),
+                        self.lefts.size,
+                    )
                     - 1
                 )
         ahead = (x - self.lefts[piece]) * self.scales[
@@ -78,7 +81,7 @@ class AffineSampler:
         right = ahead >= 0.5
         near = np.flatnonzero((ahead > -self.slack) & (ahead < 1 + self.slack))
         if near.size:
-            more = self.source.short_words(near.size)
+            more = self.source.draw_uint16(near.size)
             further = ahead[near] * _WORD - more
             right[near] = further >= 0.5
             slack = self.slack * _WORD
@@ -86,14 +89,14 @@ class AffineSampler:
                 at = int(near[i])
                 word = int(first[at]) * _WORD + int(more[i])
                 of = int(piece[at])
-                known = Fraction(x[at]) if given is None else exact_number(given[at])
+                known = Fraction(x[at]) if given is None else read_exact_number(given[at])
                 if given is None and x[at] == self.lefts[of]:
                     known = self.knots[of]
                 right[at] = self._below(known, of, word)
-        return self.sampler.draw_from(self.law_of[2 * piece + right])
+        return self.sampler.draw_from(self.law_numbers[2 * piece + right])
 
     def _below(self, x: Fraction, piece: int, word: int) -> bool:
         """Whether U < t, for the first 24 bits of U, and more where they do not decide it."""
         a, b = self.knots[piece], self.knots[piece + 1]
         t = min(max((x - a) / (b - a), Fraction(0)), Fraction(1))
-        return self.source.less(word, 24, *t.as_integer_ratio())
+        return self.source.is_uniform_below(word, 24, *t.as_integer_ratio())

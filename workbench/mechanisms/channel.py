@@ -18,25 +18,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from workbench.data.neighbours import read_row_pairs
-from workbench.data.plain import finite_table, kept_numbers, plain_list, whole_number
-from workbench.data.points import Point, point, rationals_of, shown
+from workbench.data.plain import read_finite_table, read_floats_and_entries, read_integer, read_list
+from workbench.data.points import Point, format_point, rationals_or_none, read_point
 from workbench.data.tolerance import PointIndex
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Integers, Positions, Vector
-from workbench.exact.distribution import Distribution, over_common
+from workbench.exact.distribution import Distribution, to_common_denominator
 from workbench.exact.numbers import Rationals, exp_bounds
 from workbench.exact.objects import Pair, Pairs, Record
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
-from workbench.exact.time_limit import go_on
+from workbench.exact.time_limit import check_time_limit
 from workbench.io.records import (
-    column_records,
-    law_record,
-    listed,
-    read_columns,
-    read_law,
-    refuse,
-    take,
+    raise_corrupt_entry,
+    read_law_columns,
+    read_law_record,
+    require_list,
+    take_entries,
+    write_law_columns,
+    write_law_record,
 )
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.mechanism import (
@@ -46,12 +46,12 @@ from workbench.mechanisms.mechanism import (
     Budgets,
     Comparison,
     Distances,
+    assign_budgets,
     compare_pairs,
-    extreme_pairs,
-    label_budgets,
+    find_extreme_pairs,
 )
 from workbench.mechanisms.shown_mechanism import ShownMechanism
-from workbench.questions.neighbour_parts import part_of_each
+from workbench.questions.neighbour_parts import label_connected_parts
 
 _USED = 1e-9
 _UNITS = 256  # bits of masses of others
@@ -69,7 +69,7 @@ class Channel(ShownMechanism):
 
     rows: tuple[Distribution, ...]
     neighbours: Pairs | None = None
-    labelled: tuple[tuple[Point, ...], tuple[Point, ...]] | None = field(
+    axis_labels: tuple[tuple[Point, ...], tuple[Point, ...]] | None = field(
         default=None, compare=False
     )
 
@@ -77,7 +77,7 @@ class Channel(ShownMechanism):
     repaired_by = "rows"
 
     def __post_init__(self) -> None:
-        for name in ("rows", "neighbours", "labelled"):
+        for name in ("rows", "neighbours", "axis_labels"):
             if isinstance(getattr(self, name), list):
                 self.__dict__[name] = tuple(getattr(self, name))
         if not isinstance(self.rows, tuple) or not all(
@@ -85,32 +85,34 @@ class Channel(ShownMechanism):
         ):
             must(
                 "rows",
-                "a tuple of Distributions (Channel.of reads others)",
+                "a tuple of Distributions (Channel.from_pairs reads others)",
                 type(self.rows).__name__,
             )
-        for name in ("neighbours", "labelled"):
+        for name in ("neighbours", "axis_labels"):
             if not isinstance(getattr(self, name), (tuple, NoneType)):
                 must(name, "a tuple, or None", type(getattr(self, name)).__name__)
-        if self.labelled is not None and not all(
-            isinstance(part, (tuple, list)) for part in self.labelled
+        if self.axis_labels is not None and not all(
+            isinstance(part, (tuple, list)) for part in self.axis_labels
         ):
             must(
-                "labelled", "two tuples, of the inputs and of the outputs", repr(self.labelled)[:80]
+                "axis_labels",
+                "two tuples, of the inputs and of the outputs",
+                repr(self.axis_labels)[:80],
             )
         if not self.rows or len({len(row.integers) for row in self.rows}) != 1:
             must("rows", "at least one row, all of one length", [len(row) for row in self.rows])
-        if self.labelled is not None and [*map(len, self.labelled)] != [
+        if self.axis_labels is not None and [*map(len, self.axis_labels)] != [
             len(self.rows),
             len(self.rows[0]),
         ]:
             counts = f"{len(self.rows)} inputs and {len(self.rows[0])} outputs"
-            must("labelled", counts, [*map(len, self.labelled)])
+            must("axis_labels", counts, [*map(len, self.axis_labels)])
         count = len(self.rows)
         if self.neighbours is not None and len(self.neighbours) == count * (count - 1):
             self.__dict__["neighbours"] = None
 
     @classmethod
-    def of(
+    def from_pairs(
         cls, rows: Rows, pairs: Iterable[Any] | None = None, *, directed: bool = False
     ) -> Channel:
         """Rows (a Channel, a float matrix, or rows of exact numbers) with neighbouring row numbers.
@@ -123,9 +125,9 @@ class Channel(ShownMechanism):
         related = (
             None
             if pairs is None
-            else read_row_pairs(pairs, len(channel.rows) - 1, directed=directed)
+            else read_row_pairs(pairs, len(channel.rows) - 1, is_directed=directed)
         )
-        return cls(channel.rows, related, channel.labelled)
+        return cls(channel.rows, related, channel.axis_labels)
 
     @classmethod
     def from_rows(cls, rows: Sequence[Any] | np.ndarray[Any, Any]) -> Channel:
@@ -134,7 +136,7 @@ class Channel(ShownMechanism):
         rows: shape (answers, outputs); floats are read as the exact rationals they are, else ints and Fractions.
         Raises InvalidRequest for NaN, infinities, negative numbers, rows of zeros and rows of different lengths.
         """
-        listed = plain_list(rows, "rows", "a list of rows of numbers")
+        listed = read_list(rows, "rows", "a list of rows of numbers")
         return cls(Distribution.read_rows(listed, "a row of the channel"))
 
     @classmethod
@@ -156,7 +158,7 @@ class Channel(ShownMechanism):
         if not hasattr(losses, "_pmf_remove"):
             must("losses", "a PrivacyLossDistribution of dp_accounting", repr(losses))
         sides = [losses._pmf_remove] if losses._symmetric else [losses._pmf_remove, losses._pmf_add]
-        laws = [law for side in map(_side_by_side, sides) for law in side]
+        laws = [law for side in map(_convert_privacy_loss, sides) for law in side]
         longest = max(map(len, laws))
         rows = tuple(Distribution([*law, *[0] * (longest - len(law))]) for law in laws)
         return cls(rows, tuple((k, k + 1) for k in range(0, len(rows), 2)))
@@ -165,24 +167,24 @@ class Channel(ShownMechanism):
 
     def law(self, x: Any) -> Distribution:
         """The law of an input: of row x where the rows are not labelled. Raises InvalidRequest."""
-        return self.rows[self.position(x)]
+        return self.rows[self.find_row(x)]
 
-    def position(self, x: Any) -> int:
+    def find_row(self, x: Any) -> int:
         """The row of an input. Raises InvalidRequest."""
-        if self.labelled is None:
+        if self.axis_labels is None:
             top = len(self.rows) - 1
-            return whole_number(
+            return read_integer(
                 x, "answer", 0, top, f"a row of the channel, an integer in 0..{top}"
             )
-        answer = None if x is None else point(x, "answer")
+        answer = None if x is None else read_point(x, "answer")
         place = None if answer is None else self._index.find(answer, x)
         if place is None:
-            inputs = self.labelled[0]
-            numbers = rationals_of(inputs)
+            inputs = self.axis_labels[0]
+            numbers = rationals_or_none(inputs)
             if numbers is None:
                 must(
                     "answer",
-                    f"one of the {len(inputs)} inputs, such as {shown(inputs[0])!r}",
+                    f"one of the {len(inputs)} inputs, such as {format_point(inputs[0])!r}",
                     repr(x),
                 )
             must(
@@ -194,27 +196,27 @@ class Channel(ShownMechanism):
 
     @cached_property
     def _index(self) -> PointIndex:
-        assert self.labelled is not None
-        return PointIndex(self.labelled[0])
+        assert self.axis_labels is not None
+        return PointIndex(self.axis_labels[0])
 
     @property
     def inputs(self) -> Any:
         """What the rows stand for: 0..n, or their labels."""
-        return np.arange(len(self.rows)) if self.labelled is None else self.labelled[0]
+        return np.arange(len(self.rows)) if self.axis_labels is None else self.axis_labels[0]
 
     @property
     def outputs(self) -> NDArray[Any]:
         """What is published: 0..m-1, or the labels of the outputs, numbers as floats. Shape (m,)."""
-        return np.arange(len(self.rows[0])) if self.labelled is None else self._published
+        return np.arange(len(self.rows[0])) if self.axis_labels is None else self._published
 
     @cached_property
     def _published(self) -> NDArray[Any]:
-        assert self.labelled is not None
-        numbers = rationals_of(self.labelled[1])
+        assert self.axis_labels is not None
+        numbers = rationals_or_none(self.axis_labels[1])
         if numbers is not None:
             return np.array([float(value) for value in numbers])
-        values = np.empty(len(self.labelled[1]), dtype=object)
-        values[:] = [shown(value) for value in self.labelled[1]]
+        values = np.empty(len(self.axis_labels[1]), dtype=object)
+        values[:] = [format_point(value) for value in self.axis_labels[1]]
         return values
 
     @property
@@ -225,7 +227,7 @@ class Channel(ShownMechanism):
         return tuple(permutations(range(len(self.rows)), 2)) if len(self.rows) > 1 else ((0, 0),)
 
     @property
-    def one_sided(self) -> bool:
+    def is_one_sided(self) -> bool:
         """Whether a pair is listed in one order only."""
         return self.neighbours is not None and not {(j, i) for i, j in self.neighbours} <= {
             *self.neighbours
@@ -233,7 +235,7 @@ class Channel(ShownMechanism):
 
     def budgets(self, epsilon: Budget) -> Budgets:
         """The budget of every ordered pair; a mapping may give (i, j) for both orders. Raises InvalidRequest."""
-        return label_budgets(self.pairs, epsilon)
+        return assign_budgets(self.pairs, epsilon)
 
     def comparisons(self) -> Iterator[Comparison]:
         """Every ordered pair of neighbouring rows."""
@@ -242,18 +244,18 @@ class Channel(ShownMechanism):
     def extremes(self) -> Iterator[Comparison]:
         """The pairs that decide pure ε: linear in the channel where every two rows are neighbours."""
         return compare_pairs(
-            self.rows, extreme_pairs(self.rows) if self.neighbours is None else self.neighbours
+            self.rows, find_extreme_pairs(self.rows) if self.neighbours is None else self.neighbours
         )
 
     @property
     def audit_size(self) -> AuditSize:
         """Every row, every pair."""
         extremes = min(len(self.pairs), len(self.rows[0])) if self.neighbours is None else None
-        return AuditSize.of(self.rows, len(self.pairs), extremes=extremes)
+        return AuditSize.from_laws(self.rows, len(self.pairs), extremes=extremes)
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[Any]:
         """One draw for each of many inputs, numbers, independently. Raises InvalidRequest for what is no input."""
-        kept = kept_numbers(values, "inputs")[1].reshape(-1)
+        kept = read_floats_and_entries(values, "inputs")[1].reshape(-1)
         if kept.dtype.kind == "O":
             rows = {x: row for row, x in enumerate(sorted({*kept}))}
             which = np.array([rows[x] for x in kept], dtype=np.int64)
@@ -269,30 +271,30 @@ class Channel(ShownMechanism):
         top = len(self.rows) - 1
         numbers = (
             [*map(Fraction, range(top + 1))]
-            if self.labelled is None
-            else rationals_of(self.labelled[0])
+            if self.axis_labels is None
+            else rationals_or_none(self.axis_labels[0])
         )
         if (
             numbers is not None
             and int(numbers[0]) == numbers[0]
             and all(b - a == 1 for a, b in pairwise(numbers))
         ):
-            return Distances("whole", ((int(numbers[0]), int(numbers[-1])),), farthest=top)
+            return Distances("whole", ((int(numbers[0]), int(numbers[-1])),), max_distance=top)
         return Distances(
-            "listed", listed=[*self.inputs], farthest=1 if self.neighbours is None else top
+            "listed", inputs=[*self.inputs], max_distance=1 if self.neighbours is None else top
         )
 
-    def within(self, distance: int) -> Channel:
+    def with_max_distance(self, distance: int) -> Channel:
         """The same rows, those of inputs at most so far apart being neighbours, both ways."""
         count = len(self.rows)
         if self.distances.kind == "whole":
-            return Channel.of(self, within(count - 1, distance))
+            return Channel.from_pairs(self, pairs_within(count - 1, distance))
         step = np.eye(count, dtype=bool)
         step[tuple(np.array(self.pairs).T)] = True
         near = step = step | step.T
         for _ in range(distance - 1):
             near = near @ step
-        return Channel.of(self, np.argwhere(np.triu(near, 1)).tolist())
+        return Channel.from_pairs(self, np.argwhere(np.triu(near, 1)).tolist())
 
     def losses(self, loss: Callable[[Any, Any], Vector]) -> Vector:
         """E ℓ(o, x) of every input x, numbers; outputs of mass 0 left out. loss: (outputs, inputs) -> ℓ. Shape (k,)."""
@@ -304,22 +306,22 @@ class Channel(ShownMechanism):
         """One line."""
         return (
             f"A channel of {len(self.rows)} inputs and {len(self.rows[0])} outputs, "
-            f"{len(self.pairs)} ordered pairs of neighbours{', one side of each alone' if self.one_sided else ''}"
-            f"{f', in {self.parts} separate parts' if self.parts > 1 else ''}"
+            f"{len(self.pairs)} ordered pairs of neighbours{', one side of each alone' if self.is_one_sided else ''}"
+            f"{f', in {self.part_count} separate parts' if self.part_count > 1 else ''}"
         )
 
     @cached_property
-    def parts(self) -> int:
+    def part_count(self) -> int:
         """Number of connected parts of the neighbour relation."""
         if self.neighbours is None:
             return 1
-        return len(np.unique(part_of_each(len(self.rows), self.neighbours)))
+        return len(np.unique(label_connected_parts(len(self.rows), self.neighbours)))
 
     def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`: rows and ordered pairs."""
         return {
             "kind": "channel",
-            "rows": [*map(law_record, self.rows)],
+            "rows": [*map(write_law_record, self.rows)],
             "pairs": [*map(list, self.pairs)],
         }
 
@@ -338,7 +340,7 @@ class Channel(ShownMechanism):
         return {
             "kind": "channel",
             "rows": len(self.rows),
-            "columns": column_records(self.rows),
+            "columns": write_law_columns(self.rows),
             "pairs": "all",
         }
 
@@ -349,21 +351,21 @@ class Channel(ShownMechanism):
         Raises CorruptFile, InvalidRequest.
         """
         if isinstance(data, dict) and "columns" in data:
-            entries = take(data, "The channel", {"kind", "rows", "columns", "pairs"})
+            entries = take_entries(data, "The channel", {"kind", "rows", "columns", "pairs"})
             if entries["pairs"] != "all":
-                refuse("pairs", "all, where columns are given")
-            return cls(read_columns(entries["columns"], entries["rows"]))
-        entries = take(data, "The channel", {"kind", "rows", "pairs"})
-        rows = tuple(read_law(row, "A row") for row in listed(entries["rows"], "rows"))
-        pairs = listed(entries["pairs"], "pairs")
+                raise_corrupt_entry("pairs", "all, where columns are given")
+            return cls(read_law_columns(entries["columns"], entries["rows"]))
+        entries = take_entries(data, "The channel", {"kind", "rows", "pairs"})
+        rows = tuple(read_law_record(row, "A row") for row in require_list(entries["rows"], "rows"))
+        pairs = require_list(entries["pairs"], "pairs")
         if not all(
             isinstance(pair, list) and len(pair) == 2 and all(type(k) is int for k in pair)
             for pair in pairs
         ):
-            refuse("pairs", "pairs of row numbers")
-        return cls.of(cls(rows), pairs, directed=True)
+            raise_corrupt_entry("pairs", "pairs of row numbers")
+        return cls.from_pairs(cls(rows), pairs, directed=True)
 
-    def bias_of(self, outputs: Sequence[Fraction], inputs: Sequence[Fraction]) -> Bias:
+    def measure_bias(self, outputs: Sequence[Fraction], inputs: Sequence[Fraction]) -> Bias:
         """How far the mean of a row is from what it should be. outputs: (m,); inputs: one for each row.
 
         Raises InvalidRequest.
@@ -372,19 +374,20 @@ class Channel(ShownMechanism):
             raise InvalidRequest(
                 f"A {len(self.rows)} x {len(self.rows[0])} channel needs as many inputs and outputs."
             )
-        whole, scale = over_common(outputs)
-        go_on()
+        whole, scale = to_common_denominator(outputs)
+        check_time_limit()
         worst = max(
-            abs(row.mean_over(whole, scale) - y) for row, y in zip(self.rows, inputs, strict=True)
+            abs(row.mean_of_integers(whole, scale) - y)
+            for row, y in zip(self.rows, inputs, strict=True)
         )
         return Bias(tuple(outputs), tuple(inputs), worst)
 
     @property
     def unbiased_means(self) -> tuple[Rationals, Rationals] | None:
         """(what is published, the inputs), which the mean is where the channel is unbiased; of numbers alone."""
-        if self.labelled is None:
+        if self.axis_labels is None:
             return None
-        inputs, outputs = map(rationals_of, self.labelled)
+        inputs, outputs = map(rationals_or_none, self.axis_labels)
         return None if inputs is None or outputs is None else (outputs, inputs)
 
     def with_rows(self, rows: Sequence[Distribution]) -> Channel:
@@ -407,31 +410,31 @@ class Channel(ShownMechanism):
         return np.array([row.floats for row in self.rows])
 
     @property
-    def used(self) -> Positions:
+    def used_outputs(self) -> Positions:
         """The outputs that are more likely than rounding makes them, for some answer."""
         return np.flatnonzero(self.matrix.max(axis=0) > _USED)
 
-    def expected(self, loss: ArrayLike) -> float:
+    def expected_loss(self, loss: ArrayLike) -> float:
         """1/(n+1) Σ_q Σ_k Pr[k|q] loss[q, k], correct to a few ulps. loss: shape (answers, outputs)."""
-        table = finite_table(loss, "loss", self.matrix.shape)
+        table = read_finite_table(loss, "loss", self.matrix.shape)
         return math.fsum((self.matrix * table).reshape(-1)) / len(self.rows)
 
     @property
     def mse(self) -> float:
         """The mean squared error of the published answer, answers uniform on 0..n."""
-        return self.expected(self._gap() ** 2)
+        return self.expected_loss(self._gap() ** 2)
 
     @property
     def error_rate(self) -> float:
         """The probability that the published answer is wrong, answers uniform on 0..n."""
-        return self.expected(self._gap() != 0)
+        return self.expected_loss(self._gap() != 0)
 
     def _gap(self) -> Integers:
         answers, outputs = self.matrix.shape
         return np.arange(outputs)[None, :] - np.arange(answers)[:, None]
 
 
-def _side_by_side(pmf: Any) -> tuple[list[int], list[int]]:
+def _convert_privacy_loss(pmf: Any) -> tuple[list[int], list[int]]:
     """One direction of `from_privacy_loss`: weights of both laws in units of 2^-_UNITS."""
     if not pmf._pessimistic_estimate:
         must("losses", "a pessimistic estimate", "an optimistic one")
@@ -453,7 +456,7 @@ def _side_by_side(pmf: Any) -> tuple[list[int], list[int]]:
     return [*p, unit - sum(p), 0], [*q, 0, unit - sum(q)]
 
 
-def within(n: int, max_shift: int) -> list[Pair]:
+def pairs_within(n: int, max_shift: int) -> list[Pair]:
     """The neighbouring answers {q, q'} of 0..n with 0 < |q - q'| <= max_shift, each once. Raises InvalidRequest."""
-    reach = whole_number(max_shift, "max_shift", 1, n)
+    reach = read_integer(max_shift, "max_shift", 1, n)
     return [(q, other) for q in range(n + 1) for other in range(q + 1, min(n, q + reach) + 1)]

@@ -15,7 +15,7 @@ from typing import Any
 
 from workbench.errors import NotCertified
 from workbench.exact.numbers import ZERO
-from workbench.exact.time_limit import go_on
+from workbench.exact.time_limit import check_time_limit
 
 Polynomial = list[Fraction]  # coefficients of 1, u, u², ...
 _STEPS = 1 << 40  # of an interval in which a slope changes its sign
@@ -35,18 +35,18 @@ class CutNoise:
             raise NotCertified(
                 f"Its exact loss on so wide a range needs numbers of {bits} bits, more than {_BITS}."
             )
-        weights = law.window(-last, last)
-        self.even, self._power = weights == weights[::-1], power
+        weights = law.weights_between(-last, last)
+        self.is_even, self._power = weights == weights[::-1], power
         folded = [weights[last]]
         for a, b in zip(weights[last + 1 :], weights[last - 1 :: -1], strict=True):
-            go_on()
+            check_time_limit()
             folded.append(a + b)
         folded.append(0)
         self._starts, self._of_cells = list[Fraction](), list[tuple[Polynomial, ...]]()
         start, left, last = ZERO, law.total / total, 0
         folded[0] *= 2  # of half a cell
         for weight, cells in groupby(folded):  # a density that stays the same is one cell
-            go_on()
+            check_time_limit()
             last += sum(1 for _ in cells)
             end = (last - Fraction(1, 2)) * beta
             fall = weight / total / beta
@@ -69,7 +69,7 @@ class CutNoise:
         """G(u)."""
         return self._at(u, 2)
 
-    def largest(self, width: Fraction) -> Fraction:
+    def max_loss(self, width: Fraction) -> Fraction:
         """max (g(u) + g(R - u))/2 over the answers u = 0..R, or a little more where it is at no end of a cell.
 
         For p = 1 it is concave. Else the difference of the two slopes is a parabola wherever u and R - u stay on a
@@ -90,7 +90,7 @@ class CutNoise:
         )
         best = max(mean(u, u) for u in ends)
         for a, b in pairwise(ends):
-            go_on()
+            check_time_limit()
             if mean(b, a) <= best:
                 continue
             left, middle, right = slope(a), slope((a + b) / 2), slope(b)

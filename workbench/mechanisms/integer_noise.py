@@ -20,25 +20,31 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.data.plain import whole_column, whole_number
+from workbench.data.plain import read_integer, read_integer_column
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Integers
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import ONE, ZERO, Rationals, bits_of
+from workbench.exact.numbers import ONE, ZERO, Rationals, count_bits
 from workbench.exact.objects import Pairs, Record
 from workbench.exact.random_source import Source
-from workbench.io.files import spelled
-from workbench.io.plain_figures import MAX_TAIL_BARS, NOISE, SEEN, Figure, bars
+from workbench.io.files import format_fraction
+from workbench.io.plain_figures import (
+    MAX_TAIL_BARS,
+    MIN_VISIBLE_SHARE,
+    NOISE_TITLE,
+    FigureData,
+    make_bar_figure,
+)
 from workbench.io.records import (
-    AS_IS,
+    INTEGER,
+    INTEGERS,
     RATIO,
-    WHOLE,
-    WHOLES,
+    UNCHANGED,
     Entry,
     RecordForm,
-    law_record,
-    optional,
+    make_optional_entry,
+    write_law_record,
 )
 from workbench.mechanisms.additive import PART_LOSSES
 from workbench.mechanisms.channel import Channel
@@ -48,13 +54,13 @@ from workbench.mechanisms.mechanism import (
     Budgets,
     ColumnInputs,
     Comparison,
-    label_budgets,
+    assign_budgets,
 )
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 from workbench.questions.unbounded_noise import IntegerNoise
 
 _FARTHEST = (1 << 62) - 1  # of an answer
-OWN_LOSSES = "losses must have a name of their own, and be left out for absolute, squared and noise on the reals."
+USER_LOSSES_REFUSED = "losses must have a name of their own, and be left out for absolute, squared and noise on the reals."
 
 
 class LineNoise(ShownMechanism):
@@ -68,7 +74,7 @@ class LineNoise(ShownMechanism):
     atom: Any
 
     segments = ()  # shifts decide every notion
-    one_sided = False
+    is_one_sided = False
     repaired_by = "line"
     kind: ClassVar[str]
 
@@ -102,7 +108,7 @@ class LineNoise(ShownMechanism):
         if x is not None:
             self.read_answer(x)
         cells = self.cells
-        tails = [cells.ratio / (1 - cells.ratio) * end for end in cells.ends]
+        tails = [cells.ratio / (1 - cells.ratio) * end for end in cells.end_sums]
         weights = [tails[0], *cells.weights, tails[1]]
         if self.atom:
             weights[1 - cells.first] += self.atom
@@ -110,16 +116,20 @@ class LineNoise(ShownMechanism):
 
     def comparisons(self) -> Iterator[Comparison]:
         """Of s = ±1..±reach."""
-        return map(self.moved, sorted(self._shifts, key=lambda s: (abs(s), s < 0)))
+        return map(self.compare_with_shift, sorted(self._shifts, key=lambda s: (abs(s), s < 0)))
 
     def extremes(self) -> Iterable[Comparison]:
         """All shifts; where f is even and never rises with |η| the farthest alone: f(η + s) >= f(|η| + reach)."""
-        return [self.moved(self.reach)] if self.cells.falls else self.comparisons()
+        return (
+            [self.compare_with_shift(self.reach)]
+            if self.cells.is_even_and_falling
+            else self.comparisons()
+        )
 
-    def moved(self, shift: int) -> Comparison:
+    def compare_with_shift(self, shift: int) -> Comparison:
         """Cells and atom against themselves moved by s."""
         cells = self.cells
-        p, q, low = cells.compared(shift)
+        p, q, low = cells.compare_with_shift(shift)
         if self.atom:
             p, q = [*p, self.atom, ZERO], [*q, ZERO, self.atom]
 
@@ -138,10 +148,10 @@ class LineNoise(ShownMechanism):
 
     def budgets(self, epsilon: Budget) -> Budgets:
         """The budget of every shift ±1..±reach; a mapping may be by s or (s,), both signs. Raises InvalidRequest."""
-        return label_budgets(
+        return assign_budgets(
             ((s,) for s in self._shifts), epsilon, "difference",
-            read=lambda key: key if isinstance(key, tuple) else (key,), mirror=lambda label: (-label[0],),
-            shown=lambda label: abs(label[0]),
+            read_key=lambda key: key if isinstance(key, tuple) else (key,), mirror=lambda label: (-label[0],),
+            format_label=lambda label: abs(label[0]),
         )  # fmt: skip
 
     @property
@@ -151,29 +161,31 @@ class LineNoise(ShownMechanism):
         outcomes = (
             len(law.weights) + 2 * reach + (2 * law.period if law.ratio else 0) + (2 if atom else 0)
         )
-        bits = self.bits_of_weights(reach, 3) + (bits_of(atom) if atom else 0)
-        return AuditSize(2 * reach, outcomes, 1, bits, extremes=1 if law.falls else None)
+        bits = self.weight_bits(reach, 3) + (count_bits(atom) if atom else 0)
+        return AuditSize(
+            2 * reach, outcomes, 1, bits, extremes=1 if law.is_even_and_falling else None
+        )
 
-    def bits_of_weights(self, span: int, more: int) -> int:
+    def weight_bits(self, span: int, more: int) -> int:
         """Of the weights' total and, with tails, of the powers of the ratio that reach over so many cells."""
         law = self.cells
         powers = -(-span // law.period) + more if law.ratio else 0
-        return int(law.held.total.bit_length() + powers * bits_of(law.ratio))
+        return int(law.weight_law.total.bit_length() + powers * count_bits(law.ratio))
 
     def exact_loss(self, name: str, losses: Rationals | None) -> Fraction:
         """`loss`; there are none of one's own. Raises InvalidRequest."""
         if losses is not None:
-            raise InvalidRequest(OWN_LOSSES)
+            raise InvalidRequest(USER_LOSSES_REFUSED)
         return self.loss(name)
 
     @abstractmethod
-    def within(self, distance: Any) -> LineNoise:
+    def with_max_distance(self, distance: Any) -> LineNoise:
         """The same noise on answers at most so far apart."""
 
-    def over_domain(self, low: Fraction, high: Fraction) -> LineNoise:
+    def with_neighbours_over(self, low: Fraction, high: Fraction) -> LineNoise:
         """The same noise where every two answers from low to high are neighbours; itself where they are."""
         width = high - low
-        return self if width <= self.question.sensitivity else self.within(width)
+        return self if width <= self.question.sensitivity else self.with_max_distance(width)
 
     @property
     def column_cautions(self) -> tuple[str, ...]:
@@ -194,13 +206,20 @@ class LineNoise(ShownMechanism):
     def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`."""
         law = self.cells
-        where = {"first": law.first, "period": law.period, "ratio": spelled(law.ratio)}
-        return {"kind": self.kind, **self.question.to_dict(), **where, **law_record(law.held)}
+        where = {"first": law.first, "period": law.period, "ratio": format_fraction(law.ratio)}
+        return {
+            "kind": self.kind,
+            **self.question.to_dict(),
+            **where,
+            **write_law_record(law.weight_law),
+        }
 
     @staticmethod
-    def read(data: Any, **own: Entry) -> tuple[list[Any], IntegerLaw]:
+    def read_record(data: Any, **own: Entry) -> tuple[list[Any], IntegerLaw]:
         """Its own entries of a record, and the law. Raises CorruptFile, InvalidRequest."""
-        form = RecordForm("The noise", kind=AS_IS, first=WHOLE, period=WHOLE, ratio=RATIO, **own)
+        form = RecordForm(
+            "The noise", kind=UNCHANGED, first=INTEGER, period=INTEGER, ratio=RATIO, **own
+        )
         fields, law = form.read_beside_law(data)
         _, first, period, ratio, *rest = fields.values()
         return rest, IntegerLaw(first, law, period, ratio)
@@ -250,7 +269,7 @@ class AdditiveIntegerNoise(LineNoise):
             for i in range(count)
             for j in range(max(0, i - self.reach), min(count, i + self.reach + 1))
         )
-        rows = tuple(self.noise.clamped(low - q, high - q) for q in range(low, high + 1))
+        rows = tuple(self.noise.clamp(low - q, high - q) for q in range(low, high + 1))
         return Channel(rows, tuple(pair for pair in near if pair[0] != pair[1]))
 
     def law(self, x: Any = None) -> Distribution:
@@ -272,8 +291,8 @@ class AdditiveIntegerNoise(LineNoise):
     def read_answer(self, x: Any) -> int:
         """An answer. Raises InvalidRequest."""
         if self.question.clamp is not None:
-            return whole_number(x, "answer", *self.question.clamp)
-        return whole_number(x, "answer", -_FARTHEST, _FARTHEST, "an integer")
+            return read_integer(x, "answer", *self.question.clamp)
+        return read_integer(x, "answer", -_FARTHEST, _FARTHEST, "an integer")
 
     # What is compared.
 
@@ -306,12 +325,12 @@ class AdditiveIntegerNoise(LineNoise):
         low, high = self.question.clamp
         count = high - low + 1
         return AuditSize(
-            self.reach * (2 * count - self.reach - 1), count, count, self.bits_of_weights(count, 2)
+            self.reach * (2 * count - self.reach - 1), count, count, self.weight_bits(count, 2)
         )
 
     # What is published.
 
-    def draws(self, x: Any, count: int, source: Source) -> Integers:
+    def draw(self, x: Any, count: int, source: Source) -> Integers:
         """x + η (η itself without an x), clamped where the question says so. Shape (count,)."""
         answer = 0 if x is None and self.question.clamp is None else self.read_answer(x)
         return self._published(answer, self.noise.draw(count, source))
@@ -322,7 +341,9 @@ class AdditiveIntegerNoise(LineNoise):
         constraint = (
             "a column of integers" if clamp is None else f"integers in {clamp[0]}..{clamp[1]}"
         )
-        given = whole_column(answers, "answers", *(clamp or (-_FARTHEST, _FARTHEST)), constraint)
+        given = read_integer_column(
+            answers, "answers", *(clamp or (-_FARTHEST, _FARTHEST)), constraint
+        )
         return self._published(given, self.noise.draw(given.size, Source(insecure_seed)))
 
     def _published(self, answers: Integers | int, noise: Integers) -> Integers:
@@ -338,13 +359,18 @@ class AdditiveIntegerNoise(LineNoise):
         clamp = self.question.clamp
         if clamp is None:
             return ColumnInputs(
-                "noise", -(2.0**53), 2.0**53, "an integer of size at most 2^53", True, bounded=False
+                "noise",
+                -(2.0**53),
+                2.0**53,
+                "an integer of size at most 2^53",
+                True,
+                is_bounded=False,
             )
         return ColumnInputs(
             "noise", float(clamp[0]), float(clamp[1]), f"an integer in {clamp[0]}..{clamp[1]}", True
         )
 
-    def within(self, distance: int) -> AdditiveIntegerNoise:
+    def with_max_distance(self, distance: int) -> AdditiveIntegerNoise:
         """The same noise on answers at most so far apart."""
         return AdditiveIntegerNoise(IntegerNoise(int(distance), self.question.clamp), self.noise)
 
@@ -373,7 +399,7 @@ class AdditiveIntegerNoise(LineNoise):
             raise InvalidRequest(
                 "losses must be one for each weight of unclamped noise without tails."
             )
-        return self.noise.held.mean(losses)
+        return self.noise.weight_law.mean(losses)
 
     # Repair, files, words.
 
@@ -385,15 +411,17 @@ class AdditiveIntegerNoise(LineNoise):
         """One line."""
         return str(self.question)
 
-    def drawing(self) -> Figure:
+    def drawing(self) -> FigureData:
         """The PMF as bars, the tails as far as they can be seen."""
-        first, masses = self.noise.with_tails(SEEN, MAX_TAIL_BARS)
-        return bars(NOISE, "noise η", range(first, first + len(masses)), masses)
+        first, masses = self.noise.floats_with_tails(MIN_VISIBLE_SHARE, MAX_TAIL_BARS)
+        return make_bar_figure(NOISE_TITLE, "noise η", range(first, first + len(masses)), masses)
 
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveIntegerNoise:
         """The mechanism written by `to_dict`, which claims no privacy. Raises CorruptFile, InvalidRequest."""
-        question, law = cls.read(data, sensitivity=WHOLE, clamp=optional(WHOLES))
+        question, law = cls.read_record(
+            data, sensitivity=INTEGER, clamp=make_optional_entry(INTEGERS)
+        )
         return cls(IntegerNoise(*question), law)
 
     def __repr__(self) -> str:

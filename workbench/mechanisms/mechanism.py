@@ -48,12 +48,12 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.data.plain import FARTHEST, whole_number
+from workbench.data.plain import MAX_FILE_INTEGER, read_integer
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Positions
-from workbench.exact.distribution import NEAR, Distribution
+from workbench.exact.distribution import LOG2_TOLERANCE, Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import Rationals, Real, positive
+from workbench.exact.numbers import Rationals, Real, read_positive
 from workbench.exact.objects import Pair, Record
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
@@ -103,7 +103,7 @@ class AuditSize:
     extremes: int | None = None
 
     @classmethod
-    def of(
+    def from_laws(
         cls,
         laws: Sequence[Distribution],
         comparisons: int,
@@ -133,11 +133,13 @@ class Bias:
     worst: Fraction
 
     @classmethod
-    def of(cls, mechanism: Any, outputs: Sequence[Fraction], inputs: Sequence[Fraction]) -> Bias:
+    def measure(
+        cls, mechanism: Any, outputs: Sequence[Fraction], inputs: Sequence[Fraction]
+    ) -> Bias:
         """The exact bias of a mechanism that states one (`bias_of`). Raises InvalidRequest."""
-        if not hasattr(mechanism, "bias_of"):
+        if not hasattr(mechanism, "measure_bias"):
             raise InvalidRequest("bias must be left out of the certificate of additive noise.")
-        stated: Bias = mechanism.bias_of(outputs, inputs)
+        stated: Bias = mechanism.measure_bias(outputs, inputs)
         return stated
 
 
@@ -150,34 +152,38 @@ class Distances:
     """
 
     kind: str
-    ends: tuple[tuple[float, float], ...] = ()
-    listed: Sequence[Any] = ()
-    farthest: float = math.inf
+    coordinate_ranges: tuple[tuple[float, float], ...] = ()
+    inputs: Sequence[Any] = ()
+    max_distance: float = math.inf
 
     @classmethod
-    def of(cls, mechanism: Any) -> Distances:
+    def from_mechanism(cls, mechanism: Any) -> Distances:
         """Those of a mechanism: its own, or of the numbers of its columns. Raises InvalidRequest."""
         if hasattr(mechanism, "distances"):
             return cls(**vars(mechanism.distances))
-        if not hasattr(mechanism, "within"):
+        if not hasattr(mechanism, "with_max_distance"):
             must(
                 "mechanism",
-                "one that says its law for any distance of neighbours (`within`)",
+                "one that says its law for any distance of neighbours (`with_max_distance`)",
                 mechanism,
             )
         column = mechanism.column_inputs
-        farthest = column.high - column.low if column.bounded else math.inf
+        farthest = column.high - column.low if column.is_bounded else math.inf
         return cls(
-            "whole" if column.whole else "real", ((column.low, column.high),), farthest=farthest
+            "whole" if column.is_whole else "real",
+            ((column.low, column.high),),
+            max_distance=farthest,
         )
 
-    def nearest(self, x: Any) -> Any:
+    def nearest_input(self, x: Any) -> Any:
         """The input that is used for a value, which moves no two values apart."""
         if self.kind == "listed":
             return x
         near = [
             min(max(part, low), high)
-            for part, (low, high) in zip(np.atleast_1d(x).tolist(), self.ends, strict=True)
+            for part, (low, high) in zip(
+                np.atleast_1d(x).tolist(), self.coordinate_ranges, strict=True
+            )
         ]
         return (
             near[0]
@@ -199,12 +205,12 @@ class ColumnInputs:
     low: float
     high: float
     constraint: str
-    whole: bool
-    bounded: bool = True
-    exact: bool = False
+    is_whole: bool
+    is_bounded: bool = True
+    is_exact: bool = False
 
 
-ONE_SIDED = (
+ONE_SIDED_NOTE = (
     "note",
     "one-sided neighbours: real ones go both ways, and the other way was not compared",
 )
@@ -237,7 +243,7 @@ class Mechanism(Protocol):
         """
 
     @property
-    def one_sided(self) -> bool:
+    def is_one_sided(self) -> bool:
         """Whether some pair is compared in one order only, which real neighbours never are."""
 
     @property
@@ -245,7 +251,7 @@ class Mechanism(Protocol):
         """The pieces of a law on real inputs, None where it has no affine ones; empty where the inputs are finitely
         many."""
 
-    def draws(self, x: Any, count: int, source: Source) -> NDArray[Any]:
+    def draw(self, x: Any, count: int, source: Source) -> NDArray[Any]:
         """What is published on input x, independently `count` times, from the exact law. Raises InvalidRequest."""
 
     def describe(self) -> str:
@@ -266,7 +272,7 @@ class ColumnPublisher(Mechanism, Protocol):
     def column_cautions(self) -> tuple[str, ...]:
         """Sentences on the numbers between which the budget does not hold."""
 
-    def over_domain(self, low: Fraction, high: Fraction) -> Any:
+    def with_neighbours_over(self, low: Fraction, high: Fraction) -> Any:
         """The mechanism where every two numbers from low to high are neighbours; itself where they are already."""
 
     def published_error(self) -> dict[str, float] | None:
@@ -310,36 +316,38 @@ def sample(
     Raises:
         InvalidRequest.
     """
-    count = whole_number(count, "count", 0, _MOST_DRAWS)
+    count = read_integer(count, "count", 0, _MOST_DRAWS)
     source = Source(insecure_seed)
     if isinstance(mechanism, Distribution):
         return Sampler(mechanism, source).draw(count)
     if isinstance(mechanism, IntegerLaw):
         noise: NDArray[Any] = mechanism.draw(count, source)
         return (
-            noise if answer is None else noise + whole_number(answer, "answer", -FARTHEST, FARTHEST)
+            noise
+            if answer is None
+            else noise + read_integer(answer, "answer", -MAX_FILE_INTEGER, MAX_FILE_INTEGER)
         )
-    return as_mechanism(mechanism).draws(answer, count, source)
+    return as_mechanism(mechanism).draw(answer, count, source)
 
 
-def on_real_inputs(mechanism: Mechanism) -> bool:
+def has_real_inputs(mechanism: Mechanism) -> bool:
     """Whether the comparisons stand for infinitely many: then they decide what is largest at ends, and nothing else."""
     return mechanism.segments is None or len(mechanism.segments) > 0
 
 
-def for_reals(mechanism: Any) -> bool:
+def can_publish_reals(mechanism: Any) -> bool:
     """Whether it publishes real inputs, be its comparisons those of finitely many laws."""
-    return getattr(mechanism, "for_reals", False) or on_real_inputs(mechanism)
+    return getattr(mechanism, "can_publish_reals", False) or has_real_inputs(mechanism)
 
 
-def label_budgets(
+def assign_budgets(
     labels: Iterable[Label],
     epsilon: Budget,
     kind: str = "pair",
     *,
-    read: Callable[[Any], Any] = lambda key: key,
+    read_key: Callable[[Any], Any] = lambda key: key,
     mirror: Callable[[Any], Any] = lambda label: label[::-1],
-    shown: Callable[[Any], object] = str,
+    format_label: Callable[[Any], object] = str,
     or_zero: bool = True,
 ) -> Budgets:
     """The budget of every label; a mapping may give one for a label and its mirror.
@@ -348,27 +356,31 @@ def label_budgets(
     """
     ordered = tuple(labels)
     if not isinstance(epsilon, Mapping):
-        return dict.fromkeys(ordered, positive(epsilon, "epsilon", or_zero=or_zero))
+        return dict.fromkeys(ordered, read_positive(epsilon, "epsilon", or_zero=or_zero))
     given: dict[Any, Real] = {}
     known = {*ordered, *map(mirror, ordered)}
     for key, amount in epsilon.items():
-        label = read(key)
+        label = read_key(key)
         if label not in known:
             raise InvalidRequest(
-                f"epsilon has a budget for {shown(label)}, which is not one of the {kind}s."
+                f"epsilon has a budget for {format_label(label)}, which is not one of the {kind}s."
             )
         if given.setdefault(label, amount) != amount:
-            raise InvalidRequest(f"epsilon has two different budgets for {kind} {shown(label)}.")
+            raise InvalidRequest(
+                f"epsilon has two different budgets for {kind} {format_label(label)}."
+            )
     budgets = {}
     for label in ordered:
         value = given.get(label, given.get(mirror(label)))
         if value is None:
-            raise InvalidRequest(f"epsilon has no budget for {kind} {shown(label)}.")
-        budgets[label] = positive(value, f"epsilon of {kind} {shown(label)}", or_zero=or_zero)
+            raise InvalidRequest(f"epsilon has no budget for {kind} {format_label(label)}.")
+        budgets[label] = read_positive(
+            value, f"epsilon of {kind} {format_label(label)}", or_zero=or_zero
+        )
     return budgets
 
 
-def extreme_pairs(laws: Sequence[Distribution]) -> list[Pair]:
+def find_extreme_pairs(laws: Sequence[Distribution]) -> list[Pair]:
     """For each output the laws that give it most and least, decided exactly: max_{y,y',o} M[y,o]/M[y',o] is among them.
 
     So m ordered pairs decide the pure ε of all k (k - 1). A pair of equal laws is left out, unless all are equal.
@@ -377,8 +389,8 @@ def extreme_pairs(laws: Sequence[Distribution]) -> list[Pair]:
     logs = np.array([law.logs - math.log2(law.total) for law in laws])
     pairs = set()
     for j, column in enumerate(logs.T):
-        high = np.flatnonzero(column >= column.max() - NEAR)
-        low = np.flatnonzero(column <= column.min() + NEAR)
+        high = np.flatnonzero(column >= column.max() - LOG2_TOLERANCE)
+        low = np.flatnonzero(column <= column.min() + LOG2_TOLERANCE)
         pairs.add((_extreme(laws, j, high, most=True), _extreme(laws, j, low, most=False)))
     different = {pair for pair in pairs if pair[0] != pair[1]}
     return sorted(different) or [(0, min(1, len(laws) - 1))]

@@ -35,29 +35,29 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.data.plain import exact_number
+from workbench.data.plain import read_exact_number
 from workbench.errors import must
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import ONE, ZERO, Rationals, exact, nearest_float
+from workbench.exact.numbers import ONE, ZERO, Rationals, nearest_float, read_number
 from workbench.exact.objects import Record
 from workbench.exact.random_source import Source
-from workbench.io.records import RATIO, RATIOS, WHOLE, RecordForm
+from workbench.io.records import INTEGER, RATIO, RATIOS, RecordForm
 from workbench.mechanisms.mechanism import (
     AuditSize,
     Budget,
     Comparison,
     Label,
     Segment,
-    label_budgets,
+    assign_budgets,
 )
 from workbench.mechanisms.range_publisher import RangePublisher
 from workbench.mechanisms.shown_mechanism import ShownMechanism
 
 _MASSES = 4_000_000  # of a matrix
 _FORM = RecordForm(
-    "The nearest outputs", {"kind": "nearest-outputs"}, ends=RATIOS, outputs=RATIOS, own=WHOLE, odds=RATIO,
-    direct=RATIO, steps=WHOLE,
+    "The nearest outputs", {"kind": "nearest-outputs"}, ends=RATIOS, outputs=RATIOS, own=INTEGER, odds=RATIO,
+    direct=RATIO, steps=INTEGER,
 )  # fmt: skip
 _OUTCOMES = (
     "own outputs",
@@ -80,7 +80,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
     direct: Fraction = ZERO
     steps: int = 1
 
-    one_sided: ClassVar[bool] = False
+    is_one_sided: ClassVar[bool] = False
     segments: ClassVar[tuple[Segment, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -121,13 +121,13 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         """e_0 <= ... <= e_m-L-1."""
         return tuple((a + b) / 2 for a, b in zip(self.bins, self.bins[self.own :], strict=False))
 
-    def step_of(self, x: Fraction) -> int:
+    def step_index(self, x: Fraction) -> int:
         """Of the n steps of the range, counted from 0, the one in which a number lies, clamped into it."""
         low, high = self.ends
         return max(0, min(int((x - low) * self.steps / (high - low)), self.steps - 1))
 
     @property
-    def published(self) -> Rationals:
+    def published_values(self) -> Rationals:
         """The outputs, and the middles of steps where these are published."""
         low, high = self.ends
         middles = (low + (high - low) * (2 * i + 1) / (2 * self.steps) for i in range(self.steps))
@@ -161,7 +161,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
 
     def law(self, x: Any) -> Distribution:
         """The exact law of a number in the range; a double is the rational it is. Raises InvalidRequest."""
-        at = exact(Fraction(x) if isinstance(x, float) and math.isfinite(x) else x, "answer")
+        at = read_number(Fraction(x) if isinstance(x, float) and math.isfinite(x) else x, "answer")
         if not self.ends[0] <= at <= self.ends[1]:
             must("answer", self.column_inputs.constraint, x)
         (own, other, step), first = self._weights, bisect_right(self.cuts, at)
@@ -169,7 +169,7 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         weights[first : first + self.own] = [own] * self.own
         if self.direct:
             weights += [0] * self.steps
-            weights[len(self.bins) + self.step_of(at)] = step
+            weights[len(self.bins) + self.step_index(at)] = step
         return Distribution.from_integers(weights)
 
     @cached_property
@@ -180,15 +180,15 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         return np.array([self.law(x).floats for x in self.inputs])
 
     @property
-    def used(self) -> Positions:
+    def used_outputs(self) -> Positions:
         """The first of equal outputs, each of which has positive probability."""
         return np.unique(self.outputs, return_index=True)[1]
 
     @cached_property
-    def rounded(self) -> bool:
+    def is_rounded(self) -> bool:
         """Whether some outputs, not all, may be published as one double: together they may exceed a ratio that one of
         them exceeds alone, with more mass. It only matters where such mass counts (PDP)."""
-        return self.direct > 0 or 1 < len(self.used) < len(self.bins)
+        return self.direct > 0 or 1 < len(self.used_outputs) < len(self.bins)
 
     def comparisons(self) -> Iterator[Comparison]:
         """The answers at both ends, in both orders."""
@@ -206,18 +206,18 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         for i, p in enumerate(laws):
             yield Comparison((i, 1 - i), p, laws[1 - i], describe)
 
-    def within(self, distance: float) -> NearestOutputs:
+    def with_max_distance(self, distance: float) -> NearestOutputs:
         """Itself."""
         return self
 
     def budgets(self, epsilon: Budget) -> dict[Label, Fraction]:
         """One for both orders. Raises InvalidRequest."""
-        return label_budgets([each.label for each in self.comparisons()], epsilon)
+        return assign_budgets([each.label for each in self.comparisons()], epsilon)
 
     @property
     def audit_size(self) -> AuditSize:
         """Two laws on three outcomes, or five."""
-        return AuditSize.of([each.p for each in self.comparisons()], 2)
+        return AuditSize.from_laws([each.p for each in self.comparisons()], 2)
 
     # What it publishes.
 
@@ -226,12 +226,14 @@ class NearestOutputs(RangePublisher, ShownMechanism):
         a, b, m, own = self.odds.numerator, self.odds.denominator, len(self.bins), self.own
         first, kept = (
             _below(self.cuts, x, given),
-            source.bernoulli(own * (a - b), own * a + (m - own) * b, x.size),
+            source.draw_bernoulli(own * (a - b), own * a + (m - own) * b, x.size),
         )
-        at = np.where(kept, first + source.below(own, x.size), source.below(m, x.size))
+        at = np.where(
+            kept, first + source.draw_integers(own, x.size), source.draw_integers(m, x.size)
+        )
         if self.direct:
-            whole = np.flatnonzero(source.bernoulli(*self.direct.as_integer_ratio(), x.size))
-            at[whole] = [m + self.step_of(exact_number(given[k])) for k in whole.tolist()]
+            whole = np.flatnonzero(source.draw_bernoulli(*self.direct.as_integer_ratio(), x.size))
+            at[whole] = [m + self.step_index(read_exact_number(given[k])) for k in whole.tolist()]
         return np.asarray(self.outputs[at])
 
     @property
@@ -323,7 +325,7 @@ def _below(cuts: Rationals, x: Vector, given: NDArray[Any]) -> Positions:
     rounded = np.array([nearest_float(cut) for cut in cuts])
     first = np.searchsorted(rounded, x, side="right")
     for k in np.flatnonzero(first > np.searchsorted(rounded, x)).tolist():
-        first[k] = bisect_right(cuts, exact_number(given[k]))
+        first[k] = bisect_right(cuts, read_exact_number(given[k]))
     return first
 
 

@@ -27,15 +27,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.data.intervals import rationals, read_bins, read_inputs, real_input
-from workbench.data.plain import kept_numbers, plain_list
+from workbench.data.intervals import read_bins, read_inputs, read_rationals, read_real_input
+from workbench.data.plain import read_floats_and_entries, read_list
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import Rationals, exact, nearest_float, positive, round_down, round_up
+from workbench.exact.numbers import (
+    Rationals,
+    nearest_float,
+    read_number,
+    read_positive,
+    round_down,
+    round_up,
+)
 from workbench.exact.objects import Record
 from workbench.exact.random_source import Source
-from workbench.io.plain_figures import Figure
+from workbench.io.plain_figures import FigureData
 from workbench.io.records import LAWS, RATIOS, RecordForm
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.channel import Channel
@@ -48,12 +55,12 @@ from workbench.mechanisms.mechanism import (
     Comparison,
     Segment,
     compare_pairs,
-    extreme_pairs,
+    find_extreme_pairs,
 )
-from workbench.mechanisms.quantization_error import ErrorIntegrals, RealErrors, places
+from workbench.mechanisms.quantization_error import ErrorIntegrals, RealErrors, locate_inputs
 from workbench.mechanisms.shown_mechanism import ShownMechanism, affine_figure
 from workbench.questions.density import Density
-from workbench.questions.density import spelled as density_of
+from workbench.questions.density import parse_density as density_of
 
 _FORM = RecordForm("The quantizer", {"kind": "quantizer"}, knots=RATIOS, outputs=RATIOS, ends=LAWS)
 
@@ -89,7 +96,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         ):
             must(
                 "ends",
-                "a tuple of Distributions (PiecewiseAffine.of reads others)",
+                "a tuple of Distributions (PiecewiseAffine.from_laws reads others)",
                 type(self.ends).__name__,
             )
         if len(self.ends) != 2 * len(self.knots) - 2:
@@ -98,12 +105,14 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
             must("ends", f"laws on {len(self.bins)} outputs", [len(law) for law in self.ends])
 
     @classmethod
-    def of(cls, knots: Sequence[Any], outputs: Sequence[Any], ends: Any) -> PiecewiseAffine:
+    def from_laws(cls, knots: Sequence[Any], outputs: Sequence[Any], ends: Any) -> PiecewiseAffine:
         """The mechanism with these knots (K+1,), outputs (m,) and end laws, shape (2K, m) or (K, 2, m), floats read as
         the rationals they are and laws normalised by their exact sums. Raises InvalidRequest."""
         laws = _rows(ends) if isinstance(ends, np.ndarray) else ends
         return cls(
-            rationals(knots, "knots"), rationals(outputs, "outputs"), Channel.from_rows(laws).rows
+            read_rationals(knots, "knots"),
+            read_rationals(outputs, "outputs"),
+            Channel.from_rows(laws).rows,
         )
 
     @classmethod
@@ -113,14 +122,16 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """A quantizer of a request or a solver: knots from -c to c and bins are the decimals they are written as, end
         laws as `of`, or the laws at the knots of a continuous one (K + 1, m), with a solver's negative rounding errors
         as 0. Raises InvalidRequest."""
-        cuts = tuple(exact(k, "a knot") for k in plain_list(knots, "knots"))
+        cuts = tuple(read_number(k, "a knot") for k in read_list(knots, "knots"))
         if not cuts or cuts[0] != -cuts[-1]:
             must("knots", "strictly increasing from -c to c", [round_up(k) for k in cuts[:8]])
         rows: Any = ends
         if isinstance(ends, np.ndarray):
             flat = _rows(ends)
             rows = (np.repeat(flat, 2, axis=0)[1:-1] if len(flat) == len(cuts) else flat)[:, None]
-        laws = tuple(Distribution.rounded(end, "an end law") for piece in rows for end in piece)
+        laws = tuple(
+            Distribution.read_rounded(end, "an end law") for piece in rows for end in piece
+        )
         return cls(cuts, read_bins(bins, cuts[-1], cover=False), laws, name)
 
     # What a mechanism is.
@@ -131,7 +142,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
         Right-continuous inside, the last end law at the last knot. Raises InvalidRequest.
         """
-        at = real_input(x, self.knots[0], self.knots[-1], self.knots)
+        at = read_real_input(x, self.knots[0], self.knots[-1], self.knots)
         k = min(bisect_right(self.knots, at), len(self.knots) - 1) - 1
         a, b = self.knots[k], self.knots[k + 1]
         share = (at - a) / (b - a)
@@ -153,7 +164,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
             if len(values) != 1:
                 raise InvalidRequest("epsilon must be one number for a mechanism on real inputs.")
             epsilon = next(iter(values))
-        value = positive(epsilon, "epsilon", or_zero=True)
+        value = read_positive(epsilon, "epsilon", or_zero=True)
         return dict.fromkeys(permutations(self._different, 2), value)
 
     def comparisons(self) -> Iterator[Comparison]:
@@ -162,7 +173,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
 
     def extremes(self) -> Iterator[Comparison]:
         """The end laws that give each output most and least: linear in the law."""
-        return compare_pairs(self.ends, extreme_pairs(self.ends), self._where)
+        return compare_pairs(self.ends, find_extreme_pairs(self.ends), self._where)
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -173,13 +184,13 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         )
 
     def _where(self, end: int) -> str:
-        return f"x={round_down(self.places[end]):g}{'-' if end % 2 else '+'}"
+        return f"x={round_down(self.end_inputs[end]):g}{'-' if end % 2 else '+'}"
 
     @property
     def audit_size(self) -> AuditSize:
         """Every end law, every ordered pair of different ones."""
         comparisons = len({*self.ends}) ** 2
-        return AuditSize.of(
+        return AuditSize.from_laws(
             self.ends, comparisons, (*self.knots, *self.bins), min(comparisons, self.m)
         )
 
@@ -192,7 +203,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
         sampler = AffineSampler(self.knots, self.ends, Source(insecure_seed))
-        kept = kept_numbers(x, "x")[1]
+        kept = read_floats_and_entries(x, "x")[1]
         if kept.dtype.kind == "f":
             drawn = sampler.draw(values, self.outputs)
         else:
@@ -204,7 +215,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     publish = sample
     column_cautions = ()  # every two inputs are neighbours
 
-    def over_domain(self, low: Fraction, high: Fraction) -> PiecewiseAffine:
+    def with_neighbours_over(self, low: Fraction, high: Fraction) -> PiecewiseAffine:
         """Itself: every two inputs are neighbours."""
         return self
 
@@ -212,7 +223,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def column_inputs(self) -> ColumnInputs:
         """The numbers from the first knot to the last."""
         low, high = float(self.knots[0]), float(self.knots[-1])
-        return ColumnInputs("quantizer", low, high, f"in [{low:g}, {high:g}]", False, exact=True)
+        return ColumnInputs("quantizer", low, high, f"in [{low:g}, {high:g}]", False, is_exact=True)
 
     def published_error(self) -> None:
         """None: it depends on the input."""
@@ -226,7 +237,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         """Other end laws on the same knots and bins."""
         return PiecewiseAffine(self.knots, self.bins, tuple(rows), self.name)
 
-    def drawing(self) -> Figure:
+    def drawing(self) -> FigureData:
         """p(x, i) against x, with its jumps."""
         return affine_figure(self.outputs, self._cuts, self.matrix)
 
@@ -253,7 +264,7 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
         return tuple(zip(self.ends[0::2], self.ends[1::2], strict=True))
 
     @property
-    def places(self) -> Rationals:
+    def end_inputs(self) -> Rationals:
         """x of every end law. 2K of them."""
         return tuple(x for pair in pairwise(self.knots) for x in pair)
 
@@ -269,13 +280,13 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def probabilities(self, x: ArrayLike, *, clip: bool = False) -> Vector:
         """p(x, i) as floats. Shape x.shape + (m,). Raises InvalidRequest for x outside the range unless clip."""
         values = read_inputs(x, self._cuts[0], self._cuts[-1], clip=clip)
-        piece, along = places(self._cuts, values)
+        piece, along = locate_inputs(self._cuts, values)
         t = along[..., None]
         return (1 - t) * self.matrix[2 * piece] + t * self.matrix[2 * piece + 1]
 
     # How well it does it.
 
-    def expected(self, loss: Any = "absolute", density: Density | None = None) -> float:
+    def expected_loss(self, loss: Any = "absolute", density: Density | None = None) -> float:
         """E error under a density of x - middle (uniform by default), by exact integration. loss: as
         `error_function`."""
         under = density_of("uniform" if density is None else density, float(self.c))
@@ -290,19 +301,19 @@ class PiecewiseAffine(RealErrors, ShownMechanism):
     def bias(self) -> Fraction:
         """The largest |E M(x) - x| over all x, exact: it is affine on every piece."""
         return max(
-            abs(end.mean(self.bins) - x) for end, x in zip(self.ends, self.places, strict=True)
+            abs(end.mean(self.bins) - x) for end, x in zip(self.ends, self.end_inputs, strict=True)
         )
 
     @property
     def unbiased_means(self) -> tuple[Rationals, Rationals]:
         """(what is published, the input of every end law), which the mean is where the mechanism is unbiased."""
-        return self.bins, self.places
+        return self.bins, self.end_inputs
 
-    def bias_of(self, outputs: Sequence[Fraction], inputs: Sequence[Fraction]) -> Bias:
+    def measure_bias(self, outputs: Sequence[Fraction], inputs: Sequence[Fraction]) -> Bias:
         """That of its own outputs and inputs, whatever is given."""
-        return Bias(self.bins, self.places, self.bias)
+        return Bias(self.bins, self.end_inputs, self.bias)
 
-    def from_knots(self) -> Channel:
+    def knot_channel(self) -> Channel:
         """The channel from the knots, for inputs dithered to them; every two knots are neighbours.
 
         By |x - x'|² only such a channel can be private: on an interval, a path from x to x' in n steps would cost

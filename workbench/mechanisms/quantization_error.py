@@ -14,38 +14,44 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.data.plain import plain_numbers
+from workbench.data.plain import read_floats
 from workbench.exact.arrays import Positions, Vector
-from workbench.exact.numbers import Rationals, nearest_float, number_where, round_down, round_up
+from workbench.exact.numbers import (
+    Rationals,
+    nearest_float,
+    read_number_where,
+    round_down,
+    round_up,
+)
 from workbench.mechanisms.mechanism import Distances
-from workbench.questions.density import Density, piece_of
+from workbench.questions.density import Density, find_pieces
 
 
-def error_function(loss: Any) -> tuple[float, float]:
+def error_coefficients(loss: Any) -> tuple[float, float]:
     """(a, b) of the error a |e| + b e²: loss "absolute", "squared", or a number λ in [0, 1] for λ|e| + (1 - λ) e²."""
     if isinstance(loss, str) and loss in ("absolute", "squared"):
         return (1.0, 0.0) if loss == "absolute" else (0.0, 1.0)
     wanted = "one of absolute, squared, λ; λ in [0, 1] is the share of absolute"
-    share = number_where(loss, "loss", wanted, lambda number: 0 <= number <= 1)
+    share = read_number_where(loss, "loss", wanted, lambda number: 0 <= number <= 1)
     return float(share), float(1 - share)
 
 
-def places(knots: Vector, x: Vector) -> tuple[Positions, Vector]:
+def locate_inputs(knots: Vector, x: Vector) -> tuple[Positions, Vector]:
     """The piece that each x is on, and how far along it, in [0, 1]; a piece of width 0 holds c alone."""
-    piece = piece_of(knots, x)
+    piece = find_pieces(knots, x)
     width = np.diff(knots)[piece]
     return piece, (x - knots[piece]) / np.where(width > 0, width, 1.0)
 
 
-def error_of(gap: Vector, loss: Any) -> Vector:
+def compute_error(gap: Vector, loss: Any) -> Vector:
     """a |e| + b e² of distances |e|. Shape of gap."""
-    a, b = error_function(loss)
+    a, b = error_coefficients(loss)
     return a * gap + b * gap**2
 
 
-def slope_of(gap: Vector, loss: Any) -> Vector:
+def error_slope(gap: Vector, loss: Any) -> Vector:
     """The derivative of the error in e, at signed distances e. Shape of gap."""
-    a, b = error_function(loss)
+    a, b = error_coefficients(loss)
     return a * np.sign(gap) + 2 * b * gap
 
 
@@ -57,7 +63,7 @@ class RealErrors(ABC):
     c: Any
     middle: Any = 0
     inputs = None
-    one_sided = False  # every two inputs are compared in both orders
+    is_one_sided = False  # every two inputs are compared in both orders
 
     @property
     def m(self) -> int:
@@ -73,9 +79,9 @@ class RealErrors(ABC):
     def distances(self) -> Distances:
         """Of the inputs."""
         low, high = round_up(self.middle - self.c), round_down(self.middle + self.c)
-        return Distances("real", ((low, high),), farthest=high - low)
+        return Distances("real", ((low, high),), max_distance=high - low)
 
-    def within(self, distance: float) -> Self:
+    def with_max_distance(self, distance: float) -> Self:
         """Itself: every two inputs are neighbours."""
         return self
 
@@ -84,22 +90,22 @@ class RealErrors(ABC):
         """p(x, i) as floats. Shape x.shape + (m,)."""
 
     @abstractmethod
-    def expected(self, loss: Any = "absolute", density: Density | None = None) -> float:
+    def expected_loss(self, loss: Any = "absolute", density: Density | None = None) -> float:
         """E error under a density (uniform by default). loss: as `error_function`."""
 
     def mae(self, density: Density | None = None) -> float:
         """E|M(X) - X|."""
-        return self.expected("absolute", density)
+        return self.expected_loss("absolute", density)
 
     def mse(self, density: Density | None = None) -> float:
         """E(M(X) - X)²."""
-        return self.expected("squared", density)
+        return self.expected_loss("squared", density)
 
     def error_at(self, x: ArrayLike, loss: Any = "absolute") -> Vector:
         """The expected error at given inputs (Fig. 3). Shape of x."""
-        values = plain_numbers(x, "x", column=True)
+        values = read_floats(x, "x", column=True)
         gap = np.abs(self.outputs - values[..., None])
-        return np.asarray((self.probabilities(values) * error_of(gap, loss)).sum(axis=-1))
+        return np.asarray((self.probabilities(values) * compute_error(gap, loss)).sum(axis=-1))
 
     @property
     def mae_51(self) -> float:
@@ -118,8 +124,8 @@ class ErrorIntegrals:
     """
 
     def __init__(self, knots: Vector, outputs: Vector, density: Density) -> None:
-        x, self._weights = density.grid(np.concatenate([knots, outputs]))
-        piece, t = places(knots, x)
+        x, self._weights = density.quadrature(np.concatenate([knots, outputs]))
+        piece, t = locate_inputs(knots, x)
         self._gap = outputs[None, :] - x[:, None]
         self._share = np.stack([1 - t, t], axis=1)
         self._shape = knots.size - 1, 2, outputs.size
@@ -128,11 +134,11 @@ class ErrorIntegrals:
 
     def weights(self, loss: Any = "absolute") -> Vector:
         """W. loss: as `error_function`."""
-        return self._integrals(error_of(np.abs(self._gap), loss))
+        return self._integrals(compute_error(np.abs(self._gap), loss))
 
     def slopes(self, loss: Any) -> Vector:
         """∂W/∂B_i at fixed knots."""
-        return self._integrals(slope_of(self._gap, loss))
+        return self._integrals(error_slope(self._gap, loss))
 
     def _integrals(self, error: Vector) -> Vector:
         """∫ t(x) error(x) f(x) dx over every piece, t the share of either end's law at x."""

@@ -39,13 +39,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.data.points import rationals_of
+from workbench.data.points import rationals_or_none
 from workbench.errors import must
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Record
 from workbench.exact.random_source import Source
-from workbench.io.records import AS_IS, FLAG, RATIO, RATIOS, RecordForm
+from workbench.io.records import FLAG, RATIO, RATIOS, UNCHANGED, RecordForm
 from workbench.mechanisms.affine_sampler import AffineSampler
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
@@ -58,7 +58,7 @@ _FORM = RecordForm(
     sensitivity=RATIO,
     at_ends=FLAG,
     outputs=RATIOS,
-    channel=AS_IS,
+    channel=UNCHANGED,
 )
 
 
@@ -80,8 +80,8 @@ class RangeMechanism(RangePublisher, Channel):
             must("ends", "at least two increasing numbers", len(self.ends))
         if not self.sensitivity > 0:
             must("sensitivity", "> 0", self.sensitivity)
-        if self.labelled is None or rationals_of(self.labelled[1]) is None:
-            must("outputs", "numbers", self.labelled)
+        if self.axis_labels is None or rationals_or_none(self.axis_labels[1]) is None:
+            must("outputs", "numbers", self.axis_labels)
         if len(self.rows) != len(self.ends) - (not self.at_ends):
             must(
                 "rows", "one for each cell, or each end", f"{len(self.rows)}, {len(self.ends)} ends"
@@ -104,12 +104,12 @@ class RangeMechanism(RangePublisher, Channel):
             yield from ((a, b) for b in range(a + 1, min(most, last) + 1))
 
     @property
-    def rounded(self) -> bool:
+    def is_rounded(self) -> bool:
         """Whether laws of answers are mixtures of rows."""
         return self.at_ends
 
     @cached_property
-    def on_reals(self) -> PiecewiseAffine:
+    def real_law(self) -> PiecewiseAffine:
         """The law of every real answer."""
         rows = self.rows
         laws = [*pairwise(rows)] if self.at_ends else [(row, row) for row in rows]
@@ -119,19 +119,19 @@ class RangeMechanism(RangePublisher, Channel):
 
     @property
     def _values(self) -> tuple[Fraction, ...]:
-        assert self.labelled is not None
-        return rationals_of(self.labelled[1]) or ()
+        assert self.axis_labels is not None
+        return rationals_or_none(self.axis_labels[1]) or ()
 
     def law(self, x: Any) -> Distribution:
         """The exact law of a number in the range; a double is the rational it is. Raises InvalidRequest."""
-        return self.on_reals.law(Fraction(x) if isinstance(x, float) else x)
+        return self.real_law.law(Fraction(x) if isinstance(x, float) else x)
 
     def _draw(self, x: Vector, given: NDArray[Any], source: Source) -> NDArray[np.float64]:
         return np.asarray(
-            self.outputs[AffineSampler(self.ends, self.on_reals.ends, source).positions(x, given)]
+            self.outputs[AffineSampler(self.ends, self.real_law.ends, source).positions(x, given)]
         )
 
-    def over_domain(self, low: Fraction, high: Fraction) -> Any:
+    def with_neighbours_over(self, low: Fraction, high: Fraction) -> Any:
         """The same rows where every two are neighbours; itself where they are."""
         return self if self.neighbours is None else Channel(self.rows)
 

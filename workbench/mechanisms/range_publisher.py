@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from workbench.data.plain import kept_numbers
+from workbench.data.plain import read_floats_and_entries
 from workbench.errors import must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Rationals
@@ -21,7 +21,7 @@ class RangePublisher:
 
     ends: Rationals
 
-    for_reals: ClassVar[bool] = True
+    can_publish_reals: ClassVar[bool] = True
 
     def _draw(self, x: Vector, given: NDArray[Any], source: Source) -> NDArray[np.float64]:
         """One draw for each of the clamped answers x, which decide but where they are an end that given is not."""
@@ -36,14 +36,14 @@ class RangePublisher:
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> NDArray[np.float64]:
         """The same. source: of randomness, the system's by default."""
-        x, given = kept_numbers(values, "answers", "finite numbers, one for each row")
+        x, given = read_floats_and_entries(values, "answers", "finite numbers, one for each row")
         if x.ndim != 1:
             must("answers", "finite numbers, one for each row", repr(values))
         return self._draw(
             np.clip(x, float(self.ends[0]), float(self.ends[-1])), given, source or Source()
         )
 
-    def over_domain(self, low: Fraction, high: Fraction) -> Any:
+    def with_neighbours_over(self, low: Fraction, high: Fraction) -> Any:
         """The mechanism where every two numbers from low to high are neighbours: itself."""
         return self
 
@@ -51,7 +51,7 @@ class RangePublisher:
     def column_inputs(self) -> ColumnInputs:
         """The numbers of the range, of which none is wrong where all are neighbours."""
         low, high = float(self.ends[0]), float(self.ends[-1])
-        return ColumnInputs("channel", low, high, f"in [{low:g}, {high:g}]", False, exact=True)
+        return ColumnInputs("channel", low, high, f"in [{low:g}, {high:g}]", False, is_exact=True)
 
     def published_error(self) -> None:
         """None: it depends on the answer."""

@@ -25,17 +25,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.data.intervals import spelled_range
-from workbench.data.plain import exact_number, kept_numbers, whole_number
+from workbench.data.intervals import format_range
+from workbench.data.plain import read_exact_number, read_floats_and_entries, read_integer
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import ONE, ZERO, exact, positive, round_up
+from workbench.exact.numbers import ONE, ZERO, read_number, read_positive, round_up
 from workbench.exact.objects import Record
 from workbench.exact.random_source import Source
-from workbench.io.files import spelled
-from workbench.io.plain_figures import ROUNDING, SEEN, Figure, drawn_words, lines, series
-from workbench.io.records import RATIO, RATIOS, WHOLE
+from workbench.io.files import format_fraction
+from workbench.io.plain_figures import (
+    MAX_TOTAL_ERROR,
+    MIN_VISIBLE_SHARE,
+    FigureData,
+    describe_drawn_part,
+    make_line_figure,
+    make_series,
+)
+from workbench.io.records import INTEGER, RATIO, RATIOS
 from workbench.io.shown import Facts
 from workbench.mechanisms.cut_noise import CutNoise
 from workbench.mechanisms.integer_noise import LineNoise
@@ -45,7 +52,7 @@ from workbench.questions.unbounded_noise import RealNoise
 MAX_STEPS = 1 << 14
 _DRAWN = 500  # cells of a density in a picture
 _MAX_TAIL_CELLS = 200_000  # Cells of a geometric tail that a picture takes means of.
-ALL_SHIFTS = "Between two integer shifts every divergence is a mean of theirs, so these prove all real shifts."
+ALL_SHIFTS_NOTE = "Between two integer shifts every divergence is a mean of theirs, so these prove all real shifts."
 
 
 def best_gamma(epsilon: float, loss: str) -> float:
@@ -70,15 +77,15 @@ class AdditiveRealNoise(LineNoise):
     atom: Fraction = ZERO
 
     kind = "real-noise"
-    proof_words = (ALL_SHIFTS,)
-    rounded = True  # what is published, which PDP does not survive
+    proof_notes = (ALL_SHIFTS_NOTE,)
+    is_rounded = True  # what is published, which PDP does not survive
 
     def __post_init__(self) -> None:
         if not isinstance(self.question, RealNoise) or not isinstance(self.cells, IntegerLaw):
             must("mechanism", "a RealNoise and an IntegerLaw", type(self.cells).__name__)
         steps, atom = (
-            whole_number(self.steps, "steps", 1, MAX_STEPS),
-            positive(self.atom, "atom", or_zero=True),
+            read_integer(self.steps, "steps", 1, MAX_STEPS),
+            read_positive(self.atom, "atom", or_zero=True),
         )
         self.__dict__.update(steps=steps, atom=atom)
         if self.atom and not self.cells.first <= 0 <= self.cells.last:
@@ -99,7 +106,7 @@ class AdditiveRealNoise(LineNoise):
 
     def read_answer(self, x: Any) -> Fraction:
         """A number. Raises InvalidRequest."""
-        return exact(x, "answer")
+        return read_number(x, "answer")
 
     @property
     def reach(self) -> int:
@@ -108,7 +115,7 @@ class AdditiveRealNoise(LineNoise):
 
     # What is published.
 
-    def draws(self, x: Any, count: int, source: Source) -> Vector:
+    def draw(self, x: Any, count: int, source: Source) -> Vector:
         """x + η (η itself without an x) on the grid. Shape (count,)."""
         answer = ZERO if x is None else self.read_answer(x)
         return self._published([answer] * int(count), source)
@@ -116,19 +123,19 @@ class AdditiveRealNoise(LineNoise):
     def publish(self, answers: NDArray[Any], *, insecure_seed: int | None = None) -> Vector:
         """One draw for each of many true answers. answers: (n,) finite numbers, exact at any size, a float being the
         decimal it shows: rounded, neighbours could lie further apart. Raises InvalidRequest."""
-        floats, given = kept_numbers(answers, "answers", "a column of finite numbers")
+        floats, given = read_floats_and_entries(answers, "answers", "a column of finite numbers")
         if floats.ndim != 1:
             must("answers", "a column of finite numbers", answers)
-        return self._published([*map(exact_number, given)], Source(insecure_seed))
+        return self._published([*map(read_exact_number, given)], Source(insecure_seed))
 
     def _published(self, answers: list[Fraction], source: Source) -> Vector:
         count, grid, width = len(answers), self.question.grid, self.width
-        at_zero = source.bernoulli(
+        at_zero = source.draw_bernoulli(
             self.atom.numerator * self.total.denominator,
             self.atom.denominator * self.total.numerator,
             count,
         )
-        cells, words = self.cells.draw(count, source), source.words(count)
+        cells, words = self.cells.draw(count, source), source.draw_uint64(count)
         published = np.empty(count)
         scale = width / grid
         for k, (answer, zero, j, word) in enumerate(
@@ -146,9 +153,9 @@ class AdditiveRealNoise(LineNoise):
     def column_inputs(self) -> ColumnInputs:
         """All finite numbers, but for the largest."""
         words = "a number of size at most 1e300"
-        return ColumnInputs("noise", -1e300, 1e300, words, False, bounded=False, exact=True)
+        return ColumnInputs("noise", -1e300, 1e300, words, False, is_bounded=False, is_exact=True)
 
-    def within(self, distance: float) -> AdditiveRealNoise:
+    def with_max_distance(self, distance: float) -> AdditiveRealNoise:
         """The same noise on answers at most so far apart, in whole cells."""
         steps = math.ceil(Fraction(distance) / self.width)
         return replace(
@@ -160,7 +167,7 @@ class AdditiveRealNoise(LineNoise):
         if self.question.clamp is None:
             return super().published_error()
         words = (
-            f"mean absolute error of inputs spread evenly over {spelled_range(self.question.clamp)}"
+            f"mean absolute error of inputs spread evenly over {format_range(self.question.clamp)}"
         )
         return {words: round_up(self.clamped_loss("absolute"))}
 
@@ -186,10 +193,10 @@ class AdditiveRealNoise(LineNoise):
         cut = CutNoise(self, _power(name), width)
         if weights is not None and len(weights) == 1:
             return cut.integral(width) / width
-        if not cut.even:
+        if not cut.is_even:
             raise InvalidRequest("prior must be left out where the noise is not even.")
         if weights is None:
-            return cut.largest(width)
+            return cut.max_loss(width)
         part = width / len(weights)
         rises = [cut.integral((i + 1) * part) - cut.integral(i * part) for i in range(len(weights))]
         sums = (
@@ -209,7 +216,7 @@ class AdditiveRealNoise(LineNoise):
         return IntegerLaw(self.cells.first, weights, self.cells.period, self.cells.ratio)
 
     @classmethod
-    def of(
+    def from_masses(
         cls, question: RealNoise, steps: int, first: int, weights: Sequence[Any], atom: Any = 0
     ) -> AdditiveRealNoise:
         """From exact masses of the cells first, first + 1, ... and of the atom, in one unit. Raises InvalidRequest."""
@@ -227,7 +234,7 @@ class AdditiveRealNoise(LineNoise):
         """(edges, values) of the density without the atom, its tails as far as they can be seen.
 
         Shapes (m + 1,), (m,)."""
-        first, masses = self.cells.with_tails(SEEN, _MAX_TAIL_CELLS)
+        first, masses = self.cells.floats_with_tails(MIN_VISIBLE_SHARE, _MAX_TAIL_CELLS)
         edges: Vector = (np.arange(first, first + masses.size + 1, dtype=np.float64) - 0.5) * float(
             self.width
         )
@@ -242,38 +249,42 @@ class AdditiveRealNoise(LineNoise):
         """What it is, what it publishes, and why it is private for all shifts."""
         grid = f"the answer plus noise, rounded to multiples of {float(self.question.grid):g}"
         ends = self.question.clamp
-        grid += "" if ends is None else f", clamped into {spelled_range(ends)}"
-        return [("mechanism", self.describe()), ("publishes", grid), ("shifts", ALL_SHIFTS)]
+        grid += "" if ends is None else f", clamped into {format_range(ends)}"
+        return [("mechanism", self.describe()), ("publishes", grid), ("shifts", ALL_SHIFTS_NOTE)]
 
-    def drawing(self) -> Figure:
+    def drawing(self) -> FigureData:
         """The density, in at most `_DRAWN` cells, and its atom and what is not drawn in words."""
         edges, values = self.density()
-        seen = np.flatnonzero(values > SEEN * values.max())
+        seen = np.flatnonzero(values > MIN_VISIBLE_SHARE * values.max())
         edges, values = edges[seen[0] : seen[-1] + 2], values[seen[0] : seen[-1] + 1]
         share, atom = float(values.sum() * self.width), float(self.atom / self.total)
         notes = []
-        if share + atom < 1 - ROUNDING:
-            notes.append(drawn_words(f"{edges[0]:.6g}", f"{edges[-1]:.6g}", share))
+        if share + atom < 1 - MAX_TOTAL_ERROR:
+            notes.append(describe_drawn_part(f"{edges[0]:.6g}", f"{edges[-1]:.6g}", share))
         share_size = -(-values.size // _DRAWN)
         if share_size > 1:
             cells = [values[k : k + share_size].mean() for k in range(0, values.size, share_size)]
             edges, values = np.append(edges[:-1:share_size], edges[-1]), np.array(cells)
             notes.append(f"each step is the mean of {share_size} cells")
-        law = series("this design", "area", 0, edges, np.append(values, values[-1]), steps=True)
+        law = make_series(
+            "this design", "area", 0, edges, np.append(values, values[-1]), steps=True
+        )
         if self.atom:
             notes.append(f"an atom of {atom:.4g} at 0 is not drawn")
-        return lines("Density of the noise", "noise η", "density", [law], note="; ".join(notes))
+        return make_line_figure(
+            "Density of the noise", "noise η", "density", [law], note="; ".join(notes)
+        )
 
     def to_dict(self) -> Record:
         """JSON-ready, read back by `from_dict`."""
-        return super().to_dict() | {"steps": self.steps, "atom": spelled(self.atom)}
+        return super().to_dict() | {"steps": self.steps, "atom": format_fraction(self.atom)}
 
     @classmethod
     def from_dict(cls, data: Any) -> AdditiveRealNoise:
         """The mechanism written by `to_dict`, which claims no privacy. Raises CorruptFile, InvalidRequest."""
         ends = {"clamp": RATIOS} if isinstance(data, dict) and "clamp" in data else {}
-        (steps, atom, *question), cells = cls.read(
-            data, steps=WHOLE, atom=RATIO, sensitivity=RATIO, grid=RATIO, **ends
+        (steps, atom, *question), cells = cls.read_record(
+            data, steps=INTEGER, atom=RATIO, sensitivity=RATIO, grid=RATIO, **ends
         )
         return cls(RealNoise(*question), steps, cells, atom)
 
@@ -297,4 +308,4 @@ def _floor(start: Fraction, scale: Fraction, word: int, source: Source) -> int:
         below = math.floor(low)
         if high <= below + 1:
             return below
-        word, bits = word << 64 | int(source.words(1)[0]), bits + 64
+        word, bits = word << 64 | int(source.draw_uint64(1)[0]), bits + 64

@@ -16,8 +16,14 @@ from workbench.exact.objects import Record
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
 from workbench.io.files import write_json
-from workbench.io.plain_figures import Figure, chart, heat, lines, series
-from workbench.io.records import AS_IS, RecordForm
+from workbench.io.plain_figures import (
+    FigureData,
+    draw_chart,
+    make_heat_figure,
+    make_line_figure,
+    make_series,
+)
+from workbench.io.records import UNCHANGED, RecordForm
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import Comparison
 
@@ -25,8 +31,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn
 
 
-MECHANISM = "dp-workbench mechanism"
-FILE = RecordForm("A mechanism", {"format": MECHANISM, "version": 1}, mechanism=AS_IS)
+MECHANISM_FORMAT = "dp-workbench mechanism"
+MECHANISM_FILE_FORM = RecordForm(
+    "A mechanism", {"format": MECHANISM_FORMAT, "version": 1}, mechanism=UNCHANGED
+)
 _DRAWN = 400  # outputs
 
 
@@ -41,7 +49,7 @@ class ShownMechanism(Shown):
     def law(self, x: Any) -> Distribution:
         """The exact law of the output's position on input x. Raises InvalidRequest."""
 
-    def draws(self, x: Any, count: int, source: Source) -> NDArray[Any]:
+    def draw(self, x: Any, count: int, source: Source) -> NDArray[Any]:
         """What is published on input x, independently, from its exact law. Shape (count,). Raises InvalidRequest."""
         drawn: NDArray[Any] = self.outputs[Sampler(self.law(x), source).draw(count)]
         return drawn
@@ -68,17 +76,19 @@ class ShownMechanism(Shown):
         more = f", ... ({len(self.outputs)})" if len(self.outputs) > 8 else ""
         return [("mechanism", self.describe()), ("publishes", first + more)]
 
-    def drawing(self) -> Figure:
+    def drawing(self) -> FigureData:
         """The picture of its law as plain data: of a channel the outputs that it publishes, input by input."""
         cells, outputs = np.asarray(self.matrix, dtype=float), np.asarray(self.outputs)
         used = np.flatnonzero(cells.max(axis=0) > 0)
         title = "Probability of every output, input by input"
         points = [tuple(point) if np.ndim(point) else point for point in outputs[used]]
-        return heat(title, "input", self.inputs, "published value", points, cells[:, used])
+        return make_heat_figure(
+            title, "input", self.inputs, "published value", points, cells[:, used]
+        )
 
     def figure(self) -> Drawn:
         """The picture of its law."""
-        return chart(self.drawing(), self.describe())
+        return draw_chart(self.drawing(), self.describe())
 
     @property
     def drawable(self) -> bool:
@@ -87,10 +97,10 @@ class ShownMechanism(Shown):
 
     def save(self, path: str | Path) -> None:
         """Write the mechanism, which claims nothing, whole or not at all; `workbench.load` reads it back."""
-        write_json(path, FILE.write(self, mechanism=self.to_dict()))
+        write_json(path, MECHANISM_FILE_FORM.write(self, mechanism=self.to_dict()))
 
 
-def affine(outputs: Vector, knots: Vector, ends: Vector) -> list[Figure]:
+def affine_series(outputs: Vector, knots: Vector, ends: Vector) -> list[FigureData]:
     """p(x, i) against x as a line for each of the outputs (m,): affine between knots (K + 1,), with end laws (2K, m);
     gaps at jumps."""
     x = np.stack([knots[:-1], knots[1:], np.full(knots.size - 1, np.nan)], axis=1).ravel()
@@ -101,11 +111,13 @@ def affine(outputs: Vector, knots: Vector, ends: Vector) -> list[Figure]:
         joined = np.flatnonzero(np.isclose(pieces[:-1, 1], pieces[1:, 0], atol=1e-9))
         keep = np.ones(x.size, dtype=bool)
         keep[3 * joined + 2] = False  # no gap where the law does not jump
-        drawn.append(series(f"output {output:.4g}", "line", k, x[keep], y[keep]))
+        drawn.append(make_series(f"output {output:.4g}", "line", k, x[keep], y[keep]))
     return drawn
 
 
-def affine_figure(outputs: Vector, knots: Vector, ends: Vector) -> Figure:
+def affine_figure(outputs: Vector, knots: Vector, ends: Vector) -> FigureData:
     """The whole output law of a mechanism on real inputs; arguments as `affine`."""
     title = "Probability of every output, against the input"
-    return lines(title, "input x", "probability of the output", affine(outputs, knots, ends))
+    return make_line_figure(
+        title, "input x", "probability of the output", affine_series(outputs, knots, ends)
+    )

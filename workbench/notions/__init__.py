@@ -35,7 +35,7 @@ from workbench.notions.tradeoff import TradeOffFunction
 from workbench.notions.zcdp import ZCDP
 
 __all__ = [
-    "OURS",
+    "BUILT_IN_NOTIONS",
     "HockeyStick",
     "MassAboveRatio",
     "Notion",
@@ -43,46 +43,48 @@ __all__ = [
     "RelativeEntropy",
     "Requirement",
     "SlopedHockeyStick",
-    "delta_notion",
-    "known",
-    "notion",
-    "register",
+    "get_delta_notion",
+    "get_notion",
+    "notion_names",
+    "register_notion",
 ]
 
 # one line per notion
 _EVERY = (Pure(), DP(), PDP(), Metric(), Curve(), TradeOffFunction(), Renyi(), ZCDP(), GDP())
-OURS: dict[str, Notion] = {each.name: each for each in _EVERY}
+BUILT_IN_NOTIONS: dict[str, Notion] = {each.name: each for each in _EVERY}
 
 
-def known() -> Iterator[str]:
+def notion_names() -> Iterator[str]:
     """The names of all notions, those of other packages last: these take time to look for."""
-    yield from OURS
-    yield from plugins.added("notions")
+    yield from BUILT_IN_NOTIONS
+    yield from plugins.list_extensions("notions")
 
 
-def notion(given: str | Notion) -> Notion:
+def get_notion(given: str | Notion) -> Notion:
     """The notion of a name; a Notion is itself. Raises InvalidRequest with the names there are."""
     if isinstance(given, Notion):
         return given
     if isinstance(given, str):
-        named = OURS.get(given) or plugins.added("notions").get(given)
+        named = BUILT_IN_NOTIONS.get(given) or plugins.list_extensions("notions").get(given)
         if isinstance(named, Notion):
             return named
-    return must("notion", f"one of {', '.join(known())}", given)
+    return must("notion", f"one of {', '.join(notion_names())}", given)
 
 
-def delta_notion(given: str | Notion) -> DeltaNotion:
+def get_delta_notion(given: str | Notion) -> DeltaNotion:
     """A notion with a δ at every ε. Raises InvalidRequest with the names of those there are."""
     measure = (
-        OURS.get(given) or plugins.added("notions").get(given) if isinstance(given, str) else given
+        BUILT_IN_NOTIONS.get(given) or plugins.list_extensions("notions").get(given)
+        if isinstance(given, str)
+        else given
     )
     if not isinstance(measure, DeltaNotion):
-        choices = [name for name in known() if isinstance(notion(name), DeltaNotion)]
+        choices = [name for name in notion_names() if isinstance(get_notion(name), DeltaNotion)]
         must("notion", f"one of {', '.join(choices)}", getattr(given, "name", given))
     return measure
 
 
-def register(added: Notion) -> None:
+def register_notion(added: Notion) -> None:
     """Make a notion known by its name, as `workbench.register`. Raises InvalidRequest for a name that is taken."""
     if not isinstance(added, Notion):
         must("notion", "a Notion", type(added).__name__)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from workbench.exact.numbers import ZERO, ExpNumber, RationalPair, positive, probability
+from workbench.exact.numbers import ZERO, ExpNumber, RationalPair, read_positive, read_probability
 from workbench.notions.laws import Laws, Names
 from workbench.notions.notion import (
+    ComparisonResult,
     HockeyStick,
     Notion,
     Requirement,
-    Result,
     Values,
-    apart,
-    decimal,
+    format_delta,
+    format_rational,
 )
 
 
@@ -36,44 +36,49 @@ class DeltaNotion(Notion):
     def parse(self, parameter: str, value: Any) -> Fraction:
         """ε >= 0, δ in [0, 1]."""
         return (
-            positive(value, parameter, or_zero=True)
+            read_positive(value, parameter, or_zero=True)
             if parameter == "epsilon"
-            else probability(value, parameter)
+            else read_probability(value, parameter)
         )
 
-    def ratio_decides(self, values: Values) -> bool:
+    def is_decided_by_ratio(self, budget: Values) -> bool:
         """Where δ = 0, so that no outcome may have P > e^ε Q: of a subclass that measures something else, no."""
-        same = (type(self).measure, type(self).meets) == (DeltaNotion.measure, DeltaNotion.meets)
-        return same and values.get("delta") == 0
+        same = (type(self).measure, type(self).is_within_budget) == (
+            DeltaNotion.measure,
+            DeltaNotion.is_within_budget,
+        )
+        return same and budget.get("delta") == 0
 
-    def measure(self, laws: Laws, values: Values) -> Any:
+    def measure(self, laws: Laws, budget: Values) -> Any:
         """The exact δ at ε."""
-        epsilon = values["epsilon"]
-        return ExpNumber.of(*self.coefficients(*laws.above(epsilon)), epsilon)
+        epsilon = budget["epsilon"]
+        return ExpNumber.from_terms(*self.coefficients(*laws.violation_masses(epsilon)), epsilon)
 
-    def meets(self, measured: Any, values: Values) -> bool:
+    def is_within_budget(self, measurement: Any, budget: Values) -> bool:
         """Whether the exact δ is at most the one asked."""
-        return bool(measured <= values["delta"])
+        return bool(measurement <= budget["delta"])
 
-    def size(self, measured: Any, values: Values) -> Any:
+    def severity(self, measurement: Any, budget: Values) -> Any:
         """The δ, compared exactly."""
-        return measured
+        return measurement
 
-    def upper(self, measured: Any) -> Fraction:
+    def delta_upper_bound(self, measured: Any) -> Fraction:
         """A rational that δ does not exceed: δ itself where it is one, else at most 2^-60 of it above."""
         delta: ExpNumber = measured
-        return delta.a if delta.b == 0 else delta.sharp()[1]
+        return delta.a if delta.b == 0 else delta.tight_enclosure()[1]
 
-    def finding(self, worst: Any, values: Values, budget: str) -> str:
+    def describe_finding(self, measurement: Any, values: Values, budget_text: str) -> str:
         """The exact δ beside the one asked."""
         allowed = values["delta"]
-        return f"exact {self.title} delta is {apart(self.upper(worst), allowed)} at {budget}, asked {decimal(allowed)}"
+        return f"exact {self.title} delta is {format_delta(self.delta_upper_bound(measurement), allowed)} at {budget_text}, asked {format_rational(allowed)}"
 
-    def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
+    def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
         """One of the outcomes above e^ε."""
-        epsilon = result.values["epsilon"]
+        epsilon = result.budget["epsilon"]
         return (
-            laws.exceeding(laws.telling_outcome(epsilon), epsilon, names) if result.label else None
+            laws.describe_excess(laws.example_violation(epsilon), epsilon, names)
+            if result.label
+            else None
         )
 
 
@@ -83,10 +88,10 @@ class DP(DeltaNotion):
     name = "dp"
     title = "DP"
     quantity = "dp_delta"
-    composes = True
-    convex = True  # a maximum of functions linear in (P, Q)
+    can_compose = True
+    is_convex = True  # a maximum of functions linear in (P, Q)
     counts_excess = True
 
-    def requires(self, values: Values) -> tuple[Requirement, ...]:
+    def requirements(self, budget: Values) -> tuple[Requirement, ...]:
         """The hockey stick itself."""
-        return (HockeyStick(values["epsilon"], values["delta"]),)
+        return (HockeyStick(budget["epsilon"], budget["delta"]),)

@@ -23,7 +23,13 @@ from workbench.errors import must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Interval, ball_ends, nearest_float, round_up
 from workbench.notions.laws import Laws
-from workbench.notions.notion import HockeyStick, LeastParameter, Requirement, Values, decided
+from workbench.notions.notion import (
+    HockeyStick,
+    Requirement,
+    SmallestParameterNotion,
+    Values,
+    decide_at_most,
+)
 
 _BITS = 4096  # of the balls, beyond which a claim is left undecided
 _CUT, _SPECK = (
@@ -53,7 +59,7 @@ def _tangent(mu: float, epsilon: float) -> HockeyStick:
     return HockeyStick(at, Fraction(min(1.0, max(tails[0] - math.exp(x) * tails[1], 0.0) + 1e-14)))
 
 
-class TradeOff:
+class TradeOffCurve:
     """Vertices (P(A), Q(A)) = (k/K, l/L) of a trade-off curve, as (k, K, l, L), for the sets A of largest ratios with
     P(A) > Q(A): elsewhere nothing is asked. To reduce long integers would take most of an audit."""
 
@@ -63,11 +69,11 @@ class TradeOff:
         ]
 
     @property
-    def unbounded(self) -> bool:
+    def is_unbounded(self) -> bool:
         """Whether one law reaches what the other does not: no μ is enough."""
         return any(k == total or not l for k, total, l, _ in self.vertices)
 
-    def needed(self, vertex: Vertex, bits: int) -> Interval:
+    def mu_enclosure(self, vertex: Vertex, bits: int) -> Interval:
         """Rationals around Φ^-1(k/K) - Φ^-1(l/L), for 0 < l/L < k/K < 1."""
         from flint import arb, ctx
 
@@ -78,21 +84,22 @@ class TradeOff:
             )
 
     @cached_property
-    def least(self) -> float:
+    def smallest_mu(self) -> float:
         """The least μ, rounded up; inf where there is none."""
-        if self.unbounded:
+        if self.is_unbounded:
             return math.inf
         return max(
-            (round_up(self.needed(each, _bits(*each))[1]) for each in self.vertices), default=0.0
+            (round_up(self.mu_enclosure(each, _bits(*each))[1]) for each in self.vertices),
+            default=0.0,
         )
 
-    def within(self, mu: Fraction) -> bool:
+    def is_enough(self, mu: Fraction) -> bool:
         """Whether μ is enough. Raises NotProven where 4096 bits, or the work that is allowed, do not tell."""
-        return not self.unbounded and all(self._within(each, mu) for each in self.vertices)
+        return not self.is_unbounded and all(self._within(each, mu) for each in self.vertices)
 
     def _within(self, vertex: Vertex, mu: Fraction) -> bool:
-        ends = partial(self.needed, vertex)
-        return decided(
+        ends = partial(self.mu_enclosure, vertex)
+        return decide_at_most(
             "mu", mu, ends, mu, lambda bits: 1000 + bits * bits // 200, _bits(*vertex), _BITS
         )
 
@@ -102,7 +109,7 @@ def _bits(k: int, total: int, l: int, other: int) -> int:
     return 128 + max(total // (total - k), other // l).bit_length()
 
 
-class GDP(LeastParameter):
+class GDP(SmallestParameterNotion):
     """Gaussian differential privacy."""
 
     name = "gdp"
@@ -111,29 +118,29 @@ class GDP(LeastParameter):
     quantity = "gdp"
     series_work = 20_000
 
-    def measure(self, laws: Laws, values: Values) -> Any:
+    def measure(self, laws: Laws, budget: Values) -> Any:
         """The trade-off curve."""
-        return TradeOff((k, laws.p.total, l, laws.q.total) for k, l in laws.corners)
+        return TradeOffCurve((k, laws.p.total, l, laws.q.total) for k, l in laws.corners)
 
-    def meets(self, measured: Any, values: Values) -> bool:
+    def is_within_budget(self, measurement: Any, budget: Values) -> bool:
         """Whether every vertex lies above the curve of N(0, 1) against N(μ, 1)."""
-        return bool(measured.within(values["mu"]))
+        return bool(measurement.is_enough(budget["mu"]))
 
-    def size(self, measured: Any, values: Values) -> float:
+    def severity(self, measurement: Any, budget: Values) -> float:
         """The least μ."""
-        return float(measured.least)
+        return float(measurement.smallest_mu)
 
-    def relaxed(self, values: Values) -> tuple[Requirement, ...]:
+    def initial_requirements(self, budget: Values) -> tuple[Requirement, ...]:
         """The hockey sticks at a few ε around μ²/2."""
-        if values["mu"] > _LARGEST:
-            must("mu", f"at most {_LARGEST} in a program", f"{nearest_float(values['mu']):g}")
-        mu = float(values["mu"])
+        if budget["mu"] > _LARGEST:
+            must("mu", f"at most {_LARGEST} in a program", f"{nearest_float(budget['mu']):g}")
+        mu = float(budget["mu"])
         return tuple(_tangent(mu, mu * (mu / 2 + k)) for k in (-1, 0, 1, 2))
 
-    def dense(self, values: Values) -> tuple[tuple[HockeyStick, HockeyStick], ...]:
+    def hockey_stick_grid(self, budget: Values) -> tuple[tuple[HockeyStick, HockeyStick], ...]:
         """The hockey sticks at ε = μ (μ/2 + z) >= 0 for z on a grid: those of ε < 0 are of the other order. Tangents of
         f that are h apart in z meet μ h²/8 below it, measured in μ, or less: those of μ/(1 + h²/8) meet above it."""
-        mu = float(values["mu"])
+        mu = float(budget["mu"])
         places = np.concatenate([np.arange(-mu / 2, _THIN, _APART), np.arange(_THIN, *_TAIL)])
         at = [(mu * (mu / 2 + z), _APART if z < _THIN else _TAIL[1]) for z in places.tolist()]
         return tuple(
@@ -142,13 +149,13 @@ class GDP(LeastParameter):
             if each < _STEEPEST
         )
 
-    def gaussian_mu(self, values: Values) -> Fraction:
+    def gaussian_mu(self, budget: Values) -> Fraction:
         """μ itself."""
-        return Fraction(values["mu"])
+        return Fraction(budget["mu"])
 
-    def cuts(self, p: Vector, q: Vector, values: Values) -> Sequence[Requirement]:
+    def find_cuts(self, p: Vector, q: Vector, budget: Values) -> Sequence[Requirement]:
         """The hockey sticks at the tangents of f at the vertices that lie furthest below it."""
-        normal, mu = NormalDist(), float(values["mu"])
+        normal, mu = NormalDist(), float(budget["mu"])
         order = np.argsort(-np.log(np.maximum(p, 1e-300)) + np.log(np.maximum(q, 1e-300)))
         sticks = []
         for a, b in np.cumsum([p[order], q[order]], axis=1).T.tolist():

@@ -20,10 +20,10 @@ from typing import TypeAlias
 import numpy as np
 
 from workbench.exact.arrays import Flags, Vector
-from workbench.exact.distribution import NEAR, Distribution
-from workbench.exact.numbers import ZERO, ExpNumber, RationalPair, exp_bounds_at
+from workbench.exact.distribution import LOG2_TOLERANCE, Distribution
+from workbench.exact.numbers import ZERO, ExpNumber, RationalPair, exp_bounds_of_ratio
 from workbench.exact.objects import Pair
-from workbench.exact.time_limit import go_on
+from workbench.exact.time_limit import check_time_limit
 
 _MANY_OUTCOMES = (
     1_000  # Laws of more outcomes look at the clock; loops over comparisons of fewer do.
@@ -39,7 +39,7 @@ class Laws:
 
     def __init__(self, p: Distribution, q: Distribution) -> None:
         if len(p.integers) > _MANY_OUTCOMES:
-            go_on()
+            check_time_limit()
         self.p, self.q = p, q
         self._above: tuple[Fraction | None, RationalPair] = None, (ZERO, ZERO)
 
@@ -57,18 +57,18 @@ class Laws:
         do not decide.
         """
         excess = self.losses - float(epsilon) / math.log(2)
-        above, bits = excess > NEAR, 64
-        open_ = np.flatnonzero(np.abs(excess) <= NEAR)
+        above, bits = excess > LOG2_TOLERANCE, 64
+        open_ = np.flatnonzero(np.abs(excess) <= LOG2_TOLERANCE)
         k, l = self.p.array, self.q.array
         while open_.size:
-            low, high = exp_bounds_at(epsilon.numerator, epsilon.denominator, bits)
+            low, high = exp_bounds_of_ratio(epsilon.numerator, epsilon.denominator, bits)
             left, right = k[open_] * (self.q.total << bits), l[open_] * self.p.total
             above[open_] = left > right * high
             open_ = open_[(left > right * low) & ~above[open_]]
             bits *= 2
         return above
 
-    def above(self, epsilon: Fraction) -> RationalPair:
+    def violation_masses(self, epsilon: Fraction) -> RationalPair:
         """P(V) and Q(V) of the violations V at ε."""
         if self._above[0] is not epsilon:  # the budget of many comparisons is one object
             broken = self.violations(epsilon).tolist()
@@ -82,7 +82,7 @@ class Laws:
     def max_ratio(self) -> tuple[Fraction | None, int]:
         """The largest P(i)/Q(i), None for ∞, and an outcome that attains it: of ∞ the heaviest."""
         top = np.nanmax(self.losses)
-        close: list[int] = np.flatnonzero(self.losses >= top - NEAR).tolist()
+        close: list[int] = np.flatnonzero(self.losses >= top - LOG2_TOLERANCE).tolist()
         k, l = self.p.integers, self.q.integers
         if top == math.inf:
             return None, max(close, key=k.__getitem__)
@@ -100,7 +100,7 @@ class Laws:
         def order(i: int, j: int) -> int:
             """1 where outcome i has a smaller ratio than j, 0 where the same: floats tell unless they are near."""
             gap = losses[j] - losses[i]
-            first, second = (gap, 0) if abs(gap) > NEAR else (p[j] * q[i], p[i] * q[j])
+            first, second = (gap, 0) if abs(gap) > LOG2_TOLERANCE else (p[j] * q[i], p[i] * q[j])
             return (first > second) - (first < second)
 
         reached = sorted((i for i in range(len(p)) if p[i] or q[i]), key=cmp_to_key(order))
@@ -121,7 +121,7 @@ class Laws:
             for (a, b), (k, l) in pairwise([(0, 0), *self.corners])
         ]
 
-    def telling_outcome(self, epsilon: Fraction) -> int:
+    def example_violation(self, epsilon: Fraction) -> int:
         """An outcome with P > e^ε Q to show: a rounding accident if there is one, else the heaviest."""
         broken = np.flatnonzero(self.violations(epsilon))
         p, q = self.p.floats[broken], self.q.floats[broken]
@@ -132,10 +132,10 @@ class Laws:
         spare = np.abs(np.where(np.isfinite(spare), spare, 1.0))
         return int(broken[np.argmin(spare) if spare.min() < 1e-6 else np.argmax(p)])
 
-    def exceeding(self, outcome: int, epsilon: Fraction, names: Names) -> str:
+    def describe_excess(self, outcome: int, epsilon: Fraction, names: Names) -> str:
         """By how much an outcome's mass in P exceeds e^ε times that in Q, in words."""
         (high, low), p, q = names(outcome), self.p[outcome], self.q[outcome]
-        gap = ExpNumber.of(p, q, epsilon).upper
+        gap = ExpNumber.from_terms(p, q, epsilon).upper
         return (
             f"{high} exceeds e^epsilon {low} by {gap:.2g}"
             if q

@@ -33,14 +33,14 @@ class Metric(Pure):
 
     name = "metric"
     title = "metric DP"
-    convex = False  # the budget of two inputs shrinks with their distance
-    per_distance = True
+    is_convex = False  # the budget of two inputs shrinks with their distance
+    is_per_distance = True
 
-    def ratio_decides(self, values: Values) -> bool:
+    def is_decided_by_ratio(self, budget: Values) -> bool:
         """No: every distance has its own budget."""
         return False
 
-    def measure_segments(self, segments: Sequence[Any], values: Values) -> Any:
+    def measure_segments(self, segments: Sequence[Any], budget: Values) -> Any:
         """The least ε for the distance |x - x'|."""
         if any(
             first.high == second.low and first.right != second.left
@@ -54,20 +54,22 @@ class Metric(Pure):
         steepest = [rise / width for rise, width in rises if rise is not None]
         return Slope(max(steepest, default=ZERO) if len(steepest) == len(rises) else None)
 
-    def meets(self, measured: Any, values: Values) -> bool:
+    def is_within_budget(self, measurement: Any, budget: Values) -> bool:
         """Whether every loss is within its own budget."""
-        if isinstance(measured, Slope):
-            return measured.value is not None and measured.value <= values["epsilon"]
-        return super().meets(measured, values)
+        if isinstance(measurement, Slope):
+            return measurement.value is not None and measurement.value <= budget["epsilon"]
+        return super().is_within_budget(measurement, budget)
 
-    def finding(self, worst: Any, values: Values, budget: str) -> str:
+    def describe_finding(self, measurement: Any, values: Values, budget_text: str) -> str:
         """The exact ε beside the one asked."""
-        if not isinstance(worst, Slope):
-            return super().finding(worst, values, budget)
-        if worst.value is None:
-            return f"exact metric epsilon is unbounded (the law jumps or vanishes), asked {budget}"
+        if not isinstance(measurement, Slope):
+            return super().describe_finding(measurement, values, budget_text)
+        if measurement.value is None:
+            return f"exact metric epsilon is unbounded (the law jumps or vanishes), asked {budget_text}"
         law = "Pr[i|x] <= e^(epsilon |x-x'|) Pr[i|x'] for all inputs x, x' and every output i"
-        return f"exact metric epsilon is {round_up(worst.value)!r}, asked {budget} ({law})"
+        return (
+            f"exact metric epsilon is {round_up(measurement.value)!r}, asked {budget_text} ({law})"
+        )
 
 
 def _largest_rise(first: Distribution, second: Distribution) -> Fraction | None:

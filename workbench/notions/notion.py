@@ -28,7 +28,15 @@ from typing import Any, ClassVar, TypeAlias
 
 from workbench.errors import InvalidRequest, NotProven
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import ONE, ZERO, Interval, exact, ln_up, nearest_float, positive
+from workbench.exact.numbers import (
+    ONE,
+    ZERO,
+    Interval,
+    log_upper_bound,
+    nearest_float,
+    read_number,
+    read_positive,
+)
 from workbench.exact.objects import Values as Values
 from workbench.notions.laws import Laws, Names
 
@@ -54,9 +62,9 @@ class SlopedHockeyStick(HockeyStick):
     slope: Fraction = ONE
 
     @classmethod
-    def of(cls, slope: Fraction, delta: Fraction) -> SlopedHockeyStick:
+    def from_slope(cls, slope: Fraction, delta: Fraction) -> SlopedHockeyStick:
         """The one of a slope."""
-        return cls(-Fraction(ln_up(1 / slope)), delta, slope)
+        return cls(-Fraction(log_upper_bound(1 / slope)), delta, slope)
 
 
 @dataclass(frozen=True)
@@ -89,12 +97,12 @@ Requirement: TypeAlias = HockeyStick | MassAboveRatio | PowerCone | RelativeEntr
 
 
 @dataclass(frozen=True)
-class Result:
+class ComparisonResult:
     """What a notion measured of one comparison. label: of the comparison, () for a mechanism measured as a whole."""
 
     label: Label
-    measured: Any
-    values: Values
+    measurement: Any
+    budget: Values
 
 
 class Notion(ABC):
@@ -116,9 +124,9 @@ class Notion(ABC):
     parameters: ClassVar[tuple[str, ...]]
     defaults: ClassVar[Values] = {}
     quantity = ""
-    convex = False
-    per_distance = False
-    composes = False
+    is_convex = False
+    is_per_distance = False
+    can_compose = False
     series_work = 0
 
     def __eq__(self, other: object) -> bool:
@@ -140,18 +148,18 @@ class Notion(ABC):
 
     # The measurement.
 
-    def ratio_decides(self, values: Values) -> bool:
+    def is_decided_by_ratio(self, budget: Values) -> bool:
         """Whether a claim holds, with one budget for all, just when the largest ratio of masses is within it."""
         return False
 
     @abstractmethod
-    def measure(self, laws: Laws, values: Values) -> Any:
+    def measure(self, laws: Laws, budget: Values) -> Any:
         """What the claim is about, measured of P against Q."""
 
-    def measure_segments(self, segments: Sequence[Any], values: Values) -> Any | None:
+    def measure_segments(self, segments: Sequence[Any], budget: Values) -> Any | None:
         """The same over all pairs of inputs of a law that is affine on segments (low, high, left, right); None where
         the comparisons of laws at knots decide it. Raises InvalidRequest where nothing decides it."""
-        if self.convex:
+        if self.is_convex:
             return None
         raise InvalidRequest(
             f"The notion {self.name} is not decided for mechanisms on real inputs."
@@ -161,110 +169,114 @@ class Notion(ABC):
         """What `measure_segments` takes, in comparisons of short numbers; bits: of the integers."""
         return 0
 
-    def work_per_outcome(self, values: Values) -> int:
+    def work_per_outcome(self, budget: Values) -> int:
         """What one outcome of a comparison takes at a budget, in comparisons of short numbers."""
         return 1
 
     @abstractmethod
-    def meets(self, measured: Any, values: Values) -> bool:
+    def is_within_budget(self, measurement: Any, budget: Values) -> bool:
         """Whether a measured value is within a budget. Decided, never guessed."""
 
     @abstractmethod
-    def size(self, measured: Any, values: Values) -> Any:
+    def severity(self, measurement: Any, budget: Values) -> Any:
         """How bad a measured value is at a budget, comparable among the comparisons of a mechanism."""
 
-    def worst(self, results: Sequence[Result]) -> Result:
+    def worst_result(self, results: Sequence[ComparisonResult]) -> ComparisonResult:
         """The result to report of several."""
         return (
             results[0]
             if len(results) == 1
-            else max(results, key=lambda r: self.size(r.measured, r.values))
+            else max(results, key=lambda r: self.severity(r.measurement, r.budget))
         )
 
-    def most_broken(self, results: Sequence[Result]) -> Result:
+    def worst_violation(self, results: Sequence[ComparisonResult]) -> ComparisonResult:
         """Of the results that miss their budgets, the one to show."""
-        return self.worst(results)
+        return self.worst_result(results)
 
     # The words.
 
     @abstractmethod
-    def finding(self, worst: Any, values: Values, budget: str) -> str:
+    def describe_finding(self, measurement: Any, values: Values, budget_text: str) -> str:
         """What was measured beside what was asked. budget: the first parameter in words, such as "epsilon = 1"."""
 
-    def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
+    def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
         """An outcome that shows why a result misses its budget; None where there is none to show."""
         return None
 
     # The models.
 
-    def requires(self, values: Values) -> tuple[Requirement, ...]:
+    def requirements(self, budget: Values) -> tuple[Requirement, ...]:
         """What must hold of (P, Q), all at once, as plain data. Raises InvalidRequest where no model can state it."""
         raise InvalidRequest(
             f"The notion {self.name} cannot be designed for, only measured and certified."
         )
 
-    def relaxed(self, values: Values) -> tuple[Requirement, ...]:
+    def initial_requirements(self, budget: Values) -> tuple[Requirement, ...]:
         """Requirements that a budget implies, for a design to start from: all of them where there are finitely many."""
-        return self.requires(values)
+        return self.requirements(budget)
 
-    def gaussian_variance(self, values: Values) -> Fraction | None:
+    def gaussian_variance(self, budget: Values) -> Fraction | None:
         """σ² at which the discrete Gaussian of integer answers 1 apart meets a budget, a published bound; None where
         none is known."""
         return None
 
-    def gaussian_mu(self, values: Values) -> Fraction | None:
+    def gaussian_mu(self, budget: Values) -> Fraction | None:
         """The μ of N(0, 1) against N(μ, 1) where that is the budget; None where it is none of this kind."""
         return None
 
-    def cuts(self, p: Vector, q: Vector, values: Values) -> Sequence[Requirement]:
+    def find_cuts(self, p: Vector, q: Vector, budget: Values) -> Sequence[Requirement]:
         """More requirements that a budget implies, those that masses p, q break most, by floats; none where they break
         none, or `relaxed` says all. What is implied is safe: bounds are never tighter than the budget."""
         return ()
 
-    def dense(self, values: Values) -> tuple[tuple[HockeyStick, HockeyStick], ...]:
+    def hockey_stick_grid(self, budget: Values) -> tuple[tuple[HockeyStick, HockeyStick], ...]:
         """Hockey sticks that a budget implies, each with a tighter one at the same ε: all of these nearly amount to the
         budget, or are more. None where `levels` says more, or `relaxed` all."""
         return ()
 
-    def levels(self, values: Values) -> tuple[float, float, Callable[[float], Requirement]] | None:
+    def requirement_range(
+        self, budget: Values
+    ) -> tuple[float, float, Callable[[float], Requirement]] | None:
         """(low, high, the requirement of a level between) of a budget that amounts to a smooth range of requirements,
         none broken beyond it but by little; None of any other."""
         return None
 
 
-class LeastParameter(Notion):
+class SmallestParameterNotion(Notion):
     """A notion whose first parameter is a number >= 0, and which measures the least one that a pair of laws has."""
 
-    convex = True
+    is_convex = True
 
     def parse(self, parameter: str, value: Any) -> Fraction:
         """A number >= 0."""
-        return positive(value, parameter, or_zero=True)
+        return read_positive(value, parameter, or_zero=True)
 
-    def most_broken(self, results: Sequence[Result]) -> Result:
+    def worst_violation(self, results: Sequence[ComparisonResult]) -> ComparisonResult:
         """The one that needs most beyond its own budget."""
         name = self.parameters[0]
         return max(
             results,
             key=lambda result: (
-                self.size(result.measured, result.values) - float(result.values[name])
+                self.severity(result.measurement, result.budget) - float(result.budget[name])
             ),
         )
 
-    def least_words(self, measured: Any, values: Values) -> str:
+    def describe_smallest(self, measured: Any, values: Values) -> str:
         """The least number that holds, in words, with what is known of it."""
-        return f"{self.size(measured, values)!r} (rounded up)"
+        return f"{self.severity(measured, values)!r} (rounded up)"
 
-    def what(self, values: Values) -> str:
+    def quantity_title(self, values: Values) -> str:
         """What is measured, in words."""
         return f"the least {self.title} {self.parameters[0]}"
 
-    def finding(self, worst: Any, values: Values, budget: str) -> str:
+    def describe_finding(self, measurement: Any, values: Values, budget_text: str) -> str:
         """The least budget beside the one asked."""
-        text = "unbounded" if worst.unbounded else self.least_words(worst, values)
-        return f"{self.what(values)} is {text}, asked {budget}"
+        text = (
+            "unbounded" if measurement.is_unbounded else self.describe_smallest(measurement, values)
+        )
+        return f"{self.quantity_title(values)} is {text}, asked {budget_text}"
 
-    def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
+    def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
         """The pair of laws: what breaks the budget is no single outcome."""
         high, low = names(0)
         return f"between the laws of {high} and {low}"
@@ -277,7 +289,7 @@ _left: ContextVar[float] = ContextVar("left", default=math.inf)
 
 
 @contextmanager
-def limited(units: float) -> Iterator[None]:
+def limit_work(units: float) -> Iterator[None]:
     """At most so many units inside, and no more than a limit around this one leaves."""
     before = _left.get()
     allowed = min(before, units)
@@ -288,7 +300,7 @@ def limited(units: float) -> Iterator[None]:
         _left.set(before - (allowed - _left.get()))
 
 
-def count_work(units: float) -> bool:
+def reserve_work(units: float) -> bool:
     """Take units before they are worked off; False, and nothing is taken, where fewer are left."""
     left = _left.get() - units
     if left >= 0:
@@ -296,7 +308,7 @@ def count_work(units: float) -> bool:
     return left >= 0
 
 
-def decided(
+def decide_at_most(
     name: str, budget: Fraction, ends: Callable[[int], Interval], limit: Fraction,
     work: Callable[[int], int], bits: int = 128, most: float = math.inf,
 ) -> bool:  # fmt: skip
@@ -304,7 +316,7 @@ def decided(
 
     name, budget: what is enough or not; work: of an enclosure. Raises NotProven where the bits or the work do not tell.
     """
-    while bits <= most and count_work(work(bits)):
+    while bits <= most and reserve_work(work(bits)):
         low, high = ends(bits)
         if high <= limit or low > limit:
             return high <= limit
@@ -315,16 +327,16 @@ def decided(
     )
 
 
-def decimal(value: Fraction) -> str:
+def format_rational(value: Fraction) -> str:
     """A rational in at most 17 digits."""
     return (
         f"{float(value):.17g}"
-        if exact(f"{float(value):.6g}", "value") != value
+        if read_number(f"{float(value):.6g}", "value") != value
         else f"{float(value):.6g}"
     )
 
 
-def apart(value: Fraction, budget: Fraction) -> str:
+def format_delta(value: Fraction, budget: Fraction) -> str:
     """A δ rounded up to 6 digits, or to as many as show how far on which side of the asked one it lies."""
     text = ""
     for digits in (6, 9, 12, 17):

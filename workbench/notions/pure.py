@@ -9,9 +9,16 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from workbench.errors import must
-from workbench.exact.numbers import ONE, ZERO, ln_up, positive, probability, sign_exp
+from workbench.exact.numbers import (
+    ONE,
+    ZERO,
+    log_upper_bound,
+    read_positive,
+    read_probability,
+    sign_exp,
+)
 from workbench.notions.laws import Laws, Names
-from workbench.notions.notion import HockeyStick, Notion, Requirement, Result, Values
+from workbench.notions.notion import ComparisonResult, HockeyStick, Notion, Requirement, Values
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,7 @@ class Ratio:
     @property
     def loss(self) -> float:
         """The largest privacy loss ln P/Q, rounded up; inf where Q is 0."""
-        return math.inf if self.value is None else ln_up(self.value)
+        return math.inf if self.value is None else log_upper_bound(self.value)
 
 
 class Pure(Notion):
@@ -36,53 +43,59 @@ class Pure(Notion):
     parameters = ("epsilon", "delta")
     defaults: ClassVar[Values] = {"delta": ZERO}
     quantity = "ratio"
-    convex = True
+    is_convex = True
     has_delta = False
 
     def parse(self, parameter: str, value: Any) -> Fraction:
         """ε >= 0, δ = 0."""
         if parameter == "epsilon":
-            return positive(value, "epsilon", or_zero=True)
-        if probability(value, "delta"):
+            return read_positive(value, "epsilon", or_zero=True)
+        if read_probability(value, "delta"):
             must("delta", f"0 for the notion {self.name}", value)
         return ZERO
 
-    def ratio_decides(self, values: Values) -> bool:
+    def is_decided_by_ratio(self, budget: Values) -> bool:
         """Yes."""
         return True
 
-    def measure(self, laws: Laws, values: Values) -> Any:
+    def measure(self, laws: Laws, budget: Values) -> Any:
         """The largest ratio."""
         value, outcome = laws.max_ratio
-        return Ratio(value, outcome, laws.above(values["epsilon"])[0])
+        return Ratio(value, outcome, laws.violation_masses(budget["epsilon"])[0])
 
-    def meets(self, measured: Any, values: Values) -> bool:
+    def is_within_budget(self, measurement: Any, budget: Values) -> bool:
         """Whether the ratio is at most e^ε."""
-        return measured.value is not None and sign_exp(measured.value, ONE, values["epsilon"]) <= 0
+        return (
+            measurement.value is not None
+            and sign_exp(measurement.value, ONE, budget["epsilon"]) <= 0
+        )
 
-    def size(self, measured: Any, values: Values) -> Any:
+    def severity(self, measurement: Any, budget: Values) -> Any:
         """The ratio; of those that are unbounded, the mass above e^ε."""
-        return measured.value is None, measured.mass if measured.value is None else measured.value
+        return (
+            measurement.value is None,
+            measurement.mass if measurement.value is None else measurement.value,
+        )
 
-    def most_broken(self, results: Sequence[Result]) -> Result:
+    def worst_violation(self, results: Sequence[ComparisonResult]) -> ComparisonResult:
         """The loss furthest above its own budget."""
         return max(
             results,
             key=lambda result: (
-                result.measured.loss - float(result.values["epsilon"]),
-                result.measured.mass,
+                result.measurement.loss - float(result.budget["epsilon"]),
+                result.measurement.mass,
             ),
         )
 
-    def finding(self, worst: Any, values: Values, budget: str) -> str:
+    def describe_finding(self, measurement: Any, values: Values, budget_text: str) -> str:
         """The exact ε beside the one asked."""
-        reached = "unbounded" if worst.value is None else repr(worst.loss)
-        return f"exact pure epsilon is {reached}, asked {budget}"
+        reached = "unbounded" if measurement.value is None else repr(measurement.loss)
+        return f"exact pure epsilon is {reached}, asked {budget_text}"
 
-    def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
+    def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
         """The outcome of largest ratio."""
-        return laws.exceeding(result.measured.outcome, result.values["epsilon"], names)
+        return laws.describe_excess(result.measurement.outcome, result.budget["epsilon"], names)
 
-    def requires(self, values: Values) -> tuple[Requirement, ...]:
+    def requirements(self, budget: Values) -> tuple[Requirement, ...]:
         """The hockey stick with nothing above."""
-        return (HockeyStick(values["epsilon"]),)
+        return (HockeyStick(budget["epsilon"]),)

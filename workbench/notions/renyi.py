@@ -12,13 +12,20 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any
 
-from workbench.exact.numbers import ball, ball_ends, number_where, round_up
-from workbench.exact.time_limit import go_on
+from workbench.exact.numbers import ball_ends, make_ball, read_number_where, round_up
+from workbench.exact.time_limit import check_time_limit
 from workbench.notions.laws import Laws, Names
-from workbench.notions.notion import LeastParameter, PowerCone, Requirement, Result, Values, decided
+from workbench.notions.notion import (
+    ComparisonResult,
+    PowerCone,
+    Requirement,
+    SmallestParameterNotion,
+    Values,
+    decide_at_most,
+)
 
 
-class Loss:
+class PrivacyLoss:
     """ln P/Q under P, outcomes of equal masses counted together: what every divergence is a moment of.
 
     outside: an outcome that P has and Q has not, None where there is none.
@@ -28,23 +35,23 @@ class Loss:
         k, l = laws.p.integers, laws.q.integers
         self.totals = laws.p.total, laws.q.total
         masses = [*zip(k, l, strict=True)]
-        self.outside = next((i for i, (a, b) in enumerate(masses) if a and not b), None)
-        self.same = laws.p == laws.q
+        self.unmatched_outcome = next((i for i, (a, b) in enumerate(masses) if a and not b), None)
+        self.is_same = laws.p == laws.q
         self.masses = Counter((a, b) for a, b in masses if a and b)
         self._known: dict[int, list[tuple[Any, Any]]] = {}
 
     @property
-    def unbounded(self) -> bool:
+    def is_unbounded(self) -> bool:
         """Whether Q misses mass of P: every divergence is infinite."""
-        return self.outside is not None
+        return self.unmatched_outcome is not None
 
     def log_moment(self, order: Fraction, bits: int) -> Any:
         """A ball around ln Σ P^α Q^(1-α), which is (α-1) D_α. order: α > 1; all mass of P within Q's."""
         from flint import arb, ctx
 
-        go_on()
+        check_time_limit()
         with ctx.workprec(bits):
-            power = ball(order) - 1
+            power = make_ball(order) - 1
             return sum(
                 (weight * (power * loss).exp() for weight, loss in self._balls(bits)), arb(0)
             ).log()
@@ -70,14 +77,14 @@ class Loss:
             self._known = {bits: balls}
         return self._known[bits]
 
-    def upper(self, order: Fraction) -> float:
+    def divergence_upper_bound(self, order: Fraction) -> float:
         """A float >= D_α, the next or next but one above it; inf where Q misses mass of P."""
-        if self.unbounded or self.same:
-            return 0.0 if self.same else math.inf
+        if self.is_unbounded or self.is_same:
+            return 0.0 if self.is_same else math.inf
         return round_up(ball_ends(self.log_moment(order, 192))[1] / (order - 1))
 
 
-class Renyi(LeastParameter):
+class Renyi(SmallestParameterNotion):
     """Rényi differential privacy of one order."""
 
     name = "renyi"
@@ -90,42 +97,42 @@ class Renyi(LeastParameter):
         """ε >= 0, α > 1."""
         if parameter == "epsilon":
             return super().parse(parameter, value)
-        return number_where(value, parameter, "a finite number > 1", lambda order: order > 1)
+        return read_number_where(value, parameter, "a finite number > 1", lambda order: order > 1)
 
-    def measure(self, laws: Laws, values: Values) -> Any:
+    def measure(self, laws: Laws, budget: Values) -> Any:
         """The loss; its moment is taken when it is compared."""
-        return Loss(laws)
+        return PrivacyLoss(laws)
 
-    def meets(self, measured: Any, values: Values) -> bool:
+    def is_within_budget(self, measurement: Any, budget: Values) -> bool:
         """Whether the moment is at most e^((α-1)ε). Raises NotProven where the work that is allowed does not tell."""
-        order, epsilon = values["alpha"], values["epsilon"]
-        if measured.same or measured.unbounded or not epsilon:
-            return bool(measured.same)
-        return decided(
-            "epsilon", epsilon, lambda bits: ball_ends(measured.log_moment(order, bits)), (order - 1) * epsilon,
-            lambda bits: len(measured.masses) * (40 + bits * bits // 20_000),
+        order, epsilon = budget["alpha"], budget["epsilon"]
+        if measurement.is_same or measurement.is_unbounded or not epsilon:
+            return bool(measurement.is_same)
+        return decide_at_most(
+            "epsilon", epsilon, lambda bits: ball_ends(measurement.log_moment(order, bits)), (order - 1) * epsilon,
+            lambda bits: len(measurement.masses) * (40 + bits * bits // 20_000),
         )  # fmt: skip
 
-    def size(self, measured: Any, values: Values) -> float:
+    def severity(self, measurement: Any, budget: Values) -> float:
         """The divergence, rounded up."""
-        return float(measured.upper(values["alpha"]))
+        return float(measurement.divergence_upper_bound(budget["alpha"]))
 
-    def what(self, values: Values) -> str:
+    def quantity_title(self, values: Values) -> str:
         """The divergence of that order."""
         return f"the Rényi divergence of order {values['alpha']}"
 
-    def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
+    def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
         """Where Q misses mass of P; for other misses no single outcome is to blame, only the pair."""
-        outcome = result.measured.outside
+        outcome = result.measurement.unmatched_outcome
         if outcome is None:
-            return super().witness(laws, result, names)
+            return super().describe_witness(laws, result, names)
         high, low = names(outcome)
         return f"{high} is {float(laws.p[outcome]):.2g} where {low} is 0"
 
-    def gaussian_variance(self, values: Values) -> Fraction:
+    def gaussian_variance(self, budget: Values) -> Fraction:
         """α/2ε (Canonne, Kamath and Steinke 2020)."""
-        return Fraction(values["alpha"] / (2 * values["epsilon"]))
+        return Fraction(budget["alpha"] / (2 * budget["epsilon"]))
 
-    def requires(self, values: Values) -> tuple[Requirement, ...]:
+    def requirements(self, budget: Values) -> tuple[Requirement, ...]:
         """A power cone for each outcome."""
-        return (PowerCone(values["alpha"], (values["alpha"] - 1) * values["epsilon"]),)
+        return (PowerCone(budget["alpha"], (budget["alpha"] - 1) * budget["epsilon"]),)

@@ -19,10 +19,10 @@ from itertools import pairwise
 from typing import Any
 
 from workbench.errors import must
-from workbench.exact.numbers import ONE, ZERO, ExpNumber, RationalPair, probability
+from workbench.exact.numbers import ONE, ZERO, ExpNumber, RationalPair, read_probability
 from workbench.notions.curve import HockeySticks, Stick
 from workbench.notions.laws import Laws, Names
-from workbench.notions.notion import Requirement, Result, SlopedHockeyStick, Values
+from workbench.notions.notion import ComparisonResult, Requirement, SlopedHockeyStick, Values
 
 Points = tuple[Stick, ...]
 
@@ -51,15 +51,18 @@ class TradeOffFunction(HockeySticks):
     title = "trade-off function"
     parameters = ("tradeoff",)
     quantity = "tradeoff"
-    WORK = 16  # slopes have up to four times the bits of points, and products square that
-    WHAT = "a list of points (alpha, beta)"
+    WORK_PER_STICK = 16  # slopes have up to four times the bits of points, and products square that
+    BUDGET_FORMAT = "a list of points (alpha, beta)"
 
     def parse(self, parameter: str, value: Any) -> Points:
         """Points (α, β), exact, α growing. Raises InvalidRequest for what is not convex, or no trade-off function."""
         pairs = self.read_pairs(value)
-        errors = {probability(alpha, "alpha"): probability(beta, "beta") for alpha, beta in pairs}
+        errors = {
+            read_probability(alpha, "alpha"): read_probability(beta, "beta")
+            for alpha, beta in pairs
+        }
         if len(errors) < 2 or len(errors) < len(pairs):
-            must(parameter, f"{self.WHAT}, two or more, each alpha once", repr(value))
+            must(parameter, f"{self.BUDGET_FORMAT}, two or more, each alpha once", repr(value))
         points = tuple(sorted(errors.items()))
         if points[0][0] or points[-1][1]:
             must(
@@ -87,7 +90,7 @@ class TradeOffFunction(HockeySticks):
         """(M, δ) of the lines."""
         return _sticks(values["tradeoff"])
 
-    def scaled(self, points: Sequence[Stick], scale: Fraction) -> Sequence[Stick]:
+    def scale_budget(self, points: Sequence[Stick], scale: Fraction) -> Sequence[Stick]:
         """s f(α) + (1 - s) (1 - α), s in (0, 1]: f with probability s, else a blind guess."""
         if not 0 < scale <= 1:
             must("scale", f"in (0, 1] for a {self.title}", f"{float(scale):g}")
@@ -96,31 +99,33 @@ class TradeOffFunction(HockeySticks):
             (alpha, scale * beta + (1 - scale) * (1 - alpha)) for alpha, beta in known.items()
         )
 
-    def stick(self, laws: Laws, at: Fraction) -> ExpNumber:
+    def measure_stick(self, laws: Laws, position: Fraction) -> ExpNumber:
         """Σ max(0, P - M Q), exact."""
-        gaps, unit = _gaps(laws, at)
-        return ExpNumber.of(Fraction(sum(gap for gap in gaps if gap > 0), unit), ZERO, ZERO)
+        gaps, unit = _gaps(laws, position)
+        return ExpNumber.from_terms(Fraction(sum(gap for gap in gaps if gap > 0), unit), ZERO, ZERO)
 
-    def finding(self, worst: Any, values: Values, budget: str) -> str:
+    def describe_finding(self, measurement: Any, values: Values, budget_text: str) -> str:
         """The hockey stick beside its limit, at the line that is tightest."""
-        *_, at = self.tightest(worst, values)
+        *_, at = self.tightest_stick(measurement, values)
         slope, delta = self.sticks(values)[at]
-        reached, stick = float(worst[at].a), f"sum max(0, P - {float(slope):.6g} Q)"
+        reached, stick = float(measurement[at].a), f"sum max(0, P - {float(slope):.6g} Q)"
         return f"{stick} is {reached:.12g}, at most {float(delta):.12g} asked by a line of the {self.title}"
 
-    def witness(self, laws: Laws, result: Result, names: Names) -> str | None:
+    def describe_witness(self, laws: Laws, result: ComparisonResult, names: Names) -> str | None:
         """The outcome that counts most."""
-        *_, at = self.tightest(result.measured, result.values)
-        slope, _ = self.sticks(result.values)[at]
+        *_, at = self.tightest_stick(result.measurement, result.budget)
+        slope, _ = self.sticks(result.budget)[at]
         gaps, unit = _gaps(laws, slope)
         outcome = max(range(len(gaps)), key=gaps.__getitem__)
         high, low = names(outcome)
         excess = gaps[outcome] / unit
         return f"{high} exceeds {float(slope):.6g} {low} by {excess:.2g}" if excess > 0 else None
 
-    def requires(self, values: Values) -> tuple[Requirement, ...]:
+    def requirements(self, budget: Values) -> tuple[Requirement, ...]:
         """A hockey stick for every line."""
-        return tuple(SlopedHockeyStick.of(slope, delta) for slope, delta in self.sticks(values))
+        return tuple(
+            SlopedHockeyStick.from_slope(slope, delta) for slope, delta in self.sticks(budget)
+        )
 
 
 def _gaps(laws: Laws, slope: Fraction) -> tuple[list[int], int]:

@@ -19,17 +19,25 @@ import numpy as np
 
 from workbench.errors import NotProven
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import ONE, ZERO, Interval, ball_ends, ln_up, nearest_float, round_up
+from workbench.exact.numbers import (
+    ONE,
+    ZERO,
+    Interval,
+    ball_ends,
+    log_upper_bound,
+    nearest_float,
+    round_up,
+)
 from workbench.notions.laws import Laws
 from workbench.notions.notion import (
-    LeastParameter,
     PowerCone,
     RelativeEntropy,
     Requirement,
+    SmallestParameterNotion,
     Values,
-    count_work,
+    reserve_work,
 )
-from workbench.notions.renyi import Loss
+from workbench.notions.renyi import PrivacyLoss
 
 _BITS = 256
 _PIECES, _LEAST, _WORK = (
@@ -46,7 +54,7 @@ _CUT, _SPECK = (
 _STEEPEST = 690.0  # exponent of a bound on Σ P^α Q^(1-α) that programs take
 
 
-class Concentrated(Loss):
+class ConcentratedLoss(PrivacyLoss):
     """The loss of a comparison and the pure ε that bounds it."""
 
     def __init__(self, laws: Laws) -> None:
@@ -56,13 +64,13 @@ class Concentrated(Loss):
         self._decided: dict[Fraction, bool | None] = {}
 
     @cached_property
-    def pure(self) -> Fraction:
+    def pure_epsilon(self) -> Fraction:
         """A rational >= max ln P/Q."""
         assert self._ratio is not None
-        return Fraction(ln_up(self._ratio))
+        return Fraction(log_upper_bound(self._ratio))
 
     @cached_property
-    def divergence(self) -> Interval:
+    def kl_divergence(self) -> Interval:
         """Rationals around Σ P ln P/Q."""
         return ball_ends(self.mean(_BITS))
 
@@ -72,18 +80,18 @@ class Concentrated(Loss):
             self._moments[order] = ball_ends(self.log_moment(order, _BITS))
         return self._moments[order]
 
-    def within(self, rho: Fraction) -> bool | None:
+    def is_enough(self, rho: Fraction) -> bool | None:
         """Whether ρ is enough; None: undecided."""
         if rho not in self._decided:
             self._decided[rho] = self._decide(rho)
         return self._decided[rho]
 
     def _decide(self, rho: Fraction) -> bool | None:
-        if self.same or self.unbounded:
-            return self.same
-        if not rho or self.divergence[0] > rho:
+        if self.is_same or self.is_unbounded:
+            return self.is_same
+        if not rho or self.kl_divergence[0] > rho:
             return False
-        last = Fraction(max(2, math.ceil(self.pure / rho)))
+        last = Fraction(max(2, math.ceil(self.pure_epsilon / rho)))
         if last > _LAST:
             return None
         if self._breaks(last, rho):
@@ -105,7 +113,7 @@ class Concentrated(Loss):
                 decided = start + slope * (at - a) <= rho * at * (at - 1)
             if not decided:
                 middle = (a + b) / 2
-                if middle not in self._moments and not count_work(40 * len(self.masses)):
+                if middle not in self._moments and not reserve_work(40 * len(self.masses)):
                     return None
                 if self._breaks(middle, rho):
                     return False
@@ -117,26 +125,26 @@ class Concentrated(Loss):
         return self.moment(order)[0] > rho * order * (order - 1)
 
     @cached_property
-    def least(self) -> Interval:
+    def smallest_rho(self) -> Interval:
         """An interval of the least ρ: the largest D_α/α seen, and a ρ that is proven (pure ε²/2 at worst)."""
         orders = [1 + Fraction(2) ** k for k in range(-8, 13)]
         reached = (self.moment(order)[0] / (order * (order - 1)) for order in orders)
-        low = max(ZERO, self.divergence[0], *reached)
-        high, step = self.pure**2 / 2, _NEAR  # ε-DP is ε²/2-zCDP
+        low = max(ZERO, self.kl_divergence[0], *reached)
+        high, step = self.pure_epsilon**2 / 2, _NEAR  # ε-DP is ε²/2-zCDP
         while low and (rho := low * (1 + step)) < high:
-            decided = self.within(rho)
+            decided = self.is_enough(rho)
             low, high = (rho, high) if decided is False else (low, rho if decided else high)
             step *= 4
         for _ in range(30):
             middle = (low + high) / 2
-            decided = self.within(middle) if high - low > low * _NEAR else None
+            decided = self.is_enough(middle) if high - low > low * _NEAR else None
             if decided is None:
                 break
             low, high = (low, middle) if decided else (middle, high)
         return low, high
 
 
-class ZCDP(LeastParameter):
+class ZCDP(SmallestParameterNotion):
     """Zero-concentrated differential privacy."""
 
     name = "zcdp"
@@ -145,44 +153,42 @@ class ZCDP(LeastParameter):
     quantity = "zcdp"
     series_work = 10_000
 
-    def measure(self, laws: Laws, values: Values) -> Any:
+    def measure(self, laws: Laws, budget: Values) -> Any:
         """The loss; its moments are taken when it is compared."""
-        return Concentrated(laws)
+        return ConcentratedLoss(laws)
 
-    def meets(self, measured: Any, values: Values) -> bool:
+    def is_within_budget(self, measurement: Any, budget: Values) -> bool:
         """Whether ρ is proven, or refuted by an order. Raises NotProven where neither is."""
-        decided: bool | None = measured.within(values["rho"])
+        decided: bool | None = measurement.is_enough(budget["rho"])
         if decided is None:
-            rho = nearest_float(values["rho"])
+            rho = nearest_float(budget["rho"])
             raise NotProven(
                 f"Whether rho = {rho:g} is enough is not decided by the orders that were tried."
             )
         return decided
 
-    def size(self, measured: Any, values: Values) -> float:
+    def severity(self, measurement: Any, budget: Values) -> float:
         """A ρ that is proven, close to the least."""
-        if measured.unbounded or measured.same:
-            return 0.0 if measured.same else math.inf
-        return round_up(measured.least[1])
+        if measurement.is_unbounded or measurement.is_same:
+            return 0.0 if measurement.is_same else math.inf
+        return round_up(measurement.smallest_rho[1])
 
-    def least_words(self, measured: Any, values: Values) -> str:
+    def describe_smallest(self, measured: Any, values: Values) -> str:
         """That ρ, or the one asked, which may be proven where no smaller one is."""
-        rho, least = values["rho"], self.size(measured, values)
-        return (
-            f"at most {round_up(rho) if rho < least and measured.within(rho) else least!r} (proven)"
-        )
+        rho, least = values["rho"], self.severity(measured, values)
+        return f"at most {round_up(rho) if rho < least and measured.is_enough(rho) else least!r} (proven)"
 
-    def relaxed(self, values: Values) -> tuple[Requirement, ...]:
+    def initial_requirements(self, budget: Values) -> tuple[Requirement, ...]:
         """The relative entropy, the limit of orders towards 1, and the Rényi divergence of order 2."""
-        return RelativeEntropy(values["rho"]), self._order(Fraction(2), values["rho"])
+        return RelativeEntropy(budget["rho"]), self._order(Fraction(2), budget["rho"])
 
-    def gaussian_variance(self, values: Values) -> Fraction:
+    def gaussian_variance(self, budget: Values) -> Fraction:
         """1/2ρ (Canonne, Kamath and Steinke 2020)."""
-        return Fraction(1 / (2 * values["rho"]))
+        return Fraction(1 / (2 * budget["rho"]))
 
-    def cuts(self, p: Vector, q: Vector, values: Values) -> Sequence[Requirement]:
+    def find_cuts(self, p: Vector, q: Vector, budget: Values) -> Sequence[Requirement]:
         """The order α on a grid whose D_α/α is largest, where that exceeds ρ."""
-        rho, grid = float(values["rho"]), 1 + 2.0 ** np.arange(-4, 10, 1 / 64)
+        rho, grid = float(budget["rho"]), 1 + 2.0 ** np.arange(-4, 10, 1 / 64)
         grid = grid[: max(3, int(np.searchsorted(rho * grid * (grid - 1), _STEEPEST)))]
         shown = (p > _SPECK) & (q > 0)
         if not shown.any():
@@ -200,11 +206,13 @@ class ZCDP(LeastParameter):
             return ()
         step = min(max((before - behind) / (2 * bend), -1.0), 1.0)
         order = 1 + (float(grid[at]) - 1) * 2 ** (step / 64)
-        return (self._order(Fraction(round(order * 2**20), 2**20), values["rho"]),)
+        return (self._order(Fraction(round(order * 2**20), 2**20), budget["rho"]),)
 
-    def levels(self, values: Values) -> tuple[float, float, Callable[[float], Requirement]]:
+    def requirement_range(
+        self, budget: Values
+    ) -> tuple[float, float, Callable[[float], Requirement]]:
         """Orders α as ln(α - 1)."""
-        rho = values["rho"]
+        rho = budget["rho"]
         most = min(2.0**10, math.sqrt(0.25 + _STEEPEST / float(rho)) - 0.5)
         return (
             math.log(2.0**-6),

@@ -26,9 +26,9 @@ PAPERS = {
 }
 
 
-def load(name: str) -> Paper:
+def load_paper(name: str) -> Paper:
     """The Paper of a name. Raises InvalidRequest."""
-    InvalidRequest.unless_among(PAPERS, "paper", name)
+    InvalidRequest.check_choice(PAPERS, "paper", name)
     module, _, attribute = PAPERS[name].partition(":")
     paper: Paper = getattr(importlib.import_module(module), attribute or "PAPER")
     return paper

@@ -27,23 +27,25 @@ import pandas as pd
 from workbench import __version__
 from workbench.errors import InvalidRequest
 from workbench.exact.objects import Record, Values
-from workbench.io.drawing import Drawing, stated
-from workbench.io.figures import WIDTHS, figure_bytes
-from workbench.io.files import PICTURES
-from workbench.io.result import Row, tex_bytes
+from workbench.io.drawing import Drawing, read_toml_resource
+from workbench.io.figures import WIDTH_INCHES, render_figure
+from workbench.io.files import PICTURE_FORMATS
+from workbench.io.result import Row, encode_tex_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Compute = Callable[..., "Artifact"]  # with everything or with the minutes-long default
+ArtifactFunction = Callable[..., "Artifact"]  # with everything or with the minutes-long default
 
-FORMATS = ("csv", "tex", *PICTURES, *WIDTHS)  # tex and widths only where asked for
-DIGITS = 9  # significant digits of a number whose computation is exact but for rounding
-_NOISE = 1e-11  # smaller differences between machines are rounding, around 0 as well
+FORMATS = ("csv", "tex", *PICTURE_FORMATS, *WIDTH_INCHES)  # tex and widths only where asked for
+SIGNIFICANT_DIGITS = 9  # significant digits of a number whose computation is exact but for rounding
+_ROUNDING_NOISE = 1e-11  # smaller differences between machines are rounding, around 0 as well
 
 
-def rounded(value: float, digits: int = DIGITS, noise: float = _NOISE) -> float:
+def round_to_digits(
+    value: float, digits: int = SIGNIFICANT_DIGITS, noise: float = _ROUNDING_NOISE
+) -> float:
     """The value to so many significant digits, the same on every machine that agrees to two digits more.
 
     Rounded twice: a value that sits on a tie but for rounding errors is first put onto it. noise: below it, 0.
@@ -75,9 +77,9 @@ class Comparison:
     apart: str = ""
 
     @property
-    def shown(self) -> float:
+    def written_value(self) -> float:
         """`ours` to a hundredth of the tolerance: what is written."""
-        return rounded(round(self.ours, 2 - math.floor(math.log10(self.tolerance))))
+        return round_to_digits(round(self.ours, 2 - math.floor(math.log10(self.tolerance))))
 
     @property
     def difference(self) -> float:
@@ -105,11 +107,11 @@ class Comparison:
         """Whether the verdict is not the expected one."""
         return self.agrees != self.expected
 
-    def record(self) -> Record:
+    def to_record(self) -> Record:
         """What is written of it."""
         return {name: value for name, value in asdict(self).items() if name != "apart" or value} | {
-            "ours": self.shown,
-            "difference": rounded(self.shown - self.printed, 4),
+            "ours": self.written_value,
+            "difference": round_to_digits(self.written_value - self.printed, 4),
             "tolerance": float(f"{self.tolerance:.6g}"),
             "verdict": self.verdict,
             "surprising": self.surprising,
@@ -141,50 +143,51 @@ class Artifact:
     digits: Mapping[str, int] = field(default_factory=dict)
     measured: bool = False
 
-    def shown(self) -> pd.DataFrame:
+    def rounded_table(self) -> pd.DataFrame:
         """The table as it is written and drawn: every float rounded to its column's digits."""
-        table, noise = self.table.copy(), 0.0 if self.measured else _NOISE
+        table, noise = self.table.copy(), 0.0 if self.measured else _ROUNDING_NOISE
         for column in table.columns:
-            count = self.digits.get(str(column), DIGITS)
+            count = self.digits.get(str(column), SIGNIFICANT_DIGITS)
             table[column] = [
-                rounded(v, count, noise) if isinstance(v, float) else v for v in table[column]
+                round_to_digits(v, count, noise) if isinstance(v, float) else v
+                for v in table[column]
             ]
         table.attrs = self.table.attrs
         return table
 
-    def files(self, formats: Collection[str] = ()) -> dict[str, bytes]:
+    def build_files(self, formats: Collection[str] = ()) -> dict[str, bytes]:
         """Table (CSV), figure (PNG, SVG, PDF) and record, by the names of their files; formats: of FORMATS, besides."""
-        shown = self.shown()
+        shown = self.rounded_table()
         table = shown.to_csv(index=False, float_format="%.12g", lineterminator="\n")
         record = {
             "name": self.name,
             "title": self.title,
             "caption": self.caption,
             "figure": self.draw is not None,
-            "comparisons": [c.record() for c in self.comparisons],
+            "comparisons": [c.to_record() for c in self.comparisons],
         }
-        contents = {"csv": table.encode(), "json": json_bytes(record)}
+        contents = {"csv": table.encode(), "json": encode_json(record)}
         if "tex" in formats:
-            contents["tex"] = tex_bytes(shown, self.title)
+            contents["tex"] = encode_tex_table(shown, self.title)
         if self.draw:
             figure = self.draw(shown)
-            contents |= {form: figure_bytes(figure, form) for form in PICTURES}
+            contents |= {form: render_figure(figure, form) for form in PICTURE_FORMATS}
         files = {f"{self.name}.{ending}": content for ending, content in contents.items()}
         for name in formats:
-            if name in WIDTHS and self.draw:
+            if name in WIDTH_INCHES and self.draw:
                 with suppress(InvalidRequest):  # no room for its legend
-                    files[f"{self.name}_{name}.pdf"] = figure_bytes(
-                        self.draw(shown), "pdf", WIDTHS[name]
+                    files[f"{self.name}_{name}.pdf"] = render_figure(
+                        self.draw(shown), "pdf", WIDTH_INCHES[name]
                     )
         return files
 
 
-def json_bytes(content: Any) -> bytes:
+def encode_json(content: Any) -> bytes:
     """A record as it is written."""
     return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def artifact(
+def make_artifact(
     paper: str,
     name: str,
     table: pd.DataFrame,
@@ -200,25 +203,27 @@ def artifact(
     comparisons: besides those that the file states; draw: in place of a declared figure; further: tables beside this
     one that it draws; words: of the templates.
     """
-    paper_states = declared(paper)
+    paper_states = read_declaration(paper)
     own = paper_states[name]
-    words = {word: _word(what, table) for word, what in own.get("words", {}).items()} | words
+    words = {
+        word: _evaluate_caption_value(what, table) for word, what in own.get("words", {}).items()
+    } | words
     if "figure" in own:
         draw = Drawing(own["figure"], words, paper_states.get("styles", {}), further or {})
     title, caption = (own[key].format(**words) for key in ("title", "caption"))
-    beside = [*_compared(paper, name, table), *comparisons]
+    beside = [*_make_declared_comparisons(paper, name, table), *comparisons]
     return Artifact(
         name, title, table, draw, caption, beside, own.get("digits", {}), own.get("measured", False)
     )
 
 
-def given(part: Values, full: bool) -> Record:
+def select_arguments(part: Values, full: bool) -> Record:
     """What a declared request asks for, by default or with `full`."""
     return {**part.get("given", {}), **(part.get("full", {}) if full else {})}
 
 
-def tabled(
-    paper: str, name: str, functions: Values, full: bool = False, kept: Path | None = None
+def compute_declared_table(
+    paper: str, name: str, functions: Values, full: bool = False, partial_file: Path | None = None
 ) -> pd.DataFrame:
     """The table that papers/declared/<paper>.toml states: one part after the other, each the rows `of` a function.
 
@@ -227,27 +232,34 @@ def tabled(
     table: columns, those of the rows where none are named; beside: columns of printed numbers, each a place in
     printed/<paper>.toml. kept: a file for rows as they are had, from which a table that was interrupted goes on.
     """
-    own = declared(paper)[name]
-    had: Record = {} if kept is None or not kept.exists() else dict(_lines(kept.read_text("utf-8")))
+    own = read_declaration(paper)[name]
+    had: Record = (
+        {}
+        if partial_file is None or not partial_file.exists()
+        else dict(_read_partial_rows(partial_file.read_text("utf-8")))
+    )
     tables = []
     for part in own["rows"]:
         for values in itertools.product(*part.get("each", {}).values()):
             chosen = dict(zip(part.get("each", {}), values, strict=True))
-            key = json.dumps([part["of"], given(part, full), chosen])
+            key = json.dumps([part["of"], select_arguments(part, full), chosen])
             if key not in had:
-                had[key] = _rows(part, functions, full, chosen).to_dict("records")
-                if kept is not None:
-                    kept.parent.mkdir(parents=True, exist_ok=True)
-                    with kept.open("a", encoding="utf-8") as file:
+                had[key] = _compute_part(part, functions, full, chosen).to_dict("records")
+                if partial_file is not None:
+                    partial_file.parent.mkdir(parents=True, exist_ok=True)
+                    with partial_file.open("a", encoding="utf-8") as file:
                         file.write(f"{json.dumps([__version__, key, had[key]])}\n")
             tables.append(pd.DataFrame(had[key]))
     table = pd.concat(tables, ignore_index=True).reindex(columns=own.get("columns"))
     return table.assign(
-        **{column: np.ravel(_there(paper, at)) for column, at in own.get("beside", {}).items()}
+        **{
+            column: np.ravel(_find_printed_number(paper, at))
+            for column, at in own.get("beside", {}).items()
+        }
     )
 
 
-def _lines(text: str) -> Iterator[tuple[str, list[Row]]]:
+def _read_partial_rows(text: str) -> Iterator[tuple[str, list[Row]]]:
     """The rows that this version kept, by what they are of; a line that was cut short is left out."""
     for line in text.splitlines():
         with suppress(ValueError):
@@ -256,18 +268,20 @@ def _lines(text: str) -> Iterator[tuple[str, list[Row]]]:
                 yield key, rows
 
 
-def _rows(part: Values, functions: Values, full: bool, chosen: Values) -> pd.DataFrame:
-    rows = pd.DataFrame(functions[part["of"]](**given(part, full), **chosen)).assign(**chosen)
+def _compute_part(part: Values, functions: Values, full: bool, chosen: Values) -> pd.DataFrame:
+    rows = pd.DataFrame(functions[part["of"]](**select_arguments(part, full), **chosen)).assign(
+        **chosen
+    )
     new: Row = {column: rows.eval(what) for column, what in part.get("let", {}).items()}
     return rows.assign(**new, **part.get("add", {}))
 
 
-def _there(paper: str, place: str) -> Any:
+def _find_printed_number(paper: str, place: str) -> Any:
     """What stands at a place in printed/<paper>.toml, its keys joined by dots."""
-    return functools.reduce(operator.getitem, place.split("."), printed(paper))
+    return functools.reduce(operator.getitem, place.split("."), read_printed_numbers(paper))
 
 
-def _compared(paper: str, name: str, table: pd.DataFrame) -> Iterator[Comparison]:
+def _make_declared_comparisons(paper: str, name: str, table: pd.DataFrame) -> Iterator[Comparison]:
     """The printed numbers that papers/declared/<paper>.toml states beside those of the table.
 
     where: the rows they are beside, all without; ours: an expression of these, for each row or one; printed: such an
@@ -275,10 +289,10 @@ def _compared(paper: str, name: str, table: pd.DataFrame) -> Iterator[Comparison
     where it is printed, that of the artifact without; tolerance: half a unit of the last printed digit; expected: true
     without. These two are constants or expressions.
     """
-    for beside in declared(paper)[name].get("compared", ()):
+    for beside in read_declaration(paper)[name].get("compared", ()):
         rows: Any = table.query(beside["where"]) if "where" in beside else table
         theirs, ours = beside["printed"], np.ravel(rows.eval(beside["ours"]))
-        values = np.ravel(rows[theirs] if theirs in rows else _there(paper, theirs))
+        values = np.ravel(rows[theirs] if theirs in rows else _find_printed_number(paper, theirs))
         tolerances, expected = (
             np.broadcast_to(rows.eval(what) if isinstance(what, str) else what, ours.shape).tolist()
             for what in (beside["tolerance"], beside.get("expected", True))
@@ -287,20 +301,20 @@ def _compared(paper: str, name: str, table: pd.DataFrame) -> Iterator[Comparison
             what, remark = (
                 beside.get(key, "").format(**{**row, "k": k}) for key in ("what", "remark")
             )
-            place = beside.get("place") or printed(paper)[name]["place"]
+            place = beside.get("place") or read_printed_numbers(paper)[name]["place"]
             yield Comparison(
                 what, place, values[k].item(), ours[k].item(), tolerances[k], expected[k], remark
             )
 
 
-def _word(what: Any, table: pd.DataFrame) -> Any:
+def _evaluate_caption_value(what: Any, table: pd.DataFrame) -> Any:
     """A word of the templates: as stated, or the value of an expression on the rows `where` a condition holds."""
     if not isinstance(what, Mapping):
         return what
     return (table.query(what["where"]) if "where" in what else table).eval(what["value"])
 
 
-def errata(paper: str, functions: Values) -> list[Record]:
+def check_errata(paper: str, functions: Values) -> list[Record]:
     """Every erratum that papers/declared/<paper>.toml states, in its order, checked now: a printed claim that is wrong.
 
     place, printed, right: sentences; evidence: the numbers of the check, in words; holds: whether it showed the error.
@@ -308,24 +322,26 @@ def errata(paper: str, functions: Values) -> list[Record]:
     constants, expressions of those before, or the `value` of an expression on the rows of a function. `holds` states
     the condition on these.
     """
-    return [_erratum(stated, functions) for stated in declared(paper)["errata"].values()]
+    return [
+        _check_erratum(stated, functions) for stated in read_declaration(paper)["errata"].values()
+    ]
 
 
-def _erratum(stated: Values, functions: Values) -> Record:
+def _check_erratum(stated: Values, functions: Values) -> Record:
     given = stated.get("given", {})
     words = {**given, **(functions[stated["of"]](**given) if "of" in stated else {})}
     for word, what in stated.get("numbers", {}).items():
         if isinstance(what, Mapping):
             words[word] = functions[what["of"]](**what["given"]).eval(what["value"])
         else:
-            words[word] = _expression(what, words) if isinstance(what, str) else what
+            words[word] = _evaluate_expression(what, words) if isinstance(what, str) else what
     sentences = {
         key: stated[key].format(**words) for key in ("place", "printed", "right", "evidence")
     }
-    return sentences | {"holds": bool(_expression(stated["holds"], words))}
+    return sentences | {"holds": bool(_evaluate_expression(stated["holds"], words))}
 
 
-def _expression(what: str, words: Values) -> Any:
+def _evaluate_expression(what: str, words: Values) -> Any:
     """The value of an expression of numbers by their names."""
     value: Any = pd.DataFrame([words]).eval(what)
     return value.item()
@@ -346,7 +362,7 @@ class Paper:
     name: str
     title: str
     citation: str
-    artifacts: Mapping[str, Compute]
+    artifacts: Mapping[str, ArtifactFunction]
     errata: Callable[[], Sequence[Record]] | None = None
     remarks: Sequence[str] = field(default_factory=tuple)
     needs: Mapping[str, str] = field(default_factory=dict)
@@ -360,21 +376,21 @@ class Paper:
     )
 
     @property
-    def needs_full(self) -> bool:
+    def requires_full(self) -> bool:
         """Whether nothing of the paper is recomputed without full."""
         return {*self.artifacts} <= {*self.only_full}
 
 
-def paper_stated(file: str, *spaces: Record) -> Paper:
+def build_declared_paper(file: str, *spaces: Record) -> Paper:
     """The paper that papers/declared/<file>.toml states as `paper`, with what has a caption there, in its order.
 
     spaces: where the functions that it names are found. An artifact without rows is computed by that of its name; of
     one with rows, `more` names what says more of its table: comparisons, words (besides what its first part is given),
     ...
     """
-    own, functions = declared(file), ChainMap(*spaces)
+    own, functions = read_declaration(file), ChainMap(*spaces)
     artifacts = {
-        name: _stated(file, name, functions)
+        name: _make_artifact_function(file, name, functions)
         if "rows" in stated
         else functions[name.replace("-", "_")]
         for name, stated in own.items()
@@ -383,29 +399,29 @@ def paper_stated(file: str, *spaces: Record) -> Paper:
     return Paper(
         **own["paper"],
         artifacts=artifacts,
-        errata=partial(errata, file, functions) if "errata" in own else None,
+        errata=partial(check_errata, file, functions) if "errata" in own else None,
     )
 
 
-def _stated(file: str, name: str, functions: Values) -> Compute:
+def _make_artifact_function(file: str, name: str, functions: Values) -> ArtifactFunction:
     """What computes an artifact with rows."""
-    stated = declared(file)[name]
+    stated = read_declaration(file)[name]
 
     def compute(full: bool, kept: Path | None = None) -> Artifact:
-        table = tabled(file, name, functions, full, kept)
+        table = compute_declared_table(file, name, functions, full, kept)
         more = functions[stated["more"]](table) if "more" in stated else {}
-        own, words = stated.get("words", {}), given(stated["rows"][0], full)
+        own, words = stated.get("words", {}), select_arguments(stated["rows"][0], full)
         words = {word: value for word, value in words.items() if word not in own}
-        return artifact(file, name, table, **words | more)
+        return make_artifact(file, name, table, **words | more)
 
     return compute
 
 
-def declared(paper: str) -> Record:
+def read_declaration(paper: str) -> Record:
     """What a paper's file declares, papers/declared/<paper>.toml."""
-    return stated("workbench.papers", f"declared/{paper}.toml")
+    return read_toml_resource("workbench.papers", f"declared/{paper}.toml")
 
 
-def printed(paper: str) -> Record:
+def read_printed_numbers(paper: str) -> Record:
     """The printed numbers of a paper, from papers/printed/<paper>.toml."""
-    return stated("workbench.papers", f"printed/{paper}.toml")
+    return read_toml_resource("workbench.papers", f"printed/{paper}.toml")

@@ -17,16 +17,16 @@ import pandas as pd
 from workbench.errors import WorkbenchError
 from workbench.exact.objects import Record, Values
 from workbench.frontiers.run import frontier
-from workbench.io.figures import place_plot
+from workbench.io.figures import draw_place_maps
 from workbench.io.result import Result
 from workbench.papers.artifact import (
-    DIGITS,
+    SIGNIFICANT_DIGITS,
     Artifact,
-    artifact,
-    declared,
-    given,
-    paper_stated,
-    rounded,
+    build_declared_paper,
+    make_artifact,
+    read_declaration,
+    round_to_digits,
+    select_arguments,
 )
 from workbench.pipeline.api import design
 from workbench.recommendation.recommend import recommend
@@ -46,13 +46,13 @@ _EXPECTED = (
 )  # what no parameter or no code meets is an answer
 
 
-def _finished(result: Result) -> pd.DataFrame:
-    if result.interrupted:
+def _require_complete(result: Result) -> pd.DataFrame:
+    if result.is_interrupted:
         raise KeyboardInterrupt
     return result.to_frame()
 
 
-def _with_files(values: Values) -> Record:
+def _resolve_places(values: Values) -> Record:
     """Places are a file of this package."""
     return {
         name: str(DATA / value) if name == "places" else value for name, value in values.items()
@@ -60,11 +60,11 @@ def _with_files(values: Values) -> Record:
 
 
 @lru_cache
-def _computed(kind: str, full: bool) -> tuple[Result, pd.DataFrame]:
+def _compute_frontier(kind: str, full: bool) -> tuple[Result, pd.DataFrame]:
     """A frontier and its table. Raises WorkbenchError when a request failed."""
-    stated = declared("frontier")["frontiers"][kind]
-    result = frontier(stated.get("family", kind), **_with_files(given(stated, full)))
-    table = _finished(result)
+    stated = read_declaration("frontier")["frontiers"][kind]
+    result = frontier(stated.get("family", kind), **_resolve_places(select_arguments(stated, full)))
+    table = _require_complete(result)
     failed = table[
         table["objective"].isna() & table["failure"].notna() & ~table["status"].isin(_EXPECTED)
     ]
@@ -78,14 +78,19 @@ def _computed(kind: str, full: bool) -> tuple[Result, pd.DataFrame]:
     ):  # how many outputs an LP's optimum uses is not determined where several laws are optimal
         table.loc[table["mechanism"] == "unbiased", "outputs_used"] = None
     for column in table.columns.difference(["epsilon", "delta"]):
-        digits = min(stated.get("digits", DIGITS), 6 if column == "dp_delta" else DIGITS)
-        table[column] = [rounded(v, digits) if isinstance(v, float) else v for v in table[column]]
+        digits = min(
+            stated.get("digits", SIGNIFICANT_DIGITS),
+            6 if column == "dp_delta" else SIGNIFICANT_DIGITS,
+        )
+        table[column] = [
+            round_to_digits(v, digits) if isinstance(v, float) else v for v in table[column]
+        ]
     return result, table
 
 
-def _drawn(name: str, full: bool) -> Artifact:
-    stated = declared("frontier")[name]
-    result, rows = _computed(stated["of"], full)
+def _make_frontier_artifact(name: str, full: bool) -> Artifact:
+    stated = read_declaration("frontier")[name]
+    result, rows = _compute_frontier(stated["of"], full)
     table = (
         rows[rows["curve"].isin(stated["curves"])]
         .dropna(axis="columns", how="all")
@@ -105,12 +110,15 @@ def _drawn(name: str, full: bool) -> Artifact:
         if len(verdicts)
         else ""
     )
-    return artifact("frontier", name, table, draw=draw, laws=laws)
+    return make_artifact("frontier", name, table, draw=draw, laws=laws)
 
 
-def _city_map(full: bool) -> Artifact:
+def _make_city_map(full: bool) -> Artifact:
     """What the best channel publishes in all, and from the most likely place."""
-    best = design("channel", **_with_files(given(declared("frontier")["city_map"], full)))
+    best = design(
+        "channel",
+        **_resolve_places(select_arguments(read_declaration("frontier")["city_map"], full)),
+    )
     q, law = best.question, best.mechanism.matrix
     prior = np.array([float(p) for p in q.prior])
     own = int(prior.argmax())
@@ -118,13 +126,13 @@ def _city_map(full: bool) -> Artifact:
     columns = {"prior": prior, "published": prior @ law, "from_the_likeliest": law[own]}
     table = pd.DataFrame(places, columns=["x", "y"]).assign(
         **{
-            name: [rounded(float(mass), _MAP_DIGITS) for mass in masses]
+            name: [round_to_digits(float(mass), _MAP_DIGITS) for mass in masses]
             for name, masses in columns.items()
         }
     )
 
     def draw(_: pd.DataFrame) -> Figure:
-        return place_plot(
+        return draw_place_maps(
             places,
             [*columns.values()],
             ("prior", "published", "published from the cross"),
@@ -132,29 +140,37 @@ def _city_map(full: bool) -> Artifact:
         )
 
     loss, bound = (f"{value:.7g}" for value in (best.objective, best.bound or 0.0))
-    return artifact("frontier", "city_map", table, draw=draw, loss=loss, bound=bound)
+    return make_artifact("frontier", "city_map", table, draw=draw, loss=loss, bound=bound)
 
 
-def _budgets(full: bool) -> Artifact:
+def _make_budgets(full: bool) -> Artifact:
     """Every class that serves a declared query, at every budget."""
-    stated = declared("frontier")["budgets"]
+    stated = read_declaration("frontier")["budgets"]
     tables = []
     for query, epsilon, delta in product(
-        stated["queries"], *(given(stated, full)[name] for name in _BUDGET)
+        stated["queries"], *(select_arguments(stated, full)[name] for name in _BUDGET)
     ):
         words = ", ".join(f"{name} {value}" for name, value in query.items())
-        classes = _finished(recommend(**query, epsilon=epsilon, delta=delta, time_limit=_SECONDS))
+        classes = _require_complete(
+            recommend(**query, epsilon=epsilon, delta=delta, time_limit=_SECONDS)
+        )
         classes = classes[classes["objective"].notna()].assign(
             query=words, epsilon=epsilon, delta=delta
         )
-        classes["objective"] = [rounded(value, 5) for value in classes["objective"]]
+        classes["objective"] = [round_to_digits(value, 5) for value in classes["objective"]]
         tables.append(classes.sort_values(["objective", "class"]))  # ties by name
-    return artifact(
+    return make_artifact(
         "frontier",
         "budgets",
         pd.concat(tables, ignore_index=True)[["query", *_BUDGET, *_OF_A_CLASS]],
     )
 
 
-_OWN = {name: partial(_drawn, name) for name, own in declared("frontier").items() if "of" in own}
-PAPER = paper_stated("frontier", _OWN, {"budgets": _budgets, "city_map": _city_map})
+_OWN = {
+    name: partial(_make_frontier_artifact, name)
+    for name, own in read_declaration("frontier").items()
+    if "of" in own
+}
+PAPER = build_declared_paper(
+    "frontier", _OWN, {"budgets": _make_budgets, "city_map": _make_city_map}
+)

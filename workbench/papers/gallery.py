@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.exact.objects import Values
-from workbench.explorer.page import document, write_page
-from workbench.io.files import write_whole
+from workbench.explorer.page import build_document, write_page
+from workbench.io.files import write_atomically
 from workbench.io.result import Row
-from workbench.papers import PAPERS, load
+from workbench.papers import PAPERS, load_paper
 
 if TYPE_CHECKING:
     from workbench.papers.artifact import Paper
@@ -44,29 +44,33 @@ and data one click away: [index.html](index.html).
 """
 
 
-def gallery(results: Path) -> Path:
+def write_gallery(results: Path) -> Path:
     """Assemble results/README.md and results/index.html from the records of every paper; returns the first's path."""
-    shown = [(load(name), results / name) for name in PAPERS if (results / name).is_dir()]
-    sections = [section for paper, folder in shown for section in _sections(paper, folder)]
-    page = document("Results: every figure and table, printed numbers beside ours", sections)
+    shown = [(load_paper(name), results / name) for name in PAPERS if (results / name).is_dir()]
+    sections = [section for paper, folder in shown for section in _make_sections(paper, folder)]
+    page = build_document("Results: every figure and table, printed numbers beside ours", sections)
     write_page(results / "index.html", page)
-    blocks = [_INTRODUCTION, *(block for section in sections for block in _markdown(section))]
+    blocks = [
+        _INTRODUCTION,
+        *(block for section in sections for block in _make_markdown_blocks(section)),
+    ]
     path = results / "README.md"
-    write_whole(path, ("\n".join(block.rstrip("\n") + "\n" for block in blocks)).encode())
+    write_atomically(path, ("\n".join(block.rstrip("\n") + "\n" for block in blocks)).encode())
     return path
 
 
-def agreement(records: Sequence[Row]) -> str:
+def summarise_agreement(records: Sequence[Row]) -> str:
     """How many printed numbers agree, and what is to be said of the rest; those that stand apart after the others."""
     groups: dict[str, list[str]] = {}
     for c in sorted(records, key=lambda c: bool(c.get("apart"))):
         groups.setdefault(c.get("apart", ""), []).append(c["verdict"])
     return "; ".join(
-        _counted(f"printed numbers {apart}".strip(), verdicts) for apart, verdicts in groups.items()
+        _count_verdicts(f"printed numbers {apart}".strip(), verdicts)
+        for apart, verdicts in groups.items()
     )
 
 
-def _counted(what: str, verdicts: Sequence[str]) -> str:
+def _count_verdicts(what: str, verdicts: Sequence[str]) -> str:
     agree, errata, unexplained = map(
         verdicts.count, ("agrees", "differs: erratum", "differs: not explained")
     )
@@ -82,39 +86,39 @@ def _counted(what: str, verdicts: Sequence[str]) -> str:
 # What both show.
 
 
-def _sections(paper: Paper, folder: Path) -> Iterator[Values]:
+def _make_sections(paper: Paper, folder: Path) -> Iterator[Values]:
     """A paper of which there are results in a folder, its artifacts in their order, its errata."""
-    read = [_json(folder / f"{name}.json") for name in paper.artifacts]
+    read = [_read_json(folder / f"{name}.json") for name in paper.artifacts]
     records = [record for record in read if record]
     compared = [c for record in records for c in record["comparisons"]]
     citation = re.sub(r"\[([^\]]*)\]\(([^)]*)\)", r"\1, \2", paper.citation).replace(
         "*", ""
     )  # links written out
-    told = [{**_said(citation), "markdown": paper.citation}]
-    told += [{**_said(remark), "markdown": f"* {remark}"} for remark in paper.remarks]
-    told += [_said(f"{agreement(compared)}.")] if compared else []
+    told = [{**_make_text_part(citation), "markdown": paper.citation}]
+    told += [{**_make_text_part(remark), "markdown": f"* {remark}"} for remark in paper.remarks]
+    told += [_make_text_part(f"{summarise_agreement(compared)}.")] if compared else []
     yield {"title": paper.title, "level": 1, "id": paper.name, "parts": told}
     for record in records:
-        yield {"title": record["title"], "parts": [*_parts(folder, record)]}
-    if errata := _json(folder / "errata.json"):
+        yield {"title": record["title"], "parts": [*_make_artifact_parts(folder, record)]}
+    if errata := _read_json(folder / "errata.json"):
         known = [{**e, "holds": "yes" if e["holds"] else "NOT SHOWN"} for e in errata]
         rows = [[e[key] for key in _ERRATA.values()] for e in known]
         yield {
             "title": f"{paper.title}: errata, each with its check",
-            "parts": [_table("", [*_ERRATA], rows)],
+            "parts": [_make_table_part("", [*_ERRATA], rows)],
         }
 
 
-def _json(file: Path) -> Any:
+def _read_json(file: Path) -> Any:
     """What a file holds, None without one."""
     return json.loads(file.read_text("utf-8")) if file.exists() else None
 
 
-def _said(text: str) -> Row:
+def _make_text_part(text: str) -> Row:
     return {"kind": "text", "text": text}
 
 
-def _table(
+def _make_table_part(
     title: str, heads: Sequence[str], rows: Sequence[Sequence[Any]], *, behind: bool = False
 ) -> Row:
     """A table, or behind a click."""
@@ -126,7 +130,7 @@ def _table(
     }
 
 
-def _parts(folder: Path, record: Values) -> Iterator[Values]:
+def _make_artifact_parts(folder: Path, record: Values) -> Iterator[Values]:
     """A picture, its caption, the data, and printed numbers beside ours."""
     name, compared = record["name"], record["comparisons"]
     if record["figure"]:
@@ -137,49 +141,52 @@ def _parts(folder: Path, record: Values) -> Iterator[Values]:
             "svg": svg,
             "file": f"{folder.name}/{name}.png",
         }
-    yield _said(record["caption"])
+    yield _make_text_part(record["caption"])
     heads, *rows = csv.reader((folder / f"{name}.csv").read_text("utf-8").splitlines())
     files = [
         file for form in ("csv", "svg", "pdf") if (folder / (file := f"{name}.{form}")).exists()
     ]
     links = ", ".join(f"[{file}]({folder.name}/{file})" for file in files)
-    data = _table(
+    data = _make_table_part(
         f"Data: {len(rows)} rows", heads, rows, behind=record["figure"] or len(rows) > _INLINE
     )
     yield {**data, "links": links}
     if compared:
         cells = [[c[key] for key in _COMPARED] for c in compared]
-        yield _table(
-            agreement(compared), ["quantity", *_COMPARED[1:]], cells, behind=len(compared) > _FOLD
+        yield _make_table_part(
+            summarise_agreement(compared),
+            ["quantity", *_COMPARED[1:]],
+            cells,
+            behind=len(compared) > _FOLD,
         )
 
 
 # Markdown.
 
 
-def _markdown(section: Values) -> Iterator[str]:
+def _make_markdown_blocks(section: Values) -> Iterator[str]:
     """Blocks between blank lines."""
     yield f"{'##' if section.get('level') else '###'} {section['title']}"
     for part in section["parts"]:
         if part["kind"] == "text":
-            yield part.get("markdown") or _text(part["text"])
+            yield part.get("markdown") or _escape_markdown(part["text"])
         elif part["kind"] == "image":
-            yield f"![{_text(part['title'])}]({part['file']})"
+            yield f"![{_escape_markdown(part['title'])}]({part['file']})"
         elif part["kind"] == "cells":
-            yield _rows(part["heads"], part["rows"])
+            yield _make_markdown_table(part["heads"], part["rows"])
         elif "links" not in part:
             yield f"<details>\n<summary>{part['title']}</summary>"
-            yield _rows(part["heads"], part["rows"])
+            yield _make_markdown_table(part["heads"], part["rows"])
             yield "</details>"
         yield from [part["links"]] if "links" in part else []
 
 
-def _rows(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    lines = ["| " + " | ".join(map(_text, row)) + " |" for row in (heads, *rows)]
+def _make_markdown_table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    lines = ["| " + " | ".join(map(_escape_markdown, row)) + " |" for row in (heads, *rows)]
     return "\n".join([lines[0], "|" + "---|" * len(heads), *lines[1:]])
 
 
-def _text(words: Any) -> str:
+def _escape_markdown(words: Any) -> str:
     """Words as Markdown shows them: no accidental emphasis, cells or tags; numbers in nine digits."""
     return re.sub(
         r"([\\|*_<`\[\]~])", r"\\\1", f"{words:.9g}" if isinstance(words, float) else str(words)

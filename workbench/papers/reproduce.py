@@ -13,22 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import InvalidRequest, must
-from workbench.io.drawing import Drawing, draw
-from workbench.io.extras import EXTRAS, install_command, need, present
-from workbench.io.result import Progress, Result, silent
-from workbench.papers import PAPERS, load
-from workbench.papers.artifact import FORMATS, Paper, declared
-from workbench.papers.gallery import agreement, gallery
-from workbench.papers.steps import COMPARED, ERRATA, Reproduction
-from workbench.pipeline.option import count
+from workbench.io.drawing import Drawing, draw_declared_figure
+from workbench.io.extras import EXTRAS, install_command, is_importable, require_extra
+from workbench.io.result import Progress, Result, ignore_progress
+from workbench.papers import PAPERS, load_paper
+from workbench.papers.artifact import FORMATS, Paper, read_declaration
+from workbench.papers.gallery import summarise_agreement, write_gallery
+from workbench.papers.steps import COMPARISON_COLUMNS, ERRATA, Reproduction
+from workbench.pipeline.option import integer_reader
 from workbench.solvers.search import Deadline
-from workbench.sweeps.workers import cores
+from workbench.sweeps.workers import count_cores
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-COLUMNS = ("paper", "artifact", *COMPARED[:-2])  # remarks are long
+SHOWN_COLUMNS = ("paper", "artifact", *COMPARISON_COLUMNS[:-2])  # remarks are long
 
 
 def reproduce(
@@ -39,7 +39,7 @@ def reproduce(
     full: bool = False,
     jobs: int | None = None,
     formats: Collection[str] = (),
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> Result:
     """Recompute figures and tables of the papers; write them, their records and the gallery (`workbench reproduce`).
 
@@ -68,12 +68,14 @@ def reproduce(
         WorkbenchError: an artifact cannot be computed.
     """
     if jobs is not None:
-        count(1, 1024)(jobs, "jobs")
+        integer_reader(1, 1024)(jobs, "jobs")
     for form in formats:
-        InvalidRequest.unless_among(FORMATS, "format", form)
-    chosen = _chosen(papers, full)
+        InvalidRequest.check_choice(FORMATS, "format", form)
+    chosen = _select_papers(papers, full)
     artifacts = [only] if isinstance(only, str) else only
-    tasks, notes = _possible(_wanted(chosen, artifacts, full), named=bool(artifacts))
+    tasks, notes = _drop_uninstalled(
+        _select_artifacts(chosen, artifacts, full), named=bool(artifacts)
+    )
     clock = Deadline()
     for note in notes:
         progress(0, len(tasks), note)
@@ -84,36 +86,36 @@ def reproduce(
     run = Reproduction(wanted, Path(results), full, progress, formats)
     done = len(tasks)
     try:
-        run.run(jobs or cores())
+        run.run(jobs or count_cores())
     except KeyboardInterrupt:
-        done = min(len(run.known), len(tasks) - 1)  # an interrupted check of errata, too
+        done = min(len(run.rows_by_artifact), len(tasks) - 1)  # an interrupted check of errata, too
     finally:  # an artifact that fails costs none of those before it
         if Path(results).is_dir():
-            gallery(Path(results))
+            write_gallery(Path(results))
     return Result(
         "Printed numbers beside ours",
         run.rows,
         "printed_numbers",
-        COLUMNS,
-        lambda table: {"differences": partial(_draw, table)},
+        SHOWN_COLUMNS,
+        lambda table: {"differences": partial(_draw_differences, table)},
         done,
         len(tasks),
-        clock.elapsed,
-        ((f"{agreement(run.rows)}.",) if run.rows else ()) + notes,
+        clock.elapsed_seconds,
+        ((f"{summarise_agreement(run.rows)}.",) if run.rows else ()) + notes,
     )
 
 
-def _chosen(papers: str | Iterable[str] | None, full: bool) -> list[Paper]:
+def _select_papers(papers: str | Iterable[str] | None, full: bool) -> list[Paper]:
     """Load the papers named; without names, all that this run recomputes. Raises InvalidRequest."""
     if not papers:
         return [
             paper
-            for paper in map(load, PAPERS)
-            if full or not (paper.on_demand or paper.needs_full)
+            for paper in map(load_paper, PAPERS)
+            if full or not (paper.on_demand or paper.requires_full)
         ]
-    chosen = [load(name) for name in ([papers] if isinstance(papers, str) else papers)]
+    chosen = [load_paper(name) for name in ([papers] if isinstance(papers, str) else papers)]
     for paper in chosen:
-        if paper.needs_full and not full:
+        if paper.requires_full and not full:
             must(
                 "paper",
                 f"given with --full for {paper.name}, which takes minutes",
@@ -122,7 +124,7 @@ def _chosen(papers: str | Iterable[str] | None, full: bool) -> list[Paper]:
     return chosen
 
 
-def _wanted(
+def _select_artifacts(
     chosen: Sequence[Paper], artifacts: Sequence[str] | None, full: bool
 ) -> list[tuple[Paper, str]]:
     """The artifacts named, by themselves or as those of a paper, in the papers' order; without names, all. Raises
@@ -145,7 +147,7 @@ def _wanted(
     ]
 
 
-def _possible(
+def _drop_uninstalled(
     wanted: Sequence[tuple[Paper, str]], *, named: bool
 ) -> tuple[list[tuple[Paper, str]], tuple[str, ...]]:
     """Those whose extras are installed, and one sentence for every extra that is not. Raises NotInstalled, before
@@ -153,14 +155,14 @@ def _possible(
     lacking = [
         pair
         for pair in wanted
-        if pair[1] in pair[0].needs and not present(EXTRAS[pair[0].needs[pair[1]]])
+        if pair[1] in pair[0].needs and not is_importable(EXTRAS[pair[0].needs[pair[1]]])
     ]
     tasks = [pair for pair in wanted if pair not in lacking]
     left_out: dict[str, list[str]] = {}
     for paper, name in lacking:
         extra, what = paper.needs[name], f"{paper.name} {name}"
         if named and name not in [other for _, other in tasks]:
-            need(extra, what)
+            require_extra(extra, what)
         left_out.setdefault(extra, []).append(what)
     return tasks, tuple(
         f"Left out: {', '.join(names)}, which need the extra {extra!r}: {install_command(extra)}."
@@ -168,10 +170,12 @@ def _possible(
     )
 
 
-def _draw(table: pd.DataFrame) -> Figure | None:
+def _draw_differences(table: pd.DataFrame) -> Figure | None:
     """|ours - printed| in units of the tolerance, one mark for every printed number."""
     return (
         None
         if table.empty
-        else draw(Drawing(declared("agreement")["figure"]), table.reset_index(names="number"))
+        else draw_declared_figure(
+            Drawing(read_declaration("agreement")["figure"]), table.reset_index(names="number")
+        )
     )

@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workbench.errors import WorkbenchError
-from workbench.io.files import write_whole
+from workbench.io.files import write_atomically
 from workbench.io.result import Progress, Row
-from workbench.papers import load
-from workbench.papers.artifact import Paper, json_bytes
+from workbench.papers import load_paper
+from workbench.papers.artifact import Paper, encode_json
 from workbench.solvers.search import Deadline
 
 ERRATA = "errata"
-COMPARED = (
+COMPARISON_COLUMNS = (
     "what",
     "place",
     "printed",
@@ -58,7 +58,7 @@ class Outcome:
     rows: Sequence[Row] = ()
 
 
-def steps_of(wanted: Sequence[tuple[Paper, str]]) -> tuple[dict[Step, float], list[Step]]:
+def plan_steps(wanted: Sequence[tuple[Paper, str]]) -> tuple[dict[Step, float], list[Step]]:
     """About how long each step takes, in the order of what is wanted; and the steps that come after them, alone: they
     measure time, or have processes of their own."""
     weighed: dict[Step, float] = {}
@@ -85,13 +85,15 @@ class Reproduction:
     full: bool
     progress: Progress
     formats: Collection[str] = ()
-    known: dict[tuple[str, str], Sequence[Row]] = field(default_factory=dict)
+    rows_by_artifact: dict[tuple[str, str], Sequence[Row]] = field(default_factory=dict)
 
     @property
     def rows(self) -> list[Row]:
         """Those of the artifacts finished so far, in the order of the papers."""
         return [
-            row for paper, name in self.wanted for row in self.known.get((paper.name, name), ())
+            row
+            for paper, name in self.wanted
+            for row in self.rows_by_artifact.get((paper.name, name), ())
         ]
 
     @property
@@ -101,16 +103,16 @@ class Reproduction:
 
     def run(self, jobs: int) -> None:
         """All steps, on `jobs` processes where that many can be used. Raises WorkbenchError."""
-        weighed, alone = steps_of(self.wanted)
+        weighed, alone = plan_steps(self.wanted)
         apart, processes = list(weighed), min(jobs, len(weighed))
         if processes > 1:
             apart.sort(key=lambda step: -weighed[step])
-            self._tell(f"On {processes} processes, longest first:")
-        self._take(apart, processes)
-        self._take(alone, 1)
+            self._report(f"On {processes} processes, longest first:")
+        self._run_steps(apart, processes)
+        self._run_steps(alone, 1)
 
-    def _take(self, steps: Sequence[Step], processes: int) -> None:
-        from workbench.sweeps.workers import on_processes
+    def _run_steps(self, steps: Sequence[Step], processes: int) -> None:
+        from workbench.sweeps.workers import run_on_processes
 
         tasks, waiting = (
             [(step, self.results, self.full, self.formats) for step in steps],
@@ -118,12 +120,19 @@ class Reproduction:
         )
 
         def under_way() -> str:
-            return f"{self._place} {'; '.join(map(str, waiting[:processes]))} ..."
+            return f"{self._position} {'; '.join(map(str, waiting[:processes]))} ..."
 
-        beat = heartbeat(lambda seconds: self._tell(f"{under_way()} {seconds:.0f} s so far"))
-        with beat, closing(on_processes(tasks, processes, _work, ahead=1)) as stream:
+        beat = report_elapsed_time(
+            lambda seconds: self._report(f"{under_way()} {seconds:.0f} s so far")
+        )
+        with (
+            beat,
+            closing(
+                run_on_processes(tasks, processes, _compute_step, tasks_per_process=1)
+            ) as stream,
+        ):
             while waiting:
-                self._tell(under_way())
+                self._report(under_way())
                 at, outcomes = next(stream)
                 waiting.remove(steps[at])
                 if outcomes is None:
@@ -131,68 +140,76 @@ class Reproduction:
                         f"The processes that computed {steps[at]} died again and again."
                     )
                 for outcome in outcomes:
-                    self._finished(outcome)
+                    self._store_outcome(outcome)
 
-    def _finished(self, outcome: Outcome) -> None:
+    def _store_outcome(self, outcome: Outcome) -> None:
         paper, name = outcome.paper, outcome.name
         for file, content in outcome.files.items():
-            write_whole(self.results / paper / file, content)
-        _kept(self.results, paper, name).unlink(missing_ok=True)
+            write_atomically(self.results / paper / file, content)
+        _partial_rows_file(self.results, paper, name).unlink(missing_ok=True)
         if name == ERRATA:
-            self._tell(f"{paper}: the errata are checked")
+            self._report(f"{paper}: the errata are checked")
             return
         agree = sum(row["verdict"].startswith("agrees") for row in outcome.rows)
         count = f", {agree} of {len(outcome.rows)} printed numbers agree" if outcome.rows else ""
-        self._tell(f"{self._place} {paper} {name} done in {outcome.seconds:.1f} s{count}")
-        self.known[paper, name] = outcome.rows
+        self._report(f"{self._position} {paper} {name} done in {outcome.seconds:.1f} s{count}")
+        self.rows_by_artifact[paper, name] = outcome.rows
 
     @property
-    def _place(self) -> str:
-        return f"[{min(len(self.known) + 1, self.total)}/{self.total}]"
+    def _position(self) -> str:
+        return f"[{min(len(self.rows_by_artifact) + 1, self.total)}/{self.total}]"
 
-    def _tell(self, line: str) -> None:
-        self.progress(len(self.known), self.total, line)
+    def _report(self, line: str) -> None:
+        self.progress(len(self.rows_by_artifact), self.total, line)
 
 
-def _kept(results: Path, paper: str, name: str) -> Path:
+def _partial_rows_file(results: Path, paper: str, name: str) -> Path:
     """The file of the rows of an artifact that is not finished."""
     return results / paper / f"{name}.partial.jsonl"
 
 
-def _work(task: tuple[Step, Path, bool, Collection[str]]) -> Iterable[Outcome]:
+def _compute_step(task: tuple[Step, Path, bool, Collection[str]]) -> Iterable[Outcome]:
     """Compute the artifacts of a step, or the errata."""
     (step, results, full, formats), outcomes = task, []
-    paper = load(step.paper)
+    paper = load_paper(step.paper)
     for name in step.names:
         clock, compute = Deadline(), paper.artifacts.get(name)
         if compute is None:
             assert paper.errata
-            content = json_bytes(paper.errata())
-            outcomes.append(Outcome(paper.name, name, clock.elapsed, {"errata.json": content}))
+            content = encode_json(paper.errata())
+            outcomes.append(
+                Outcome(paper.name, name, clock.elapsed_seconds, {"errata.json": content})
+            )
             continue
         artifact = (
-            compute(full, _kept(results, paper.name, name)) if name in paper.kept else compute(full)
+            compute(full, _partial_rows_file(results, paper.name, name))
+            if name in paper.kept
+            else compute(full)
         )
         rows = [
             {
                 "paper": paper.name,
                 "artifact": name,
-                **{column: getattr(c, column) for column in COMPARED},
+                **{column: getattr(c, column) for column in COMPARISON_COLUMNS},
             }
             for c in artifact.comparisons
         ]
-        outcomes.append(Outcome(paper.name, name, clock.elapsed, artifact.files(formats), rows))
+        outcomes.append(
+            Outcome(paper.name, name, clock.elapsed_seconds, artifact.build_files(formats), rows)
+        )
     return outcomes
 
 
 @contextmanager
-def heartbeat(tell: Callable[[float], None], every: float = 30.0) -> Iterator[None]:
+def report_elapsed_time(
+    report: Callable[[float], None], interval_seconds: float = 30.0
+) -> Iterator[None]:
     """Say every so many seconds that something is still running. tell: told the seconds so far."""
     done, clock = threading.Event(), Deadline()
 
     def beat() -> None:
-        while not done.wait(every):
-            tell(clock.elapsed)
+        while not done.wait(interval_seconds):
+            report(clock.elapsed_seconds)
 
     thread = threading.Thread(target=beat, daemon=True)
     thread.start()

@@ -6,7 +6,7 @@ imports nothing of the workbench.
 
 from functools import partial
 
-from workbench.io.plugins import added
-from workbench.solvers.backend import extend
+from workbench.io.plugins import list_extensions
+from workbench.solvers.backend import set_external_backends
 
-extend(partial(added, "backends"))
+set_external_backends(partial(list_extensions, "backends"))

@@ -22,8 +22,13 @@ from typing import Any
 from workbench.io.extras import explain_missing_module
 from workbench.pipeline.design import Design
 from workbench.pipeline.family import Family
-from workbench.pipeline.option import Option, spell
-from workbench.pipeline.registry import family, family_of, find_our_family, our_families
+from workbench.pipeline.option import Option, to_json_value
+from workbench.pipeline.registry import (
+    find_builtin_family,
+    find_family,
+    get_family,
+    list_builtin_families,
+)
 
 
 class _ByFamily:
@@ -33,15 +38,15 @@ class _ByFamily:
         return "<by family>"
 
 
-def _signature(kinds: Sequence[Family]) -> inspect.Signature:
+def _design_signature(kinds: Sequence[Family]) -> inspect.Signature:
     """The options of some families as keywords of `design`: what a notebook completes."""
     options: dict[str, list[Option]] = {}
-    for option in chain.from_iterable(kind.arguments for kind in kinds):
+    for option in chain.from_iterable(kind.design_arguments for kind in kinds):
         options.setdefault(option.name, []).append(option)
     first = inspect.Parameter("question", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Any)
     keywords = []
     for name, same in options.items():
-        shown, *others = (spell(option.default) for option in same)
+        shown, *others = (to_json_value(option.default) for option in same)
         if any(other != shown for other in others):
             shown = _ByFamily()
         if len(same) == len(kinds) and all(option.required for option in same):
@@ -52,7 +57,7 @@ def _signature(kinds: Sequence[Family]) -> inspect.Signature:
     return inspect.Signature([first, *keywords], return_annotation=Design)
 
 
-def _help_text(kinds: Sequence[Family]) -> str:
+def _design_help(kinds: Sequence[Family]) -> str:
     """The help of `design`."""
     lines = [
         "Design the best mechanism for a question, certified unless certify=False.",
@@ -70,13 +75,13 @@ def _help_text(kinds: Sequence[Family]) -> str:
 def design(question: Any, **request: Any) -> Design:
     """Design the best mechanism for a question. (The full help is made of the tables of options, below.)"""
     if isinstance(question, str):
-        kind = family(question)
-        given = kind.spelled(**request)
+        kind = get_family(question)
+        given = kind.make_request_from_options(**request)
     else:
-        kind = find_our_family(question.__class__) or family_of(question)
-        given = kind.request(question, **request)
+        kind = find_builtin_family(question.__class__) or find_family(question)
+        given = kind.make_request(question, **request)
     try:
-        return kind.designed(given)
+        return kind.design_request(given)
     except ModuleNotFoundError as error:
         explained = explain_missing_module("Designing", error)
         if explained is error:
@@ -84,5 +89,5 @@ def design(question: Any, **request: Any) -> Design:
         raise explained from error
 
 
-design.__doc__ = _help_text(our_families())  # which every installation has
-design.__signature__ = _signature(our_families())  # type: ignore[attr-defined]
+design.__doc__ = _design_help(list_builtin_families())  # which every installation has
+design.__signature__ = _design_signature(list_builtin_families())  # type: ignore[attr-defined]

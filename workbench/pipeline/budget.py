@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from workbench.exact.numbers import jsonable
+from workbench.exact.numbers import to_jsonable
 from workbench.exact.objects import Record
 from workbench.io.shown import Facts
-from workbench.pipeline.design import Design, exact_words
+from workbench.pipeline.design import Design, format_exact_values
 
 
-def budget_facts(design: Design) -> Facts:
+def list_budget_facts(design: Design) -> Facts:
     """What was asked of a design, its exact audit, and the composition of many runs, as rows of a report."""
     words = "PDP delta {pdp_delta}, DP delta {dp_delta}, pure epsilon {pure_epsilon}".format(
-        **exact_words(design)
+        **format_exact_values(design)
     )
     return [
-        ("asked", design.request.budget_words),
-        ("exact", words + audited_at(design)),
-        *composed_facts(design),
+        ("asked", design.request.budget_text),
+        ("exact", words + describe_audited_epsilon(design)),
+        *list_composition_facts(design),
     ]
 
 
-def audited_at(design: Design) -> str:
+def describe_audited_epsilon(design: Design) -> str:
     """At which ε the exact values are, where that is not the one of the request."""
     return (
         ""
@@ -31,7 +31,7 @@ def audited_at(design: Design) -> str:
     )
 
 
-def composed_facts(design: Design) -> Facts:
+def list_composition_facts(design: Design) -> Facts:
     """The composition in a report; nothing of one run."""
     composed = design.details.get("composed")
     if composed is None:
@@ -46,7 +46,7 @@ def composed_facts(design: Design) -> Facts:
     ]
 
 
-def budget_json(design: Design) -> Record:
+def budget_to_json(design: Design) -> Record:
     """The budget and what is minimised, for JSON; of many runs with the composition that the exact audit proved."""
     claim = design.claim
     stated = design.request.claim
@@ -56,10 +56,10 @@ def budget_json(design: Design) -> Record:
     entries = {
         "notion": stated.notion.name,
         "minimise": aim.minimise,
-        "max_loss": jsonable(aim.max_loss),
+        "max_loss": to_jsonable(aim.max_loss),
     }
     if aim.runs > 1:
         entries["runs"] = aim.runs
     epsilon = claim.epsilon if isinstance(stated.epsilon, Mapping) else stated.epsilon
     delta = claim.delta if aim.runs == 1 else stated.delta
-    return entries | {"epsilon": jsonable(epsilon), "delta": float(delta or 0)}
+    return entries | {"epsilon": to_jsonable(epsilon), "delta": float(delta or 0)}

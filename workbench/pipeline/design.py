@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import WorkbenchError
-from workbench.exact.numbers import ExpNumber, jsonable, round_up
-from workbench.exact.objects import Record, Values, Words
-from workbench.io.files import file_path
-from workbench.io.plain_figures import chart, over
+from workbench.exact.numbers import ExpNumber, round_up, to_jsonable
+from workbench.exact.objects import Record, Strings, Values
+from workbench.io.files import read_file_path
+from workbench.io.plain_figures import draw_chart, overlay_laws
 from workbench.io.providers import load_provided
 from workbench.io.shown import Facts, OneLine, Shown
 from workbench.pipeline.design_program import DesignProgram
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from workbench.solvers.solution import Solution
 
 
-_MARGIN = 1e-9  # relative, by which rounding may carry a bound above an objective
-_ELSEWHERE = {  # what is sought in a design -> where it is
+_BOUND_MARGIN = 1e-9  # relative, by which rounding may carry a bound above an objective
+_ATTRIBUTE_HINTS = {  # what is sought in a design -> where it is
     "sample": "wb.sample(design, count, answer=...)", "matrix": "design.mechanism.matrix, of a channel or a randomizer",
     "prices": "design.shadow_prices",
 }  # fmt: skip
-Laws = Mapping[str, tuple[Any, Any]]  # name -> (values, masses), of densities (edges, means)
+LawsByName = Mapping[str, tuple[Any, Any]]  # name -> (values, masses), of densities (edges, means)
 Tables = list[tuple[str, list[str], list[list[Any]]]]  # (title, heads, rows)
 
 
@@ -51,7 +51,7 @@ class Reports(ABC):
     certifies: bool = True
     draws: bool = True
 
-    def status(self, design: Design) -> str:
+    def describe_status(self, design: Design) -> str:
         """How the search stopped; of many runs nothing better was found."""
         if design.request.aim.runs > 1:
             return "found"
@@ -59,11 +59,11 @@ class Reports(ABC):
             return "stopped" if design.details.get("stopped") else "optimal"
         return str(design.solution.termination)
 
-    def unit(self, request: Any) -> float:
+    def loss_unit(self, request: Any) -> float:
         """What a loss of 1 in the solver's program is in the units of the answers."""
         return 1.0
 
-    def exact(self, design: Design) -> Record:
+    def exact_values(self, design: Design) -> Record:
         """The exact audit: pure_epsilon, pdp_delta and dp_delta (None: not known), each never understated."""
         privacy = design.privacy
         return {
@@ -72,11 +72,11 @@ class Reports(ABC):
             "pure_epsilon": privacy.pure_epsilon,
         }
 
-    def columns(self, design: Design) -> Record:
+    def extra_columns(self, design: Design) -> Record:
         """Columns of a row that only this family has."""
         return {}
 
-    def json(self, design: Design) -> Record:
+    def extra_json(self, design: Design) -> Record:
         """Keys of `--json` that only this family has, or has in its own way."""
         return {}
 
@@ -84,31 +84,31 @@ class Reports(ABC):
     def facts(self, design: Design) -> Facts:
         """What a report says before proof, oracle and solver: (label, sentence) rows."""
 
-    def tables(self, design: Design) -> Tables:
+    def list_tables(self, design: Design) -> Tables:
         """The mechanism as tables: (title, heads, rows)."""
         return []
 
-    def beside(self, design: Design) -> Laws:
+    def comparison_laws(self, design: Design) -> LawsByName:
         """Laws of published noise at the same budget."""
         return {}
 
-    def bare(self, design: Design) -> Any:
+    def uncertified_mechanism(self, design: Design) -> Any:
         """The mechanism as a file knows it, which claims nothing."""
         return design.mechanism
 
-    def caption(self, design: Design) -> str:
+    def figure_caption(self, design: Design) -> str:
         """Above its picture: what was asked, and what it costs."""
         request = design.request
-        return (
-            f"{request.heading}\n{request.budget_words}: {request.minimised} {design.objective:.6g}"
-        )
+        return f"{request.heading}\n{request.budget_text}: {request.objective_name} {design.objective:.6g}"
 
     def figure(self, design: Design) -> Figure:
         """A picture of the law, published ones beside it. Raises WorkbenchError where there is none."""
         drawing = getattr(design.mechanism, "drawing", None)
         if drawing is None:
             raise WorkbenchError(f"Mechanisms of the family {self.name} have no picture.")
-        return chart(over(drawing(), self.beside(design)), self.caption(design))
+        return draw_chart(
+            overlay_laws(drawing(), self.comparison_laws(design)), self.figure_caption(design)
+        )
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class OracleVerdict(OneLine):
         consistent = {"optimum": above and below, "upper bound": below, "lower bound": above}[kind]
         return cls(name, value, kind, proof, consistent, objective - value, tolerance, scale)
 
-    def stopped(self, bound: float | None) -> OracleVerdict:
+    def for_stopped_search(self, bound: float | None) -> OracleVerdict:
         """The verdict on an objective that was not proven to be an optimum: it decides nothing that the objective is
         above the law, which may lie between the bound and the objective."""
         law, above = self.value or 0.0, self.agrees is False and (self.difference or 0.0) > 0
@@ -174,7 +174,7 @@ class OracleVerdict(OneLine):
         return replace(self, agrees=None) if above and not below else self
 
     @classmethod
-    def none(cls, reason: str) -> OracleVerdict:
+    def without_formula(cls, reason: str) -> OracleVerdict:
         """No closed form applies."""
         return cls(None, None, None, reason, None, None)
 
@@ -225,12 +225,12 @@ class Design(Shown):
     claim: Any
     oracle: OracleVerdict
     solution: Solution | None = None
-    words: Words = ()
+    words: Strings = ()
     privacy: Any = None
     certificate: Certificate | None = None
     raw: Any = None
     origin: str | None = None
-    optimum: float | None = None
+    pattern_optimum: float | None = None
     details: Values = field(default_factory=dict)
     route: str | None = None
     scale: LossScale = NO_LOSS
@@ -238,7 +238,7 @@ class Design(Shown):
     def __post_init__(self) -> None:
         if self.bound is None or self.certificate is None:
             return  # A raw answer may be below the bound because it is not private.
-        if self.bound > self.objective + _MARGIN * abs(self.objective):
+        if self.bound > self.objective + _BOUND_MARGIN * abs(self.objective):
             words = (
                 f"The bound {self.bound:.9g} is above the {self.objective:.9g} that was reached: it is no bound on "
                 f"what is minimised, and is not claimed."
@@ -248,8 +248,10 @@ class Design(Shown):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            if name in _ELSEWHERE:
-                raise AttributeError(f"Design has no attribute {name!r}: it is {_ELSEWHERE[name]}.")
+            if name in _ATTRIBUTE_HINTS:
+                raise AttributeError(
+                    f"Design has no attribute {name!r}: it is {_ATTRIBUTE_HINTS[name]}."
+                )
             return object.__getattribute__(self, name)
 
     @property
@@ -272,7 +274,7 @@ class Design(Shown):
         if self.solution is None or searched:
             return self.objective
         assert self.solution.objective is not None
-        return self.solution.objective * self.family.unit(self.request)
+        return self.solution.objective * self.family.loss_unit(self.request)
 
     @property
     def above_claimed(self) -> float:
@@ -300,7 +302,7 @@ class Design(Shown):
         return None if named is None else named.split()[0]
 
     @property
-    def effort(self) -> Record:
+    def solver_effort(self) -> Record:
         """Who solved it, in which version and how many seconds; nothing where no solver took part."""
         known = self.solution
         return (
@@ -312,7 +314,7 @@ class Design(Shown):
     @property
     def status(self) -> str:
         """How the search stopped."""
-        return self.family.status(self)
+        return self.family.describe_status(self)
 
     @cached_property
     def private(self) -> bool | None:
@@ -322,7 +324,7 @@ class Design(Shown):
     @cached_property
     def exact(self) -> Record:
         """The exact audit: pure_epsilon, pdp_delta and dp_delta (None: not known), each never understated."""
-        return self.family.exact(self)
+        return self.family.exact_values(self)
 
     @cached_property
     def shadow_prices(self) -> Any:
@@ -339,7 +341,7 @@ class Design(Shown):
     def program(self) -> DesignProgram:
         """The program that a solver answered: `data`, and `save("mine.mps")` for any other. Raises InvalidRequest where
         there is none."""
-        return DesignProgram.of(self)
+        return DesignProgram.from_design(self)
 
     @property
     def proof(self) -> str:
@@ -359,16 +361,16 @@ class Design(Shown):
         return f"{words}, {self.above_claimed:+.2g} to the solver's claim{more}"
 
     @property
-    def bound_words(self) -> str:
+    def bound_text(self) -> str:
         """The bound in words; one that is no more than 0 says nothing of a loss above it."""
         if self.bound is None and self.request.aim.runs > 1:
             return f"none: not proven optimal among all designs for {self.request.aim.runs} runs"
         known = self.bound is not None and (self.bound > 0 or self.objective <= 0)
         return f"{self.bound:.9g}" if known else "unknown"
 
-    def stopped(self) -> Design:
+    def mark_stopped(self) -> Design:
         """The same, which was not proven to be an optimum: its closed form judges it as such."""
-        return replace(self, oracle=self.oracle.stopped(self.bound))
+        return replace(self, oracle=self.oracle.for_stopped_search(self.bound))
 
     # Reports.
 
@@ -424,8 +426,10 @@ class Design(Shown):
         from workbench.privacy.certificate_file import save
 
         save(
-            self.family.bare(self) if self.certificate is None else self.certificate,
-            file_path(path),
+            self.family.uncertified_mechanism(self)
+            if self.certificate is None
+            else self.certificate,
+            read_file_path(path),
         )
 
     def row(self) -> Record:
@@ -435,7 +439,7 @@ class Design(Shown):
             "status": self.status,
             "failure": None,
             **{name: getattr(self, name) for name in ("objective", "bound", "gap")},
-            "residual": getattr(getattr(solution, "residuals", None), "worst", None),
+            "residual": getattr(getattr(solution, "residuals", None), "max_violation", None),
             "start": "cold" if solution is None else str(solution.start),
             "audited": self.privacy is not None,
             "private": self.private,
@@ -443,7 +447,7 @@ class Design(Shown):
             **self.exact,
             "oracle": oracle.name,
             **{f"oracle_{name}": getattr(oracle, name) for name in ("kind", "value", "agrees")},
-            **family.columns(self),
+            **family.extra_columns(self),
         }
 
     def to_frame(self) -> pd.DataFrame:
@@ -455,20 +459,20 @@ class Design(Shown):
     def to_dict(self) -> Record:
         """JSON-ready: the keys of `workbench design ... --json`. Infinite values are the string "inf"."""
         claims = () if self.solution is None else ("claimed", "above_claimed", "above_bound")
-        exact = {name: jsonable(value) for name, value in self.exact.items()}
+        exact = {name: to_jsonable(value) for name, value in self.exact.items()}
         if self.request.aim.runs > 1:
             exact["composed"] = self.details["composed"]
         return {
-            "objective": jsonable(self.objective), "bound": self.bound, "gap": self.gap, "status": self.status,
+            "objective": to_jsonable(self.objective), "bound": self.bound, "gap": self.gap, "status": self.status,
             "exact": exact, "private": self.private,
             "certified": self.certificate is not None, "route": self.route, "origin": self.origin,
-            "optimum_of_pattern": self.optimum,
+            "optimum_of_pattern": self.pattern_optimum,
             "oracle": self.oracle.to_dict(), "words": list(self.words),
-            **self.effort, **{name: getattr(self, name) for name in claims}, **self.family.json(self),
+            **self.solver_effort, **{name: getattr(self, name) for name in claims}, **self.family.extra_json(self),
         }  # fmt: skip
 
 
-def upward(value: float | str | None, *budgets: float) -> str:
+def format_upper_bound(value: float | str | None, *budgets: float) -> str:
     """A bound in nine significant digits, rounded up; in full where that would cross a budget it keeps.
 
     >>> upward(1.0000000000000002, 1.0), upward(0.25, 0.25)
@@ -482,10 +486,10 @@ def upward(value: float | str | None, *budgets: float) -> str:
     return repr(value) if any(value <= budget < short for budget in budgets) else f"{short:.9g}"
 
 
-def exact_words(design: Design) -> dict[str, str]:
+def format_exact_values(design: Design) -> dict[str, str]:
     """The exact values of a design in nine digits, rounded up, and on the right side of what was asked."""
     if not design.claim.in_epsilon_delta:
-        return {name: upward(value) for name, value in design.exact.items()}
+        return {name: format_upper_bound(value) for name, value in design.exact.items()}
     epsilon, delta = design.claim.epsilon, design.claim.delta
     words = {}
     for name, value in design.exact.items():
@@ -499,5 +503,5 @@ def exact_words(design: Design) -> dict[str, str]:
             value = (
                 None if value is None else min(value, float(delta))
             )  # within the budget, though the next float above it may not be
-        words[name] = upward(value, *map(float, budgets))
+        words[name] = format_upper_bound(value, *map(float, budgets))
     return words

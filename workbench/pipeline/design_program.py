@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import InvalidRequest, must
-from workbench.io.files import write_whole
+from workbench.io.files import write_atomically
 from workbench.solvers.data import Data
 from workbench.solvers.solution import Solution
 
-SCALE = "scale "  # in the head of a file: what its continuous columns are multiplied by on the way to a solver
+SCALE_PREFIX = "scale "  # in the head of a file: what its continuous columns are multiplied by on the way to a solver
 
 
 @dataclass(frozen=True, repr=False)
 class DesignProgram:
     """data: costs, matrix and bounds, of what is minimised; what: of which question; solution: the solver's answer."""
 
-    what: str
+    question_text: str
     solution: Solution
 
     @classmethod
-    def of(cls, design: Any) -> DesignProgram:
+    def from_design(cls, design: Any) -> DesignProgram:
         """That of a design. Raises InvalidRequest where there is none, or none that is linear."""
         solution = design.solution
         if solution is None:
@@ -49,23 +49,23 @@ class DesignProgram:
     def mps(self) -> str:
         """The text of a free MPS file; names of columns are those of the model."""
         program, solution = self.solution.program, self.solution
-        head = [*self.what.splitlines(), str(self), f"{SCALE}{program.scale!r}"]
+        head = [*self.question_text.splitlines(), str(self), f"{SCALE_PREFIX}{program.scale!r}"]
         if program.sense < 0:
             head.append("maximised in the model: costs have the other sign")
         if solution.objective is not None:
             head.append(
                 f"{solution.solver} {solution.version}: {solution.termination}, {solution.objective!r}"
             )
-        from workbench.solvers.mps import mps_text
+        from workbench.solvers.mps import format_mps
 
-        return mps_text(program.name, self.data, program.variables, head)
+        return format_mps(program.name, self.data, program.variables, head)
 
     def save(self, path: str | Path) -> None:
         """Write `mps`. Raises InvalidRequest for a file that is not named .mps."""
         target = Path(path)
         if target.suffix.lower() != ".mps":
             must("program file", "named .mps", target.name)
-        write_whole(target, self.mps.encode())
+        write_atomically(target, self.mps.encode())
 
     def __str__(self) -> str:
         rows, columns = self.solution.program.shape

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from workbench.data.parameter_grid import grid
+from workbench.data.parameter_grid import read_grid
 from workbench.errors import NotApplicable, WorkbenchError
 from workbench.exact.objects import Values
 from workbench.io.result import Plots as Plots
 from workbench.io.result import Row as Row
-from workbench.pipeline.option import Option, Reader, listed
-from workbench.pipeline.outcome import attempt, failure
+from workbench.pipeline.option import Option, Reader, list_reader
+from workbench.pipeline.outcome import attempt_design, failure_row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from workbench.pipeline.published import Published
     from workbench.pipeline.request import Request
 
-COLUMNS = (
+FRONTIER_COLUMNS = (
     "curve",
     "mechanism",
     "notion",
@@ -97,24 +97,24 @@ class Frontier:
 
 EPSILON = Option(
     "epsilon",
-    grid,
+    read_grid,
     help='Grid: "0.1:4:40" (equal steps), "0.1:4:40:log", "0.5,1,2".',
     required=True,
 )
 
 
-def several(read_one: Reader) -> Reader:
+def distinct_list_reader(read_one: Reader) -> Reader:
     """Some words that a reader takes, each once: "pdp,dp", or a list of them."""
-    read = listed(read_one)
+    read = list_reader(read_one)
     return lambda value, name: tuple(dict.fromkeys(read(value, name)))
 
 
-def later(module: str, name: str) -> Callable[..., Any]:
+def load_when_called(module: str, name: str) -> Callable[..., Any]:
     """A function of a module that is imported when it is called: listing frontiers loads neither models nor solvers."""
     return lambda *given: getattr(importlib.import_module(module), name)(*given)
 
 
-def compared(points: Points, **fixed: Any) -> Points:
+def select_loss_points(points: Points, **fixed: Any) -> Points:
     """Of some points those that baselines are compared at: a loss minimised. fixed: values of options."""
     return lambda question, values: [
         (row, request)
@@ -123,17 +123,22 @@ def compared(points: Points, **fixed: Any) -> Points:
     ]
 
 
-def design_row(
-    solve: Callable[[], Design], more: Callable[[Design], Row] = lambda design: {}, **known: Any
+def make_design_row(
+    solve: Callable[[], Design],
+    extra_columns: Callable[[Design], Row] = lambda design: {},
+    **known: Any,
 ) -> Row:
     """The row of a design; of an unproven one its incumbent and bound, of a failed one the error. more: its columns
     that the design's own row has not."""
-    row, design = attempt(solve)
-    return known | _shown(row) | ({} if design is None else more(design))
+    row, design = attempt_design(solve)
+    return known | _without_solver_columns(row) | ({} if design is None else extra_columns(design))
 
 
-def design_task(
-    row: Row, request: Request, mechanism: str, more: Callable[[Design], Row] = lambda design: {}
+def make_design_task(
+    row: Row,
+    request: Request,
+    mechanism: str,
+    extra_columns: Callable[[Design], Row] = lambda design: {},
 ) -> Task:
     """The task of one point: its design as a row, of a mechanism, or of the least ε where that is asked for."""
     least = request.aim.minimise == "epsilon"
@@ -144,13 +149,13 @@ def design_task(
     )
 
     def compute() -> list[Row]:
-        with request.family.open(request) as session:
-            return [design_row(session.design, more, **known, **row)]
+        with request.family.open_session(request) as session:
+            return [make_design_row(session.design, extra_columns, **known, **row)]
 
     return compute
 
 
-def baseline_task(
+def make_baseline_task(
     name: str, point: Row, answer: Callable[[], Row], curve: str = "baseline"
 ) -> Task:
     """The task of a published mechanism at one point, or of a limit; what does not apply there says why."""
@@ -162,12 +167,12 @@ def baseline_task(
         except NotApplicable as error:
             return [known | error.columns]
         except WorkbenchError as error:
-            return [failed_row(error, **known)]
+            return [make_failed_row(error, **known)]
 
     return compute
 
 
-def published_tasks(
+def make_published_tasks(
     entries: Iterable[Published], points: Iterable[Point], named: Collection[str] = ()
 ) -> list[Task]:
     """Make one task for each entry at each point of a frontier that lists it.
@@ -193,14 +198,14 @@ def published_tasks(
             row = {**point, **entry.fixed}
             key = (entry.name, *map(str, row.items()))
             if key not in tasks and entry.is_listed_for(request):
-                tasks[key] = baseline_task(entry.name, row, partial(entry.row, request))
+                tasks[key] = make_baseline_task(entry.name, row, partial(entry.row, request))
     return [*tasks.values()]
 
 
-def failed_row(error: WorkbenchError, **known: Any) -> Row:
+def make_failed_row(error: WorkbenchError, **known: Any) -> Row:
     """The row of what could not be had."""
-    return known | _shown(failure(error))
+    return known | _without_solver_columns(failure_row(error))
 
 
-def _shown(row: Row) -> Row:
+def _without_solver_columns(row: Row) -> Row:
     return {name: value for name, value in row.items() if name not in _OF_THE_SOLVE}

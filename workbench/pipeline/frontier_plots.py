@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.exact.objects import Record
-from workbench.io.figures import COLOURS, MARKERS, PAGE, SCREEN, SOLVER
+from workbench.io.figures import COLOURS, MARKERS, PAGE_INCHES, SCREEN_INCHES, SOLVER_MARKER_STYLE
 from workbench.io.result import Plots
-from workbench.notions import notion as named
+from workbench.notions import get_notion as named
 from workbench.notions.dp import DeltaNotion
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Series:
     label: str
     colour: int
     dash: Any = "-"
-    jumps: bool = False
+    has_jumps: bool = False
     width: float = 1.5
 
 
@@ -68,29 +68,31 @@ class Quantity:
     column: str
     label: str
     log: bool = False
-    most: float | None = None
-    whole: bool = False
+    axis_end: float | None = None
+    has_value_ticks: bool = False
 
 
-def few(values: Iterable[Any], most: int = 5) -> list[Any]:
+def thin_values(values: Iterable[Any], max_count: int = 5) -> list[Any]:
     """Choose at most so many of the values, spread over their order."""
     ordered = sorted(set(values))
-    places = np.linspace(0, len(ordered) - 1, min(most, len(ordered))).round()  # at least one apart
+    places = np.linspace(
+        0, len(ordered) - 1, min(max_count, len(ordered))
+    ).round()  # at least one apart
     return [ordered[int(k)] for k in places]
 
 
-def each(
-    values: Iterable[float], label: str, most: int = 6, *, nested: bool = False
+def make_value_series(
+    values: Iterable[float], label: str, max_count: int = 6, *, nested: bool = False
 ) -> dict[float, Series]:
     """Make a series for each of a few values. nested: curves that coincide show as one inside the other."""
-    chosen = few((value for value in values if value == value), most)
+    chosen = thin_values((value for value in values if value == value), max_count)
     widths = [1.2 * (len(chosen) - k) if nested else Series.width for k in range(len(chosen))]
     return {
         value: Series(label.format(value), k, width=widths[k]) for k, value in enumerate(chosen)
     }
 
 
-def jumps(rows: Iterable[Mapping[Any, Any]]) -> bool:
+def may_jump(rows: Iterable[Mapping[Any, Any]]) -> bool:
     """Whether optima like those of some rows may jump as the budget grows.
 
     The laws that meet a notion convex in them are a convex set, around the uniform law where ε > 0: their least error
@@ -98,33 +100,33 @@ def jumps(rows: Iterable[Mapping[Any, Any]]) -> bool:
     """
     names = {row.get("notion") for row in rows if row.get("delta") != 0}
     notions = (named(name) for name in names if isinstance(name, str))
-    return any(isinstance(notion, DeltaNotion) and not notion.convex for notion in notions)
+    return any(isinstance(notion, DeltaNotion) and not notion.is_convex for notion in notions)
 
 
-def drawstyle(rows: pd.DataFrame) -> str:
+def choose_drawstyle(rows: pd.DataFrame) -> str:
     """Say how a line joins computed optima: if they may jump, by keeping the last one, which holds until the next."""
-    return "steps-post" if jumps(rows.to_dict("records")) else "default"
+    return "steps-post" if may_jump(rows.to_dict("records")) else "default"
 
 
-def proven_band(rows: pd.DataFrame, x: str, high: str) -> Record:
+def make_proven_band(rows: pd.DataFrame, x: str, high: str) -> Record:
     """Declare the proven interval [bound, value] of optima; between two that may jump, from the bound of the next."""
     low = rows["bound"].astype(float)
     step = None
-    if drawstyle(rows) != "default":
+    if choose_drawstyle(rows) != "default":
         low = low.shift(-1).fillna(low)
         step = "post"
     ends = rows[[x, high]].astype(float).assign(low=low)
     return {**_BAND, "rows": ends, "x": x, "y": ["low", high], "step": step}
 
 
-def is_open(rows: pd.DataFrame) -> bool:
+def has_open_gap(rows: pd.DataFrame) -> bool:
     """Whether a proven interval [bound, objective] is not closed, relative to the objective."""
     objective = rows["objective"].astype(float)
     gap = objective - rows["bound"].astype(float)
     return bool((gap > _OPEN_GAP * objective.abs() + _ROUNDING).any())
 
 
-def all_series(ours: AllSeries, table: pd.DataFrame) -> dict[str, Series]:
+def add_baseline_series(ours: AllSeries, table: pd.DataFrame) -> dict[str, Series]:
     """Add series for the baselines of packages and users, in colours that no series of the family has."""
     others = [
         name
@@ -139,10 +141,10 @@ def all_series(ours: AllSeries, table: pd.DataFrame) -> dict[str, Series]:
     }
 
 
-def by_panel(
+def draw_panels(
     table: pd.DataFrame,
-    across: Quantity,
-    up: Quantity,
+    x_quantity: Quantity,
+    y_quantity: Quantity,
     series: Mapping[Any, Series],
     title: str,
     *,
@@ -168,21 +170,24 @@ def by_panel(
     Returns:
         The figure, None with too few rows.
     """
-    from workbench.io.drawing import Drawing, draw  # slow to import
+    from workbench.io.drawing import Drawing, draw_declared_figure  # slow to import
 
-    rows = table[table[up.column].notna()] if up.column in table else table[:0]
-    if rows.empty or not {across.column, *([panel.column] if panel else [])} <= {*rows}:
+    rows = table[table[y_quantity.column].notna()] if y_quantity.column in table else table[:0]
+    if rows.empty or not {x_quantity.column, *([panel.column] if panel else [])} <= {*rows}:
         return None
     points, pieces = rows[rows["curve"].isin(_COMPUTED)], rows[rows["curve"].eq("piece")]
     panel_values = points[panel.column].dropna().tolist() if panel else [""]
     has_words = isinstance(next(iter(panel_values), 0), str)
-    values = list(dict.fromkeys(panel_values)) if has_words else few(panel_values, _MAX_COLUMNS)
-    if not values or (points[across.column].nunique() < 2 and pieces.empty):
+    values = (
+        list(dict.fromkeys(panel_values)) if has_words else thin_values(panel_values, _MAX_COLUMNS)
+    )
+    if not values or (points[x_quantity.column].nunique() < 2 and pieces.empty):
         return None
-    if up.column == "objective":
-        losses = points[up.column].astype(float)
-        up = replace(
-            up, log=up.log or bool(losses.min() > 0 and losses.max() > _SPREAD * losses.min())
+    if y_quantity.column == "objective":
+        losses = points[y_quantity.column].astype(float)
+        y_quantity = replace(
+            y_quantity,
+            log=y_quantity.log or bool(losses.min() > 0 and losses.max() > _SPREAD * losses.min()),
         )
     columns = min(len(values), _MAX_COLUMNS)
     deep = -(-len(values) // columns)
@@ -193,26 +198,26 @@ def by_panel(
             if panel is None
             else rows[(rows[panel.column] == value) | rows[panel.column].isna()]
         )
-        lines = [*_limit(here[here["curve"].eq("limit")], across.column)]
+        lines = [*_limit(here[here["curve"].eq("limit")], x_quantity.column)]
         for key, look in series.items():
-            lines += _list_lines(here[here[by] == key], across.column, up.column, look)
+            lines += _list_lines(here[here[by] == key], x_quantity.column, y_quantity.column, look)
         if k == 0:
-            lines += _explain(points, pieces, across, up)
+            lines += _explain(points, pieces, x_quantity, y_quantity)
         spec = {
             "series": lines,
-            **_axes(across, up, rows if has_words else here, is_first=k % columns == 0),
+            **_axes(x_quantity, y_quantity, rows if has_words else here, is_first=k % columns == 0),
         }
         panels.append(spec if panel is None else {**spec, "title": panel.label.format(value)})
     figure = {
         "columns": columns,
         "rows": deep,
-        "width": PAGE if columns > 1 else SCREEN,
+        "width": PAGE_INCHES if columns > 1 else SCREEN_INCHES,
         "height": 2.6 if deep == 1 else 2.2,
         "heading": title,
         "legend": 4,
         "panels": panels,
     }
-    return draw(Drawing(figure, words=None), rows)
+    return draw_declared_figure(Drawing(figure, template_values=None), rows)
 
 
 def _axes(across: Quantity, up: Quantity, rows: pd.DataFrame, *, is_first: bool) -> Record:
@@ -220,7 +225,9 @@ def _axes(across: Quantity, up: Quantity, rows: pd.DataFrame, *, is_first: bool)
     properties: Record = {"xlabel": across.label, "ylabel": up.label if is_first else ""}
     scales: Record = {name: "log" for name, quantity in (("x", across), ("y", up)) if quantity.log}
     ticks = {
-        name: few(rows[q.column].dropna(), 10) for name, q in (("x", across), ("y", up)) if q.whole
+        name: thin_values(rows[q.column].dropna(), 10)
+        for name, q in (("x", across), ("y", up))
+        if q.has_value_ticks
     }
     if not up.log:
         low, high = rows[up.column].agg(["min", "max"]).astype(float)
@@ -229,8 +236,8 @@ def _axes(across: Quantity, up: Quantity, rows: pd.DataFrame, *, is_first: bool)
     ends = _separate_deltas(rows, across)
     if ends is not None:
         scales["x"] = ends
-    elif across.most is not None:
-        properties["xlim"] = (-0.01 * across.most, across.most)
+    elif across.axis_end is not None:
+        properties["xlim"] = (-0.01 * across.axis_end, across.axis_end)
     return {"set": properties, "scales": scales, "plain": ticks}
 
 
@@ -240,7 +247,7 @@ def _separate_deltas(rows: pd.DataFrame, across: Quantity) -> FloatPair | None:
         return None
     deltas = rows[~rows["curve"].eq("piece")]["delta"].dropna()
     positive = deltas[deltas > 0].astype(float)
-    last = across.most or (float(positive.max()) if len(positive) else 0.0)
+    last = across.axis_end or (float(positive.max()) if len(positive) else 0.0)
     if positive.empty or positive.min() >= _MIN_DELTA_SHARE * last:
         return None
     return float(positive.min()), last
@@ -257,11 +264,11 @@ def _explain(
         )
     if pieces["status"].ne("optimal").any():
         entries.append({"linestyle": "--", "label": "dashed: not proven in time"})
-    if pieces.empty and across.column == "epsilon" and drawstyle(points) != "default":
+    if pieces.empty and across.column == "epsilon" and choose_drawstyle(points) != "default":
         entries.append(
             {"drawstyle": "steps-post", "label": "steps (PDP): the last value, which still holds"}
         )
-    if up.column == "objective" and is_open(points):
+    if up.column == "objective" and has_open_gap(points):
         entries.append({**_BAND, "y": ["bound", "objective"], "label": "band: [bound, objective]"})
     columns = {"x": across.column, "y": up.column, "rows": points[:0], "colour": "black"}
     return [{**columns, **entry} for entry in entries]
@@ -294,12 +301,12 @@ def _list_lines(part: pd.DataFrame, x: str, y: str, look: Series) -> list[Record
             "markevery": max(1, len(part) // 14),
         }
     if is_exact.any():
-        style |= {"label": None, **SOLVER}
-    steps = "steps-post" if look.jumps and x == "epsilon" else drawstyle(part)
+        style |= {"label": None, **SOLVER_MARKER_STYLE}
+    steps = "steps-post" if look.has_jumps and x == "epsilon" else choose_drawstyle(part)
     numbers = part[[x, y]].astype(float)
     lines.append({**style, "rows": numbers, "linewidth": look.width, "drawstyle": steps})
-    if is_computed and y == "objective" and is_open(part):
-        lines.append({**proven_band(part, x, y), "colour": look.colour})
+    if is_computed and y == "objective" and has_open_gap(part):
+        lines.append({**make_proven_band(part, x, y), "colour": look.colour})
     return lines
 
 
@@ -341,17 +348,21 @@ def _limit(limit: pd.DataFrame, x: str) -> list[Record]:
     return [{**look, "rows": ends, "x": x, "y": ["bound", "objective"]}]
 
 
-def by_name(
-    rows: pd.DataFrame, names: Iterable[str], across: Quantity, up: Quantity, title: str = ""
+def draw_by_name(
+    rows: pd.DataFrame,
+    names: Iterable[str],
+    x_quantity: Quantity,
+    y_quantity: Quantity,
+    title: str = "",
 ) -> Figure | None:
     """Draw one line for each of the names of rows, of values that are computed."""
-    named = rows.assign(curve="point", bound=rows[up.column], name=list(names))
+    named = rows.assign(curve="point", bound=rows[y_quantity.column], name=list(names))
     series = {name: Series(name, k % len(COLOURS)) for k, name in enumerate(named["name"].unique())}
-    return by_panel(named, across, up, series, title, by="name")
+    return draw_panels(named, x_quantity, y_quantity, series, title, by="name")
 
 
-def budget_plots(
-    table: pd.DataFrame, name: str, series: AllSeries, title: str, words: str
+def make_budget_plots(
+    table: pd.DataFrame, name: str, series: AllSeries, title: str, loss_label: str
 ) -> Plots:
     """Plot rows at budgets (ε, δ).
 
@@ -380,20 +391,20 @@ def budget_plots(
     )
     own, pieces = points[points["mechanism"].eq(name)], known[known["curve"].eq("piece")]
     deltas, traced = (
-        each(own["delta"], "δ = {:g}", nested=True),
+        make_value_series(own["delta"], "δ = {:g}", nested=True),
         own[own["epsilon"].isin(pieces["epsilon"])],
     )
     reach = min(1.0, max(0.3, 1.5 * float(own["delta"].max()))) if len(pieces) else None
-    epsilon, delta = Quantity("epsilon", "ε"), Quantity("delta", "δ", most=reach)
-    error, logged = Quantity("objective", words), Quantity("objective", words, True)
-    drawn = partial(by_panel, panel=Quantity("measure", "{}"))
+    epsilon, delta = Quantity("epsilon", "ε"), Quantity("delta", "δ", axis_end=reach)
+    error, logged = Quantity("objective", loss_label), Quantity("objective", loss_label, True)
+    drawn = partial(draw_panels, panel=Quantity("measure", "{}"))
     return {
         "error_epsilon": partial(
-            by_panel,
-            points[points["delta"].isin(few(points["delta"], _MAX_COLUMNS))],
+            draw_panels,
+            points[points["delta"].isin(thin_values(points["delta"], _MAX_COLUMNS))],
             epsilon,
             logged,
-            all_series(series, points),
+            add_baseline_series(series, points),
             title,
             panel=Quantity("budget", "{}"),
         ),
@@ -411,7 +422,7 @@ def budget_plots(
             known[known["mechanism"].eq(name) & known["curve"].isin(("point", "piece"))],
             delta,
             error,
-            each((traced if len(traced) else own)["epsilon"], "ε = {:.4g}", 5),
+            make_value_series((traced if len(traced) else own)["epsilon"], "ε = {:.4g}", 5),
             f"{title}, against δ",
             by="epsilon",
         ),
@@ -420,7 +431,7 @@ def budget_plots(
             levels,
             epsilon,
             Quantity("objective", "least δ"),
-            each(levels.get("max_loss", ()), words + " ≤ {:g}"),
+            make_value_series(levels.get("max_loss", ()), loss_label + " ≤ {:g}"),
             f"{title}: least δ of an error",
             by="max_loss",
         ),

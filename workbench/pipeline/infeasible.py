@@ -18,20 +18,20 @@ import numpy as np
 from workbench.errors import Infeasible, NotProven
 from workbench.exact.objects import Values
 from workbench.solvers.backend import Options, solve
-from workbench.solvers.conflict import conflict
+from workbench.solvers.conflict import find_conflict
 from workbench.solvers.data import Data
 from workbench.solvers.errors import SolverError
 from workbench.solvers.program import Program
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import Solution, Termination
 
-SECONDS = 10.0  # for one part of an explanation
+EXPLANATION_SECONDS = 10.0  # for one part of an explanation
 _UP = Context(prec=6, rounding=ROUND_CEILING)
 _DIGITS = 1e-6  # relative width at which a bisection stops
 Ask = Callable[[Values], Solution]  # what a solver says to a request at other values
 
 
-def is_proven(solution: Solution) -> bool:
+def is_infeasibility_proven(solution: Solution) -> bool:
     """Whether a program that a solver calls infeasible is: by the solver's multipliers, else by those of HiGHS."""
     program = solution.program
     if solution.ray is not None or program.is_mip:
@@ -39,13 +39,13 @@ def is_proven(solution: Solution) -> bool:
     if program.cones is not None:
         return False
     try:
-        stated = Program(program.name, solution.data.free, scale=program.scale)
-        return solve(stated, options=Options(time_limit=SECONDS)).ray is not None
+        stated = Program(program.name, solution.data.without_costs, scale=program.scale)
+        return solve(stated, options=Options(time_limit=EXPLANATION_SECONDS)).ray is not None
     except SolverError:
         return False
 
 
-def refuse_infeasible(
+def raise_infeasible(
     solution: Solution, status: str, what: str | None, trivial: str, why: Callable[[], str] = str
 ) -> NoReturn:
     """Raise what it means that a solver calls a program infeasible: Infeasible where that is proven, else NotProven.
@@ -57,12 +57,12 @@ def refuse_infeasible(
         raise NotProven(
             f"{status} to a feasible request ({trivial}); its tolerances are too coarse here."
         )
-    if not is_proven(solution):
+    if not is_infeasibility_proven(solution):
         raise NotProven(f"Whether a {what} is undecided: {status}, and no multipliers prove it.")
     raise Infeasible(f"No {what} ({status}).{why()}")
 
 
-def no_point(
+def raise_no_point(
     solution: Solution, what: str | None, trivial: str, why: Callable[[], str] = str
 ) -> NoReturn:
     """Raise what an answer without a point means: Infeasible or NotProven. The rest is as in `refuse_infeasible`."""
@@ -70,11 +70,11 @@ def no_point(
         raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
     status = f"{solution.solver} says {solution.raw_status!r}"
     if solution.termination is Termination.INFEASIBLE:
-        refuse_infeasible(solution, status, what, trivial, why)
+        raise_infeasible(solution, status, what, trivial, why)
     raise NotProven(f"{status} and returned no point.", bound=solution.bound)
 
 
-def rows_named(program: Program, wishes: Mapping[str, str]) -> dict[str, np.ndarray]:
+def find_wish_rows(program: Program, wishes: Mapping[str, str]) -> dict[str, np.ndarray]:
     """Wish, in the user's words -> positions of its rows. wishes: name of a block of rows -> wish."""
     positions: dict[str, list[np.ndarray]] = {}
     for block in program.rows:
@@ -85,7 +85,7 @@ def rows_named(program: Program, wishes: Mapping[str, str]) -> dict[str, np.ndar
     return {wish: np.concatenate(parts) for wish, parts in positions.items()}
 
 
-def conflict_words(
+def explain_conflict(
     data: Data,
     wishes: Mapping[str, np.ndarray],
     solver: str,
@@ -97,7 +97,9 @@ def conflict_words(
 
     limits: what no wish can be left out of, such as "with delta = 0.1".
     """
-    conflicting = conflict(data, wishes, solver, options, scale=scale, seconds=SECONDS)
+    conflicting = find_conflict(
+        data, wishes, solver, options, scale=scale, seconds=EXPLANATION_SECONDS
+    )
     if not conflicting:
         return (), ""
     words = f" By itself it cannot hold{limits}"
@@ -106,12 +108,14 @@ def conflict_words(
     return conflicting, f"{words}: {'; '.join(conflicting)}."
 
 
-def least(feasible: Callable[[float], bool | None], at: float, most: float) -> float | None:
+def find_least_feasible(
+    feasible: Callable[[float], bool | None], at: float, most: float
+) -> float | None:
     """The least value >= `at` (which is infeasible) at which a request is feasible, from above, to 1e-6 relative.
 
     feasible: monotone; None where it could not be decided. inf: not up to `most`; None: not decided in SECONDS.
     """
-    deadline, low, high, reached = Deadline(SECONDS), at, at, False
+    deadline, low, high, reached = Deadline(EXPLANATION_SECONDS), at, at, False
     while not reached or high - low > _DIGITS * high:
         if reached:
             tried = (low * high) ** 0.5 if low > 0 and high > 2 * low else (low + high) / 2
@@ -121,14 +125,14 @@ def least(feasible: Callable[[float], bool | None], at: float, most: float) -> f
         if low >= most:
             return math.inf
         verdict = feasible(tried)
-        if verdict is None or deadline.passed:
+        if verdict is None or deadline.has_passed:
             return None
         low, high = (low, tried) if verdict else (tried, high)
         reached = reached or verdict
     return high
 
 
-def least_words(name: str, value: float | None, none: str) -> str:
+def format_least_value(name: str, value: float | None, none: str) -> str:
     """A sentence about what `least` found, rounded up to six digits; empty for what was not decided."""
     if value is None:
         return ""
@@ -137,7 +141,7 @@ def least_words(name: str, value: float | None, none: str) -> str:
     return f" The least {name} that would do is {float(_UP.create_decimal(repr(value * (1 - 1e-9)))):.6g}."
 
 
-def what_would_do(request: Any, ask: Ask, largest: float, most: int) -> str:
+def explain_sufficient_budgets(request: Any, ask: Ask, largest: float, most: int) -> str:
     """The least ε, δ and max_loss that would do, each with everything else as it was asked.
 
     largest: loss of all; most: ε that is tried.
@@ -157,7 +161,7 @@ def what_would_do(request: Any, ask: Ask, largest: float, most: int) -> str:
         """The least of a parameter, minimised at other values, in words."""
         solution = ask(point)
         value = math.inf if solution.termination is Termination.INFEASIBLE else solution.objective
-        return least_words(
+        return format_least_value(
             name, value, "No budget would do" if name == "max_loss" else f"No {name} would do"
         )
 
@@ -169,13 +173,13 @@ def what_would_do(request: Any, ask: Ask, largest: float, most: int) -> str:
             "factor for every epsilon",
             "epsilons",
         )
-        value = least(
+        value = find_least_feasible(
             lambda c: feasible({shift: e * Fraction(c) for shift, e in each.items()}), 1.0, factor
         )
     else:
         name, others = "epsilon", "epsilon"
-        value = least(lambda e: feasible(Fraction(e)), float(epsilon), most)
-    words = least_words(name, value, f"No {others} up to {most} would do")
+        value = find_least_feasible(lambda e: feasible(Fraction(e)), float(epsilon), most)
+    words = format_least_value(name, value, f"No {others} up to {most} would do")
     if request.claim.notion.has_delta:
         most_loss = Fraction(largest) if request.aim.max_loss is None else request.aim.max_loss
         words += reached("delta", minimise="delta", delta=None, max_loss=most_loss)

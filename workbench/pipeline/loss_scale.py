@@ -19,8 +19,8 @@ from workbench.solvers.solution import relative_gap
 
 Number = Fraction | float
 
-OPTIMAL = 1e-6  # Relative gap up to which a bound proves an objective optimal.
-NOTHING = (
+OPTIMALITY_GAP = 1e-6  # Relative gap up to which a bound proves an objective optimal.
+MAX_FLOOR_SHARE = (
     1e-10  # Share of the width, above the floor, up to which a loss may be that without privacy.
 )
 _ROUNDING = 1e-16  # Gap, as a share of the width, that exact sums of rounded multipliers leave.
@@ -44,11 +44,11 @@ class LossScale:
             else math.ldexp(1.0, _STEP * math.floor((math.log2(self.width) + 2) / _STEP))
         )
 
-    def proves(self, objective: Number, bound: Number, tolerance: float = OPTIMAL) -> bool:
+    def proves(self, objective: Number, bound: Number, tolerance: float = OPTIMALITY_GAP) -> bool:
         """Whether a lower bound is within a relative gap of an objective."""
         above, excess = (
-            float(_difference(objective, bound)),
-            float(_difference(objective, self.floor)),
+            float(_exact_difference(objective, bound)),
+            float(_exact_difference(objective, self.floor)),
         )
         return above <= tolerance * abs(excess) + self._slack(objective, bound)
 
@@ -61,14 +61,14 @@ class LossScale:
             )  # A double of a loss above a large floor has no further digits.
         return slack
 
-    def settles(self, objective: Number, bound: Number, tolerance: float = OPTIMAL) -> bool:
+    def settles(self, objective: Number, bound: Number, tolerance: float = OPTIMALITY_GAP) -> bool:
         """Whether a lower bound proves an objective optimal: within a relative gap, or where the objective is the floor
         as far as a solver can tell, and the bound no more. An optimum that is the floor has no relative gap."""
         width = 1.0 if self.width is None else self.width
-        at_floor = float(_difference(objective, self.floor)) <= NOTHING * width
+        at_floor = float(_exact_difference(objective, self.floor)) <= MAX_FLOOR_SHARE * width
         none_better = (
-            float(_difference(bound, self.floor)) <= _ROUNDING * width
-            and _difference(bound, objective) <= 0
+            float(_exact_difference(bound, self.floor)) <= _ROUNDING * width
+            and _exact_difference(bound, objective) <= 0
         )
         return self.proves(objective, bound, tolerance) or (at_floor and none_better)
 
@@ -80,13 +80,13 @@ class LossScale:
                 *(None if each is None else float(each) for each in (objective, bound))
             )
         above, excess = (
-            abs(float(_difference(objective, bound))),
-            abs(float(_difference(objective, self.floor))),
+            abs(float(_exact_difference(objective, bound))),
+            abs(float(_exact_difference(objective, self.floor))),
         )
         excess = max(excess, _ROUNDING * self.width)
         return (
             0.0
-            if above <= self._slack(objective, bound) and excess <= NOTHING * self.width
+            if above <= self._slack(objective, bound) and excess <= MAX_FLOOR_SHARE * self.width
             else above / excess
         )
 
@@ -95,7 +95,7 @@ NO_LOSS = LossScale()
 """The scale of a δ or an ε that is minimised: absolute."""
 
 
-def _difference(left: Number, right: Number) -> Number:
+def _exact_difference(left: Number, right: Number) -> Number:
     """left - right, exact where both are finite."""
     if math.isfinite(left) and math.isfinite(right):
         return Fraction(left) - Fraction(right)

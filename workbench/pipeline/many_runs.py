@@ -24,15 +24,15 @@ import numpy as np
 
 from workbench.errors import NotCertified, NotProven
 from workbench.exact.numbers import ONE, ZERO, RationalPair, round_up
-from workbench.models.noise.repeated_noise import best_losses, masses
-from workbench.notions import notion
+from workbench.models.noise.repeated_noise import noise_masses, optimise_losses
+from workbench.notions import get_notion
 from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.family import Session, Values
 from workbench.pipeline.request import Request
-from workbench.pipeline.requirements import LARGEST
+from workbench.pipeline.requirements import MAX_STICK_EPSILON
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim, read_budget
-from workbench.privacy.composition import ComposedClaim, composed_delta
+from workbench.privacy.composition import ComposedClaim, bound_composed_delta
 from workbench.solvers.arrays import Vector
 from workbench.solvers.search import Deadline
 
@@ -57,14 +57,14 @@ class ManyRuns(Session):
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """The best design found. Raises as a session of one run, and NotCertified."""
-        return _for_runs(self.request.at(point or {}), self._within_curve)
+        return _design_for_runs(self.request.at_point(point or {}), self._within_curve)
 
 
-def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
+def _design_for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
     share = request.claim.epsilon / request.aim.runs
     search = _Search(request)
     run: Request = request.with_values(runs=1, epsilon=share, delta=ZERO)
-    with request.family.open(run) as session:
+    with request.family.open_session(run) as session:
 
         def split(epsilon: Fraction, part: Fraction) -> Design:
             design: Design = session.design(
@@ -75,7 +75,7 @@ def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
         search.holds(split(share, ZERO))
         if request.claim.delta:
             # every run takes an equal part of the budget, a little less so that the composition's grid proves it
-            equal = _designed(
+            equal = _design_at(
                 lambda part: split(share * (1 - _LESS_EPSILON), part), 1 - _LESS_DELTA
             )
             if equal is not None:
@@ -88,21 +88,23 @@ def _for_runs(request: Any, within_curve: WithinCurve | None) -> Design:
                 min(_MOST, request.aim.runs / request.claim.delta),
             )
             if within_curve is not None and share >= _NARROW:
-                losses = best_losses(
+                losses = optimise_losses(
                     request.aim.runs,
                     float(request.claim.epsilon),
                     float(request.claim.delta),
                     np.square,
-                    rounds=0,
+                    max_rounds=0,
                 )
                 search.along(
-                    lambda factor: within_curve(run, _curve_claim(_curve(losses * float(factor)))),
+                    lambda factor: within_curve(
+                        run, _curve_claim(_make_privacy_curve(losses * float(factor)))
+                    ),
                     *_STRETCH,
                 )
         best = search.best
         if best is None:
             raise NotCertified("No design of one run was proven to compose to the budget.")
-    return _made(request, best, None if request.claim.delta else best.bound, search)
+    return _compose_design(request, best, None if request.claim.delta else best.bound, search)
 
 
 class _Search:
@@ -129,8 +131,10 @@ class _Search:
         ):
             reached = ZERO  # the largest losses add up
         else:
-            mechanism = self.request.family.bare(design)  # with the neighbours that are asked for
-            reached = composed_delta(mechanism, runs, epsilon, delta)
+            mechanism = self.request.family.uncertified_mechanism(
+                design
+            )  # with the neighbours that are asked for
+            reached = bound_composed_delta(mechanism, runs, epsilon, delta)
         if reached > delta:
             return False
         if self.best is None or design.objective < self.best.objective:
@@ -145,10 +149,10 @@ class _Search:
             point = (high, low, between)[min(turn, 2)]
             if turn > 1 and not low < point < high:
                 return
-            if self.deadline.passed:
+            if self.deadline.has_passed:
                 self.stopped = True
                 return
-            design = _designed(path, point)
+            design = _design_at(path, point)
             within = design is not None and self.holds(design)
             self._tell(design, within)
             least = None if self.best is None else self.best.objective * (1 - _CLOSE)
@@ -175,7 +179,7 @@ class _Search:
         tell(f"program {self.count}: {result}; best {self.best.objective:.6g}")
 
 
-def _designed(path: Callable[[Fraction], Design], point: Fraction) -> Design | None:
+def _design_at(path: Callable[[Fraction], Design], point: Fraction) -> Design | None:
     """The design at a point; one that is not proven optimal is one all the same."""
     try:
         return path(point)
@@ -185,12 +189,12 @@ def _designed(path: Callable[[Fraction], Design], point: Fraction) -> Design | N
         return getattr(error, "design", None)
 
 
-def _curve(losses: Vector) -> Curve:
+def _make_privacy_curve(losses: Vector) -> Curve:
     """Points of the privacy curve of integer noise, up to its largest loss that matters, or that programs take."""
-    density, _ = masses(losses)
+    density, _ = noise_masses(losses)
     p = np.concatenate([density[:0:-1], density])
     q = np.append(p[1:], 0.0)
-    end = min(losses[min(losses.size, int((density > _LIGHT).sum())) - 1], LARGEST)
+    end = min(losses[min(losses.size, int((density > _LIGHT).sum())) - 1], MAX_STICK_EPSILON)
     points = [
         Fraction(epsilon).limit_denominator(10**9)
         for epsilon in np.linspace(0.0, end, _ON_CURVE).tolist()
@@ -202,18 +206,18 @@ def _curve(losses: Vector) -> Curve:
     ]
 
 
-def unproven(runs: int) -> str:
+def format_unproven_note(runs: int) -> str:
     """Return the sentence that says that no bound is proven over designs for `runs` runs."""
     return f"It is the best design found. No bound is proven over all designs for {runs} runs."
 
 
 def _curve_claim(curve: Curve) -> Claim:
     """Return the claim of being (ε, δ)-private at every point of a curve."""
-    measure = notion("curve")
+    measure = get_notion("curve")
     return Claim(measure, **read_budget(measure, {"curve": curve}))
 
 
-def _made(request: Any, best: Design, bound: float | None, search: _Search) -> Design:
+def _compose_design(request: Any, best: Design, bound: float | None, search: _Search) -> Design:
     """The design of one run as that of the request, with its composition."""
     delta, runs = float(request.claim.delta), request.aim.runs
     composed = {
@@ -232,7 +236,9 @@ def _made(request: Any, best: Design, bound: float | None, search: _Search) -> D
             bias=old.bias,
             record={**old.record, "bound": bound},
             audited=old.privacy,
-            composed=ComposedClaim.of(mechanism, runs, request.claim.epsilon, request.claim.delta),
+            composed=ComposedClaim.for_mechanism(
+                mechanism, runs, request.claim.epsilon, request.claim.delta
+            ),
         )
     budget = ", ".join(
         f"{name} = {float(value):g}" for name, value in best.claim.values.items() if name != "curve"
@@ -242,7 +248,7 @@ def _made(request: Any, best: Design, bound: float | None, search: _Search) -> D
         f"runs are ({float(request.claim.epsilon):g}, {delta:g})-private together, by convolution in integers."
     ]
     if request.claim.delta:
-        words.append(unproven(runs))
+        words.append(format_unproven_note(runs))
     if search.stopped:
         words.append("The search stopped at its time limit; this is the best it had.")
     reason, answered = "no closed form is known for many runs", request
@@ -252,10 +258,10 @@ def _made(request: Any, best: Design, bound: float | None, search: _Search) -> D
         best,
         request=answered,
         bound=bound,
-        oracle=OracleVerdict.none(reason),
+        oracle=OracleVerdict.without_formula(reason),
         words=(*best.words, *words),
         certificate=certificate,
-        optimum=None,
+        pattern_optimum=None,
         details={**best.details, "composed": composed},
         route=f"{best.route} for one run, composed",
     )

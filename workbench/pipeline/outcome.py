@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from workbench.pipeline.design import Design
 
 
-COLUMNS = (
+OUTCOME_COLUMNS = (
     "status",
     "failure",
     "objective",
@@ -54,7 +54,7 @@ COLUMNS = (
 )
 
 # kind of error -> status of its row, the narrower kinds first
-STATUS: dict[type[WorkbenchError], str] = {
+STATUS_BY_ERROR: dict[type[WorkbenchError], str] = {
     LicenceLimit: "licence",
     SolverUnavailable: "unavailable",
     Infeasible: "infeasible",
@@ -73,7 +73,7 @@ _OUR_ERRORS: dict[type[Exception], type[WorkbenchError]] = {
 }
 
 
-def attempt(solve: Callable[[], Design]) -> tuple[Row, Design | None]:
+def attempt_design(solve: Callable[[], Design]) -> tuple[Row, Design | None]:
     """A design as a row with its solver, version and seconds; of an unproven one the incumbent; else the failure.
 
     Where no design came out, the row is that of `failure`. Ctrl-C inside a solver is KeyboardInterrupt.
@@ -82,18 +82,20 @@ def attempt(solve: Callable[[], Design]) -> tuple[Row, Design | None]:
         design, error = solve(), None
     except WorkbenchError as problem:
         if not isinstance(problem, NotProven) or problem.design is None:
-            return failure(problem), None
+            return failure_row(problem), None
         if problem.interrupted:
             raise KeyboardInterrupt from None
         design, error = problem.design, str(problem)
-    return design.row() | design.effort | {"failure": error}, design
+    return design.row() | design.solver_effort | {"failure": error}, design
 
 
-def failure(error: Exception) -> Row:
+def failure_row(error: Exception) -> Row:
     """The row of a failed design: its status and its reason. Ctrl-C inside a solver is none: it is raised again."""
     if getattr(error, "interrupted", False):
         raise KeyboardInterrupt from None
-    status = next((word for kind, word in STATUS.items() if isinstance(error, kind)), "failed")
+    status = next(
+        (word for kind, word in STATUS_BY_ERROR.items() if isinstance(error, kind)), "failed"
+    )
     reason = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
     row: Row = {
         "status": status,
@@ -108,7 +110,7 @@ def failure(error: Exception) -> Row:
 
 
 @contextmanager
-def translated_errors() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Turn the errors of `solvers` and `models` into the workbench's."""
     try:
         yield

@@ -24,11 +24,11 @@ from workbench.exact.objects import Values
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import Bias
 from workbench.pipeline.design import Design, OracleVerdict
-from workbench.pipeline.infeasible import no_point
+from workbench.pipeline.infeasible import raise_no_point
 from workbench.pipeline.loss_scale import LossScale
-from workbench.pipeline.outcome import translated_errors
-from workbench.pipeline.routes import Answer, Programs, Route, always
-from workbench.privacy.audit import Privacy, audit_for
+from workbench.pipeline.outcome import translate_errors
+from workbench.pipeline.routes import Answer, Programs, Route, applies_always
+from workbench.privacy.audit import Privacy, audit_for_claim
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.certify import certify
 from workbench.privacy.claim import Claim
@@ -36,11 +36,9 @@ from workbench.privacy.objective import ExpectedLoss, is_exact_loss
 from workbench.solvers.program import Program
 from workbench.solvers.solution import Solution, Start, Termination
 
-_ENOUGH = 1e-5  # relative gap of what counts as an optimum
+_MAX_RELATIVE_GAP = 1e-5  # relative gap of what counts as an optimum
 
-PRIVATE_WITHOUT_DELTA = (
-    "The mechanism is the best one at delta = 0, which is private at every delta."
-)
+ZERO_DELTA_NOTE = "The mechanism is the best one at delta = 0, which is private at every delta."
 
 Repaired = tuple[
     Any, Certificate | None, list[str]
@@ -54,17 +52,19 @@ class ProgramTooLarge(InvalidRequest):
 def answer_by_program(problem: Problem, programs: Programs | None, start: str) -> Answer:
     """Solve the program of a problem. Raises InvalidRequest, Infeasible, NotProven, SolverUnavailable."""
     assert programs is not None
-    with translated_errors():
-        program, values = problem.program()
+    with translate_errors():
+        program, values = problem.to_program()
         with programs.backend.open(program, problem.request.how.options) as session:
             solution = session.solve(values, start=Start.COLD)
     if solution.x is None:
-        no_point(solution, "mechanism meets the request", "")
-    mechanism = problem.mechanism(solution)
-    return Answer(mechanism, problem.bound(solution), solution, claimed=solution.objective)
+        raise_no_point(solution, "mechanism meets the request", "")
+    mechanism = problem.extract_mechanism(solution)
+    return Answer(
+        mechanism, problem.prove_bound(solution), solution, claimed_objective=solution.objective
+    )
 
 
-PROGRAM = Route("program", always, answer_by_program)
+PROGRAM = Route("program", applies_always, answer_by_program)
 
 
 class Problem(ABC):
@@ -78,12 +78,14 @@ class Problem(ABC):
     routes: Sequence[Route] = (PROGRAM,)
 
     SUBJECT: str = "The solver's channel"
-    ENOUGH = _ENOUGH
-    BEST = True
+    ACCEPTED_GAP = _MAX_RELATIVE_GAP
+    CLAIMS_OPTIMUM = True
 
     def __init__(self, request: Any) -> None:
         self.request = request
-        self.outer = request  # the request of the design, where this one is underneath another
+        self.reported_request = (
+            request  # the request of the design, where this one is underneath another
+        )
 
     @property
     def claim(self) -> Claim:
@@ -99,33 +101,33 @@ class Problem(ABC):
         """A bound at δ from one on the optimum at δ = 0; None where none is known."""
         return None
 
-    def stronger(self) -> Iterator[Answer]:
+    def find_simpler_candidates(self) -> Iterator[Answer]:
         """Mechanisms that are private by a simpler argument, tried where the program proved nothing."""
         yield from ()
 
-    def constant(self, below: float) -> Answer | None:
+    def find_constant(self, loss_limit: float) -> Answer | None:
         """The best mechanism that tells nothing, where it costs less than a loss and is in the class."""
         return None
 
-    def program(self) -> tuple[Program, Values]:
+    def to_program(self) -> tuple[Program, Values]:
         """The model, stated, and the values of its parameters. Raises InvalidRequest."""
         raise NotImplementedError
 
-    def mechanism(self, solution: Solution) -> Any:
+    def extract_mechanism(self, solution: Solution) -> Any:
         """The solver's own mechanism, in floats."""
         raise NotImplementedError
 
-    def bound(self, solution: Solution) -> Fraction | float | None:
+    def prove_bound(self, solution: Solution) -> Fraction | float | None:
         """A bound on the optimum, None where nothing is known."""
         return solution.bound
 
-    def repaired(self, answer: Answer) -> Repaired:
+    def repair(self, answer: Answer) -> Repaired:
         """What the exact audit accepts. Raises Infeasible, NotCertified."""
         certificate = certify(answer.mechanism, self.claim.notion, **self.claim.values)
         return certificate.mechanism, certificate, []
 
     @abstractmethod
-    def loss(self, mechanism: Any) -> Fraction | float:
+    def compute_loss(self, mechanism: Any) -> Fraction | float:
         """What a mechanism costs, exactly where that is rational."""
 
     @property
@@ -133,36 +135,36 @@ class Problem(ABC):
         """The scale of what is minimised, by which gaps are judged."""
         return LossScale()
 
-    def audited(self, mechanism: Any) -> Privacy:
+    def audit(self, mechanism: Any) -> Privacy:
         """The exact audit of a mechanism that decides the claim."""
-        return audit_for(mechanism, self.claim.on(mechanism))
+        return audit_for_claim(mechanism, self.claim.adapt_to(mechanism))
 
-    def claim_of(self, privacy: Privacy) -> Claim:
+    def claim_for_audit(self, privacy: Privacy) -> Claim:
         """The claim on the comparisons of an audit."""
         return self.claim
 
-    def least_delta(self, answer: Answer, privacy: Privacy) -> Fraction:
+    def smallest_delta(self, answer: Answer, privacy: Privacy) -> Fraction:
         """The δ of a mechanism that is not certified, where δ is minimised."""
         return Fraction(privacy.dp_delta.upper)
 
-    def oracle(self, answer: Answer) -> OracleVerdict:
+    def judge_by_formula(self, answer: Answer) -> OracleVerdict:
         """What a closed form says."""
-        return OracleVerdict.none(
+        return OracleVerdict.without_formula(
             "no closed form is known for this notion; the bound is proven by multipliers."
         )
 
-    def words(self) -> list[str]:
+    def list_notes(self) -> list[str]:
         """Sentences that a reader must know of every design."""
         return []
 
-    def proven(self, reached: Design) -> Design:
+    def require_proof(self, design: Design) -> Design:
         """The design, where its exact loss is within the gap of its bound. Raises NotProven, with the design."""
-        solution, bound, loss = reached.solution, reached.bound, reached.objective
-        if bound is not None and self.loss_scale.settles(loss, bound, _ENOUGH):
+        solution, bound, loss = design.solution, design.bound, design.objective
+        if bound is not None and self.loss_scale.settles(loss, bound, _MAX_RELATIVE_GAP):
             if solution is not None and solution.termination is Termination.NUMERICAL:
                 # The audit and the bound decide, not the solver.
-                return replace(reached, solution=replace(solution, termination=Termination.OPTIMAL))
-            return reached
+                return replace(design, solution=replace(solution, termination=Termination.OPTIMAL))
+            return design
         between = (
             f"is at most {loss:.9g}"
             if bound is None
@@ -170,18 +172,18 @@ class Problem(ABC):
         )
         if solution is None:
             raise NotProven(
-                f"The route {reached.route!r} proves no more than that the optimum {between}.",
-                design=reached,
+                f"The route {design.route!r} proves no more than that the optimum {between}.",
+                design=design,
             )
-        if bound is not None and self.loss_scale.settles(loss, bound, self.ENOUGH):
+        if bound is not None and self.loss_scale.settles(loss, bound, self.ACCEPTED_GAP):
             words = f"The solver's digits were used up: the optimum {between}."
             ended = replace(solution, termination=Termination.GAP_LIMIT)
-            return replace(reached.stopped(), solution=ended, words=(*reached.words, words))
+            return replace(design.mark_stopped(), solution=ended, words=(*design.words, words))
         words = f"{solution.solver} ended with {solution.raw_status!r}, which proves no more than that the optimum"
-        raise NotProven(f"{words} {between}.", design=reached)
+        raise NotProven(f"{words} {between}.", design=design)
 
 
-def stated_certificate(
+def make_certificate(
     channel: Channel,
     claim: Claim,
     loss: str | None,
@@ -200,8 +202,8 @@ def stated_certificate(
         inputs, outputs = map(tuple, numbers)
         if loss is not None and prior is not None and is_exact_loss(loss):
             at = tuple(range(len(inputs)) if rows is None else rows)
-            objective = ExpectedLoss(loss, Fraction(0), inputs, tuple(prior), outputs, at).at(
-                channel
-            )
-        bias = None if rows is not None else Bias.of(channel, outputs, inputs)
+            objective = ExpectedLoss(
+                loss, Fraction(0), inputs, tuple(prior), outputs, at
+            ).with_value_of(channel)
+        bias = None if rows is not None else Bias.measure(channel, outputs, inputs)
     return Certificate(channel, claim, objective=objective, bias=bias, record=record)

@@ -15,7 +15,7 @@ from typing import Any
 
 from workbench.errors import InvalidRequest, NotCertified, must
 from workbench.exact.objects import Values
-from workbench.pipeline.registry import families, our_families
+from workbench.pipeline.registry import list_builtin_families, list_families
 from workbench.solvers.arrays import Vector
 from workbench.solvers.program import Program
 
@@ -27,7 +27,7 @@ SUITES: dict[str, tuple[int, Callable[[Instance], bool]]] = {
 }
 
 
-Built = tuple[Any, Values]  # a program, and the values of its parameters
+BuiltProgram = tuple[Any, Values]  # a program, and the values of its parameters
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ class Instance:
 
     name: str
     model: str
-    build: Callable[[], Built]
+    build: Callable[[], BuiltProgram]
     judge: Callable[[Vector, float], Judged] | None
     suite: str = "default"
     parameters: str = ""
-    known: tuple[float | None, float | None] = (None, None)
+    known_optimum: tuple[float | None, float | None] = (None, None)
 
-    def fixed(self) -> Program:
+    def program_at_values(self) -> Program:
         """The program at its parameter values, without parameters."""
         program, values = self.build()
         return Program(
@@ -77,24 +77,24 @@ class Instance:
         )
 
 
-def chosen(suite: str, pattern: str | None = None) -> list[Instance]:
+def select_instances(suite: str, pattern: str | None = None) -> list[Instance]:
     """The instances of a suite whose names match one of some comma-separated patterns ("noise-*,mvu-4").
 
     Those of other packages, which are no part of a version of the suite, are taken where a pattern matches their names.
     Raises InvalidRequest for an unknown suite, or when nothing matches.
     """
-    InvalidRequest.unless_among(SUITES, "suite", suite)
+    InvalidRequest.check_choice(SUITES, "suite", suite)
     _, takes = SUITES[suite]
     listed = [
         instance
-        for kind in (our_families() if pattern is None else families())
+        for kind in (list_builtin_families() if pattern is None else list_families())
         if kind.programs is not None
         for instance in importlib.import_module(kind.programs).instances()
         if takes(instance)
     ]
     if pattern is None:
         return listed
-    instances = [instance for instance in listed if matches(instance.name, pattern)]
+    instances = [instance for instance in listed if matches_pattern(instance.name, pattern)]
     if not instances:
         must(
             "instances",
@@ -104,14 +104,14 @@ def chosen(suite: str, pattern: str | None = None) -> list[Instance]:
     return instances
 
 
-def matches(name: str, pattern: str | None) -> bool:
+def matches_pattern(name: str, pattern: str | None) -> bool:
     """Whether a name matches one of some comma-separated patterns; None matches every name."""
     return pattern is None or any(
         fnmatch.fnmatch(name, part.strip()) for part in pattern.split(",")
     )
 
 
-def certified_or_not(
+def try_certify(
     certify: Callable[[], Any], loss: Callable[[Any], float | None]
 ) -> tuple[bool, float | None]:
     """(whether `certify` succeeded, the loss of what it made)."""

@@ -30,11 +30,11 @@ from typing import Any, Protocol
 from workbench.errors import InvalidRequest, NotApplicable, NotCertified, WorkbenchError
 from workbench.exact.numbers import ONE, round_up
 from workbench.exact.objects import Values
-from workbench.io.plugins import plugins
+from workbench.io.plugins import load_plugins
 from workbench.io.result import Row
-from workbench.mechanisms.mechanism import Mechanism, as_mechanism, on_real_inputs
+from workbench.mechanisms.mechanism import Mechanism, as_mechanism, has_real_inputs
 from workbench.pipeline.requirements import bounds_one_ratio
-from workbench.privacy.audit import audit, audit_extremes, holds, proves
+from workbench.privacy.audit import audit, audit_extremes, provably_satisfies_claim, satisfies_claim
 from workbench.privacy.certify import certify
 from workbench.privacy.claim import Claim
 from workbench.solvers.search import Deadline
@@ -56,10 +56,10 @@ class ComparedFamily(Protocol):
     def published_mechanisms(self) -> Sequence[Published]:
         """See `Family.published_mechanisms`."""
 
-    def loss(self, request: Any, mechanism: Any) -> float:
+    def compute_loss(self, request: Any, mechanism: Any) -> float:
         """See `Family.loss`."""
 
-    def related(self, request: Any, mechanism: Any) -> Any:
+    def relate_mechanism(self, request: Any, mechanism: Any) -> Any:
         """See `Family.related`."""
 
 
@@ -79,16 +79,16 @@ class Reference:
     """
 
     objective: float
-    certified: bool = False
+    is_certified: bool = False
     mechanism: Any = None
     symbol: str = ""
     value: float | None = None
     status: str = "closed form"
-    more: Values = field(default_factory=dict)
+    extra_columns: Values = field(default_factory=dict)
     note: str = ""
 
     @property
-    def words(self) -> str:
+    def parameter_text(self) -> str:
         """The parameter, or the note."""
         return f"{self.symbol} = {self.value:.6g}" if self.symbol else self.note
 
@@ -96,7 +96,9 @@ class Reference:
         """Say by how much the mechanism misses the budget of a request."""
         claim = request.audited_claim
         if claim.in_epsilon_delta:
-            return audit(self.mechanism, claim.values["epsilon"]).words(claim.on(self.mechanism))
+            return audit(self.mechanism, claim.values["epsilon"]).describe_verdict(
+                claim.on(self.mechanism)
+            )
         return f"The mechanism misses the request: {claim.notion.name}, {claim.budget_words()}"
 
     def row(self, request: Any) -> Row:
@@ -107,22 +109,22 @@ class Reference:
         """
         row: Row = {"objective": self.objective, "parameter": self.value, "status": self.status}
         if self.mechanism is None:
-            return {**row, **self.more}
+            return {**row, **self.extra_columns}
         audited: Row = {}
         if request.audited_claim.in_epsilon_delta:
             privacy = audit_extremes(self.mechanism, request.claim.epsilon)
             audited = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
             # A law that is clamped later has another PDP delta.
-            if not self.symbol and not on_real_inputs(self.mechanism):
+            if not self.symbol and not has_real_inputs(self.mechanism):
                 audited["pdp_delta"] = round_up(privacy.pdp_delta)
-        if not self.certified:
+        if not self.is_certified:
             columns = {**audited, "private": False}
             raise NotApplicable(self.explain_shortfall(request), "not_certified", columns)
         notes = {"note": self.note} if self.note else {}
         return {
             **row,
             **audited,
-            **self.more,
+            **self.extra_columns,
             "private": True,
             "status": "audited",
             "failure": None,
@@ -149,7 +151,7 @@ class Published:
 
     name: str
     source: str
-    cost: Callable[[Any], Reference]
+    make_reference: Callable[[Any], Reference]
     serves: Callable[[Any], bool] = lambda request: True
     any_budget: bool = False
     with_prior: bool = False
@@ -165,7 +167,7 @@ class Published:
     def row(self, request: Any) -> Row:
         """Return the columns of a frontier at one request."""
         clock = Deadline()
-        return self.cost(request).row(request) | {"seconds": clock.elapsed}
+        return self.make_reference(request).row(request) | {"seconds": clock.elapsed_seconds}
 
 
 @dataclass(frozen=True)
@@ -221,11 +223,13 @@ def list_entries(
         The entries of the family, then those of packages, then those of the user.
     """
     registered = [
-        plugin for plugin in plugins("baselines").values() if plugin.thing.family == family.name
+        plugin
+        for plugin in load_plugins("baselines").values()
+        if plugin.extension.family == family.name
     ]
     return [
         *family.published_mechanisms(),
-        *(plugin.thing.publish(family, plugin.package) for plugin in registered),
+        *(plugin.extension.publish(family, plugin.package) for plugin in registered),
         *(baseline.publish(family, USER_PACKAGE) for baseline in user_baselines),
     ]
 
@@ -246,13 +250,13 @@ def index_by_name(entries: Iterable[Published]) -> dict[str, Published]:
     return {entry.name: entry for entry in entries}
 
 
-def compute_costs(entries: Iterable[Published], request: Any) -> dict[str, Reference]:
+def compute_references(entries: Iterable[Published], request: Any) -> dict[str, Reference]:
     """Compute the losses, by name, of the entries that are listed for a request and apply to it."""
     references = {}
     for entry in entries:
         if entry.is_listed_for(request):
             with suppress(NotApplicable):
-                references[entry.name] = entry.cost(request)
+                references[entry.name] = entry.make_reference(request)
     return references
 
 
@@ -276,17 +280,17 @@ def _audit_baseline(
     """Audit a baseline under the neighbour relation of a question, and compute its expected loss."""
     with refuse_foreign_errors(package):
         mechanism = baseline.build(request)
-        related = family.related(request, mechanism)
-        if holds(related, request.audited_claim.on(related)):
-            return Reference(family.loss(request, mechanism), True, related)
+        related = family.relate_mechanism(request, mechanism)
+        if satisfies_claim(related, request.audited_claim.on(related)):
+            return Reference(family.compute_loss(request, mechanism), True, related)
         repaired = _repair_rounding(related, request.audited_claim)
         if repaired is None:
-            return Reference(family.loss(request, mechanism), False, related)
+            return Reference(family.compute_loss(request, mechanism), False, related)
         note = (
             "Its probabilities are rounded and miss the budget by that: the loss is that of the mechanism repaired in "
             "exact arithmetic, which moves less than 1e-9 of the probability."
         )
-        return Reference(family.loss(request, repaired), True, repaired, note=note)
+        return Reference(family.compute_loss(request, repaired), True, repaired, note=note)
 
 
 def _repair_rounding(mechanism: Mechanism, claim: Claim) -> Mechanism | None:
@@ -295,7 +299,9 @@ def _repair_rounding(mechanism: Mechanism, claim: Claim) -> Mechanism | None:
     None if it misses the budget by more, or if the budget has no numbers to widen.
     """
     wider = {name: _widen(name, value) for name, value in claim.values.items()}
-    if None in wider.values() or not proves(mechanism, Claim(claim.notion, **wider).on(mechanism)):
+    if None in wider.values() or not provably_satisfies_claim(
+        mechanism, Claim(claim.notion, **wider).adapt_to(mechanism)
+    ):
         return None
     try:
         certificate = certify(mechanism, claim.notion, **claim.values)

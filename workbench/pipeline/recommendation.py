@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.errors import NotApplicable, NotProven
-from workbench.exact.objects import Record, Values, Words
+from workbench.exact.objects import Record, Strings, Values
 from workbench.exact.time_limit import OutOfTime
-from workbench.io.files import spelled
+from workbench.io.files import format_fraction
 from workbench.pipeline.design import Design
 from workbench.pipeline.family import Family
-from workbench.pipeline.loss_tables import LossTable, loss_table, picklable
+from workbench.pipeline.loss_tables import LossTable, make_loss_table, make_picklable
 from workbench.pipeline.published import Published
-from workbench.pipeline.registry import families
+from workbench.pipeline.registry import list_families
 from workbench.pipeline.request import Aim, Request
-from workbench.privacy.claim import Claim, in_words
-from workbench.questions.answer_grid import AnswerGrid, answer_grid
+from workbench.privacy.claim import Claim, format_parameter
+from workbench.questions.answer_grid import AnswerGrid, find_answer_grid
 from workbench.questions.finite_query import FiniteQuery
 from workbench.questions.range_query import RangeQuery
 from workbench.solvers.search import Chords, Deadline, bisect
@@ -43,15 +43,15 @@ class Value(NamedTuple):
 
     objective: float
     bound: float | None
-    certified: bool
+    is_certified: bool
     parameter: str = ""
-    stopped: bool = False
+    is_stopped: bool = False
     mechanism: Any = None
     design: Callable[[], Design] | None = None
-    square: float | None = None
+    squared_error: float | None = None
 
     @classmethod
-    def of(cls, design: Design, stopped: bool = False, words: str = "") -> Value:
+    def from_design(cls, design: Design, stopped: bool = False, words: str = "") -> Value:
         """That of a design."""
         certified = design.certificate is not None
         return cls(
@@ -61,11 +61,11 @@ class Value(NamedTuple):
             words,
             stopped,
             design.mechanism,
-            partial(_same, design),
+            partial(_return_design, design),
         )
 
 
-def _same(design: Design) -> Design:
+def _return_design(design: Design) -> Design:
     """A design that is made already: a function of a module, so that a Value can be pickled."""
     return design
 
@@ -78,15 +78,15 @@ class TimeShares:
     """So many seconds for all classes of a query. waiting: how many of them are still to come after one."""
 
     def __init__(self, seconds: float) -> None:
-        self._deadline, self.seconds, self.waiting = Deadline(seconds), seconds, 0
+        self._deadline, self.seconds, self.waiting_classes = Deadline(seconds), seconds, 0
 
     @property
     def _equal(self) -> float:
         """Seconds for the next class: an equal share of what is left."""
-        return (self._deadline.left or 0.0) / (1 + self.waiting)
+        return (self._deadline.remaining_seconds or 0.0) / (1 + self.waiting_classes)
 
     @property
-    def share(self) -> float:
+    def solver_seconds(self) -> float:
         """Of these the seconds of its solvers, at least a little; the rest is for exact work."""
         return max(_LITTLE, _SOLVERS * self._equal)
 
@@ -97,7 +97,7 @@ class TimeShares:
         return max(self._equal, _GRACE * self.seconds)
 
 
-def best_design(request: Request, time: TimeShares | None = None) -> tuple[Design, bool]:
+def design_within_time(request: Request, time: TimeShares | None = None) -> tuple[Design, bool]:
     """Design a certified mechanism for a request.
 
     Args:
@@ -112,10 +112,10 @@ def best_design(request: Request, time: TimeShares | None = None) -> tuple[Desig
     """
     family: Family = request.family
     if time is not None and any(option.name == "time_limit" for option in family.options):
-        seconds = float(Fraction(time.share).limit_denominator(1000))
+        seconds = float(Fraction(time.solver_seconds).limit_denominator(1000))
         request = request.with_options(replace(request.how.options, time_limit=seconds))
     try:
-        return family.designed(request), False
+        return family.design_request(request), False
     except NotProven as error:
         if error.interrupted:
             raise KeyboardInterrupt from None
@@ -124,12 +124,12 @@ def best_design(request: Request, time: TimeShares | None = None) -> tuple[Desig
         return error.design, True
 
 
-def published_value(
+def evaluate_published(
     entry: Published, request: Any, design: Callable[[str, Any], Design] | None = None
 ) -> Value:
     """What a published mechanism costs a request of its family. design: of its name and law. Raises NotApplicable."""
-    cost = entry.cost(request)
-    if cost.mechanism is not None and not cost.certified:
+    cost = entry.make_reference(request)
+    if cost.mechanism is not None and not cost.is_certified:
         words = f"it costs {cost.objective:.9g}, and is not private at this budget. {cost.explain_shortfall(request)}"
         raise NotApplicable(words)
     certified = (
@@ -137,7 +137,15 @@ def published_value(
         if design is None or cost.mechanism is None
         else partial(design, entry.name, cost.mechanism)
     )
-    return Value(cost.objective, None, cost.certified, cost.words, False, cost.mechanism, certified)
+    return Value(
+        cost.objective,
+        None,
+        cost.is_certified,
+        cost.parameter_text,
+        False,
+        cost.mechanism,
+        certified,
+    )
 
 
 @dataclass(frozen=True)
@@ -156,22 +164,22 @@ class Candidate:
     needs: str = ""
     solve: Callable[[], Value] | None = None
     reason: str | None = None
-    contains: Words = ()
-    programs: bool = False
-    simplicity: int = 2
-    minimises: bool = False
-    several: bool = False
+    contains: Strings = ()
+    uses_solver: bool = False
+    complexity: int = 2
+    finds_least_epsilon: bool = False
+    supports_runs: bool = False
     command: str | None = None
     request: Callable[[], Request] | None = None
 
     @classmethod
-    def of_request(
+    def from_request(
         cls,
         name: str,
         needs: str,
         request: Callable[[], Request],
         time: TimeShares | None,
-        read: Callable[[Design, bool], Value] = Value.of,
+        read: Callable[[Design, bool], Value] = Value.from_design,
         **more: Any,
     ) -> Candidate:
         """Make the class that the family of a request designs.
@@ -186,12 +194,12 @@ class Candidate:
         """
 
         def solve() -> Value:
-            return read(*best_design(request(), time))
+            return read(*design_within_time(request(), time))
 
-        return cls(name, needs, solve, request=request, programs=True, **more)
+        return cls(name, needs, solve, request=request, uses_solver=True, **more)
 
 
-def _key(value: Any) -> Any:
+def _identity_key(value: Any) -> Any:
     """Return what tells a value from others: itself, or which object it is."""
     try:
         hash(value)
@@ -210,13 +218,13 @@ class Requests:
         """A copy for another process starts empty."""
         return (Requests, ())
 
-    def request(self, family: Family, question: Any, options: Record) -> Request:
+    def get_request(self, family: Family, question: Any, options: Record) -> Request:
         """Return the request of a family for a question, by the names of its options. Raises InvalidRequest."""
-        parts = tuple((name, _key(value)) for name, value in sorted(options.items()))
-        key = family.name, _key(question), parts
+        parts = tuple((name, _identity_key(value)) for name, value in sorted(options.items()))
+        key = family.name, _identity_key(question), parts
         if key not in self._known:
             # The values are kept, so that no other object gets the identity of one.
-            self._known[key] = family.request(question, **options), (question, options)
+            self._known[key] = family.make_request(question, **options), (question, options)
         return self._known[key][0]
 
 
@@ -235,94 +243,100 @@ class Query:
     claim: Claim
     aim: Aim = field(default_factory=lambda: Aim(loss="squared"))
     time: TimeShares | None = None
-    words: Mapping[str, str | None] | None = None
-    own: tuple[tuple[str, Any], ...] = ()
-    named: Words = ()
+    option_texts: Mapping[str, str | None] | None = None
+    user_baselines: tuple[tuple[str, Any], ...] = ()
+    compared_names: Strings = ()
     requests: Requests = field(default_factory=Requests, repr=False, compare=False)
 
-    def request(self, family: Family, question: Any, **options: Any) -> Request:
+    def make_request(self, family: Family, question: Any, **options: Any) -> Request:
         """Return the request of a family, which is built once in a recommendation. Raises InvalidRequest."""
-        return self.requests.request(family, question, options)
+        return self.requests.get_request(family, question, options)
 
     def __getstate__(self) -> Record:
         """What is pickled: the matrix of a loss that is a function."""
-        if self.real:
+        if self.has_real_answers:
             return self.__dict__
         return {
             **self.__dict__,
-            "aim": replace(self.aim, loss=picklable(self.aim.loss, self.losses)),
+            "aim": replace(self.aim, loss=make_picklable(self.aim.loss, self.losses)),
         }
 
     @property
-    def real(self) -> bool:
+    def has_real_answers(self) -> bool:
         """Whether its answers are real ones in a range."""
         return isinstance(self.question, RangeQuery)
 
     @property
-    def range(self) -> RangeQuery:
+    def range_query(self) -> RangeQuery:
         """The question with real answers."""
         assert isinstance(self.question, RangeQuery)
         return self.question
 
     @property
-    def one_budget(self) -> Record:
+    def single_run_budget(self) -> Record:
         """The budget of one run, as designs take it."""
         given = {name: value for name, value in self.claim.values.items() if value is not None}
         return {"notion": self.claim.notion.name, **given}
 
     @property
-    def budget(self) -> Record:
+    def budget_options(self) -> Record:
         """What designs take of it: the budget, what is minimised where that is not the loss, the runs."""
         aim = self.aim
         least = {} if aim.max_loss is None else {"minimise": aim.minimise, "max_loss": aim.max_loss}
-        return self.one_budget | least | ({"runs": aim.runs} if aim.runs > 1 else {})
+        return self.single_run_budget | least | ({"runs": aim.runs} if aim.runs > 1 else {})
 
-    def command(self, name: str, **more: object) -> str | None:
+    def class_command(self, name: str, **more: object) -> str | None:
         """The command line that makes one class alone, with more options; None where the query is no text."""
-        given = {known: value for known, value in (self.words or {}).items() if known not in more}
+        given = {
+            known: value for known, value in (self.option_texts or {}).items() if known not in more
+        }
         if not given or None in given.values():
             return None
-        return _command_line("recommend", {**given, "only": name, **more})
+        return _format_command("recommend", {**given, "only": name, **more})
 
     def design_command(self, family: str, *names: str, **more: object) -> str | None:
         """The command line of a family's design: options of the query as they were given, others, the budget; None
         where one of them is no text."""
-        given = self.words or {}
+        given = self.option_texts or {}
         shown = {name: given[name] for name in names if name in given} | {
-            name: _text(value) for name, value in more.items()
+            name: _format_option_text(value) for name, value in more.items()
         }
-        for name, value in self.budget.items():
+        for name, value in self.budget_options.items():
             if name != "notion" and (value or name != "delta"):
-                shown[name] = spelled(value) if isinstance(value, Fraction) else in_words(value)
+                shown[name] = (
+                    format_fraction(value)
+                    if isinstance(value, Fraction)
+                    else format_parameter(value)
+                )
         if None in shown.values():
             return None
-        return _command_line(f"design {family}", {**shown, "notion": self.claim.notion.name})
+        return _format_command(f"design {family}", {**shown, "notion": self.claim.notion.name})
 
     @cached_property
     def losses(self) -> LossTable:
         """What every output costs every input. Raises InvalidRequest."""
-        return loss_table(self.question, self.aim.loss)
+        return make_loss_table(self.question, self.aim.loss)
 
     @cached_property
     def grid(self) -> AnswerGrid | None:
         """The answers by value, in steps; None where they are no numbers."""
-        return answer_grid(self.question)
+        return find_answer_grid(self.question)
 
     @property
-    def per_distance(self) -> bool:
+    def is_per_distance(self) -> bool:
         """Whether ε is per unit of distance."""
-        return self.claim.notion.per_distance
+        return self.claim.notion.is_per_distance
 
     @property
     def audited_claim(self) -> Claim:
         """The claim that a mechanism is audited for, with a budget for every pair where ε is per unit of distance."""
-        if not self.per_distance:
+        if not self.is_per_distance:
             return self.claim
         pairs = zip(*self.question.metric_pairs(), strict=True)
         return self.claim.with_values(epsilon={pair: self.claim.epsilon * d for pair, d in pairs})
 
 
-def in_bits(outputs: int) -> str:
+def format_bits(outputs: int) -> str:
     """How many bits tell so many outputs apart, in words."""
     bits = max(1, (outputs - 1).bit_length())
     return f"{bits} bit{'s' * (bits > 1)}"
@@ -331,26 +345,26 @@ def in_bits(outputs: int) -> str:
 RANGE_CHANNEL = "channel on a grid"  # the class of all channels of a range
 
 
-def all_candidates(query: Query) -> Iterator[Candidate]:
+def list_candidates(query: Query) -> Iterator[Candidate]:
     """Those of every family, those of other packages last; a family serves real queries where its module has
     `real_candidates(query)`. Of T runs each has (ε/T, δ/T), which adds up to the budget, and is the best of it where
     δ = 0; with δ classes that take budgets of several runs do better."""
     if query.aim.runs == 1:
-        yield from _candidates(query)
+        yield from _list_family_candidates(query)
         return
     shares = {name: query.claim.values[name] / query.aim.runs for name in ("epsilon", "delta")}
     several = (
-        {each.name: each for each in _candidates(query) if each.several}
+        {each.name: each for each in _list_family_candidates(query) if each.supports_runs}
         if query.claim.delta
         else {}
     )
-    for candidate in _candidates(
+    for candidate in _list_family_candidates(
         replace(query, claim=query.claim.with_values(**shares), aim=replace(query.aim, runs=1))
     ):
-        yield several.get(candidate.name) or _shared(query, candidate)
+        yield several.get(candidate.name) or _with_equal_share(query, candidate)
 
 
-def _shared(query: Query, candidate: Candidate) -> Candidate:
+def _with_equal_share(query: Query, candidate: Candidate) -> Candidate:
     """A class at an equal share of the budget."""
     solve = candidate.solve
     if solve is None:
@@ -374,7 +388,7 @@ _BELOW = (
 )  # relative, below the least that was found: where a bound that is less near may exclude ε
 
 
-def least_epsilon(query: Query, name: str) -> Value:
+def find_least_epsilon(query: Query, name: str) -> Value:
     """A class at the least ε found at which it costs no more than the query's max_loss: by chords of its loss, in
     logarithms. bound: the largest ε tried at which a proven bound is above max_loss, since the least loss of a class
     falls with ε.
@@ -384,7 +398,7 @@ def least_epsilon(query: Query, name: str) -> Value:
     assert query.aim.max_loss is not None
     most, deadline = (
         float(query.aim.max_loss),
-        Deadline(None if query.time is None else query.time.share),
+        Deadline(None if query.time is None else query.time.solver_seconds),
     )
     chords, values, excluded = (
         Chords(_SHARE),
@@ -393,20 +407,20 @@ def least_epsilon(query: Query, name: str) -> Value:
     )  # values: of each ε that is enough
 
     def enough(log: float) -> bool:
-        if deadline.passed:
+        if deadline.has_passed:
             raise NotProven("The search stopped at its time limit.", bound=max(excluded))
-        epsilon, left = Fraction(f"{math.exp(log):.9g}"), deadline.left
+        epsilon, left = Fraction(f"{math.exp(log):.9g}"), deadline.remaining_seconds
         time = None if left is None else TimeShares(left)
         aim = replace(query.aim, minimise="loss", max_loss=None)
         plain = replace(query, claim=query.claim.with_values(epsilon=epsilon), aim=aim, time=time)
-        candidate = next(each for each in all_candidates(plain) if each.name == name)
+        candidate = next(each for each in list_candidates(plain) if each.name == name)
         if candidate.solve is None:
             raise NotApplicable(candidate.reason or "it does not apply")
         value = candidate.solve()
         if value.bound is not None and value.bound > most:
             excluded.append(float(epsilon))
         chords.values[log] = math.log(max(value.objective, 1e-300) / most)
-        within = value.objective <= most and (value.certified or value.mechanism is None)
+        within = value.objective <= most and (value.is_certified or value.mechanism is None)
         if within:
             values[epsilon] = value
         return within
@@ -422,7 +436,9 @@ def least_epsilon(query: Query, name: str) -> Value:
         while low < high - factor and enough(high - factor):
             high -= factor
         low = max(low, high - factor)
-        low, high = bisect(enough, low, high, tolerance=_NEAR, turns=_TURNS, middle=chords.between)
+        low, high = bisect(
+            enough, low, high, tolerance=_NEAR, max_steps=_TURNS, choose_point=chords.choose_point
+        )
         for step in _BELOW if values[min(values)].bound is not None else ():
             if max(excluded) < math.exp(high - 1.5 * step):
                 enough(high - step)
@@ -437,25 +453,27 @@ def least_epsilon(query: Query, name: str) -> Value:
     epsilon, value = min(values.items())
     words = "; ".join(filter(None, (value.parameter, f"loss {value.objective:.9g}")))
     return value._replace(
-        objective=float(epsilon), bound=max(excluded) or None, parameter=words, stopped=stopped
+        objective=float(epsilon), bound=max(excluded) or None, parameter=words, is_stopped=stopped
     )
 
 
-def _candidates(query: Query) -> Iterator[Candidate]:
-    for kind in families():
+def _list_family_candidates(query: Query) -> Iterator[Candidate]:
+    for kind in list_families():
         if kind.recommendation is not None:
             module = importlib.import_module(kind.recommendation)
-            offer = getattr(module, "real_candidates" if query.real else "candidates", None)
+            offer = getattr(
+                module, "real_candidates" if query.has_real_answers else "candidates", None
+            )
             if offer is not None:
                 yield from offer(query)
-            elif query.real:
+            elif query.has_real_answers:
                 yield Candidate(
                     kind.title,
                     reason="it is for finitely many answers: --answers instead of --range",
                 )
 
 
-def _command_line(words: str, options: Mapping[str, object]) -> str:
+def _format_command(words: str, options: Mapping[str, object]) -> str:
     """A command: words, then options, flags without a value."""
     texts = [
         f"--{name.replace('_', '-')}" + (f" {shlex.quote(str(value))}" if value != "" else "")
@@ -467,16 +485,16 @@ def _command_line(words: str, options: Mapping[str, object]) -> str:
 _PLAIN = (str, int, float, Fraction, Path)
 
 
-def texts(given: Values) -> dict[str, str | None]:
+def format_option_texts(given: Values) -> dict[str, str | None]:
     """Options as the texts of a command line; None for what is none, "" for a flag that is set."""
     return {
-        name: _text(value)
+        name: _format_option_text(value)
         for name, value in given.items()
         if value is not None and value is not False
     }
 
 
-def _text(value: Any) -> str | None:
+def _format_option_text(value: Any) -> str | None:
     """A list of numbers or words is separated by commas."""
     if value is True:
         return ""

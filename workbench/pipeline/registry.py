@@ -12,64 +12,68 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import must
-from workbench.io.plugins import added
-from workbench.io.providers import load_provided, places_of
+from workbench.io.plugins import list_extensions
+from workbench.io.providers import get_places, load_provided
 
 if TYPE_CHECKING:
     from workbench.pipeline.family import Family
 
 
-OURS = places_of("families")  # name -> where its `FAMILY` is
+BUILTIN_FAMILIES = get_places("families")  # name -> where its `FAMILY` is
 
 
-def names() -> list[str]:
+def list_family_names() -> list[str]:
     """The names of all families, those of other packages last."""
-    return [*OURS, *added("families")]
+    return [*BUILTIN_FAMILIES, *list_extensions("families")]
 
 
-def family(name: str) -> Family:
+def get_family(name: str) -> Family:
     """The family of a name. Raises InvalidRequest."""
     known = name if isinstance(name, str) else ""
-    if known in OURS:
-        return _ours(known)
-    foreign: dict[str, Family] = added("families")
-    return foreign.get(known) or must("family", f"one of {', '.join(names())}", repr(name))
+    if known in BUILTIN_FAMILIES:
+        return _load_builtin_family(known)
+    foreign: dict[str, Family] = list_extensions("families")
+    return foreign.get(known) or must(
+        "family", f"one of {', '.join(list_family_names())}", repr(name)
+    )
 
 
 @cache
-def _ours(name: str) -> Family:
+def _load_builtin_family(name: str) -> Family:
     loaded: Family = load_provided("families", name)
     return loaded
 
 
-def our_families() -> list[Family]:
+def list_builtin_families() -> list[Family]:
     """The families of this package."""
-    return [_ours(name) for name in OURS]
+    return [_load_builtin_family(name) for name in BUILTIN_FAMILIES]
 
 
-def families(name: str | None = None) -> list[Family]:
+def list_families(name: str | None = None) -> list[Family]:
     """All families; those of a name alone, of which there is one or none."""
-    if name is not None and name in OURS:
-        return [_ours(name)]
-    return [family(known) for known in names() if name in (None, known)]
+    if name is not None and name in BUILTIN_FAMILIES:
+        return [_load_builtin_family(name)]
+    return [get_family(known) for known in list_family_names() if name in (None, known)]
 
 
 @cache
-def find_our_family(kind: type) -> Family | None:
+def find_builtin_family(kind: type) -> Family | None:
     """Find the family of this package whose questions are of a class; None where there is none."""
-    return next((ours for ours in our_families() if issubclass(kind, ours.question)), None)
+    return next(
+        (ours for ours in list_builtin_families() if issubclass(kind, ours.question_class)), None
+    )
 
 
-def family_of(question: Any) -> Family:
+def find_family(question: Any) -> Family:
     """The family of a question. Raises InvalidRequest."""
-    ours = find_our_family(question.__class__)
+    ours = find_builtin_family(question.__class__)
     if ours is not None:
         return ours
-    foreign: dict[str, Family] = added(
+    foreign: dict[str, Family] = list_extensions(
         "families"
     )  # They are looked for where no family of this package fits.
     for candidate in foreign.values():
-        if isinstance(question, candidate.question):
+        if isinstance(question, candidate.question_class):
             return candidate
-    kinds = ", ".join(candidate.question.__name__ for candidate in families())
+    kinds = ", ".join(candidate.question_class.__name__ for candidate in list_families())
     return must("question", f"one of {kinds}", repr(question))

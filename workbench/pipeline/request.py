@@ -27,18 +27,18 @@ from functools import cached_property
 from typing import Any, ClassVar, NoReturn, Self
 
 from workbench.errors import InvalidRequest, must
-from workbench.exact.numbers import ZERO, jsonable
+from workbench.exact.numbers import ZERO, to_jsonable
 from workbench.exact.objects import Progress, Record, Values
-from workbench.io.files import spelled
-from workbench.notions import OURS, notion
-from workbench.pipeline.option import NOTION_PARAMETERS, spell
+from workbench.io.files import format_fraction
+from workbench.notions import BUILT_IN_NOTIONS, get_notion
+from workbench.pipeline.option import NOTION_PARAMETERS, to_json_value
 from workbench.pipeline.requirements import bounds_one_ratio
-from workbench.pipeline.stated import Stated
+from workbench.pipeline.stated import FormulaProgram
 from workbench.privacy.claim import Claim, read_budget
 from workbench.solvers.backend import Options
 
 # The options that give a budget, whatever the notion.
-BUDGETS = ("epsilon", "delta", *(option.name for option in NOTION_PARAMETERS))
+BUDGET_OPTIONS = ("epsilon", "delta", *(option.name for option in NOTION_PARAMETERS))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,7 +99,7 @@ class Request:
     family: Any = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, question: Any, claim: Claim, values: Values) -> Self:
+    def from_values(cls, question: Any, claim: Claim, values: Values) -> Self:
         """Make the request of exact values of options, which are sorted into aim and how.
 
         Args:
@@ -110,7 +110,7 @@ class Request:
         Raises:
             InvalidRequest: the values cannot be asked together.
         """
-        aim_names, how_names = _names(cls.AIM), _names(cls.HOW)
+        aim_names, how_names = _field_names(cls.AIM), _field_names(cls.HOW)
         if foreign := [name for name in values if name not in {*aim_names, *how_names, "family"}]:
             raise TypeError(f"{cls.__name__} has no place for {', '.join(foreign)}.")
         aim = cls.AIM(**{name: values[name] for name in values if name in aim_names})
@@ -129,12 +129,12 @@ class Request:
             InvalidRequest: the values cannot be asked together.
         """
         claim = values.pop("claim", self.claim)
-        budget = {name: values.pop(name) for name in BUDGETS if name in values}
+        budget = {name: values.pop(name) for name in BUDGET_OPTIONS if name in values}
         for name in [name for name in budget if name not in claim.notion.parameters]:
             if got := budget.pop(name):
-                refuse(name, claim.notion.name, _shown(got))
-        aim = {name: values.pop(name) for name in _names(self.AIM) if name in values}
-        how = {name: values.pop(name) for name in _names(self.HOW) if name in values}
+                refuse_option(name, claim.notion.name, _format_budget(got))
+        aim = {name: values.pop(name) for name in _field_names(self.AIM) if name in values}
+        how = {name: values.pop(name) for name in _field_names(self.HOW) if name in values}
         return replace(
             self,
             **values,
@@ -143,7 +143,7 @@ class Request:
             how=replace(self.how, **how) if how else self.how,
         )
 
-    def at(self, point: Values) -> Self:
+    def at_point(self, point: Values) -> Self:
         """Return the same request at a point of a path: hot option -> exact value, None where it stays.
 
         Raises:
@@ -170,10 +170,10 @@ class Request:
         changed.__dict__.update(kept, how=replace(self.how, options=options))
         return changed
 
-    def stated(self) -> Stated:
+    def formula_program(self) -> FormulaProgram:
         """The request as a program in polynomials of e^ε, for `workbench.formula`. Raises InvalidRequest."""
         raise InvalidRequest(
-            f"The family {self.family.name} has no formula in e^epsilon: {self.family.no_formula}."
+            f"The family {self.family.name} has no formula in e^epsilon: {self.family.no_formula_reason}."
         )
 
     # Derived from the claim.
@@ -184,12 +184,12 @@ class Request:
         return self.claim if self.claim.delta is not None else self.claim.with_values(delta=ZERO)
 
     @property
-    def per_distance(self) -> bool:
+    def is_per_distance(self) -> bool:
         """Whether ε is per unit of distance."""
         return False
 
     @cached_property
-    def cut(self) -> bool:
+    def has_several_bounds(self) -> bool:
         """Whether the notion states several convex bounds, or more than can be listed, and not one on a ratio."""
         return not bounds_one_ratio(self.claim.notion)
 
@@ -197,7 +197,7 @@ class Request:
 
     def check_aim(self) -> None:
         """Check that the notion can be asked for this aim. Raises InvalidRequest."""
-        if self.cut:
+        if self.has_several_bounds:
             self._check_aim_of_several_bounds()
         else:
             self._check_aim_of_one_bound()
@@ -205,11 +205,11 @@ class Request:
     def _check_aim_of_several_bounds(self) -> None:
         measure, aim = self.claim.notion, self.aim
         if aim.minimise != "loss":
-            refuse("minimise", measure.name, repr(aim.minimise))
+            refuse_option("minimise", measure.name, repr(aim.minimise))
         if aim.max_loss is not None:
-            refuse("max_loss", measure.name, spell(aim.max_loss))
+            refuse_option("max_loss", measure.name, to_json_value(aim.max_loss))
         if aim.runs != 1:
-            refuse("runs", measure.name, aim.runs)
+            refuse_option("runs", measure.name, aim.runs)
         first, value = next(iter(self.claim.values.items()))
         if not value:
             must(first, f"> 0 for the notion {measure.name}", "0")
@@ -223,17 +223,17 @@ class Request:
                 "'delta'",
             )
         if (most is None) == (minimise != "loss"):
-            got = "none" if most is None else spelled(most)
+            got = "none" if most is None else format_fraction(most)
             must("max_loss", "given where delta or epsilon is minimised, and only there", got)
         if self.claim.delta and not measure.has_delta:
-            must("delta", f"0 when notion is {measure.name}", spelled(self.claim.delta))
+            must("delta", f"0 when notion is {measure.name}", format_fraction(self.claim.delta))
 
     def check_runs(self) -> None:
         """Refuse what cannot be asked for more than one run. Raises InvalidRequest."""
         if self.aim.runs == 1:
             return
         several = isinstance(self.claim.epsilon, Mapping)
-        if not self.claim.notion.composes or self.aim.minimise != "loss" or several:
+        if not self.claim.notion.can_compose or self.aim.minimise != "loss" or several:
             must("runs", "1 but for notion dp, one epsilon, and minimise loss", self.aim.runs)
         if self.how.check not in ("audit", "certify"):
             must("runs", f"1 where check is {self.how.check}", self.aim.runs)
@@ -241,7 +241,7 @@ class Request:
     # In words.
 
     @property
-    def certified(self) -> bool:
+    def wants_certificate(self) -> bool:
         """Whether a certificate is wanted."""
         return self.how.check == "certify"
 
@@ -256,20 +256,20 @@ class Request:
         return str(self.aim.loss)
 
     @property
-    def minimised(self) -> str:
+    def objective_name(self) -> str:
         """What the objective is, in words."""
         return f"{self.loss_name} loss" if self.aim.minimise == "loss" else self.aim.minimise
 
     @property
-    def budget_words(self) -> str:
+    def budget_text(self) -> str:
         """The notion, its budget, and what is minimised within which loss."""
         name, least = self.claim.notion.name, self.aim.minimise
         if not set(self.claim.notion.parameters) <= {"epsilon", "delta"}:
-            return f"{name}, {parameter_words(self.claim)}"
+            return f"{name}, {format_parameters(self.claim)}"
         epsilon = self.claim.epsilon
-        per = " per unit of distance" if self.per_distance else ""
+        per = " per unit of distance" if self.is_per_distance else ""
         shown = {
-            "epsilon": jsonable(epsilon)
+            "epsilon": to_jsonable(epsilon)
             if isinstance(epsilon, Mapping)
             else f"{float(epsilon):g}{per}",
             "delta": f"{float(self.claim.delta or 0):g}",
@@ -284,7 +284,7 @@ class Request:
         return f"{what}, {', '.join(words)}{runs}"
 
 
-def _names(part: type[Aim] | type[How]) -> tuple[str, ...]:
+def _field_names(part: type[Aim] | type[How]) -> tuple[str, ...]:
     """The names of the options that a part of a request holds."""
     return tuple(each.name for each in fields(part))
 
@@ -305,17 +305,17 @@ def read_claim(
     Raises:
         InvalidRequest: a budget is missing, or the notion does not have it.
     """
-    measure = notion(values.pop("notion"))
-    given = {name: values.pop(name) for name in BUDGETS if name in values}
+    measure = get_notion(values.pop("notion"))
+    given = {name: values.pop(name) for name in BUDGET_OPTIONS if name in values}
     minimised = values.get("minimise")
     limit = {"epsilon": max_epsilon, "delta": max_delta}.get(minimised or "")
     if minimised in measure.parameters and given.get(minimised) is None:
         given[minimised] = limit
-    for name in BUDGETS:
+    for name in BUDGET_OPTIONS:
         value = given.get(name)
         is_given = value is not None and (name != "delta" or value != 0)
         if is_given and name not in measure.parameters:
-            refuse(name, measure.name, _shown(value))
+            refuse_option(name, measure.name, _format_budget(value))
     budget = {name: given.get(name) for name in measure.parameters}
     if not set(measure.parameters) <= {"epsilon", "delta"}:
         return Claim(measure, **read_budget(measure, budget))
@@ -327,19 +327,19 @@ def read_claim(
     return claim
 
 
-def refuse(name: str, measured: str, got: Any) -> NoReturn:
+def refuse_option(name: str, measured: str, got: Any) -> NoReturn:
     """Raise InvalidRequest for an option that a notion does not have, with the notions that have it."""
-    of = " or ".join(other for other in OURS if name in notion(other).parameters)
+    of = " or ".join(other for other in BUILT_IN_NOTIONS if name in get_notion(other).parameters)
     remark = f" (notion {of} takes it)" if of else ""
     must(name, f"left out when notion is {measured}{remark}", got)
 
 
-def _shown(value: Any) -> Any:
+def _format_budget(value: Any) -> Any:
     """A budget as an error shows it."""
-    return spell(value) if isinstance(value, (int, float, Fraction)) else repr(value)
+    return to_json_value(value) if isinstance(value, (int, float, Fraction)) else repr(value)
 
 
-def parameter_words(claim: Claim) -> str:
+def format_parameters(claim: Claim) -> str:
     """The budget in words."""
     values = claim.values
     for name, pair in (("curve", "(epsilon, delta)"), ("tradeoff", "(alpha, beta)")):

@@ -29,21 +29,21 @@ from workbench.notions import (
     RelativeEntropy,
     Requirement,
     SlopedHockeyStick,
-    known,
-    notion,
+    get_notion,
+    notion_names,
 )
-from workbench.pipeline.option import one_of
+from workbench.pipeline.option import choice_reader
 from workbench.solvers.arrays import Ints
 
 _KINDS: dict[type, RatioBound] = {HockeyStick: HOCKEY_STICK, MassAboveRatio: MASS_ABOVE_RATIO}
 
 
-LARGEST = 34  # ε of a hockey stick: e^ε is a coefficient, which solvers take below 10^15
-_STEEPEST = 700  # exponent of a bound on Σ P^α Q^(1-α)
+MAX_STICK_EPSILON = 34  # ε of a hockey stick: e^ε is a coefficient, which solvers take below 10^15
+_MAX_POWER_EXPONENT = 700  # exponent of a bound on Σ P^α Q^(1-α)
 
 
 @dataclass(frozen=True)
-class Bounds:
+class RatioBounds:
     """kind: of `workbench.models.convex.requirements`; epsilons: ε of every neighbour; delta: one for all."""
 
     kind: RatioBound
@@ -51,7 +51,7 @@ class Bounds:
     delta: Fraction
 
     @cached_property
-    def levels(self) -> tuple[Ints, list[Fraction]]:
+    def epsilon_levels(self) -> tuple[Ints, list[Fraction]]:
         """(the group of every neighbour, the ε of every group)."""
         epsilons = self.epsilons.values()
         different = {
@@ -63,23 +63,23 @@ class Bounds:
         return tuple(map(levels.index, epsilons)), levels
 
     @property
-    def mass(self) -> bool:
+    def bounds_mass(self) -> bool:
         """Whether the mass above a ratio is bounded, by binaries, and not the hockey stick."""
         return self.kind == MASS_ABOVE_RATIO and bool(self.delta)
 
 
-def ratio_bounds(
+def make_ratio_bounds(
     named: str | Notion, epsilons: Mapping[Any, Fraction], delta: Fraction | None = None
-) -> Bounds:
+) -> RatioBounds:
     """What a notion requires at budgets ε, neighbour by neighbour, and δ (None: one that is to be minimised).
 
     Raises InvalidRequest where it is anything but one bound on the ratio P/Q.
     """
-    measure = notion(named)
+    measure = get_notion(named)
     allowed = Fraction(1 if measure.has_delta else 0) if delta is None else delta
     stated = {}  # one number for all is one object
     for epsilon in {id(value): value for value in epsilons.values()}.values():
-        required = measure.requires({"epsilon": epsilon, "delta": allowed})
+        required = measure.requirements({"epsilon": epsilon, "delta": allowed})
         if len(required) != 1 or type(required[0]) not in _KINDS:
             kinds = " and ".join(bound.kind for bound in required)
             must(
@@ -92,29 +92,29 @@ def ratio_bounds(
         {type(bound) for bound in stated.values()},
         {bound.delta for bound in stated.values()},
     )
-    return Bounds(
+    return RatioBounds(
         _KINDS[kind],
         {label: stated[id(epsilon)].epsilon for label, epsilon in epsilons.items()},
         share,
     )
 
 
-def ratio_kind(named: str | Notion) -> RatioBound:
+def get_ratio_kind(named: str | Notion) -> RatioBound:
     """The kind of bound a notion puts on ratios. Raises InvalidRequest."""
-    return ratio_bounds(named, {(): ONE}).kind
+    return make_ratio_bounds(named, {(): ONE}).kind
 
 
-def ratio_notions() -> Iterator[str]:
+def list_ratio_notions() -> Iterator[str]:
     """The notions with budgets (ε, δ) that require one bound on ratios: what linear models can be asked for."""
-    return filter(bounds_one_ratio, known())
+    return filter(bounds_one_ratio, notion_names())
 
 
 def bounds_one_ratio(named: str | Notion) -> bool:
     """Whether a notion has a budget (ε, δ) and requires one bound on the ratio P/Q."""
-    if set(notion(named).parameters) != {"epsilon", "delta"}:
+    if set(get_notion(named).parameters) != {"epsilon", "delta"}:
         return False
     try:
-        ratio_kind(named)
+        get_ratio_kind(named)
     except InvalidRequest:
         return False
     return True
@@ -123,45 +123,52 @@ def bounds_one_ratio(named: str | Notion) -> bool:
 @lru_cache(maxsize=64)
 def is_hockey_stick(named: str | Notion) -> bool:
     """Whether a notion with a budget (ε, δ) requires one hockey stick at that very budget, whatever the distance."""
-    measure = notion(named)
-    if set(measure.parameters) != {"epsilon", "delta"} or measure.per_distance:
+    measure = get_notion(named)
+    if set(measure.parameters) != {"epsilon", "delta"} or measure.is_per_distance:
         return False
     epsilon, delta = ONE, Fraction(1, 2) if measure.has_delta else ZERO
     try:
-        return measure.requires({"epsilon": epsilon, "delta": delta}) == (
+        return measure.requirements({"epsilon": epsilon, "delta": delta}) == (
             HockeyStick(epsilon, delta),
         )
     except InvalidRequest:
         return False
 
 
-def hockey_stick_notions() -> tuple[str, ...]:
+def list_hockey_stick_notions() -> tuple[str, ...]:
     """Their names, in alphabetical order."""
-    return tuple(sorted(name for name in known() if is_hockey_stick(name)))
+    return tuple(sorted(name for name in notion_names() if is_hockey_stick(name)))
 
 
-def convex_notions() -> Iterator[str]:
+def list_convex_notions() -> Iterator[str]:
     """The notions whose requirements are all hockey sticks or power cones, however many: what convex models can be
     asked for beyond `ratio_notions`."""
-    others = ((name, type(notion(name))) for name in known() if not bounds_one_ratio(name))
+    others = (
+        (name, type(get_notion(name))) for name in notion_names() if not bounds_one_ratio(name)
+    )
     return (
         name
         for name, kind in others
-        if kind.relaxed is not Notion.relaxed or kind.requires is not Notion.requires
+        if kind.initial_requirements is not Notion.initial_requirements
+        or kind.requirements is not Notion.requirements
     )
 
 
 # Readers of options: the name of a notion that linear models state, or linear or convex ones.
-ratio_notion = one_of(more=ratio_notions)
-convex_or_ratio_notion = one_of(more=lambda: chain(ratio_notions(), convex_notions()))
+read_ratio_notion = choice_reader(more_choices=list_ratio_notions)
+read_convex_or_ratio_notion = choice_reader(
+    more_choices=lambda: chain(list_ratio_notions(), list_convex_notions())
+)
 
 
-def in_numbers(required: Requirement) -> Bound:
+def to_model_bound(required: Requirement) -> Bound:
     """A requirement as a model takes it, its limit rounded up. Raises InvalidRequest for a kind that is not convex."""
     if isinstance(required, HockeyStick):
-        if required.epsilon > LARGEST:
+        if required.epsilon > MAX_STICK_EPSILON:
             must(
-                "epsilon", f"at most {LARGEST} in a program", f"{nearest_float(required.epsilon):g}"
+                "epsilon",
+                f"at most {MAX_STICK_EPSILON} in a program",
+                f"{nearest_float(required.epsilon):g}",
             )
         level = nextafter(exp(float(required.epsilon)), inf) if required.epsilon else 1.0
         if isinstance(required, SlopedHockeyStick):
@@ -170,10 +177,10 @@ def in_numbers(required: Requirement) -> Bound:
             HOCKEY_STICK, level, nextafter(float(required.delta), inf) if required.delta else 0.0
         )
     if isinstance(required, PowerCone):
-        if required.exponent > _STEEPEST:
+        if required.exponent > _MAX_POWER_EXPONENT:
             must(
                 "(alpha - 1) times the divergence",
-                f"at most {_STEEPEST} in a program",
+                f"at most {_MAX_POWER_EXPONENT} in a program",
                 f"{nearest_float(required.exponent):g}",
             )
         return Bound(

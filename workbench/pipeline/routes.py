@@ -35,7 +35,7 @@ from typing import Any
 from workbench.errors import NotProven, WorkbenchError
 from workbench.exact.objects import Values
 from workbench.pipeline.outcome import translate_error
-from workbench.solvers.backend import Options, backend
+from workbench.solvers.backend import Options, get_backend
 from workbench.solvers.errors import SolverError
 from workbench.solvers.solution import Solution
 
@@ -66,9 +66,9 @@ class Answer:
     solution: Solution | None = None
     origin: str = "repair"
     law: Any = None
-    claimed: float | None = None
-    proxy: bool = False
-    words: Sequence[str] = ()
+    claimed_objective: float | None = None
+    is_proxy: bool = False
+    notes: Sequence[str] = ()
     details: Values = field(default_factory=dict)
     route: str | None = None
 
@@ -78,12 +78,12 @@ class Programs:
 
     def __init__(self, solver: str) -> None:
         try:
-            self.backend = backend(solver)
+            self.backend = get_backend(solver)
         except (ValueError, SolverError) as error:
             raise translate_error(error) from None
-        self.live: dict[Any, Any] = {}  # key -> (model, session of the solver)
+        self.live_sessions: dict[Any, Any] = {}  # key -> (model, session of the solver)
 
-    def exacting(self, options: Options) -> Options:
+    def tighten_tolerances(self, options: Options) -> Options:
         """Options whose MILP answers are worth certifying: at the usual 1e-5 a binary of 4e-6 stands for 4e-6 of
         probability that breaks the budget unseen, and whole patterns for a δ of 1e-8 are fiction."""
         known = "integrality_tolerance" in self.backend.supported_options
@@ -95,9 +95,9 @@ class Programs:
 
     def close(self) -> None:
         """Give the solver's resources back."""
-        for _, session in self.live.values():
+        for _, session in self.live_sessions.values():
             session.close()
-        self.live.clear()
+        self.live_sessions.clear()
 
 
 @dataclass(frozen=True)
@@ -131,30 +131,30 @@ class Route:
     answer: Callable[[Any, Programs | None, str], Answer | Doubt]
 
 
-def always(problem: Any) -> Reason:
+def applies_always(problem: Any) -> Reason:
     """Return None: the route answers every problem of its class."""
     return None
 
 
-def only_several_bounds(problem: Any) -> Reason:
+def require_several_bounds(problem: Any) -> Reason:
     """Return why a route for notions of several convex bounds does not apply."""
     return (
         None
-        if problem.request.cut
+        if problem.request.has_several_bounds
         else f"{problem.request.claim.notion.name} states one bound on ratios"
     )
 
 
-def only_one_bound(problem: Any) -> Reason:
+def require_one_bound(problem: Any) -> Reason:
     """Return why a route for notions of one bound on ratios does not apply."""
     return (
         f"{problem.request.claim.notion.name} states several bounds"
-        if problem.request.cut
+        if problem.request.has_several_bounds
         else None
     )
 
 
-def refusals(problem: Any) -> dict[str, str]:
+def list_refusals(problem: Any) -> dict[str, str]:
     """Return the reason of every route of a problem that does not apply, by name."""
     reasons = {route.name: route.applies(problem) for route in problem.routes}
     return {name: reason for name, reason in reasons.items() if reason is not None}
@@ -187,7 +187,7 @@ def answer_by_routes(
             outcome = route.answer(problem, programs, start)
             answer = outcome.answer if isinstance(outcome, Doubt) else outcome
             if kept is not None:
-                kept = _with_larger_bound(kept, answer)
+                kept = _keep_larger_bound(kept, answer)
                 continue
             if not isinstance(outcome, Doubt):
                 return replace(outcome, route=route.name)
@@ -201,7 +201,7 @@ def answer_by_routes(
     raise error or NotProven(f"No route answers the request ({'; '.join(reasons)}).")
 
 
-def _with_larger_bound(kept: Answer, other: Answer | None) -> Answer:
+def _keep_larger_bound(kept: Answer, other: Answer | None) -> Answer:
     """Return an answer with the larger of its bound and that of another one."""
     if other is None:
         return kept

@@ -23,11 +23,11 @@ from typing import Any
 from workbench.errors import Infeasible, InvalidRequest, NotCertified, NotProven, WorkbenchError
 from workbench.exact.numbers import ONE, ZERO, round_down
 from workbench.exact.time_limit import OutOfTime
-from workbench.pipeline.convex_notion import meets
+from workbench.pipeline.convex_notion import is_claim_proven
 from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.family import Session, Values
-from workbench.pipeline.infeasible import SECONDS, least_words
-from workbench.pipeline.problem import PRIVATE_WITHOUT_DELTA, Problem, ProgramTooLarge
+from workbench.pipeline.infeasible import EXPLANATION_SECONDS, format_least_value
+from workbench.pipeline.problem import ZERO_DELTA_NOTE, Problem, ProgramTooLarge
 from workbench.pipeline.request import Request
 from workbench.pipeline.routes import Answer, Programs, answer_by_routes
 from workbench.privacy.claim import Claim
@@ -43,10 +43,12 @@ _TURNS = 80
 _SHARE = 1e-6  # of the way between the ends, at least
 _KNOWN = 1e-5  # relative gap up to which a least value is called so
 _LARGEST = 20  # ε that is tried where none is enough
-TIME_MAY_HELP = " A longer time limit (--time-limit) may narrow the interval."
+LONGER_TIME_HINT = " A longer time limit (--time-limit) may narrow the interval."
 
 
-def design(problem: Problem, programs: Programs | None = None, start: str = "cold") -> Design:
+def design_problem(
+    problem: Problem, programs: Programs | None = None, start: str = "cold"
+) -> Design:
     """Solve, repair, audit, bound, judge; take the optimum at δ = 0 or a constant where that costs less.
 
     Raises InvalidRequest, Infeasible, NotProven, NotCertified, SolverUnavailable.
@@ -54,14 +56,18 @@ def design(problem: Problem, programs: Programs | None = None, start: str = "col
     failure: WorkbenchError | None = None
     reached: Design | None = None
     try:
-        reached = _solved(problem, programs, start)
+        reached = _solve_by_routes(problem, programs, start)
     except (NotCertified, NotProven, ProgramTooLarge, MemoryError) as error:
-        if not problem.request.certified or getattr(error, "interrupted", False):
+        if not problem.request.wants_certificate or getattr(error, "interrupted", False):
             raise
         if isinstance(error, MemoryError):
             error = NotProven("The program needs more memory than there is.")
         failure, reached = error, getattr(error, "design", None)
-    known = _known_private(problem, reached, failure) if problem.request.certified else None
+    known = (
+        _find_simple_design(problem, reached, failure)
+        if problem.request.wants_certificate
+        else None
+    )
     if known is None:
         if failure is not None:
             raise failure
@@ -79,37 +85,39 @@ def design(problem: Problem, programs: Programs | None = None, start: str = "col
         return known
     if solution is not None and solution.termination is Termination.OPTIMAL:
         solution = replace(solution, termination=Termination.GAP_LIMIT)
-    known = replace(known, solution=solution, details={**known.details, "stopped": True}).stopped()
-    raise NotProven(_unproven_words(known, reached, failure), design=known)
+    known = replace(
+        known, solution=solution, details={**known.details, "stopped": True}
+    ).mark_stopped()
+    raise NotProven(_explain_unproven(known, reached, failure), design=known)
 
 
-def _unproven_words(known: Design, reached: Design | None, failure: WorkbenchError) -> str:
+def _explain_unproven(known: Design, reached: Design | None, failure: WorkbenchError) -> str:
     """Why a simple mechanism that costs less than a program's answer is not proven optimal, its loss and the proven
     bound, and what may help. The program's answer is dearer, so its loss is not mentioned."""
     interval = (
         f"The best certified mechanism costs {known.objective:.9g}, and the proven lower bound is "
-        f"{known.bound_words}. {known.words[-1]}"
+        f"{known.bound_text}. {known.words[-1]}"
     )
     if reached is None or reached.solution is None:
         too_large = isinstance(failure, ProgramTooLarge)
-        return f"{failure} {interval}{'' if too_large else TIME_MAY_HELP}"
+        return f"{failure} {interval}{'' if too_large else LONGER_TIME_HINT}"
     solution = reached.solution
-    return f"{solution.solver} ended with {solution.raw_status!r}, without a proof. {interval}{TIME_MAY_HELP}"
+    return f"{solution.solver} ended with {solution.raw_status!r}, without a proof. {interval}{LONGER_TIME_HINT}"
 
 
-def _known_private(
+def _find_simple_design(
     problem: Problem, reached: Design | None, failure: WorkbenchError | None
 ) -> Design | None:
     """The cheapest of the optimum at δ = 0 and the constant, where it costs less than what was reached."""
     best, below = None, math.inf if reached is None else reached.objective
-    constant = problem.constant(below)
+    constant = problem.find_constant(below)
     if constant is not None:
-        candidate = _designed(problem, constant)
+        candidate = _make_design(problem, constant)
         if candidate.objective < below:
             best, below = candidate, candidate.objective
-    for answer in problem.stronger() if failure is not None else ():
+    for answer in problem.find_simpler_candidates() if failure is not None else ():
         with suppress(NotCertified):
-            candidate = _designed(problem, answer)
+            candidate = _make_design(problem, answer)
             if candidate.objective < below:
                 best = replace(candidate, bound=None if best is None else best.bound)
                 below = candidate.objective
@@ -120,7 +128,7 @@ def _known_private(
     if pure is None:
         return best
     try:
-        optimum = _solved(pure, Programs(problem.request.how.solver), "cold")
+        optimum = _solve_by_routes(pure, Programs(problem.request.how.solver), "cold")
     except NotProven as error:
         optimum = error.design
     except (InvalidRequest, Infeasible, NotCertified):
@@ -133,65 +141,67 @@ def _known_private(
         bounds.append(best.bound)
     return replace(
         optimum,
-        request=optimum.request.with_values(delta=problem.outer.claim.delta),
+        request=optimum.request.with_values(delta=problem.reported_request.claim.delta),
         claim=problem.claim,
         bound=max(bounds, default=None),
-        oracle=OracleVerdict.none("it is of delta = 0."),
-        words=(*optimum.words, PRIVATE_WITHOUT_DELTA),
+        oracle=OracleVerdict.without_formula("it is of delta = 0."),
+        words=(*optimum.words, ZERO_DELTA_NOTE),
         details=optimum.details,
         route=f"{optimum.route} at delta = 0",
     )
 
 
-def _solved(problem: Problem, programs: Programs | None, start: str) -> Design:
+def _solve_by_routes(problem: Problem, programs: Programs | None, start: str) -> Design:
     """The design of a problem by its routes. Raises as `design`."""
     answer = answer_by_routes(problem, problem.routes, programs, start)
     interrupted = (
         answer.solution is not None and answer.solution.termination is Termination.INTERRUPTED
     )
     try:
-        reached = problem.proven(_designed(problem, answer))
+        reached = problem.require_proof(_make_design(problem, answer))
     except OutOfTime as error:
         error.bound = None if answer.bound is None else round_down(Fraction(answer.bound))
         raise
     except NotProven as error:
         error.interrupted = error.interrupted or interrupted
         if error.design is not None:
-            error.design = error.design.stopped()
+            error.design = error.design.mark_stopped()
         raise
     if interrupted:  # though proven: whoever asks for many designs must stop here
         words = f"{problem.request.how.solver} was interrupted: incumbent {reached.objective:.9g}, bound"
         raise NotProven(
-            f"{words} {reached.bound_words}.", design=reached.stopped(), interrupted=True
+            f"{words} {reached.bound_text}.", design=reached.mark_stopped(), interrupted=True
         )
     return reached
 
 
-def _designed(problem: Problem, answer: Answer) -> Design:
+def _make_design(problem: Problem, answer: Answer) -> Design:
     """The design that an answer makes, proven optimal or not."""
     request, mechanism = problem.request, answer.mechanism
-    certificate, words = None, [*problem.words(), *answer.words]
-    if request.certified:
-        mechanism, certificate, more = problem.repaired(answer)
+    certificate, words = None, [*problem.list_notes(), *answer.notes]
+    if request.wants_certificate:
+        mechanism, certificate, more = problem.repair(answer)
         words += more
-    privacy = problem.audited(mechanism) if certificate is None else certificate.deciding
-    claim, loss = problem.claim_of(privacy), problem.loss(mechanism)
-    minimised = certificate is None or answer.proxy
-    objective = answer.claimed if minimised and answer.claimed is not None else loss
+    privacy = problem.audit(mechanism) if certificate is None else certificate.deciding_audit
+    claim, loss = problem.claim_for_audit(privacy), problem.compute_loss(mechanism)
+    minimised = certificate is None or answer.is_proxy
+    objective = (
+        answer.claimed_objective if minimised and answer.claimed_objective is not None else loss
+    )
     if request.aim.minimise == "delta":
         objective = (
-            problem.least_delta(answer, privacy)
+            problem.smallest_delta(answer, privacy)
             if certificate is None
             else certificate.delta or ZERO
         )
         claim = Claim(claim.notion, claim.epsilon, objective)
-    if certificate is None and not meets(privacy, claim):
-        words.append(privacy.words(claim, problem.SUBJECT))
-    if answer.bound is None and answer.solution is not None and problem.BEST:
+    if certificate is None and not is_claim_proven(privacy, claim):
+        words.append(privacy.describe_verdict(claim, problem.SUBJECT))
+    if answer.bound is None and answer.solution is not None and problem.CLAIMS_OPTIMUM:
         words.append(
             f"{request.how.solver} gives no bound: that nothing is better rests on its word."
         )
-    named = problem.outer.how.solver
+    named = problem.reported_request.how.solver
     answered_by = (
         answer.details.get("solver") if answer.solution is None else answer.solution.solver
     )
@@ -200,12 +210,12 @@ def _designed(problem: Problem, answer: Answer) -> Design:
             f"No solver ran: a closed form or the workbench's own algorithm answered, and {named} was not asked."
         )
     return Design(
-        problem.outer,
+        problem.reported_request,
         mechanism,
         float(objective),
         None if answer.bound is None else round_down(Fraction(answer.bound)),
         claim,
-        problem.oracle(answer),
+        problem.judge_by_formula(answer),
         answer.solution,
         tuple(words),
         privacy,
@@ -219,7 +229,7 @@ def _designed(problem: Problem, answer: Answer) -> Design:
 
 
 @contextmanager
-def _unless_interrupted() -> Iterator[None]:
+def _suppress_unless_interrupted() -> Iterator[None]:
     """Pass over the errors of a design that is only tried, but not over Ctrl-C."""
     try:
         yield
@@ -232,10 +242,10 @@ class ProblemSession(Session):
     """The session of a family's requests. problem: of one request; least: the least ε that is tried."""
 
     def __init__(
-        self, request: Request, problem: Callable[[Any], Problem], least: Fraction = ZERO
+        self, request: Request, problem_class: Callable[[Any], Problem], least: Fraction = ZERO
     ) -> None:
         super().__init__(request)
-        self._problem, self._tried = problem, least
+        self._problem, self._tried = problem_class, least
         self._programs = Programs(request.how.solver)
 
     def close(self) -> None:
@@ -245,24 +255,29 @@ class ProblemSession(Session):
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """The design at a point, or the least ε there."""
         if start not in Start.__members__.values():
-            InvalidRequest.unless_among([*Start], "start", start)
-        request = self.request if point is None else self.request.at(point)
+            InvalidRequest.check_choice([*Start], "start", start)
+        request = self.request if point is None else self.request.at_point(point)
         least = request.aim.minimise
         if least == "epsilon":
-            return self._least(request, "epsilon", self._tried)
+            return self._design_least(request, "epsilon", self._tried)
         try:
-            return design(self._problem(request), self._programs, start)
+            return design_problem(self._problem(request), self._programs, start)
         except Infeasible as refused:
             if least == "loss" or "would do" in str(refused):
                 raise
-            raise Infeasible(f"{refused}{self._enough(request, ('epsilon', 'loss'))}") from None
+            raise Infeasible(
+                f"{refused}{self._explain_sufficient(request, ('epsilon', 'loss'))}"
+            ) from None
 
-    def _enough(self, request: Any, names: Sequence[str]) -> str:
+    def _explain_sufficient(self, request: Any, names: Sequence[str]) -> str:
         """The least ε, δ or loss that would do, each with the rest as it was asked, and the largest δ that was
         allowed."""
         words, delta = "", ONE if request.claim.delta is None else request.claim.delta
         options = replace(
-            request.how.options, time_limit=min(request.how.options.time_limit or SECONDS, SECONDS)
+            request.how.options,
+            time_limit=min(
+                request.how.options.time_limit or EXPLANATION_SECONDS, EXPLANATION_SECONDS
+            ),
         )
         sides: dict[str, Values] = {
             "epsilon": {"epsilon": Fraction(_LARGEST)}, "delta": {"delta": ONE}, "loss": {"max_loss": None}
@@ -270,7 +285,7 @@ class ProblemSession(Session):
         for name in names:
             other = copy(self)
             other._programs = Programs(request.how.solver)
-            with _unless_interrupted(), closing(other):
+            with _suppress_unless_interrupted(), closing(other):
                 changed = {"delta": delta, "minimise": name, "options": options, **sides[name]}
                 other.request = request.with_values(**changed)
                 best = other.design()
@@ -278,12 +293,12 @@ class ProblemSession(Session):
                     best.bound is not None
                     and best.objective - best.bound <= _KNOWN * best.objective
                 ):
-                    words += least_words(name, best.objective, "")
+                    words += format_least_value(name, best.objective, "")
                 else:
                     words += f" {name} {best.objective * (1 + 1e-6):.6g} would do."
         return words
 
-    def _least(self, request: Any, name: str, least: Fraction) -> Design:
+    def _design_least(self, request: Any, name: str, least: Fraction) -> Design:
         """The design at the least ε (or δ) found, with it as its objective and the largest one excluded as its bound.
         least: of those that are tried."""
         request.check_max_loss()
@@ -291,7 +306,7 @@ class ProblemSession(Session):
         def at(value: Fraction) -> Design:
             tried = request.with_values(minimise="loss", max_loss=None, **{name: value})
             try:
-                return design(self._problem(tried), self._programs, "hot")
+                return design_problem(self._problem(tried), self._programs, "hot")
             except NotProven as error:
                 if error.design is None or error.interrupted:
                     raise
@@ -299,7 +314,7 @@ class ProblemSession(Session):
                 return unproven
 
         try:
-            optimum = _least_epsilon(at, request, least, name)
+            optimum = _search_least_value(at, request, least, name)
         except NotProven as error:
             if error.design is not None:
                 known = {name: error.design.request.claim.values[name]}
@@ -310,12 +325,14 @@ class ProblemSession(Session):
             tried = (
                 name == "epsilon" and request.claim.values[name] >= _LARGEST
             )  # this was asked for here
-            raise Infeasible(f"{refused}{'' if tried else self._enough(request, names)}") from None
+            raise Infeasible(
+                f"{refused}{'' if tried else self._explain_sufficient(request, names)}"
+            ) from None
         least_value = {name: optimum.request.claim.values[name]}
         return replace(optimum, request=request.with_values(**least_value))
 
 
-def _least_epsilon(
+def _search_least_value(
     at: Callable[[Fraction], Design], request: Any, least: Fraction, name: str
 ) -> Design:
     """The design at the least ε found, with ε as its objective and the largest ε excluded as its bound.
@@ -370,10 +387,10 @@ def _least_epsilon(
     def between(low: Fraction, high: Fraction) -> Fraction:
         if high - low <= Fraction(_CLOSE) * high or high <= least:
             return high
-        near = Fraction(f"{chords.between(low, high, 0.5 if low else 0.25):.15g}")
+        near = Fraction(f"{chords.choose_point(low, high, 0.5 if low else 0.25):.15g}")
         return max(least, near if low < near < high else (low + high) / 2)
 
-    low, high = bisect(enough, ZERO, limit, turns=_TURNS, middle=between)
+    low, high = bisect(enough, ZERO, limit, max_steps=_TURNS, choose_point=between)
     # once costs are as near the budget as they are known: a little to either side
     sides = (
         Fraction(f"{float(at) * (1 + step):.15g}") for at in undecided for step in (_STEP, -_STEP)
@@ -383,9 +400,9 @@ def _least_epsilon(
             enough,
             low,
             high,
-            middle=lambda low, high: next((at for at in sides if low < at < high), high),
+            choose_point=lambda low, high: next((at for at in sides if low < at < high), high),
         )
-    none = OracleVerdict.none(f"no closed form is known for the least {name}.")
+    none = OracleVerdict.without_formula(f"no closed form is known for the least {name}.")
     more = (
         ()
         if high - low <= Fraction(10 * _CLOSE) * high
@@ -402,5 +419,5 @@ def _least_epsilon(
             str(ended)
             or f"The search stopped at its time limit: least {name} {float(high):.9g} so far."
         )
-        raise NotProven(words, design=optimum.stopped(), interrupted=interrupted)
+        raise NotProven(words, design=optimum.mark_stopped(), interrupted=interrupted)
     return optimum

@@ -25,15 +25,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from workbench.data.labels import align
+from workbench.data.labels import align_entries
 from workbench.data.laws import LawTable, Masses, read_law, read_law_rows
-from workbench.data.points import rationals_of
+from workbench.data.points import rationals_or_none
 from workbench.data.tables import read_table
 from workbench.errors import must
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import ZERO, exact, nearest_float
-from workbench.io.files import is_there
+from workbench.exact.numbers import ZERO, nearest_float, read_number
+from workbench.io.files import path_exists
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
@@ -98,7 +98,7 @@ def make_baselines(given: NamedLaws, family: str) -> list[Baseline]:
 
 def _split_names(value: Any) -> list[Any]:
     """Split names that commas separate; return anything else as it is."""
-    if isinstance(value, str) and not Path(value).suffix and not is_there(value):
+    if isinstance(value, str) and not Path(value).suffix and not path_exists(value):
         return [_PublishedName(part.strip()) for part in value.split(",")]
     return [value]
 
@@ -135,7 +135,7 @@ def _read_python(path: Path, name: str) -> Any:
 def _read_json(path: Path, name: str) -> Law:
     held = load(path)
     if isinstance(held, IntegerLaw):
-        return _parse_law(dict(enumerate(held.held, held.first)), name)
+        return _parse_law(dict(enumerate(held.weight_law, held.first)), name)
     if isinstance(held, Distribution):
         must(name, _ACCEPTED, f"a list of masses in {path.name}, whose noise values are not given")
     return _parse_law(held, name)
@@ -188,7 +188,7 @@ def _build_channel(law: LawTable, question: Any) -> Mechanism:
                 "in increasing order where a baseline is a matrix without labels",
                 "another order",
             )
-        rows = align(
+        rows = align_entries(
             rows,
             inputs,
             [*map(Fraction, question.values.tolist())],
@@ -220,12 +220,12 @@ def _label_channel(labels: Labels, outputs: Iterable[Fraction] | None, channel: 
     published = (
         known if outputs is None else tuple(Fraction(nearest_float(output)) for output in outputs)
     )
-    return replace(channel, labelled=(known, published))
+    return replace(channel, axis_labels=(known, published))
 
 
 def _parse_numbers(labels: Iterable[Any]) -> list[Fraction]:
     """Read the labels of a table as numbers. Raises InvalidRequest."""
-    return [exact(label, "a label of the baseline") for label in labels]
+    return [read_number(label, "a label of the baseline") for label in labels]
 
 
 def _build_noise(masses: Masses, question: Any) -> Mechanism:
@@ -234,7 +234,7 @@ def _build_noise(masses: Masses, question: Any) -> Mechanism:
     if isinstance(question, IntegerNoise):
         return AdditiveIntegerNoise(question, law)
     if isinstance(question, FiniteQuery) and question.outputs == question.inputs:
-        x = rationals_of(question.inputs)
+        x = rationals_or_none(question.inputs)
         if x is None or [*x] != sorted(x):
             must(
                 "answers",
@@ -246,7 +246,7 @@ def _build_noise(masses: Masses, question: Any) -> Mechanism:
         return _label_channel(question, None, Channel(_clamp_to_positions(law, question.k)))
     if isinstance(question, Quantization):
         must("baseline", _TABLE, "a PMF of noise, which is biased once it is clamped")
-    if isinstance(question, ModuloNoise) and question.scalar:
+    if isinstance(question, ModuloNoise) and question.is_scalar:
         wrapped = [ZERO] * question.order
         for eta, mass in masses.items():
             wrapped[eta % question.order] += mass
@@ -257,4 +257,4 @@ def _build_noise(masses: Masses, question: Any) -> Mechanism:
 
 def _clamp_to_positions(law: IntegerLaw, count: int) -> tuple[Distribution, ...]:
     """Return the laws of noise on the positions 0..count-1, clamped into them."""
-    return tuple(law.clamped(-q, count - 1 - q) for q in range(count))
+    return tuple(law.clamp(-q, count - 1 - q) for q in range(count))

@@ -8,21 +8,25 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import must
-from workbench.solvers.canonical import wish
+from workbench.solvers.canonical import label_user_constraint
 from workbench.solvers.exact.rational_lp import RationalLP
 from workbench.solvers.program import Program
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
-TOLERATED = "Privacy is certified; the extra constraints hold within the solver's tolerances only."
+CONSTRAINTS_NOTE = (
+    "Privacy is certified; the extra constraints hold within the solver's tolerances only."
+)
 
 
-def residual(program: Program, masses: Sequence[Fraction]) -> Fraction | None:
+def find_max_violation(program: Program, masses: Sequence[Fraction]) -> Fraction | None:
     """The largest violation of the rows of a program of constraints alone, exact; None where they are not linear in the
     masses alone."""
     return (
-        RationalLP.of(program.template).excess(masses) if program.shape[1] == len(masses) else None
+        RationalLP.from_data(program.template).max_violation(masses)
+        if program.shape[1] == len(masses)
+        else None
     )
 
 
@@ -49,11 +53,11 @@ class CheckedConstraints:
         for row in rows:
             if not isinstance(row, cp.Constraint):
                 must("constraints", expected, f"a list with {row!r}")
-            wish(row, row.label or str(row))
+            label_user_constraint(row, row.label or str(row))
         return rows
 
 
-def checked_constraints(given: Any, variable: str) -> CheckedConstraints | None:
+def check_constraints(given: Any, variable: str) -> CheckedConstraints | None:
     """The constraints as a model takes them, None for none. variable: such as "f". Raises InvalidRequest."""
     if given is None or isinstance(given, CheckedConstraints):
         return given

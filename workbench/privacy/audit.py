@@ -22,24 +22,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest, NotProven
-from workbench.exact.numbers import ExpNumber, Real, jsonable, positive, round_up
+from workbench.exact.numbers import ExpNumber, Real, read_positive, round_up, to_jsonable
 from workbench.exact.objects import Record, Values
-from workbench.exact.time_limit import BLOCK, go_on
-from workbench.io.files import spelled, write_json
+from workbench.exact.time_limit import ITEMS_PER_CLOCK_CHECK, check_time_limit
+from workbench.io.files import format_fraction, write_json
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.mechanism import (
-    ONE_SIDED,
+    ONE_SIDED_NOTE,
     Bias,
     Budget,
     Budgets,
     Comparison,
     Mechanism,
     as_mechanism,
-    on_real_inputs,
+    has_real_inputs,
 )
-from workbench.notions import Notion, notion
+from workbench.notions import Notion, get_notion
 from workbench.notions.laws import Laws
-from workbench.notions.notion import Label, Result
+from workbench.notions.notion import ComparisonResult, Label
 from workbench.privacy.claim import Claim
 
 if TYPE_CHECKING:
@@ -48,21 +48,21 @@ if TYPE_CHECKING:
     from workbench.privacy.expected_error import ExpectedError
 
 
-REPORTED = tuple(map(notion, ("pdp", "dp", "pure")))  # by every audit at a budget
+REPORTED_NOTIONS = tuple(map(get_notion, ("pdp", "dp", "pure")))  # by every audit at a budget
 
 
 @dataclass(frozen=True)
-class Measured:
+class ClaimMeasurement:
     """What the notion of a claim measures of every comparison."""
 
     claim: Claim
-    results: tuple[Result, ...]
+    results: tuple[ComparisonResult, ...]
 
     @cached_property
-    def held(self) -> bool:
+    def is_met(self) -> bool:
         """Whether every one meets the claim, decided exactly."""
-        meets = self.claim.notion.meets
-        return all(meets(result.measured, result.values) for result in self.results)
+        meets = self.claim.notion.is_within_budget
+        return all(meets(result.measurement, result.budget) for result in self.results)
 
 
 @dataclass(frozen=True)
@@ -71,24 +71,24 @@ class PairAudit:
 
     label: Label
     epsilon: Fraction
-    measured: Values
+    quantities: Values
 
     @property
     def pdp_delta(self) -> Fraction:
         """The exact PDP δ."""
-        delta: ExpNumber = self.measured["pdp_delta"]
+        delta: ExpNumber = self.quantities["pdp_delta"]
         return delta.a
 
     @property
     def dp_delta(self) -> ExpNumber:
         """The exact DP δ, a - b e^ε."""
-        delta: ExpNumber = self.measured["dp_delta"]
+        delta: ExpNumber = self.quantities["dp_delta"]
         return delta
 
     @property
     def ratio(self) -> Fraction | None:
         """The largest ratio of masses; None: unbounded."""
-        ratio: Fraction | None = self.measured["ratio"].value
+        ratio: Fraction | None = self.quantities["ratio"].value
         return ratio
 
 
@@ -106,10 +106,10 @@ class Privacy(Shown):
     pairs: tuple[PairAudit, ...]
     mechanism: Mechanism = field(repr=False, compare=False)
     error: ExpectedError | None = field(default=None, repr=False, compare=False)
-    _few: bool = field(
+    _only_extremes: bool = field(
         default=False, repr=False, compare=False
     )  # of `extremes`, which may be all there are
-    _measured: list[Measured] = field(default_factory=list, repr=False, compare=False)
+    _measurements: list[ClaimMeasurement] = field(default_factory=list, repr=False, compare=False)
 
     @cached_property
     def epsilon(self) -> Fraction | None:
@@ -126,7 +126,7 @@ class Privacy(Shown):
         at = (
             "each pair's own epsilon"
             if self.epsilon is None
-            else f"epsilon = {spelled(self.epsilon)}"
+            else f"epsilon = {format_fraction(self.epsilon)}"
         )
         values = self.to_dict()
         rows = [("mechanism", self.mechanism.describe()), ("neighbours", f"{len(self.pairs)} ordered pairs"),
@@ -140,8 +140,8 @@ class Privacy(Shown):
             rows.append(("metric epsilon", f"{values['metric_epsilon']} for |x - x'|"))
         if values["bias"] is not None:
             rows.append(("largest bias", repr(values["bias"])))
-        if self.mechanism.one_sided:
-            rows.append(ONE_SIDED)
+        if self.mechanism.is_one_sided:
+            rows.append(ONE_SIDED_NOTE)
         return rows if self.error is None else rows + self.error.facts()
 
     def to_dict(self) -> Record:
@@ -152,13 +152,13 @@ class Privacy(Shown):
         return {
             "kind": type(self.mechanism).__name__,
             "neighbours": len(self.pairs),
-            "one_sided": self.mechanism.one_sided,
-            "pure_epsilon": jsonable(self.pure_epsilon),
+            "one_sided": self.mechanism.is_one_sided,
+            "pure_epsilon": to_jsonable(self.pure_epsilon),
             "epsilon": None if self.epsilon is None else float(self.epsilon),
-            "pdp_delta": self.worst("pdp").measured.upper if decided else None,
+            "pdp_delta": self.worst_result("pdp").measurement.upper if decided else None,
             "dp_delta": self.dp_delta.upper,
-            "metric_epsilon": jsonable(self.metric_epsilon) if self.mechanism.segments else None,
-            "bias": None if means is None else float(Bias.of(self.mechanism, *means).worst),
+            "metric_epsilon": to_jsonable(self.metric_epsilon) if self.mechanism.segments else None,
+            "bias": None if means is None else float(Bias.measure(self.mechanism, *means).worst),
             **({} if self.error is None else self.error.to_dict()),
         }
 
@@ -169,13 +169,13 @@ class Privacy(Shown):
 
     def figure(self) -> Figure:
         """The exact privacy profiles, the budget marked."""
-        from workbench.privacy.curve import profile_figure
+        from workbench.privacy.curve import draw_profiles
 
-        return profile_figure(self.mechanism, [self.epsilon] if self.epsilon else [])
+        return draw_profiles(self.mechanism, [self.epsilon] if self.epsilon else [])
 
     def save(self, path: str | Path) -> None:
         """Write the facts and the budgets as JSON."""
-        budgets = [[list(label), spelled(value)] for label, value in self.budgets.items()]
+        budgets = [[list(label), format_fraction(value)] for label, value in self.budgets.items()]
         write_json(path, {**dict(self.facts()), "budgets": budgets})
 
     @property
@@ -184,51 +184,51 @@ class Privacy(Shown):
         return {pair.label: pair.epsilon for pair in self.pairs}
 
     @cached_property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether it is of all comparisons of the mechanism, not only of `extremes`."""
-        return not self._few or self.budgets.keys() == self.mechanism.budgets(0).keys()
+        return not self._only_extremes or self.budgets.keys() == self.mechanism.budgets(0).keys()
 
-    def worst(
+    def worst_result(
         self,
         named: str | Notion,
         epsilon: Budget | None = None,
         delta: Real | None = None,
         **parameters: Any,
-    ) -> Result:
+    ) -> ComparisonResult:
         """The comparison that a notion finds worst, at these budgets unless others are given; on real inputs what it
         measures over all of them. Raises InvalidRequest."""
-        measured_by = notion(named)
+        measured_by = get_notion(named)
         if epsilon is None and "epsilon" in measured_by.parameters:
             epsilon = self.budgets if self.epsilon is None else self.epsilon
-        return measured_by.worst(
-            self.results(self.claim(measured_by, epsilon, delta, **parameters))
+        return measured_by.worst_result(
+            self.measure_comparisons(self.claim(measured_by, epsilon, delta, **parameters))
         )
 
     @cached_property
     def pdp_delta(self) -> Fraction:
         """The exact PDP δ. Raises InvalidRequest on real inputs, where it need not be rational (`worst`)."""
-        if on_real_inputs(self.mechanism):
+        if has_real_inputs(self.mechanism):
             raise InvalidRequest(
                 "The PDP delta on real inputs is no rational number; worst('pdp') gives it."
             )
-        return Fraction(self.worst("pdp").measured.a)
+        return Fraction(self.worst_result("pdp").measurement.a)
 
     @cached_property
     def dp_delta(self) -> ExpNumber:
         """The exact DP δ."""
-        delta: ExpNumber = self.worst("dp").measured
+        delta: ExpNumber = self.worst_result("dp").measurement
         return delta
 
     @cached_property
     def pure_ratio(self) -> Fraction | None:
         """The largest ratio of masses; None: unbounded."""
-        ratio: Fraction | None = self.worst("pure").measured.value
+        ratio: Fraction | None = self.worst_result("pure").measurement.value
         return ratio
 
     @cached_property
     def pure_epsilon(self) -> float:
         """The ε of pure DP, rounded up; inf when a zero mass is reachable."""
-        return float(self.worst("pure").measured.loss)
+        return float(self.worst_result("pure").measurement.loss)
 
     @cached_property
     def metric_epsilon(self) -> float:
@@ -238,16 +238,16 @@ class Privacy(Shown):
             raise InvalidRequest(
                 "The least epsilon by distance is that of mechanisms on real inputs."
             )
-        steepest = self.worst("metric").measured.value
+        steepest = self.worst_result("metric").measurement.value
         return math.inf if steepest is None else round_up(steepest)
 
-    def at(self, epsilon: Budget) -> Privacy:
+    def audit_at(self, epsilon: Budget) -> Privacy:
         """The audit of every comparison at a budget: this one where it is that, or where it is of `extremes` and finds
         nothing above the budget, so that every δ is 0 as here."""
-        if not isinstance(epsilon, Mapping) and self.epsilon == positive(
+        if not isinstance(epsilon, Mapping) and self.epsilon == read_positive(
             epsilon, "epsilon", or_zero=True
         ):
-            return self._of_all
+            return self._complete_audit
         return (
             self
             if self.mechanism.budgets(epsilon) == self.budgets
@@ -255,40 +255,42 @@ class Privacy(Shown):
         )
 
     @cached_property
-    def _of_all(self) -> Privacy:
+    def _complete_audit(self) -> Privacy:
         private = not any(pair.pdp_delta for pair in self.pairs)
-        return self if private or self.complete else audit(self.mechanism, self.epsilon)
+        return self if private or self.is_complete else audit(self.mechanism, self.epsilon)
 
-    def results(self, claim: Claim) -> tuple[Result, ...]:
+    def measure_comparisons(self, claim: Claim) -> tuple[ComparisonResult, ...]:
         """What the notion of a claim measures of every comparison, measured once. Raises InvalidRequest."""
-        return self._of(claim).results
+        return self._measurement_of(claim).results
 
-    def _of(self, claim: Claim) -> Measured:
+    def _measurement_of(self, claim: Claim) -> ClaimMeasurement:
         """That of a claim, one object for equal claims, in copies of this audit as well."""
-        claim = claim.on(self.mechanism)
-        for measured in self._measured:
+        claim = claim.adapt_to(self.mechanism)
+        for measured in self._measurements:
             if measured.claim == claim:
                 return measured
-        self._measured.append(Measured(claim, tuple(self._results(claim))))
-        return self._measured[-1]
+        self._measurements.append(ClaimMeasurement(claim, tuple(self._compute_results(claim))))
+        return self._measurements[-1]
 
-    def _results(self, claim: Claim) -> Iterable[Result]:
+    def _compute_results(self, claim: Claim) -> Iterable[ComparisonResult]:
         quantity, own = claim.notion.quantity, _measured_by(claim.notion)
-        known = any(quantity == other.quantity and own == _measured_by(other) for other in REPORTED)
-        if not known or (on_real_inputs(self.mechanism) and not claim.notion.convex):
-            return measure(self.mechanism, claim)
+        known = any(
+            quantity == other.quantity and own == _measured_by(other) for other in REPORTED_NOTIONS
+        )
+        if not known or (has_real_inputs(self.mechanism) and not claim.notion.is_convex):
+            return measure_mechanism(self.mechanism, claim)
         # the largest ratio is the same at every budget
         pairs = (
             self.pairs
-            if claim.by_ratio and quantity == "ratio"
-            else self.at(claim.values["epsilon"]).pairs
+            if claim.is_decided_by_ratio and quantity == "ratio"
+            else self.audit_at(claim.values["epsilon"]).pairs
         )
         common = claim.common_values
         return (
-            Result(
+            ComparisonResult(
                 pair.label,
-                pair.measured[quantity],
-                claim.at(pair.label) if common is None else common,
+                pair.quantities[quantity],
+                claim.values_at(pair.label) if common is None else common,
             )
             for pair in pairs
         )
@@ -317,7 +319,7 @@ class Privacy(Shown):
         **parameters: Any,
     ) -> str:
         """`meets` in words: what was measured beside what was asked, and one outcome that breaks the budget."""
-        return self.words(self.claim(named, epsilon, delta, **parameters), subject)
+        return self.describe_verdict(self.claim(named, epsilon, delta, **parameters), subject)
 
     def claim(
         self,
@@ -327,31 +329,35 @@ class Privacy(Shown):
         **parameters: Any,
     ) -> Claim:
         """A request about this mechanism as a claim. Raises InvalidRequest."""
-        return Claim.of(named, self.mechanism, {"epsilon": epsilon, "delta": delta, **parameters})
+        return Claim.for_mechanism(
+            named, self.mechanism, {"epsilon": epsilon, "delta": delta, **parameters}
+        )
 
     def holds(self, claim: Claim) -> bool:
         """Whether every comparison meets a claim, decided exactly."""
-        return self._of(claim).held
+        return self._measurement_of(claim).is_met
 
-    def words(self, claim: Claim, subject: str = "The mechanism") -> str:
+    def describe_verdict(self, claim: Claim, subject: str = "The mechanism") -> str:
         """The verdict on a claim."""
-        measuring, results = claim.notion, self.results(claim)
-        broken = [result for result in results if not claim.met_by(result)]
-        worst = measuring.worst(results)
-        budget = claim.budget_words(one_sided=self.mechanism.one_sided)
-        finding = measuring.finding(worst.measured, worst.values, budget)
+        measuring, results = claim.notion, self.measure_comparisons(claim)
+        broken = [result for result in results if not claim.is_met_by(result)]
+        worst = measuring.worst_result(results)
+        budget = claim.describe_budget(one_sided=self.mechanism.is_one_sided)
+        finding = measuring.describe_finding(worst.measurement, worst.budget, budget)
         sentence = f"{subject} {'misses' if broken else 'meets'} the request: {finding}"
         if (
             not broken or not worst.label
         ):  # no single comparison stands for a mechanism measured as a whole
             return sentence
-        result = measuring.most_broken(broken)
+        result = measuring.worst_violation(broken)
         comparison = next(
             comparison
             for comparison in self.mechanism.comparisons()
             if comparison.label == result.label
         )
-        witness = measuring.witness(Laws(comparison.p, comparison.q), result, comparison.describe)
+        witness = measuring.describe_witness(
+            Laws(comparison.p, comparison.q), result, comparison.describe
+        )
         return sentence if witness is None else f"{sentence} ({witness})"
 
 
@@ -361,67 +367,74 @@ def _measured_by(notion: Notion) -> tuple[Any, ...]:
     return kind.measure, getattr(kind, "coefficients", None), getattr(kind, "counts_excess", None)
 
 
-def measure(
-    mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | None = None
-) -> Iterator[Result]:
+def measure_mechanism(
+    mechanism: Mechanism, claim: Claim, comparisons: Iterable[Comparison] | None = None
+) -> Iterator[ComparisonResult]:
     """What the notion of a claim measures, as far as it decides the claim, one comparison after the other.
 
     listed: comparisons that decide it. Raises InvalidRequest where nothing decides it.
     """
-    whole = _measured_whole(mechanism, claim)
+    whole = _measure_segments(mechanism, claim)
     if whole is not None:
         yield whole
         return
-    if listed is None:
-        listed = mechanism.extremes() if claim.by_ratio else mechanism.comparisons()
+    if comparisons is None:
+        comparisons = mechanism.extremes() if claim.is_decided_by_ratio else mechanism.comparisons()
     common = claim.common_values
-    for position, comparison in enumerate(listed):
-        if position % BLOCK == 0:
-            go_on()
-        values = claim.at(comparison.label) if common is None else common
-        yield Result(
+    for position, comparison in enumerate(comparisons):
+        if position % ITEMS_PER_CLOCK_CHECK == 0:
+            check_time_limit()
+        values = claim.values_at(comparison.label) if common is None else common
+        yield ComparisonResult(
             comparison.label, claim.notion.measure(Laws(comparison.p, comparison.q), values), values
         )
 
 
-def _measured_whole(mechanism: Mechanism, claim: Claim) -> Result | None:
+def _measure_segments(mechanism: Mechanism, claim: Claim) -> ComparisonResult | None:
     """What a notion measures over all pairs of real inputs at once; None where the comparisons decide it."""
     measuring = claim.notion
-    if mechanism.segments is None and not measuring.convex:
+    if mechanism.segments is None and not measuring.is_convex:
         raise InvalidRequest(
             f"The notion {measuring.name} is not decided for a law that is not affine in its input."
         )
     whole = (
         measuring.measure_segments(mechanism.segments, claim.values) if mechanism.segments else None
     )
-    return None if whole is None else Result((), whole, claim.values)
+    return None if whole is None else ComparisonResult((), whole, claim.values)
 
 
-def holds(mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | None = None) -> bool:
+def satisfies_claim(
+    mechanism: Mechanism, claim: Claim, comparisons: Iterable[Comparison] | None = None
+) -> bool:
     """Whether a mechanism meets a claim, decided exactly, as far as the first comparison that does not."""
-    meets = claim.notion.meets
+    meets = claim.notion.is_within_budget
     return all(
-        meets(result.measured, result.values) for result in measure(mechanism, claim, listed)
+        meets(result.measurement, result.budget)
+        for result in measure_mechanism(mechanism, claim, comparisons)
     )
 
 
-def proves(mechanism: Mechanism, claim: Claim, listed: Iterable[Comparison] | None = None) -> bool:
+def provably_satisfies_claim(
+    mechanism: Mechanism, claim: Claim, comparisons: Iterable[Comparison] | None = None
+) -> bool:
     """`holds`, where what stays undecided counts as refused: a mechanism a little further away can be proven."""
     try:
-        return holds(mechanism, claim, listed)
+        return satisfies_claim(mechanism, claim, comparisons)
     except NotProven:
         return False
 
 
-def audit_for(mechanism: Mechanism, claim: Claim) -> Privacy:
+def audit_for_claim(mechanism: Mechanism, claim: Claim) -> Privacy:
     """An audit that decides a claim, at its ε (at 0 for a notion without one): of the comparisons that do, and what a
     notion measures over all real inputs at once needs none. claim: `on` the mechanism. Raises InvalidRequest."""
     epsilon = claim.values.get("epsilon", 0)
     whole = (
-        bool(mechanism.segments) and not claim.notion.convex and not isinstance(epsilon, Mapping)
+        bool(mechanism.segments) and not claim.notion.is_convex and not isinstance(epsilon, Mapping)
     )
     return (
-        audit_extremes(mechanism, epsilon) if claim.by_ratio or whole else audit(mechanism, epsilon)
+        audit_extremes(mechanism, epsilon)
+        if claim.is_decided_by_ratio or whole
+        else audit(mechanism, epsilon)
     )
 
 
@@ -444,16 +457,16 @@ def audit(
     subject = as_mechanism(mechanism)
     if epsilon is None:
         claim: Any = getattr(getattr(mechanism, "certificate", mechanism), "claim", None)
-        without = claim is None or (subject.segments and claim.notion.per_distance)
+        without = claim is None or (subject.segments and claim.notion.is_per_distance)
         epsilon = 0 if without else claim.values.get("epsilon", 0)
     error = None
     if loss is not None or data is not None:
-        from workbench.privacy.expected_error import expected_error
+        from workbench.privacy.expected_error import compute_expected_error
 
-        error = expected_error(subject, "absolute" if loss is None else loss, data)
+        error = compute_expected_error(subject, "absolute" if loss is None else loss, data)
     budgets = subject.budgets(epsilon)
     pairs = (
-        _pair(pair, budgets[pair.label], position)
+        _audit_pair(pair, budgets[pair.label], position)
         for position, pair in enumerate(subject.comparisons())
     )
     return Privacy(tuple(pairs), subject, error)
@@ -462,16 +475,16 @@ def audit(
 def audit_extremes(mechanism: Any, epsilon: Real) -> Privacy:
     """The audit of the comparisons that decide pure ε: linear in a channel whose rows are all neighbours. Its pure ε is
     that of all, and so are its δ's, for which all are compared where pure ε fails. Raises InvalidRequest."""
-    subject, value = as_mechanism(mechanism), positive(epsilon, "epsilon", or_zero=True)
-    pairs = (_pair(pair, value, position) for position, pair in enumerate(subject.extremes()))
-    return Privacy(tuple(pairs), subject, _few=True)
+    subject, value = as_mechanism(mechanism), read_positive(epsilon, "epsilon", or_zero=True)
+    pairs = (_audit_pair(pair, value, position) for position, pair in enumerate(subject.extremes()))
+    return Privacy(tuple(pairs), subject, _only_extremes=True)
 
 
-def _pair(comparison: Comparison, epsilon: Fraction, position: int) -> PairAudit:
+def _audit_pair(comparison: Comparison, epsilon: Fraction, position: int) -> PairAudit:
     """Measure one comparison at ε; `position` counts the comparisons of an audit."""
-    if position % BLOCK == 0:
-        go_on()
+    if position % ITEMS_PER_CLOCK_CHECK == 0:
+        check_time_limit()
     laws = Laws(comparison.p, comparison.q)
     values = {"epsilon": epsilon}
-    measured = {notion.quantity: notion.measure(laws, values) for notion in REPORTED}
+    measured = {notion.quantity: notion.measure(laws, values) for notion in REPORTED_NOTIONS}
     return PairAudit(comparison.label, epsilon, measured)

@@ -38,43 +38,45 @@ from fractions import Fraction
 from typing import Any
 
 from workbench.errors import CorruptFile
-from workbench.exact.numbers import ZERO, bits_of
+from workbench.exact.numbers import ZERO, count_bits
 from workbench.exact.objects import Values
 from workbench.mechanisms.mechanism import AuditSize, Mechanism
 from workbench.notions import Notion
 
-LIMIT = 100_000_000
+MAX_WORK_UNITS = 100_000_000
 
 
-def work(
+def count_work_units(
     mechanism: Mechanism,
     notion: Notion | None = None,
     values: Values | None = None,
     numbers: Iterable[Fraction] = (),
     labels: int = 0,
     *,
-    runs: bool = False,
+    is_composed: bool = False,
 ) -> int:
     """The units of the module's rule. notion and values (its parameters): of a claim, where one is to be decided;
     numbers: of the objective and the bias; labels: of the objective; runs: whether many are composed."""
     size: AuditSize | None = getattr(mechanism, "audit_size", None)
     if size is None:
-        return _listed(mechanism, notion) * (10 if runs else 1)
+        return _count_listed_units(mechanism, notion) * (10 if is_composed else 1)
     comparisons, outcomes = size.comparisons, size.outcomes
     values = values or {}
     plain = not isinstance(values.get("epsilon"), Mapping)
     if size.extremes is not None and notion is not None and plain:
-        few = notion.ratio_decides(values) or (notion.per_distance and bool(mechanism.segments))
+        few = notion.is_decided_by_ratio(values) or (
+            notion.is_per_distance and bool(mechanism.segments)
+        )
         comparisons = size.extremes if few else comparisons
     budgets = dict(values)
     delta = budgets.pop("delta", None) or ZERO
-    bits = size.bits + max(map(bits_of, _fractions(budgets)), default=0) + bits_of(delta)
+    bits = size.bits + max(map(count_bits, _iter_fractions(budgets)), default=0) + count_bits(delta)
     wide = bits + _common_bits([*numbers, *size.numbers])
     each = 1 if notion is None else notion.work_per_outcome(values)
     series = 0 if notion is None else notion.series_work
     units = comparisons * (outcomes * (each * (4 + (bits // 256) ** 2) + series) + 1000)
     units += (comparisons + 8) * (bits // 64) ** 2
-    units += size.comparisons * outcomes * (300 + (bits // 64) ** 2) if runs else 0
+    units += size.comparisons * outcomes * (300 + (bits // 64) ** 2) if is_composed else 0
     units += outcomes * (size.laws + labels) * (4 + (wide // 256) ** 2) + (wide // 64) ** 2
     if notion is not None and mechanism.segments:
         units += notion.segment_work(len(mechanism.segments), outcomes, bits)
@@ -89,13 +91,13 @@ def _common_bits(numbers: Sequence[Fraction]) -> int:
     return max(twos, default=0) + sum(part.bit_length() for part in odd) + largest
 
 
-def _listed(mechanism: Mechanism, notion: Notion | None) -> int:
+def _count_listed_units(mechanism: Mechanism, notion: Notion | None) -> int:
     """Of a mechanism of another package: its comparisons one by one, as many as are allowed."""
     series, units = 0 if notion is None else notion.series_work, 0
     for comparison in mechanism.comparisons():
         bits = max(law.total.bit_length() for law in (comparison.p, comparison.q))
         units += len(comparison.p) * (4 + (bits // 256) ** 2 + series) + 1000 + (bits // 64) ** 2
-        if units > LIMIT:
+        if units > MAX_WORK_UNITS:
             return units
     segments = mechanism.segments or ()
     return units + (
@@ -103,15 +105,15 @@ def _listed(mechanism: Mechanism, notion: Notion | None) -> int:
     )
 
 
-def affordable(units: int) -> None:
+def check_work_units(units: int) -> None:
     """Raise CorruptFile for a proof of more units of `work` than the limit."""
-    if units > LIMIT:
+    if units > MAX_WORK_UNITS:
         raise CorruptFile(
-            f"A proof of {units} comparisons is refused as too large; {LIMIT} are allowed."
+            f"A proof of {units} comparisons is refused as too large; {MAX_WORK_UNITS} are allowed."
         )
 
 
-def _fractions(value: Any) -> Iterable[Fraction]:
+def _iter_fractions(value: Any) -> Iterable[Fraction]:
     """Every number in the parameters of a claim."""
     if isinstance(value, Mapping):
         value = value.values()
@@ -119,4 +121,4 @@ def _fractions(value: Any) -> Iterable[Fraction]:
         yield Fraction(value)
     elif isinstance(value, Iterable) and not isinstance(value, str):
         for part in value:
-            yield from _fractions(part)
+            yield from _iter_fractions(part)

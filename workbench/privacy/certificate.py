@@ -23,32 +23,40 @@ from pathlib import Path
 from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any
 
-from workbench.data.plain import plain_list
-from workbench.data.points import points
+from workbench.data.plain import read_list
+from workbench.data.points import read_points
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified, must
 from workbench.exact.numbers import round_up
 from workbench.exact.objects import Record, Values
-from workbench.io.files import LIMIT, write_whole
-from workbench.io.plugins import origin
-from workbench.io.records import AS_IS, OBJECT, RATIO, RATIOS, RecordForm, held, optional
+from workbench.io.files import MAX_FILE_BYTES, write_atomically
+from workbench.io.plugins import find_foreign_package
+from workbench.io.records import (
+    OBJECT,
+    RATIO,
+    RATIOS,
+    UNCHANGED,
+    RecordForm,
+    make_object_entry,
+    make_optional_entry,
+)
 from workbench.io.shown import Facts, Shown
-from workbench.mechanisms.mechanism import Bias, Mechanism, for_reals
+from workbench.mechanisms.mechanism import Bias, Mechanism, can_publish_reals
 from workbench.notions import Notion
-from workbench.privacy.audit import Privacy, audit, audit_for
-from workbench.privacy.audit_work import affordable, work
+from workbench.privacy.audit import Privacy, audit, audit_for_claim
+from workbench.privacy.audit_work import check_work_units, count_work_units
 from workbench.privacy.claim import Claim
 from workbench.privacy.composition import ComposedClaim
-from workbench.privacy.objective import ExpectedLoss, Objective, read_objective, rounds
+from workbench.privacy.objective import ExpectedLoss, Objective, is_rounded_up, read_objective
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-FORMAT, VERSION = "dp-workbench certificate", 1
-FORM = RecordForm(
-    "A certificate", {"format": FORMAT, "version": VERSION}, mechanism=AS_IS, claim=held(Claim.read),
-    composed=optional(held(ComposedClaim.read)), objective=optional(held(read_objective)),
-    bias=optional(RecordForm("The bias", outputs=RATIOS, inputs=RATIOS, worst=RATIO).of(Bias)), record=OBJECT,
+CERTIFICATE_FORMAT, CERTIFICATE_VERSION = "dp-workbench certificate", 1
+CERTIFICATE_FORM = RecordForm(
+    "A certificate", {"format": CERTIFICATE_FORMAT, "version": CERTIFICATE_VERSION}, mechanism=UNCHANGED, claim=make_object_entry(Claim.read),
+    composed=make_optional_entry(make_object_entry(ComposedClaim.read)), objective=make_optional_entry(make_object_entry(read_objective)),
+    bias=make_optional_entry(RecordForm("The bias", outputs=RATIOS, inputs=RATIOS, worst=RATIO).as_entry_of(Bias)), record=OBJECT,
 )  # fmt: skip
 
 
@@ -94,12 +102,14 @@ class Certificate(Shown):
         if not hasattr(mechanism, "comparisons"):
             must("mechanism", "a mechanism", repr(mechanism)[:80])
         if isinstance(notion, Claim):
-            claim = Claim.of(notion.notion, mechanism, notion.values)
+            claim = Claim.for_mechanism(notion.notion, mechanism, notion.values)
         else:
-            claim = Claim.of(notion, mechanism, {"epsilon": epsilon, "delta": delta, **parameters})
+            claim = Claim.for_mechanism(
+                notion, mechanism, {"epsilon": epsilon, "delta": delta, **parameters}
+            )
         if (
-            getattr(mechanism, "rounded", False)
-            and not claim.notion.convex
+            getattr(mechanism, "is_rounded", False)
+            and not claim.notion.is_convex
             and claim.values.get("delta") != 0
         ):
             must(
@@ -111,24 +121,26 @@ class Certificate(Shown):
             mechanism=mechanism, claim=claim, objective=objective, bias=bias, composed=composed,
             record=MappingProxyType(dict(record)),
         )  # fmt: skip
-        if getattr(mechanism, "for_reals", False) and claim.notion.per_distance:
+        if getattr(mechanism, "can_publish_reals", False) and claim.notion.is_per_distance:
             must("notion", "one without distances for a channel of a range", claim.notion.name)
         if audited is not None:
             if audited.mechanism is not mechanism:
                 must("audited", "an audit of the mechanism itself", audited.mechanism)
-            audited = audited.at(claim.values.get("epsilon", 0))
-            if claim.by_ratio or audited.complete:
+            audited = audited.audit_at(claim.values.get("epsilon", 0))
+            if claim.is_decided_by_ratio or audited.is_complete:
                 self.__dict__["deciding"] = audited
         if not self.holds():
-            raise NotCertified(self.deciding.words(claim))
+            raise NotCertified(self.deciding_audit.describe_verdict(claim))
         if composed is not None:
             composed.check(mechanism)
-        if objective is not None and not rounds(objective.value, cost := objective.of(mechanism)):
+        if objective is not None and not is_rounded_up(
+            objective.value, cost := objective.exact_loss_of(mechanism)
+        ):
             raise NotCertified(
                 f"The {objective.name} is {round_up(cost)!r}, not {round_up(objective.value)!r}."
             )
         if bias is not None:
-            actual = Bias.of(mechanism, bias.outputs, bias.inputs)
+            actual = Bias.measure(mechanism, bias.outputs, bias.inputs)
             if actual != bias:
                 raise NotCertified(
                     f"The bias is {round_up(actual.worst)!r}, not {round_up(bias.worst)!r}."
@@ -139,18 +151,18 @@ class Certificate(Shown):
         """Bare rows of a channel get the inputs they stand for and the values they publish, where those are known:
         from the bias, or of texts from the record."""
         mechanism: Any = self.mechanism
-        if getattr(mechanism, "labelled", ()) is not None:  # they have them, or are no rows
+        if getattr(mechanism, "axis_labels", ()) is not None:  # they have them, or are no rows
             return
         try:
             if self.bias is not None:
                 labelled: Any = self.bias.inputs, self.bias.outputs
             else:
                 labelled = tuple(
-                    points(plain_list(self.record.get(k), k, "a list"), k)
+                    read_points(read_list(self.record.get(k), k, "a list"), k)
                     for k in ("inputs", "outputs")
                 )
             if len({*labelled[0]}) == len(labelled[0]):
-                self.__dict__["mechanism"] = replace(mechanism, labelled=labelled)
+                self.__dict__["mechanism"] = replace(mechanism, axis_labels=labelled)
         except InvalidRequest:  # not one for every row, or no list of them
             pass
 
@@ -186,19 +198,21 @@ class Certificate(Shown):
     @cached_property
     def privacy(self) -> Privacy:
         """The exact audit at the claimed ε; at ε = 0 for a notion that has none."""
-        known = self.deciding
+        known = self.deciding_audit
         return (
-            known if known.complete else audit(self.mechanism, self.claim.values.get("epsilon", 0))
+            known
+            if known.is_complete
+            else audit(self.mechanism, self.claim.values.get("epsilon", 0))
         )
 
     @cached_property
-    def deciding(self) -> Privacy:
+    def deciding_audit(self) -> Privacy:
         """An audit that decides the claim, at the claimed ε: `privacy`, or what says the same with less work."""
-        return audit_for(self.mechanism, self.claim)
+        return audit_for_claim(self.mechanism, self.claim)
 
     def holds(self) -> bool:
         """Whether the exact audit meets the claim."""
-        return self.deciding.holds(self.claim)
+        return self.deciding_audit.holds(self.claim)
 
     def _recorded_loss(self) -> str:
         """Say which loss the record has where no objective proves one."""
@@ -209,25 +223,30 @@ class Certificate(Shown):
         return "It proves no loss."
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def sentences(self) -> tuple[str, ...]:
         """What this certificate proves, one sentence each."""
-        sentences = [f"{self.mechanism.describe()}.", self.deciding.words(self.claim)]
-        sentences += getattr(self.mechanism, "proof_words", ())
-        whole = not self.deciding.results(self.claim)[
+        sentences = [
+            f"{self.mechanism.describe()}.",
+            self.deciding_audit.describe_verdict(self.claim),
+        ]
+        sentences += getattr(self.mechanism, "proof_notes", ())
+        whole = not self.deciding_audit.measure_comparisons(self.claim)[
             0
         ].label  # measured over all real inputs: not pair by pair
         if "epsilon" in self.claim.values and not whole:
-            p = self.deciding
+            p = self.deciding_audit
             more = f"exact DP delta {p.dp_delta.upper!r}, pure epsilon {p.pure_epsilon!r}"
-            if not for_reals(p.mechanism):
+            if not can_publish_reals(p.mechanism):
                 more = f"exact PDP delta {round_up(p.pdp_delta)!r}, {more}"
             sentences.append(f"At that budget: {more} (each rounded up).")
-        sentences += [] if self.composed is None else [f"{self.composed.words}."]
-        if self.mechanism.one_sided:
+        sentences += [] if self.composed is None else [f"{self.composed.description}."]
+        if self.mechanism.is_one_sided:
             sentences.append(
                 "Only one side of each pair of neighbours is protected (directed differences)."
             )
-        sentences.append(self._recorded_loss() if self.objective is None else self.objective.words)
+        sentences.append(
+            self._recorded_loss() if self.objective is None else self.objective.sentence
+        )
         if self.bias is not None:
             worst = self.bias.worst
             sentences.append(
@@ -235,12 +254,12 @@ class Certificate(Shown):
                 if not worst
                 else f"Its largest bias is {round_up(worst)!r}."
             )
-        for what, package in self.foreign.items():
+        for what, package in self.foreign_packages.items():
             sentences.append(f"The {what} is code of {package}, which this proof relies on.")
         return tuple(sentences)
 
     @property
-    def foreign(self) -> dict[str, str]:
+    def foreign_packages(self) -> dict[str, str]:
         """The packages other than this one whose code states the laws or decides the claim: "mechanism of kind K",
         "notion N" -> package."""
         kind = getattr(self.mechanism, "kind", type(self.mechanism).__name__)
@@ -249,7 +268,9 @@ class Certificate(Shown):
             f"notion {self.notion}": self.claim.notion,
         }
         return {
-            what: package for what, part in parts.items() if (package := origin(part)) is not None
+            what: package
+            for what, part in parts.items()
+            if (package := find_foreign_package(part)) is not None
         }
 
     def to_dict(self, *, columns: bool = False) -> Record:
@@ -259,29 +280,33 @@ class Certificate(Shown):
         """
         short = getattr(self.mechanism, "short_record", lambda: None)
         mechanism = (short() if columns else None) or self.mechanism.to_dict()
-        checked = {"checked_by": self.foreign} if self.foreign else {}
-        return FORM.write(self, mechanism=mechanism, record={**self.record, **checked})
+        checked = {"checked_by": self.foreign_packages} if self.foreign_packages else {}
+        return CERTIFICATE_FORM.write(self, mechanism=mechanism, record={**self.record, **checked})
 
     def content(self) -> bytes:
         """What its file holds. Raises NotCertified when it would be too large to be proven again."""
         try:
-            check_work(self.mechanism, self.claim, self.objective, self.bias, self.composed)
+            check_certificate_work(
+                self.mechanism, self.claim, self.objective, self.bias, self.composed
+            )
         except CorruptFile as error:
             raise NotCertified(
                 f"The certificate could not be proven again from its file. {error}"
             ) from None
-        content = b"" if getattr(self.mechanism, "record_digits", 0) > LIMIT else self._content()
-        if not content or len(content) > LIMIT:
+        content = (
+            b"" if getattr(self.mechanism, "record_digits", 0) > MAX_FILE_BYTES else self._content()
+        )
+        if not content or len(content) > MAX_FILE_BYTES:
             content = self._content(columns=True)
-        if len(content) > LIMIT:
+        if len(content) > MAX_FILE_BYTES:
             raise NotCertified(
-                f"The certificate would take {len(content)} bytes; {LIMIT} are allowed."
+                f"The certificate would take {len(content)} bytes; {MAX_FILE_BYTES} are allowed."
             )
         return content
 
     def save(self, path: Path | str) -> None:
         """Write the file, whole or not at all. Raises NotCertified when it would be too large to be proven again."""
-        write_whole(path, self.content())
+        write_atomically(path, self.content())
 
     def _content(self, *, columns: bool = False) -> bytes:
         return (
@@ -290,7 +315,7 @@ class Certificate(Shown):
 
     def facts(self) -> Facts:
         """What is proven."""
-        return [("proven", sentence) for sentence in self.words]
+        return [("proven", sentence) for sentence in self.sentences]
 
     @property
     def drawable(self) -> bool:
@@ -307,10 +332,10 @@ class Certificate(Shown):
         return f"Certificate({self.notion}, {self.mechanism!r})"
 
     def __str__(self) -> str:
-        return "\n".join(self.words)
+        return "\n".join(self.sentences)
 
 
-def check_work(
+def check_certificate_work(
     mechanism: Mechanism,
     claim: Claim,
     objective: Objective | ExpectedLoss | None,
@@ -322,6 +347,8 @@ def check_work(
     if bias is not None:
         numbers = (*numbers, *bias.outputs, *bias.inputs, bias.worst)
     labels = len(objective.labels) if isinstance(objective, ExpectedLoss) else 0
-    affordable(
-        work(mechanism, claim.notion, claim.values, numbers, labels, runs=composed is not None)
+    check_work_units(
+        count_work_units(
+            mechanism, claim.notion, claim.values, numbers, labels, is_composed=composed is not None
+        )
     )

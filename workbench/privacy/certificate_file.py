@@ -35,18 +35,18 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import CorruptFile, InvalidRequest, NotCertified, NotProven
-from workbench.io.files import named, parse_json, read_text
-from workbench.io.plugins import plugins
-from workbench.io.providers import load_provided, places_of
-from workbench.io.records import refuse
+from workbench.io.files import parse_json, prefix_errors_with_file, read_text
+from workbench.io.plugins import load_plugins
+from workbench.io.providers import get_places, load_provided
+from workbench.io.records import raise_corrupt_entry
 from workbench.mechanisms.mechanism import as_mechanism
 from workbench.mechanisms.shown_mechanism import ShownMechanism
-from workbench.notions.notion import limited
-from workbench.privacy.audit_work import LIMIT, affordable, work
-from workbench.privacy.certificate import FORM, Certificate, check_work
+from workbench.notions.notion import limit_work
+from workbench.privacy.audit_work import MAX_WORK_UNITS, check_work_units, count_work_units
+from workbench.privacy.certificate import CERTIFICATE_FORM, Certificate, check_certificate_work
 
 # kind of a record -> its class; these are what a certificate can hold
-KINDS = {
+CERTIFIABLE_KINDS = {
     "noise": "workbench.mechanisms.additive:AdditiveNoise",
     "channel": "workbench.mechanisms.channel:Channel",
     "range": "workbench.mechanisms.range_mechanism:RangeMechanism",
@@ -57,11 +57,11 @@ KINDS = {
 }
 
 # and these have files of their own, which claim nothing
-OTHERS = {
+UNCERTIFIABLE_KINDS = {
     "poisson-binomial": "workbench.mechanisms.baselines.poisson_binomial:PoissonBinomial",
     "randomized-response": "workbench.mechanisms.label_randomizers.randomized_response:RandomizedResponse",
 }
-OURS = (*KINDS, *OTHERS)
+OURS = (*CERTIFIABLE_KINDS, *UNCERTIFIABLE_KINDS)
 
 
 def save(given: Any, path: Path | str) -> None:
@@ -88,27 +88,29 @@ def check(path: Path | str) -> Any:
     false), InvalidRequest for a file that cannot be read.
     """
     text = read_text(path)
-    with named(path):
+    with prefix_errors_with_file(path):
         data = parse_json(text)
         format_name = data.get("format") if isinstance(data, dict) else None
-        if isinstance(format_name, str) and format_name in places_of("proof readers"):
+        if isinstance(format_name, str) and format_name in get_places("proof readers"):
             return load_provided("proof readers", format_name)(data)
-        return from_dict(data)
+        return certificate_from_dict(data)
 
 
-def checker(kind: str) -> bytes:
+def read_checker_source(kind: str) -> bytes:
     """The source of the independent checker of a kind of file, "certificate" or "formula"."""
     return Path(__file__).with_name("checkers").joinpath(f"check_{kind}.txt").read_bytes()
 
 
-def from_dict(data: Any) -> Certificate:
+def certificate_from_dict(data: Any) -> Certificate:
     """The certificate `to_dict` wrote, proven again. Raises CorruptFile, caused by NotCertified for a claim that is
     false and by NotProven for one that stays undecided."""
     try:
-        fields = FORM.read(_named_as_now(data))
-        mechanism, claim = _built(fields.pop("mechanism")), fields.pop("claim")
-        check_work(mechanism, claim, **{name: fields[name] for name in fields if name != "record"})
-        with limited(LIMIT):
+        fields = CERTIFICATE_FORM.read(_upgrade_record(data))
+        mechanism, claim = _build_mechanism(fields.pop("mechanism")), fields.pop("claim")
+        check_certificate_work(
+            mechanism, claim, **{name: fields[name] for name in fields if name != "record"}
+        )
+        with limit_work(MAX_WORK_UNITS):
             proven = Certificate(mechanism, claim, **fields)
     except (NotCertified, NotProven) as error:
         raise CorruptFile(f"The certificate does not prove its claim. {error}") from error
@@ -118,11 +120,13 @@ def from_dict(data: Any) -> Certificate:
         isinstance(value, dict) and value != proven.claim.values[name]
         for name, value in claim.values.items()
     ):
-        refuse("epsilon", "one number for every difference or ordered pair, and for nothing else")
+        raise_corrupt_entry(
+            "epsilon", "one number for every difference or ordered pair, and for nothing else"
+        )
     return proven
 
 
-def _named_as_now(data: Any) -> Any:
+def _upgrade_record(data: Any) -> Any:
     """A certificate of any age with the entries of today: early ones claim nothing of many runs, and call losses
     costs."""
     if not isinstance(data, dict):
@@ -136,27 +140,27 @@ def _named_as_now(data: Any) -> Any:
     return data
 
 
-def mechanism_of(data: Any) -> Any:
+def mechanism_from_dict(data: Any) -> Any:
     """The mechanism of any kind that its `to_dict` wrote, which claims nothing. Raises CorruptFile, InvalidRequest."""
-    if isinstance(data, dict) and data.get("kind") in [*OTHERS]:
-        return _built(data, OTHERS)
-    mechanism = _built(data)
-    affordable(work(mechanism))
+    if isinstance(data, dict) and data.get("kind") in [*UNCERTIFIABLE_KINDS]:
+        return _build_mechanism(data, UNCERTIFIABLE_KINDS)
+    mechanism = _build_mechanism(data)
+    check_work_units(count_work_units(mechanism))
     return mechanism
 
 
-def _built(data: Any, kinds: Mapping[str, str] = KINDS) -> Any:
+def _build_mechanism(data: Any, kinds: Mapping[str, str] = CERTIFIABLE_KINDS) -> Any:
     """As `mechanism_of`, before it is known what a proof about it costs; of other kinds those of other packages."""
     kind = data.get("kind") if isinstance(data, dict) else None
     if isinstance(kind, str) and kind in kinds:
         module, name = kinds[kind].split(":")
         return getattr(importlib.import_module(module), name).from_dict(data)
-    added = plugins("mechanisms")
+    added = load_plugins("mechanisms")
     if not isinstance(kind, str) or kind not in added:
-        *first, last = *KINDS, *added
+        *first, last = *CERTIFIABLE_KINDS, *added
         raise CorruptFile(f"The mechanism must be of kind {', '.join(first)} or {last}.")
     try:
-        return added[kind].thing.from_dict(data)
+        return added[kind].extension.from_dict(data)
     except (CorruptFile, InvalidRequest):
         raise
     except Exception as error:  # of code that is not ours

@@ -15,18 +15,18 @@ from collections.abc import Mapping, Sequence
 from types import NoneType
 from typing import Any
 
-from workbench.data.intervals import rationals
-from workbench.data.plain import truth
+from workbench.data.intervals import read_rationals
+from workbench.data.plain import read_boolean
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import Rationals, Real
 from workbench.exact.objects import Values
 from workbench.mechanisms.mechanism import Bias, Budget, as_mechanism
 from workbench.notions import Notion
-from workbench.privacy.audit import audit_for, holds
+from workbench.privacy.audit import audit_for_claim, satisfies_claim
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
 from workbench.privacy.objective import ExpectedLoss
-from workbench.privacy.repair import repair_line, repair_noise
+from workbench.privacy.repair import repair_line_noise, repair_noise
 from workbench.privacy.repair_channel import repair_rows
 
 
@@ -61,8 +61,8 @@ def certify(
     Raises:
         InvalidRequest, NotCertified.
     """
-    truth(unbiased, "unbiased")
-    truth(allow_bias, "allow_bias")
+    read_boolean(unbiased, "unbiased")
+    read_boolean(allow_bias, "allow_bias")
     if not isinstance(objective, (ExpectedLoss, NoneType)):
         must("objective", "an ExpectedLoss", repr(objective)[:80])
     if not isinstance(record, (Mapping, NoneType)):
@@ -71,14 +71,14 @@ def certify(
     reason = getattr(subject, "not_certifiable", None)
     if reason is not None:
         raise InvalidRequest(f"mechanism must be one that a certificate can hold. {reason}")
-    means = _means(subject, outputs, unbiased_for)
+    means = _find_means(subject, outputs, unbiased_for)
     if hasattr(subject, "certified_form"):
         subject = subject.certified_form()
-    claim = Claim.of(notion, subject, {"epsilon": epsilon, "delta": delta, **parameters})
+    claim = Claim.for_mechanism(notion, subject, {"epsilon": epsilon, "delta": delta, **parameters})
     noted = dict(record or {})
     repaired_by = getattr(subject, "repaired_by", None)
     if repaired_by == "masses":
-        if (audited := audit_for(subject, claim)).holds(claim):
+        if (audited := audit_for_claim(subject, claim)).holds(claim):
             return Certificate(subject, claim, record=noted, audited=audited)
         audited = repair_noise(subject.question, subject.exact_pmf, claim)
         repaired: Any = audited.mechanism
@@ -87,29 +87,32 @@ def certify(
         )
         noted |= {"repair_moved_mass": float(moved)}
         return Certificate(repaired, claim, record=noted, audited=audited)
-    if repaired_by == "line" and not holds(subject, claim):
-        rebuilt, share = repair_line(subject, claim)
+    if repaired_by == "line" and not satisfies_claim(subject, claim):
+        rebuilt, share = repair_line_noise(subject, claim)
         return Certificate(rebuilt, claim, record=noted | {"repair_moved_mass": float(share)})
     if repaired_by != "rows":
         return Certificate(subject, claim, record=noted)
     kept = means if unbiased or unbiased_for is not None else None
     rebuilt, share = repair_rows(
-        subject, lambda candidate: holds(candidate, claim), kept, allow_bias=allow_bias
+        subject, lambda candidate: satisfies_claim(candidate, claim), kept, allow_bias=allow_bias
     )
-    bias = None if means is None else Bias.of(rebuilt, *means)
-    stated = None if objective is None else objective.at(rebuilt)
+    bias = None if means is None else Bias.measure(rebuilt, *means)
+    stated = None if objective is None else objective.with_value_of(rebuilt)
     noted |= {"repair_mixed_in": float(share)} if share else {}
     return Certificate(rebuilt, claim, objective=stated, bias=bias, record=noted)
 
 
-def _means(
+def _find_means(
     subject: Any, outputs: Sequence[Any] | None, unbiased_for: Sequence[Any] | None
 ) -> tuple[Rationals, Rationals] | None:
     """(published values, inputs they should have as means), where the mechanism or the request knows them."""
     if (outputs is None) != (unbiased_for is None):
         raise InvalidRequest("outputs and unbiased_for must be given together.")
     if outputs is not None and unbiased_for is not None:
-        values, means = rationals(outputs, "outputs"), rationals(unbiased_for, "unbiased_for")
+        values, means = (
+            read_rationals(outputs, "outputs"),
+            read_rationals(unbiased_for, "unbiased_for"),
+        )
         shape = (len(subject.outputs), len(getattr(subject, "rows", means)))
         if (len(values), len(means)) != shape:
             must(

@@ -12,13 +12,13 @@ from typing import Any
 
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.objects import Record
-from workbench.io.files import ratio, spelled
-from workbench.io.records import short_text, take
-from workbench.mechanisms.mechanism import for_reals
-from workbench.notions import HockeyStick, MassAboveRatio, Notion, notion
-from workbench.notions.notion import Label, Result, Values, decimal
+from workbench.io.files import format_fraction, parse_ratio
+from workbench.io.records import read_short_text, take_entries
+from workbench.mechanisms.mechanism import can_publish_reals
+from workbench.notions import HockeyStick, MassAboveRatio, Notion, get_notion
+from workbench.notions.notion import ComparisonResult, Label, Values, format_rational
 
-_MOST = 10**6  # of a budget in a file
+_MAX_FILE_PARAMETER = 10**6  # of a budget in a file
 
 
 @dataclass(frozen=True, init=False)
@@ -34,7 +34,7 @@ class Claim:
     def __init__(
         self, named: str | Notion, epsilon: Any = None, delta: Any = None, **others: Any
     ) -> None:
-        measuring, given = notion(named), {"epsilon": epsilon, "delta": delta, **others}
+        measuring, given = get_notion(named), {"epsilon": epsilon, "delta": delta, **others}
         values = {
             name: measuring.defaults[name] if given.get(name) is None else given[name]
             for name in measuring.parameters
@@ -42,17 +42,17 @@ class Claim:
         self.__dict__.update(notion=measuring, values=values)
 
     @classmethod
-    def of(cls, named: str | Notion, mechanism: Any, given: Values) -> Claim:
+    def for_mechanism(cls, named: str | Notion, mechanism: Any, given: Values) -> Claim:
         """The claim of a request about a mechanism: a budget given for shifts or pairs covers every comparison.
 
         given: parameter -> number, None where it is not given. Raises InvalidRequest.
         """
-        measuring = notion(named)
+        measuring = get_notion(named)
         first = measuring.parameters[0]
         each = given.get(first)
         if not isinstance(each, Mapping):
             return cls(measuring, **read_budget(measuring, given))
-        if for_reals(mechanism):
+        if can_publish_reals(mechanism):
             raise InvalidRequest(f"{first} must be one number for a mechanism on real inputs.")
         others = read_budget(measuring, {**given, first: 0})
         return cls(measuring, **others | {first: mechanism.budgets(each)})
@@ -77,19 +77,19 @@ class Claim:
         return changed
 
     @property
-    def in_epsilon_delta(self) -> bool:
+    def is_epsilon_delta(self) -> bool:
         """Whether the budget is ε, perhaps with δ, and nothing else."""
         return {"epsilon"} <= self.values.keys() <= {"epsilon", "delta"}
 
-    def on(self, mechanism: Any) -> Claim:
+    def adapt_to(self, mechanism: Any) -> Claim:
         """The same claim with a budget for every comparison of a mechanism, where budgets differ. Raises
         InvalidRequest."""
         first = self.notion.parameters[0]
         if not isinstance(self.values[first], Mapping):
             return self
-        return Claim.of(self.notion, mechanism, self.values)
+        return Claim.for_mechanism(self.notion, mechanism, self.values)
 
-    def at(self, label: Label) -> Values:
+    def values_at(self, label: Label) -> Values:
         """The budget of one comparison."""
         first = self.notion.parameters[0]
         each = self.values[first]
@@ -100,26 +100,26 @@ class Claim:
         """The budget of every comparison; None where budgets differ."""
         return None if isinstance(self.values[self.notion.parameters[0]], Mapping) else self.values
 
-    def met_by(self, result: Result) -> bool:
+    def is_met_by(self, result: ComparisonResult) -> bool:
         """Whether one comparison is within its budget."""
-        return self.notion.meets(result.measured, result.values)
+        return self.notion.is_within_budget(result.measurement, result.budget)
 
     @property
-    def by_ratio(self) -> bool:
+    def is_decided_by_ratio(self) -> bool:
         """Whether the comparison of largest ratio decides the claim: one budget for all, and a notion that says so."""
         one_for_all = not isinstance(self.values[self.notion.parameters[0]], Mapping)
-        return one_for_all and self.notion.ratio_decides(self.values)
+        return one_for_all and self.notion.is_decided_by_ratio(self.values)
 
-    def requirements(self, label: Label) -> tuple[HockeyStick | MassAboveRatio, ...]:
+    def list_ratio_bounds(self, label: Label) -> tuple[HockeyStick | MassAboveRatio, ...]:
         """The bounds on ratios that the notion puts on one comparison; none where it bounds something else."""
         try:
-            every = self.notion.requires(self.at(label))
+            every = self.notion.requirements(self.values_at(label))
         except InvalidRequest:
             return ()
         kept = tuple(bound for bound in every if isinstance(bound, (HockeyStick, MassAboveRatio)))
         return kept if len(kept) == len(every) else ()
 
-    def budget_words(self, *, one_sided: bool = False) -> str:
+    def describe_budget(self, *, one_sided: bool = False) -> str:
         """The first parameter in words: "epsilon = 1", or "each shift's own epsilon"."""
         first = self.notion.parameters[0]
         value = self.values[first]
@@ -128,14 +128,14 @@ class Claim:
         text = (
             f"each shift's own {first}"
             if isinstance(value, Mapping)
-            else f"{first} = {in_words(value)}"
+            else f"{first} = {format_parameter(value)}"
         )
         return f"{text} for one-sided neighbours" if one_sided else text
 
     def to_dict(self) -> Record:
         """JSON-ready."""
         return {"notion": self.notion.name} | {
-            name: _written(value) for name, value in self.values.items()
+            name: _write_parameter(value) for name, value in self.values.items()
         }
 
     @classmethod
@@ -143,9 +143,9 @@ class Claim:
         """What `to_dict` wrote; what its numbers mean is not yet read. Raises CorruptFile and InvalidRequest."""
         if not isinstance(data, dict) or not isinstance(data.get("notion"), str):
             raise CorruptFile("The claim must be an object with a notion and its parameters.")
-        named = notion(short_text(data["notion"], "The notion"))
-        take(data, "The claim", {"notion", *named.parameters})
-        values = {name: _number_or_labels(data[name], name) for name in named.parameters}
+        named = get_notion(read_short_text(data["notion"], "The notion"))
+        take_entries(data, "The claim", {"notion", *named.parameters})
+        values = {name: _read_parameter(data[name], name) for name in named.parameters}
         for name in named.parameters[1:]:
             if isinstance(values[name], Mapping):
                 raise CorruptFile(f"{name} must be one number.")
@@ -180,26 +180,30 @@ def read_budget(measuring: Notion, given: Values) -> Record:
     return values
 
 
-def _written(value: Any) -> Any:
+def _write_parameter(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return [[list(label), spelled(each)] for label, each in sorted(value.items())]
-    return [_written(part) for part in value] if isinstance(value, tuple) else spelled(value)
+        return [[list(label), format_fraction(each)] for label, each in sorted(value.items())]
+    return (
+        [_write_parameter(part) for part in value]
+        if isinstance(value, tuple)
+        else format_fraction(value)
+    )
 
 
-def in_words(value: Any) -> str:
+def format_parameter(value: Any) -> str:
     """A number; points as they are given, "0.5:0.1,1:0.01"."""
     if isinstance(value, tuple):
-        return ",".join(":".join(map(decimal, point)) for point in value)
-    return decimal(value) if isinstance(value, Fraction) else str(value)
+        return ",".join(":".join(map(format_rational, point)) for point in value)
+    return format_rational(value) if isinstance(value, Fraction) else str(value)
 
 
-def _number_or_labels(data: Any, name: str) -> Any:
+def _read_parameter(data: Any, name: str) -> Any:
     """A number, or [[label, number], ...] as a mapping, or [[number, number], ...] as a tuple."""
 
     def number(text: Any) -> Fraction:
-        value = ratio(text, name)
-        if not 0 <= value <= _MOST:
-            raise CorruptFile(f"{name} must be a number in [0, {_MOST}].")
+        value = parse_ratio(text, name)
+        if not 0 <= value <= _MAX_FILE_PARAMETER:
+            raise CorruptFile(f"{name} must be a number in [0, {_MAX_FILE_PARAMETER}].")
         return value
 
     if not isinstance(data, list):

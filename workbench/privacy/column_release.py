@@ -25,26 +25,26 @@ from workbench.data.csv_column import CsvColumn
 from workbench.data.intervals import read_range
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import Interval, jsonable, rational, round_up
+from workbench.exact.numbers import Interval, parse_rational, round_up, to_jsonable
 from workbench.exact.objects import Record
-from workbench.io.files import spelled
+from workbench.io.files import format_fraction
 from workbench.mechanisms.channel import Channel
-from workbench.mechanisms.mechanism import ColumnInputs, ColumnPublisher, for_reals
+from workbench.mechanisms.mechanism import ColumnInputs, ColumnPublisher, can_publish_reals
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
-from workbench.privacy.expected_error import expected_error
-from workbench.privacy.loading import read
-from workbench.privacy.privacy_budget import PrivacyBudget, budget_of, together
+from workbench.privacy.expected_error import compute_expected_error
+from workbench.privacy.loading import read_mechanism_file
+from workbench.privacy.privacy_budget import PrivacyBudget, add_budgets, budget_of_claim
 from workbench.privacy.release_ledger import LedgerTerms, Release, ReleaseLedger
-from workbench.privacy.row_cost import RowCost, budget_of_steps, exact_budget, shown
+from workbench.privacy.row_cost import RowCost, budget_record, compose_steps, find_exact_budget
 
-_UNSEEN = frozenset(
+_IGNORED_CATEGORIES = frozenset(
     ("Cc", "Cf", "Zs", "Zl", "Zp")
 )  # Categories of characters that do not tell names apart.
-_LONGEST_NUMBER = 40  # Names of more characters are not read as numbers.
+_MAX_NUMBER_CHARACTERS = 40  # Names of more characters are not read as numbers.
 
-_CALLED = {
+_ACCEPTED_MECHANISMS = {
     "noise": "additive noise on the answers 0..n, on the integers or on the reals",
     "quantizer": "a mechanism on real inputs",
     "channel": "a channel of a range",
@@ -59,49 +59,51 @@ class ColumnMechanism:
     mechanism: ColumnPublisher
     inputs: ColumnInputs
     claim: Claim | None
-    words: tuple[str, ...]
+    notes: tuple[str, ...]
 
     @property
     def pure_epsilon(self) -> float | str | None:
         """Without a certificate, the exact pure ε of the audit, rounded up ("inf": unbounded)."""
         if self.claim is not None:
             return None
-        reached: float | str = jsonable(audit_extremes(self.mechanism, 0).pure_epsilon)
+        reached: float | str = to_jsonable(audit_extremes(self.mechanism, 0).pure_epsilon)
         return reached
 
     @cached_property
     def budget(self) -> PrivacyBudget | None:
         """ε and δ of one row; None for a notion without them."""
         if self.claim is not None:
-            return budget_of(self.claim)
+            return budget_of_claim(self.claim)
         reached = self.pure_epsilon
         return PrivacyBudget(
             None if isinstance(reached, str) or reached is None else Fraction(reached)
         )
 
-    def cost(self, domain: Interval | None) -> RowCost:
+    def row_cost(self, domain: Interval | None) -> RowCost:
         """What a row costs whose value may be any in a domain; None: any number."""
         budget, claim = self.budget, self.claim
         notion = claim.notion.name if claim else "none"
         rho = claim.values.get("rho") if claim else None
-        distance = _sensitivity(self.mechanism)
+        distance = _get_sensitivity(self.mechanism)
         within = "" if distance is None else f"at most {float(distance):g} apart"
         if domain is None:
-            return RowCost(budget, PrivacyBudget(None), True, None, notion, apart=within)
-        words = _range_words(domain)
-        joined = _over_domain(self.mechanism, domain)
+            return RowCost(
+                budget, PrivacyBudget(None), True, None, notion, neighbour_condition=within
+            )
+        words = _format_domain(domain)
+        joined = _widen_to_domain(self.mechanism, domain)
         if joined is self.mechanism and not (budget and budget.per_distance):
-            pure = self._between_all(joined, None).rounded_up() if budget is None else budget
+            pure = self._between_all(joined, None).round_up_epsilon() if budget is None else budget
             return RowCost(
                 budget, None if pure.epsilon is None else pure, False, words, notion, rho
             )
         steps = None if distance is None else math.ceil((domain[1] - domain[0]) / distance)
         any_two = self._between_all(joined, steps)
         if budget is None or budget.per_distance:
-            is_local, any_two = joined is not self.mechanism, any_two.rounded_up()
+            is_local, any_two = joined is not self.mechanism, any_two.round_up_epsilon()
         else:
-            is_local = not any_two.within(budget)
-            any_two = any_two.rounded_up() if is_local else budget
+            is_local = not any_two.is_within(budget)
+            any_two = any_two.round_up_epsilon() if is_local else budget
         far = None if rho is None or steps is None else rho * steps**2
         return RowCost(budget, any_two, is_local, words, notion, far, within)
 
@@ -110,9 +112,9 @@ class ColumnMechanism:
         there is one; steps: from any value to any other between neighbours."""
         budget = self.budget
         delta = Fraction(0) if budget is None else budget.delta
-        known = [exact_budget(joined, delta)] if joined is not None else []
+        known = [find_exact_budget(joined, delta)] if joined is not None else []
         if budget is not None and steps is not None and not budget.per_distance:
-            known.append(budget_of_steps(budget, steps))
+            known.append(compose_steps(budget, steps))
         finite = [each for each in known if each is not None and each.epsilon is not None]
         return (
             min(finite, key=lambda each: (each.delta > delta, each.epsilon))
@@ -126,51 +128,53 @@ class ColumnMechanism:
         stated = self.mechanism.published_error()
         if stated is not None:
             return stated
-        error, real = expected_error(self.mechanism), for_reals(self.mechanism)
+        error, real = compute_expected_error(self.mechanism), can_publish_reals(self.mechanism)
         name = f"largest mean absolute error of any {'input' if real else 'answer'}"
-        stated = {} if error.worst is None else {name: round_up(error.worst)}
+        stated = {} if error.worst_error is None else {name: round_up(error.worst_error)}
         if real:
-            stated["mean absolute error of inputs spread evenly"] = round_up(Fraction(error.mean))
+            stated["mean absolute error of inputs spread evenly"] = round_up(
+                Fraction(error.mean_error)
+            )
         return stated
 
 
-def _over_domain(mechanism: Any, domain: Interval) -> Any:
+def _widen_to_domain(mechanism: Any, domain: Interval) -> Any:
     """The mechanism where every two values of a domain are neighbours; None where there is none."""
-    if hasattr(mechanism, "over_domain"):
+    if hasattr(mechanism, "with_neighbours_over"):
         try:
-            return mechanism.over_domain(*domain)
+            return mechanism.with_neighbours_over(*domain)
         except InvalidRequest:  # It has more neighbours than a mechanism may have.
             return None
     inputs = mechanism.inputs
     return None if inputs is None else Channel(tuple(map(mechanism.law, inputs)))
 
 
-def _range_words(domain: Interval) -> str:
-    low, high = map(spelled, domain)
+def _format_domain(domain: Interval) -> str:
+    low, high = map(format_fraction, domain)
     return f"{low}..{high}"
 
 
-def _sensitivity(mechanism: Any) -> Fraction | None:
+def _get_sensitivity(mechanism: Any) -> Fraction | None:
     """The distance up to which all numbers are neighbours, of a mechanism that has one."""
     distance = getattr(getattr(mechanism, "question", mechanism), "sensitivity", None)
     return None if distance is None else Fraction(distance)
 
 
-def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnMechanism:
+def load_column_mechanism(path: Path, kind: str, *, raw: bool = False) -> ColumnMechanism:
     """The mechanism in a file. kind: the command's, as "noise"; raw: take one without a certificate.
 
     Raises CorruptFile, also where a certificate does not prove its claim, and InvalidRequest.
     """
-    stored = read(path)
+    stored = read_mechanism_file(path)
     mechanism = stored.mechanism
     inputs = getattr(mechanism, "column_inputs", None)
     if inputs is None or inputs.command != kind:
         got = (
             mechanism.describe()
-            if stored.relates and hasattr(mechanism, "describe")
+            if stored.has_neighbours and hasattr(mechanism, "describe")
             else "no such mechanism"
         )
-        must("mechanism", _CALLED[kind], f"{path.name}: {got}")
+        must("mechanism", _ACCEPTED_MECHANISMS[kind], f"{path.name}: {got}")
     words = []
     if stored.certificate is None:
         if not raw:
@@ -180,18 +184,18 @@ def mechanism_for_column(path: Path, kind: str, *, raw: bool = False) -> ColumnM
         words.append(
             "The mechanism has no certificate and claims no privacy: the budget is its exact pure epsilon."
         )
-    return _for_column(mechanism, stored.certificate, words)
+    return _build_column_mechanism(mechanism, stored.certificate, words)
 
 
-def designed_for_column(design: Any) -> ColumnMechanism:
+def column_mechanism_of_design(design: Any) -> ColumnMechanism:
     """The mechanism of a design, or of a certificate."""
-    return _for_column(design.mechanism, getattr(design, "certificate", design), [])
+    return _build_column_mechanism(design.mechanism, getattr(design, "certificate", design), [])
 
 
-def _for_column(
+def _build_column_mechanism(
     mechanism: Any, certificate: Certificate | None, words: list[str]
 ) -> ColumnMechanism:
-    if mechanism.one_sided:
+    if mechanism.is_one_sided:
         words.append(
             "Only one side of each pair of neighbours is protected (directed differences)."
         )
@@ -203,21 +207,23 @@ def _for_column(
 
 
 @dataclass(frozen=True)
-class Rows:
+class ColumnRows:
     """The numbers of a column as a mechanism takes them.
 
     given: as they are in the file, as doubles; values: as they are written, clipped where asked, integers (n,) for a
     mechanism of whole numbers; clipped: how many were; domain: the values that are possible, None where any number is.
     """
 
-    given: Vector
+    file_values: Vector
     values: NDArray[Any]
-    clipped: int
+    clipped_count: int
     domain: Interval | None
-    words: tuple[str, ...]
+    notes: tuple[str, ...]
 
     @classmethod
-    def read(cls, column: CsvColumn, subject: ColumnMechanism, *, clip: str | None = None) -> Rows:
+    def read(
+        cls, column: CsvColumn, subject: ColumnMechanism, *, clip: str | None = None
+    ) -> ColumnRows:
         """The rows of a column.
 
         Args:
@@ -230,17 +236,19 @@ class Rows:
             InvalidRequest: with the row and the file for what does not fit.
         """
         inputs = subject.inputs
-        ends = _ends(inputs)
-        domain = clip_range(clip, inputs)
+        ends = _input_ends(inputs)
+        domain = read_clip_range(clip, inputs)
         values = column.exact_numbers()
         low, high = domain or ends
-        if inputs.whole:
-            column.refuse(np.array([value.denominator != 1 for value in values]), inputs.constraint)
+        if inputs.is_whole:
+            column.refuse_rows(
+                np.array([value.denominator != 1 for value in values]), inputs.constraint
+            )
         outside = np.array([not low <= value <= high for value in values])
         if clip is None:
             wanted = "--clip moves them to the nearest input"
-            more = wanted if inputs.bounded else "--clip LOW..HIGH moves them to its nearest end"
-            column.refuse(outside, inputs.constraint, more)
+            more = wanted if inputs.is_bounded else "--clip LOW..HIGH moves them to its nearest end"
+            column.refuse_rows(outside, inputs.constraint, more)
         words = []
         if clip is not None:
             values[:] = [min(max(value, low), high) for value in values]
@@ -248,37 +256,41 @@ class Rows:
                 f"Numbers outside [{float(low):g}, {float(high):g}] were moved to the nearest of them first."
             )
         taken: NDArray[Any] = values
-        if inputs.whole:
+        if inputs.is_whole:
             taken = np.array([int(value) for value in values], dtype=np.int64)
-        elif not inputs.exact:
+        elif not inputs.is_exact:
             taken = np.array([float(value) for value in values])
         return cls(column.numbers(), taken, int(outside.sum()), domain, tuple(words))
 
 
-def _ends(inputs: ColumnInputs) -> Interval:
+def _input_ends(inputs: ColumnInputs) -> Interval:
     """The least and the largest number of a mechanism, exactly."""
     largest = sys.float_info.max
     return Fraction(max(inputs.low, -largest)), Fraction(min(inputs.high, largest))
 
 
-def clip_range(clip: str | None, inputs: ColumnInputs) -> Interval | None:
+def read_clip_range(clip: str | None, inputs: ColumnInputs) -> Interval | None:
     """The values that are possible: those of the option, or the inputs of a mechanism that has ends; None for any.
 
     Raises InvalidRequest for an option that the mechanism cannot take.
     """
-    ends = _ends(inputs)
+    ends = _input_ends(inputs)
     if clip is None or clip == "inputs":
-        if clip is not None and not inputs.bounded:
+        if clip is not None and not inputs.is_bounded:
             must(
                 "clip",
                 "LOW..HIGH for noise that takes every number, such as --clip 0..100",
                 "no range",
             )
-        return ends if inputs.bounded else None
+        return ends if inputs.is_bounded else None
     low, high = read_range(clip, "clip")
     if not ends[0] <= low < high <= ends[1]:
-        must("clip", f"within {_range_words(ends)}" if inputs.bounded else inputs.constraint, clip)
-    if inputs.whole and (low.denominator, high.denominator) != (1, 1):
+        must(
+            "clip",
+            f"within {_format_domain(ends)}" if inputs.is_bounded else inputs.constraint,
+            clip,
+        )
+    if inputs.is_whole and (low.denominator, high.denominator) != (1, 1):
         must("clip", "two integers LOW..HIGH", clip)
     return low, high
 
@@ -292,32 +304,38 @@ class Account:
     """
 
     cost: RowCost
-    most: int | None
-    words: list[str]
+    max_rows: int | None
+    notes: list[str]
     report: Record
-    own_words: list[str]
-    own: Record
+    owner_notes: list[str]
+    owner_report: Record
 
     @classmethod
-    def of(cls, cost: RowCost, most: int | None, *, has_ledger: bool) -> Account:
+    def from_row_cost(cls, cost: RowCost, max_rows: int | None, *, has_ledger: bool) -> Account:
         """What publishing a column costs. most: the largest number of rows of one person, None where persons are not
         known; has_ledger: whether it will be booked."""
-        whole = cost.of_rows(most or 1)
-        counts = " (--person counts them)" if most is None else ""
+        whole = cost.for_rows(max_rows or 1)
+        counts = " (--person counts them)" if max_rows is None else ""
         words = [
             f"The budget is that of one row; of somebody with k rows it is k times as large{counts}.",
-            *cost.words,
+            *cost.sentences,
         ]
         if not has_ledger:
             words.append(
                 "Another release of the same people's data adds its budget to this one (--ledger adds up)."
             )
-        report = cost.to_dict() | ({"budget": shown(cost.neighbours)} if most is None else {})
-        own = {"budget": shown(whole.neighbours), "rows_of_one_person": most}
-        if most is not None:
-            own["budget_of_one_person_between_any_two_values"] = shown(whole.any_two)
-        own_words = [] if most is None else _person_words(cost.neighbours, whole.neighbours, most)
-        return cls(whole, most, words, report, own_words, own)
+        report = cost.to_dict() | (
+            {"budget": budget_record(cost.neighbours)} if max_rows is None else {}
+        )
+        own = {"budget": budget_record(whole.neighbours), "rows_of_one_person": max_rows}
+        if max_rows is not None:
+            own["budget_of_one_person_between_any_two_values"] = budget_record(whole.any_two)
+        own_words = (
+            []
+            if max_rows is None
+            else _describe_person(cost.neighbours, whole.neighbours, max_rows)
+        )
+        return cls(whole, max_rows, words, report, own_words, own)
 
     @property
     def headline(self) -> str:
@@ -325,8 +343,8 @@ class Account:
         return self.cost.headline
 
     def book(
-        self, path: Path, terms: LedgerTerms, column: str, given: Vector, output: str
-    ) -> Booked:
+        self, path: Path, terms: LedgerTerms, column: str, file_values: Vector, output: str
+    ) -> BookedRelease:
         """Enter the release into a ledger, which is on the disk when this returns.
 
         path: of the ledger, made with these terms where there is none; given: the true numbers. Raises CorruptFile and
@@ -362,7 +380,7 @@ class Account:
         charge = cost.any_two if cost.neighbours or cost.is_local else None
         release = Release(
             column[:100],
-            ledger.digest(given),
+            ledger.digest(file_values),
             cost.notion,
             cost.neighbours,
             charge,
@@ -372,59 +390,63 @@ class Account:
         booked = ledger.book(release)
         last = booked[-1]
         same = [each for each in booked if each.column == last.column or each.digest == last.digest]
-        total = together([each.charge for each in same]) if len(same) > 1 else None
+        total = add_budgets([each.charge for each in same]) if len(same) > 1 else None
         own = {
             "releases_of_this_column": len(same),
-            "budget_of_all_releases_of_this_column": shown(total),
+            "budget_of_all_releases_of_this_column": budget_record(total),
         }
-        words = _sum_words(same, "this column")
-        words += _sum_words(booked, "these data") if len(booked) > len(same) else []
+        words = _describe_sum(same, "this column")
+        words += _describe_sum(booked, "these data") if len(booked) > len(same) else []
         if fixed.epsilon is not None:
-            words.append(f"The ledger {path.name} has {ledger.left(booked)} left.")
-        return Booked(ledger, last.number, words, own)
+            words.append(
+                f"The ledger {path.name} has {ledger.describe_remaining_budget(booked)} left."
+            )
+        return BookedRelease(ledger, last.number, words, own)
 
 
 @dataclass(frozen=True)
-class Booked:
+class BookedRelease:
     """A release in a ledger. words, own: for the owner of the data alone."""
 
     ledger: ReleaseLedger
     number: int
-    words: list[str]
-    own: Record
+    notes: list[str]
+    owner_report: Record
 
     def withdraw(self) -> None:
         """Take it out again: it was certainly not published."""
         self.ledger.withdraw(self.number)
 
 
-def rows_of_one_person(person: CsvColumn) -> int:
+def count_max_rows_per_person(person: CsvColumn) -> int:
     """The largest number of rows with one entry in a column. Raises InvalidRequest.
 
     Spellings of one name are one person, such as 7, 07 and 7.0, or Ann and ANN: two persons who are taken for one make
     the budget too large, one who is taken for two makes it too small.
     """
-    names = [_plain_name(cell) for cell in person.cells]
+    names = [_normalise_name(cell) for cell in person.cells]
     if "" in names:
         raise InvalidRequest(
-            f"{person.table.line(names.index(''))} must say whose row it is. Got an empty cell."
+            f"{person.table.describe_row(names.index(''))} must say whose row it is. Got an empty cell."
         )
     return max(Counter(names).values())
 
 
-def _plain_name(cell: str) -> str:
+def _normalise_name(cell: str) -> str:
     """A name in one spelling: without case, spaces and characters that are not seen, a number in its least digits."""
     characters = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", cell).casefold())
-    name = "".join(each for each in characters if unicodedata.category(each) not in _UNSEEN)
-    number = rational(name) if name.isascii() and len(name) < _LONGEST_NUMBER else None
+    name = "".join(
+        each for each in characters if unicodedata.category(each) not in _IGNORED_CATEGORIES
+    )
+    number = parse_rational(name) if name.isascii() and len(name) < _MAX_NUMBER_CHARACTERS else None
     return name if number is None else str(number)
 
 
-def _sum_words(releases: Sequence[Release], what: str) -> list[str]:
+def _describe_sum(releases: Sequence[Release], what: str) -> list[str]:
     """What the last of some releases makes of their sum; nothing of one alone."""
     if len(releases) == 1:
         return []
-    total = together([release.charge for release in releases])
+    total = add_budgets([release.charge for release in releases])
     number = f"This is release {len(releases)} of {what} in the ledger"
     if total is None:
         return [
@@ -433,7 +455,9 @@ def _sum_words(releases: Sequence[Release], what: str) -> list[str]:
     return [f"{number}: budgets add up to {total} (basic composition)."]
 
 
-def _person_words(row: PrivacyBudget | None, whole: PrivacyBudget | None, most: int) -> list[str]:
+def _describe_person(
+    row: PrivacyBudget | None, whole: PrivacyBudget | None, most: int
+) -> list[str]:
     if most == 1:
         return ["No person has more than one row."]
     if whole is None:

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from workbench.data.parameter_grid import integers
-from workbench.data.plain import whole_number
+from workbench.data.parameter_grid import read_integers
+from workbench.data.plain import read_integer
 from workbench.errors import InvalidRequest, NotCertified, NotProven, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import (
@@ -32,22 +32,22 @@ from workbench.exact.numbers import (
     ExpNumber,
     Interval,
     Real,
-    ln_up,
-    positive,
-    probability,
+    log_upper_bound,
+    read_positive,
+    read_probability,
     round_down,
     round_up,
 )
 from workbench.exact.objects import Record
 from workbench.io.files import write_json
-from workbench.io.plain_figures import chart, lines, series
-from workbench.io.records import RATIO, WHOLE, RecordForm, refuse
+from workbench.io.plain_figures import draw_chart, make_line_figure, make_series
+from workbench.io.records import INTEGER, RATIO, RecordForm, raise_corrupt_entry
 from workbench.io.shown import Facts, Shown
-from workbench.mechanisms.mechanism import ONE_SIDED, as_mechanism
+from workbench.mechanisms.mechanism import ONE_SIDED_NOTE, as_mechanism
 from workbench.notions.laws import Laws
-from workbench.notions.notion import decimal
-from workbench.privacy.audit_work import LIMIT
-from workbench.privacy.dominating_pair import compared_laws, dominating_pair
+from workbench.notions.notion import format_rational
+from workbench.privacy.audit_work import MAX_WORK_UNITS
+from workbench.privacy.dominating_pair import compute_dominating_pair, list_compared_laws
 from workbench.privacy.loss_law import LossLaw
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 Runs: TypeAlias = "list[tuple[Laws, int]]"
 _DRAWN, _FAR = 60, 100.0  # values of ε in a picture, and the largest
-_FORM = RecordForm("The composed claim", runs=WHOLE, epsilon=RATIO, delta=RATIO, step=RATIO)
+_FORM = RecordForm("The composed claim", runs=INTEGER, epsilon=RATIO, delta=RATIO, step=RATIO)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Composition(Shown):
     epsilon_low: float
     delta: float
     delta_low: float
-    one_sided: bool = False
+    is_one_sided: bool = False
     runs: Runs = field(default_factory=list, repr=False, compare=False)
 
     def facts(self) -> Facts:
@@ -80,14 +80,14 @@ class Composition(Shown):
             ("runs", " + ".join(map(str, runs))),
             ("epsilon", f"{self.epsilon_low:.9g} to {self.epsilon:.9g}"),
             ("delta", f"{self.delta_low:.9g} to {self.delta:.9g}"),
-            *([ONE_SIDED] if self.one_sided else []),
+            *([ONE_SIDED_NOTE] if self.is_one_sided else []),
         ]
 
     def figure(self) -> Figure:
         """δ(ε) of all runs, proven from above on a rough grid of losses, and the interval that was asked for."""
-        law = _law(self.runs, _step(self.runs, ZERO, _ROUGH), upper=True)
+        law = _compose_losses(self.runs, _choose_grid_step(self.runs, ZERO, _ROUGH), upper=True)
         at = np.linspace(0, 1.5 * min(self.epsilon, _FAR) or 1.0, _DRAWN)
-        curve = series(
+        curve = make_series(
             "all runs, no more",
             "line",
             0,
@@ -95,8 +95,10 @@ class Composition(Shown):
             [float(law.delta(Fraction(epsilon))) for epsilon in at],
         )
         ends = [self.epsilon_low, self.epsilon], [self.delta_low, self.delta]
-        drawn = [curve, series("asked: from below, from above", "filled", 1, *ends)]
-        return chart(lines("Privacy of all runs: the δ that holds at every ε", "ε", "δ(ε)", drawn))
+        drawn = [curve, make_series("asked: from below, from above", "filled", 1, *ends)]
+        return draw_chart(
+            make_line_figure("Privacy of all runs: the δ that holds at every ε", "ε", "δ(ε)", drawn)
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the numbers as JSON."""
@@ -121,41 +123,46 @@ def compose(
     several = isinstance(mechanism, (list, tuple))
     subjects = [as_mechanism(subject) for subject in (mechanism if several else [mechanism])]
     if isinstance(times, str):
-        parts = integers(times, "times")
+        parts = read_integers(times, "times")
         times = parts[0] if len(parts) == 1 else parts
     counts: list[Any] = list(times) if isinstance(times, (list, tuple)) else [times] * len(subjects)
     if not subjects or len(counts) != len(subjects):
         must("times", "one count, or one for each mechanism", times)
-    counts = [whole_number(count, "times", 1, _RUNS) for count in counts]
+    counts = [read_integer(count, "times", 1, _MAX_RUNS) for count in counts]
     if (delta is None) == (epsilon is None):
         raise InvalidRequest("compose must be given exactly one of delta and epsilon.")
     if not isinstance(interval, (int, float)) or not 1e-7 <= interval <= 1:
         must("interval", "a number in [1e-7, 1]", interval)
     at = (
-        positive(epsilon, "epsilon", or_zero=True) if delta is None else probability(delta, "delta")
+        read_positive(epsilon, "epsilon", or_zero=True)
+        if delta is None
+        else read_probability(delta, "delta")
     )
     runs = [
-        (dominating_pair(subject), count) for subject, count in zip(subjects, counts, strict=True)
+        (compute_dominating_pair(subject), count)
+        for subject, count in zip(subjects, counts, strict=True)
     ]
     shown, step = tuple(counts) if several else counts[0], Fraction(interval)
-    one_sided = any(subject.one_sided for subject in subjects)
+    one_sided = any(subject.is_one_sided for subject in subjects)
     if delta is not None:
         return Composition(
-            shown, *_epsilons(subjects, runs, at, step), float(at), float(at), one_sided, runs
+            shown, *_bound_epsilon(subjects, runs, at, step), float(at), float(at), one_sided, runs
         )
-    high, low = _deltas(subjects, runs, at, step)
+    high, low = _bound_delta(subjects, runs, at, step)
     return Composition(
         shown, round_up(at), round_down(at), round_up(high), round_down(low), one_sided, runs
     )
 
 
-def composed_delta(
-    mechanism: Any, times: int, epsilon: Fraction, wanted: Fraction | None = None
+def bound_composed_delta(
+    mechanism: Any, times: int, epsilon: Fraction, target_delta: Fraction | None = None
 ) -> Fraction:
     """A proven upper bound of δ at ε after as many runs, on the grids that certificates are proven on; `compose` gives
     no larger one. wanted: the first bound that is at most this will do."""
-    runs = [(dominating_pair(mechanism), times)]
-    return _above(runs, epsilon, _proof_grids(runs[0][0], times, epsilon, wanted), wanted)[0]
+    runs = [(compute_dominating_pair(mechanism), times)]
+    return _bound_delta_above(
+        runs, epsilon, _list_proof_steps(runs[0][0], times, epsilon, target_delta), target_delta
+    )[0]
 
 
 @dataclass(frozen=True)
@@ -174,58 +181,66 @@ class ComposedClaim:
     step: Fraction
 
     @classmethod
-    def of(cls, mechanism: Any, runs: int, epsilon: Fraction, delta: Fraction) -> ComposedClaim:
+    def for_mechanism(
+        cls, mechanism: Any, runs: int, epsilon: Fraction, delta: Fraction
+    ) -> ComposedClaim:
         """The claim on a grid that proves it, where one of ours does."""
-        pairs = [(dominating_pair(mechanism), runs)]
-        if not pairs[0][0].above(epsilon / runs)[0]:
+        pairs = [(compute_dominating_pair(mechanism), runs)]
+        if not pairs[0][0].violation_masses(epsilon / runs)[0]:
             return cls(runs, epsilon, delta, epsilon / runs or ONE)
         return cls(
             runs,
             epsilon,
             delta,
-            _above(pairs, epsilon, _proof_grids(pairs[0][0], runs, epsilon, delta), delta)[1],
+            _bound_delta_above(
+                pairs, epsilon, _list_proof_steps(pairs[0][0], runs, epsilon, delta), delta
+            )[1],
         )
 
     def check(self, mechanism: Any) -> None:
         """Raises NotCertified where the claim is false, NotProven where it is not decided."""
-        pair = dominating_pair(mechanism)
-        if not pair.above(self.epsilon / self.runs)[0]:  # no ratio exceeds e^ε of one run
+        pair = compute_dominating_pair(mechanism)
+        if not pair.violation_masses(self.epsilon / self.runs)[
+            0
+        ]:  # no ratio exceeds e^ε of one run
             return
         if not self.delta:
             raise NotCertified(
-                f"The mechanism misses {self.words}: the largest losses add up to more."
+                f"The mechanism misses {self.description}: the largest losses add up to more."
             )
-        self._affordable(pair)
-        bits = _bits(self.delta)
+        self._check_work(pair)
+        bits = _count_mass_bits(self.delta)
         if (
-            _law([(pair, self.runs)], self.step, upper=True, bits=bits).delta(self.epsilon)
+            _compose_losses([(pair, self.runs)], self.step, upper=True, bits=bits).delta(
+                self.epsilon
+            )
             <= self.delta
         ):
             return
-        runs = _fixed([mechanism], [(pair, self.runs)], epsilon=self.epsilon)
-        least = _law(runs, self.step / 8, upper=False, bits=bits).delta(self.epsilon)
+        runs = _find_worst_neighbours([mechanism], [(pair, self.runs)], epsilon=self.epsilon)
+        least = _compose_losses(runs, self.step / 8, upper=False, bits=bits).delta(self.epsilon)
         if least > self.delta:
             raise NotCertified(
-                f"The mechanism misses {self.words}: delta is at least {round_down(least):.6g}."
+                f"The mechanism misses {self.description}: delta is at least {round_down(least):.6g}."
             )
-        raise NotProven(f"On its grid of losses it is not decided whether {self.words}.")
+        raise NotProven(f"On its grid of losses it is not decided whether {self.description}.")
 
-    def _affordable(self, pair: Laws) -> None:
+    def _check_work(self, pair: Laws) -> None:
         """Raises NotProven for a convolution beyond the limit, counted as in `workbench.privacy.audit_work`."""
-        points = math.ceil(sum(_ends(pair)) / self.step) + 1
+        points = math.ceil(sum(_largest_finite_losses(pair)) / self.step) + 1
         digits = 30 + len(str(self.runs)) + math.floor(self.epsilon / 2)
         digits += len(str(math.floor(1 / self.delta))) if self.delta * 10**_DIGITS > 1 else _DIGITS
         longest = points * min(self.runs, 4 * math.isqrt(self.runs * digits) + 4)
         units = len(pair.p) * (500 + 10 * digits) + 7 * longest * (20 + 3 * digits)
-        if digits > _DIGITS or units > LIMIT:
+        if digits > _DIGITS or units > MAX_WORK_UNITS:
             raise NotProven(
-                f"{units} units of work for {self.runs} runs are refused as too large; {LIMIT} are allowed."
+                f"{units} units of work for {self.runs} runs are refused as too large; {MAX_WORK_UNITS} are allowed."
             )
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The claim in words."""
-        budget = f"epsilon = {decimal(self.epsilon)}, delta = {decimal(self.delta)}"
+        budget = f"epsilon = {format_rational(self.epsilon)}, delta = {format_rational(self.delta)}"
         return f"{self.runs} adaptive runs together are private at {budget}"
 
     def to_dict(self) -> Record:
@@ -237,22 +252,23 @@ class ComposedClaim:
         """What `to_dict` wrote. Raises CorruptFile."""
         claim = cls(**_FORM.read(data))
         if (
-            not 1 <= claim.runs <= _RUNS
-            or not 0 <= claim.epsilon <= _RUNS
+            not 1 <= claim.runs <= _MAX_RUNS
+            or not 0 <= claim.epsilon <= _MAX_RUNS
             or not 0 <= claim.delta <= 1
         ):
-            refuse(
+            raise_corrupt_entry(
                 "The composed claim",
-                f"of runs in 1..{_RUNS}, epsilon in [0, {_RUNS}] and delta in [0, 1]",
+                f"of runs in 1..{_MAX_RUNS}, epsilon in [0, {_MAX_RUNS}] and delta in [0, 1]",
             )
-        if not 0 < claim.step <= _RUNS or claim.step.denominator.bit_length() > _STEP_BITS:
-            refuse(
-                "step", f"a number in (0, {_RUNS}] of a denominator of at most {_STEP_BITS} bits"
+        if not 0 < claim.step <= _MAX_RUNS or claim.step.denominator.bit_length() > _MAX_STEP_BITS:
+            raise_corrupt_entry(
+                "step",
+                f"a number in (0, {_MAX_RUNS}] of a denominator of at most {_MAX_STEP_BITS} bits",
             )
         return claim
 
 
-_RUNS, _STEP_BITS, _DIGITS = 10**6, 256, 1300  # the most in a file
+_MAX_RUNS, _MAX_STEP_BITS, _DIGITS = 10**6, 256, 1300  # the most in a file
 _PROOF = 1 << 12  # points of the grids that designs and certificates are proven on
 _FINE_PROOF = (
     1 << 15,
@@ -262,18 +278,18 @@ _FINE, _COARSE = 1 << 18, 1 << 17  # points of the grids of the lower and the up
 _FEW = 40  # runs up to which moving losses down is tighter than cutting them in two
 
 
-def _bits(delta: Fraction | None) -> int:
+def _count_mass_bits(delta: Fraction | None) -> int:
     """Of the masses, where δ is to be proven."""
     return 160 + (math.floor(1 / delta).bit_length() if delta else 0)
 
 
-def _ends(pair: Laws) -> tuple[float, float]:
+def _largest_finite_losses(pair: Laws) -> tuple[float, float]:
     """The largest finite loss ln P*/Q*, and the largest of the opposite sign, rounded up; 0 where there is none."""
     ratios = [ratio for ratio, *_ in pair.steps if ratio]
-    return (ln_up(ratios[0]), ln_up(1 / ratios[-1])) if ratios else (0.0, 0.0)
+    return (log_upper_bound(ratios[0]), log_upper_bound(1 / ratios[-1])) if ratios else (0.0, 0.0)
 
 
-def _least(pair: Laws, delta: Fraction) -> Fraction | None:
+def _minimise_ratio(pair: Laws, delta: Fraction) -> Fraction | None:
     """The least E >= 1 with Σ max(0, P* - E Q*) <= δ, exact; None: there is none."""
     above = below = ZERO
     for largest, a, b in pair.steps:
@@ -285,16 +301,18 @@ def _least(pair: Laws, delta: Fraction) -> Fraction | None:
     return ONE
 
 
-def _epsilons(
+def _bound_epsilon(
     subjects: list[Any], runs: Runs, delta: Fraction, interval: Fraction
 ) -> tuple[float, float]:
     """Bounds of the least ε at δ from above and below."""
     if len(runs) == 1 and runs[0][1] == 1:
-        least = _least(runs[0][0], delta)
+        least = _minimise_ratio(runs[0][0], delta)
         return (
-            (math.inf, math.inf) if least is None else (ln_up(least), max(0.0, -ln_up(1 / least)))
+            (math.inf, math.inf)
+            if least is None
+            else (log_upper_bound(least), max(0.0, -log_upper_bound(1 / least)))
         )
-    pure = _largest_losses(runs)
+    pure = _bound_largest_loss(runs)
     if delta == 1 or (pure is not None and not pure[0]):
         return 0.0, 0.0
     if not delta:
@@ -305,96 +323,117 @@ def _epsilons(
         )
     bits = 96 + delta.denominator.bit_length()
     heavy = max((a, a / b) for pair, _ in runs for a, b in zip(pair.p, pair.q, strict=True) if b)[1]
-    anchor = abs(Fraction(ln_up(heavy))) if heavy else ZERO
-    steps = dict.fromkeys(_grids(runs, anchor, _PROOF) + _grids(runs, anchor, _COARSE, interval))
-    laws = (_law(runs, step, upper=True, bits=bits) for step in steps)
+    anchor = abs(Fraction(log_upper_bound(heavy))) if heavy else ZERO
+    steps = dict.fromkeys(
+        _list_grid_steps(runs, anchor, _PROOF) + _list_grid_steps(runs, anchor, _COARSE, interval)
+    )
+    laws = (_compose_losses(runs, step, upper=True, bits=bits) for step in steps)
     above = [None if pure is None else pure[0], *(law.epsilon(delta) for law in laws)]
-    fixed = _fixed(subjects, runs, delta=delta)
-    low = _law(fixed, _step(fixed, interval, _FINE), upper=False, bits=bits).epsilon(delta)
+    fixed = _find_worst_neighbours(subjects, runs, delta=delta)
+    low = _compose_losses(
+        fixed, _choose_grid_step(fixed, interval, _FINE), upper=False, bits=bits
+    ).epsilon(delta)
     high = min((bound for bound in above if bound is not None), default=None)
     return math.inf if high is None else round_up(high), math.inf if low is None else round_down(
         low
     )
 
 
-def _largest_losses(runs: Runs) -> Interval | None:
+def _bound_largest_loss(runs: Runs) -> Interval | None:
     """Bounds from above and below of the sum of the largest losses, each one of fixed neighbours; None: it is
     infinite."""
     ratios = [(ratio, times) for pair, times in runs if (ratio := pair.max_ratio[0])]
     if len(ratios) < len(runs):
         return None
     above, below = (
-        sum(Fraction(ln_up(r**side)) * times * side for r, times in ratios) for side in (1, -1)
+        sum(Fraction(log_upper_bound(r**side)) * times * side for r, times in ratios)
+        for side in (1, -1)
     )
     return Fraction(above), Fraction(below)
 
 
-def _deltas(subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fraction) -> Interval:
+def _bound_delta(
+    subjects: list[Any], runs: Runs, epsilon: Fraction, interval: Fraction
+) -> Interval:
     """Bounds of δ at ε from above and below."""
     if len(runs) == 1 and runs[0][1] == 1:
-        low, high = ExpNumber.of(*runs[0][0].above(epsilon), epsilon).sharp()
+        low, high = ExpNumber.from_terms(
+            *runs[0][0].violation_masses(epsilon), epsilon
+        ).tight_enclosure()
         return high, low
     share = epsilon / sum(times for _, times in runs)
-    grids = _grids(runs, share, _PROOF) + _grids(runs, share, _COARSE, interval)
-    fixed = _fixed(subjects, runs, epsilon=epsilon)
-    return _above(runs, epsilon, grids)[0], _law(
-        fixed, _step(fixed, interval, _FINE), upper=False
+    grids = _list_grid_steps(runs, share, _PROOF) + _list_grid_steps(runs, share, _COARSE, interval)
+    fixed = _find_worst_neighbours(subjects, runs, epsilon=epsilon)
+    return _bound_delta_above(runs, epsilon, grids)[0], _compose_losses(
+        fixed, _choose_grid_step(fixed, interval, _FINE), upper=False
     ).delta(epsilon)
 
 
-def _above(
+def _bound_delta_above(
     runs: Runs, epsilon: Fraction, steps: Iterable[Fraction], wanted: Fraction | None = None
 ) -> Interval:
     """The least upper bound of δ at ε on grids of these steps, and its step; the first that is at most `wanted`."""
     best = Fraction(2), ONE
     for step in dict.fromkeys(steps):
-        best = min(best, (_law(runs, step, upper=True, bits=_bits(wanted)).delta(epsilon), step))
+        best = min(
+            best,
+            (
+                _compose_losses(runs, step, upper=True, bits=_count_mass_bits(wanted)).delta(
+                    epsilon
+                ),
+                step,
+            ),
+        )
         if wanted is not None and best[0] <= wanted:
             break
     return best
 
 
-def _law(runs: Runs, step: Fraction, *, upper: bool, bits: int = 160) -> LossLaw:
+def _compose_losses(runs: Runs, step: Fraction, *, upper: bool, bits: int = 160) -> LossLaw:
     """The loss of all runs, from above or below."""
     floor = not upper and sum(times for _, times in runs) <= _FEW
     return reduce(
         mul,
         (
-            LossLaw.of(pair.p, pair.q, step, upper=upper, floor=floor, bits=bits).power(times)
+            LossLaw.from_laws(
+                pair.p, pair.q, step, is_upper=upper, moves_down=floor, bits=bits
+            ).power(times)
             for pair, times in runs
         ),
     )
 
 
-def _grids(runs: Runs, anchor: Fraction, points: int, interval: Fraction = ZERO) -> list[Fraction]:
+def _list_grid_steps(
+    runs: Runs, anchor: Fraction, points: int, interval: Fraction = ZERO
+) -> list[Fraction]:
     """Two steps of grids of about so many points: one with a loss on it that many runs have, or that sums to ε, as
     losses on the grid stay as they are; and that of `_step`."""
-    step = _step(runs, interval, points)
+    step = _choose_grid_step(runs, interval, points)
     return [anchor / math.ceil(anchor / step), step] if anchor > step / 16 else [step]
 
 
-def _proof_grids(
+def _list_proof_steps(
     pair: Laws, times: int, epsilon: Fraction, delta: Fraction | None
 ) -> list[Fraction]:
     """Steps of the grids that designs and certificates are proven on; of many runs a finer one that can be checked."""
     runs, anchor = [(pair, times)], epsilon / times
-    steps = _grids(runs, anchor, _PROOF)
+    steps = _list_grid_steps(runs, anchor, _PROOF)
     if delta is None or times <= _FEW:
         return steps
     for points in _FINE_PROOF:
-        for step in _grids(runs, anchor, points):
+        for step in _list_grid_steps(runs, anchor, points):
             with suppress(NotProven):
-                ComposedClaim(times, epsilon, delta, step)._affordable(pair)
+                ComposedClaim(times, epsilon, delta, step)._check_work(pair)
                 return [*steps, step]
     return steps
 
 
-def _step(runs: Runs, interval: Fraction, points: int) -> Fraction:
+def _choose_grid_step(runs: Runs, interval: Fraction, points: int) -> Fraction:
     """A step that puts the largest loss just above a point of the grid, coarse enough for so many points.
 
     The losses of k runs within ±R spread over ±k R, and over no more than ±8.4 R √k but for 1e-15 (Hoeffding).
     """
-    spans = [(max(_ends(pair)), times) for pair, times in runs]
+    spans = [(max(_largest_finite_losses(pair)), times) for pair, times in runs]
     width = 2 * min(sum(r * t for r, t in spans), 8.4 * math.sqrt(sum(r * r * t for r, t in spans)))
     step = max(float(interval), width / points)
     largest = max(r for r, _ in spans)
@@ -408,7 +447,7 @@ _ALL = 32  # comparisons up to which all of a mechanism's are tried
 _ROUGH = 1 << 10  # points of the grids on which they are
 
 
-def _fixed(
+def _find_worst_neighbours(
     subjects: Sequence[Any],
     runs: Runs,
     *,
@@ -421,12 +460,12 @@ def _fixed(
     mechanism after the other: by δ at ε, or ε at δ, on a rough grid. The others are at first those at the λ that bounds
     it best (Chernoff).
     """
-    orders = _ORDERS / (max(max(_ends(pair)) for pair, _ in runs) or 1.0)
+    orders = _ORDERS / (max(max(_largest_finite_losses(pair)) for pair, _ in runs) or 1.0)
     total = np.zeros(orders.size)
     tried, at_orders = [], []
     for subject, (_, times) in zip(subjects, runs, strict=True):
-        pairs = compared_laws(subject)
-        moments = np.array([_moments(pair, orders) for pair in pairs])
+        pairs = list_compared_laws(subject)
+        moments = np.array([_log_moments(pair, orders) for pair in pairs])
         total += times * moments.max(axis=0)[:-1]
         best = moments.argmax(axis=0).tolist()
         listed = range(len(pairs)) if len(pairs) <= _ALL else sorted({*best})
@@ -444,7 +483,7 @@ def _fixed(
 
     def reached(k: int, pair: Laws) -> Fraction | float:
         moved = [*fixed[:k], (pair, fixed[k][1]), *fixed[k + 1 :]]
-        law = _law(moved, _step(moved, ZERO, _ROUGH), upper=True)
+        law = _compose_losses(moved, _choose_grid_step(moved, ZERO, _ROUGH), upper=True)
         bound = law.delta(epsilon) if epsilon is not None else law.epsilon(delta or ONE)
         return math.inf if bound is None else bound
 
@@ -454,7 +493,7 @@ def _fixed(
     return fixed
 
 
-def _moments(pair: Laws, orders: Vector) -> Vector:
+def _log_moments(pair: Laws, orders: Vector) -> Vector:
     """ln Σ P (P/Q)^λ where Q > 0, at every λ, and then the mass of P where Q = 0, in floats."""
     losses, p = pair.losses * math.log(2), pair.p.floats
     both = np.isfinite(losses)

@@ -30,18 +30,18 @@ from workbench.exact.numbers import (
     ZERO,
     ExpNumber,
     Real,
-    largest,
-    ln_up,
-    positive,
+    log_upper_bound,
+    max_exp_number,
+    read_positive,
     round_up,
     sign_exp,
 )
-from workbench.io.plain_figures import Figure, chart, lines, series
+from workbench.io.plain_figures import FigureData, draw_chart, make_line_figure, make_series
 from workbench.io.result import Result
 from workbench.io.shown import Facts, Shown
-from workbench.mechanisms.mechanism import ONE_SIDED, as_mechanism, on_real_inputs
-from workbench.notions import delta_notion, known
-from workbench.notions import notion as named
+from workbench.mechanisms.mechanism import ONE_SIDED_NOTE, as_mechanism, has_real_inputs
+from workbench.notions import get_delta_notion, notion_names
+from workbench.notions import get_notion as named
 from workbench.notions.dp import DeltaNotion
 from workbench.notions.laws import Laws
 
@@ -72,14 +72,14 @@ class Profile(Shown):
 
     notion: str
     curves: tuple[tuple[Piece, ...], ...]
-    one_sided: bool = False
+    is_one_sided: bool = False
 
     def __repr__(self) -> str:
         return f"Profile({self.notion}, {len(self.curves)} different pairs of neighbours)"
 
-    def at(self, epsilon: Real) -> ExpNumber:
+    def exact_delta(self, epsilon: Real) -> ExpNumber:
         """The exact δ at ε >= 0, as the number a - b e^ε (b = 0 for "pdp"). Raises InvalidRequest."""
-        value = positive(epsilon, "epsilon", or_zero=True)
+        value = read_positive(epsilon, "epsilon", or_zero=True)
 
         def begins_beyond(piece: Piece) -> bool:
             return sign_exp(piece.low, ONE, value) > 0
@@ -87,11 +87,11 @@ class Profile(Shown):
         there = (
             curve[bisect_left(curve, True, key=begins_beyond) - 1] for curve in self.curves
         )  # pieces are sorted
-        return largest(ExpNumber.of(piece.p, piece.q, value) for piece in there)
+        return max_exp_number(ExpNumber.from_terms(piece.p, piece.q, value) for piece in there)
 
     def delta(self, epsilon: Real) -> float:
         """δ at ε >= 0, rounded up. Raises InvalidRequest."""
-        value = self.at(epsilon)
+        value = self.exact_delta(epsilon)
         return round_up(value.a) if value.b == 0 else value.upper
 
     def deltas(self, epsilons: Iterable[Real]) -> Vector:
@@ -99,21 +99,28 @@ class Profile(Shown):
         return np.array([self.delta(epsilon) for epsilon in epsilons])
 
     @cached_property
-    def _logs(self) -> dict[Fraction, float]:
+    def _breakpoint_epsilons(self) -> dict[Fraction, float]:
         """ε, rounded up, of every ratio where some pair's formula changes."""
-        return {low: ln_up(low) for low in {piece.low for curve in self.curves for piece in curve}}
+        return {
+            low: log_upper_bound(low)
+            for low in {piece.low for curve in self.curves for piece in curve}
+        }
 
     @property
-    def ends(self) -> Vector:
+    def breakpoints(self) -> Vector:
         """Every ε >= 0 where some pair's formula changes, rounded up. Sorted, without repetitions."""
-        return np.array(sorted({0.0, *self._logs.values()}))
+        return np.array(sorted({0.0, *self._breakpoint_epsilons.values()}))
 
-    def heights(self, epsilons: Vector) -> Vector:
+    def float_deltas(self, epsilons: Vector) -> Vector:
         """δ at many ε >= 0 in floating point, within 1e-12: for pictures. Same shape."""
         heights, growth = np.zeros(epsilons.shape), np.exp(np.minimum(epsilons, 700.0))
         for curve in self.curves:
             at = (
-                np.searchsorted([self._logs[piece.low] for piece in curve], epsilons, side="right")
+                np.searchsorted(
+                    [self._breakpoint_epsilons[piece.low] for piece in curve],
+                    epsilons,
+                    side="right",
+                )
                 - 1
             )
             height, mass = np.array([(float(piece.p), float(piece.q)) for piece in curve])[at].T
@@ -124,49 +131,54 @@ class Profile(Shown):
         """Write δ, rounded up, where a formula changes (.csv, .tex, .json), the curve (.png, .svg, .pdf), or a folder
         with both; see `Result.save`."""
         rows = [
-            {"epsilon": epsilon, "delta": self.delta(epsilon)} for epsilon in self.ends.tolist()
+            {"epsilon": epsilon, "delta": self.delta(epsilon)}
+            for epsilon in self.breakpoints.tolist()
         ]
-        title = f"{delta_notion(self.notion).title} profile{', one-sided neighbours' if self.one_sided else ''}"
+        title = f"{get_delta_notion(self.notion).title} profile{', one-sided neighbours' if self.is_one_sided else ''}"
         return Result(title, rows, "profile", draw=lambda table: {"profile": self.figure}).save(
             path
         )
 
     def facts(self) -> Facts:
         """Some of its values, rounded up."""
-        title = delta_notion(self.notion).title
+        title = get_delta_notion(self.notion).title
         shown = [(f"{title} δ at ε = {epsilon}", repr(self.delta(epsilon))) for epsilon in (0, 1)]
         return [
             *shown,
             ("exact pure epsilon", repr(self.pure_epsilon)),
-            *([ONE_SIDED] if self.one_sided else []),
+            *([ONE_SIDED_NOTE] if self.is_one_sided else []),
         ]
 
     def figure(self) -> Drawn:
         """The curve."""
-        return chart(curves_figure([self]))
+        return draw_chart(make_profile_figure([self]))
 
     @property
     def pure_epsilon(self) -> float:
         """Where the profile reaches 0 for good, rounded up; inf when it never does."""
         last = [curve[-1] for curve in self.curves]
         return (
-            math.inf if any(piece.p for piece in last) else max(ln_up(piece.low) for piece in last)
+            math.inf
+            if any(piece.p for piece in last)
+            else max(log_upper_bound(piece.low) for piece in last)
         )
 
 
 def profile(mechanism: Any, notion: str = "dp") -> Profile:
     """The exact profile of a mechanism with its relation. Raises InvalidRequest."""
-    measure = delta_notion(notion)
+    measure = get_delta_notion(notion)
     subject = as_mechanism(mechanism)
-    if on_real_inputs(subject) and not measure.convex:
+    if has_real_inputs(subject) and not measure.is_convex:
         raise InvalidRequest(
             f"notion must be decided by laws at knots for a mechanism on real inputs. Got {notion}."
         )
-    curves = dict.fromkeys(_pieces(Laws(pair.p, pair.q), measure) for pair in subject.comparisons())
-    return Profile(measure.name, tuple(curves), subject.one_sided)
+    curves = dict.fromkeys(
+        _list_profile_pieces(Laws(pair.p, pair.q), measure) for pair in subject.comparisons()
+    )
+    return Profile(measure.name, tuple(curves), subject.is_one_sided)
 
 
-def _pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:
+def _list_profile_pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:
     """The pieces of one pair from ε = 0 upwards."""
     pieces, p, q = [], ZERO, ZERO
     for ratio, a, b in laws.steps:
@@ -177,52 +189,59 @@ def _pieces(laws: Laws, notion: DeltaNotion) -> tuple[Piece, ...]:
     return (Piece(ONE, *notion.coefficients(p, q)), *reversed(pieces))
 
 
-def profiles(mechanism: Any) -> list[Profile]:
+def list_profiles(mechanism: Any) -> list[Profile]:
     """The profiles of all notions that have one for the mechanism."""
     subject = as_mechanism(mechanism)
-    measures = [each for name in known() if isinstance(each := named(name), DeltaNotion)]
+    measures = [each for name in notion_names() if isinstance(each := named(name), DeltaNotion)]
     return [
         profile(subject, each.name)
         for each in measures
-        if each.convex or not on_real_inputs(subject)
+        if each.is_convex or not has_real_inputs(subject)
     ]
 
 
-def profile_figure(mechanism: Any, epsilons: Iterable[Real] = ()) -> Drawn:
+def draw_profiles(mechanism: Any, epsilons: Iterable[Real] = ()) -> Drawn:
     """The exact profiles of a mechanism, budgets marked. Raises InvalidRequest."""
-    curves = profiles(mechanism)
-    return chart(
-        curves_figure(
+    curves = list_profiles(mechanism)
+    return draw_chart(
+        make_profile_figure(
             curves,
             [
-                (float(positive(at, "epsilon", or_zero=True)), curves[0].delta(at))
+                (float(read_positive(at, "epsilon", or_zero=True)), curves[0].delta(at))
                 for at in epsilons
             ],
         )
     )
 
 
-def curves_figure(curves: Sequence[Profile], marked: Sequence[tuple[float, float]] = ()) -> Figure:
+def make_profile_figure(
+    curves: Sequence[Profile], budgets: Sequence[tuple[float, float]] = ()
+) -> FigureData:
     """Profiles as plain data, as far as there is something to see. marked: budgets (ε, δ)."""
-    ends, zero = curves[0].ends, np.zeros(1)
-    seen = [curve.ends[curve.heights(curve.ends) > _SEEN * curve.heights(zero)] for curve in curves]
+    ends, zero = curves[0].breakpoints, np.zeros(1)
+    seen = [
+        curve.breakpoints[curve.float_deltas(curve.breakpoints) > _SEEN * curve.float_deltas(zero)]
+        for curve in curves
+    ]
     last = max(
         1e-3,
-        *(1.5 * epsilon for epsilon, _ in marked),
+        *(1.5 * epsilon for epsilon, _ in budgets),
         *(1.15 * float(each[-1]) for each in seen if each.size),
     )
     grid = np.unique(
-        np.concatenate([np.linspace(0, last, 150), thinned(ends[ends <= last], _ENDS)])
+        np.concatenate([np.linspace(0, last, 150), thin_breakpoints(ends[ends <= last], _ENDS)])
     )
     drawn = []
     for k, curve in enumerate(curves):
         staircase = all(not piece.q for pieces in curve.curves for piece in pieces)
-        name = f"{delta_notion(curve.notion).title} δ"
-        drawn.append(series(name, "line", k, grid, curve.heights(grid), steps=staircase))
-    marks = [series("asked", "filled", 6, *zip(*marked, strict=True))] if marked else []
-    return lines("Privacy profile: the δ that holds at every ε", "ε", "δ(ε)", [*drawn, *marks])
+        name = f"{get_delta_notion(curve.notion).title} δ"
+        drawn.append(make_series(name, "line", k, grid, curve.float_deltas(grid), steps=staircase))
+    marks = [make_series("asked", "filled", 6, *zip(*budgets, strict=True))] if budgets else []
+    return make_line_figure(
+        "Privacy profile: the δ that holds at every ε", "ε", "δ(ε)", [*drawn, *marks]
+    )
 
 
-def thinned(ends: Vector, most: int) -> Vector:
+def thin_breakpoints(ends: Vector, max_count: int) -> Vector:
     """Ends where a curve changes; of more than `most` so many places evenly."""
-    return ends if ends.size <= most else np.linspace(0, float(ends[-1]), most)
+    return ends if ends.size <= max_count else np.linspace(0, float(ends[-1]), max_count)

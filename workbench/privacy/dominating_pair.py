@@ -23,16 +23,16 @@ from workbench.notions.laws import Laws
 Number = TypeVar("Number", Fraction, float)
 
 
-def dominating_pair(mechanism: Any) -> Laws:
+def compute_dominating_pair(mechanism: Any) -> Laws:
     """The exact dominating pair (P*, Q*) of a mechanism with its neighbour relation: two laws on the same outcomes that
     attain its worst hockey stick at every ε at once. Raises InvalidRequest."""
     points = [(0, 1, 0, 1)]  # A, B of the lines, each as a numerator and a denominator
-    for laws in compared_laws(mechanism):
+    for laws in list_compared_laws(mechanism):
         points += [(k, laws.p.total, l, laws.q.total) for k, l in laws.corners]
-    near = _near_the_upper(
+    near = _select_upper_candidates(
         [a / of_a for a, of_a, *_ in points], [b / of_b for *_, b, of_b in points]
     )
-    hull = _upper(
+    hull = _compute_upper_envelope(
         {
             (Fraction(a, of_a), Fraction(b, of_b))
             for a, of_a, b, of_b in map(points.__getitem__, near)
@@ -45,7 +45,7 @@ def dominating_pair(mechanism: Any) -> Laws:
     return Laws(*map(Distribution, zip(*filter(any, atoms), strict=True)))
 
 
-def compared_laws(mechanism: Any) -> list[Laws]:
+def list_compared_laws(mechanism: Any) -> list[Laws]:
     """The different pairs of laws that are compared."""
     return [
         Laws(p, q)
@@ -55,17 +55,17 @@ def compared_laws(mechanism: Any) -> list[Laws]:
     ]
 
 
-def _near_the_upper(heights: list[float], slopes: list[float]) -> list[int]:
+def _select_upper_candidates(heights: list[float], slopes: list[float]) -> list[int]:
     """The lines A - B E that may be on their upper envelope: those whose (B, A) lie no further below the concave curve
     over all of them than floats may err, or whose B is beyond floats."""
     a, b = np.array(heights), np.array(slopes)
-    hull: Vector = np.array(_upper({*zip(heights, slopes, strict=True)}))[::-1]
+    hull: Vector = np.array(_compute_upper_envelope({*zip(heights, slopes, strict=True)}))[::-1]
     return np.flatnonzero(
         (a >= np.interp(b, hull[:, 1], hull[:, 0]) - 1e-12) | (b < 1e-290)
     ).tolist()
 
 
-def _upper(lines: set[tuple[Number, Number]]) -> list[tuple[Number, Number]]:
+def _compute_upper_envelope(lines: set[tuple[Number, Number]]) -> list[tuple[Number, Number]]:
     """The lines (A, B) of the upper envelope of A - B E on E >= 0, steepest (largest B) first."""
     hull: list[tuple[Number, Number]] = []
     for a, b in sorted(lines, key=lambda line: (-line[1], line[0])):

@@ -21,17 +21,17 @@ from typing import Any
 import numpy as np
 
 from workbench.data.input_weights import align_input_weights, read_data_file, read_input_weights
-from workbench.data.intervals import rationals, real_input, spelled_range
-from workbench.data.points import shown
+from workbench.data.intervals import format_range, read_rationals, read_real_input
+from workbench.data.points import format_point
 from workbench.errors import must
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ONE, ZERO, RationalPair, Rationals, nearest_float, round_up
 from workbench.exact.objects import Record
 from workbench.io.shown import Facts
-from workbench.mechanisms.mechanism import Mechanism, as_mechanism, for_reals
-from workbench.privacy.objective import expected_losses
+from workbench.mechanisms.mechanism import Mechanism, as_mechanism, can_publish_reals
+from workbench.privacy.objective import compute_expected_losses
 from workbench.questions.density import Density
-from workbench.questions.density import spelled as density_named
+from workbench.questions.density import parse_density as density_named
 from workbench.questions.labels import Labels
 
 _REAL = ("absolute", "squared")
@@ -49,8 +49,8 @@ class ExpectedError:
 
     loss: str
     data: str
-    mean: Fraction | float
-    worst: Fraction | None
+    mean_error: Fraction | float
+    worst_error: Fraction | None
     worst_input: Any
 
     def to_dict(self) -> Record:
@@ -58,9 +58,11 @@ class ExpectedError:
         return {
             "loss": self.loss,
             "data": self.data,
-            "mean_error": self.mean if isinstance(self.mean, float) else round_up(self.mean),
-            "exact": not isinstance(self.mean, float),
-            "worst_error": None if self.worst is None else round_up(self.worst),
+            "mean_error": self.mean_error
+            if isinstance(self.mean_error, float)
+            else round_up(self.mean_error),
+            "exact": not isinstance(self.mean_error, float),
+            "worst_error": None if self.worst_error is None else round_up(self.worst_error),
             "worst_input": self.worst_input,
         }
 
@@ -68,13 +70,15 @@ class ExpectedError:
         """The loss in words."""
         values = self.to_dict()
         rows = [("data", self.data), (f"mean {self.loss} loss", repr(values["mean_error"]))]
-        if self.worst is not None:
+        if self.worst_error is not None:
             where = "" if self.worst_input is None else f" at {self.worst_input}"
             rows.append(("of the worst input", f"{values['worst_error']!r}{where}"))
         return rows
 
 
-def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> ExpectedError:
+def compute_expected_error(
+    mechanism: Any, loss: str = "absolute", data: Any = None
+) -> ExpectedError:
     """The exact expected loss of a mechanism, a Design or a Certificate on given data, and on its worst input.
 
     loss: absolute, squared, error-rate, pinball:τ or huber:h; on real inputs absolute or squared.
@@ -84,7 +88,7 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
     Raises InvalidRequest.
     """
     subject: Any = as_mechanism(mechanism)
-    subject, question = getattr(subject, "on_reals", subject), getattr(mechanism, "question", None)
+    subject, question = getattr(subject, "real_law", subject), getattr(mechanism, "question", None)
     if data is None and isinstance(question, Labels):
         data = question
     data = read_data_file(data)
@@ -100,18 +104,20 @@ def expected_error(mechanism: Any, loss: str = "absolute", data: Any = None) -> 
         clamp = getattr(subject.question, "clamp", None)
         if clamp is not None:
             mean, worst = subject.clamped_loss(loss), subject.clamped_loss(loss, None)
-            return ExpectedError(loss, f"uniform on {spelled_range(clamp)}", mean, worst, None)
+            return ExpectedError(loss, f"uniform on {format_range(clamp)}", mean, worst, None)
         of_noise: Fraction = subject.loss(loss)
         return ExpectedError(loss, "every input alike", of_noise, of_noise, None)
     return (
-        _on_real_inputs(subject, loss, data) if for_reals(subject) else _finite(subject, loss, data)
+        _error_on_real_inputs(subject, loss, data)
+        if can_publish_reals(subject)
+        else _error_on_finite_inputs(subject, loss, data)
     )
 
 
-def _finite(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
-    labelled = getattr(mechanism, "labelled", None)  # rows with exact labels
+def _error_on_finite_inputs(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
+    labelled = getattr(mechanism, "axis_labels", None)  # rows with exact labels
     published = mechanism.outputs if labelled is None else labelled[1]
-    inputs, outputs = ([*map(_plain, values)] for values in (mechanism.inputs, published))
+    inputs, outputs = ([*map(_to_python_point, values)] for values in (mechanism.inputs, published))
     if len(inputs) * len(outputs) > _CELLS:
         must(
             "inputs times outputs",
@@ -131,23 +137,25 @@ def _finite(mechanism: Mechanism, loss: str, data: Any) -> ExpectedError:
             for x, law in zip(inputs, laws, strict=True)
         ]
     else:
-        labels, values = rationals(inputs, "inputs"), rationals(outputs, "outputs")
-        losses = expected_losses(loss, labels, laws, values)
-    weights, words = _weights(mechanism, inputs, data)
+        labels, values = read_rationals(inputs, "inputs"), read_rationals(outputs, "outputs")
+        losses = compute_expected_losses(loss, labels, laws, values)
+    weights, words = _weigh_inputs_of(mechanism, inputs, data)
     at = max(range(len(losses)), key=losses.__getitem__)
     mean = Distribution(weights).mean(losses)
     return ExpectedError(
-        loss, words, mean, losses[at], inputs[at] if labelled is None else shown(inputs[at])
+        loss, words, mean, losses[at], inputs[at] if labelled is None else format_point(inputs[at])
     )
 
 
-def _plain(point: Any) -> Any:
+def _to_python_point(point: Any) -> Any:
     """An input or a published value as Python has it; of a vector, a tuple."""
     value = point.tolist() if isinstance(point, (np.generic, np.ndarray)) else point
     return tuple(value) if isinstance(value, list) else value
 
 
-def _weights(mechanism: Mechanism, inputs: list[Any], data: Any) -> tuple[list[Fraction], str]:
+def _weigh_inputs_of(
+    mechanism: Mechanism, inputs: list[Any], data: Any
+) -> tuple[list[Fraction], str]:
     """The weight of every input, and the law of the data in words. Raises InvalidRequest for what is no input."""
     if data is None:
         data = getattr(mechanism, "labels", None)
@@ -158,8 +166,8 @@ def _weights(mechanism: Mechanism, inputs: list[Any], data: Any) -> tuple[list[F
         words = repr(data)
     else:
         given, words = read_input_weights(data)
-    is_labelled = getattr(mechanism, "labelled", None) is not None
-    shown_inputs = [*map(shown, inputs)] if is_labelled else inputs
+    is_labelled = getattr(mechanism, "axis_labels", None) is not None
+    shown_inputs = [*map(format_point, inputs)] if is_labelled else inputs
     return align_input_weights(given, inputs, shown_inputs), words
 
 
@@ -182,7 +190,7 @@ class _Piece:
         return self.left + t * (self.slope + t * self.bend)
 
     @property
-    def largest(self) -> RationalPair:
+    def maximum(self) -> RationalPair:
         """(value, place) of the maximum."""
         places = [self.low, self.high]
         if self.bend < 0 < self.slope < -2 * self.bend:
@@ -190,23 +198,23 @@ class _Piece:
         return max((self(x), x) for x in places)
 
 
-def _outputs(mechanism: Any) -> Rationals:
+def _list_exact_outputs(mechanism: Any) -> Rationals:
     """The exact numbers that a mechanism holds; where it holds none, those of its doubles."""
-    held = (getattr(mechanism, name, None) for name in ("published", "bins", "outputs"))
-    return rationals(next(each for each in held if each is not None), "outputs")
+    held = (getattr(mechanism, name, None) for name in ("published_values", "bins", "outputs"))
+    return read_rationals(next(each for each in held if each is not None), "outputs")
 
 
-def _pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
+def _list_error_pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
     """The expected loss as a function of x, from left to right: a quadratic on a segment, where the law is a mixture of
     its ends' and outputs are not inside it or the loss is squared, else between them too."""
-    outputs = _outputs(mechanism)
+    outputs = _list_exact_outputs(mechanism)
     knots = sorted(outputs) if loss == "absolute" else []
     for segment in mechanism.segments:
         a, b = segment.low, segment.high
         ends = [*pairwise([a, *(o for o in knots if a < o < b), b])]
         places = [x for low, high in ends for x in (low, (low + high) / 2, high)]
         of_laws = (
-            expected_losses(loss, places, [law] * len(places), outputs)
+            compute_expected_losses(loss, places, [law] * len(places), outputs)
             for law in (segment.left, segment.right)
         )
         mixed = [
@@ -216,33 +224,35 @@ def _pieces(mechanism: Any, loss: str) -> Iterator[_Piece]:
             yield _Piece(low, high, *mixed[3 * at : 3 * at + 3])
 
 
-def _on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:
+def _error_on_real_inputs(mechanism: Any, loss: str, data: Any) -> ExpectedError:
     if loss not in _REAL:
         must("loss", " or ".join(_REAL) + " on real inputs", repr(loss))
-    pieces = [*_pieces(mechanism, loss)] if mechanism.segments else []
-    worst, place = max((piece.largest for piece in pieces), default=(None, None))
+    pieces = [*_list_error_pieces(mechanism, loss)] if mechanism.segments else []
+    worst, place = max((piece.maximum for piece in pieces), default=(None, None))
     stated = getattr(mechanism, "errors", None)
     if stated is not None:
         uniform, worst, place = stated(loss)
         if data is None or data == "uniform":
             return ExpectedError(
-                loss, _uniform(*mechanism.ends), uniform, worst, nearest_float(place)
+                loss, _describe_uniform(*mechanism.ends), uniform, worst, nearest_float(place)
             )
     where = None if place is None else nearest_float(place)
     if data is None or isinstance(data, (str, Density)):
-        return ExpectedError(loss, *_under_a_law(mechanism, loss, data, pieces), worst, where)
+        return ExpectedError(loss, *_integrate_error(mechanism, loss, data, pieces), worst, where)
     given, words = read_input_weights(data)
-    mean = Distribution(given.values()).mean([_at(mechanism, loss, pieces, x) for x in given])
+    mean = Distribution(given.values()).mean(
+        [_error_at_input(mechanism, loss, pieces, x) for x in given]
+    )
     return ExpectedError(loss, words, mean, worst, where)
 
 
-def _under_a_law(
+def _integrate_error(
     mechanism: Any, loss: str, data: Any, pieces: list[_Piece]
 ) -> tuple[str, Fraction | float]:
     """The law in words, and the mean: exact for the uniform law, else integrated as the mechanism integrates."""
     low, high = (pieces[0].low, pieces[-1].high) if pieces else (-mechanism.c, mechanism.c)
     if data is None or (isinstance(data, str) and data.strip() == "uniform"):
-        words = _uniform(low, high)
+        words = _describe_uniform(low, high)
         if pieces:
             return words, sum((piece.integral for piece in pieces), ZERO) / (high - low)
         law = density_named("uniform", float(high))
@@ -254,16 +264,16 @@ def _under_a_law(
     return words, float(mechanism.mae(law) if loss == "absolute" else mechanism.mse(law))
 
 
-def _uniform(low: Fraction, high: Fraction) -> str:
+def _describe_uniform(low: Fraction, high: Fraction) -> str:
     return f"uniform on [{nearest_float(low):g}, {nearest_float(high):g}]"
 
 
-def _at(mechanism: Any, loss: str, pieces: list[_Piece], x: Any) -> Fraction:
+def _error_at_input(mechanism: Any, loss: str, pieces: list[_Piece], x: Any) -> Fraction:
     """The expected loss at one input; a float is the rational it is, or the knot it is nearest to."""
     if not pieces:
-        return expected_losses(
-            loss, rationals([x], "data"), [mechanism.law(x)], _outputs(mechanism)
+        return compute_expected_losses(
+            loss, read_rationals([x], "data"), [mechanism.law(x)], _list_exact_outputs(mechanism)
         )[0]
     ends = [piece.low for piece in pieces] + [pieces[-1].high]
-    at = real_input(x, ends[0], ends[-1], ends, "data")
+    at = read_real_input(x, ends[0], ends[-1], ends, "data")
     return pieces[min(bisect_right(ends, at), len(pieces)) - 1](at)

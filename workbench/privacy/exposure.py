@@ -29,13 +29,13 @@ _FAR_ABOVE = 10_000  # A ratio of so many times e^ε is as revealing as an outpu
 _EXP_BITS = 64  # Binary digits of e^ε.
 
 
-def _revealing_ratio(epsilon: Fraction) -> Fraction:
+def _bound_revealing_ratio(epsilon: Fraction) -> Fraction:
     """Return the ratio above which an output counts, 10^4 e^ε."""
     return _FAR_ABOVE * exp_interval(epsilon, _EXP_BITS)[1]
 
 
-def float_exposure(
-    rows: Vector, pairs: Iterable[tuple[int, int]], epsilon: Fraction, *, directed: bool = False
+def find_float_exposure(
+    rows: Vector, pairs: Iterable[tuple[int, int]], epsilon: Fraction, *, is_directed: bool = False
 ) -> tuple[float, tuple[int, int]] | None:
     """Find the largest exposure in floats, and its ordered pair.
 
@@ -52,8 +52,8 @@ def float_exposure(
     if listed.shape[0] * rows.shape[1] > _MASSES:
         return None
     worst, of = 0.0, (0, 0)
-    shown = rows * float(_revealing_ratio(epsilon))
-    orders = [listed.T] if directed else [listed.T, listed.T[::-1]]
+    shown = rows * float(_bound_revealing_ratio(epsilon))
+    orders = [listed.T] if is_directed else [listed.T, listed.T[::-1]]
     for first, second in orders:
         for start in range(0, len(first), 1024):
             i, j = first[start : start + 1024], second[start : start + 1024]
@@ -64,7 +64,7 @@ def float_exposure(
     return worst, of
 
 
-def exposure(channel: Channel, epsilon: Fraction) -> Fraction | None:
+def compute_exposure(channel: Channel, epsilon: Fraction) -> Fraction | None:
     """Compute the exposure of a channel over its ordered neighbours; None where there are too many masses."""
     k = len(channel.rows)
     pairs: Any = channel.neighbours
@@ -74,14 +74,17 @@ def exposure(channel: Channel, epsilon: Fraction) -> Fraction | None:
             return None
         pairs = [(i, j) for i in range(k) for j in range(i)]
     masses = np.array([[mass > 0 for mass in row.integers] for row in channel.rows])
-    largest = float_exposure(
-        np.where(masses, np.maximum(channel.matrix, 1e-300), 0.0), pairs, epsilon, directed=directed
+    largest = find_float_exposure(
+        np.where(masses, np.maximum(channel.matrix, 1e-300), 0.0),
+        pairs,
+        epsilon,
+        is_directed=directed,
     )
     if largest is None:
         return None
     likely, (i, j) = largest
     p, q = channel.rows[i], channel.rows[j]
-    ratio = _revealing_ratio(epsilon) * p.total / q.total
+    ratio = _bound_revealing_ratio(epsilon) * p.total / q.total
     alone = sum(
         mass for mass, other in zip(p.integers, q.integers, strict=True) if mass > ratio * other
     )

@@ -35,15 +35,15 @@ from workbench.errors import CorruptFile, InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, round_up
-from workbench.io.files import named, parse_json, read_text
+from workbench.io.files import parse_json, prefix_errors_with_file, read_text
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.mechanisms.channel import Channel, within
+from workbench.mechanisms.channel import Channel, pairs_within
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.mechanism import Mechanism
-from workbench.mechanisms.shown_mechanism import FILE, MECHANISM
-from workbench.privacy.certificate import FORMAT, Certificate
-from workbench.privacy.certificate_file import from_dict, mechanism_of
-from workbench.privacy.law_table import integer_law, is_law_table, read_law_table
+from workbench.mechanisms.shown_mechanism import MECHANISM_FILE_FORM, MECHANISM_FORMAT
+from workbench.privacy.certificate import CERTIFICATE_FORMAT, Certificate
+from workbench.privacy.certificate_file import certificate_from_dict, mechanism_from_dict
+from workbench.privacy.law_table import is_law_table, read_integer_law, read_law_table
 from workbench.questions.finite_query import FiniteQuery
 from workbench.questions.modulo_noise import ModuloNoise
 from workbench.questions.unbounded_noise import IntegerNoise
@@ -58,9 +58,9 @@ class FileContents:
 
     mechanism: Mechanism | Distribution | IntegerLaw
     certificate: Certificate | None = None
-    relates: bool = True
+    has_neighbours: bool = True
 
-    def related(
+    def with_neighbours(
         self,
         *,
         sizes: Iterable[int] | None = None,
@@ -75,7 +75,7 @@ class FileContents:
         at most so far apart, or rows where they have no labels. Raises InvalidRequest.
         """
         mechanism = self.mechanism
-        if self.relates:
+        if self.has_neighbours:
             assert not isinstance(mechanism, (Distribution, IntegerLaw))
             if any(given is not None for given in (sizes, shifts, max_shift, pairs)) or directed:
                 raise InvalidRequest(
@@ -95,7 +95,7 @@ class FileContents:
         if isinstance(mechanism, IntegerLaw):
             if pairs is not None:
                 raise InvalidRequest("pairs are for channels; give max-shift for noise values.")
-            return _related_noise(mechanism, sizes, shifts, max_shift, directed)
+            return _noise_with_neighbours(mechanism, sizes, shifts, max_shift, directed)
         assert isinstance(mechanism, Channel)
         if sizes is not None or shifts is not None:
             raise InvalidRequest(
@@ -106,19 +106,19 @@ class FileContents:
                 "A channel's neighbours must be given by one of pairs and max-shift."
             )
         count = len(mechanism.rows)
-        if mechanism.labelled is not None and mechanism.labelled[0] != tuple(range(count)):
+        if mechanism.axis_labels is not None and mechanism.axis_labels[0] != tuple(range(count)):
             if pairs is not None:
                 raise InvalidRequest(
                     "pairs count rows, and the rows of this file have labels: leave the labels out."
                 )
             if max_shift is not None:
-                pairs = FiniteQuery(mechanism.labelled[0], max_shift=max_shift).listed
+                pairs = FiniteQuery(mechanism.axis_labels[0], max_shift=max_shift).neighbour_pairs
         if pairs is None:
-            pairs = within(count - 1, count - 1 if max_shift is None else max_shift)
-        return Channel.of(mechanism, pairs, directed=directed)
+            pairs = pairs_within(count - 1, count - 1 if max_shift is None else max_shift)
+        return Channel.from_pairs(mechanism, pairs, directed=directed)
 
 
-def _related_noise(
+def _noise_with_neighbours(
     law: IntegerLaw,
     sizes: Iterable[int] | None,
     shifts: Iterable[Any] | None,
@@ -134,12 +134,12 @@ def _related_noise(
             )
         return AdditiveIntegerNoise(IntegerNoise(max_shift), law)
     question = ModuloNoise(sizes=sizes, shifts=shifts, max_shift=max_shift, directed=directed)
-    if not question.scalar or law.ratio or law.first < 0 or law.last >= question.order:
+    if not question.is_scalar or law.ratio or law.first < 0 or law.last >= question.order:
         raise InvalidRequest(
             f"Noise modulo {question.order} must have the values 0..{question.order - 1}. "
             f"Got {law.first}..{law.last}{' and tails' if law.ratio else ''}."
         )
-    return AdditiveNoise(question, law.window(0, question.order - 1))
+    return AdditiveNoise(question, law.weights_between(0, question.order - 1))
 
 
 def load(path: Path | str) -> Mechanism | Distribution | IntegerLaw:
@@ -149,30 +149,30 @@ def load(path: Path | str) -> Mechanism | Distribution | IntegerLaw:
     A certificate is proven again before its mechanism is returned. Raises CorruptFile with the reason, and
     InvalidRequest for a file that cannot be read.
     """
-    return read(path).mechanism
+    return read_mechanism_file(path).mechanism
 
 
-def read(path: Path | str) -> FileContents:
+def read_mechanism_file(path: Path | str) -> FileContents:
     """`load`, with the certificate when the file is one. Raises CorruptFile."""
     text = read_text(path).removeprefix("\ufeff")  # spreadsheets write a byte order mark
     start = text.lstrip()[:1]
     try:
-        with named(path):
+        with prefix_errors_with_file(path):
             if start in {"{", "["} or Path(path).suffix.lower() == ".json":
-                return _json(text)
-            return _csv(text)
+                return _read_json_contents(text)
+            return _read_csv_contents(text)
     except InvalidRequest as error:
         raise CorruptFile(f"{Path(path).name} holds no mechanism: {error}") from None
 
 
-def _json(text: str) -> FileContents:
+def _read_json_contents(text: str) -> FileContents:
     data = parse_json(text)
     if isinstance(data, dict):
-        if data.get("format") == FORMAT:
-            proven = from_dict(data)
+        if data.get("format") == CERTIFICATE_FORMAT:
+            proven = certificate_from_dict(data)
             return FileContents(proven.mechanism, proven)
-        if data.get("format") == MECHANISM:
-            return FileContents(mechanism_of(FILE.read(data)["mechanism"]))
+        if data.get("format") == MECHANISM_FORMAT:
+            return FileContents(mechanism_from_dict(MECHANISM_FILE_FORM.read(data)["mechanism"]))
     data = parse_json(text, decimals=True)
     if isinstance(data, dict):
         named = [data[key] for key in ("pmf", "rows", "matrix") if key in data]
@@ -188,40 +188,43 @@ def _json(text: str) -> FileContents:
         raise CorruptFile("Every row must be a list of numbers.")
     table = [[read_number(cell) for cell in row] for row in rows]
     if are_noise_pairs(table):
-        return FileContents(integer_law([*map(_texts, table)]), relates=False)
+        return FileContents(read_integer_law([*map(_format_row, table)]), has_neighbours=False)
     return FileContents(
-        _masses(table[0]) if not isinstance(data[0], list) else _channel(table), relates=False
+        _build_distribution(table[0]) if not isinstance(data[0], list) else _build_channel(table),
+        has_neighbours=False,
     )
 
 
-def _csv(text: str) -> FileContents:
+def _read_csv_contents(text: str) -> FileContents:
     lines = list_lines(text)
     for mark in ",;\t":
         with suppress(CorruptFile):  # quotes that end before another mark
             if lines and is_law_table(heads := split_cells(*lines[0], mark)):
                 break
     else:
-        return _table(read_number_table(lines))
+        return _contents_of_table(read_number_table(lines))
     return FileContents(read_law_table(heads, [split_cells(*line, mark) for line in lines[1:]]))
 
 
-def _table(table: NumberTable) -> FileContents:
+def _contents_of_table(table: NumberTable) -> FileContents:
     """The mechanism of a table of somebody else."""
     rows = table.rows
     if are_noise_pairs(rows, table.heads):
-        return FileContents(integer_law([*map(_texts, rows)]), relates=False)
+        return FileContents(read_integer_law([*map(_format_row, rows)]), has_neighbours=False)
     if all(len(row) == 1 for row in rows):
         rows = [[row[0] for row in rows]]
     if len(rows) == 1:
-        return FileContents(_masses(rows[0]), relates=False)
-    return FileContents(replace(_channel(rows), labelled=table.labelled), relates=False)
+        return FileContents(_build_distribution(rows[0]), has_neighbours=False)
+    return FileContents(
+        replace(_build_channel(rows), axis_labels=table.labels), has_neighbours=False
+    )
 
 
-def _texts(row: Sequence[Fraction]) -> list[str]:
+def _format_row(row: Sequence[Fraction]) -> list[str]:
     return [str(value) for value in row]
 
 
-def _masses(values: list[Fraction]) -> Distribution:
+def _build_distribution(values: list[Fraction]) -> Distribution:
     if min(values) < 0:
         raise CorruptFile(f"A probability is negative: {round_up(min(values)):g}.")
     total = sum(values, ZERO)
@@ -231,7 +234,7 @@ def _masses(values: list[Fraction]) -> Distribution:
     return Distribution(values)
 
 
-def _channel(rows: list[list[Fraction]]) -> Channel:
+def _build_channel(rows: list[list[Fraction]]) -> Channel:
     if len({len(row) for row in rows}) != 1 or len(rows) < 2:
         raise CorruptFile("A channel must have at least two rows, all of one length.")
-    return Channel(tuple(_masses(row) for row in rows))
+    return Channel(tuple(_build_distribution(row) for row in rows))

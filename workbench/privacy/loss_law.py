@@ -26,7 +26,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
-from workbench.exact.numbers import ONE, ZERO, RationalPair, ball, ball_ends
+from workbench.exact.numbers import ONE, ZERO, RationalPair, ball_ends, make_ball
 from workbench.exact.objects import Pair
 
 
@@ -43,18 +43,18 @@ class LossLaw:
     masses: Any
     infinite: int
     bits: int
-    upper: bool
-    moved: int = 0
+    is_upper: bool
+    cut_runs: int = 0
 
     @classmethod
-    def of(
+    def from_laws(
         cls,
         p: Iterable[Fraction],
         q: Iterable[Fraction],
         step: Fraction,
         *,
-        upper: bool,
-        floor: bool = False,
+        is_upper: bool,
+        moves_down: bool = False,
         bits: int = 160,
     ) -> LossLaw:
         """The loss of one run. p, q: exact laws on the same outcomes; step: h > 0; floor: move the atoms of a lower law
@@ -65,16 +65,24 @@ class LossLaw:
         infinite = 0
         for a, b in zip(p, q, strict=True):
             if a and not b:
-                infinite += _integer(a, bits, up=upper)
+                infinite += _round_mass(a, bits, up=is_upper)
             elif a:
-                for index, mass in _on_grid(a, b, step, bits, upper=upper, floor=floor):
+                for index, mass in _place_on_grid(
+                    a, b, step, bits, upper=is_upper, floor=moves_down
+                ):
                     atoms[index] = atoms.get(index, 0) + mass
         first = min(atoms, default=0)
         listed = [0] * (max(atoms, default=0) - first + 1)
         for index, mass in atoms.items():
             listed[index - first] = mass
         return cls(
-            step, first, fmpz_poly(listed), infinite, bits, upper, int(not upper and not floor)
+            step,
+            first,
+            fmpz_poly(listed),
+            infinite,
+            bits,
+            is_upper,
+            int(not is_upper and not moves_down),
         )
 
     def __mul__(self, other: LossLaw) -> LossLaw:
@@ -82,14 +90,16 @@ class LossLaw:
         from flint import fmpz_poly
 
         total, others = (int(law.masses(1)) for law in (self, other))
-        infinite = self._shift(self.infinite * (other.infinite + others) + total * other.infinite)
+        infinite = self._divide_by_unit(
+            self.infinite * (other.infinite + others) + total * other.infinite
+        )
         masses, unit = self.masses * other.masses, 1 << self.bits
-        if self.upper:
+        if self.is_upper:
             masses += fmpz_poly(
                 [unit - 1] * len(masses)
             )  # masses are >= 0: // rounds them down, and so up
-        return self._trimmed(
-            self.first + other.first, masses // unit, infinite, self.moved + other.moved
+        return self._trim(
+            self.first + other.first, masses // unit, infinite, self.cut_runs + other.cut_runs
         )
 
     def power(self, times: int) -> LossLaw:
@@ -104,111 +114,113 @@ class LossLaw:
                 return result
             square = square * square
 
-    def _shift(self, value: int) -> int:
-        return -(-value >> self.bits) if self.upper else value >> self.bits
+    def _divide_by_unit(self, value: int) -> int:
+        return -(-value >> self.bits) if self.is_upper else value >> self.bits
 
-    def _trimmed(self, first: int, masses: Any, infinite: int, moved: int) -> LossLaw:
+    def _trim(self, first: int, masses: Any, infinite: int, moved: int) -> LossLaw:
         from flint import fmpz_poly
 
         listed = [int(mass) for mass in masses.coeffs()]
-        low, below = _light(listed)
-        high, above = _light(listed[: low - 1 if low else None : -1])
+        low, below = _count_light_masses(listed)
+        high, above = _count_light_masses(listed[: low - 1 if low else None : -1])
         kept = masses.truncate(len(listed) - high).right_shift(low)
-        if self.upper:
+        if self.is_upper:
             kept += fmpz_poly([below])
             infinite += above
-        return replace(self, first=first + low, masses=kept, infinite=infinite, moved=moved)
+        return replace(self, first=first + low, masses=kept, infinite=infinite, cut_runs=moved)
 
-    def _shifted(self, share: Fraction) -> RationalPair:
+    def _bound_cut_shift(self, share: Fraction) -> RationalPair:
         """(s, η) of the module's rule, with η at most `share`."""
         from flint import ctx
 
-        if not self.moved:
+        if not self.cut_runs:
             return ZERO, ZERO
         with ctx.workprec(64):
-            tail = (-ball(share).log() * self.moved / 2).sqrt()
-        return self.step * ball_ends(tail)[1] + self.moved * self.step**2 / 8, share
+            tail = (-make_ball(share).log() * self.cut_runs / 2).sqrt()
+        return self.step * ball_ends(tail)[1] + self.cut_runs * self.step**2 / 8, share
 
     def delta(self, epsilon: Fraction) -> Fraction:
         """A bound on δ at ε >= 0, to the side of the law; in [0, 1]."""
-        first = self._delta(epsilon)
-        if not first or not self.moved or not self.masses(1):
+        first = self._unshifted_delta(epsilon)
+        if not first or not self.cut_runs or not self.masses(1):
             return first
-        shift, lost = self._shifted(first * max(1 - first, Fraction(1, 10**12)) / 1000)
-        return max(ZERO, self._delta(epsilon + shift) - lost)
+        shift, lost = self._bound_cut_shift(first * max(1 - first, Fraction(1, 10**12)) / 1000)
+        return max(ZERO, self._unshifted_delta(epsilon + shift) - lost)
 
     def epsilon(self, delta: Fraction) -> Fraction | None:
         """A bound on the least ε >= 0 that holds at δ in (0, 1), to the side of the law; None: there is none."""
-        shift, lost = self._shifted(delta / 1000)
-        least = self._epsilon(min(ONE, delta + lost))
+        shift, lost = self._bound_cut_shift(delta / 1000)
+        least = self._unshifted_epsilon(min(ONE, delta + lost))
         return None if least is None else max(ZERO, least - shift)
 
-    def _falling(self) -> Iterator[tuple[int, int, Any]]:
+    def _iter_falling_losses(self) -> Iterator[tuple[int, int, Any]]:
         """(k, the masses of the losses beyond k, a ball around Σ of these times e^(k step - loss)) from the largest
         loss down to 0."""
         from flint import arb
 
-        masses, factor = self.masses.coeffs(), (-ball(self.step)).exp()
+        masses, factor = self.masses.coeffs(), (-make_ball(self.step)).exp()
         above, tilted, largest = self.infinite, arb(0), self.first + len(masses) - 1
         for k in range(largest, min(largest, 0) - 1, -1):
             yield k, above, tilted
             mass = masses[k - self.first] if k >= self.first else 0
             above, tilted = above + mass, (tilted + mass) * factor
 
-    def _delta(self, epsilon: Fraction) -> Fraction:
+    def _unshifted_delta(self, epsilon: Fraction) -> Fraction:
         from flint import arb, ctx
 
         at = math.floor(epsilon / self.step)
         with ctx.workprec(self.bits + 64):
-            k, above, tilted = next(each for each in self._falling() if each[0] <= at)
-            low, high = ball_ends(arb(above) - tilted * ball(epsilon - k * self.step).exp())
-        return min(ONE, max(ZERO, (high if self.upper else low) / (1 << self.bits)))
+            k, above, tilted = next(each for each in self._iter_falling_losses() if each[0] <= at)
+            low, high = ball_ends(arb(above) - tilted * make_ball(epsilon - k * self.step).exp())
+        return min(ONE, max(ZERO, (high if self.is_upper else low) / (1 << self.bits)))
 
-    def _epsilon(self, delta: Fraction) -> Fraction | None:
+    def _unshifted_epsilon(self, delta: Fraction) -> Fraction | None:
         from flint import arb, ctx
 
         most = delta * (1 << self.bits)
         if self.infinite > most:
             return None
         with ctx.workprec(self.bits + 64):
-            allowed, surely = ball(most), math.floor(most)
-            for k, above, tilted in self._falling():
+            allowed, surely = make_ball(most), math.floor(most)
+            for k, above, tilted in self._iter_falling_losses():
                 if above > surely and not arb(above) - tilted <= allowed:
                     low, high = ball_ends(((arb(above) - allowed) / tilted).log())
-                    return max(ZERO, k * self.step + (high if self.upper else low))
+                    return max(ZERO, k * self.step + (high if self.is_upper else low))
         return ZERO
 
 
-def _on_grid(
+def _place_on_grid(
     p: Fraction, q: Fraction, step: Fraction, bits: int, *, upper: bool, floor: bool
 ) -> list[Pair]:
     """One atom on the grid: (index, mass)."""
     from flint import ctx
 
     if p == q:
-        return [(0, _integer(p, bits, up=upper))]
+        return [(0, _round_mass(p, bits, up=upper))]
     precision = bits + 64 + max(p.denominator.bit_length(), q.denominator.bit_length())
     while True:  # ln p/q is no multiple of a rational h (Lindemann): some precision tells between which it lies
         with ctx.workprec(precision):
-            h = ball(step)
-            index, above = (math.floor(end) for end in ball_ends((ball(p) / ball(q)).log() / h))
+            h = make_ball(step)
+            index, above = (
+                math.floor(end) for end in ball_ends((make_ball(p) / make_ball(q)).log() / h)
+            )
             if index == above:
                 break
         precision *= 2
     if floor:
-        return [(index, _integer(p, bits, up=False))]
+        return [(index, _round_mass(p, bits, up=False))]
     with ctx.workprec(precision):
         left, right = (-index * h).exp(), (-(index + 1) * h).exp()
         low, high = ball_ends(
-            (ball(q) - ball(p) * right) / (left - right)
+            (make_ball(q) - make_ball(p) * right) / (left - right)
         )  # of p, at the lower loss
     if not upper:
         low, high = high, low
     shares = (min(p, max(ZERO, share)) for share in (high, p - low))
-    return [(index + k, _integer(share, bits, up=upper)) for k, share in enumerate(shares)]
+    return [(index + k, _round_mass(share, bits, up=upper)) for k, share in enumerate(shares)]
 
 
-def _light(masses: Sequence[int]) -> Pair:
+def _count_light_masses(masses: Sequence[int]) -> Pair:
     """How many of the first masses are together at most 2^40 units, so light that they are not carried along, and their
     sum."""
     sums = [*accumulate(masses)]
@@ -216,6 +228,6 @@ def _light(masses: Sequence[int]) -> Pair:
     return count, sums[count - 1] if count else 0
 
 
-def _integer(mass: Fraction, bits: int, *, up: bool) -> int:
+def _round_mass(mass: Fraction, bits: int, *, up: bool) -> int:
     scaled = mass.numerator << bits
     return -(-scaled // mass.denominator) if up else scaled // mass.denominator

@@ -36,13 +36,13 @@ from workbench.errors import CorruptFile, InvalidRequest, must
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import ONE, ZERO, Rationals, round_up
 from workbench.exact.objects import Record
-from workbench.io.files import ratio
-from workbench.io.records import RATIO, RATIOS, TEXT, WHOLES, RecordForm, optional
+from workbench.io.files import parse_ratio
+from workbench.io.records import INTEGERS, RATIO, RATIOS, TEXT, RecordForm, make_optional_entry
 from workbench.mechanisms.additive import PART_LOSSES
-from workbench.mechanisms.mechanism import on_real_inputs
+from workbench.mechanisms.mechanism import has_real_inputs
 
 _PLAIN = ("squared", "absolute", "error-rate")
-_STATED = RecordForm("The objective", name=TEXT, value=RATIO, losses=optional(RATIOS))
+_STATED = RecordForm("The objective", name=TEXT, value=RATIO, losses=make_optional_entry(RATIOS))
 _EXPECTED = RecordForm(
     "The objective",
     name=TEXT,
@@ -50,7 +50,7 @@ _EXPECTED = RecordForm(
     labels=RATIOS,
     prior=RATIOS,
     outputs=RATIOS,
-    rows=WHOLES,
+    rows=INTEGERS,
 )
 
 
@@ -80,7 +80,7 @@ class Objective:
         """JSON-ready."""
         return _STATED.write(self)
 
-    def of(self, mechanism: object) -> Fraction:
+    def exact_loss_of(self, mechanism: object) -> Fraction:
         """Of a mechanism, exactly. Raises InvalidRequest when these losses do not fit it or are not its name's."""
         exact: Callable[[str, Rationals | None], Fraction] | None = getattr(
             mechanism, "exact_loss", None
@@ -92,7 +92,7 @@ class Objective:
         return exact(self.name, self.losses)
 
     @property
-    def words(self) -> str:
+    def sentence(self) -> str:
         """The loss in one sentence, for an objective that holds."""
         if self.losses is None or self.name in PART_LOSSES:
             return f"Its {self.name} loss is {round_up(self.value)!r}, recomputed."
@@ -116,7 +116,7 @@ class ExpectedLoss:
     rows: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        _loss(self.name)
+        _parse_loss_name(self.name)
         if not len(self.labels) == len(self.prior) == len(self.rows):
             raise InvalidRequest(
                 "labels, prior and rows of an expected loss must be lists of one length."
@@ -133,10 +133,10 @@ class ExpectedLoss:
         """JSON-ready."""
         return _EXPECTED.write(self)
 
-    def of(self, mechanism: Any) -> Fraction:
+    def exact_loss_of(self, mechanism: Any) -> Fraction:
         """The exact expected loss of a channel. Raises InvalidRequest when labels, outputs and rows do not fit it."""
         laws = getattr(mechanism, "rows", ())
-        if not laws or on_real_inputs(mechanism):
+        if not laws or has_real_inputs(mechanism):
             raise InvalidRequest(
                 "An expected loss must be left out of the certificate of anything but a channel."
             )
@@ -144,17 +144,17 @@ class ExpectedLoss:
             raise InvalidRequest(
                 f"outputs and rows must be those of a {len(laws)} x {len(laws[0])} channel."
             )
-        losses = expected_losses(
+        losses = compute_expected_losses(
             self.name, self.labels, [laws[row] for row in self.rows], self.outputs
         )
         return Distribution(self.prior).mean(losses)
 
-    def at(self, mechanism: Any) -> ExpectedLoss:
+    def with_value_of(self, mechanism: Any) -> ExpectedLoss:
         """The same question with the `value` that the mechanism has. Raises InvalidRequest."""
-        return replace(self, value=rounded_value(self.of(mechanism)))
+        return replace(self, value=round_loss_up(self.exact_loss_of(mechanism)))
 
     @property
-    def words(self) -> str:
+    def sentence(self) -> str:
         """The loss in one sentence, for an objective that holds."""
         return (
             f"Its expected {self.name} loss is {round_up(self.value)!r}, recomputed for the labels, prior and outputs "
@@ -169,14 +169,14 @@ def read_objective(data: Any) -> Objective | ExpectedLoss:
     return ExpectedLoss(**_EXPECTED.read(data))
 
 
-def expected_losses(
+def compute_expected_losses(
     name: str, labels: Sequence[Fraction], laws: Sequence[Distribution], outputs: Sequence[Fraction]
 ) -> list[Fraction]:
     """Σ_o Pr[o|y] ℓ(o, y) for every label y, exact. name: of a loss; laws: one for each label; outputs: (m,).
 
     Raises InvalidRequest for a loss that is not one of the table.
     """
-    loss, scale, unit = integer_loss(*_loss(name), (*labels, *outputs))
+    loss, scale, unit = build_integer_loss(*_parse_loss_name(name), (*labels, *outputs))
     values = np.array([int(o * scale) for o in outputs], dtype=object)
     return [
         Fraction(int(law.array @ loss(values - int(y * scale))), law.total * unit)
@@ -187,13 +187,13 @@ def expected_losses(
 def is_exact_loss(name: str) -> bool:
     """Whether a loss is one of the table, so that a certificate can state it."""
     try:
-        _loss(name)
+        _parse_loss_name(name)
     except InvalidRequest:
         return False
     return True
 
 
-def rounded_value(value: Fraction) -> Fraction:
+def round_loss_up(value: Fraction) -> Fraction:
     """An exact loss, rounded up to a decimal of 17 significant digits or more."""
     if value <= 0:
         return value
@@ -201,19 +201,19 @@ def rounded_value(value: Fraction) -> Fraction:
     return Fraction(math.ceil(value * 10**places), 10**places)
 
 
-def rounds(value: Fraction, exact: Fraction) -> bool:
+def is_rounded_up(value: Fraction, exact: Fraction) -> bool:
     """Whether a value is what a mechanism costs exactly, rounded up by at most 1e-15 of it."""
     return exact <= value <= exact + max(abs(exact), Fraction(1, 10**300)) / 10**15
 
 
-def _loss(name: str) -> tuple[str, Fraction]:
+def _parse_loss_name(name: str) -> tuple[str, Fraction]:
     """(kind, parameter); the parameter of a plain loss is 1."""
     kind, colon, text = str(name).partition(":")  # a caller of Python may give anything
     if kind in _PLAIN and not colon:
         return kind, ONE
     if re.fullmatch(r"[0-9]{1,40}(\.[0-9]{1,40})?(e-?[0-9]{1,3})?", text):
         try:
-            parameter = ratio(text, "the parameter of a loss")
+            parameter = parse_ratio(text, "the parameter of a loss")
         except CorruptFile:
             parameter = ZERO
         if (kind == "pinball" and 0 < parameter < 1) or (kind == "huber" and parameter > 0):
@@ -223,7 +223,7 @@ def _loss(name: str) -> tuple[str, Fraction]:
     )
 
 
-def integer_loss(
+def build_integer_loss(
     kind: str, parameter: Fraction, numbers: Iterable[Fraction]
 ) -> tuple[Callable[[NDArray[Any]], NDArray[Any]], int, int]:
     """(loss, scale, unit) of a kind of the module's table: ℓ(r) = loss(r scale) / unit, with the differences r of these

@@ -34,16 +34,16 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import InvalidRequest, WorkbenchError, must
-from workbench.exact.numbers import Real, positive, round_up
+from workbench.exact.numbers import Real, read_positive, round_up
 from workbench.exact.random_source import Source
-from workbench.io.extras import need
+from workbench.io.extras import require_extra
 from workbench.mechanisms.mechanism import Distances, Mechanism, as_mechanism
 from workbench.privacy.audit import Privacy, audit
-from workbench.privacy.dominating_pair import dominating_pair
+from workbench.privacy.dominating_pair import compute_dominating_pair
 from workbench.privacy.loss_law import LossLaw
 
 MEASURES = ("max_divergence", "approximate", "zero_concentrated_divergence", "renyi_divergence")
-LOSSES = "privacy_loss_distribution"
+LOSS_DISTRIBUTION = "privacy_loss_distribution"
 _INTERVAL = Fraction(1, 10_000)  # of dp_accounting's losses
 
 
@@ -64,14 +64,14 @@ def measurement(
     Raises InvalidRequest; NotInstalled without the extra, WorkbenchError with OpenDP's features not enabled.
     """
     subject = as_mechanism(mechanism)
-    InvalidRequest.unless_among((*MEASURES, LOSSES), "measure", measure)
+    InvalidRequest.check_choice((*MEASURES, LOSS_DISTRIBUTION), "measure", measure)
     if (epsilon is None) == (measure == "approximate"):
         raise InvalidRequest("epsilon must be given with the measure approximate, and only there.")
-    if measure == LOSSES:
-        return _losses(subject)
-    at = None if epsilon is None else positive(epsilon, "epsilon", or_zero=True)
-    distances = Distances.of(subject)
-    need("opendp", "Exporting")
+    if measure == LOSS_DISTRIBUTION:
+        return _build_loss_distribution(subject)
+    at = None if epsilon is None else read_positive(epsilon, "epsilon", or_zero=True)
+    distances = Distances.from_mechanism(subject)
+    require_extra("opendp", "Exporting")
     import opendp.prelude as dp
 
     measures = {
@@ -82,11 +82,11 @@ def measurement(
     }
     try:
         return dp.m.make_user_measurement(
-            *_inputs(distances, dp),
+            *_build_input_domain(distances, dp),
             measures[measure](),
-            lambda x: subject.draws(distances.nearest(x), 1, Source(None)).tolist()[0],
-            _privacy_map(subject, distances.farthest, measure, at),
-            TO=_published(subject, distances.farthest),
+            lambda x: subject.draw(distances.nearest_input(x), 1, Source(None)).tolist()[0],
+            _build_privacy_map(subject, distances.max_distance, measure, at),
+            TO=_get_output_type(subject, distances.max_distance),
         )
     except dp.OpenDPException as error:
         if "honest-but-curious" in str(error) or "contrib" in str(error):
@@ -96,18 +96,18 @@ def measurement(
         raise
 
 
-def _losses(mechanism: Mechanism) -> Any:
-    if mechanism.one_sided:
+def _build_loss_distribution(mechanism: Mechanism) -> Any:
+    if mechanism.is_one_sided:
         must(
             "mechanism",
             "one of neighbours in both orders, as such losses are",
             "one side of each pair",
         )
-    need("accounting", "Exporting")
+    require_extra("accounting", "Exporting")
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-    pair, interval = dominating_pair(mechanism), float(_INTERVAL)
-    law = LossLaw.of(pair.p, pair.q, Fraction(interval), upper=True)
+    pair, interval = compute_dominating_pair(mechanism), float(_INTERVAL)
+    law = LossLaw.from_laws(pair.p, pair.q, Fraction(interval), is_upper=True)
     unit = 1 << law.bits
     masses = {
         law.first + k: round_up(Fraction(int(m), unit))
@@ -118,24 +118,26 @@ def _losses(mechanism: Mechanism) -> Any:
     return PrivacyLossDistribution.create_from_rounded_probability(masses, infinite, interval)
 
 
-def _inputs(distances: Distances, dp: Any) -> tuple[Any, Any]:
+def _build_input_domain(distances: Distances, dp: Any) -> tuple[Any, Any]:
     """(domain, metric) of the inputs."""
     if distances.kind == "listed":
         domain = dp.user_domain(
-            f"one of {len(distances.listed)} inputs", lambda x: x in distances.listed
+            f"one of {len(distances.inputs)} inputs", lambda x: x in distances.inputs
         )
-        return domain, dp.discrete_distance() if distances.farthest == 1 else dp.user_distance(
+        return domain, dp.discrete_distance() if distances.max_distance == 1 else dp.user_distance(
             "steps of neighbours"
         )
     number = (
         dp.atom_domain(T="f64", nan=False) if distances.kind == "real" else dp.atom_domain(T="i32")
     )
     if distances.kind == "vector":
-        return dp.vector_domain(number, size=len(distances.ends)), dp.l1_distance(T="i32")
+        return dp.vector_domain(number, size=len(distances.coordinate_ranges)), dp.l1_distance(
+            T="i32"
+        )
     return number, dp.absolute_distance(T="f64" if distances.kind == "real" else "i32")
 
 
-def _published(mechanism: Mechanism, farthest: float) -> str:
+def _get_output_type(mechanism: Mechanism, farthest: float) -> str:
     """The type of what is published, as OpenDP calls it."""
     outputs = np.asarray(mechanism.outputs)
     whole = "i64" if farthest == math.inf else "i32"
@@ -143,12 +145,12 @@ def _published(mechanism: Mechanism, farthest: float) -> str:
     return name if outputs.ndim == 1 else f"Vec<{name}>"
 
 
-def _privacy_map(
+def _build_privacy_map(
     mechanism: Any, farthest: float, measure: str, epsilon: Fraction | None
 ) -> Callable[[Any], Any]:
     @lru_cache(maxsize=256)
     def audited(distance: Any) -> Privacy:
-        return audit(mechanism.within(distance), 0 if epsilon is None else epsilon)
+        return audit(mechanism.with_max_distance(distance), 0 if epsilon is None else epsilon)
 
     def mapped(d_in: Any) -> Any:
         distance = min(d_in, farthest)
@@ -166,15 +168,19 @@ def _privacy_map(
             )
         if measure == "zero_concentrated_divergence":
             return math.inf if pure == math.inf else round_up(Fraction(pure) ** 2 / 2)
-        return lambda alpha: renyi(mechanism.within(distance), alpha) if distance else 0.0
+        return lambda alpha: (
+            bound_renyi_divergence(mechanism.with_max_distance(distance), alpha)
+            if distance
+            else 0.0
+        )
 
     return mapped
 
 
-def renyi(mechanism: Mechanism, alpha: float) -> float:
+def bound_renyi_divergence(mechanism: Mechanism, alpha: float) -> float:
     """max over differences of D_α = 1/(α-1) ln Σ P^α Q^(1-α), rounded up; inf where Q misses mass of P.
 
     alpha: > 1. Raises InvalidRequest.
     """
-    worst = audit(mechanism, 0).worst("renyi", 0, alpha=alpha)
-    return float(worst.measured.upper(worst.values["alpha"]))
+    worst = audit(mechanism, 0).worst_result("renyi", 0, alpha=alpha)
+    return float(worst.measurement.divergence_upper_bound(worst.budget["alpha"]))

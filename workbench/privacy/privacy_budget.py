@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from workbench.exact.numbers import ONE, ZERO, round_up
 from workbench.exact.objects import Record
-from workbench.notions.notion import decimal
+from workbench.notions.notion import format_rational
 from workbench.privacy.claim import Claim
 
 
@@ -31,13 +31,13 @@ class PrivacyBudget:
     per_distance: bool = False
 
     def __str__(self) -> str:
-        epsilon = "unbounded" if self.epsilon is None else decimal(self.epsilon)
+        epsilon = "unbounded" if self.epsilon is None else format_rational(self.epsilon)
         unit = " per unit of distance" if self.per_distance else ""
         return f"epsilon = {epsilon}{unit}" + (
-            f", delta = {decimal(self.delta)}" if self.delta else ""
+            f", delta = {format_rational(self.delta)}" if self.delta else ""
         )
 
-    def rounded_up(self) -> PrivacyBudget:
+    def round_up_epsilon(self) -> PrivacyBudget:
         """The same with an ε of six digits, which is not less."""
         if self.epsilon is None:
             return self
@@ -45,7 +45,7 @@ class PrivacyBudget:
         epsilon = digits.divide(Decimal(self.epsilon.numerator), Decimal(self.epsilon.denominator))
         return replace(self, epsilon=Fraction(epsilon))
 
-    def within(self, other: PrivacyBudget | None) -> bool:
+    def is_within(self, other: PrivacyBudget | None) -> bool:
         """Whether both numbers are at most those of another budget of the same unit."""
         if other is None or self.per_distance != other.per_distance or self.delta > other.delta:
             return False
@@ -61,15 +61,15 @@ class PrivacyBudget:
         }
 
 
-def budget_of(claim: Claim) -> PrivacyBudget | None:
+def budget_of_claim(claim: Claim) -> PrivacyBudget | None:
     """ε and δ of a claim, the largest ε where neighbours have their own; None for a notion without them."""
-    if not claim.in_epsilon_delta:
+    if not claim.is_epsilon_delta:
         return None
     largest = max(claim.epsilon.values()) if isinstance(claim.epsilon, Mapping) else claim.epsilon
-    return PrivacyBudget(largest, claim.delta, claim.notion.per_distance)
+    return PrivacyBudget(largest, claim.delta, claim.notion.is_per_distance)
 
 
-def together(budgets: Sequence[PrivacyBudget | None], rows: int = 1) -> PrivacyBudget | None:
+def add_budgets(budgets: Sequence[PrivacyBudget | None], rows: int = 1) -> PrivacyBudget | None:
     """The sum of budgets, each for k rows of a person; None where one is unknown, or their units differ."""
     known = [budget for budget in budgets if budget is not None]
     units = {budget.per_distance for budget in known}

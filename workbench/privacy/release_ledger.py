@@ -39,13 +39,28 @@ import numpy as np
 from workbench.errors import CorruptFile, InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import ONE, ZERO, sign_exp
-from workbench.io.files import file_path, named, parse_json, ratio, read_text, spelled
-from workbench.io.records import FLAG, RATIO, TEXT, RecordForm, many, optional, refuse
-from workbench.notions.notion import decimal
-from workbench.privacy.privacy_budget import PrivacyBudget, together
+from workbench.io.files import (
+    format_fraction,
+    parse_json,
+    parse_ratio,
+    prefix_errors_with_file,
+    read_file_path,
+    read_text,
+)
+from workbench.io.records import (
+    FLAG,
+    RATIO,
+    TEXT,
+    RecordForm,
+    make_list_entry,
+    make_optional_entry,
+    raise_corrupt_entry,
+)
+from workbench.notions.notion import format_rational
+from workbench.privacy.privacy_budget import PrivacyBudget, add_budgets
 
-APPLICATION = 0x64707265  # "dpre", in the file's header: a sweep's ledger has another number.
-SCHEMA = 1
+APPLICATION_ID = 0x64707265  # "dpre", in the file's header: a sweep's ledger has another number.
+SCHEMA_VERSION = 1
 RELATIONS = ("replace", "add-remove")
 RULES = ("basic", "zcdp")
 _PATIENCE_SECONDS = 60  # How long a booking waits for another process.
@@ -69,8 +84,8 @@ class LedgerTerms:
     delta: Fraction = ZERO
 
     def __post_init__(self) -> None:
-        InvalidRequest.unless_among(RELATIONS, "relation", self.relation)
-        InvalidRequest.unless_among(RULES, "accounting", self.accounting)
+        InvalidRequest.check_choice(RELATIONS, "relation", self.relation)
+        InvalidRequest.check_choice(RULES, "accounting", self.accounting)
         if self.epsilon is not None and self.epsilon <= 0:
             must("epsilon", "a number > 0", self.epsilon)
         if not 0 <= self.delta < 1 or (self.accounting == "zcdp" and not self.delta):
@@ -104,7 +119,7 @@ class Release:
     number: int = 0
 
     @property
-    def cost_in_zcdp(self) -> Fraction | None:
+    def zcdp_rho(self) -> Fraction | None:
         """ρ: the one that is known, or ε²/2 of a pure guarantee (Bun and Steinke 2016); None where there is none."""
         charge = self.charge
         if self.rho is not None:
@@ -117,25 +132,27 @@ class Release:
 def _check_budget(budget: PrivacyBudget | None) -> None:
     """Refuse a budget that is none. Raises CorruptFile."""
     if budget is not None and ((budget.epsilon or 0) < 0 or not 0 <= budget.delta <= 1):
-        refuse("The budget", "numbers epsilon >= 0 and delta in [0, 1]")
+        raise_corrupt_entry("The budget", "numbers epsilon >= 0 and delta in [0, 1]")
 
 
-_BUDGET = RecordForm("The budget", epsilon=optional(RATIO), delta=RATIO, per_distance=FLAG)
+_BUDGET = RecordForm(
+    "The budget", epsilon=make_optional_entry(RATIO), delta=RATIO, per_distance=FLAG
+)
 _CONTENT = RecordForm(
-    "A release", column=TEXT, digest=TEXT, notion=TEXT, neighbours=optional(_BUDGET.of(PrivacyBudget)),
-    charge=optional(_BUDGET.of(PrivacyBudget)), output=TEXT, rho=optional(RATIO),
+    "A release", column=TEXT, digest=TEXT, notion=TEXT, neighbours=make_optional_entry(_BUDGET.as_entry_of(PrivacyBudget)),
+    charge=make_optional_entry(_BUDGET.as_entry_of(PrivacyBudget)), output=TEXT, rho=make_optional_entry(RATIO),
 )  # fmt: skip
 _JSON_RELEASE = RecordForm(
     "A release",
     column=TEXT,
     digest=TEXT,
     notion=TEXT,
-    budget=optional(_BUDGET.of(PrivacyBudget)),
+    budget=make_optional_entry(_BUDGET.as_entry_of(PrivacyBudget)),
     output=TEXT,
 )
 _JSON = RecordForm(
     "The ledger", {"format": "dp-workbench releases", "version": 1}, key=TEXT,
-    releases=many(_JSON_RELEASE.of(lambda **entries: entries)),
+    releases=make_list_entry(_JSON_RELEASE.as_entry_of(lambda **entries: entries)),
 )  # fmt: skip
 
 
@@ -148,8 +165,8 @@ class ReleaseLedger:
     @classmethod
     def create(cls, path: Path | str, terms: LedgerTerms) -> ReleaseLedger:
         """Make a ledger. Raises InvalidRequest, also where the file exists."""
-        where = file_path(path, "ledger")
-        with _unfinished(where, terms, secrets.token_bytes(32), ()) as unfinished:
+        where = read_file_path(path, "ledger")
+        with _write_unfinished_ledger(where, terms, secrets.token_bytes(32), ()) as unfinished:
             try:
                 os.link(unfinished, where)
             except FileExistsError:
@@ -165,7 +182,7 @@ class ReleaseLedger:
             InvalidRequest: for a file that is no ledger, or cannot be read or written.
             CorruptFile: for one that is damaged.
         """
-        where = Path(os.path.realpath(file_path(path, "ledger")))
+        where = Path(os.path.realpath(read_file_path(path, "ledger")))
         if not where.exists():
             if terms is None:
                 must("ledger", "an existing file", where.name)
@@ -181,21 +198,21 @@ class ReleaseLedger:
         if head != _HEAD:
             if not head.lstrip().startswith(b"{"):
                 must("ledger", "a ledger of releases", f"{where.name}, which is of another kind")
-            _carry_over(where, terms or LedgerTerms())
-        with _connected(where) as database:
+            _convert_json_ledger(where, terms or LedgerTerms())
+        with _connect_database(where) as database:
             application, schema = (
                 database.execute(f"pragma {name}").fetchone()[0]
                 for name in ("application_id", "user_version")
             )
-            if application != APPLICATION:
+            if application != APPLICATION_ID:
                 must("ledger", "a ledger of releases", f"{where.name}, which is of another kind")
-            if schema != SCHEMA:
-                must("ledger", f"of format {SCHEMA}", f"{where.name}, of format {schema}")
+            if schema != SCHEMA_VERSION:
+                must("ledger", f"of format {SCHEMA_VERSION}", f"{where.name}, of format {schema}")
             state = database.execute("pragma quick_check(1)").fetchone()[0]
             if state != "ok":
                 raise CorruptFile(f"{where.name} is damaged: {state}.")
             entries = dict(database.execute("select name, value from terms"))
-        with named(where):
+        with prefix_errors_with_file(where):
             return cls(where, *_read_terms(entries))
 
     def digest(self, values: Vector) -> str:
@@ -207,7 +224,7 @@ class ReleaseLedger:
     @property
     def releases(self) -> tuple[Release, ...]:
         """All that are booked, in their order. Raises CorruptFile."""
-        with _connected(self.path) as database:
+        with _connect_database(self.path) as database:
             return self._read(database)
 
     def book(self, release: Release) -> tuple[Release, ...]:
@@ -217,18 +234,18 @@ class ReleaseLedger:
             InvalidRequest: where the rule of the ledger has no sum for it, or the total would exceed the limit.
             CorruptFile: for a damaged ledger.
         """
-        with _connected(self.path) as database, _exclusive(database):
+        with _connect_database(self.path) as database, _lock_exclusively(database):
             earlier = self._read(database)
-            self._refuse_beyond(earlier, release)
+            self._check_limit(earlier, release)
             number = self._insert(database, release)
         return (*earlier, replace(release, number=number))
 
     def withdraw(self, number: int) -> None:
         """Take a release out again that was certainly not published: the file could not be written."""
-        with _connected(self.path) as database, _exclusive(database):
+        with _connect_database(self.path) as database, _lock_exclusively(database):
             database.execute("delete from releases where number = ?", (number,))
 
-    def left(self, releases: Sequence[Release]) -> str:
+    def describe_remaining_budget(self, releases: Sequence[Release]) -> str:
         """What remains of the limit, rounded down, in words."""
         terms = self.terms
         if terms.epsilon is None:
@@ -237,13 +254,13 @@ class ReleaseLedger:
             log = math.log(1 / terms.delta)
             limit = (math.sqrt(log + float(terms.epsilon)) - math.sqrt(log)) ** 2
             return f"rho = {max(0.0, limit * (1 - 1e-12) - float(_sum_rho(releases) or 0)):.6g}"
-        total = together([each.charge for each in releases]) or PrivacyBudget(None)
+        total = add_budgets([each.charge for each in releases]) or PrivacyBudget(None)
         epsilon = ZERO if total.epsilon is None else max(ZERO, terms.epsilon - total.epsilon)
         delta = max(ZERO, terms.delta - total.delta)
         rest = f"epsilon = {_round_down(epsilon)}"
         return f"{rest}, delta = {_round_down(delta)}" if delta else rest
 
-    def _refuse_beyond(self, earlier: Sequence[Release], release: Release) -> None:
+    def _check_limit(self, earlier: Sequence[Release], release: Release) -> None:
         """Refuse a release that the rule cannot add, or that exceeds the limit. Raises InvalidRequest."""
         terms = self.terms
         if terms.accounting == "zcdp":
@@ -256,27 +273,32 @@ class ReleaseLedger:
                 )
             fits = terms.epsilon is None or _rho_fits(total, terms.epsilon, terms.delta)
         else:
-            sums = together([each.charge for each in (*earlier, release)])
+            sums = add_budgets([each.charge for each in (*earlier, release)])
             fits = terms.epsilon is None or (
-                sums is not None and sums.within(PrivacyBudget(terms.epsilon, terms.delta))
+                sums is not None and sums.is_within(PrivacyBudget(terms.epsilon, terms.delta))
             )
         if not fits:
-            rho = release.cost_in_zcdp
+            rho = release.zcdp_rho
             cost = (
-                f"rho = {decimal(rho)}"
+                f"rho = {format_rational(rho)}"
                 if terms.accounting == "zcdp" and rho is not None
                 else str(release.charge)
             )
             must(
                 "ledger",
                 f"one that has {cost} left",
-                f"{self.path.name}, which has {self.left(earlier)} left",
+                f"{self.path.name}, which has {self.describe_remaining_budget(earlier)} left",
             )
 
     def _insert(self, database: sqlite3.Connection, release: Release) -> int:
         content = json.dumps(_CONTENT.write(release), sort_keys=True, ensure_ascii=False)
         booked = datetime.now(UTC).isoformat(timespec="seconds")
-        entry = (booked, content, release.value, _seal(self.key, booked, content, release.value))
+        entry = (
+            booked,
+            content,
+            release.value,
+            _compute_seal(self.key, booked, content, release.value),
+        )
         cursor = database.execute(
             "insert into releases (booked, content, value, seal) values (?, ?, ?, ?)", entry
         )
@@ -287,9 +309,9 @@ class ReleaseLedger:
             "select number, booked, content, value, seal from releases order by number"
         ).fetchall()
         releases = []
-        with named(self.path):
+        with prefix_errors_with_file(self.path):
             for number, booked, content, value, seal in rows:
-                if not hmac.compare_digest(seal, _seal(self.key, booked, content, value)):
+                if not hmac.compare_digest(seal, _compute_seal(self.key, booked, content, value)):
                     raise CorruptFile(f"Release {number} was changed after it was booked.")
                 release = Release(**_CONTENT.read(parse_json(content)), value=value, number=number)
                 _check_budget(release.neighbours)
@@ -300,7 +322,7 @@ class ReleaseLedger:
 
 def _round_down(value: Fraction) -> str:
     """A number in at most 17 digits, which is not more."""
-    text = decimal(value)
+    text = format_rational(value)
     if Fraction(text) <= value:
         return text
     return str(
@@ -310,7 +332,7 @@ def _round_down(value: Fraction) -> str:
     )
 
 
-def _seal(key: bytes, booked: str, content: str, value: bytes | None) -> str:
+def _compute_seal(key: bytes, booked: str, content: str, value: bytes | None) -> str:
     """The HMAC of a row, by which a changed one is noticed."""
     text = json.dumps([booked, content, None if value is None else value.hex()])
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
@@ -318,7 +340,7 @@ def _seal(key: bytes, booked: str, content: str, value: bytes | None) -> str:
 
 def _sum_rho(releases: Iterable[Release]) -> Fraction | None:
     """Σ ρ; None where a release has none."""
-    costs = [release.cost_in_zcdp for release in releases]
+    costs = [release.zcdp_rho for release in releases]
     known = [cost for cost in costs if cost is not None]
     return sum(known, ZERO) if len(known) == len(costs) else None
 
@@ -335,10 +357,10 @@ def _read_terms(entries: dict[str, Any]) -> tuple[LedgerTerms, bytes]:
     names = {"relation", "person", "accounting", "epsilon", "delta", "key"}
     if set(entries) != names or not isinstance(entries["key"], str):
         raise CorruptFile("The terms of the ledger are incomplete.")
-    epsilon = None if entries["epsilon"] is None else ratio(entries["epsilon"], "epsilon")
+    epsilon = None if entries["epsilon"] is None else parse_ratio(entries["epsilon"], "epsilon")
     try:
         terms = LedgerTerms(entries["relation"], entries["person"], entries["accounting"], epsilon,
-                            ratio(entries["delta"], "delta"))  # fmt: skip
+                            parse_ratio(entries["delta"], "delta"))  # fmt: skip
         return terms, _read_key(entries["key"])
     except InvalidRequest as error:
         raise CorruptFile(f"The terms of the ledger are damaged: {error}") from None
@@ -347,12 +369,12 @@ def _read_terms(entries: dict[str, Any]) -> tuple[LedgerTerms, bytes]:
 def _read_key(text: str) -> bytes:
     """The key in hexadecimal. Raises CorruptFile."""
     if len(text) != 64 or not set(text) <= set("0123456789abcdef"):
-        refuse("The key", "64 hexadecimal digits")
+        raise_corrupt_entry("The key", "64 hexadecimal digits")
     return bytes.fromhex(text)
 
 
 @contextmanager
-def _connected(path: Path) -> Iterator[sqlite3.Connection]:
+def _connect_database(path: Path) -> Iterator[sqlite3.Connection]:
     """A connection that writes through to the disk. Raises InvalidRequest and CorruptFile for what SQLite says."""
     where = f"file:{quote(str(path.absolute()))}?mode=rw"
     try:
@@ -371,7 +393,7 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def _exclusive(database: sqlite3.Connection) -> Iterator[None]:
+def _lock_exclusively(database: sqlite3.Connection) -> Iterator[None]:
     """A transaction that no other process reads or writes beside; undone where anything is raised."""
     database.execute("begin exclusive")
     try:
@@ -384,25 +406,25 @@ def _exclusive(database: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _unfinished(
+def _write_unfinished_ledger(
     path: Path, terms: LedgerTerms, key: bytes, releases: Sequence[Release]
 ) -> Iterator[Path]:
     """A complete ledger under another name in the same folder, which is removed at the end."""
     unfinished = path.with_name(f".{path.name[:40]}.{os.urandom(8).hex()}")
     try:
         os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        with _connected(unfinished) as database, _exclusive(database):
+        with _connect_database(unfinished) as database, _lock_exclusively(database):
             for statement in (
                 *_TABLES,
-                f"pragma application_id = {APPLICATION}",
-                f"pragma user_version = {SCHEMA}",
+                f"pragma application_id = {APPLICATION_ID}",
+                f"pragma user_version = {SCHEMA_VERSION}",
             ):
                 database.execute(statement)
-            epsilon = None if terms.epsilon is None else spelled(terms.epsilon)
+            epsilon = None if terms.epsilon is None else format_fraction(terms.epsilon)
             entries = {
                 **vars(terms),
                 "epsilon": epsilon,
-                "delta": spelled(terms.delta),
+                "delta": format_fraction(terms.delta),
                 "key": key.hex(),
             }
             database.executemany("insert into terms values (?, ?)", entries.items())
@@ -426,7 +448,7 @@ def _sync_folder(path: Path) -> None:
             os.close(folder)
 
 
-def _carry_over(path: Path, terms: LedgerTerms) -> None:
+def _convert_json_ledger(path: Path, terms: LedgerTerms) -> None:
     """Replace a ledger in JSON by one of this kind, once, whoever tries at the same time.
 
     Raises InvalidRequest, CorruptFile.
@@ -440,7 +462,7 @@ def _carry_over(path: Path, terms: LedgerTerms) -> None:
         with path.open("rb") as present:
             if os.fstat(present.fileno()).st_ino != os.fstat(file.fileno()).st_ino:
                 return  # Another process has replaced it meanwhile.
-        with named(path):
+        with prefix_errors_with_file(path):
             entries = _JSON.read(parse_json(read_text(path, name="ledger")))
             key = _read_key(entries["key"])
             releases = []
@@ -448,6 +470,6 @@ def _carry_over(path: Path, terms: LedgerTerms) -> None:
                 budget = entry.pop("budget")
                 _check_budget(budget)
                 releases.append(Release(**entry, neighbours=budget, charge=budget))
-        with _unfinished(path, terms, key, releases) as unfinished:
+        with _write_unfinished_ledger(path, terms, key, releases) as unfinished:
             os.replace(unfinished, path)
             _sync_folder(path)

@@ -31,11 +31,11 @@ import numpy as np
 
 from workbench.errors import NotCertified, NotProven
 from workbench.exact.arrays import Flags
-from workbench.exact.integer_law import IntegerLaw, closed_upwards, raised_law
+from workbench.exact.integer_law import IntegerLaw, raise_law_to_ratio, raise_to_floors
 from workbench.exact.numbers import ONE, ZERO, exp_bounds
 from workbench.exact.objects import Pair
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.privacy.audit import Privacy, audit_for, proves
+from workbench.privacy.audit import Privacy, audit_for_claim, provably_satisfies_claim
 from workbench.privacy.claim import Claim
 from workbench.questions.modulo_noise import ModuloNoise, Shift
 
@@ -54,35 +54,35 @@ _WIDEST = 4096  # bits of a weight
 _PLACES = 64  # of a ratio
 
 
-def least_share(
-    mixed: Callable[[Fraction], Accepted | None], least: int, halvings: int = 0
+def find_least_share(
+    mix: Callable[[Fraction], Accepted | None], max_exponent: int, halvings: int = 0
 ) -> tuple[Accepted, Fraction]:
     """(what is accepted, θ) for the least share θ >= 2^-least of a private law that is mixed in: its power of two, then
     so many halvings more. mixed: θ -> the mixture, None where it is refused. Raises NotCertified where θ = 1 is."""
-    best, high = mixed(ONE), ONE
+    best, high = mix(ONE), ONE
     if best is None:
         raise NotCertified("The exact audit refuses every mixture with a private law.")
-    enough, less = 0, least  # 2^-enough is accepted
+    enough, less = 0, max_exponent  # 2^-enough is accepted
     while less - enough > 1:
         middle = (enough + less) // 2
-        candidate = mixed(Fraction(1, 1 << middle))
+        candidate = mix(Fraction(1, 1 << middle))
         enough, less, best = (
             (enough, middle, best) if candidate is None else (middle, less, candidate)
         )
     high, low = Fraction(1, 1 << enough), Fraction(1, 2 << enough)
     for _ in range(halvings):
         share = (low + high) / 2
-        candidate = mixed(share)
+        candidate = mix(share)
         low, high, best = (share, high, best) if candidate is None else (low, share, candidate)
     return best, high
 
 
-def threshold(epsilon: Fraction) -> int:
+def floor_scaled_exp(epsilon: Fraction) -> int:
     """⌊2^112 e^ε⌋."""
     return exp_bounds(epsilon, _BITS)[0]
 
 
-def pattern_of(mechanism: AdditiveNoise, budgets: Mapping[Shift, Fraction]) -> Pattern:
+def find_violation_pattern(mechanism: AdditiveNoise, budgets: Mapping[Shift, Fraction]) -> Pattern:
     """Where a mechanism means its privacy loss to exceed ε: f(η) > e^ε f(η+μ) (1 + 1e-6) + 1e-12, in floats.
 
     Ratios tight up to rounding are no violations, and neither are masses below what a solver can see.
@@ -90,13 +90,15 @@ def pattern_of(mechanism: AdditiveNoise, budgets: Mapping[Shift, Fraction]) -> P
     f = mechanism.pmf
     return {
         shift: f
-        > np.exp(min(float(epsilon), 700.0)) * f[mechanism.question.index(shift)] * (1 + 1e-6)
+        > np.exp(min(float(epsilon), 700.0))
+        * f[mechanism.question.shifted_positions(shift)]
+        * (1 + 1e-6)
         + 1e-12
         for shift, epsilon in budgets.items()
     }
 
 
-def raised(
+def raise_weights(
     question: ModuloNoise,
     weights: Sequence[int],
     budgets: Mapping[Shift, Fraction],
@@ -106,7 +108,7 @@ def raised(
 
     Largest first, so that every element is final when it is taken: ⌈k/E⌉ <= k.
     """
-    moves = [(question.index(shift).tolist(), threshold(epsilon), None if pattern is None else pattern[shift].tolist())
+    moves = [(question.shifted_positions(shift).tolist(), floor_scaled_exp(epsilon), None if pattern is None else pattern[shift].tolist())
              for shift, epsilon in budgets.items()]  # fmt: skip
 
     def least(at: int, weight: int) -> Iterator[Pair]:
@@ -116,7 +118,7 @@ def raised(
             if free is None or not free[at]
         )
 
-    return closed_upwards(list(weights), least)
+    return raise_to_floors(list(weights), least)
 
 
 def repair_noise(
@@ -137,10 +139,10 @@ def repair_noise(
     Raises:
         NotCertified: the values are all zero, or need weights of more than 4096 bits.
     """
-    k = _weights(values)
+    k = _scale_to_integers(values)
 
     def private(weights: Sequence[int]) -> Privacy | None:
-        privacy = audit_for(AdditiveNoise(question, weights), claim)
+        privacy = audit_for_claim(AdditiveNoise(question, weights), claim)
         with suppress(
             NotProven
         ):  # as good as refused: a mechanism a little further away can be proven
@@ -148,7 +150,9 @@ def repair_noise(
         return None
 
     required = {
-        shift: several for shift in question.differences if (several := claim.requirements(shift))
+        shift: several
+        for shift in question.differences
+        if (several := claim.list_ratio_bounds(shift))
     }
     budgets = {
         shift: min(bound.epsilon for bound in several) for shift, several in required.items()
@@ -158,14 +162,14 @@ def repair_noise(
     repaired = private(k)
     if repaired is None and (pure or {bound.kind for bound in bounds} == {"mass-above-ratio"}):
         if pattern is None and not pure:
-            pattern = pattern_of(AdditiveNoise(question, k), budgets)
-        k = raised(question, k, budgets, pattern)
+            pattern = find_violation_pattern(AdditiveNoise(question, k), budgets)
+        k = raise_weights(question, k, budgets, pattern)
         repaired = private(k)
     if repaired is not None:
         return repaired
     if pure:
         raise NotCertified("The exact audit refuses the repaired masses.")
-    closed = raised(question, k, budgets, None) if bounds else [1] * len(k)
+    closed = raise_weights(question, k, budgets, None) if bounds else [1] * len(k)
     total, closed_total = sum(k), sum(closed)
 
     def mixed(share: Fraction) -> Privacy | None:
@@ -179,10 +183,10 @@ def repair_noise(
 
     # the share may be large where a solver has not come close before
     close = bool(bounds) and len(bounds) == len(required)
-    return least_share(mixed, 80, 0 if close else 10)[0]
+    return find_least_share(mixed, 80, 0 if close else 10)[0]
 
 
-def _weights(values: Sequence[Fraction]) -> list[int]:
+def _scale_to_integers(values: Sequence[Fraction]) -> list[int]:
     """Integers in proportion to the values > 0, the smallest of 96 bits, 0 for the others. Raises NotCertified."""
     least = min((value for value in values if value > 0), default=None)
     if least is None:
@@ -195,26 +199,26 @@ def _weights(values: Sequence[Fraction]) -> list[int]:
     return [max(0, int(value * (1 << width))) for value in values]
 
 
-def exact_loss(mechanism: AdditiveNoise, losses: Any) -> Fraction:
+def compute_exact_loss(mechanism: AdditiveNoise, losses: Any) -> Fraction:
     """Σ f(η) loss(η) exactly, floats as they are; for a matrix (answers, N) the largest over rows."""
     table = np.asarray(losses, dtype=np.float64)
     rows = table if table.ndim == 2 else table[None, :]
     return max(mechanism.masses.mean([*map(Fraction, row.tolist())]) for row in rows)
 
 
-def inverse_exponential(epsilon: Fraction, bits: int = _PLACES) -> Fraction:
+def bound_inverse_exponential(epsilon: Fraction, bits: int = _PLACES) -> Fraction:
     """A rational a little above e^-ε: mass that falls by this share at most keeps the budget. ε > 0."""
     places = bits + int(2 * epsilon)
     return Fraction(min(exp_bounds(-epsilon, places)[1], (1 << places) - 1), 1 << places)
 
 
-def staircase(ratio: Fraction, reach: int, inner: int) -> IntegerLaw:
+def build_staircase_law(ratio: Fraction, reach: int, inner: int) -> IntegerLaw:
     """f(η) ∝ 1 for |η| < inner, ratio^j for inner + (j - 1) reach <= |η| < inner + j reach: pure at ln 1/ratio."""
     beside = [ratio] * reach
     return IntegerLaw(1 - inner - reach, [*beside, *[ONE] * (2 * inner - 1), *beside], reach, ratio)
 
 
-def repair_line(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
+def repair_line_noise(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
     """(a mechanism that meets the claim, the share of its mass that moved at most). Raises NotCertified."""
     epsilon, reach = claim.values.get("epsilon"), mechanism.reach
     if not isinstance(epsilon, Fraction) or not epsilon:
@@ -224,16 +228,18 @@ def repair_line(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
     noise = mechanism.noise
     if not noise.ratio and claim.values.get("delta"):
         with suppress(NotCertified):
-            private = staircase(inverse_exponential(epsilon / 2), reach, 1)
-            return mixed_line(mechanism, private, lambda candidate: proves(candidate, claim), 60)
+            private = build_staircase_law(bound_inverse_exponential(epsilon / 2), reach, 1)
+            return mix_line_noise(
+                mechanism, private, lambda candidate: provably_satisfies_claim(candidate, claim), 60
+            )
     weights = [weight << _PLACES for weight in noise.weights]
-    raised = raised_law(noise.first, weights, reach, inverse_exponential(epsilon))
+    raised = raise_law_to_ratio(noise.first, weights, reach, bound_inverse_exponential(epsilon))
     candidate = mechanism.with_noise(raised)
-    if not proves(candidate, claim):
+    if not provably_satisfies_claim(candidate, claim):
         raise NotCertified("The noise misses the claim and could not be repaired.")
     before, after = (
-        noise.window(raised.first, raised.last),
-        raised.window(raised.first, raised.last),
+        noise.weights_between(raised.first, raised.last),
+        raised.weights_between(raised.first, raised.last),
     )
     differences = (
         abs(a / noise.total - b / raised.total) for a, b in zip(before, after, strict=True)
@@ -241,14 +247,16 @@ def repair_line(mechanism: Noise, claim: Claim) -> tuple[Noise, Fraction]:
     return candidate, sum(differences, ZERO) / 2
 
 
-def mixed_line(
+def mix_line_noise(
     mechanism: Noise, private: IntegerLaw, accepted: Callable[[Noise], bool], least: int
 ) -> tuple[Noise, Fraction]:
     """Noise without tails mixed with another law, by the least share >= 2^-least that is accepted, and the share; an
     atom stays apart. Raises NotCertified."""
     cells, total, pad = mechanism.cells, mechanism.total, private.period if private.ratio else 0
     low, high = min(cells.first - pad, private.first), max(cells.last + pad, private.last)
-    masses = [*zip(cells.window(low, high), private.window(low, high), strict=True)]
+    masses = [
+        *zip(cells.weights_between(low, high), private.weights_between(low, high), strict=True)
+    ]
 
     def mixed(share: Fraction) -> Noise | None:
         weights = [(1 - share) * a / total + share * b / private.total for a, b in masses]
@@ -261,4 +269,4 @@ def mixed_line(
             candidate = replace(candidate, atom=atom / (1 - atom) * law.total)
         return candidate if accepted(candidate) else None
 
-    return least_share(mixed, least)
+    return find_least_share(mixed, least)

@@ -21,8 +21,8 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 from workbench.errors import NotCertified
-from workbench.exact.distribution import Distribution, over_common
-from workbench.privacy.repair import least_share
+from workbench.exact.distribution import Distribution, to_common_denominator
+from workbench.privacy.repair import find_least_share
 
 Rows = list[list[Fraction]]
 
@@ -57,9 +57,9 @@ def repair_rows(
     start = mechanism
     if unbiased is not None:
         try:
-            whole, scale = over_common(unbiased[0])
+            whole, scale = to_common_denominator(unbiased[0])
             start = mechanism.with_rows([
-                _with_mean(row, unbiased[0], y, y - row.mean_over(whole, scale))
+                _correct_mean(row, unbiased[0], y, y - row.mean_of_integers(whole, scale))
                 for row, y in zip(mechanism.rows, unbiased[1], strict=True)
             ])  # fmt: skip
         except NotCertified:
@@ -69,18 +69,20 @@ def repair_rows(
     if private(start):
         return start, Fraction(0)
     if unbiased is not None:
-        for centre in _unbiased_centres(start.rows, *unbiased):
+        for centre in _iter_unbiased_centres(start.rows, *unbiased):
             with suppress(NotCertified):
-                return _mixed(mechanism, start.rows, centre, private)
+                return _mix_with_centre(mechanism, start.rows, centre, private)
         if not allow_bias:
             raise NotCertified(
                 "The channel is not private, and these outputs leave no room for an unbiased private mechanism with "
                 "every output in use."
             )
-    return _mixed(mechanism, start.rows, [_average(start.rows)] * len(start.rows), private)
+    return _mix_with_centre(
+        mechanism, start.rows, [_average_row(start.rows)] * len(start.rows), private
+    )
 
 
-def _mixed(
+def _mix_with_centre(
     mechanism: Rebuilt,
     rows: Sequence[Distribution],
     centre: Rows,
@@ -99,10 +101,10 @@ def _mixed(
         mixed = mechanism.with_rows(mixtures)
         return mixed if private(mixed) else None
 
-    return least_share(at, 96, 6)
+    return find_least_share(at, 96, 6)
 
 
-def _average(rows: Sequence[Distribution]) -> list[Fraction]:
+def _average_row(rows: Sequence[Distribution]) -> list[Fraction]:
     """The average row, rounded to 2^-64 so that mixtures stay short, with at least about 2^-20 on every output in use.
 
     A solver leaves specks of 1e-17 on outputs it does not use. A centre as small as they are there would have to be
@@ -119,7 +121,7 @@ def _average(rows: Sequence[Distribution]) -> list[Fraction]:
     return [Fraction(unit, sum(units)) for unit in units]
 
 
-def _unbiased_centres(
+def _iter_unbiased_centres(
     rows: Sequence[Distribution], outputs: Sequence[Fraction], means: Sequence[Fraction]
 ) -> Iterator[Rows]:
     """Exactly unbiased channels that use every output: two outermost outputs, and a share α of the average row."""
@@ -127,7 +129,7 @@ def _unbiased_centres(
     left, right = outputs.index(lowest), outputs.index(highest)
     if lowest == highest:
         return
-    average = _average(rows)
+    average = _average_row(rows)
     uniform = [Fraction(1, len(outputs))] * len(outputs)
     tries = [(average, power) for power in (1, 2, 3, 4, 6, 8, 12, 16)]
     for common, power in tries + [(uniform, power) for power in (12, 16, 20, 24, 28, 32, 40, 48)]:
@@ -142,7 +144,7 @@ def _unbiased_centres(
             yield centre
 
 
-def _with_mean(
+def _correct_mean(
     row: Distribution, outputs: Sequence[Fraction], y: Fraction, miss: Fraction
 ) -> Distribution:
     """The row with mean exactly y, which it misses: mass moves between its two heaviest outputs of different value."""

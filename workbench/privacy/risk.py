@@ -35,29 +35,29 @@ from workbench.exact.numbers import (
     ZERO,
     RationalPair,
     Real,
-    jsonable,
-    probability,
+    read_probability,
     round_down,
     round_up,
+    to_jsonable,
 )
 from workbench.exact.objects import Record
-from workbench.io.figures import panels, styled
+from workbench.io.figures import apply_style_sheet, make_panels
 from workbench.io.files import write_json
-from workbench.io.plain_figures import draw_lines, lines, series
+from workbench.io.plain_figures import draw_lines, make_line_figure, make_series
 from workbench.io.shown import Facts, Shown
-from workbench.mechanisms.mechanism import ONE_SIDED, Mechanism, as_mechanism
-from workbench.notions.gdp import TradeOff
+from workbench.mechanisms.mechanism import ONE_SIDED_NOTE, Mechanism, as_mechanism
+from workbench.notions.gdp import TradeOffCurve
 from workbench.notions.laws import Laws
-from workbench.notions.renyi import Loss
-from workbench.notions.zcdp import Concentrated
+from workbench.notions.renyi import PrivacyLoss
+from workbench.notions.zcdp import ConcentratedLoss
 from workbench.privacy.claim import Claim
-from workbench.privacy.dominating_pair import dominating_pair
+from workbench.privacy.dominating_pair import compute_dominating_pair
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-ORDERS = tuple(
+RENYI_ORDERS = tuple(
     map(Fraction, ("5/4", "3/2", "2", "3", "4", "6", "8", "12", "16", "24", "32", "48", "64"))
 )
 _LIMIT = 2_000_000  # masses in all comparisons; some 30 µs each
@@ -101,13 +101,13 @@ class Risk(Shown):
 
         Of ordered pairs: π stands on either side unless neighbours are one-sided.
         """
-        priors = (self.prior,) if self.mechanism.one_sided else (self.prior, 1 - self.prior)
+        priors = (self.prior,) if self.mechanism.is_one_sided else (self.prior, 1 - self.prior)
         tests = (*self.trade_off, (ZERO, ONE), (ONE, ZERO))
         return max(prior * (1 - a) + (1 - prior) * (1 - b) for a, b in tests for prior in priors)
 
     def beta(self, alpha: Real) -> Fraction:
         """The trade-off function: no test of type I error α has a smaller type II error. Raises InvalidRequest."""
-        value = probability(alpha, "alpha")
+        value = read_probability(alpha, "alpha")
         for (a, b), (c, d) in pairwise(self.trade_off):
             if value <= c:
                 return b + (d - b) * (value - a) / (c - a)
@@ -116,31 +116,34 @@ class Risk(Shown):
     @cached_property
     def renyi(self) -> dict[Fraction, float]:
         """The largest D_α at the orders `ORDERS`, rounded up; inf where a law misses mass of its neighbour."""
-        losses = [Loss(laws) for laws in self._laws]
-        return {order: max(loss.upper(order) for loss in losses) for order in ORDERS}
+        losses = [PrivacyLoss(laws) for laws in self._laws]
+        return {
+            order: max(loss.divergence_upper_bound(order) for loss in losses)
+            for order in RENYI_ORDERS
+        }
 
     @cached_property
     def rho(self) -> tuple[float, float]:
         """An interval of the least ρ of zCDP, rounded outwards; the upper end is proven. (inf, inf): unbounded."""
         low = high = ZERO
-        every = map(Concentrated, self._laws)
+        every = map(ConcentratedLoss, self._laws)
         for measured in sorted(
-            every, key=lambda measured: measured.upper(Fraction(2)), reverse=True
+            every, key=lambda measured: measured.divergence_upper_bound(Fraction(2)), reverse=True
         ):
-            if measured.unbounded:
+            if measured.is_unbounded:
                 return math.inf, math.inf
-            if measured.same or (high and measured.within(high)):
+            if measured.is_same or (high and measured.is_enough(high)):
                 continue  # its least ρ is no larger
-            least = measured.least
+            least = measured.smallest_rho
             low, high = max(low, least[0]), max(high, least[1])
         return round_down(low), round_up(high)
 
     @cached_property
     def mu(self) -> float:
         """The least μ of GDP, rounded up; inf where there is none."""
-        return TradeOff(
+        return TradeOffCurve(
             (*(1 - a).as_integer_ratio(), *b.as_integer_ratio()) for a, b in self.trade_off
-        ).least
+        ).smallest_mu
 
     def facts(self) -> Facts:
         """What was found, in words."""
@@ -148,7 +151,7 @@ class Risk(Shown):
         low, high = self.rho
         prior, known = (
             f"{float(self.prior):g}",
-            f" (proven; no rho below {_words(low)} is)" if low < high else "",
+            f" (proven; no rho below {_format_bound(low)} is)" if low < high else "",
         )
         return [
             ("mechanism", self.mechanism.describe()),
@@ -158,16 +161,16 @@ class Risk(Shown):
             ),
             (
                 "Bayes factor",
-                f"{_words(factor)} at most: prior {prior} becomes {self.posterior!r} at most",
+                f"{_format_bound(factor)} at most: prior {prior} becomes {self.posterior!r} at most",
             ),
             ("right guesses", f"{round_up(self.guess)!r} at most, with prior {prior}"),
-            ("least zCDP rho", f"{_words(high)}{known}"),
-            ("least GDP mu", _words(self.mu)),
+            ("least zCDP rho", f"{_format_bound(high)}{known}"),
+            ("least GDP mu", _format_bound(self.mu)),
             (
                 "Rényi divergence",
-                ", ".join(f"{_words(self.renyi[Fraction(a)])} at {a}" for a in (2, 4, 16)),
+                ", ".join(f"{_format_bound(self.renyi[Fraction(a)])} at {a}" for a in (2, 4, 16)),
             ),
-            *([ONE_SIDED] if self.mechanism.one_sided else []),
+            *([ONE_SIDED_NOTE] if self.mechanism.is_one_sided else []),
         ]
 
     def to_dict(self) -> Record:
@@ -177,17 +180,17 @@ class Risk(Shown):
         """
         low, high = self.rho
         return {
-            "one_sided": self.mechanism.one_sided,
+            "one_sided": self.mechanism.is_one_sided,
             "tradeoff": [[*map(round_down, point)] for point in self.trade_off],
             "advantage": round_up(self.advantage),
             "bayes_factor": "inf" if self.bayes_factor is None else round_up(self.bayes_factor),
             "prior": float(self.prior),
             "posterior": self.posterior,
             "right_guesses": round_up(self.guess),
-            "rho": jsonable(high),
-            "rho_lower": jsonable(low),
-            "mu": jsonable(self.mu),
-            "renyi": [[float(order), jsonable(value)] for order, value in self.renyi.items()],
+            "rho": to_jsonable(high),
+            "rho_lower": to_jsonable(low),
+            "mu": to_jsonable(self.mu),
+            "renyi": [[float(order), to_jsonable(value)] for order, value in self.renyi.items()],
         }
 
     def save(self, path: str | Path) -> None:
@@ -199,17 +202,17 @@ class Risk(Shown):
         """Whether it is drawn in a moment."""
         return sum(len(laws.p) for laws in self._laws) <= 20_000
 
-    @styled
+    @apply_style_sheet
     def figure(self, claim: Claim | None = None) -> Figure:
         """The trade-off curve and the Rényi curve. claim: one whose own trade-off function is drawn beside it."""
-        figure, (left, right) = panels(2, height=3.2)
+        figure, (left, right) = make_panels(2, height=3.2)
         ends = [(ZERO, ONE), *self.trade_off] if self.trade_off[0][1] < 1 else self.trade_off
-        drawn = [series("this mechanism", "line", 0, *zip(*ends, strict=True))]
-        drawn.append(series("no information", "dashed", 7, [0, 1], [1, 0]))
-        one_sided = self.mechanism.one_sided  # which a claim grants less of
-        granted = _claimed(None if one_sided else claim)
-        drawn += [series(name, "dashed", 1, *curve) for name, curve in granted.items()]
-        draw_lines(left, lines("", "type I error α", "least type II error β", drawn))
+        drawn = [make_series("this mechanism", "line", 0, *zip(*ends, strict=True))]
+        drawn.append(make_series("no information", "dashed", 7, [0, 1], [1, 0]))
+        one_sided = self.mechanism.is_one_sided  # which a claim grants less of
+        granted = _draw_claimed_curve(None if one_sided else claim)
+        drawn += [make_series(name, "dashed", 1, *curve) for name, curve in granted.items()]
+        draw_lines(left, make_line_figure("", "type I error α", "least type II error β", drawn))
         title = f"Trade-off curve (exact, {'one-sided' if one_sided else 'all'} neighbours)"
         left.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title=title)
         left.legend()
@@ -220,13 +223,13 @@ class Risk(Shown):
             line = [
                 (order, high * float(order)) for order, _ in finite if high * float(order) <= most
             ]
-            drawn = [series("D_α", "hollow", 0, *zip(*finite, strict=True))]
+            drawn = [make_series("D_α", "hollow", 0, *zip(*finite, strict=True))]
             drawn += (
-                [series(f"ρα, ρ = {high:.4g}", "dashed", 2, *zip(*line, strict=True))]
+                [make_series(f"ρα, ρ = {high:.4g}", "dashed", 2, *zip(*line, strict=True))]
                 if line
                 else []
             )
-            draw_lines(right, lines("", "order α", "Rényi divergence", drawn))
+            draw_lines(right, make_line_figure("", "order α", "Rényi divergence", drawn))
             right.set_xscale("log", base=2)
             right.legend()
         else:
@@ -242,7 +245,7 @@ def risk(mechanism: Any, prior: Real = Fraction(1, 2)) -> Risk:
     mechanism: any, or a Design or Certificate; prior: the attacker's probability of one of two neighbours, in [0, 1].
     Raises InvalidRequest, also where the comparisons have more than two million masses in all.
     """
-    subject, value = as_mechanism(mechanism), probability(prior, "prior")
+    subject, value = as_mechanism(mechanism), read_probability(prior, "prior")
     laws, masses = [], 0
     for comparison in subject.comparisons():
         masses += len(comparison.p)
@@ -251,30 +254,30 @@ def risk(mechanism: Any, prior: Real = Fraction(1, 2)) -> Risk:
                 f"The comparisons of the mechanism must have at most {_LIMIT} masses in all for its risk. Got more."
             )
         laws.append(Laws(comparison.p, comparison.q))
-    worst = dominating_pair(subject)
+    worst = compute_dominating_pair(subject)
     # (1 - P*(A), Q*(A)) for its sets A of largest ratios; what Q* alone can produce leaves α at 0
     sets = [(1 - p, q) for ratio, p, q in worst.steps if ratio != 0]
     return Risk(subject, (*reversed(sets), (ONE, ZERO)), worst.max_ratio[0], value, tuple(laws))
 
 
-def _claimed(claim: Claim | None) -> dict[str, tuple[Vector, Vector]]:
+def _draw_claimed_curve(claim: Claim | None) -> dict[str, tuple[Vector, Vector]]:
     """The trade-off function that a claim of hockey sticks grants, by its name: points (α, β)."""
     if claim is None or isinstance(claim.values[claim.notion.parameters[0]], Mapping):
         return {}
-    sticks = claim.requirements(())
+    sticks = claim.list_ratio_bounds(())
     if not sticks:
         return {}
     alphas, deltas = np.linspace(0, 1, 401), [float(stick.delta) for stick in sticks]
-    granted = errors_granted(alphas, [float(stick.epsilon) for stick in sticks], deltas)
+    granted = compute_granted_errors(alphas, [float(stick.epsilon) for stick in sticks], deltas)
     return {
-        f"claimed: {claim.budget_words()}" + (f", δ = {deltas[0]:.3g}" if deltas[0] else ""): (
+        f"claimed: {claim.describe_budget()}" + (f", δ = {deltas[0]:.3g}" if deltas[0] else ""): (
             alphas,
             granted,
         )
     }
 
 
-def errors_granted(alphas: Vector, epsilons: ArrayLike, deltas: ArrayLike) -> Vector:
+def compute_granted_errors(alphas: Vector, epsilons: ArrayLike, deltas: ArrayLike) -> Vector:
     """The least type II error of any test of type I error α that (ε, δ)-DP at several budgets grants. Shape of alphas.
 
     f(α) = max over (ε, δ) of max(0, 1 - δ - e^ε α, e^-ε (1 - δ - α))     Dong, Roth and Su 2022, Sec. 2
@@ -284,5 +287,5 @@ def errors_granted(alphas: Vector, epsilons: ArrayLike, deltas: ArrayLike) -> Ve
     return np.asarray(np.maximum(0.0, np.maximum(straight, flat)).max(axis=0))
 
 
-def _words(value: float) -> str:
+def _format_bound(value: float) -> str:
     return "unbounded" if value == math.inf else repr(value)

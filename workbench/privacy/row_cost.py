@@ -19,7 +19,7 @@ from workbench.exact.numbers import round_up
 from workbench.exact.objects import Record
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.curve import profile
-from workbench.privacy.privacy_budget import PrivacyBudget, together
+from workbench.privacy.privacy_budget import PrivacyBudget, add_budgets
 
 _MAX_AUDIT_MASSES = (
     3_000_000  # Beyond so many masses the budget between any two values is the sum of steps.
@@ -47,15 +47,15 @@ class RowCost:
     domain: str | None
     notion: str
     rho: Fraction | None = None
-    apart: str = ""
+    neighbour_condition: str = ""
 
-    def of_rows(self, count: int) -> RowCost:
+    def for_rows(self, count: int) -> RowCost:
         """The same of a person with so many rows, by basic composition."""
         rho = None if self.rho is None else self.rho * count
         return replace(
             self,
-            neighbours=together([self.neighbours], count),
-            any_two=together([self.any_two], count),
+            neighbours=add_budgets([self.neighbours], count),
+            any_two=add_budgets([self.any_two], count),
             rho=rho,
         )
 
@@ -78,18 +78,18 @@ class RowCost:
         return f"{between}; {any_two} between any two {values}"
 
     @property
-    def words(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """What a local guarantee means for a person."""
         if not self.is_local:
             return []
-        near = f"Only values {self.apart or 'that are neighbours'} are hidden among each other at the first budget."
+        near = f"Only values {self.neighbour_condition or 'that are neighbours'} are hidden among each other at the first budget."
         if self.any_two is None or self.any_two.epsilon is None:
             bound = " without a bound" if self.domain is None else ""
             return [
                 f"{near} Somebody whose value could be any{bound} has no stated protection: whoever sees the published "
                 "number may tell values far apart with certainty."
             ]
-        percent = min(100, math.ceil(100 * guessed_right(self.any_two)))
+        percent = min(100, math.ceil(100 * bound_right_guesses(self.any_two)))
         return [
             f"{near} Of somebody whose value could be any in {self.domain}, {self.any_two} is all that is promised: "
             f"whoever holds two such values for equally likely may guess right in up to {percent} of 100 cases; 50 is "
@@ -99,14 +99,14 @@ class RowCost:
     def to_dict(self) -> Record:
         """JSON-ready."""
         return {
-            "budget_of_a_row": shown(self.neighbours),
-            "budget_between_any_two_values": shown(self.any_two),
+            "budget_of_a_row": budget_record(self.neighbours),
+            "budget_between_any_two_values": budget_record(self.any_two),
             "domain": self.domain,
             "local_neighbours": self.is_local,
         }
 
 
-def guessed_right(budget: PrivacyBudget) -> float:
+def bound_right_guesses(budget: PrivacyBudget) -> float:
     """The largest probability of a right guess between two equally likely inputs: (e^ε + δ)/(1 + e^ε)."""
     if budget.epsilon is None or budget.epsilon > 700:
         return 1.0
@@ -114,7 +114,7 @@ def guessed_right(budget: PrivacyBudget) -> float:
     return min(1.0, (growth + float(budget.delta)) / (1 + growth) * (1 + 1e-15))
 
 
-def exact_budget(joined: Any, delta: Fraction) -> PrivacyBudget | None:
+def find_exact_budget(joined: Any, delta: Fraction) -> PrivacyBudget | None:
     """The least ε at a δ of a mechanism, decided exactly and rounded up; None where that takes too long."""
     size = joined.audit_size
     masses = size.outcomes * (1 + size.bits // 512)
@@ -128,16 +128,16 @@ def exact_budget(joined: Any, delta: Fraction) -> PrivacyBudget | None:
     if any(pieces[-1].p > delta for pieces in curve.curves):
         return PrivacyBudget(None, delta)
     high = Fraction(1)
-    while curve.at(high) > delta:
+    while curve.exact_delta(high) > delta:
         high *= 2
     low = high / 2 if high > 1 else Fraction(0)
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (middle, high) if curve.at(middle) > delta else (low, middle)
+        low, high = (middle, high) if curve.exact_delta(middle) > delta else (low, middle)
     return PrivacyBudget(Fraction(round_up(high)), delta)
 
 
-def budget_of_steps(budget: PrivacyBudget, steps: int) -> PrivacyBudget:
+def compose_steps(budget: PrivacyBudget, steps: int) -> PrivacyBudget:
     """Group privacy: k steps of (ε, δ) are (kε, δ (1 + e^ε + ... + e^((k-1)ε)))."""
     if budget.epsilon is None or not budget.delta:
         return PrivacyBudget(None if budget.epsilon is None else budget.epsilon * steps)
@@ -155,6 +155,6 @@ def budget_of_steps(budget: PrivacyBudget, steps: int) -> PrivacyBudget:
     )
 
 
-def shown(budget: PrivacyBudget | None) -> Record | None:
+def budget_record(budget: PrivacyBudget | None) -> Record | None:
     """A budget for a report; None where there is none."""
     return None if budget is None else budget.to_dict()

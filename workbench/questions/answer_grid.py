@@ -17,7 +17,7 @@ from workbench.exact.numbers import ZERO, Rationals
 from workbench.exact.objects import Pair
 from workbench.questions.finite_query import FiniteQuery
 
-MOST_PLACES = 10_000
+MAX_GRID_PLACES = 10_000
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class AnswerGrid:
     step: Fraction
     places: tuple[int, ...]
     reach: int
-    nearest: tuple[int, ...]
-    same_outputs: bool
+    nearest_outputs: tuple[int, ...]
+    has_same_outputs: bool
 
     @property
     def last(self) -> int:
@@ -41,9 +41,9 @@ class AnswerGrid:
         return max(self.places)
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every place is an answer, and the answers are what may be published."""
-        return len(self.places) == self.last + 1 and self.same_outputs
+        return len(self.places) == self.last + 1 and self.has_same_outputs
 
     @property
     def clamp(self) -> Pair:
@@ -52,30 +52,30 @@ class AnswerGrid:
         first = int(start) if start.denominator == 1 else 0
         return first, first + self.last
 
-    def by_place(self, weights: Sequence[Fraction]) -> Rationals:
+    def spread_weights(self, weights: Sequence[Fraction]) -> Rationals:
         """Weights of the answers as weights of all places."""
         spread = [ZERO] * (self.last + 1)
         for place, weight in zip(self.places, weights, strict=True):
             spread[place] = weight
         return tuple(spread)
 
-    def rows_of(
+    def convert_rows(
         self, rows: Sequence[NDArray[np.object_]], outputs: int
     ) -> list[NDArray[np.object_]]:
         """Laws on the places, one for each place, as laws on the query's outputs, one for each of its answers."""
-        if self.whole:
-            at = np.argsort(self.nearest)
+        if self.is_complete:
+            at = np.argsort(self.nearest_outputs)
             return [rows[place][at] for place in self.places]
         published = []
         for place in self.places:
             row = np.full(outputs, 0, dtype=object)
-            for mass, position in zip(rows[place], self.nearest, strict=True):
+            for mass, position in zip(rows[place], self.nearest_outputs, strict=True):
                 row[position] = row[position] + mass
             published.append(row)
         return published
 
 
-def answer_grid(question: FiniteQuery) -> AnswerGrid | None:
+def find_answer_grid(question: FiniteQuery) -> AnswerGrid | None:
     """The grid of a query's answers; None where they are no numbers, or more than MOST_PLACES steps apart."""
     if question.numbers is None:
         return None
@@ -84,7 +84,7 @@ def answer_grid(question: FiniteQuery) -> AnswerGrid | None:
     scale = math.lcm(*(x.denominator for x in inputs))
     step = Fraction(math.gcd(*(int((x - low) * scale) for x in inputs)), scale)
     places = tuple(int((x - low) / step) for x in inputs)
-    if max(places) > MOST_PLACES:
+    if max(places) > MAX_GRID_PLACES:
         return None
     order = sorted(range(len(outputs)), key=outputs.__getitem__)
     nearest, at = [], 0

@@ -23,13 +23,13 @@ from numpy.typing import ArrayLike
 
 from workbench.errors import must
 from workbench.exact.arrays import Positions, Vector
-from workbench.exact.numbers import exact
+from workbench.exact.numbers import read_number
 
 _NODES = 24  # on an interval where a density is smooth
 _NARROWEST, _FARTHEST = 1e-4, 1e6  # standard deviations and means, in units of c
 
 
-def piece_of(knots: Vector, x: Vector) -> Positions:
+def find_pieces(knots: Vector, x: Vector) -> Positions:
     """The piece that each x is on; the last one takes its right end too. Shape of x."""
     return np.clip(np.searchsorted(knots, x, side="right") - 1, 0, knots.size - 2)
 
@@ -52,9 +52,9 @@ class Density:
     shape: Callable[[Vector], Vector] | None = None
     breaks: tuple[float, ...] = ()
     atoms: tuple[tuple[float, float], ...] = ()
-    symmetric: bool = False
+    is_symmetric: bool = False
 
-    def grid(self, cuts: ArrayLike) -> tuple[Vector, Vector]:
+    def quadrature(self, cuts: ArrayLike) -> tuple[Vector, Vector]:
         """Nodes and weights of E[g(X)] = Σ w g(x) for g polynomial (smooth) between the cuts.
 
         cuts: points of [-c, c], in any order; ±c are added. Shapes (nodes,), (nodes,); atoms are the last nodes.
@@ -70,19 +70,19 @@ class Density:
         at, mass = np.transpose(self.atoms) if self.atoms else np.empty((2, 0))
         return self.c * np.concatenate([x, at]), np.concatenate([w, mass])
 
-    def masses(self, breaks: ArrayLike) -> Vector:
+    def interval_masses(self, breaks: ArrayLike) -> Vector:
         """Pr[breaks_j <= X < breaks_{j+1}] (the last interval takes its right end too). Shape (len(breaks) - 1,)."""
         cuts = np.asarray(breaks, dtype=float)
-        x, w = self.grid(cuts)
-        place = piece_of(cuts, x)
+        x, w = self.quadrature(cuts)
+        place = find_pieces(cuts, x)
         inside = (x >= cuts[0]) & (x <= cuts[-1])
         return np.asarray(
             np.bincount(place[inside], weights=w[inside], minlength=cuts.size - 1), dtype=np.float64
         )
 
-    def checked(self) -> Density:
+    def validate(self) -> Density:
         """Itself, when it is a density. Raises InvalidRequest when it is negative, not finite or not of mass 1."""
-        _x, w = self.grid(np.linspace(-self.c, self.c, 65))
+        _x, w = self.quadrature(np.linspace(-self.c, self.c, 65))
         if not np.isfinite(w).all() or (w < 0).any():
             must("density", "finite and >= 0 on [-c, c]", self.name)
         total = math.fsum(w)
@@ -104,18 +104,18 @@ def _legendre(count: int) -> tuple[Vector, Vector]:
     return points, weights
 
 
-def uniform(c: float = 1.0) -> Density:
+def uniform_density(c: float = 1.0) -> Density:
     """Every x in [-c, c] equally likely."""
-    return Density("uniform", float(c), symmetric=True)
+    return Density("uniform", float(c), is_symmetric=True)
 
 
-def normal(mu: float, sigma: float, c: float = 1.0) -> Density:
+def normal_density(mu: float, sigma: float, c: float = 1.0) -> Density:
     """N(mu, sigma²) clipped to [-c, c]: what falls outside sits at ±c.
 
     Raises InvalidRequest unless |mu| <= 10^6 c and 10^-4 c <= sigma <= 10^6 c: a narrower one is a point to the grid,
     a farther one sits at an end.
     """
-    mean, deviation = float(exact(mu, "mu")), float(exact(sigma, "sigma"))
+    mean, deviation = float(read_number(mu, "mu")), float(read_number(sigma, "sigma"))
     if not c * _NARROWEST <= deviation <= c * _FARTHEST:
         must("sigma", f"a number in [{c * _NARROWEST:g}, {c * _FARTHEST:g}]", sigma)
     if not abs(mean) <= c * _FARTHEST:
@@ -133,11 +133,11 @@ def normal(mu: float, sigma: float, c: float = 1.0) -> Density:
     )
     # 24 nodes integrate a normal density to rounding on intervals of two standard deviations
     breaks = tuple(np.linspace(-1, 1, max(3, math.ceil(1 / deviation) + 2))[1:-1].tolist())
-    return Density(f"normal:{mu},{sigma}", float(c), shape, breaks, atoms, symmetric=mean == 0)
+    return Density(f"normal:{mu},{sigma}", float(c), shape, breaks, atoms, is_symmetric=mean == 0)
 
 
-def from_function(
-    shape: Callable[[Vector], Vector], breaks: Sequence[float] = (), *, symmetric: bool = False
+def density_from_function(
+    shape: Callable[[Vector], Vector], breaks: Sequence[float] = (), *, is_symmetric: bool = False
 ) -> Density:
     """Any vectorised density on [-1, 1], smooth between the breaks. Raises InvalidRequest when it is none.
 
@@ -145,14 +145,14 @@ def from_function(
     """
     cuts = tuple(sorted({*map(float, breaks), *np.linspace(-1, 1, 9)[1:-1].tolist()}))
     x = np.linspace(0.0, 1.0, 33)
-    if symmetric and not np.allclose(shape(x), shape(-x)):
+    if is_symmetric and not np.allclose(shape(x), shape(-x)):
         must("density", "symmetric, as it says", "one that is not")
     return Density(
-        "function", 1.0, lambda x: np.asarray(shape(x), dtype=float), cuts, (), symmetric
-    ).checked()
+        "function", 1.0, lambda x: np.asarray(shape(x), dtype=float), cuts, (), is_symmetric
+    ).validate()
 
 
-def spelled(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
+def parse_density(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
     """The density of x - middle that a request spells: "uniform", "normal:MU,SIGMA" of x, "parts:W,W,..." of weights of
     equal parts, uniform on each, or a Density on [-c, c].
 
@@ -161,18 +161,18 @@ def spelled(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
     if isinstance(text, Density):
         if text.c != c:
             must("density", f"one on [-{c:g}, {c:g}]", f"one on [-{text.c:g}, {text.c:g}]")
-        return text.checked()
+        return text.validate()
     kind, _, rest = str(text).partition(":")
     if kind == "uniform" and not rest:
-        return uniform(c)
+        return uniform_density(c)
     parts = [*map(str.strip, rest.split(","))]
     if kind == "normal" and len(parts) == 2:
-        law = normal(
-            float(exact(parts[0], "mu")) - middle, float(exact(parts[1], "sigma")), c
-        ).checked()
+        law = normal_density(
+            float(read_number(parts[0], "mu")) - middle, float(read_number(parts[1], "sigma")), c
+        ).validate()
         return replace(law, name=f"normal:{','.join(parts)}") if middle else law
     if kind == "parts":
-        weights = [exact(part, "weights of parts") for part in parts]
+        weights = [read_number(part, "weights of parts") for part in parts]
         if min(weights) < 0 or not any(weights):
             must("weights of parts", "numbers >= 0, not all 0", rest)
         heights = np.array([float(weight / sum(weights)) for weight in weights]) * len(weights) / 2
@@ -182,7 +182,7 @@ def spelled(text: Any, c: float = 1.0, middle: float = 0.0) -> Density:
             return np.asarray(heights[np.searchsorted(breaks, x, side="right")])
 
         return Density(
-            str(text), c, shape, tuple(breaks.tolist()), symmetric=weights == weights[::-1]
+            str(text), c, shape, tuple(breaks.tolist()), is_symmetric=weights == weights[::-1]
         )
     wanted = (
         'uniform, or normal:MU,SIGMA such as "normal:0.5,0.1", or parts:W,W,... such as "parts:1,3"'

@@ -18,16 +18,22 @@ from typing import Any
 import numpy as np
 
 from workbench.data.neighbours import Neighbours, direct_pairs, read_neighbours
-from workbench.data.points import Point, points_of, rationals_of, read_entries, shown
+from workbench.data.points import (
+    Point,
+    format_point,
+    rationals_or_none,
+    read_entries,
+    read_point_entries,
+)
 from workbench.data.priors import read_prior
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.numbers import Rationals
 from workbench.exact.objects import Pairs, Record
-from workbench.io.files import spelled
+from workbench.io.files import format_fraction
 from workbench.io.shown import OneLine
-from workbench.questions.neighbour_parts import part_of_each, separation_words
-from workbench.questions.places import metric_pairs, near_pairs, planar
+from workbench.questions.neighbour_parts import describe_separation, label_connected_parts
+from workbench.questions.places import are_planar, pairs_within_radius, reduce_metric_pairs
 
 FREE = "free"
 
@@ -63,7 +69,7 @@ class FiniteQuery(OneLine):
     pairs: Pairs | None
     distances: Rationals | None
     prior: Rationals | None
-    free: bool
+    has_free_outputs: bool
     norm: str
     directed: bool
 
@@ -78,13 +84,13 @@ class FiniteQuery(OneLine):
         directed: bool = False,
     ) -> None:
         entries, weights = read_entries(inputs, "inputs")
-        values = points_of(entries, "inputs")
+        values = read_point_entries(entries, "inputs")
         is_free = isinstance(outputs, str) and outputs == FREE
         listed = values
         if outputs is not None and not is_free:
-            listed = points_of(read_entries(outputs, "outputs")[0], "outputs")
+            listed = read_point_entries(read_entries(outputs, "outputs")[0], "outputs")
         self.__dict__.update(
-            inputs=values, outputs=listed, free=is_free, norm="L2", directed=directed
+            inputs=values, outputs=listed, has_free_outputs=is_free, norm="L2", directed=directed
         )
         if not isinstance(directed, bool):
             must("directed", "True or False", directed)
@@ -95,7 +101,7 @@ class FiniteQuery(OneLine):
                 "A neighbour relation must be given by exactly one of max_shift and neighbours."
             )
         given = neighbours if max_shift is None else {"max_distance": max_shift}
-        relation = read_neighbours(given, values, entries, directed=directed)
+        relation = read_neighbours(given, values, entries, is_directed=directed)
         pairs = relation.pairs
         if relation.norm is not None:
             pairs = self._planar_neighbours(relation, given, entries)
@@ -118,7 +124,7 @@ class FiniteQuery(OneLine):
         relation: its norm and radius; given: the text it was read from; entries: what the inputs were read from.
         Returns None for every two inputs. Raises InvalidRequest for inputs that are no places.
         """
-        if not self.planar or relation.norm is None:
+        if not self.is_planar or relation.norm is None:
             must(
                 "neighbours",
                 "without a norm for inputs that are no places of the plane",
@@ -127,7 +133,7 @@ class FiniteQuery(OneLine):
         self.__dict__["norm"] = relation.norm
         pairs = None
         if relation.radius is not None:
-            pairs = near_pairs(self.inputs, relation.radius, relation.norm, entries)
+            pairs = pairs_within_radius(self.inputs, relation.radius, relation.norm, entries)
         return direct_pairs(pairs, self.inputs) if self.directed else pairs
 
     @property
@@ -143,54 +149,56 @@ class FiniteQuery(OneLine):
     @cached_property
     def numbers(self) -> tuple[Rationals, Rationals] | None:
         """Inputs and outputs, where all of them are numbers."""
-        inputs, outputs = rationals_of(self.inputs), rationals_of(self.outputs)
+        inputs, outputs = rationals_or_none(self.inputs), rationals_or_none(self.outputs)
         return None if inputs is None or outputs is None else (inputs, outputs)
 
     @cached_property
-    def planar(self) -> bool:
+    def is_planar(self) -> bool:
         """Whether inputs and outputs are places of the plane."""
-        return self.numbers is None and planar(self.inputs) and planar(self.outputs)
+        return self.numbers is None and are_planar(self.inputs) and are_planar(self.outputs)
 
     @property
-    def places(self) -> tuple[Vector, Vector]:
+    def coordinates(self) -> tuple[Vector, Vector]:
         """Inputs (k,) and outputs (m,) as floats; their positions where some are no numbers."""
         inputs, outputs = self.numbers or (range(self.k), range(self.m))
         return np.array([float(x) for x in inputs]), np.array([float(o) for o in outputs])
 
     @cached_property
-    def listed(self) -> Pairs:
+    def neighbour_pairs(self) -> Pairs:
         """Every pair of neighbours, one by one."""
         return tuple(combinations(range(self.k), 2)) if self.pairs is None else self.pairs
 
     @property
-    def ordered(self) -> Pairs:
+    def ordered_pairs(self) -> Pairs:
         """Every ordered pair (i, j) of which Pr[o | x_i] <= e^ε Pr[o | x_j] + δ is asked for."""
         return (
-            self.listed
+            self.neighbour_pairs
             if self.directed
-            else tuple(pair for i, j in self.listed for pair in ((i, j), (j, i)))
+            else tuple(pair for i, j in self.neighbour_pairs for pair in ((i, j), (j, i)))
         )
 
     @cached_property
-    def line(self) -> bool:
+    def is_line(self) -> bool:
         """Whether the neighbours are exactly the inputs that follow each other in their order, in both orders."""
-        return not self.directed and self.listed == tuple((i, i + 1) for i in range(self.k - 1))
+        return not self.directed and self.neighbour_pairs == tuple(
+            (i, i + 1) for i in range(self.k - 1)
+        )
 
     @cached_property
     def components(self) -> list[list[int]]:
         """The connected parts of the relation: between two of them nothing is hidden."""
-        if self.pairs is None or self.line:
+        if self.pairs is None or self.is_line:
             return [[*range(self.k)]]
-        part = part_of_each(self.k, self.pairs)
+        part = label_connected_parts(self.k, self.pairs)
         return [np.flatnonzero(part == number).tolist() for number in np.unique(part)]
 
     @property
     def separation(self) -> str | None:
         """Say that the relation falls into parts; None where it does not."""
         parts = len(self.components)
-        return separation_words(parts) if parts > 1 else None
+        return describe_separation(parts) if parts > 1 else None
 
-    def placed(self, outputs: tuple[Point, ...]) -> FiniteQuery:
+    def with_outputs(self, outputs: tuple[Point, ...]) -> FiniteQuery:
         """The same question with these outputs."""
         other = object.__new__(FiniteQuery)
         other.__dict__.update(
@@ -198,10 +206,10 @@ class FiniteQuery(OneLine):
         )
         return other
 
-    def freed(self) -> FiniteQuery:
+    def with_free_outputs(self) -> FiniteQuery:
         """The same question with real outputs, which a design chooses."""
-        other = self.placed(self.inputs)
-        other.__dict__["free"] = True
+        other = self.with_outputs(self.inputs)
+        other.__dict__["has_free_outputs"] = True
         return other
 
     def metric_pairs(self) -> tuple[Pairs, Rationals]:
@@ -210,9 +218,9 @@ class FiniteQuery(OneLine):
         if self.distances is not None:
             assert self.pairs is not None
             return self.pairs, self.distances
-        if self.planar:
+        if self.is_planar:
             return self._planar_pairs
-        x = rationals_of(self.inputs)
+        x = rationals_or_none(self.inputs)
         if x is None:
             must(
                 "neighbours",
@@ -227,30 +235,32 @@ class FiniteQuery(OneLine):
 
     @cached_property
     def _planar_pairs(self) -> tuple[Pairs, Rationals]:
-        return metric_pairs(self.inputs, self.pairs, self.norm)
+        return reduce_metric_pairs(self.inputs, self.pairs, self.norm)
 
     def to_dict(self) -> Record:
         """JSON-ready."""
         return {
-            "inputs": [*map(shown, self.inputs)],
-            "outputs": [*map(shown, self.outputs)],
+            "inputs": [*map(format_point, self.inputs)],
+            "outputs": [*map(format_point, self.outputs)],
             "neighbours": "all" if self.pairs is None else [list(pair) for pair in self.pairs],
-            "distances": None if self.distances is None else [*map(spelled, self.distances)],
-            "prior": "worst" if self.prior is None else [*map(spelled, self.prior)],
-            **({"free": True} if self.free else {}),
+            "distances": None
+            if self.distances is None
+            else [*map(format_fraction, self.distances)],
+            "prior": "worst" if self.prior is None else [*map(format_fraction, self.prior)],
+            **({"free": True} if self.has_free_outputs else {}),
             **({"directed": True} if self.directed else {}),
-            **({"norm": self.norm} if self.planar else {}),
+            **({"norm": self.norm} if self.is_planar else {}),
         }
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self})"
 
     def __str__(self) -> str:
-        first, last = shown(self.inputs[0]), shown(self.inputs[-1])
+        first, last = format_point(self.inputs[0]), format_point(self.inputs[-1])
         if self.pairs is None:
             relation = f"every two neighbours ({self.k * (self.k - 1) // 2} pairs)"
         else:
             relation = f"{len(self.pairs)} pairs of neighbours"
         relation += ", directed" if self.directed else ""
-        outputs = "real outputs" if self.free else f"{self.m} outputs"
+        outputs = "real outputs" if self.has_free_outputs else f"{self.m} outputs"
         return f"{self.k} inputs {first}..{last}, {outputs}, {relation}"

@@ -21,16 +21,16 @@ from workbench.data.label_lists import (
     read_label_text,
     read_label_values,
 )
-from workbench.data.labels import aligned_array
-from workbench.data.plain import is_whole, plain_numbers, spelled_integer
+from workbench.data.labels import align_array
+from workbench.data.plain import is_integer, read_floats, read_integer_text
 from workbench.data.priors import read_label_prior
-from workbench.data.tolerance import nearest_positions
+from workbench.data.tolerance import find_nearest_positions
 from workbench.errors import must
 from workbench.exact.arrays import Positions, Vector
 from workbench.exact.objects import Record
 from workbench.io.shown import OneLine
 
-LARGEST = 1e100  # in size: squares of labels must stay finite
+MAX_LABEL_SIZE = 1e100  # in size: squares of labels must stay finite
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -59,13 +59,13 @@ class Labels(OneLine):
         prior = read_label_prior(prior, y.shape)
         p = np.ones(y.shape)
         if prior is not None:
-            p = plain_numbers(prior, "prior", "a list of numbers", column=True).copy()
+            p = read_floats(prior, "prior", "a list of numbers", column=True).copy()
             if y.ndim == p.ndim == 1:
-                p = aligned_array(prior, p, y.tolist, "prior", "labels")
+                p = align_array(prior, p, y.tolist, "prior", "labels")
         if y.ndim != 1 or y.size == 0:
             must("labels", "a non-empty list of numbers", f"shape {y.shape}")
-        if (large := y[~(np.abs(y) <= LARGEST)]).size:
-            must("labels", f"finite, at most {LARGEST:g} in size", large[0])
+        if (large := y[~(np.abs(y) <= MAX_LABEL_SIZE)]).size:
+            must("labels", f"finite, at most {MAX_LABEL_SIZE:g} in size", large[0])
         if (falling := np.flatnonzero(np.diff(y) <= 0)).size:
             first, second = y[falling[0] :][:2]
             must("labels", "strictly increasing", f"{first:g} before {second:g}")
@@ -86,8 +86,8 @@ class Labels(OneLine):
     @classmethod
     def uniform(cls, low: int, high: int) -> Labels:
         """The integers low..high, equally likely. Raises InvalidRequest."""
-        low, high = spelled_integer(low), spelled_integer(high)
-        if not (is_whole(low) and is_whole(high) and 0 <= high - low < MAX_LABELS):
+        low, high = read_integer_text(low), read_integer_text(high)
+        if not (is_integer(low) and is_integer(high) and 0 <= high - low < MAX_LABELS):
             must(
                 "labels", f"LOW..HIGH with LOW <= HIGH and at most {MAX_LABELS} values", (low, high)
             )
@@ -110,7 +110,7 @@ class Labels(OneLine):
         return cls._of_list(read_label_file(path))
 
     @classmethod
-    def stored(cls, values: Vector, prior: Vector) -> Labels:
+    def restore(cls, values: Vector, prior: Vector) -> Labels:
         """Those of a file, whose prior is divided by its sum already. Raises InvalidRequest."""
         read = cls(values, prior)
         read.__dict__["prior"] = prior / prior.sum() if abs(prior.sum() - 1) > 1e-12 else prior
@@ -132,7 +132,7 @@ class Labels(OneLine):
         order = self.listed_order
         if order is None:
             return Labels(self.values, prior)
-        weights = plain_numbers(
+        weights = read_floats(
             read_label_prior(prior, (self.k,)), "prior", "a list of numbers", column=True
         )
         if weights.shape != (self.k,):
@@ -141,7 +141,7 @@ class Labels(OneLine):
         listed[list(order)] = self.values
         same = Labels(
             self.values,
-            aligned_array(prior, weights, listed.tolist, "prior", "labels")[list(order)],
+            align_array(prior, weights, listed.tolist, "prior", "labels")[list(order)],
         )
         same.__dict__["listed_order"] = order
         return same
@@ -151,11 +151,11 @@ class Labels(OneLine):
         """Number of labels."""
         return int(self.values.size)
 
-    def positions(self, values: ArrayLike, name: str = "every label") -> Positions:
+    def find_positions(self, values: ArrayLike, name: str = "every label") -> Positions:
         """Where each value stands among the labels. Raises InvalidRequest for a value that is none of them."""
         words = f"one of the {self.k} labels from {self.values[0]:g} to {self.values[-1]:g}"
-        given = plain_numbers(values, name, words, column=True)
-        at = nearest_positions(self.values, given, getattr(values, "dtype", None))
+        given = read_floats(values, name, words, column=True)
+        at = find_nearest_positions(self.values, given, getattr(values, "dtype", None))
         if (wrong := given[at < 0]).size:
             must(name, words, f"{wrong[0]:g}")
         return at

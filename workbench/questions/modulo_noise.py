@@ -26,14 +26,14 @@ from typing import Any
 import numpy as np
 
 from workbench.data.groups import list_shifts, read_sizes
-from workbench.data.plain import is_whole, whole_number
+from workbench.data.plain import is_integer, read_integer
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Positions
 from workbench.exact.numbers import Real
 from workbench.exact.objects import Record
 from workbench.io.shown import OneLine
-from workbench.mechanisms.mechanism import label_budgets
-from workbench.questions.neighbour_parts import separation_words
+from workbench.mechanisms.mechanism import assign_budgets
+from workbench.questions.neighbour_parts import describe_separation
 
 Shift = tuple[int, ...]
 
@@ -86,9 +86,9 @@ class ModuloNoise(OneLine):
                     "max_shift is for scalar queries; give the shifts of a vector query one by one."
                 )
             top = min(self.sizes[0] - 1, MAX_SHIFTS)
-            shifts = range(1, whole_number(max_shift, "max_shift", 1, top) + 1)
+            shifts = range(1, read_integer(max_shift, "max_shift", 1, top) + 1)
         try:
-            given = {self.canonical(shift) for shift in list_shifts(shifts)}
+            given = {self.normalise_shift(shift) for shift in list_shifts(shifts)}
         except InvalidRequest:
             if isinstance(shifts, str):
                 must("shifts", "a list of shifts", repr(shifts))
@@ -103,7 +103,7 @@ class ModuloNoise(OneLine):
         return math.prod(self.sizes)
 
     @property
-    def scalar(self) -> bool:
+    def is_scalar(self) -> bool:
         """Whether the answers are the numbers 0..n (one cyclic factor)."""
         return len(self.sizes) == 1
 
@@ -112,10 +112,10 @@ class ModuloNoise(OneLine):
         """M as the constraints see it: the shifts, closed under negation unless directed. Sorted."""
         if self.directed:
             return self.shifts
-        return tuple(sorted({*self.shifts, *map(self.negative, self.shifts)}))
+        return tuple(sorted({*self.shifts, *map(self.negate_shift, self.shifts)}))
 
     @cached_property
-    def parts(self) -> int:
+    def part_count(self) -> int:
         """How many separate parts the neighbour relation has: the index of the subgroup that the shifts generate."""
         basis = [
             [size * (row == column) for column in range(len(self.sizes))]
@@ -133,9 +133,9 @@ class ModuloNoise(OneLine):
     @property
     def separation(self) -> str | None:
         """Say that the relation falls into parts; None where it does not."""
-        return separation_words(self.parts) if self.parts > 1 else None
+        return describe_separation(self.part_count) if self.part_count > 1 else None
 
-    def negative(self, shift: Shift) -> Shift:
+    def negate_shift(self, shift: Shift) -> Shift:
         """-shift in the group."""
         return tuple(-part % size for part, size in zip(shift, self.sizes, strict=True))
 
@@ -146,12 +146,12 @@ class ModuloNoise(OneLine):
         )
         parts = tuple(given) if listed else (given,)
         inside = all(
-            (type(part) is int or is_whole(part)) and least(size) <= part < size
+            (type(part) is int or is_integer(part)) and least(size) <= part < size
             for part, size in zip(parts, self.sizes, strict=False)
         )
         return tuple(map(int, parts)) if len(parts) == len(self.sizes) and inside else None
 
-    def canonical(self, shift: Any) -> Shift:
+    def normalise_shift(self, shift: Any) -> Shift:
         """A shift as the tuple of its parts modulo the sizes; every part must lie within its factor, and not all be 0.
 
         shift: an int for a scalar query, else a sequence of ints. Raises InvalidRequest.
@@ -161,32 +161,36 @@ class ModuloNoise(OneLine):
             wanted = f"{len(self.sizes)} integers, each below its size in {self.sizes}, not all 0"
             must(
                 "a shift",
-                f"an integer in 1..{self.sizes[0] - 1} or its negative" if self.scalar else wanted,
+                f"an integer in 1..{self.sizes[0] - 1} or its negative"
+                if self.is_scalar
+                else wanted,
                 shift,
             )
         return tuple(part % size for part, size in zip(parts, self.sizes, strict=True))
 
-    def answer(self, x: Any) -> Shift:
+    def read_answer(self, x: Any) -> Shift:
         """An answer of the query, an integer or a tuple of them, as a group element. Raises InvalidRequest."""
         parts = self._element(x, lambda size: 0)
         if parts is None:
             where = f"an answer of the query, in 0..{self.sizes[0] - 1}"
             wanted = f"{len(self.sizes)} integers, each in 0..size-1 of {self.sizes}"
-            must("answer", where if self.scalar else wanted, x)
+            must("answer", where if self.is_scalar else wanted, x)
         return parts
 
-    def index(self, shift: Any) -> Positions:
+    def shifted_positions(self, shift: Any) -> Positions:
         """Row-major positions of η + shift, for η = 0..N-1 in row-major order. Shape (N,).
 
         With f the PMF as a flat array, f[index(μ)] is η -> f(η + μ).
         """
         moved = np.arange(self.order, dtype=np.intp).reshape(self.sizes)
-        for axis, (part, size) in enumerate(zip(self.canonical(shift), self.sizes, strict=True)):
+        for axis, (part, size) in enumerate(
+            zip(self.normalise_shift(shift), self.sizes, strict=True)
+        ):
             if part:
                 moved = moved.take(np.arange(part, part + size) % size, axis=axis)
         return moved.reshape(-1)
 
-    def point(self, position: int) -> Shift:
+    def element_at(self, position: int) -> Shift:
         """The group element at a row-major position."""
         return tuple(int(part) for part in np.unravel_index(position, self.sizes))
 
@@ -194,7 +198,7 @@ class ModuloNoise(OneLine):
     def elements(self) -> Iterator[int | Shift]:
         """The answers, which are the noise values too, in row-major order: integers of a scalar query, else tuples."""
         for position in range(self.order):
-            yield position if self.scalar else self.point(position)
+            yield position if self.is_scalar else self.element_at(position)
 
     def budgets(
         self, epsilon: Real | Mapping[Any, Real], *, or_zero: bool = False
@@ -205,23 +209,23 @@ class ModuloNoise(OneLine):
         directed, -μ has the budget of μ and two different ones are refused. or_zero: also allow ε = 0 (an audit).
         Raises InvalidRequest.
         """
-        mirror = tuple if self.directed else self.negative
-        budgets = label_budgets(
+        mirror = tuple if self.directed else self.negate_shift
+        budgets = assign_budgets(
             self.differences,
             epsilon,
             "shift",
-            read=self.canonical,
+            read_key=self.normalise_shift,
             mirror=mirror,
-            shown=self.show,
+            format_label=self.format_shift,
             or_zero=or_zero,
         )
         if any(budgets[mirror(shift)] != value for shift, value in budgets.items()):
             raise InvalidRequest("epsilon has two different budgets for a shift and its negative.")
         return budgets
 
-    def show(self, shift: Shift) -> str:
+    def format_shift(self, shift: Shift) -> str:
         """A shift or group element in words: 3, or (0, 1)."""
-        return str(shift[0]) if self.scalar else str(shift)
+        return str(shift[0]) if self.is_scalar else str(shift)
 
     def to_dict(self) -> Record:
         """A JSON-ready description."""
@@ -232,8 +236,10 @@ class ModuloNoise(OneLine):
         }
 
     def __repr__(self) -> str:
-        where = f"n={self.sizes[0] - 1}" if self.scalar else f"sizes={self.sizes}"
-        shifts: list[Any] = [shift[0] for shift in self.shifts] if self.scalar else [*self.shifts]
+        where = f"n={self.sizes[0] - 1}" if self.is_scalar else f"sizes={self.sizes}"
+        shifts: list[Any] = (
+            [shift[0] for shift in self.shifts] if self.is_scalar else [*self.shifts]
+        )
         relation = (
             f"max_shift={len(shifts)}"
             if shifts == [*range(1, len(shifts) + 1)]
@@ -242,6 +248,6 @@ class ModuloNoise(OneLine):
         return f"ModuloNoise({where}, {relation}{', directed=True' if self.directed else ''})"
 
     def __str__(self) -> str:
-        shifts = shorten(", ".join(map(self.show, self.shifts[:40])), 40)
+        shifts = shorten(", ".join(map(self.format_shift, self.shifts[:40])), 40)
         relation = "directed" if self.directed else "symmetric"
         return f"Noise modulo {' x '.join(map(str, self.sizes))}, {relation} differences {shifts}"

@@ -10,7 +10,7 @@ from workbench.exact.arrays import Positions
 from workbench.exact.objects import Pair
 
 
-def part_of_each(count: int, pairs: Sequence[Pair]) -> Positions:
+def label_connected_parts(count: int, pairs: Sequence[Pair]) -> Positions:
     """Number the connected part of every position: by the least position in it. Shape (count,).
 
     In every round both ends of a pair take the lower label of the two, and every label that of its own position; at a
@@ -29,6 +29,6 @@ def part_of_each(count: int, pairs: Sequence[Pair]) -> Positions:
         labels = merged
 
 
-def separation_words(parts: int) -> str:
+def describe_separation(parts: int) -> str:
     """Say that a relation falls into parts."""
     return f"The neighbour relation has {parts} separate parts; between them nothing is hidden."

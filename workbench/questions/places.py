@@ -20,21 +20,21 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.data.tolerance import numbers_in, threshold_tolerance
+from workbench.data.tolerance import collect_numbers, compute_threshold_tolerance
 from workbench.errors import must
 from workbench.exact.arrays import Flags
-from workbench.exact.distribution import over_common
+from workbench.exact.distribution import to_common_denominator
 from workbench.exact.numbers import Rationals, nearest_float
 from workbench.exact.objects import Pair, Pairs
-from workbench.io.files import spelled
+from workbench.io.files import format_fraction
 
 Table: TypeAlias = NDArray[np.object_]
 
-LARGEST = 10**150  # The size of a coordinate.
+MAX_COORDINATE = 10**150  # The size of a coordinate.
 _BUDGET, _LOSS = 40, 60  # bits of a distance that is no rational
 
 
-def planar(values: Sequence[Any]) -> bool:
+def are_planar(values: Sequence[Any]) -> bool:
     """Whether values are points of the plane: pairs of numbers."""
     return all(
         isinstance(v, tuple) and len(v) == 2 and all(isinstance(c, Fraction) for c in v)
@@ -47,13 +47,17 @@ class Plane:
 
     def __init__(self, first: Sequence[Any], second: Sequence[Any], norm: str) -> None:
         """first (k,), second (m,): points."""
-        numbers, self.unit = over_common([c for point in (*first, *second) for c in point])
+        numbers, self.unit = to_common_denominator(
+            [c for point in (*first, *second) for c in point]
+        )
         coordinates = np.array(numbers, dtype=object).reshape(-1, 2)
         largest = max(map(abs, numbers), default=0)
-        if largest > LARGEST * self.unit:  # Distances and their squares are then beyond doubles.
+        if (
+            largest > MAX_COORDINATE * self.unit
+        ):  # Distances and their squares are then beyond doubles.
             must(
                 "places",
-                f"of coordinates of size at most {LARGEST:.0e}",
+                f"of coordinates of size at most {MAX_COORDINATE:.0e}",
                 nearest_float(Fraction(largest, self.unit)),
             )
         if largest < 1 << 29:  # squares of differences fit into 64 bits
@@ -66,7 +70,7 @@ class Plane:
             norm
         ]  # of L2 the squares
 
-    def within(self, radius: Fraction) -> Flags:
+    def find_within(self, radius: Fraction) -> Flags:
         """Whether distances are at most a radius, exactly. (k, m)"""
         reach = radius * self.unit
         limit = math.floor(reach if self.norm != "L2" else reach * reach)
@@ -75,7 +79,7 @@ class Plane:
         return np.asarray(self.table <= limit, dtype=bool)
 
     @property
-    def least_distance(self) -> Fraction:
+    def smallest_distance(self) -> Fraction:
         """The least distance of two different places of `first`, which are `second`, rounded down."""
         apart = self.table + 0
         np.fill_diagonal(apart, apart.max() + 1)
@@ -122,7 +126,7 @@ class Plane:
         return np.asarray((cross == 0) & (dot < 0), dtype=bool)
 
 
-def near_pairs(
+def pairs_within_radius(
     places: Sequence[Any], radius: Fraction, norm: str, entries: Sequence[Any] = ()
 ) -> Pairs:
     """List the pairs of positions at most a radius apart, up to the rounding of floats.
@@ -130,20 +134,22 @@ def near_pairs(
     entries: what the places were read from. Raises InvalidRequest where there is no pair.
     """
     plane = Plane(places, places, norm)
-    coordinates = numbers_in(places)
-    tolerance = threshold_tolerance(radius, coordinates, entries, "places", plane.least_distance)
-    near = plane.within(radius + tolerance)
+    coordinates = collect_numbers(places)
+    tolerance = compute_threshold_tolerance(
+        radius, coordinates, entries, "places", plane.smallest_distance
+    )
+    near = plane.find_within(radius + tolerance)
     pairs = np.argwhere(np.triu(near, 1))
     if not len(pairs):
         must(
             "neighbours",
             "within the least distance of two places at least",
-            f"within {spelled(radius)}",
+            f"within {format_fraction(radius)}",
         )
     return tuple((i, j) for i, j in pairs.tolist())
 
 
-def metric_pairs(
+def reduce_metric_pairs(
     places: Sequence[Any], pairs: Sequence[Pair] | None, norm: str
 ) -> tuple[Pairs, Rationals]:
     """Pairs from which the budgets of all given ones (None: of every two) follow, and their distances, rounded down."""

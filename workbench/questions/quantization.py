@@ -9,16 +9,16 @@ from textwrap import shorten
 from typing import Any
 
 from workbench.data.intervals import (
-    half_width,
+    format_range,
     read_bins,
+    read_half_width,
     read_range,
-    spelled_range,
 )
-from workbench.data.plain import whole_number
+from workbench.data.plain import read_integer
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ZERO, RationalPair, Rationals, Real
 from workbench.io.shown import OneLine
-from workbench.questions.density import Density, spelled
+from workbench.questions.density import Density, parse_density
 
 
 @dataclass(frozen=True, init=False)
@@ -59,13 +59,13 @@ class Quantization(OneLine):
             raise InvalidRequest("bins or levels must be given, and not both.")
         if range is not None and c is not None:
             must("c", "left out with a range", c)
-        half, middle = half_width(1 if c is None else c), ZERO
+        half, middle = read_half_width(1 if c is None else c), ZERO
         if range is not None:
             low, high = read_range(range)
-            half, middle = half_width((high - low) / 2), (low + high) / 2
+            half, middle = read_half_width((high - low) / 2), (low + high) / 2
         outputs = None if bins is None else read_bins(bins, half, middle=middle)
-        count = whole_number(levels, "levels", 2, 64) if outputs is None else len(outputs)
-        law = spelled(density, float(half), float(middle))
+        count = read_integer(levels, "levels", 2, 64) if outputs is None else len(outputs)
+        law = parse_density(density, float(half), float(middle))
         self.__dict__.update(bins=outputs, levels=count, c=half, density=law, middle=middle)
 
     @property
@@ -74,7 +74,7 @@ class Quantization(OneLine):
         return self.middle - self.c, self.middle + self.c
 
     @property
-    def centred(self) -> Rationals | None:
+    def centred_bins(self) -> Rationals | None:
         """The bins in units of c around the middle, None where they are optimised."""
         return None if self.bins is None else tuple((b - self.middle) / self.c for b in self.bins)
 
@@ -84,7 +84,7 @@ class Quantization(OneLine):
             if self.bins is None
             else "bins=[" + ", ".join(f"{b:g}" for b in map(float, self.bins)) + "]"
         )
-        where = f"range={spelled_range(self.ends)}" if self.middle else f"c={float(self.c):g}"
+        where = f"range={format_range(self.ends)}" if self.middle else f"c={float(self.c):g}"
         return f"Quantization({what}, {where}, density={self.density.name})"
 
     def __str__(self) -> str:
@@ -98,6 +98,6 @@ class Quantization(OneLine):
         return f"Unbiased quantizer of {inputs} to {self.levels} outputs{which}"
 
 
-def symmetric_bins(bins: Sequence[Fraction]) -> bool:
+def are_symmetric(bins: Sequence[Fraction]) -> bool:
     """Whether the mirror image of every bin is one."""
     return [*bins] == [-b for b in reversed(bins)]

@@ -11,11 +11,11 @@ from fractions import Fraction
 from typing import Any
 
 from workbench.data.intervals import read_integer_range, read_range
-from workbench.data.plain import FARTHEST, is_whole, whole_number
+from workbench.data.plain import MAX_FILE_INTEGER, is_integer, read_integer
 from workbench.errors import must
-from workbench.exact.numbers import positive
+from workbench.exact.numbers import read_positive
 from workbench.exact.objects import Pair, Record
-from workbench.io.files import spelled
+from workbench.io.files import format_fraction
 from workbench.io.shown import OneLine
 
 MAX_SENSITIVITY = 10_000  # Larger sensitivities of integer noise are refused.
@@ -50,7 +50,7 @@ class IntegerNoise(UnboundedNoise):
     clamp: Pair | None = None
 
     def __post_init__(self) -> None:
-        self.__dict__["sensitivity"] = whole_number(
+        self.__dict__["sensitivity"] = read_integer(
             self.sensitivity, "sensitivity", 1, MAX_SENSITIVITY
         )
         if self.clamp is None:
@@ -58,13 +58,15 @@ class IntegerNoise(UnboundedNoise):
         ends: Any = read_integer_range(self.clamp, "clamp", "two integers low < high")
         if (
             len(ends) != 2
-            or not all(is_whole(end) for end in ends)
+            or not all(is_integer(end) for end in ends)
             or not 0 < ends[1] - ends[0] < MAX_ANSWERS
         ):
             must("clamp", f"two integers low < high, at most {MAX_ANSWERS} answers", self.clamp)
         self.__dict__["clamp"] = ends = (int(ends[0]), int(ends[1]))
-        if max(map(abs, ends)) > FARTHEST:  # a sum that overflows would be clamped to the other end
-            must("clamp", f"within {-FARTHEST}..{FARTHEST}", self.clamp)
+        if (
+            max(map(abs, ends)) > MAX_FILE_INTEGER
+        ):  # a sum that overflows would be clamped to the other end
+            must("clamp", f"within {-MAX_FILE_INTEGER}..{MAX_FILE_INTEGER}", self.clamp)
         if self.sensitivity > ends[1] - ends[0]:
             must(
                 "sensitivity",
@@ -93,15 +95,19 @@ class RealNoise(UnboundedNoise):
     clamp: Any = None
 
     def __post_init__(self) -> None:
-        delta = positive(self.sensitivity, "sensitivity")
+        delta = read_positive(self.sensitivity, "sensitivity")
         if not Fraction(1, 10**100) < delta < 10**100:
             must("sensitivity", "a number between 1e-100 and 1e100", self.sensitivity)
         power = math.frexp(float(delta))[1] - 21
-        grid = Fraction(2) ** power if self.grid is None else positive(self.grid, "grid")
+        grid = Fraction(2) ** power if self.grid is None else read_positive(self.grid, "grid")
         ends = None if self.clamp is None else read_range(self.clamp, "clamp")
         self.__dict__.update(sensitivity=delta, grid=grid, clamp=ends)
 
     def to_dict(self) -> Record:
         """JSON-ready."""
-        ends = {} if self.clamp is None else {"clamp": [*map(spelled, self.clamp)]}
-        return {"sensitivity": spelled(self.sensitivity), "grid": spelled(self.grid), **ends}
+        ends = {} if self.clamp is None else {"clamp": [*map(format_fraction, self.clamp)]}
+        return {
+            "sensitivity": format_fraction(self.sensitivity),
+            "grid": format_fraction(self.grid),
+            **ends,
+        }

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from workbench.data.input_weights import align_counts, count_column
-from workbench.data.points import points, shown
+from workbench.data.points import format_point, read_points
 from workbench.exact.objects import Record, Values
 
 
-def counted(given: Values) -> tuple[Record, list[str]]:
+def count_prior(given: Values) -> tuple[Record, list[str]]:
     """The same query without `column`: its prior is how often every answer stands in it; and a sentence on what that
     means. Raises InvalidRequest."""
     values = {name: value for name, value in given.items() if name != "column"}
@@ -16,10 +16,10 @@ def counted(given: Values) -> tuple[Record, list[str]]:
     column = str(given["column"])
     counts = count_column(values.get("prior"), column)
     if values.get("answers") is None:
-        values["answers"] = [*map(shown, sorted(counts))]
+        values["answers"] = [*map(format_point, sorted(counts))]
         if values.get("max_shift") is None and values.get("neighbours") is None:
             values["neighbours"] = "all"
-    values["prior"] = align_counts(counts, points(values["answers"], "answers"))
+    values["prior"] = align_counts(counts, read_points(values["answers"], "answers"))
     return values, [
         f"The prior was counted from {sum(counts.values())} values of the column {column}: where these are private, so "
         "is the table. A prior of public or earlier data is none of the budget."

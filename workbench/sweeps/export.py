@@ -25,12 +25,12 @@ from typing import Any
 import workbench
 from workbench.errors import must
 from workbench.exact.objects import Record, Values
-from workbench.io.extras import need
-from workbench.io.files import spreadsheet_text, write_json, write_whole
-from workbench.sweeps.ledger import SCHEMA, Ledger, Row, canonical
+from workbench.io.extras import require_extra
+from workbench.io.files import escape_spreadsheet_text, write_atomically, write_json
+from workbench.sweeps.ledger import SCHEMA, Ledger, LedgerRow, canonical_json
 
-FORMATS = (".csv", ".parquet")
-NUMBERS = frozenset(
+EXPORT_SUFFIXES = (".csv", ".parquet")
+NUMERIC_COLUMNS = frozenset(
     (
         "epsilon",
         "delta",
@@ -44,11 +44,11 @@ NUMBERS = frozenset(
         "option_gap",
     )
 )
-_INFINITE = ("inf", "-inf")
-_BATCH = 10_000  # rows of Parquet
+_INFINITY_TEXTS = ("inf", "-inf")
+_PARQUET_BATCH_ROWS = 10_000  # rows of Parquet
 
 
-def _line(row: Row, effort: bool) -> tuple[Record, Record]:
+def _flatten_row(row: LedgerRow, effort: bool) -> tuple[Record, Record]:
     """What was asked, and what was answered."""
     request = row.request_values
     head = {"key": row.key, "model": request["model"], "backend": request["backend"]}
@@ -57,31 +57,36 @@ def _line(row: Row, effort: bool) -> tuple[Record, Record]:
     }
     for name, value in head.items():
         head[name] = (
-            float(Fraction(value)) if name in NUMBERS and value is not None else _cell(value)
+            float(Fraction(value))
+            if name in NUMERIC_COLUMNS and value is not None
+            else _to_export_cell(value)
         )
     backend = [version for name, version in request["versions"].items() if name != "workbench"]
     head |= {
         "backend_version": next(iter(backend), None),
         "workbench": request["versions"]["workbench"],
     }
-    tail = {name: float(v) if v in _INFINITE else _cell(v) for name, v in row.answer_values.items()}
+    tail = {
+        name: float(v) if v in _INFINITY_TEXTS else _to_export_cell(v)
+        for name, v in row.answer_values.items()
+    }
     return head, tail | ({"seconds": row.seconds} if effort else {})
 
 
-def _cell(value: Any) -> Any:
-    return canonical(value) if isinstance(value, (list, dict)) else value
+def _to_export_cell(value: Any) -> Any:
+    return canonical_json(value) if isinstance(value, (list, dict)) else value
 
 
-def writable(path: Path) -> None:
+def check_export_path(path: Path) -> None:
     """Refuse a file of another ending (InvalidRequest), or Parquet without pyarrow (NotInstalled)."""
-    if path.suffix.lower() not in FORMATS:
-        must("export file", f"named {' or '.join(FORMATS)}", path.name)
+    if path.suffix.lower() not in EXPORT_SUFFIXES:
+        must("export file", f"named {' or '.join(EXPORT_SUFFIXES)}", path.name)
     if path.suffix.lower() == ".parquet":
-        need("parquet", "Parquet")
+        require_extra("parquet", "Parquet")
 
 
 @dataclass(frozen=True)
-class _Lines:
+class _FlatRows:
     """The lines of a table, read from the ledger each time they are gone through: they may be more than the memory
     holds. numbers: of the rows."""
 
@@ -90,32 +95,32 @@ class _Lines:
     effort: bool
 
     @cached_property
-    def known(self) -> tuple[list[str], set[str]]:
+    def columns_and_versions(self) -> tuple[list[str], set[str]]:
         """The columns, and the versions, as JSON, that answered."""
         head, tail, versions = {"key": None}, {}, set()
-        for row in self.ledger.numbered(self.numbers):
-            first, last = _line(row, self.effort)
+        for row in self.ledger.read_numbered_rows(self.numbers):
+            first, last = _flatten_row(row, self.effort)
             head.update(dict.fromkeys(first))
             tail.update(dict.fromkeys(last))
-            versions.add(canonical(row.request_values["versions"]))
+            versions.add(canonical_json(row.request_values["versions"]))
         return [*dict.fromkeys([*head, *tail])], versions
 
     def __iter__(self) -> Iterator[Record]:
-        columns, _ = self.known
-        for row in self.ledger.numbered(self.numbers):
-            head, tail = _line(row, self.effort)
+        columns, _ = self.columns_and_versions
+        for row in self.ledger.read_numbered_rows(self.numbers):
+            head, tail = _flatten_row(row, self.effort)
             yield dict.fromkeys(columns) | head | tail
 
 
-def flat(
+def flatten_ledger(
     ledger: Ledger, keys: Collection[str] | None = None, *, effort: bool = False
 ) -> list[Record]:
     """One flat mapping a row (all without keys), sorted by request, all with the same columns; effort: with the seconds
     each took."""
-    return list(_Lines(ledger, ledger.numbers(keys), effort))
+    return list(_FlatRows(ledger, ledger.list_row_numbers(keys), effort))
 
 
-def export(
+def export_ledger(
     ledger: Ledger,
     path: Path,
     *,
@@ -131,40 +136,40 @@ def export(
     Raises InvalidRequest for another ending, NotInstalled for Parquet without pyarrow, CorruptFile for a
     damaged ledger.
     """
-    writable(path)
-    lines = _Lines(ledger, ledger.numbers(keys), effort)
+    check_export_path(path)
+    lines = _FlatRows(ledger, ledger.list_row_numbers(keys), effort)
     source = {
         "ledger": str(ledger.path),
         "schema": SCHEMA,
         "rows": len(lines.numbers),
         "exported": datetime.now(UTC).isoformat(timespec="seconds"),
         "exported_by": f"workbench {workbench.__version__}",
-        "versions": [json.loads(text) for text in sorted(lines.known[1])],
-        "specifications": ledger.sweeps(),
+        "versions": [json.loads(text) for text in sorted(lines.columns_and_versions[1])],
+        "specifications": ledger.list_specifications(),
         "meaning": "audited false: not checked for privacy exactly; status claimed: the solver's word, without a bound",
     }
     if path.suffix.lower() == ".parquet":
-        write_whole(path, _parquet(lines, source))
+        write_atomically(path, _write_parquet(lines, source))
         return [path], len(lines.numbers)
     beside, sha256 = path.with_name(path.name + ".json"), hashlib.sha256()
-    write_whole(path, _csv(lines, sha256.update))
+    write_atomically(path, _write_csv(lines, sha256.update))
     write_json(beside, {**source, "file": path.name, "sha256": sha256.hexdigest()})
     return [path, beside], len(lines.numbers)
 
 
-def _csv(lines: _Lines, seen: Callable[[bytes], None]) -> Iterator[bytes]:
+def _write_csv(lines: _FlatRows, seen: Callable[[bytes], None]) -> Iterator[bytes]:
     """The file in parts, each told to `seen`."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     words = {True: "true", False: "false", None: ""}
     table = (
         [
-            words[v] if v is None or isinstance(v, bool) else spreadsheet_text(v)
+            words[v] if v is None or isinstance(v, bool) else escape_spreadsheet_text(v)
             for v in line.values()
         ]
         for line in lines
     )
-    for cells in itertools.chain([lines.known[0]], table):
+    for cells in itertools.chain([lines.columns_and_versions[0]], table):
         writer.writerow(cells)
         part = buffer.getvalue().encode()
         buffer.seek(0)
@@ -173,22 +178,22 @@ def _csv(lines: _Lines, seen: Callable[[bytes], None]) -> Iterator[bytes]:
         yield part
 
 
-def _batches(lines: _Lines) -> Iterator[list[Record]]:
+def _split_batches(lines: _FlatRows) -> Iterator[list[Record]]:
     rest = iter(lines)
-    return iter(lambda: [*itertools.islice(rest, _BATCH)], [])
+    return iter(lambda: [*itertools.islice(rest, _PARQUET_BATCH_ROWS)], [])
 
 
-def _parquet(lines: _Lines, origin: Values) -> bytes:
+def _write_parquet(lines: _FlatRows, origin: Values) -> bytes:
     import pyarrow
     import pyarrow.parquet
 
-    empty = pyarrow.schema([(name, pyarrow.null()) for name in lines.known[0]])
-    parts = (pyarrow.Table.from_pylist(batch).schema for batch in _batches(lines))
+    empty = pyarrow.schema([(name, pyarrow.null()) for name in lines.columns_and_versions[0]])
+    parts = (pyarrow.Table.from_pylist(batch).schema for batch in _split_batches(lines))
     schema = functools.reduce(
         lambda a, b: pyarrow.unify_schemas([a, b], promote_options="permissive"), parts, empty
     )
     buffer, words = io.BytesIO(), {"dp-workbench": json.dumps(origin, ensure_ascii=False)}
     with pyarrow.parquet.ParquetWriter(buffer, schema.with_metadata(words)) as writer:
-        for batch in _batches(lines):
+        for batch in _split_batches(lines):
             writer.write_table(pyarrow.Table.from_pylist(batch, schema=schema))
     return buffer.getvalue()

@@ -28,27 +28,27 @@ from urllib.parse import quote
 
 from workbench.errors import CorruptFile, WorkbenchError, must
 from workbench.exact.objects import Values
-from workbench.io.files import file_path, makes_wait
+from workbench.io.files import read_file_path, read_would_block
 
-DEFAULT = Path("results/ledger.sqlite")  # git-ignored
-APPLICATION = 0x64707762  # "dpwb", in the file's header
-_DAY = 86_400
+DEFAULT_LEDGER = Path("results/ledger.sqlite")  # git-ignored
+APPLICATION_ID = 0x64707762  # "dpwb", in the file's header
+_MAX_PATIENCE_SECONDS = 86_400
 # Ends every message about damage.
-_RECOVERY = "Restore a copy of the file, or name another --ledger and run the sweep again."
+_RECOVERY_ADVICE = "Restore a copy of the file, or name another --ledger and run the sweep again."
 
-FALSE_NAME = (
+FALSE_NAME_STATUS = (
     "false_name"  # the status of a row that another solver answered than the one it is filed under
 )
-_SEARCHED = re.compile(
+_SEARCH_METHODS = re.compile(
     r'"method":"(optm|product)"'
 )  # in requests whose rows may be under a false name
-_DAMAGED = (
+_DAMAGE_MESSAGES = (
     "Could not decode",
     "no such table",
     "no such column",
 )  # so begins what SQLite says of a damaged file
 # names of SQLite's errors -> what they mean for the ledger
-_TROUBLES = {
+_SQLITE_EXPLANATIONS = {
     ("SQLITE_BUSY", "SQLITE_LOCKED"): "is locked: another process has been writing for {patience:g} s",
     ("SQLITE_FULL", "SQLITE_IOERR_WRITE"): "cannot grow: the disk is full, or a limit on file sizes is reached",
     ("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM"):
@@ -71,19 +71,19 @@ _TABLES = (
 )
 
 
-def canonical(value: Any) -> str:
+def canonical_json(value: Any) -> str:
     """The one JSON text of a value: sorted keys, no spaces, no NaN or infinity."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
 
 
-def digest(*texts: str) -> str:
+def hash_texts(*texts: str) -> str:
     """sha256 of texts, as hexadecimal digits."""
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
-class Row(NamedTuple):
+class LedgerRow(NamedTuple):
     """One answer: key, request and answer as in the file, and the seconds it took."""
 
     key: str
@@ -100,12 +100,12 @@ class Row(NamedTuple):
     def answer_values(self) -> Values:
         """The answer as an object; of a row that names another solver than the one that answered, with that status."""
         answer = dict(json.loads(self.answer))
-        if _SEARCHED.search(self.request):
-            answer.update(self._false_name(self.request_values))
+        if _SEARCH_METHODS.search(self.request):
+            answer.update(self._find_false_name(self.request_values))
         return answer
 
     @staticmethod
-    def _false_name(request: Values) -> Values:
+    def _find_false_name(request: Values) -> Values:
         """The status and failure of a row under a false name; nothing for any other row.
 
         Until requests had a revision, quantizers of methods optm and product searched with HiGHS whatever was named.
@@ -122,7 +122,7 @@ class Row(NamedTuple):
         words = (
             f"HiGHS answered, not {named}: do not use this row. A sweep solves the request again."
         )
-        return {"status": FALSE_NAME, "failure": words}
+        return {"status": FALSE_NAME_STATUS, "failure": words}
 
 
 class Ledger:
@@ -140,22 +140,22 @@ class Ledger:
     """
 
     def __init__(
-        self, path: Path | str = DEFAULT, *, create: bool = True, patience: float = 10.0
+        self, path: Path | str = DEFAULT_LEDGER, *, create: bool = True, patience: float = 10.0
     ) -> None:
         if (
             isinstance(patience, bool)
             or not isinstance(patience, (int, float))
-            or not 0 <= patience <= _DAY
+            or not 0 <= patience <= _MAX_PATIENCE_SECONDS
         ):
-            must("patience", f"a number of seconds in [0, {_DAY}]", patience)
-        self.path, self.patience = file_path(path, "ledger"), float(patience)
+            must("patience", f"a number of seconds in [0, {_MAX_PATIENCE_SECONDS}]", patience)
+        self.path, self.patience = read_file_path(path, "ledger"), float(patience)
         if not isinstance(create, bool):
             must("create", "True or False", create)
         if not create and not self.path.is_file():
             must("ledger", "an existing file", self.path)
         if self.path.exists() and not self.path.is_file():
             must("ledger", "a regular file", self.path)
-        if makes_wait(self.path):
+        if read_would_block(self.path):
             must("ledger", "a file that can be read without waiting", self.path)
         if create:
             try:
@@ -164,7 +164,7 @@ class Ledger:
                 raise WorkbenchError(
                     f"The ledger {self.path} cannot be made: {error.strerror}."
                 ) from None
-        self._db = self._open("rwc" if create else "rw")
+        self._db = self._connect("rwc" if create else "rw")
         try:
             with self._translated_errors():
                 self._prepare(create)
@@ -172,21 +172,21 @@ class Ledger:
             self._db.close()
             raise
 
-    def _open(self, mode: str) -> sqlite3.Connection:
+    def _connect(self, mode: str) -> sqlite3.Connection:
         where = f"file:{quote(str(self.path.absolute()))}?mode={mode}"
         with self._translated_errors():
             return sqlite3.connect(where, uri=True, timeout=self.patience, isolation_level=None)
 
     def _prepare(self, create: bool) -> None:
         try:
-            version = self._version()
+            version = self._read_schema_version()
         except sqlite3.OperationalError:
-            if create or self._logged:
+            if create or self._log_size:
                 raise
             # A folder that cannot be written has no place for the shared memory of a WAL; nobody can be writing then.
             self._db.close()
-            self._db = self._open("ro&immutable=1")
-            version = self._version()
+            self._db = self._connect("ro&immutable=1")
+            version = self._read_schema_version()
         if version > SCHEMA:
             raise WorkbenchError(
                 f"The ledger {self.path} has schema {version}, newer than this version's {SCHEMA}; update."
@@ -194,71 +194,71 @@ class Ledger:
         self._db.execute("pragma synchronous = full")
         self._db.execute("pragma recursive_triggers = on")
         if not version:
-            self._make()
+            self._create_tables()
 
-    def _version(self) -> int:
+    def _read_schema_version(self) -> int:
         """The schema version; 0 for an empty file. Raises CorruptFile for somebody else's database, and for a ledger
         whose header was changed."""
         with contextlib.nullcontext() if self._db.in_transaction else self._transaction("deferred"):
             # of one moment: another process may be writing the first tables
-            version = int(self._one("pragma user_version"))
-            if missing := self._missing():
+            version = int(self._fetch_value("pragma user_version"))
+            if missing := self._count_missing_bytes():
                 raise CorruptFile(
-                    f"The ledger {self.path} is damaged: its last {missing} bytes are missing. {_RECOVERY}"
+                    f"The ledger {self.path} is damaged: its last {missing} bytes are missing. {_RECOVERY_ADVICE}"
                 )
-            tables = int(self._one("select count(*) from sqlite_master"))
-            owner = self._one("pragma application_id")
-        if tables and owner != APPLICATION:
+            tables = int(self._fetch_value("select count(*) from sqlite_master"))
+            owner = self._fetch_value("pragma application_id")
+        if tables and owner != APPLICATION_ID:
             raise CorruptFile(f"{self.path} is a database, but not a ledger of this workbench.")
         if (version < 1) if tables else version:
             raise CorruptFile(
-                f"The ledger {self.path} is damaged: its header says schema {version}, its tables do not. {_RECOVERY}"
+                f"The ledger {self.path} is damaged: its header says schema {version}, its tables do not. {_RECOVERY_ADVICE}"
             )
         return version
 
     @property
-    def _logged(self) -> int:
+    def _log_size(self) -> int:
         """Bytes of the log beside the file."""
         log = Path(f"{self.path}-wal")
         return log.stat().st_size if log.exists() else 0
 
-    def _missing(self) -> int:
+    def _count_missing_bytes(self) -> int:
         """Bytes of the last page that the file lacks, which SQLite reads as zeros. Within a transaction: nobody writes
         into the file meanwhile, unless there is a log, which may hold that page."""
-        if self._logged:
+        if self._log_size:
             return 0
         return (
-            int(self._one("pragma page_count")) * int(self._one("pragma page_size"))
+            int(self._fetch_value("pragma page_count")) * int(self._fetch_value("pragma page_size"))
             - self.path.stat().st_size
         )
 
-    def _make(self) -> None:
+    def _create_tables(self) -> None:
         """The tables of an empty file."""
-        mode = self._write_ahead()
+        mode = self._enable_write_ahead_log()
         if mode != "wal":
             raise WorkbenchError(
                 f"The ledger {self.path} cannot use a write-ahead log on this file system ({mode})."
             )
         with self._transaction():
-            if not self._version():  # another process may have been first
+            if not self._read_schema_version():  # another process may have been first
                 for statement in (*_TABLES, f"pragma user_version = {SCHEMA}"):
                     self._db.execute(statement)
-                self._db.execute(f"pragma application_id = {APPLICATION}")
+                self._db.execute(f"pragma application_id = {APPLICATION_ID}")
 
-    def _write_ahead(self) -> Any:
+    def _enable_write_ahead_log(self) -> Any:
         """Turn the log on; SQLite does not wait for others that do so at the same moment."""
         from workbench.solvers.search import Deadline  # which needs NumPy, slow to import
 
         deadline = Deadline(self.patience)
         while True:
             try:
-                return self._one("pragma journal_mode = wal")
+                return self._fetch_value("pragma journal_mode = wal")
             except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or deadline.passed:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or deadline.has_passed:
                     raise
                 time.sleep(0.01)
 
-    def _one(self, statement: str) -> Any:
+    def _fetch_value(self, statement: str) -> Any:
         return self._db.execute(statement).fetchone()[0]
 
     @contextlib.contextmanager
@@ -277,20 +277,24 @@ class Ledger:
         try:
             yield
         except sqlite3.Error as error:
-            self._refuse(error)
+            self._raise_explained(error)
         except UnicodeDecodeError as error:  # in SQLite's own words, which quote the damaged file
             raise CorruptFile(
-                f"The ledger {self.path} is damaged ({error.reason}). {_RECOVERY}"
+                f"The ledger {self.path} is damaged ({error.reason}). {_RECOVERY_ADVICE}"
             ) from None
 
-    def _refuse(self, error: sqlite3.Error) -> NoReturn:
+    def _raise_explained(self, error: sqlite3.Error) -> NoReturn:
         """Say what an error of SQLite means for the ledger."""
         name = getattr(error, "sqlite_errorname", None) or ""
-        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or str(error).startswith(_DAMAGED):
-            raise CorruptFile(f"The ledger {self.path} is damaged ({error}). {_RECOVERY}") from None
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or str(error).startswith(
+            _DAMAGE_MESSAGES
+        ):
+            raise CorruptFile(
+                f"The ledger {self.path} is damaged ({error}). {_RECOVERY_ADVICE}"
+            ) from None
         meant = (
             words.format(patience=self.patience)
-            for names, words in _TROUBLES.items()
+            for names, words in _SQLITE_EXPLANATIONS.items()
             if name.startswith(names)
         )
         what = next(meant, f"cannot be used ({error})")
@@ -310,10 +314,10 @@ class Ledger:
 
     # Writing.
 
-    def add(self, rows: Iterable[Row]) -> int:
+    def add(self, rows: Iterable[LedgerRow]) -> int:
         """Commit rows in one transaction, passing over those whose key is there already; how many were new."""
         sealed = [
-            (row.key, row.request, row.answer, digest(row.request, row.answer), row.seconds)
+            (row.key, row.request, row.answer, hash_texts(row.request, row.answer), row.seconds)
             for row in rows
         ]
         before = self._db.total_changes
@@ -324,21 +328,21 @@ class Ledger:
             )
         return self._db.total_changes - before
 
-    def remember(self, text: str, first_run: str = "") -> None:
+    def record_specification(self, text: str, first_run: str = "") -> None:
         """Keep the text of a specification, with the time (UTC) of its first run: now, without."""
         first_run = first_run or datetime.now(UTC).isoformat(timespec="seconds")
         with self._translated_errors(), self._transaction():
             self._db.execute(
-                "insert or ignore into sweeps values (?, ?, ?)", (digest(text), text, first_run)
+                "insert or ignore into sweeps values (?, ?, ?)", (hash_texts(text), text, first_run)
             )
 
     # Reading.
 
     def __len__(self) -> int:
         with self._translated_errors():
-            return int(self._one("select count(*) from results"))
+            return int(self._fetch_value("select count(*) from results"))
 
-    def sweeps(self) -> list[dict[str, str]]:
+    def list_specifications(self) -> list[dict[str, str]]:
         """Every specification that was run: key (sha256), text, first_run (UTC)."""
         with self._translated_errors():
             rows = self._db.execute(
@@ -346,13 +350,13 @@ class Ledger:
             ).fetchall()
         return [dict(zip(("key", "text", "first_run"), row, strict=True)) for row in rows]
 
-    def known(self, keys: Sequence[str]) -> set[str]:
+    def find_known_keys(self, keys: Sequence[str]) -> set[str]:
         """Which of the keys have a row."""
         wanted = "select key from results where key in (select value from json_each(?))"
         with self._translated_errors():
             return {key for (key,) in self._db.execute(wanted, (json.dumps(keys),))}
 
-    def find(self, prefix: str) -> Row:
+    def find(self, prefix: str) -> LedgerRow:
         """The one row whose key begins so. Raises InvalidRequest for none or several."""
         if not prefix or not set(prefix) <= set("0123456789abcdef"):
             must("key", "hexadecimal digits, as `workbench results list` shows them", repr(prefix))
@@ -367,47 +371,47 @@ class Ledger:
                 "the beginning of one key in the ledger",
                 f"{prefix}, which begins {len(row)}",
             )
-        return self._checked(row[0])
+        return self._check_row(row[0])
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[LedgerRow]:
         """All rows in the order they were written. Raises CorruptFile at the first that cannot be read."""
         with self._translated_errors():
             yield from map(
-                self._checked, self._db.execute(f"select {_COLUMNS} from results order by number")
+                self._check_row, self._db.execute(f"select {_COLUMNS} from results order by number")
             )
 
-    def numbers(self, keys: Collection[str] | None = None) -> list[int]:
+    def list_row_numbers(self, keys: Collection[str] | None = None) -> list[int]:
         """The numbers of all rows, or of those of some keys, sorted by request."""
         with self._translated_errors():
             named = self._db.execute("select number, key from results order by request")
             return [number for number, key in named if keys is None or key in keys]
 
-    def numbered(self, numbers: Iterable[int]) -> Iterator[Row]:
+    def read_numbered_rows(self, numbers: Iterable[int]) -> Iterator[LedgerRow]:
         """The rows of these numbers, one at a time. Raises CorruptFile at the first that cannot be read."""
         with self._translated_errors():
-            yield from map(self._row, numbers)
+            yield from map(self._read_numbered_row, numbers)
 
-    def _row(self, number: int) -> Row:
+    def _read_numbered_row(self, number: int) -> LedgerRow:
         cells = self._db.execute(
             f"select {_COLUMNS} from results where number = ?", (number,)
         ).fetchone()
         if cells is None:
             raise CorruptFile(
-                f"The ledger {self.path} is damaged: there is no row {number}. {_RECOVERY}"
+                f"The ledger {self.path} is damaged: there is no row {number}. {_RECOVERY_ADVICE}"
             )
-        return self._checked(cells)
+        return self._check_row(cells)
 
-    def _checked(self, cells: tuple[Any, ...]) -> Row:
-        row = Row(cells[0], cells[1], cells[2], cells[4])
+    def _check_row(self, cells: tuple[Any, ...]) -> LedgerRow:
+        row = LedgerRow(cells[0], cells[1], cells[2], cells[4])
         if not all(isinstance(text, str) for text in cells[:4]) or not isinstance(
             row.seconds, float
         ):
             raise CorruptFile(
-                f"The ledger {self.path} is damaged: a row holds values of other types. {_RECOVERY}"
+                f"The ledger {self.path} is damaged: a row holds values of other types. {_RECOVERY_ADVICE}"
             )
-        if digest(row.request) != row.key or digest(row.request, row.answer) != cells[3]:
+        if hash_texts(row.request) != row.key or hash_texts(row.request, row.answer) != cells[3]:
             raise CorruptFile(
-                f"The ledger {self.path} is damaged: row {row.key[:12]} is not what was written. {_RECOVERY}"
+                f"The ledger {self.path} is damaged: row {row.key[:12]} is not what was written. {_RECOVERY_ADVICE}"
             )
         return row
 

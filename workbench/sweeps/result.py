@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from workbench.io.result import Plots, Result, Row
-from workbench.sweeps.export import flat
+from workbench.sweeps.export import flatten_ledger
 from workbench.sweeps.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Outcome:
+class SweepCounts:
     """Where a sweep stands: points asked for, known before, solved now; statuses of what was solved; given_up: points
     of tasks whose processes died again and again (run the sweep again to retry them)."""
 
@@ -53,15 +53,15 @@ class LedgerRows(Sequence[Row]):
         self._ledger, self._keys, self._count = ledger, keys, count
 
     @cached_property
-    def _read(self) -> list[Row]:
+    def _rows(self) -> list[Row]:
         with Ledger(self._ledger, create=False) as book:
-            return flat(book, set(self._keys), effort=True)
+            return flatten_ledger(book, set(self._keys), effort=True)
 
     def __len__(self) -> int:
         return self._count
 
     def __getitem__(self, at: Any) -> Any:
-        return self._read[at]
+        return self._rows[at]
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
@@ -69,7 +69,7 @@ class SweepResult(Result):
     """The rows of a sweep's points, those known before included, and its counts: points asked for, known before, solved
     now, left without a row, and given up; statuses of those solved now. outcome: the counts together."""
 
-    outcome: Outcome
+    counts: SweepCounts
     points: int
     known: int
     solved: int
@@ -78,7 +78,7 @@ class SweepResult(Result):
     statuses: Counter[str]
 
     @classmethod
-    def of(cls, outcome: Outcome, keys: Sequence[str], seconds: float) -> SweepResult:
+    def from_counts(cls, outcome: SweepCounts, keys: Sequence[str], seconds: float) -> SweepResult:
         """keys: of all points."""
         have = outcome.points - outcome.left
         lost = f"{outcome.given_up} points were given up: their processes died again and again. Run the sweep again."
@@ -86,12 +86,12 @@ class SweepResult(Result):
             title=f"Sweep {outcome.name}",
             rows=LedgerRows(outcome.ledger, keys, have),
             name="sweep",
-            draw=_plots,
+            draw=_make_plots,
             finished=have,
             total=outcome.points,
             seconds=seconds,
             sentences=(lost,) if outcome.given_up else (),
-            outcome=outcome,
+            counts=outcome,
             left=outcome.left,
             **{
                 name: getattr(outcome, name)
@@ -100,26 +100,26 @@ class SweepResult(Result):
         )
 
     @property
-    def interrupted(self) -> bool:
+    def is_interrupted(self) -> bool:
         """No: Ctrl-C is raised, and the same sweep goes on from the ledger."""
         return False
 
     def to_dict(self) -> Row:
         """JSON-ready: the counts, then the rows."""
-        return self.outcome.to_dict() | super().to_dict()
+        return self.counts.to_dict() | super().to_dict()
 
 
-def _plots(table: pd.DataFrame) -> Plots:
-    return {"objective": lambda: _objective(table)}
+def _make_plots(table: pd.DataFrame) -> Plots:
+    return {"objective": lambda: _draw_objective(table)}
 
 
-def _objective(table: pd.DataFrame) -> Figure | None:
+def _draw_objective(table: pd.DataFrame) -> Figure | None:
     """The objective over the number that takes most values, one line for each value of everything else that differs."""
-    from workbench.pipeline.frontier_plots import Quantity, by_name
-    from workbench.pipeline.registry import family
+    from workbench.pipeline.frontier_plots import Quantity, draw_by_name
+    from workbench.pipeline.registry import get_family
 
     hot = (
-        {name for model in table["model"].unique() for name in family(model).hot}
+        {name for model in table["model"].unique() for name in get_family(model).hot_option_names}
         if len(table)
         else set()
     )
@@ -133,4 +133,4 @@ def _objective(table: pd.DataFrame) -> Figure | None:
     others = [name for name in parameters if table[name].nunique(dropna=False) > 1]
     values = zip(*(table[name] for name in others), strict=True) if others else [()] * len(table)
     words = (", ".join(map(" ".join, zip(others, map(str, each), strict=True))) for each in values)
-    return by_name(table, words, Quantity(across, across), Quantity("objective", "objective"))
+    return draw_by_name(table, words, Quantity(across, across), Quantity("objective", "objective"))

@@ -19,20 +19,20 @@ from pathlib import Path
 
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.exact.objects import Values
-from workbench.io.extras import need
-from workbench.pipeline.option import count
+from workbench.io.extras import require_extra
+from workbench.pipeline.option import integer_reader
 from workbench.solvers.search import Deadline
-from workbench.sweeps.ledger import DEFAULT, Ledger, Row
-from workbench.sweeps.result import Outcome, SweepResult
+from workbench.sweeps.ledger import DEFAULT_LEDGER, Ledger, LedgerRow
+from workbench.sweeps.result import SweepCounts, SweepResult
 from workbench.sweeps.specification import Chunk, Spec, read_spec
-from workbench.sweeps.workers import Answers, cores, on_cluster, on_processes
+from workbench.sweeps.workers import Answers, count_cores, run_on_cluster, run_on_processes
 
-Progress = Callable[[Outcome], None]
+Progress = Callable[[SweepCounts], None]
 
 
 def sweep(
     spec: Path | str | Values | Spec,
-    ledger: Path | str | Ledger = DEFAULT,
+    ledger: Path | str | Ledger = DEFAULT_LEDGER,
     *,
     jobs: int | None = None,
     cluster: str | None = None,
@@ -55,29 +55,29 @@ def sweep(
         KeyboardInterrupt: Ctrl-C; likewise.
     """
     if jobs is not None:
-        count(1, 1024)(jobs, "jobs")
+        integer_reader(1, 1024)(jobs, "jobs")
     if cluster is not None and jobs is not None:
         raise InvalidRequest("jobs must be left out with a cluster, which has its own workers.")
     specification = spec if isinstance(spec, Spec) else read_spec(spec)
     if cluster is not None:
-        need("cluster", "A sweep on a cluster")
+        require_extra("cluster", "A sweep on a cluster")
     if isinstance(ledger, Ledger):
-        return _run(specification, ledger, jobs, cluster, progress)
+        return _run_specification(specification, ledger, jobs, cluster, progress)
     with Ledger(ledger) as book:
-        return _run(specification, book, jobs, cluster, progress)
+        return _run_specification(specification, book, jobs, cluster, progress)
 
 
-def _run(
+def _run_specification(
     spec: Spec, book: Ledger, jobs: int | None, cluster: str | None, progress: Progress
 ) -> SweepResult:
     clock = Deadline()
-    book.remember(spec.text)
-    known = book.known(spec.keys)
-    chunks = [chunk for chunk in (c.without(known) for c in spec.chunks) if chunk.keys]
-    outcome = Outcome(spec.name, str(book.path), len(spec), len(known))
+    book.record_specification(spec.text)
+    known = book.find_known_keys(spec.keys)
+    chunks = [chunk for chunk in (c.without_keys(known) for c in spec.chunks) if chunk.keys]
+    outcome = SweepCounts(spec.name, str(book.path), len(spec), len(known))
     progress(outcome)
     with contextlib.closing(
-        _answers(chunks, jobs, cluster)
+        _solve_chunks(chunks, jobs, cluster)
     ) as stream:  # an error here ends the workers too
         for at, answers in stream:
             if answers is None:
@@ -89,7 +89,7 @@ def _run(
                         f"A worker sent {len(answers)} answers to {len(chunk.keys)} requests."
                     )
                 book.add(  # another sweep may have written some of them meanwhile, which then stay
-                    Row(key, request, answer, seconds)
+                    LedgerRow(key, request, answer, seconds)
                     for key, request, (_, answer, seconds) in zip(
                         chunk.keys, chunk.requests, answers, strict=True
                     )
@@ -97,13 +97,13 @@ def _run(
                 outcome.solved += len(answers)
                 outcome.statuses.update(status for status, _, _ in answers)
             progress(outcome)
-    return SweepResult.of(outcome, spec.keys, clock.elapsed)
+    return SweepResult.from_counts(outcome, spec.keys, clock.elapsed_seconds)
 
 
-def _answers(
+def _solve_chunks(
     chunks: list[Chunk], jobs: int | None, cluster: str | None
 ) -> Generator[tuple[int, Answers | None], None, None]:
     if cluster is None:
-        yield from on_processes(chunks, min(jobs or cores(), len(chunks)))
+        yield from run_on_processes(chunks, min(jobs or count_cores(), len(chunks)))
     elif chunks:
-        yield from on_cluster(chunks, cluster)
+        yield from run_on_cluster(chunks, cluster)

@@ -11,29 +11,29 @@ from workbench.errors import InvalidRequest
 
 
 @dataclass(frozen=True)
-class Lines:
+class KeyLines:
     """Where each key stands: top level, and grid by grid ("" is the grid's own header)."""
 
     file: str
     top: dict[str, int]
     grids: Sequence[dict[str, int]]
 
-    def refuse(self, message: str, key: str, grid: int | None = None) -> InvalidRequest:
+    def make_error(self, message: str, key: str, grid: int | None = None) -> InvalidRequest:
         """The error at the line of a key (of a grid's header when the key is not there)."""
         known = self.top if grid is None else self.grids[grid]
         line = known.get(key, known.get(""))
         return InvalidRequest(message if line is None else f"line {line} of {self.file}: {message}")
 
-    def about(self, message: str, grid: int) -> InvalidRequest:
+    def make_error_about(self, message: str, grid: int) -> InvalidRequest:
         """The error at the line of the first key that the message names."""
         named = (
             form for word in re.findall(r"\w+", message) for form in (word, word.removesuffix("s"))
         )
         key = next((form for form in named if form in self.grids[grid]), "")
-        return self.refuse(message, key, grid)
+        return self.make_error(message, key, grid)
 
 
-def lines_of(text: str, file: str, count: int) -> Lines:
+def find_key_lines(text: str, file: str, count: int) -> KeyLines:
     """The lines of a text that is known to be TOML. A statement ends where it can be read on its own. count: of
     grids, all on one line where they are written inline."""
     top: dict[str, int] = {}
@@ -54,4 +54,4 @@ def lines_of(text: str, file: str, count: int) -> Lines:
             for key in statement:
                 here.setdefault(key, begun)
         held, begun = "", 0
-    return Lines(file, top, grids or [({"": top["grid"]} if "grid" in top else {})] * count)
+    return KeyLines(file, top, grids or [({"": top["grid"]} if "grid" in top else {})] * count)

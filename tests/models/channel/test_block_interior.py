@@ -8,27 +8,32 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from workbench.models.channel.block_factors import AllPairs, Factors, Graph, Order
-from workbench.models.channel.block_interior import BlockPoint, Interior
-from workbench.models.channel.block_parts import Blocks
+from workbench.models.channel.block_factors import (
+    AllPairsFactors,
+    BandedOrder,
+    BlockFactors,
+    GraphFactors,
+)
+from workbench.models.channel.block_interior import BlockInteriorPoint, BlockPoint
+from workbench.models.channel.block_parts import BlockProblem
 from workbench.models.channel.scaled_cholesky import ScaledCholesky
 from workbench.solvers.search import Deadline
 
 
-def line(k: int, prior: np.ndarray | None = None, ratio: float = 2.0) -> Blocks:
+def line(k: int, prior: np.ndarray | None = None, ratio: float = 2.0) -> BlockProblem:
     """Squared loss, neighbours one apart."""
     at = np.arange(k)
     first, second = np.append(at[:-1], at[1:]), np.append(at[1:], at[:-1])
-    return Blocks((at[:, None] - at) ** 2.0, prior, first, second, np.full(first.size, ratio))
+    return BlockProblem((at[:, None] - at) ** 2.0, prior, first, second, np.full(first.size, ratio))
 
 
-def grid_order(side: int) -> Order:
+def grid_order(side: int) -> BandedOrder:
     k = side * side
     pairs = [(i, i + 1) for i in range(k) if i % side < side - 1] + [
         (i, i + side) for i in range(k - side)
     ]
     first, second = np.array(pairs + [(j, i) for i, j in pairs]).T
-    return Order(k, first, second, np.full(first.size, 1.7))
+    return BandedOrder(k, first, second, np.full(first.size, 1.7))
 
 
 def test_a_system_that_lost_its_diagonal_to_rounding_is_refused_without_a_warning() -> None:
@@ -37,35 +42,37 @@ def test_a_system_that_lost_its_diagonal_to_rounding_is_refused_without_a_warnin
         ScaledCholesky(np.diag([1.0, -1e-20, 0.0]), [0.0], 0)
 
 
-def dense_order(k: int) -> Order:
+def dense_order(k: int) -> BandedOrder:
     first, second = np.array([(i, j) for i in range(k) for j in range(k) if i != j]).T
-    return Order(k, first, second, 1.5 + 0.1 * np.abs(first - second))
+    return BandedOrder(k, first, second, 1.5 + 0.1 * np.abs(first - second))
 
 
-@pytest.mark.parametrize("factors", [AllPairs(7, 2.5), Graph(grid_order(4)), Graph(dense_order(60))],
+@pytest.mark.parametrize("factors", [AllPairsFactors(7, 2.5), GraphFactors(grid_order(4)), GraphFactors(dense_order(60))],
                          ids=["all pairs", "grid", "dense"])  # fmt: skip
-def test_inverses_are_those_of_dense_matrices(factors: Factors) -> None:
+def test_inverses_are_those_of_dense_matrices(factors: BlockFactors) -> None:
     rng = np.random.default_rng(5)
     outputs = 3
-    x = factors.inside(np.array([[0.3]]), outputs) * rng.uniform(0.9, 1.1, outputs)
-    w = factors.rows(x)
+    x = factors.interior_start(np.array([[0.3]]), outputs) * rng.uniform(0.9, 1.1, outputs)
+    w = factors.apply_rows(x)
     z = rng.uniform(0.5, 2, w.shape)
-    factors.factor(x, w, z)
-    matrix = np.column_stack([factors.rows(unit[:, None])[:, 0] for unit in np.eye(factors.n)])
+    factors.factorize(x, w, z)
+    matrix = np.column_stack(
+        [factors.apply_rows(unit[:, None])[:, 0] for unit in np.eye(factors.n)]
+    )
     inverses = [
         np.linalg.inv(matrix.T @ np.diag(z[:, o] / w[:, o]) @ matrix) for o in range(outputs)
     ]
     labels = [inverse[: factors.k, : factors.k] for inverse in inverses]
-    np.testing.assert_allclose(factors.summed(), sum(labels), rtol=1e-9)
+    np.testing.assert_allclose(factors.schur_complement(), sum(labels), rtol=1e-9)
     weights = rng.uniform(0, 2, (factors.k + 2, factors.k, outputs))
     weights[: factors.k] *= np.eye(factors.k)[
         :, :, None
     ]  # a row of each input, one over all, and one of an output
     weights[-1, :, 1:] = 0
-    factors.extra = sp.csr_array(weights.reshape(factors.k + 2, -1))
+    factors.extra_sums = sp.csr_array(weights.reshape(factors.k + 2, -1))
     both = [np.vstack([np.eye(factors.k), weights[:, :, o]]) for o in range(outputs)]
     wanted = sum(each @ inverse @ each.T for each, inverse in zip(both, labels, strict=True))
-    np.testing.assert_allclose(factors.summed(), wanted, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(factors.schur_complement(), wanted, rtol=1e-9, atol=1e-12)
     right = rng.normal(size=(factors.n, outputs))
     solved = np.column_stack([inverses[o] @ right[:, o] for o in range(outputs)])
     np.testing.assert_allclose(factors.solve(right), solved, rtol=1e-8, atol=1e-10)
@@ -75,25 +82,25 @@ def test_a_block_keeps_its_small_eigenvalue_where_floats_of_the_matrix_lose_it()
     """Two neighbours, one ratio tight to 1e-13: with rows a = (-1, 2) and b = (2, -1) the corner of the inverse is
     (4 D1 + D2) / (D1 D2 det(a, b)²), which the sum of the matrices D1 aa' and D2 bb' no longer knows."""
     ratio, tight = 2.0, 1e-13
-    order = Order(2, np.array([0, 1]), np.array([1, 0]), np.full(2, ratio))
-    factors = Graph(order)
+    order = BandedOrder(2, np.array([0, 1]), np.array([1, 0]), np.full(2, ratio))
+    factors = GraphFactors(order)
     x = np.array([[ratio - tight], [1.0]])
-    w, z = factors.rows(x), np.array([[1.0], [1e-13]])
-    factors.factor(x, w, z)
+    w, z = factors.apply_rows(x), np.array([[1.0], [1e-13]])
+    factors.factorize(x, w, z)
     high, low = (z / w)[:, 0]
     assert factors.solve(np.array([[1.0], [0.0]]))[0, 0] == pytest.approx(
         (4 * high + low) / (9 * high * low), rel=1e-2
     )
 
 
-def solved(blocks: Blocks, gap: float = 1e-9) -> BlockPoint:
-    return Interior(blocks).solve(gap)
+def solved(blocks: BlockProblem, gap: float = 1e-9) -> BlockPoint:
+    return BlockInteriorPoint(blocks).solve(gap)
 
 
 def test_the_point_is_a_private_channel_at_its_bound() -> None:
     blocks = line(12, np.full(12, 1 / 12))
     point = solved(blocks)
-    assert point.why == "optimal"
+    assert point.stop_reason == "optimal"
     assert blocks.first is not None
     assert blocks.second is not None
     assert (point.masses[blocks.first] <= 2 * point.masses[blocks.second] + 1e-12).all()
@@ -106,7 +113,7 @@ def test_the_point_is_a_private_channel_at_its_bound() -> None:
 def test_an_input_without_neighbours_gets_its_own_output() -> None:
     first, second = np.array([0, 1]), np.array([1, 0])
     losses = 1.0 - np.eye(3)
-    point = solved(Blocks(losses, np.full(3, 1 / 3), first, second, np.full(2, 3.0)))
+    point = solved(BlockProblem(losses, np.full(3, 1 / 3), first, second, np.full(2, 3.0)))
     assert point.objective == pytest.approx(
         1 / 6, rel=1e-6
     )  # randomized response of two, and nothing
@@ -129,10 +136,10 @@ def test_rows_of_ones_own_hold_with_their_multipliers(delta: float) -> None:
     blocks = replace(line(5, np.full(5, 0.2)), delta=delta, extra=sp.csr_array(entries, shape=(2, 25)),
                      equal=np.array([False, True]), limit=np.array([-0.5, 0.15]))  # fmt: skip
     point = solved(blocks)
-    assert point.why == "optimal"
+    assert point.stop_reason == "optimal"
     assert point.masses[0, 0] >= 0.5 - 1e-9
     assert point.masses[:, 3].mean() == pytest.approx(0.15, abs=1e-9)
-    assert point.extra[0] < 0
+    assert point.extra_multipliers[0] < 0
     assert 0 <= point.objective - point.bound <= 1e-9 * point.objective
     assert (
         solved(replace(blocks, extra=None, limit=np.zeros(0), equal=np.zeros(0, bool))).objective
@@ -141,15 +148,15 @@ def test_rows_of_ones_own_hold_with_their_multipliers(delta: float) -> None:
 
 
 def test_a_deadline_and_an_interrupt_leave_what_there_is() -> None:
-    point = Interior(line(20, np.full(20, 0.05))).solve(1e-9, Deadline(0))
-    assert point.why == "time limit"
+    point = BlockInteriorPoint(line(20, np.full(20, 0.05))).solve(1e-9, Deadline(0))
+    assert point.stop_reason == "time limit"
 
     def stop(iteration: int, objective: float, bound: float) -> None:
         assert objective >= bound
         if iteration == 4:
             raise KeyboardInterrupt
 
-    point = Interior(line(20, np.full(20, 0.05)), stop).solve(1e-9)
-    assert point.why == "interrupted"
+    point = BlockInteriorPoint(line(20, np.full(20, 0.05)), stop).solve(1e-9)
+    assert point.stop_reason == "interrupted"
     assert point.iterations == 4
     np.testing.assert_allclose(point.masses.sum(axis=1), 1, atol=1e-9)

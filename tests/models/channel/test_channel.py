@@ -8,9 +8,9 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 
-from workbench.models.channel.program import CONSTRAINTS, ChannelModel, consecutive
-from workbench.models.labels.unbiased_levels import Search, optimum
-from workbench.models.losses import LOSSES, loss_named
+from workbench.models.channel.program import CONSTRAINTS, ChannelModel, consecutive_pairs
+from workbench.models.labels.unbiased_levels import UnbiasedSearch, find_unbiased_optimum
+from workbench.models.losses import LOSSES, parse_loss
 from workbench.models.oracles.bins import optimal_bins, printed_bins
 from workbench.solvers.backend import Options, solve
 
@@ -21,18 +21,18 @@ UNIFORM = np.full(8, 1 / 8)
 def model(
     loss: str = "absolute", outputs: np.ndarray = Y, prior: np.ndarray = UNIFORM, **more
 ) -> ChannelModel:
-    return ChannelModel(Y, outputs, prior, loss_named(loss).matrix(outputs, Y), **more)
+    return ChannelModel(Y, outputs, prior, parse_loss(loss).matrix(outputs, Y), **more)
 
 
 def least(made: ChannelModel, epsilon: float = 1.0, delta: float = 0.0) -> float:
     solution = solve(made.program, made.values([epsilon], delta))
-    assert solution.optimal
+    assert solution.is_optimal
     assert solution.bound == pytest.approx(solution.objective, abs=1e-7)
     return solution.objective
 
 
 def test_the_count_mechanism():
-    assert least(model(pairs=consecutive(8))) == pytest.approx(0.682707993, abs=1e-9)
+    assert least(model(pairs=consecutive_pairs(8))) == pytest.approx(0.682707993, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_lp_equals_both_algorithms_on_random_priors(loss, seed):
     epsilon = float(np.exp(rng.uniform(np.log(0.01), np.log(12))))
     fast, printed = (find(labels, prior, epsilon, loss) for find in (optimal_bins, printed_bins))
     outputs = np.union1d(labels, fast.values)
-    made = ChannelModel(labels, outputs, prior, loss_named(loss).matrix(outputs, labels))
+    made = ChannelModel(labels, outputs, prior, parse_loss(loss).matrix(outputs, labels))
     assert fast.objective == pytest.approx(printed.objective, rel=1e-10)
     assert least(made, epsilon) == pytest.approx(fast.objective, rel=1e-6, abs=1e-9)
 
@@ -110,7 +110,9 @@ def test_unbiased_grid_is_unbiased_and_bounded_by_the_gridless_optimum():
     made = model("squared", grid, constraints=("unbiased",))
     solution = solve(made.program, made.values([1.0]))
     assert np.allclose(solution["M"] @ grid, Y, atol=1e-6)
-    best = optimum(Search(math.expm1(1.0), "cvxpy:clarabel", Options()), Y, UNIFORM)
+    best = find_unbiased_optimum(
+        UnbiasedSearch(math.expm1(1.0), "cvxpy:clarabel", Options()), Y, UNIFORM
+    )
     assert best.bound - 1e-4 <= solution.objective <= best.objective * 1.01  # integer outputs
 
 
@@ -123,14 +125,14 @@ def test_infinite_losses_are_forbidden_outputs():
 
 def test_every_named_loss_has_a_law_and_bad_names_do_not():
     for name in LOSSES:
-        loss = loss_named(name.replace("τ", "0.4").replace(":h", ":2"))
+        loss = parse_loss(name.replace("τ", "0.4").replace(":h", ":2"))
         own = loss(3.0, 3.0)
         assert (loss(np.array([1.0, 8.0]), 3.0) > own - 1e-12).all() or loss.kind == "poisson"
-    assert loss_named("pinball:0.5")(1.0, 4.0) * 2 == loss_named("absolute")(1.0, 4.0)
-    assert loss_named("huber:1")(0.0, 5.0) == 4.5
+    assert parse_loss("pinball:0.5")(1.0, 4.0) * 2 == parse_loss("absolute")(1.0, 4.0)
+    assert parse_loss("huber:1")(0.0, 5.0) == 4.5
     for bad in ("l2", "pinball", "pinball:1", "huber:0", "huber:nan", "squared:1"):
         with pytest.raises(ValueError, match="loss must be one of"):
-            loss_named(bad)
+            parse_loss(bad)
 
 
 def test_bad_models():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 
-from workbench.models.channel.output_pricing import cheapest_columns
+from workbench.models.channel.output_pricing import find_cheapest_columns
 from workbench.models.convex.requirements import POWER_CONE, RELATIVE_ENTROPY, Bound
-from workbench.models.convex.tangents import term_tangents
+from workbench.models.convex.tangents import compute_tangents
 
 
 def test_reduced_costs_are_nowhere_below_the_least_of_the_column():
@@ -21,11 +21,11 @@ def test_reduced_costs_are_nowhere_below_the_least_of_the_column():
         for alpha in (2, 5)
     ]
     presses += [(Bound(RELATIVE_ENTROPY, 1.0, 0.3), i, j, 0.5) for i, j in pairs]
-    x = cheapest_columns(costs, presses, 1e-9)
+    x = find_cheapest_columns(costs, presses, 1e-9)
     assert x.min() > 0
     reduced = costs.copy()
     for bound, i, j, multiplier in presses:
-        a, b = term_tangents(bound, x[i], x[j])
+        a, b = compute_tangents(bound, x[i], x[j])
         reduced[i] += multiplier * a
         reduced[j] += multiplier * b
     for o in range(6):

@@ -10,7 +10,7 @@ import pytest
 
 import workbench as wb
 from workbench.models.channel.program import ChannelModel
-from workbench.models.convex.interior import Levels, Reached, interior_point
+from workbench.models.convex.interior import InteriorPoint, LevelRange, solve_interior_point
 from workbench.models.convex.requirements import POWER_CONE, RELATIVE_ENTROPY, Bound
 
 _RHO = 0.2
@@ -21,15 +21,15 @@ def _order(level: float) -> Bound:
     return Bound(POWER_CONE, alpha, math.exp(_RHO * alpha * (alpha - 1)))
 
 
-def _posed() -> tuple[np.ndarray, Reached]:
+def _posed() -> tuple[np.ndarray, InteriorPoint]:
     """(losses, the answer) of a channel on 0..3 under orders from 1.016 to 50."""
     at = np.arange(4.0)
     model = ChannelModel(at, at, np.full(4, 1 / 4), np.subtract.outer(at, at) ** 2, pairs=())
-    compared = model.compared(((0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)))
+    compared = model.build_comparisons(((0, 1), (1, 0), (1, 2), (2, 1), (2, 3), (3, 2)))
     even = np.full(model.program.shape[1], 1 / 4)
-    levels = Levels(math.log(2**-6), math.log(49), _order)
+    levels = LevelRange(math.log(2**-6), math.log(49), _order)
     entropy = [Bound(RELATIVE_ENTROPY, 1.0, _RHO)]
-    met = interior_point(
+    met = solve_interior_point(
         model.program.template,
         (compared.entries, compared.first, compared.second),
         entropy,

@@ -7,7 +7,7 @@ import pytest
 
 import workbench as wb
 from workbench.models.convex.requirements import HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY, Bound
-from workbench.models.convex.tangents import allowance, term_tangents, terms
+from workbench.models.convex.tangents import compute_tangents, evaluate_terms, max_term_sum
 
 
 def divergence(bound: Bound, p: np.ndarray, q: np.ndarray) -> float:
@@ -30,14 +30,14 @@ def test_a_bound_implies_its_tangents_which_touch_it(kind, level):
         if source.random() < 0.5:
             r, s = p * source.uniform(0.95, 1.05, 6), q * source.uniform(0.95, 1.05, 6)
         bound = Bound(kind, level, divergence(Bound(kind, level, 1.0), p, q))
-        a, b = term_tangents(bound, r, s)
+        a, b = compute_tangents(bound, r, s)
         terms = np.maximum(a * p + b * q, 0.0).sum()
-        assert terms <= allowance(bound) + 1e-12 * bound.limit
-        near += terms > 0.5 * allowance(bound)
+        assert terms <= max_term_sum(bound) + 1e-12 * bound.limit
+        near += terms > 0.5 * max_term_sum(bound)
         if bound.limit < 1e4 and (p / q).max() < 50 and (q / p).max() < 50:
-            a, b = term_tangents(bound, p, q)
+            a, b = compute_tangents(bound, p, q)
             assert np.maximum(a * p + b * q, 0.0).sum() == pytest.approx(
-                allowance(bound), rel=1e-6, abs=1e-9
+                max_term_sum(bound), rel=1e-6, abs=1e-9
             )
     assert near > 3
 
@@ -114,7 +114,7 @@ def test_channels_whose_linear_programs_end_at_a_vertex(question, request_, leas
 def test_a_mass_at_a_ratio_beyond_every_tangent_breaks_its_bound():
     p, q = np.array([1 - 1e-5, 1e-5]), np.array([1 - 1e-14, 1e-14])
     bound = Bound(POWER_CONE, 2.3, 5.0)
-    assert terms(bound, p, q).sum() == pytest.approx(
+    assert evaluate_terms(bound, p, q).sum() == pytest.approx(
         divergence(Bound(POWER_CONE, 2.3, 1.0), p, q) - 1
     )
-    assert terms(Bound(RELATIVE_ENTROPY, 1.0, 1e-5), p, q).sum() > 2e-5
+    assert evaluate_terms(Bound(RELATIVE_ENTROPY, 1.0, 1e-5), p, q).sum() > 2e-5

@@ -10,15 +10,19 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.families.labels.unbiased_channel import exact_channel
-from workbench.mechanisms.label_randomizers.randomized_response import odds_below
+from workbench.families.labels.unbiased_channel import build_exact_channel
+from workbench.mechanisms.label_randomizers.randomized_response import round_odds_down
 from workbench.models.labels import unbiased
 from workbench.models.labels.unbiased import Intervals, Proof
-from workbench.models.labels.unbiased_bound import Quadratics, lowered, rounded_up
-from workbench.models.labels.unbiased_levels import Optimum, Search, optimum
+from workbench.models.labels.unbiased_bound import Quadratics, lower_until_feasible, round_odds_up
+from workbench.models.labels.unbiased_levels import (
+    UnbiasedOptimum,
+    UnbiasedSearch,
+    find_unbiased_optimum,
+)
 from workbench.privacy.audit import audit_extremes
 from workbench.solvers.backend import Options, solve
-from workbench.solvers.exact.polynomials import fraction
+from workbench.solvers.exact.polynomials import to_fraction
 
 
 def uniform(k):
@@ -50,14 +54,14 @@ def hardly_any_prior(k):
 
 
 def found(labels, prior, epsilon, **options):
-    odds, _ = odds_below(epsilon)
-    return odds, optimum(
-        Search(float(odds) - 1, "cvxpy:clarabel", Options(), **options), labels, prior
+    odds, _ = round_odds_down(epsilon)
+    return odds, find_unbiased_optimum(
+        UnbiasedSearch(float(odds) - 1, "cvxpy:clarabel", Options(), **options), labels, prior
     )
 
 
 def point(sets, t, s):
-    return Optimum(sets, t, s, 1.0, Proof(0.0, np.zeros(1), np.zeros(1)), None)
+    return UnbiasedOptimum(sets, t, s, 1.0, Proof(0.0, np.zeros(1), np.zeros(1)), None)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +90,7 @@ def test_the_values_of_column_generation(k, epsilon, value):
 def test_the_channel_is_exact_and_within_the_gap(question, epsilon):
     y, p = question
     odds, best = found(y, p, epsilon)
-    channel = exact_channel(y, odds, best)
+    channel = build_exact_channel(y, odds, best)
     outputs = channel.outputs
     values = [Fraction(o) for o in outputs.tolist()]
     assert [row.mean(values) for row in channel.rows] == [Fraction(v) for v in y.tolist()]
@@ -113,7 +117,7 @@ def test_labels_in_far_clusters_are_closed_as_well(question, epsilon):
     y, p = question
     odds, best = found(y, p, epsilon)
     assert best.bound <= best.objective * (1 + 1e-9)
-    channel = exact_channel(y, odds, best)
+    channel = build_exact_channel(y, odds, best)
     outputs = channel.outputs
     values = [Fraction(o) for o in outputs.tolist()]
     assert [row.mean(values) for row in channel.rows] == [Fraction(v) for v in y.tolist()]
@@ -127,7 +131,7 @@ def test_clusters_too_far_apart_for_a_solver_are_not_proven():
     y, p = clusters(40, 1e9)
     with pytest.raises(wb.NotProven) as refused:
         wb.design(wb.Labels(y, p), method="unbiased", epsilon=1)
-    assert 0 <= refused.value.bound <= unbiased.randomized_response(y, p, math.expm1(1))
+    assert 0 <= refused.value.bound <= unbiased.randomized_response_loss(y, p, math.expm1(1))
 
 
 def test_a_time_limit_counts_for_all_programs_together():
@@ -142,13 +146,13 @@ def test_pooled_multipliers_are_negative_on_intervals_alone():
     for size in (1e-3, 1.0):
         v, u = size * rng.normal(size=12), size * rng.normal(size=12)
         u -= 2 * p * (y - y.mean())
-        v, u = unbiased.pooled(y, p, v, u)
+        v, u = unbiased.pool_multipliers(y, p, v, u)
         o = np.linspace(-9, 9, 5_001)[:, None]
         raised = p * (o - y) ** 2 - v - u * (o - y) < -1e-12
         starts = np.diff(raised.astype(int), axis=1, prepend=0) == 1
         assert starts.sum(axis=1).max() == 1
-        assert unbiased.lowest(y, p, q, v, u)[0].bound <= best.objective
-    kept = unbiased.pooled(
+        assert unbiased.prove_lower_bound(y, p, q, v, u)[0].bound <= best.objective
+    kept = unbiased.pool_multipliers(
         y, p, 6 * p, -p
     )  # f = p (o - y + 3) (o - y - 2), wherever y is: nothing to pool
     np.testing.assert_allclose(kept, (6 * p, -p))
@@ -159,7 +163,7 @@ def test_a_set_without_mass_carries_no_moment():
     y = np.arange(3.0)
     sets = Intervals(np.array([0, 1, 2, 0]), np.array([0, 1, 2, 2]))
     with pytest.raises(ArithmeticError, match=r"has no mass|far from a randomizer|too few"):
-        exact_channel(
+        build_exact_channel(
             y, Fraction(2), point(sets, np.array([0.0, 0.0, 0.0, 1.0]) + 1e-60, np.ones(4))
         )
 
@@ -184,11 +188,15 @@ def test_a_band_that_misses_the_optimum_is_seen_in_the_bound():
     """Singletons alone: the bound of their multipliers stays below the optimum over all sets."""
     y, p = uniform(11)
     q, alone = math.expm1(1.0), Intervals(np.arange(11), np.arange(11))
-    answer = solve(unbiased.program(y, p, q, alone, 100.0), solver="cvxpy:clarabel")
-    proof, rays = unbiased.lowest(y, p, q, *unbiased.dual_values(y, p, q, 100.0, answer.row_dual))
+    answer = solve(unbiased.build_cone_program(y, p, q, alone, 100.0), solver="cvxpy:clarabel")
+    proof, rays = unbiased.prove_lower_bound(
+        y, p, q, *unbiased.label_multipliers(y, p, q, 100.0, answer.row_dual)
+    )
     assert proof.bound < 98.0075419 < answer.objective * 100
     assert rays.shape[0]
-    assert unbiased.randomized_response(y, p, q) == pytest.approx(answer.objective * 100, rel=1e-6)
+    assert unbiased.randomized_response_loss(y, p, q) == pytest.approx(
+        answer.objective * 100, rel=1e-6
+    )
 
 
 def test_pricing_finds_the_least_reduced_cost():
@@ -198,13 +206,13 @@ def test_pricing_finds_the_least_reduced_cost():
         for _ in range(10):
             p = np.append(np.zeros(zeros), rng.dirichlet(np.ones(6 - zeros)))
             v, u = rng.normal(size=6) * 4, rng.normal(size=6)
-            prices = Quadratics.of(y, p, v, u).prices(q)
+            prices = Quadratics.from_multipliers(y, p, v, u).price_pieces(q)
             o = np.linspace(-60, 60, 40_001)[:, None]
             f = p * (o - y) ** 2 - v - u * (o - y)
             swept = (f + 3 * np.minimum(f, 0)).sum(axis=1).min()
             assert prices.depths.min() - 1e-9 <= swept <= prices.depths.min() + 1e-3
-            assert 0 <= fraction(prices.slack) < 1e-30
-            bound, rays = lowered(Quadratics.of(y, p, v, u), q)
+            assert 0 <= to_fraction(prices.slack) < 1e-30
+            bound, rays = lower_until_feasible(Quadratics.from_multipliers(y, p, v, u), q)
             assert bound >= v.sum() + min(swept, 0.0) - 1e-2
             assert len(rays) == (prices.depths < 0).sum()
 
@@ -215,11 +223,11 @@ def test_a_bound_is_proven_by_rationals_at_every_set_and_output():
     v, u, q = (
         np.array([3.0, 1e-7, -2e-5, 4.0]) * 1e7,
         np.array([3.0, 1e-7, 2e-6, -5.0]) * 10,
-        rounded_up(math.expm1(12)),
+        round_odds_up(math.expm1(12)),
     )
     assert q > Fraction(math.expm1(12))
-    prices = Quadratics.of(y, p, v, u).prices(q)
-    floor = fraction(min(prices.least) - prices.slack)
+    prices = Quadratics.from_multipliers(y, p, v, u).price_pieces(q)
+    floor = to_fraction(min(prices.minima) - prices.slack)
     deepest = []
     for o in (
         Fraction(at)
@@ -241,18 +249,18 @@ def test_any_multipliers_bound_the_optimum():
     q, best = math.expm1(1.0), found(*uniform(6), 1)[1]
     for _ in range(30):
         v, u = rng.normal(size=6) * 5, rng.normal(size=6) * 3
-        assert unbiased.lowest(y, p, q, v, u)[0].bound <= best.objective
+        assert unbiased.prove_lower_bound(y, p, q, v, u)[0].bound <= best.objective
 
 
 def test_floats_that_are_no_randomizer_are_refused():
     y, _ = uniform(3)
     sets = Intervals(np.arange(3), np.arange(3))
     with pytest.raises(ArithmeticError, match="tell all labels apart"):
-        exact_channel(
+        build_exact_channel(
             y, Fraction(2), point(Intervals(np.array([0]), np.array([2])), np.ones(1), np.ones(1))
         )
     alone = point(sets, np.full(3, 0.25), np.array([-0.25, 0.25, 0.75]))
-    channel = exact_channel(y, Fraction(2), alone)
+    channel = build_exact_channel(y, Fraction(2), alone)
     outputs = channel.outputs
     assert [row.mean([Fraction(o) for o in outputs.tolist()]) for row in channel.rows] == [0, 1, 2]
 

@@ -9,8 +9,8 @@ import pytest
 
 from workbench.models.convex.requirements import HOCKEY_STICK as DP
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
-from workbench.models.modulo.constraints import StatedEquations
-from workbench.models.modulo.program import LOSSES, ModuloModel, loss_vector, shifted
+from workbench.models.modulo.constraints import NoiseEquations
+from workbench.models.modulo.program import LOSSES, ModuloModel, loss_vector, shift_positions
 from workbench.solvers.backend import solve
 
 BD3 = ((1,), (2,), (3,))
@@ -26,7 +26,7 @@ def run(
 ):
     levels = epsilon if isinstance(epsilon, list) else [epsilon]
     solution = solve(model.program, model.values(levels, delta, max_loss))
-    assert solution.optimal, solution
+    assert solution.is_optimal, solution
     return solution
 
 
@@ -49,7 +49,7 @@ def test_corrected_table_1(delta: float, zero_mass: float):
 
 def test_symmetric_relation_costs_more_than_the_directed_one():
     for shifts, least in ((SYMMETRIC, 0.589887461), (BD3, 0.456808001)):
-        found = run(ModuloModel((9,), shifts, DP, ERROR, positive_delta=False))
+        found = run(ModuloModel((9,), shifts, DP, ERROR, has_delta=False))
         assert found.objective == pytest.approx(least, abs=1e-9)
 
 
@@ -74,9 +74,7 @@ def test_minimum_delta_and_least_error_are_inverse():
 
 def test_zero_delta_milp_equals_the_lp():
     milp = run(ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,))), delta=0.0)
-    lp = run(
-        ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,)), positive_delta=False)
-    )
+    lp = run(ModuloModel((7,), ((1,), (2,)), PDP, loss_vector("error-rate", (7,)), has_delta=False))
     assert milp.objective == pytest.approx(lp.objective, abs=1e-9)
 
 
@@ -86,7 +84,7 @@ def test_milp_equals_enumeration_of_violation_sets():
 
     N, e, delta = 4, np.exp(1.0), 0.15
     shifts = ((1,), (2,))
-    f_next = [shifted((N,), mu) for mu in shifts]
+    f_next = [shift_positions((N,), mu) for mu in shifts]
     best = np.inf
     for pattern in itertools.product([0, 1], repeat=N * len(shifts)):
         broken = np.array(pattern, dtype=bool).reshape(len(shifts), N)
@@ -113,7 +111,7 @@ def test_milp_equals_enumeration_of_violation_sets():
 def test_vector_query_of_example_59():
     shifts = tuple(s for s in itertools.product(range(3), repeat=2) if s != (0, 0))
     f = run(
-        ModuloModel((5, 5), shifts, DP, loss_vector("error-rate", (5, 5)), positive_delta=False),
+        ModuloModel((5, 5), shifts, DP, loss_vector("error-rate", (5, 5)), has_delta=False),
         3.0,
     )["f"]
     assert f[0] == pytest.approx(0.6954312896, abs=1e-9)
@@ -121,26 +119,24 @@ def test_vector_query_of_example_59():
 
 def test_budgets_per_difference():
     model = ModuloModel(
-        (6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), groups=(0, 1), positive_delta=False
+        (6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), groups=(0, 1), has_delta=False
     )
     f = run(model, [0.4, 1.1])["f"]
-    assert np.all(f <= np.exp(0.4) * f[shifted((6,), (1,))] + 1e-9)
-    assert np.all(f <= np.exp(1.1) * f[shifted((6,), (2,))] + 1e-9)
+    assert np.all(f <= np.exp(0.4) * f[shift_positions((6,), (1,))] + 1e-9)
+    assert np.all(f <= np.exp(1.1) * f[shift_positions((6,), (2,))] + 1e-9)
     loose = run(
-        ModuloModel((6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), positive_delta=False),
+        ModuloModel((6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), has_delta=False),
         1.1,
     ).objective
     tight = run(
-        ModuloModel((6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), positive_delta=False),
+        ModuloModel((6,), ((1,), (2,)), DP, loss_vector("error-rate", (6,)), has_delta=False),
         0.4,
     ).objective
     assert loose < 1 - f[0] < tight
 
 
 def test_extra_constraints_hold():
-    model = ModuloModel(
-        (9,), BD3, DP, ERROR, constraints=StatedEquations((9,)), positive_delta=False
-    )
+    model = ModuloModel((9,), BD3, DP, ERROR, constraints=NoiseEquations((9,)), has_delta=False)
     f = run(model)["f"]
     signed = np.array([0, 1, 2, 3, 4, -4, -3, -2, -1])
     assert signed @ f == pytest.approx(0, abs=1e-9)
@@ -149,8 +145,8 @@ def test_extra_constraints_hold():
         BD3,
         DP,
         ERROR,
-        constraints=StatedEquations(equal=((1, 8), (2, 7))),
-        positive_delta=False,
+        constraints=NoiseEquations(equal_mass_groups=((1, 8), (2, 7))),
+        has_delta=False,
     )
     f = run(model)["f"]
     assert f[1] == pytest.approx(f[8], abs=1e-9)
@@ -181,21 +177,15 @@ def test_losses_against_their_definitions(sizes: tuple[int, ...]):
 def test_worst_case_loss_is_the_epigraph_of_all_answers():
     matrix = loss_vector("worst-squared", (7,))
     shifts = ((1,), (6,))
-    solution = run(ModuloModel((7,), shifts, DP, matrix, positive_delta=False), 1.0)
+    solution = run(ModuloModel((7,), shifts, DP, matrix, has_delta=False), 1.0)
     assert solution.objective == pytest.approx((matrix @ solution["f"]).max(), abs=1e-8)
-    average = run(
-        ModuloModel((7,), shifts, DP, loss_vector("squared", (7,)), positive_delta=False), 1.0
-    )
+    average = run(ModuloModel((7,), shifts, DP, loss_vector("squared", (7,)), has_delta=False), 1.0)
     assert solution.objective >= average.objective - 1e-9
 
 
 def test_misleading_loss_of_the_paper():
-    honest = run(
-        ModuloModel((9,), SYMMETRIC, DP, loss_vector("squared", (9,)), positive_delta=False)
-    )
-    paper = run(
-        ModuloModel((9,), SYMMETRIC, DP, loss_vector("eta-squared", (9,)), positive_delta=False)
-    )
+    honest = run(ModuloModel((9,), SYMMETRIC, DP, loss_vector("squared", (9,)), has_delta=False))
+    paper = run(ModuloModel((9,), SYMMETRIC, DP, loss_vector("eta-squared", (9,)), has_delta=False))
     assert 1 - paper["f"][0] == pytest.approx(0.8045, abs=5e-5)
     assert loss_vector("squared", (9,)) @ paper["f"] == pytest.approx(11.31, abs=5e-3)
     assert honest.objective == pytest.approx(8.14, abs=5e-3)

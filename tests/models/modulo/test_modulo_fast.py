@@ -12,13 +12,13 @@ import pytest
 from workbench.models import oracles
 from workbench.models.convex.requirements import HOCKEY_STICK as DP
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
-from workbench.models.modulo.constraints import StatedEquations
+from workbench.models.modulo.constraints import NoiseEquations
 from workbench.models.modulo.fast import FastSession
-from workbench.models.modulo.level_noise import simplest, weights
-from workbench.models.modulo.patterns import Noise, milp, relaxation
-from workbench.models.modulo.program import ModuloModel, loss_vector, shifted
+from workbench.models.modulo.level_noise import distance_weights, simplest_noise
+from workbench.models.modulo.patterns import NoiseProblem, build_milp, build_relaxation
+from workbench.models.modulo.program import ModuloModel, loss_vector, shift_positions
 from workbench.models.modulo.search import PatternSearch
-from workbench.solvers.backend import Options, backend, solve
+from workbench.solvers.backend import Options, get_backend, solve
 from workbench.solvers.session import Session
 from workbench.solvers.solution import PointStatus, Termination
 
@@ -30,12 +30,12 @@ GRID = ((0, 1), (1, 0))
 def fast(
     model: ModuloModel, epsilon: list[float], delta=None, max_loss=None, solver="highs", **options
 ):
-    with FastSession(model, backend(solver), Options(**options)) as session:
+    with FastSession(model, get_backend(solver), Options(**options)) as session:
         return session.solve(model.values(epsilon, delta, max_loss))
 
 
-def noise(sizes, shifts, epsilon: float, loss: str = "error-rate", **more) -> Noise:
-    return Noise(
+def noise(sizes, shifts, epsilon: float, loss: str = "error-rate", **more) -> NoiseProblem:
+    return NoiseProblem(
         sizes, shifts, np.full(len(shifts), math.exp(epsilon)), loss_vector(loss, sizes), **more
     )
 
@@ -43,7 +43,7 @@ def noise(sizes, shifts, epsilon: float, loss: str = "error-rate", **more) -> No
 def spent(sizes, shifts, levels, f) -> float:
     """The PDP delta of a PMF: the mass of the elements that break a shift, the worst shift."""
     return max(
-        f[f > np.exp(e) * f[shifted(sizes, mu)] + 1e-11].sum()
+        f[f > np.exp(e) * f[shift_positions(sizes, mu)] + 1e-11].sum()
         for mu, e in zip(shifts, levels, strict=True)
     )
 
@@ -71,11 +71,11 @@ def test_equals_the_literal_milp(sizes, shifts, loss, epsilon, delta):
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
     literal = solve(model.program, model.values([epsilon], delta), options=Options(gap=1e-9))
     found = fast(model, [epsilon], delta)
-    assert found.optimal
+    assert found.is_optimal
     assert found.objective == pytest.approx(literal.objective, abs=1e-8 * max(1, literal.objective))
     assert found.bound <= found.objective
     assert found.gap <= 1e-9
-    assert found.residuals.worst <= 1e-9  # of (13), in its own variables
+    assert found.residuals.max_violation <= 1e-9  # of (13), in its own variables
     assert spent(sizes, shifts, [epsilon] * len(shifts), found["f"]) <= delta + 1e-9
     assert {f"u_{'_'.join(map(str, mu))}" for mu in shifts} <= {
         block.name for block in found.program.variables
@@ -94,7 +94,7 @@ def test_equals_the_literal_milp(sizes, shifts, loss, epsilon, delta):
 def test_splits_at_elements_lose_nothing(monkeypatch, sizes, shifts, loss, epsilon, delta):
     """A split at an element above delta: light, or with all its pairs kept."""
     splits = []
-    real = PatternSearch.sides
+    real = PatternSearch.split_node
 
     def counted(self, node, pair):
         sides, alone = real(self, node, pair)
@@ -114,7 +114,7 @@ def test_splits_at_elements_lose_nothing(monkeypatch, sizes, shifts, loss, epsil
     assert splits
     assert min(splits) > delta
     literal = solve(model.program, model.values([epsilon], delta), options=Options(gap=1e-9))
-    assert found.optimal
+    assert found.is_optimal
     assert found.objective == pytest.approx(literal.objective, abs=1e-8 * max(1, literal.objective))
     assert found.gap <= 1e-9
     assert spent(sizes, shifts, [epsilon] * len(shifts), found["f"]) <= delta + 1e-9
@@ -156,12 +156,12 @@ def test_splits_at_elements_lose_nothing(monkeypatch, sizes, shifts, loss, epsil
 def test_extreme_requests_are_proven_all_the_same(sizes, shifts, loss, epsilon, delta):
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
     found = fast(model, [epsilon], delta)
-    assert found.optimal
+    assert found.is_optimal
     assert found.notes[0].startswith("proven over violation patterns")
     assert len(found.notes) == 1  # nothing on the solver's word
     assert found.bound <= found.objective
     assert found.gap <= 1e-9
-    assert found.residuals.worst <= 1e-6
+    assert found.residuals.max_violation <= 1e-6
     reference = solve(model.program, model.values([epsilon], delta), "scip")
     assert found.objective == pytest.approx(
         reference.objective, abs=1e-8 * max(1, reference.objective)
@@ -177,8 +177,8 @@ def test_one_with_two_budgets_of_different_size():
         groups=(0, 0, 1),
     )
     found = fast(model, [15.0, 1.6363266720536973], 0.001)
-    assert found.optimal
-    assert found.residuals.worst <= 1e-9  # the pairs it calls broken are those it pays for
+    assert found.is_optimal
+    assert found.residuals.max_violation <= 1e-9  # the pairs it calls broken are those it pays for
 
 
 def test_programs_that_are_never_solved_leave_the_proof_open(monkeypatch: pytest.MonkeyPatch):
@@ -215,8 +215,8 @@ def test_one_epsilon_per_difference():
 @pytest.mark.parametrize(
     "make",
     [
-        StatedEquations((7,)),
-        StatedEquations(equal=((1, 6), (2, 5))),
+        NoiseEquations((7,)),
+        NoiseEquations(equal_mass_groups=((1, 6), (2, 5))),
         lambda f: [f[0] <= 0.3, f[2] >= f[1]],
     ],
 )
@@ -245,7 +245,7 @@ def test_infeasible_constraints():
         (2,), ((1,),), PDP, loss_vector("error-rate", (2,)), constraints=lambda f: [f[0] == 0.8]
     )
     assert fast(model, [0.5], 0.5).termination is Termination.INFEASIBLE
-    assert fast(model, [0.5], 0.81).optimal
+    assert fast(model, [0.5], 0.81).is_optimal
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_minimum_delta(shifts, loss, max_loss):
 @pytest.mark.parametrize("solver", ["gurobi", "scip", "ortools:gscip", "ortools"])
 @pytest.mark.parametrize("loss", ["error-rate", "squared"])
 def test_other_solvers(solver, loss):
-    if not backend(solver).installed():
+    if not get_backend(solver).is_installed():
         pytest.skip(f"{solver} is not installed")
     model = ModuloModel((9,), BD3, PDP, loss_vector(loss, (9,)))
     reference = fast(model, [1.0], 0.05)
@@ -289,8 +289,8 @@ def test_large_groups_against_the_chain_bound(n, mu, epsilon, delta):
     shifts = tuple((k,) for k in range(1, mu + 1))
     model = ModuloModel((n + 1,), shifts, PDP, loss_vector("error-rate", (n + 1,)))
     found = fast(model, [epsilon], delta)
-    law = oracles.bounds((n + 1,), shifts, True, epsilon, delta, PDP).strongest
-    assert found.optimal
+    law = oracles.error_rate_bounds((n + 1,), shifts, True, epsilon, delta, PDP).strongest
+    assert found.is_optimal
     assert law.kind == "optimum"
     assert found.objective == pytest.approx(law.value, abs=1e-9)
     assert spent((n + 1,), shifts, [epsilon] * mu, found["f"]) <= delta + 1e-9
@@ -301,8 +301,8 @@ def test_large_group_with_another_loss_against_no_truncation():
     model = ModuloModel(sizes, BD3, PDP, loss_vector("squared", sizes))
     found = fast(model, [1.5], 0.05)
     asked = noise(sizes, BD3, 1.5, "squared", delta=0.05)
-    made = relaxation(asked)
-    with backend("highs").open(made.program) as session:
+    made = build_relaxation(asked)
+    with get_backend("highs").open(made.program) as session:
         whole = PatternSearch(asked, made, session).run()
     assert found.objective == pytest.approx(whole.value, rel=1e-9)
 
@@ -324,8 +324,8 @@ def test_truncation_is_a_relaxation():
     values = []
     for keep in (3, 5, 7, 9):
         kept = np.arange(9) < keep
-        made = relaxation(asked, kept)
-        with backend("highs").open(made.program) as session:
+        made = build_relaxation(asked, kept)
+        with get_backend("highs").open(made.program) as session:
             values.append(PatternSearch(asked, made, session).run().value)
     assert all(a <= b + 1e-9 for a, b in itertools.pairwise(values))
     assert values[0] < values[-1] - 1e-3
@@ -337,10 +337,10 @@ def test_truncation_is_a_relaxation():
 def test_the_level_theorem_holds_at_the_literal_optimum(sizes, shifts):
     for epsilon, delta in ((0.5, 0.05), (1.5, 0.2)):
         asked = noise(sizes, shifts, epsilon, delta=delta)
-        w = weights(asked)
+        w = distance_weights(asked)
         hops = oracles.hops.hop_distances(sizes, shifts)
         assert w == pytest.approx(np.where(hops < 0, 0.0, np.exp(-epsilon * hops)), abs=1e-15)
-        known = simplest(asked, w)
+        known = simplest_noise(asked, w)
         assert known.pmf.sum() == pytest.approx(1.0)
         assert 1.0 - known.pmf[0] == pytest.approx(known.value, abs=1e-12)
         assert spent(sizes, shifts, [epsilon] * len(shifts), known.pmf) <= delta + 1e-12
@@ -355,7 +355,7 @@ def test_the_level_theorem_holds_at_the_literal_optimum(sizes, shifts):
 
 def test_better_rows_relax_to_the_dp_program():
     asked = noise((9,), BD3, 1.0, delta=0.1)
-    program = milp(asked, "relaxed")
+    program = build_milp(asked, "relaxed")
     whole = np.zeros_like(program.template.integrality)
     relaxed = solve(replace(program, template=replace(program.template, integrality=whole)))
     dp = ModuloModel((9,), BD3, DP, loss_vector("error-rate", (9,)))
@@ -418,10 +418,10 @@ def test_ctrl_c_keeps_incumbent_and_bound(monkeypatch: pytest.MonkeyPatch):
 def test_only_pdp_with_delta():
     for model in (
         ModuloModel((9,), BD3, DP, loss_vector("error-rate", (9,))),
-        ModuloModel((9,), BD3, PDP, loss_vector("error-rate", (9,)), positive_delta=False),
+        ModuloModel((9,), BD3, PDP, loss_vector("error-rate", (9,)), has_delta=False),
     ):
         with pytest.raises(ValueError, match="method fast"):
-            FastSession(model, backend("highs"))
+            FastSession(model, get_backend("highs"))
 
 
 def test_a_bound_that_closes_the_proof_needs_no_point(monkeypatch: pytest.MonkeyPatch):
@@ -430,7 +430,7 @@ def test_a_bound_that_closes_the_proof_needs_no_point(monkeypatch: pytest.Monkey
         (2, 2), ((0, 1), (1, 0), (1, 1)), PDP, loss_vector("error-rate", (2, 2)), minimise="delta"
     )
     found = fast(model, [10.0], max_loss=0.6409986212826413)
-    assert found.optimal
+    assert found.is_optimal
     assert found.objective == 0.0
     assert found.notes[0].startswith("proven over violation patterns")
     real = Session.solve
@@ -442,4 +442,4 @@ def test_a_bound_that_closes_the_proof_needs_no_point(monkeypatch: pytest.Monkey
     other = ModuloModel((9,), BD3, PDP, loss_vector("error-rate", (9,)))
     stopped = fast(other, [0.5], 0.2)
     assert stopped.x is None  # nothing is claimed where the bound does not close the proof
-    assert not stopped.optimal
+    assert not stopped.is_optimal

@@ -14,12 +14,12 @@ from workbench.models.convex.requirements import MASS_ABOVE_RATIO
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
 from workbench.models.modulo import frontier as modulo_frontier
 from workbench.models.modulo.fast import FastSession
-from workbench.models.modulo.frontier import delta_frontier
+from workbench.models.modulo.frontier import compute_delta_frontier
 from workbench.models.modulo.program import ModuloModel, loss_vector
-from workbench.models.oracles import bounds
+from workbench.models.oracles import error_rate_bounds
 from workbench.models.oracles.rational_forms import theorem2
 from workbench.models.oracles.single_distance import single_distance_law
-from workbench.solvers.backend import backend
+from workbench.solvers.backend import get_backend
 
 BD3 = ((1,), (2,), (3,))
 
@@ -56,8 +56,8 @@ def at(pieces, delta):
     ],
 )
 def test_equals_the_milp_at_random_deltas(sizes, shifts, epsilon, loss):
-    pieces = delta_frontier(sizes, shifts, epsilon, loss)
-    assert all(piece.proven for piece in pieces)
+    pieces = compute_delta_frontier(sizes, shifts, epsilon, loss)
+    assert all(piece.is_proven for piece in pieces)
     assert pieces[0].delta_low == 0.0
     assert pieces[-1].delta_high == 1.0
     for before, after in itertools.pairwise(pieces):
@@ -66,7 +66,7 @@ def test_equals_the_milp_at_random_deltas(sizes, shifts, epsilon, loss):
         assert after.value_high <= after.value_low + 1e-9
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
     rng = np.random.default_rng(5)
-    with FastSession(model, backend("highs")) as session:
+    with FastSession(model, get_backend("highs")) as session:
         for delta in (*rng.uniform(0, 1, 4), *10 ** rng.uniform(-4, -0.5, 6)):
             answer = session.solve(model.values([epsilon], float(delta)))
             assert at(pieces, delta) == pytest.approx(
@@ -76,7 +76,7 @@ def test_equals_the_milp_at_random_deltas(sizes, shifts, epsilon, loss):
 
 @pytest.mark.usefixtures("over_patterns")
 def test_one_difference_has_the_breakpoints_of_theorem_2():
-    pieces = delta_frontier((9,), ((1,),), 0.7)
+    pieces = compute_delta_frontier((9,), ((1,),), 0.7)
     wanted = sorted({0.0, 1.0, *(float(end(Fraction(math.exp(0.7)))) for end, _ in theorem2(9))})
     found = np.array([piece.delta_low for piece in pieces] + [1.0])
     assert found == pytest.approx(wanted, abs=1e-8)
@@ -88,7 +88,7 @@ def test_one_difference_has_the_breakpoints_of_theorem_2():
 
 @pytest.mark.usefixtures("over_patterns")
 def test_corrected_table_1_lies_on_it():
-    pieces = delta_frontier((9,), BD3, 1.5, high=0.2)
+    pieces = compute_delta_frontier((9,), BD3, 1.5, high=0.2)
     assert pieces[-1].delta_high == 0.2
     for delta, zero in (
         (0.0, 0.543191999),
@@ -123,10 +123,10 @@ def single_shift(seed: int) -> tuple[tuple[int, ...], tuple[tuple[int], ...], fl
 )
 def test_no_piece_is_given_up(case):
     sizes, shifts, epsilon = case
-    pieces = delta_frontier(sizes, shifts, epsilon)
-    assert all(piece.proven for piece in pieces)
+    pieces = compute_delta_frontier(sizes, shifts, epsilon)
+    assert all(piece.is_proven for piece in pieces)
     for delta in np.random.default_rng(1).uniform(0, 1, 5):
-        law = bounds(
+        law = error_rate_bounds(
             sizes, shifts, len(shifts) == 1, epsilon, float(delta), MASS_ABOVE_RATIO
         ).strongest
         if law.kind == "optimum":
@@ -139,15 +139,15 @@ def test_no_piece_is_given_up(case):
 )
 def test_patterns_that_begin_steeply_are_traced_from_where_they_begin(sizes, shifts, epsilon):
     """The loss of some falls by .3 while delta rises by 3e-8: searches alone would take 1e-8 at a time."""
-    pieces = delta_frontier(sizes, shifts, epsilon, "squared")
-    assert all(piece.proven for piece in pieces)
+    pieces = compute_delta_frontier(sizes, shifts, epsilon, "squared")
+    assert all(piece.is_proven for piece in pieces)
 
 
 @pytest.mark.usefixtures("over_patterns")
 def test_what_is_not_proven_in_time_says_so_and_bounds_from_above():
-    late = delta_frontier((9,), BD3, 1.5, seconds=1e-9)
-    whole = delta_frontier((9,), BD3, 1.5)
-    assert not any(piece.proven for piece in late)
+    late = compute_delta_frontier((9,), BD3, 1.5, seconds=1e-9)
+    whole = compute_delta_frontier((9,), BD3, 1.5)
+    assert not any(piece.is_proven for piece in late)
     for delta in (0.0, 0.05, 0.3, 0.9):
         assert at(late, delta) >= at(whole, delta) - 1e-9
         assert bound(piece_at(late, delta), delta) <= at(whole, delta) + 1e-9
@@ -172,7 +172,7 @@ def test_what_is_not_proven_in_time_says_so_and_bounds_from_above():
 def test_bad_requests(change, message):
     request = {"sizes": (5,), "shifts": ((1,),), "epsilon": 1.0, "loss": "error-rate"} | change
     with pytest.raises(ValueError, match=message):
-        delta_frontier(**request)
+        compute_delta_frontier(**request)
 
 
 @pytest.mark.usefixtures("over_patterns")
@@ -189,4 +189,4 @@ def test_ctrl_c_inside_a_solve_is_not_swallowed(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(module.PatternSearch, "run", stopped)
     with pytest.raises(KeyboardInterrupt):
-        module.delta_frontier((9,), ((1,), (8,)), 1.0)
+        module.compute_delta_frontier((9,), ((1,), (8,)), 1.0)

@@ -13,24 +13,24 @@ from workbench.models.modulo import fast as modulo_fast
 from workbench.models.modulo import level_frontier as modulo_level_frontier
 from workbench.models.modulo.fast import FastSession
 from workbench.models.modulo.level_frontier import (
-    MARGIN,
-    WORK,
+    BOUND_MARGIN,
+    MAX_DECISIONS,
     LevelOptimum,
-    level_optimum,
-    searchable,
+    is_searchable,
+    search_level_optimum,
 )
-from workbench.models.modulo.level_noise import simplest, weights
-from workbench.models.modulo.patterns import Noise
+from workbench.models.modulo.level_noise import distance_weights, simplest_noise
+from workbench.models.modulo.patterns import NoiseProblem
 from workbench.models.modulo.program import ModuloModel, loss_vector
-from workbench.solvers.backend import Options, backend, solve
+from workbench.solvers.backend import Options, get_backend, solve
 
 BD3 = ((1,), (2,), (3,))
 GRID = ((0, 1), (1, 0), (1, 1))
 SHIFTS_25 = ((1,), (2,), (3,), (24,), (23,), (22,))
 
 
-def question(sizes, shifts, epsilon: float, delta: float) -> Noise:
-    return Noise(
+def question(sizes, shifts, epsilon: float, delta: float) -> NoiseProblem:
+    return NoiseProblem(
         sizes,
         shifts,
         np.full(len(shifts), math.exp(epsilon)),
@@ -39,14 +39,14 @@ def question(sizes, shifts, epsilon: float, delta: float) -> Noise:
     )
 
 
-def optimum(noise: Noise, **more) -> LevelOptimum:
-    w = weights(noise)
-    return level_optimum(noise, w, simplest(noise, w), **more)
+def optimum(noise: NoiseProblem, **more) -> LevelOptimum:
+    w = distance_weights(noise)
+    return search_level_optimum(noise, w, simplest_noise(noise, w), **more)
 
 
-def check_pmf(noise: Noise, answer: LevelOptimum) -> None:
+def check_pmf(noise: NoiseProblem, answer: LevelOptimum) -> None:
     """f is a PMF of the value, breaks the pairs it names and no others, and no more than delta of them."""
-    f, broken = answer.best.pmf, answer.best.broken
+    f, broken = answer.best.pmf, answer.best.broken_pairs
     assert f.sum() == pytest.approx(1.0, abs=1e-12)
     assert f.min() >= 0.0
     assert 1.0 - f[0] == pytest.approx(answer.best.value, abs=1e-12)
@@ -71,9 +71,9 @@ def test_equals_the_literal_milp(monkeypatch, sizes, shifts):
     model = ModuloModel(sizes, shifts, PDP, loss_vector("error-rate", sizes))
     for epsilon, delta in ((0.3, 0.12), (0.5, 0.2), (1.5, 0.1212), (1.5, 0.02), (4.0, 0.6)):
         noise = question(sizes, shifts, epsilon, delta)
-        assert searchable(noise)
+        assert is_searchable(noise)
         answer = optimum(noise)
-        assert answer.proven
+        assert answer.is_proven
         literal = solve(model.program, model.values([epsilon], delta), options=Options(gap=1e-9))
         assert answer.best.value == pytest.approx(literal.objective, abs=1e-8)
         check_pmf(noise, answer)
@@ -93,11 +93,11 @@ def test_equals_the_literal_milp(monkeypatch, sizes, shifts):
 def test_equals_the_search_over_patterns(monkeypatch, sizes, shifts, epsilon, delta):
     noise = question(sizes, shifts, epsilon, delta)
     answer = optimum(noise)
-    assert answer.proven
-    assert answer.best.value < simplest(noise, weights(noise)).value - 1e-6
+    assert answer.is_proven
+    assert answer.best.value < simplest_noise(noise, distance_weights(noise)).value - 1e-6
     check_pmf(noise, answer)
     model = ModuloModel(sizes, shifts, PDP, loss_vector("error-rate", sizes))
-    with FastSession(model, backend("highs")) as session:
+    with FastSession(model, get_backend("highs")) as session:
         by_levels = session.solve(model.values([epsilon], delta))
         monkeypatch.setattr(modulo_fast, "searchable", lambda noise: False)
         by_patterns = session.solve(model.values([epsilon], delta))
@@ -105,25 +105,27 @@ def test_equals_the_search_over_patterns(monkeypatch, sizes, shifts, epsilon, de
     assert by_patterns.notes[0].startswith("proven over violation patterns")
     assert (by_levels.solver, by_patterns.solver) == ("level functions", "highs")
     assert by_levels.objective == pytest.approx(by_patterns.objective, abs=1e-12)
-    assert by_levels.objective - by_levels.bound == pytest.approx(MARGIN, rel=1e-3)
+    assert by_levels.objective - by_levels.bound == pytest.approx(BOUND_MARGIN, rel=1e-3)
     assert by_levels.bound <= by_patterns.objective
-    assert by_levels.residuals.worst <= 1e-9  # of (13), in its own variables
-    assert by_levels.optimal
+    assert by_levels.residuals.max_violation <= 1e-9  # of (13), in its own variables
+    assert by_levels.is_optimal
 
 
 def test_a_search_that_stops_claims_nothing_and_patterns_go_on(monkeypatch):
     noise = question((25,), SHIFTS_25, 1.0, 0.1)
-    known = simplest(noise, weights(noise)).value
+    known = simplest_noise(noise, distance_weights(noise)).value
     for work in (0, 1000):
         answer = optimum(noise, work=work)
-        assert not answer.proven
+        assert not answer.is_proven
         assert answer.best.value <= known
         check_pmf(noise, answer)
     monkeypatch.setattr(
-        modulo_fast, "level_optimum", lambda *known: level_optimum(*known[:3], work=200)
+        modulo_fast,
+        "level_optimum",
+        lambda *known: search_level_optimum(*known[:3], max_decisions=200),
     )
     model = ModuloModel((25,), noise.shifts, PDP, noise.loss)
-    with FastSession(model, backend("highs")) as session:
+    with FastSession(model, get_backend("highs")) as session:
         found = session.solve(model.values([1.0], 0.1))
     assert found.notes[0].startswith("proven over violation patterns")
     assert found.objective == pytest.approx(optimum(noise).best.value, abs=1e-12)
@@ -132,47 +134,47 @@ def test_a_search_that_stops_claims_nothing_and_patterns_go_on(monkeypatch):
 def test_a_level_function_that_does_not_have_its_value_proves_nothing(monkeypatch):
     """The PMF is judged by its own sums, not by those of the search."""
     noise = question((5, 5), GRID, 1.0, 0.1)
-    w = weights(noise)
-    real = modulo_level_frontier._Search.levels
+    w = distance_weights(noise)
+    real = modulo_level_frontier._OptimumSearch.rebuild_levels
 
     def forget_the_last_level(self, trace, dropped):
         level = real(self, trace, dropped)
         level[level == level[np.isfinite(level)].max()] = np.inf
         return level
 
-    monkeypatch.setattr(modulo_level_frontier._Search, "levels", forget_the_last_level)
-    answer = level_optimum(noise, w, simplest(noise, w))
-    assert not answer.proven
+    monkeypatch.setattr(modulo_level_frontier._OptimumSearch, "levels", forget_the_last_level)
+    answer = search_level_optimum(noise, w, simplest_noise(noise, w))
+    assert not answer.is_proven
     check_pmf(noise, answer)
 
 
 def test_which_questions_it_takes():
-    assert searchable(question((25,), BD3, 1.0, 0.1))
-    assert not searchable(
+    assert is_searchable(question((25,), BD3, 1.0, 0.1))
+    assert not is_searchable(
         question((24,), BD3, 1.0, 0.1)
     )  # a small group, which any solver confirms
-    assert not searchable(question((100_001,), BD3, 1.0, 0.1))
-    assert not searchable(question((25,), BD3, 1e-3, 0.1))
-    assert not searchable(question((25,), BD3, 1.0, 1.0))
-    two = Noise((25,), BD3, np.exp([1.0, 1.0, 2.0]), loss_vector("error-rate", (25,)), 0.1)
-    assert not searchable(two)
-    other = Noise((25,), BD3, np.exp([1.0, 1.0, 1.0]), loss_vector("squared", (25,)), 0.1)
-    assert not searchable(other)
-    least = Noise(
+    assert not is_searchable(question((100_001,), BD3, 1.0, 0.1))
+    assert not is_searchable(question((25,), BD3, 1e-3, 0.1))
+    assert not is_searchable(question((25,), BD3, 1.0, 1.0))
+    two = NoiseProblem((25,), BD3, np.exp([1.0, 1.0, 2.0]), loss_vector("error-rate", (25,)), 0.1)
+    assert not is_searchable(two)
+    other = NoiseProblem((25,), BD3, np.exp([1.0, 1.0, 1.0]), loss_vector("squared", (25,)), 0.1)
+    assert not is_searchable(other)
+    least = NoiseProblem(
         (25,), BD3, np.exp([1.0, 1.0, 1.0]), loss_vector("error-rate", (25,)), None, max_loss=0.5
     )
-    assert not searchable(least)
+    assert not is_searchable(least)
 
 
 def test_limits_of_the_user():
     model = ModuloModel((25,), SHIFTS_25, PDP, loss_vector("error-rate", (25,)))
     for options in (Options(gap=1e-12), Options(node_limit=3)):
-        with FastSession(model, backend("highs"), options) as session:
+        with FastSession(model, get_backend("highs"), options) as session:
             answer = session.solve(model.values([1.5], 0.1))
         assert answer.nodes > 0
-    with FastSession(model, backend("highs"), Options(time_limit=1e-9)) as session:
+    with FastSession(model, get_backend("highs"), Options(time_limit=1e-9)) as session:
         answer = session.solve(model.values([1.5], 0.1))
-    assert not answer.optimal
+    assert not answer.is_optimal
     assert answer["f"].sum() == pytest.approx(1.0)
 
 
@@ -182,17 +184,17 @@ def test_most_of_a_time_limit_is_left_to_patterns(monkeypatch):
 
     def recorded(noise, w, best, deadline, work):
         calls.append((deadline.seconds, work))
-        return level_optimum(noise, w, best, deadline, 0)
+        return search_level_optimum(noise, w, best, deadline, 0)
 
     monkeypatch.setattr(modulo_fast, "level_optimum", recorded)
     model = ModuloModel((25,), SHIFTS_25, PDP, loss_vector("error-rate", (25,)))
     for limit in (None, 1.0, 600.0):
-        with FastSession(model, backend("highs"), Options(time_limit=limit)) as session:
+        with FastSession(model, get_backend("highs"), Options(time_limit=limit)) as session:
             answer = session.solve(model.values([1.5], 0.1))
         assert answer.bound is not None
         seconds, work = calls[-1]
         assert seconds == (None if limit is None else 0.5 * limit)
-        assert work == (WORK if limit != 1.0 else 50_000)
+        assert work == (MAX_DECISIONS if limit != 1.0 else 50_000)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("18", "0.5"), ("20", "0.9999999999")])

@@ -12,11 +12,11 @@ from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
 from workbench.models.modulo import fast as modulo_fast
 from workbench.models.modulo import frontier as modulo_frontier
 from workbench.models.modulo.fast import FastSession
-from workbench.models.modulo.frontier import delta_frontier
-from workbench.models.modulo.level_frontier import level_frontier
+from workbench.models.modulo.frontier import compute_delta_frontier
+from workbench.models.modulo.level_frontier import compute_level_frontier
 from workbench.models.modulo.levels import LevelSearch, OutOfTime
-from workbench.models.modulo.program import ModuloModel, loss_vector, shifted
-from workbench.solvers.backend import backend
+from workbench.models.modulo.program import ModuloModel, loss_vector, shift_positions
+from workbench.solvers.backend import get_backend
 from workbench.solvers.search import Deadline
 
 
@@ -35,7 +35,7 @@ def bound(piece, delta):
 def every_level_function(sizes, shifts, epsilon):
     """(S, T) of all level functions of a small group, by trying them all."""
     N, a = math.prod(sizes), math.exp(-epsilon)
-    steps = [shifted(sizes, mu) for mu in shifts]
+    steps = [shift_positions(sizes, mu) for mu in shifts]
     for chosen in itertools.product((*range(1, N), 99), repeat=N - 1):
         levels = np.array((0, *chosen))
         weights = np.where(levels < 99, a**levels, 0.0)
@@ -56,7 +56,7 @@ def every_level_function(sizes, shifts, epsilon):
 )
 def test_the_staircase_is_that_of_all_level_functions(sizes, shifts, epsilon):
     search = LevelSearch(sizes, shifts, epsilon)
-    level_frontier(search, 1.0)
+    compute_level_frontier(search, 1.0)
     every = np.array(list(every_level_function(sizes, shifts, epsilon)))
     for bound in np.random.default_rng(0).uniform(0, 1, 50):
         least = every[every[:, 0] <= bound + 1e-12, 1].min()
@@ -75,16 +75,16 @@ def test_the_staircase_is_that_of_all_level_functions(sizes, shifts, epsilon):
     ],
 )
 def test_both_frontiers_agree(monkeypatch, sizes, shifts, epsilon):
-    by_levels = delta_frontier(sizes, shifts, epsilon)
+    by_levels = compute_delta_frontier(sizes, shifts, epsilon)
     monkeypatch.setattr(modulo_frontier, "has_levels", lambda noise: False)
-    by_patterns = delta_frontier(sizes, shifts, epsilon)
-    assert all(piece.proven for piece in by_levels)
+    by_patterns = compute_delta_frontier(sizes, shifts, epsilon)
+    assert all(piece.is_proven for piece in by_levels)
     assert (by_levels[0].delta_low, by_levels[-1].delta_high) == (0.0, 1.0)
     for before, after in itertools.pairwise(by_levels):
         assert before.delta_high == after.delta_low
     for delta in np.random.default_rng(1).uniform(0, 1, 40) ** 3:
-        expected = piece_at(by_patterns, delta).value(delta)
-        assert piece_at(by_levels, delta).value(delta) == pytest.approx(expected, abs=3e-9)
+        expected = piece_at(by_patterns, delta).value_at(delta)
+        assert piece_at(by_levels, delta).value_at(delta) == pytest.approx(expected, abs=3e-9)
 
 
 @pytest.mark.parametrize("shifts", [((1,), (2,), (3,)), ((1,), (2,), (26,), (25,))])
@@ -92,37 +92,39 @@ def test_a_group_of_27_against_the_fast_method(monkeypatch, shifts):
     monkeypatch.setattr(
         modulo_fast, "searchable", lambda noise: False
     )  # over patterns, with linear programs
-    pieces = delta_frontier((27,), shifts, 1.0)
-    assert all(piece.proven for piece in pieces)
+    pieces = compute_delta_frontier((27,), shifts, 1.0)
+    assert all(piece.is_proven for piece in pieces)
     model = ModuloModel((27,), shifts, PDP, loss_vector("error-rate", (27,)))
-    with FastSession(model, backend("highs")) as session:
+    with FastSession(model, get_backend("highs")) as session:
         for delta in (1e-4, 0.003, 0.04, 0.3, 0.8):
             found = session.solve(model.values([1.0], delta))
-            assert found.optimal
-            assert piece_at(pieces, delta).value(delta) == pytest.approx(found.objective, abs=2e-9)
+            assert found.is_optimal
+            assert piece_at(pieces, delta).value_at(delta) == pytest.approx(
+                found.objective, abs=2e-9
+            )
 
 
 def test_sixty_four_answers_are_wholly_proven():
-    pieces = delta_frontier((64,), ((1,), (2,), (3,)), 1.0)
-    assert all(piece.proven for piece in pieces)
+    pieces = compute_delta_frontier((64,), ((1,), (2,), (3,)), 1.0)
+    assert all(piece.is_proven for piece in pieces)
     assert len(pieces) > 1000
 
 
 def test_what_is_not_proven_in_time_is_an_interval():
     shifts = ((1,), (2,), (29,), (28,))
-    whole = delta_frontier((30,), shifts, 0.7)
+    whole = compute_delta_frontier((30,), shifts, 0.7)
     search = LevelSearch((30,), shifts, 0.7)
     for _ in range(3):
-        search.prove(search.stairs.proven * 0.8, search.stairs.proven)
+        search.prove(search.stairs.proven_from * 0.8, search.stairs.proven_from)
     search.deadline = Deadline(0.0)
     with pytest.raises(OutOfTime):
-        search.prove(0.0, search.stairs.proven)
-    pieces = level_frontier(search, 1.0)
-    assert {piece.proven for piece in pieces} == {True, False}
+        search.prove(0.0, search.stairs.proven_from)
+    pieces = compute_level_frontier(search, 1.0)
+    assert {piece.is_proven for piece in pieces} == {True, False}
     for delta in np.linspace(0, 1, 101):
-        truth, piece = piece_at(whole, delta).value(delta), piece_at(pieces, delta)
-        assert bound(piece, delta) - 1e-9 <= truth <= piece.value(delta) + 1e-9
-        assert bound(piece, delta) <= piece.value(delta)
-        assert not piece.proven or piece.value(delta) == pytest.approx(truth, abs=2e-9)
+        truth, piece = piece_at(whole, delta).value_at(delta), piece_at(pieces, delta)
+        assert bound(piece, delta) - 1e-9 <= truth <= piece.value_at(delta) + 1e-9
+        assert bound(piece, delta) <= piece.value_at(delta)
+        assert not piece.is_proven or piece.value_at(delta) == pytest.approx(truth, abs=2e-9)
     with pytest.raises(ValueError, match="not 0"):
         LevelSearch((5,), ((0,),), 1.0)

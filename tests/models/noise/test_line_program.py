@@ -12,9 +12,9 @@ from scipy.optimize import linprog
 import workbench as wb
 from workbench.models.convex.requirements import HOCKEY_STICK, Bound
 from workbench.models.noise.losses import LineLoss
-from workbench.models.noise.program import LineProgram, _proven
+from workbench.models.noise.program import LineProgram, _prove_lower_bound
 from workbench.models.oracles import line_noise
-from workbench.solvers.backend import backend
+from workbench.solvers.backend import get_backend
 
 
 def stick(epsilon: float, delta: float) -> Bound:
@@ -48,20 +48,20 @@ def test_many_differences_at_a_small_delta_are_answered_within_digits():
 
 
 def test_a_law_that_is_about_the_optimum_saves_rounds():
-    line = LineProgram(5, 30, [abs], [stick(0.7, 0.05)], open=False)
+    line = LineProgram(5, 30, [abs], [stick(0.7, 0.05)], is_open=False)
     first = line.solve()
     assert line.solve(first.x).rounds < first.rounds
-    finer = LineProgram(10, 60, [abs], [stick(0.7, 0.05)], open=False)
-    assert finer.solve(finer.columns(first.masses, 2.0)).rounds < finer.solve().rounds
+    finer = LineProgram(10, 60, [abs], [stick(0.7, 0.05)], is_open=False)
+    assert finer.solve(finer.columns_of_law(first.masses, 2.0)).rounds < finer.solve().rounds
 
 
 def test_several_losses_below_the_digits_of_a_solver_have_a_bound():
     """Two answers at ε = 20: both losses are 2e-9, and a solver may give their rows no multiplier at all."""
     losses = [lambda j: Fraction(j > 0), lambda j: Fraction(j < 0)]
-    line = LineProgram(1, 2, losses, [stick(20.0, 0.0)], folded=False)
+    line = LineProgram(1, 2, losses, [stick(20.0, 0.0)], is_folded=False)
     answer = line.solve(precision=1e-12)
     for weights in ([0.0, 0.0], [1.0, 0.0]):
-        assert _proven(line, [], weights) == 0 <= answer.value
+        assert _prove_lower_bound(line, [], weights) == 0 <= answer.value
     table = wb.recommend(
         answers="-1,-2", loss="error-rate", max_shift=1, prior="worst", epsilon=20, delta="1e-5"
     )
@@ -85,10 +85,10 @@ def test_tangents_that_are_stated_as_they_are_needed_find_the_optimum_of_all():
             size,
             [lambda j, c=rising: c[abs(j)]],
             [stick(epsilon, delta)],
-            open=not ended,
-            atom=atom,
+            is_open=not ended,
+            atom_loss=atom,
         )
-        whole = backend("highs").open(line.program).solve()
+        whole = get_backend("highs").open(line.program).solve()
         few = line.solve(precision=1e-12)
         assert few.value == pytest.approx(whole.objective, rel=1e-8, abs=1e-9)
         assert float(few.bound) <= few.value * (1 + 1e-9) + 1e-12
@@ -119,9 +119,9 @@ def test_another_statement_and_solver_agree():
     one = np.concatenate([np.ones(n), np.zeros(columns - n)])
     loss = np.concatenate([np.abs(eta), np.zeros(columns - n)])
     answer = linprog(loss, np.array(rows), right, one[None], [1.0])
-    line = LineProgram(d, size, [abs], [stick(0.8, delta)], open=False)
+    line = LineProgram(d, size, [abs], [stick(0.8, delta)], is_open=False)
     assert line.solve().value == pytest.approx(answer.fun, rel=1e-8)
-    plain = LineProgram(d, size, [abs], [stick(0.8, delta)], folded=False, open=False)
+    plain = LineProgram(d, size, [abs], [stick(0.8, delta)], is_folded=False, is_open=False)
     assert plain.solve().value == pytest.approx(answer.fun, rel=1e-7)
 
 
@@ -130,16 +130,16 @@ def test_clamped_losses():
     found = wb.design(question, epsilon=1, delta="0.1")
     assert found.objective == pytest.approx(3.0569, abs=1e-4)
     assert found.objective <= found.bound * (1 + 1e-8)
-    uneven = LineLoss.published(
+    uneven = LineLoss.of_clamped_answers(
         "absolute", 3, lambda q, o: Fraction(abs(o - q)), [Fraction(q == 0) for q in range(3)]
     )
-    assert not uneven.even
+    assert not uneven.is_even
     one = wb.design(
         wb.IntegerNoise(1, clamp=(0, 2)), epsilon=1, delta="0.1", loss="absolute", prior=[1, 0, 0]
     )
     assert one.objective == pytest.approx(one.bound)
     with pytest.raises(ValueError, match="not fall"):
-        LineLoss.own([Fraction(0), Fraction(2), Fraction(1)])
+        LineLoss.from_values([Fraction(0), Fraction(2), Fraction(1)])
 
 
 @pytest.mark.parametrize("by_difference", [True, False])
@@ -149,7 +149,7 @@ def test_the_loss_of_clamped_answers_is_its_mean_over_the_prior(by_difference):
     def loss(q: int, o: int) -> Fraction:
         return Fraction(3 * abs(o - q) + (o > q) + (0 if by_difference else q * o), 2)
 
-    table = LineLoss.published("own", n + 1, loss, prior, by_difference).table
+    table = LineLoss.of_clamped_answers("own", n + 1, loss, prior, by_difference).table
     for eta, mean in zip(range(-n, n + 1), table, strict=True):
         costs = [p * loss(q, min(n, max(0, q + eta))) for q, p in enumerate(prior)]
         assert mean == sum(costs) / sum(prior)
@@ -265,9 +265,9 @@ def _by_scipy(sensitivity: int, epsilon: float, delta: float, losses: list[float
 
 def test_losses_that_end_early_are_proven_although_duals_have_few_digits():
     """Seven clamped answers: the loss is flat beyond 6 and the best noise long; wider supports do not mend duals."""
-    loss = LineLoss.published("squared", 7, lambda q, o: Fraction((o - q) ** 2))
+    loss = LineLoss.of_clamped_answers("squared", 7, lambda q, o: Fraction((o - q) ** 2))
     known = wb.design(wb.IntegerNoise(3, clamp=(0, 6)), epsilon="0.5", delta="0.05")
     assert known.objective <= known.bound * (1 + 1e-9)
     reach = 130
-    own = _by_scipy(3, 0.5, 0.05, [float(loss.at(eta)) for eta in range(-reach, reach + 1)])
+    own = _by_scipy(3, 0.5, 0.05, [float(loss.value_at(eta)) for eta in range(-reach, reach + 1)])
     assert known.objective == pytest.approx(own, rel=1e-8)

@@ -9,7 +9,12 @@ import math
 import numpy as np
 import pytest
 
-from workbench.models.noise.repeated_noise import ComposedDelta, best_losses, expected_loss, masses
+from workbench.models.noise.repeated_noise import (
+    ComposedDelta,
+    expected_loss,
+    noise_masses,
+    optimise_losses,
+)
 
 LOSSES = np.array([0.513, 0.707, 0.811, 0.907, 1.003])
 
@@ -17,18 +22,18 @@ LOSSES = np.array([0.513, 0.707, 0.811, 0.907, 1.003])
 @functools.cache
 def improved(runs: int, epsilon: float) -> np.ndarray:
     """The noise found in one region of trust."""
-    return best_losses(runs, epsilon, 1e-5, np.square, rounds=1)
+    return optimise_losses(runs, epsilon, 1e-5, np.square, max_rounds=1)
 
 
 def laws(losses, most: int = 40):
     """P and Q = P(· + 1) on -most..most."""
-    density, _ = masses(losses)
+    density, _ = noise_masses(losses)
     whole = np.concatenate([density[most:0:-1], density[: most + 1]])
     return whole[:-1], whole[1:]
 
 
 def test_masses_are_a_law_with_these_losses():
-    density, every = masses(LOSSES)
+    density, every = noise_masses(LOSSES)
     assert 2 * density.sum() - density[0] == pytest.approx(1, abs=1e-14)
     assert np.log(density[:-1] / density[1:]) == pytest.approx(every[:-1])
     assert every[:5].tolist() == LOSSES.tolist()
@@ -51,7 +56,7 @@ def test_gradients_are_differences(loss):
     composed = ComposedDelta(4, 2.0, 14.0)
     _, slope = composed.gradient(LOSSES)
     value, steep = expected_loss(LOSSES, loss)
-    density, _ = masses(LOSSES)
+    density, _ = noise_masses(LOSSES)
     assert value == pytest.approx(2 * density @ loss(np.arange(density.size, dtype=float)))
     for j, step in enumerate(np.eye(5) * 1e-6):
         assert slope[j] == pytest.approx(

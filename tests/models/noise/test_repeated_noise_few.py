@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from workbench.models.noise.repeated_noise import best_losses, expected_loss
+from workbench.models.noise.repeated_noise import expected_loss, optimise_losses
 from workbench.models.noise.repeated_wide_noise import RepeatedWideNoise, published_shapes
 
 
 def test_two_runs_are_better_than_pure_noise_with_a_steep_end():
-    best = best_losses(2, 1.0, 1e-5, np.square, rounds=0)
+    best = optimise_losses(2, 1.0, 1e-5, np.square, max_rounds=0)
     assert best[:20] == pytest.approx(0.5)
     assert best[-1] == pytest.approx(1.5)
     assert expected_loss(best, np.square)[0] < 7.8225 < 7.824
@@ -24,7 +24,7 @@ def test_the_steep_end_costs_what_the_best_next_round_did(
     runs: int, epsilon: float, delta: float, reached: float
 ):
     """Linear programs of one round beside T - 1 rounds of the last one, taken until they stay, ended there."""
-    best = best_losses(runs, epsilon, delta, np.square, rounds=0)
+    best = optimise_losses(runs, epsilon, delta, np.square, max_rounds=0)
     assert expected_loss(best, np.square)[0] == pytest.approx(reached, rel=2e-6)
 
 
@@ -32,6 +32,8 @@ def test_the_steep_end_costs_what_the_best_next_round_did(
     ("runs", "epsilon", "delta"), [(3, 1.0, 1e-5), (2, 1.0, 0.3), (5, 20.0, 1e-6), (2, 0.2, 1e-5)]
 )
 def test_never_worse_than_known_noise(runs: int, epsilon: float, delta: float):
-    best = expected_loss(best_losses(runs, epsilon, delta, np.abs, rounds=0), np.abs)[0]
+    best = expected_loss(optimise_losses(runs, epsilon, delta, np.abs, max_rounds=0), np.abs)[0]
     for shape in published_shapes(1).values():
-        assert best <= RepeatedWideNoise(runs, epsilon, delta, 1, shape).mean(np.abs) * (1 + 1e-9)
+        assert best <= RepeatedWideNoise(runs, epsilon, delta, 1, shape).expected_loss(np.abs) * (
+            1 + 1e-9
+        )

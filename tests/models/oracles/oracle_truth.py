@@ -9,8 +9,8 @@ from scipy.optimize import LinearConstraint, linprog, milp
 from scipy.sparse import lil_matrix
 
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO
-from workbench.models.oracles import bounds, cuts, hops
-from workbench.models.oracles.question import ask
+from workbench.models.oracles import cuts, error_rate_bounds, hops
+from workbench.models.oracles.question import build_question
 
 Shifts = Sequence[tuple[int, ...]]
 
@@ -129,11 +129,11 @@ def dp_error(
 
 def judge(*question, **more):
     """The strongest statement about a question."""
-    return bounds(*question, **more).strongest
+    return error_rate_bounds(*question, **more).strongest
 
 
 def question(sizes, shifts, epsilon, delta=0.0, requires=MASS_ABOVE_RATIO):
-    return ask(sizes, shifts, True, epsilon, delta, requires)
+    return build_question(sizes, shifts, True, epsilon, delta, requires)
 
 
 def dp_law(sizes, shifts, epsilon, delta):
@@ -145,7 +145,7 @@ def hop_law(sizes, shifts, epsilon):
 
 
 def level_cut_law(sizes, shifts, epsilon, delta):
-    return next(cuts.statements(question(sizes, shifts, epsilon, delta)))
+    return next(cuts.state_level_cut(question(sizes, shifts, epsilon, delta)))
 
 
 def hop_distances(sizes, shifts):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.models.losses import loss_named
+from workbench.models.losses import parse_loss
 from workbench.models.oracles import bins, monge
 
 LOSSES = ("squared", "absolute", "poisson", "poisson-deviance", "pinball:0.8")
@@ -23,7 +23,7 @@ def direct(
     made: bins.Bins, labels: np.ndarray, prior: np.ndarray, epsilon: float, loss: str
 ) -> float:
     """The loss of Algorithm 1's channel, row by row: nothing shared with the algorithms."""
-    e, d, cost = math.exp(epsilon), made.d, loss_named(loss)
+    e, d, cost = math.exp(epsilon), made.d, parse_loss(loss)
     own = [max(j for j in range(d) if made.starts[j] <= i) for i in range(labels.size)]
     total = 0.0
     for i, y in enumerate(labels):
@@ -105,7 +105,7 @@ def test_the_clamped_loss_is_monge(loss):
     for _ in range(6):
         k = 9
         y, p = np.sort(rng.uniform(0.5, 20, k)), rng.dirichlet(np.full(k, 0.4))
-        arguments = bins._table(y, p, math.expm1(rng.uniform(0.2, 6)), loss_named(loss))
+        arguments = bins._table(y, p, math.expm1(rng.uniform(0.2, 6)), parse_loss(loss))
         w = {
             (r, i): monge.interval_loss(arguments, r, i)
             for r in range(k)
@@ -172,7 +172,7 @@ def test_plain_python_and_compiled_code_agree_to_the_last_bit(monkeypatch):
         for k in (1, 2, 3, 17, 60, 150):
             y, p = np.cumsum(rng.exponential(size=k)), rng.dirichlet(np.full(k, 0.5))
             assert np.array_equal(monge._prefix_pairs(y * p), compiled.prefix_pairs(y * p))
-            arguments = bins._table(y, p, math.expm1(rng.uniform(0.01, 20)), loss_named(loss))
+            arguments = bins._table(y, p, math.expm1(rng.uniform(0.01, 20)), parse_loss(loss))
             for penalty in (0.0, 10.0 ** rng.uniform(-3, 3)):
                 plain, fast = (
                     monge._least_partition(arguments, penalty),

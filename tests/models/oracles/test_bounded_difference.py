@@ -10,8 +10,13 @@ from oracle_truth import ahead, hop_law, judge, pdp_delta, pdp_error, run
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
 from workbench.models.oracles import OutsideDomain, column_cut
 from workbench.models.oracles.bounded_difference import chain_bound, column_cut_law
-from workbench.models.oracles.column_cut import DigitSums, _search, best_column_cut, truncations
-from workbench.models.oracles.cut_vectors import Grid, evaluate
+from workbench.models.oracles.column_cut import (
+    DigitSums,
+    _search_cuts,
+    best_column_cut,
+    truncation_cuts,
+)
+from workbench.models.oracles.cut_vectors import Grid, evaluate_cuts
 from workbench.models.oracles.cuts import best_cut, cut_values
 
 LN2 = math.log(2.0)
@@ -47,9 +52,9 @@ def every_vector(n: int, mu_bar: int) -> np.ndarray:
 def law_over_all_vectors(n: int, mu_bar: int, epsilon: float, delta: float) -> tuple[float, float]:
     """The spec's law and the chain bound, f(0) by brute force."""
     grid = Grid(n, mu_bar, epsilon)
-    cuts = evaluate(grid, every_vector(n, mu_bar))
+    cuts = evaluate_cuts(grid, every_vector(n, mu_bar))
     floor = max(delta, 1.0 / grid.total)
-    cut = cuts.only((cuts.vectors <= grid.heights).any(axis=1))
+    cut = cuts.select((cuts.vectors <= grid.heights).any(axis=1))
     if len(cut.totals) == 0:
         return floor, floor
     law = np.minimum(1.0 / cut.totals, delta / cut.losses).max()
@@ -64,14 +69,14 @@ def test_totals_and_losses_are_counted_right(seed):
     n = int(rng.integers(mu_bar, 24))
     grid = Grid(n, mu_bar, float(rng.uniform(0.1, 2.0)))
     cut = tuple(int(rng.integers(2, height + 2)) for height in grid.heights)
-    found = evaluate(grid, np.array([cut]))
+    found = evaluate_cuts(grid, np.array([cut]))
     np.testing.assert_allclose(
         (found.totals[0], found.losses[0], found.chain_losses[0]),
         counted(n, mu_bar, grid.epsilon, cut),
         rtol=1e-12,
     )
     for vector, total, loss in zip(
-        *(getattr(truncations(grid), x) for x in ("vectors", "totals", "losses")), strict=True
+        *(getattr(truncation_cuts(grid), x) for x in ("vectors", "totals", "losses")), strict=True
     ):
         np.testing.assert_allclose(
             (total, loss), counted(n, mu_bar, grid.epsilon, tuple(vector))[:2], rtol=1e-12
@@ -101,7 +106,7 @@ def test_the_search_finds_what_the_list_finds():
         n = int(rng.integers(2 * mu_bar + 1, 26))
         epsilon, delta = float(rng.choice([0.3, LN2, 1.0, 2.0])), float(rng.uniform() ** 2)
         grid, listed = Grid(n, mu_bar, epsilon), best_column_cut(n, mu_bar, epsilon, delta)
-        cuts, bound = _search(grid, delta)
+        cuts, bound = _search_cuts(grid, delta)
         _, mass = best_cut(cuts.totals, cuts.losses, grid.total, delta)
         assert bound == pytest.approx(listed.bound, rel=1e-12)
         assert mass <= listed.mass * (1 + 1e-12)
@@ -119,7 +124,7 @@ def test_a_search_cut_short_keeps_the_chain_bound(monkeypatch):
         n = int(rng.integers(2 * mu_bar + 1, 26))
         epsilon, delta = float(rng.choice([0.3, LN2, 1.0])), float(rng.uniform(0.01, 0.3))
         exact = best_column_cut(n, mu_bar, epsilon, delta).bound
-        assert _search(Grid(n, mu_bar, epsilon), delta)[1] >= exact * (1 - 1e-13)
+        assert _search_cuts(Grid(n, mu_bar, epsilon), delta)[1] >= exact * (1 - 1e-13)
 
 
 def test_a_split_bounds_every_cut_vector_in_it():
@@ -134,7 +139,7 @@ def test_a_split_bounds_every_cut_vector_in_it():
             (split.deep, split.tall_deep, split.edge): split
             for split in column_cut._splits(grid, delta)
         }
-        cuts = evaluate(grid, every_vector(n, mu_bar))
+        cuts = evaluate_cuts(grid, every_vector(n, mu_bar))
         deep = cuts.vectors <= grid.rows
         edge = (cuts.vectors == grid.rows + 1) & (np.arange(mu_bar) < grid.tall)
         values = cut_values(cuts.totals, cuts.chain_losses, delta)

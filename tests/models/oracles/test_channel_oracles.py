@@ -11,11 +11,11 @@ from scipy.optimize import linprog
 
 from workbench.models.oracles.finite_channel import (
     extremal_value,
-    geometric,
-    grows,
+    geometric_channel,
+    has_growing_losses,
     minimax_value,
-    post_processed,
-    right_most_often,
+    post_process_geometric,
+    randomized_response_error,
 )
 
 Matrix = np.ndarray
@@ -56,14 +56,14 @@ def test_post_processed_geometric_noise_is_optimal_for_losses_that_grow(seed: in
     prior = source.dirichlet(np.ones(k))
     gap = np.abs(np.arange(k)[:, None] - np.arange(k))
     losses = np.array([np.cumsum(np.r_[0, source.uniform(0, 1, k)])[row] for row in gap])
-    assert grows(losses, np.arange(k))
+    assert has_growing_losses(losses, np.arange(k))
     line = [(i, i + 1) for i in range(k - 1)]
-    found = post_processed(losses, prior, epsilon)
+    found = post_process_geometric(losses, prior, epsilon)
     assert found.value == pytest.approx(plain(losses, prior, line, epsilon), rel=1e-7)
     assert found.value == pytest.approx(
         float((prior[:, None] * losses * found.channel).sum()), rel=1e-12
     )
-    assert found.share.sum() == pytest.approx(found.value, rel=1e-9)
+    assert found.label_shares.sum() == pytest.approx(found.value, rel=1e-9)
     assert minimax_value(losses, epsilon) == pytest.approx(
         plain(losses, None, line, epsilon), rel=1e-7
     )
@@ -71,16 +71,16 @@ def test_post_processed_geometric_noise_is_optimal_for_losses_that_grow(seed: in
 
 def test_for_other_losses_it_is_an_upper_bound_only():
     losses = np.array([[0, 3, 1.0], [3, 0, 3], [1, 3, 0]])
-    assert not grows(losses, np.arange(3))
+    assert not has_growing_losses(losses, np.arange(3))
     prior = np.full(3, 1 / 3)
     assert (
-        post_processed(losses, prior, 1.0).value
+        post_process_geometric(losses, prior, 1.0).value
         >= plain(losses, prior, [(0, 1), (1, 2)], 1.0) - 1e-9
     )
 
 
 def test_geometric_noise_is_a_channel_with_the_ratio_epsilon():
-    G = geometric(6, 0.7)
+    G = geometric_channel(6, 0.7)
     assert np.allclose(G.sum(axis=1), 1)
     assert np.log(G[1:] / G[:-1]).max() == pytest.approx(0.7)
 
@@ -102,4 +102,4 @@ def test_randomized_response_is_right_most_often():
     prior = np.array([0.6, 0.3, 0.05, 0.05])
     for epsilon in (0.2, 1.0, 3.0):
         truth = plain(1 - np.eye(4), prior, list(combinations(range(4), 2)), epsilon)
-        assert right_most_often(prior, epsilon) == pytest.approx(truth, rel=1e-7)
+        assert randomized_response_error(prior, epsilon) == pytest.approx(truth, rel=1e-7)

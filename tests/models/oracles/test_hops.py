@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from workbench.models.oracles.bounded_difference import column_cut_law
-from workbench.models.oracles.hops import hop_weights, multiples, order
+from workbench.models.oracles.hops import hop_weights, shift_multiples, shift_order
 from workbench.models.oracles.single_distance import single_distance_law
 
 
@@ -47,7 +47,7 @@ def test_hop_distances_are_shortest_paths(group):
 def test_budget_distances_are_weighted_shortest_paths(group, weights):
     sizes, shifts = group
     budgets = dict(zip(shifts, weights, strict=False))
-    reduced = question(sizes, list(budgets), budgets).budgets
+    reduced = question(sizes, list(budgets), budgets).unit_budgets_text
     found = hop_weights(sizes, tuple(reduced.items()))
     np.testing.assert_allclose(found, np.exp(-graph_distances(sizes, reduced)), rtol=1e-11)
 
@@ -148,10 +148,10 @@ def test_the_zero_shift_and_a_subgroup():
 
 
 def test_order_and_multiples():
-    assert order((12,), (8,)) == 3
-    assert order((4, 6), (2, 3)) == 2
-    assert multiples((12,), (8,)).tolist() == [0, 8, 4]
-    assert multiples((2, 3), (1, 1)).tolist() == [0, 4, 2, 3, 1, 5]
+    assert shift_order((12,), (8,)) == 3
+    assert shift_order((4, 6), (2, 3)) == 2
+    assert shift_multiples((12,), (8,)).tolist() == [0, 8, 4]
+    assert shift_multiples((2, 3), (1, 1)).tolist() == [0, 4, 2, 3, 1, 5]
 
 
 @pytest.mark.parametrize(

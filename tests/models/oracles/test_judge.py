@@ -10,14 +10,14 @@ from workbench.models.oracles import (
     ORACLES,
     OutsideDomain,
     bounded_difference,
-    bounds,
     column_cut,
     cuts,
+    error_rate_bounds,
     hops,
     level_search,
 )
-from workbench.models.oracles.cut_vectors import Grid, evaluate
-from workbench.models.oracles.question import ask
+from workbench.models.oracles.cut_vectors import Grid, evaluate_cuts
+from workbench.models.oracles.question import build_question
 
 
 def test_each_question_finds_its_oracle():
@@ -72,7 +72,7 @@ def test_bounds_bracket_the_milp(seed):
     shifts = shifts if directed else both_ways((size,), shifts)
     epsilon, delta = float(rng.uniform(0.3, 1.5)), float(rng.uniform(0.02, 0.5))
     error = pdp_error((size,), shifts, epsilon, delta)
-    found = bounds((size,), shifts, directed, epsilon, delta, PDP, nodes=0)
+    found = error_rate_bounds((size,), shifts, directed, epsilon, delta, PDP, nodes=0)
     assert found.lower.value - 2e-5 <= error <= found.upper.value + 2e-5
     assert judge((size,), shifts, directed, epsilon, delta, PDP).value == pytest.approx(
         error, abs=2e-5
@@ -83,7 +83,7 @@ def test_one_epsilon_per_shift():
     budgets = {(1,): 0.5, (2,): 1.0}
     assert judge((7,), list(budgets), True, budgets, 0.0, DP).kind == "optimum"
     assert judge((7,), list(budgets), True, budgets, 0.1, DP).kind == "optimum"
-    under_pdp = bounds((7,), list(budgets), True, budgets, 0.1, PDP)
+    under_pdp = error_rate_bounds((7,), list(budgets), True, budgets, 0.1, PDP)
     assert under_pdp.lower.kind == "lower bound"
     assert under_pdp.upper is None
     assert (
@@ -108,9 +108,9 @@ def test_the_zero_shift_does_not_hide_a_single_shift():
     ],
 )
 def test_bounds_are_the_best_of_what_each_oracle_proves(shifts, epsilon, delta):
-    question = ask((9,), shifts, True, epsilon, delta, PDP)
+    question = build_question((9,), shifts, True, epsilon, delta, PDP)
     stated = [found for oracle in ORACLES for found in oracle(question)]
-    found = bounds((9,), shifts, True, epsilon, delta, PDP, nodes=0)
+    found = error_rate_bounds((9,), shifts, True, epsilon, delta, PDP, nodes=0)
     assert found.lower.value == max(one.value for one in stated if one.kind == "lower bound")
     assert found.upper.value == min(one.value for one in stated if one.kind == "upper bound")
 
@@ -140,7 +140,7 @@ def test_what_is_remembered_answers_as_if_asked_first():
                         part.cache_clear()
 
     def asked(question):
-        verdicts = bounds(*question)
+        verdicts = error_rate_bounds(*question)
         return [
             (v.name, v.kind, v.value, None if v.pmf is None else v.pmf.tolist())
             for v in (verdicts.lower, verdicts.upper)
@@ -169,7 +169,7 @@ def test_malformed_questions_are_refused():
 
 def test_large_groups_are_answered_by_what_scales():
     shifts = both_ways((5000,), run(3))
-    found = bounds((5000,), shifts, False, 1.0, 1e-3, PDP)
+    found = error_rate_bounds((5000,), shifts, False, 1.0, 1e-3, PDP)
     assert found.lower.value < found.upper.value
     assert found.upper.name == "level cut"
     assert judge((5000,), shifts, False, 1.0, 0.0, PDP).kind == "optimum"
@@ -191,6 +191,6 @@ def test_a_long_range_is_judged_without_listing_its_cuts():
     assert law.kind == "optimum"
     grid = Grid(n, 2, epsilon)
     rows = np.arange(2, 60)  # deeper cuts are worth less than rounding
-    cuts = evaluate(grid, np.array([(a, b) for a in rows for b in rows if a >= b]))
+    cuts = evaluate_cuts(grid, np.array([(a, b) for a in rows for b in rows if a >= b]))
     best = np.minimum(1 / cuts.totals, delta / cuts.losses).max()
     assert 1 - law.value == pytest.approx(best, abs=1e-15)

@@ -8,17 +8,19 @@ from oracle_truth import both_ways, judge, level_cut_law, pdp_delta, pdp_error, 
 
 from workbench.models.convex.requirements import HOCKEY_STICK as DP
 from workbench.models.convex.requirements import MASS_ABOVE_RATIO as PDP
-from workbench.models.oracles import OutsideDomain, bounds
+from workbench.models.oracles import OutsideDomain, error_rate_bounds
 from workbench.models.oracles.bounded_difference import column_cut_law
-from workbench.models.oracles.level_search import NODES, improve
-from workbench.models.oracles.question import ClosedForm, ask
+from workbench.models.oracles.level_search import DEFAULT_NODES, search_levels
+from workbench.models.oracles.question import ClosedForm, build_question
 from workbench.models.oracles.single_distance import single_distance_law
 
 
-def level_search(sizes, shifts, epsilon: float, delta: float, nodes: int = NODES) -> ClosedForm:
+def level_search(
+    sizes, shifts, epsilon: float, delta: float, nodes: int = DEFAULT_NODES
+) -> ClosedForm:
     """What the search makes of a level cut."""
-    return improve(
-        ask(sizes, shifts, True, epsilon, delta, PDP),
+    return search_levels(
+        build_question(sizes, shifts, True, epsilon, delta, PDP),
         level_cut_law(sizes, shifts, epsilon, delta),
         nodes,
     )
@@ -123,7 +125,7 @@ def test_it_beats_the_grouped_cuts_where_they_are_not_enough():
 
 def test_symmetric_neighbours_at_a_size_no_formula_covers():
     sizes, shifts = (33,), both_ways((33,), run(3))
-    found = bounds(sizes, shifts, False, 1.0, 0.1047, PDP)
+    found = error_rate_bounds(sizes, shifts, False, 1.0, 0.1047, PDP)
     assert found.upper is found.lower
     assert found.upper.kind == "optimum"
     assert pdp_delta(found.upper.pmf, sizes, shifts, 1.0) <= 0.1047 * (1 + 1e-11)
@@ -136,7 +138,7 @@ def test_out_of_nodes_it_claims_nothing():
     assert hurried.kind == "upper bound"
     assert patient.kind == "optimum"
     assert patient.value < hurried.value
-    bracket = bounds(sizes, shifts, False, 0.5, 0.1029, PDP, nodes=50)
+    bracket = error_rate_bounds(sizes, shifts, False, 0.5, 0.1029, PDP, nodes=50)
     assert bracket.lower.kind == "lower bound"
     assert bracket.upper.kind == "upper bound"
     assert bracket.lower.value <= patient.value <= bracket.upper.value

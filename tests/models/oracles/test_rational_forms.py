@@ -14,7 +14,7 @@ from workbench.models.convex.requirements import HOCKEY_STICK
 from workbench.models.oracles import finite_channel, rational_forms
 from workbench.models.oracles.bounded_difference import column_cut_law
 from workbench.models.oracles.hops import dp_law
-from workbench.models.oracles.question import ask
+from workbench.models.oracles.question import build_question
 from workbench.models.oracles.single_distance import single_distance_law
 from workbench.papers.formulas import bins, bounded_difference, counts, responses, single_distance
 from workbench.solvers.exact.polynomials import ZERO, Affine
@@ -32,7 +32,7 @@ GROUPS: list[tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]] = [
 def test_the_hop_law_is_the_formula_for_every_epsilon_and_delta(sizes: Any, shifts: Any) -> None:
     law = rational_forms.hop_law(sizes, shifts)
     for epsilon, delta in ((0.3, 0.0), (1.0, 0.2), (2.5, 0.01)):
-        question = ask(sizes, shifts, True, epsilon, delta, HOCKEY_STICK)
+        question = build_question(sizes, shifts, True, epsilon, delta, HOCKEY_STICK)
         value = float(law(Fraction(math.exp(epsilon)), Fraction(delta)))
         assert value == pytest.approx(dp_law(question).value, rel=1e-12)
     noise = wb.ModuloNoise(sizes=sizes, shifts=shifts, directed=True)
@@ -59,14 +59,14 @@ def test_the_hop_law_of_several_budgets_is_the_formula(n: int, budgets: dict[int
     powers = [int((most - far) * steps) for far in distance.values()]
     total = sum((type(ZERO)([0] * power + [1]) for power in powers), ZERO)
     wrong = total - type(ZERO)([0] * max(powers) + [1])
-    law = Affine.reduced(wrong, -wrong, total)
+    law = Affine.from_ratio(wrong, -wrong, total)
     found = wb.formula(
         wb.ModuloNoise(n=n, shifts=[*budgets], directed=True), epsilon=budgets, delta="0..1"
     )
     assert found.steps == steps
     assert [(piece.value, piece.high) for piece in found.pieces] == [(law, None)]
     at = {(shift,): 0.7 * float(cost) for shift, cost in costs.items()}
-    question = ask((n + 1,), tuple(at), True, at, 0.1, HOCKEY_STICK)
+    question = build_question((n + 1,), tuple(at), True, at, 0.1, HOCKEY_STICK)
     assert dp_law(question).value == pytest.approx(float(sum(found("0.7", "0.1")) / 2), rel=1e-12)
 
 
@@ -74,12 +74,14 @@ def test_the_hop_law_of_several_budgets_is_the_formula(n: int, budgets: dict[int
 def test_lemma_3_and_theorem_2_are_the_oracle(n: int, mu: int) -> None:
     length = (n + 1) // math.gcd(n + 1, mu)
     parts, x = rational_forms.theorem2(length), Fraction(math.exp(0.8))
-    for (low, _), (high, value) in zip([(Affine.number(0), None), *parts], parts, strict=False):
+    for (low, _), (high, value) in zip(
+        [(Affine.from_number(0), None), *parts], parts, strict=False
+    ):
         delta = (low(x) + high(x)) / 2
         law = single_distance_law((n + 1,), (mu,), 0.8, float(delta))
         assert float(value(x, delta)) == pytest.approx(law.value, rel=1e-12)
     assert rational_forms.lemma3(length) == parts[0][1]
-    assert rational_forms.lemma3(length) == rational_forms.hop_law((n + 1,), ((mu,),)).at(
+    assert rational_forms.lemma3(length) == rational_forms.hop_law((n + 1,), ((mu,),)).with_delta(
         Fraction(0)
     )
 
@@ -90,9 +92,9 @@ def test_lemma_4_is_the_oracle(n: int, mu_bar: int) -> None:
     for epsilon in (0.3, 1.5):
         value = float(law(Fraction(math.exp(epsilon))))
         assert value == pytest.approx(column_cut_law(n, mu_bar, epsilon, 0.0).value, rel=1e-12)
-    assert law == rational_forms.hop_law((n + 1,), tuple((mu,) for mu in range(1, mu_bar + 1))).at(
-        Fraction(0)
-    )
+    assert law == rational_forms.hop_law(
+        (n + 1,), tuple((mu,) for mu in range(1, mu_bar + 1))
+    ).with_delta(Fraction(0))
 
 
 def test_post_processing_and_bins_are_the_oracles() -> None:
@@ -105,15 +107,15 @@ def test_post_processing_and_bins_are_the_oracles() -> None:
         x = Fraction(math.exp(epsilon))
         ghosh = rational_forms.geometric_post_processing(weights, x)
         assert float(ghosh(x)) == pytest.approx(
-            finite_channel.post_processed(table, prior, epsilon).value, rel=1e-12
+            finite_channel.post_process_geometric(table, prior, epsilon).value, rel=1e-12
         )
-        ghazi = rational_forms.bins(weights, x)
+        ghazi = rational_forms.bins_loss(weights, x)
         assert float(ghazi(x)) == pytest.approx(
             finite_channel.extremal_value(table, prior, epsilon), rel=1e-9
         )
     wrong = [[Fraction(y != o, 4) for o in range(4)] for y in range(4)]
-    response = rational_forms.bins(wrong, Fraction(3))
-    assert response == Affine.reduced(*(type(ZERO)(part) for part in ([3], [], [3, 1])))
+    response = rational_forms.bins_loss(wrong, Fraction(3))
+    assert response == Affine.from_ratio(*(type(ZERO)(part) for part in ([3], [], [3, 1])))
 
 
 @pytest.mark.parametrize(
@@ -142,5 +144,5 @@ def test_the_printed_theorem_3_is_refuted_with_its_region() -> None:
     middle = (row["from_delta"] + row["to_delta"]) / 2
     best = wb.design(noise, epsilon=1.5, delta=middle, notion="pdp").objective
     x = Fraction(math.exp(1.5))
-    printed = rational_forms.staircase([1, 3, 2, 3])
+    printed = rational_forms.staircase_error_rate([1, 3, 2, 3])
     assert best < float(printed(x)) - 1e-3

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from bench.bench_quantizer import stated
-from workbench.families.quantizer.laws import LawQuestion, exact_problem, grid_problem
+from workbench.families.quantizer.laws import LawQuestion, make_exact_problem, make_grid_problem
 from workbench.mechanisms.baselines.two_bin import equal_bins, two_bin
 from workbench.models.quantizer.program import LawModel, smallest_epsilon, smallest_reach
 from workbench.models.quantizer.two_bin import TwoBinShape
 from workbench.privacy.audit import audit_extremes
-from workbench.questions.density import normal, uniform
+from workbench.questions.density import normal_density, uniform_density
 from workbench.solvers.backend import solve
-from workbench.solvers.canonical import compile
+from workbench.solvers.canonical import compile_program
 
 LAW = LawQuestion(Fraction(1))
-MIXED = replace(LAW, density=normal(0.3, 0.4))
-HALF = replace(LAW, density=normal(0.5, 0.3), loss="0.5")
+MIXED = replace(LAW, density=normal_density(0.3, 0.4))
+HALF = replace(LAW, density=normal_density(0.5, 0.3), loss="0.5")
 NEAR = replace(LAW, loss="squared", metric="absolute")
 BINS = np.array([-3.0, -0.5, 0.5, 3.0])
 
@@ -43,7 +43,7 @@ def test_the_direct_program_is_the_cvxpy_statement(
 ):
     rng = np.random.default_rng(points)
     model = LawModel(points, m, symmetric, relation)
-    compiled = compile(stated(model), "stated")
+    compiled = compile_program(stated(model), "stated")
     for _ in range(3):
         bins = (
             np.linspace(-3, 3, m)
@@ -74,8 +74,8 @@ def test_references_with_and_without_symmetry(
     outputs = np.array(bins, dtype=float)
     for extra, value in ((0, few), (41, many)):
         for symmetric in (True, False):
-            problem = exact_problem(knots(outputs, extra), 4, LAW, symmetric=symmetric)
-            answer = problem.answer(epsilon, outputs)
+            problem = make_exact_problem(knots(outputs, extra), 4, LAW, symmetric=symmetric)
+            answer = problem.find_optimum(epsilon, outputs)
             assert answer is not None
             assert answer.value == pytest.approx(value, abs=1e-6)
             assert answer.solution.bound == pytest.approx(value, abs=1e-6)
@@ -88,7 +88,7 @@ def test_references_with_and_without_symmetry(
 def test_two_outputs_have_one_law():
     for reach in (2.2, 5.0):
         bins = np.array([-reach, reach])
-        answer = exact_problem(knots(bins, 11), 2, LAW, symmetric=True).answer(1.0, bins)
+        answer = make_exact_problem(knots(bins, 11), 2, LAW, symmetric=True).find_optimum(1.0, bins)
         assert answer is not None
         assert answer.value == pytest.approx((reach**2 - 1 / 3) / reach, abs=1e-9)
 
@@ -96,7 +96,9 @@ def test_two_outputs_have_one_law():
 def test_extra_knots_never_hurt():
     values = []
     for extra in (0, 5, 9, 17, 33):
-        answer = exact_problem(knots(BINS, extra), 4, MIXED, symmetric=False).answer(1.0, BINS)
+        answer = make_exact_problem(knots(BINS, extra), 4, MIXED, symmetric=False).find_optimum(
+            1.0, BINS
+        )
         assert answer is not None
         values.append(answer.value)
     assert all(a >= b - 1e-9 for a, b in itertools.pairwise(values))
@@ -106,10 +108,10 @@ def test_extra_knots_never_hurt():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: exact_problem(np.linspace(-1, 1, 11), 4, LAW, symmetric=True),
-        lambda: exact_problem(np.linspace(-1, 1, 8), 4, HALF, symmetric=False),
-        lambda: grid_problem(np.linspace(-1, 1, 5), 4),
-        lambda: exact_problem(np.linspace(-1, 1, 11), 4, NEAR, symmetric=True),
+        lambda: make_exact_problem(np.linspace(-1, 1, 11), 4, LAW, symmetric=True),
+        lambda: make_exact_problem(np.linspace(-1, 1, 8), 4, HALF, symmetric=False),
+        lambda: make_grid_problem(np.linspace(-1, 1, 5), 4),
+        lambda: make_exact_problem(np.linspace(-1, 1, 11), 4, NEAR, symmetric=True),
     ],
 )
 def test_slopes_from_duals(make):
@@ -131,19 +133,19 @@ def test_slopes_from_duals(make):
 def test_the_smallest_epsilon_is_where_the_lp_becomes_feasible(low: float, high: float):
     least = smallest_epsilon(low, high)
     bins = np.array([low, -0.3, 0.6, high])
-    problem = exact_problem(knots(bins, 5), 4, LAW, symmetric=False)
-    assert problem.answer(least * 0.999, bins) is None
-    assert problem.answer(least * 1.001, bins) is not None
+    problem = make_exact_problem(knots(bins, 5), 4, LAW, symmetric=False)
+    assert problem.find_optimum(least * 0.999, bins) is None
+    assert problem.find_optimum(least * 1.001, bins) is not None
     assert smallest_epsilon(-1.0, 2.0) == float("inf")
     assert smallest_reach(smallest_epsilon(-3, 3)) == pytest.approx(3.0)
 
 
 def test_metric_laws_hold_between_all_real_inputs():
-    problem = exact_problem(
+    problem = make_exact_problem(
         np.linspace(-1, 1, 21), 4, replace(LAW, metric="absolute"), symmetric=True
     )
     bins = np.array([-3.0, -0.5, 0.5, 3.0])
-    answer = problem.answer(1.2, bins)
+    answer = problem.find_optimum(1.2, bins)
     assert answer is not None
     x = np.linspace(-1, 1, 161)
     law = np.stack([np.interp(x, problem.points, answer.laws[:, i]) for i in range(4)], axis=1)
@@ -154,7 +156,9 @@ def test_metric_laws_hold_between_all_real_inputs():
 def shape4(bins: tuple[float, ...] = (-3, -0.5, 0.5, 3), symmetric: bool = True) -> TwoBinShape:
     inside = [b for b in bins if -1 < b < 1]
     return TwoBinShape(
-        tuple(map(float, bins)), tuple(uniform().masses([-1, *inside, 1]).tolist()), symmetric
+        tuple(map(float, bins)),
+        tuple(uniform_density().interval_masses([-1, *inside, 1]).tolist()),
+        symmetric,
     )
 
 
@@ -164,7 +168,7 @@ def slice_(low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
 
 def value(sheet) -> float:
     found = solve(sheet.program("x"))
-    return found.objective if found.optimal and found.objective is not None else np.inf
+    return found.objective if found.is_optimal and found.objective is not None else np.inf
 
 
 def test_optimistic_lps_bound_every_slice_inside():
@@ -184,7 +188,7 @@ def test_optimistic_lps_bound_every_slice_inside():
 def test_asymmetric_lp_contains_the_symmetric_one():
     one = value(shape4().theorem5(1.0, {("l", 2): slice_(0.67, 0.68)}))
     both = shape4(symmetric=False)
-    assert both.bounded == [("l", 2)]
+    assert both.bounded_vectors == [("l", 2)]
     assert value(both.theorem5(1.0, {("l", 2): slice_(0.67, 0.68)})) <= one + 1e-9
 
 
@@ -193,14 +197,14 @@ def test_theorem_6_is_safe_and_conservative(m: int):
     bins = equal_bins(m, 3)
     shape = shape4(tuple(float(b) for b in bins))
     sheet = shape.theorem6(3.0, 0.4 if m == 8 else 0.2, 0.1, 0.1)
-    found = solve(sheet.program("Theorem 6"))
-    assert found.optimal
+    found = solve(sheet.to_program("Theorem 6"))
+    assert found.is_optimal
     assert found.x is not None
-    left, right = shape.selection(found.x)
+    left, right = shape.read_selections(found.x)
     assert audit_extremes(two_bin(list(bins), left, right), 0).pure_epsilon <= 3.0
 
 
 def test_three_bins_need_no_bounds_and_no_theorem_6():
-    assert shape4((-3, 0, 3)).bounded == []
+    assert shape4((-3, 0, 3)).bounded_vectors == []
     with pytest.raises(ValueError, match="at least two inside"):
         shape4((-3, 0, 3)).theorem6(1.0, 1.0, 0.1, 0.1)

@@ -13,15 +13,15 @@ from workbench.errors import InvalidRequest
 from workbench.exact.distribution import Distribution
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
-from workbench.mechanisms.mechanism import ColumnInputs, Comparison, label_budgets
+from workbench.mechanisms.mechanism import ColumnInputs, Comparison, assign_budgets
 
 
 class Coin:
     """An answer 0 or 1, flipped with a rational probability."""
 
     kind = "coin"
-    inputs, outputs, segments, one_sided = (0, 1), (0, 1), (), False
-    column_inputs = ColumnInputs("noise", 0.0, 1.0, "0 or 1", whole=True)
+    inputs, outputs, segments, is_one_sided = (0, 1), (0, 1), (), False
+    column_inputs = ColumnInputs("noise", 0.0, 1.0, "0 or 1", is_whole=True)
     column_cautions = ("One coin for every row.",)
 
     def __init__(self, flip):
@@ -45,9 +45,9 @@ class Coin:
     extremes = comparisons
 
     def budgets(self, epsilon):
-        return label_budgets([(0, 1), (1, 0)], epsilon)
+        return assign_budgets([(0, 1), (1, 0)], epsilon)
 
-    def draws(self, x, count, source):
+    def draw(self, x, count, source):
         return Sampler(self.law(x), source).draw(count)
 
     def published_error(self):
@@ -59,7 +59,7 @@ class Coin:
         )
         return np.asarray(answers) ^ flips
 
-    def within(self, distance):
+    def with_max_distance(self, distance):
         return self
 
     def describe(self):

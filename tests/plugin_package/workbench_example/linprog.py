@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from workbench.solvers.contract import Backend, Capabilities
 from workbench.solvers.errors import UnsupportedOption
 from workbench.solvers.session import Raw, Session
-from workbench.solvers.solution import PointStatus, Rest, Termination
+from workbench.solvers.solution import DualValues, PointStatus, Termination
 
 
 class Linprog(Backend):
@@ -28,7 +28,7 @@ class Linprog(Backend):
                 f"{self.label} runs on one thread. Got threads = {options.threads}."
             )
         for option, value in options.native.items():
-            raise session.unsupported(option, value)
+            raise session.build_option_error(option, value)
         return session
 
 
@@ -62,6 +62,6 @@ class _Session(Session):
             row_dual = np.zeros(d.row_upper.size)
             row_dual[high] += slopes[0]
             row_dual[low] -= slopes[1]
-            raw.rest = Rest(row_dual, d.c - d.A.T @ row_dual)
+            raw.dual_values = DualValues(row_dual, d.c - d.A.T @ row_dual)
             raw.dual = PointStatus.FEASIBLE
         return raw

@@ -18,7 +18,7 @@ class Halved(DP):
     def measure(self, laws, values):
         return super().measure(laws, {**values, "epsilon": values["epsilon"] / 2})
 
-    def requires(self, values):
+    def requirements(self, values):
         return (HockeyStick(values["epsilon"] / 2, values["delta"]),)
 
 

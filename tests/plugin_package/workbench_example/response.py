@@ -13,13 +13,20 @@ from dataclasses import dataclass
 import numpy as np
 
 import workbench as wb
-from workbench.exact.numbers import positive
+from workbench.exact.numbers import read_positive
 from workbench.mechanisms.channel import Channel
 from workbench.models.channel.program import ChannelModel
 from workbench.pipeline.design import OracleVerdict
 from workbench.pipeline.family import Family
-from workbench.pipeline.frontier_plan import EPSILON, Frontier, Plan, design_row
-from workbench.pipeline.option import CERTIFY, OPTIONS, SOLVER, Option, check_option, count
+from workbench.pipeline.frontier_plan import EPSILON, Frontier, Plan, make_design_row
+from workbench.pipeline.option import (
+    CERTIFY,
+    OPTIONS,
+    SOLVER,
+    Option,
+    integer_reader,
+    make_check_option,
+)
 from workbench.pipeline.problem import PROGRAM, Problem
 from workbench.pipeline.request import Request
 from workbench.pipeline.routes import Answer, Route
@@ -71,19 +78,19 @@ class ResponseProblem(Problem):
         )
         return model.program, model.values([float(self.request.claim.epsilon)])
 
-    def mechanism(self, solution):
+    def extract_mechanism(self, solution):
         return Answers.from_rows(np.maximum(solution["M"], 0.0))
 
-    def loss(self, mechanism):
+    def compute_loss(self, mechanism):
         return mechanism.error_rate
 
-    def oracle(self, answer):
+    def judge_by_formula(self, answer):
         k, odds = self.request.question.k, math.exp(float(self.request.claim.epsilon))
         law = (k - 1) / (odds + k - 1)
-        if answer.claimed is None:
-            return OracleVerdict.none("it is the closed form itself.")
+        if answer.claimed_objective is None:
+            return OracleVerdict.without_formula("it is the closed form itself.")
         return OracleVerdict.judge(
-            answer.claimed, "randomized response", law, "optimum", "Kairouz et al. 2016."
+            answer.claimed_objective, "randomized response", law, "optimum", "Kairouz et al. 2016."
         )
 
 
@@ -95,20 +102,20 @@ class Response(Family):
     )
     examples = ("design response --k 3 --epsilon 1",)
     options = (
-        Option("k", count(2, 50), help="How many symbols.", kind=int, required=True, question=True),
-        check_option("audit", "certify"), CERTIFY, SOLVER, OPTIONS,
-        Option("epsilon", positive, help="Privacy budget > 0.", required=True, hot=True),
+        Option("k", integer_reader(2, 50), help="How many symbols.", kind=int, required=True, question=True),
+        make_check_option("audit", "certify"), CERTIFY, SOLVER, OPTIONS,
+        Option("epsilon", read_positive, help="Privacy budget > 0.", required=True, hot=True),
     )  # fmt: skip
     frontier = "workbench_example.response"
-    draws, question = False, Symbols
+    draws, question_class = False, Symbols
 
-    def spelled_question(self, values):
+    def parse_question(self, values):
         return Symbols(values["k"])
 
-    def checked(self, question, values):
-        return Request.of(question, Claim("pure", values.pop("epsilon")), values)
+    def build_request(self, question, values):
+        return Request.from_values(question, Claim("pure", values.pop("epsilon")), values)
 
-    def open(self, request):
+    def open_session(self, request):
         return ProblemSession(request, ResponseProblem)
 
     def facts(self, design):
@@ -122,9 +129,9 @@ def _plan(question, values):
     def task(epsilon):
         known = {"curve": "point", "mechanism": "optimal", "epsilon": float(epsilon)}
         asked = question or Symbols(values["k"])
-        return lambda: [design_row(lambda: wb.design(asked, epsilon=epsilon), **known)]
+        return lambda: [make_design_row(lambda: wb.design(asked, epsilon=epsilon), **known)]
 
     return Plan("Randomized response", [task(epsilon) for epsilon in values["epsilon"]])
 
 
-FRONTIER = Frontier("Error rate of randomized response.", (FAMILY.option("k"), EPSILON), _plan)
+FRONTIER = Frontier("Error rate of randomized response.", (FAMILY.get_option("k"), EPSILON), _plan)

@@ -203,7 +203,7 @@ def test_ours_is_the_reading_of_highs(name: str, tmp_path: Path) -> None:
     assert ours.data.offset == theirs.offset
     assert (ours.data.A != theirs.A).nnz == 0
     solution = solve(Program("odd", ours.data, ours.sense))
-    assert solution.optimal == (optimum is not None)
+    assert solution.is_optimal == (optimum is not None)
     if optimum is not None:
         assert solution.objective == pytest.approx(optimum, abs=1e-9)
 

@@ -17,11 +17,11 @@ from workbench.families.modulo.family import FAMILY
 from workbench.families.modulo.problem import ModuloProblem
 from workbench.families.modulo.repair import certify_noise
 from workbench.pipeline.routes import Programs
-from workbench.solvers.backend import backend
+from workbench.solvers.backend import get_backend
 from workbench.solvers.data import Data, floor_to_bits
 from workbench.solvers.errors import NoRationalSolution
-from workbench.solvers.exact.rational_lp import RationalLP, object_array
-from workbench.solvers.exact.rational_refinement import _floats, solve_rational
+from workbench.solvers.exact.rational_lp import RationalLP, to_object_array
+from workbench.solvers.exact.rational_refinement import _to_doubles, solve_rational
 from workbench.solvers.program import Program
 from workbench.solvers.session import Session
 
@@ -30,14 +30,14 @@ def knapsack() -> RationalLP:
     """max x + y on 3x + y <= 1, x + 3y <= 1: the vertex (1/4, 1/4), no dyadic point of 320 bits cut off."""
     lp = RationalLP(2)
     lp.cost = [Fraction(-1), Fraction(-1)]
-    lp.row({0: 3, 1: 1}, None, 1)
-    lp.row({0: 1, 1: 3}, None, 1)
+    lp.add_row({0: 3, 1: 1}, None, 1)
+    lp.add_row({0: 1, 1: 3}, None, 1)
     return lp
 
 
 def test_a_vertex_is_exact():
     refined = solve_rational(knapsack())
-    assert refined.vertex() == [Fraction(1, 4), Fraction(1, 4)]
+    assert refined.solve_vertex() == [Fraction(1, 4), Fraction(1, 4)]
     assert abs(refined.objective + Fraction(1, 2)) < Fraction(1, 1 << 200)
     assert refined.bound is not None
     assert refined.bound <= Fraction(-1, 2)
@@ -58,7 +58,7 @@ def test_floats_are_the_rationals_they_are():
         at_most,
         free,
     )
-    lp = RationalLP.of(data)
+    lp = RationalLP.from_data(data)
     assert lp.cost == [Fraction(-0.3), 0]
     assert lp.rows == [{0: Fraction(0.1)}, {0: 1, 1: 1}]
     assert lp.sides == [(Fraction(0.05), None), (1, 1)]
@@ -68,11 +68,11 @@ def test_floats_are_the_rationals_they_are():
 def test_thirds_are_reached_to_two_hundred_bits():
     lp = RationalLP(2)
     lp.cost = [Fraction(-1), Fraction(0)]
-    lp.row({0: 1, 1: 1}, 1, 1)
-    lp.row({0: 2, 1: -1}, None, 0)
+    lp.add_row({0: 1, 1: 1}, 1, 1)
+    lp.add_row({0: 2, 1: -1}, None, 0)
     refined = solve_rational(lp)
     assert abs(refined.x[0] - Fraction(1, 3)) < Fraction(1, 1 << 200)
-    assert refined.vertex() == [Fraction(1, 3), Fraction(2, 3)]
+    assert refined.solve_vertex() == [Fraction(1, 3), Fraction(2, 3)]
 
 
 def test_an_optimal_basis_is_enough(monkeypatch):
@@ -93,11 +93,11 @@ def test_an_optimal_basis_is_enough(monkeypatch):
         ),
         *(np.zeros(2), np.ones(2), np.zeros(2, dtype=bool)),
     )
-    with backend("highs").open(Program("knapsack", data)) as session:
+    with get_backend("highs").open(Program("knapsack", data)) as session:
         basis = session.solve().basis
     again = solve_rational(knapsack(), basis=basis)
     assert len(solved) == 2
-    assert again.vertex() == first.vertex() == [Fraction(1, 4), Fraction(1, 4)]
+    assert again.solve_vertex() == first.solve_vertex() == [Fraction(1, 4), Fraction(1, 4)]
     assert (again.x, again.bound) == (first.x, first.bound)
     worse = type(basis)()
     worse.col_status, worse.row_status = (
@@ -105,16 +105,16 @@ def test_an_optimal_basis_is_enough(monkeypatch):
         [type(basis.col_status[0]).kBasic] * 2,
     )
     assert (
-        solve_rational(knapsack(), basis=worse).vertex() == first.vertex()
+        solve_rational(knapsack(), basis=worse).solve_vertex() == first.solve_vertex()
     )  # the origin is no optimum
 
 
 def test_masses_far_below_the_solver_come_out_right():
     # a chain x_{k+1} = x_k / 2^12 of ten steps: 2^-120, which any float solver calls zero
     lp = RationalLP(11)
-    lp.row(dict.fromkeys(range(11), 1), 1, 1)
+    lp.add_row(dict.fromkeys(range(11), 1), 1, 1)
     for k in range(10):
-        lp.row({k: 1, k + 1: -(1 << 12)}, 0, 0)
+        lp.add_row({k: 1, k + 1: -(1 << 12)}, 0, 0)
     lp.cost[10] = Fraction(1)
     x = solve_rational(lp).x
     for k in range(10):
@@ -123,18 +123,18 @@ def test_masses_far_below_the_solver_come_out_right():
 
 def test_infeasible_and_badly_stated_programs_are_refused():
     lp = knapsack()
-    lp.row({0: 1}, Fraction(1, 2), None)
+    lp.add_row({0: 1}, Fraction(1, 2), None)
     with pytest.raises(NoRationalSolution, match="no answer"):
         solve_rational(lp)
     lp = knapsack()
-    lp.row({0: Fraction(1, 3)}, None, 1)
+    lp.add_row({0: Fraction(1, 3)}, None, 1)
     with pytest.raises(NoRationalSolution, match="dyadic"):
         solve_rational(lp)
 
 
 @pytest.mark.parametrize("solver", ["highs", "gurobi"])
 def test_random_designs_end_certified_without_loss(solver):
-    if not backend(solver).licence().usable:
+    if not get_backend(solver).licence().usable:
         pytest.skip("no licence")
     rng = random.Random(4)
     certified = 0
@@ -156,9 +156,9 @@ def steep_chain(steep: Fraction, n: int) -> RationalLP:
     iterations."""
     lp = RationalLP(n)
     lp.cost = [0] + [1] * (n - 1)
-    lp.row(dict.fromkeys(range(n), 1), 1, 1)
+    lp.add_row(dict.fromkeys(range(n), 1), 1, 1)
     for k in range(n):
-        lp.row({k: Fraction(1), (k + 1) % n: -steep}, None, 0)
+        lp.add_row({k: Fraction(1), (k + 1) % n: -steep}, None, 0)
     return lp
 
 
@@ -174,7 +174,7 @@ def test_chains_of_steep_ratios_reach_every_digit_and_a_bound():
     assert float(found.x[-1] * total * steep ** (n - 1)) == pytest.approx(1, rel=1e-6)
     assert found.objective == pytest.approx(1 - 1 / total, rel=1e-15)
     assert found.bound == pytest.approx(found.objective, rel=1e-15)
-    loose = solve_rational(lp, relaxed=wider).bound
+    loose = solve_rational(lp, bound_program=wider).bound
     assert loose is not None
     assert loose <= 1 - 1 / sum(
         1 / steeper**k for k in range(n)
@@ -185,10 +185,10 @@ def test_chains_of_steep_ratios_reach_every_digit_and_a_bound():
 def test_what_a_solver_claims_beyond_reach_is_said():
     # at its default integrality tolerance HiGHS claims an error of the printed MILP below the optimum
     asked = wb.ModuloNoise(n=33, shifts=[4])
-    request = FAMILY.request(
+    request = FAMILY.make_request(
         asked, epsilon=3, delta="1e-8", notion="pdp", method="literal", certify=False
     )
-    solution = ModuloProblem(request).solved(Programs("highs"))
+    solution = ModuloProblem(request).solve_program(Programs("highs"))
     made = certify_noise(request, solution)
     law = wb.design(asked, notion="pdp", epsilon=3, delta="1e-8").oracle
     assert law.valid
@@ -228,10 +228,10 @@ def test_integers_and_floats_are_turned_into_each_other_exactly():
     rng = random.Random(7)
     values = [rng.choice((-1, 1)) * rng.getrandbits(rng.randrange(1, 700)) for _ in range(300)]
     for shift in (0, 1, 300, 650):
-        assert _floats(object_array(values), shift).tolist() == [
+        assert _to_doubles(to_object_array(values), shift).tolist() == [
             float(Fraction(v, 1 << shift)) for v in values
         ]
-    beyond = _floats(object_array([1 << 5000, -(1 << 5000), 3]), 0).tolist()
+    beyond = _to_doubles(to_object_array([1 << 5000, -(1 << 5000), 3]), 0).tolist()
     assert beyond == [2.0**1000, -(2.0**1000), 3.0]
     numbers = [0.0, -0.1, 1.5, 5e-324, -1e300]
     numbers += [rng.uniform(-1, 1) * 2.0 ** rng.randrange(-300, 100) for _ in range(200)]

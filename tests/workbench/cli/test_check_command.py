@@ -12,7 +12,7 @@ import pytest
 
 import workbench as wb
 from workbench.cli import certificate, main
-from workbench.exact.time_limit import OutOfTime, cpu_limit
+from workbench.exact.time_limit import OutOfTime, limit_cpu_time
 from workbench.privacy import certificate_file
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -62,7 +62,7 @@ def test_the_checker_of_a_file_is_written(
 
 def test_certificates_are_the_default_kind(tmp_path: Path) -> None:
     assert exit_code("check", "--write-checker", tmp_path / "c.py") == 0
-    assert (tmp_path / "c.py").read_bytes() == certificate_file.checker("certificate")
+    assert (tmp_path / "c.py").read_bytes() == certificate_file.read_checker_source("certificate")
 
 
 def test_requests_for_a_checker_that_make_no_sense(saved: dict[str, Path], tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_proof_without_end_is_stopped(tmp_path: Path, monkeypatch, capsys) -> 
 
 
 def test_a_limit_of_time_ends_with_its_block() -> None:
-    with cpu_limit(0.05):
+    with limit_cpu_time(0.05):
         pass
     assert sum(k * k for k in range(1_000_000)) > 0  # a fifth of a second, after the block
 

@@ -248,8 +248,8 @@ def test_native_chatter_never_reaches_stdout_with_json():
     """Gurobi and SCIP print to the process's stdout when Ctrl-C is pressed."""
     program = (
         "import os\n"
-        "from workbench.cli.console import emit_json, out, own_stdout\n"
-        "with own_stdout():\n"
+        "from workbench.cli.console import emit_json, out, reserve_stdout\n"
+        "with reserve_stdout():\n"
         "    os.write(1, b'pressed CTRL-C\\n')\n"
         "    emit_json({'status': 'ε'})\n"
         "print('after')\n"

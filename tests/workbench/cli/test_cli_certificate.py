@@ -33,7 +33,9 @@ def folder(tmp_path: Path, monkeypatch) -> Path:
     wb.save(d.certificate, "noise.json")
     third = [[2, 1], [1, 2]]
     wb.save(
-        wb.certify(wb.PiecewiseAffine.of([-1, 1], [-3, 3], third), epsilon="0.7", unbiased=True),
+        wb.certify(
+            wb.PiecewiseAffine.from_laws([-1, 1], [-3, 3], third), epsilon="0.7", unbiased=True
+        ),
         "quantizer.json",
     )
     (tmp_path / "pmf.csv").write_text("0.5,0.25,0.25\n")

@@ -14,7 +14,7 @@ import workbench as wb
 from workbench.cli import main
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.dyadic_laplace.randomness import SharedStream
-from workbench.questions.density import normal
+from workbench.questions.density import normal_density
 
 WORKBENCH = [sys.executable, "-P", "-m", "workbench"]
 
@@ -97,11 +97,11 @@ def test_numbers_beyond_doubles_are_refused_without_a_warning(
 
 def test_densities_at_the_ends_of_what_is_allowed():
     for mu, sigma in ((0, 1e-4), (1e6, 1e-4), (-1e6, 1e6), (0.3, 1e-4)):
-        density = normal(mu, sigma).checked()
-        assert density.masses([-1, 0, 1]).sum() == pytest.approx(1)
+        density = normal_density(mu, sigma).validate()
+        assert density.interval_masses([-1, 0, 1]).sum() == pytest.approx(1)
     for mu, sigma in ((0, 9e-5), (2e6, 1), (0, 2e6), (0, 0), (0, -1), ("1e5000", 1), (0, "nan")):
         with pytest.raises(InvalidRequest, match="must be "):
-            normal(mu, sigma)
+            normal_density(mu, sigma)
 
 
 def test_composition_at_delta_one(capsys: pytest.CaptureFixture[str], tmp_path: Path):

@@ -9,7 +9,7 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
-from workbench.io.files import distinct_files
+from workbench.io.files import require_distinct_files
 
 NOISE = "design modulo --n 8 --max-shift 3 --epsilon 1"
 LABELS = "design labels --labels p.csv --epsilon 1"
@@ -82,17 +82,19 @@ def test_no_command_overwrites_what_it_reads_or_has_written(folder: Path, capsys
 
 
 def test_files_are_compared_as_the_system_does(folder: Path):
-    distinct_files({"input": "p.csv", "key": None}, {"output": "q.csv", "report": "q.csv.json"})
-    distinct_files(
+    require_distinct_files(
+        {"input": "p.csv", "key": None}, {"output": "q.csv", "report": "q.csv.json"}
+    )
+    require_distinct_files(
         {"input": "p.csv", "labels": "p.csv"}, {"output": "missing/p.csv"}
     )  # two inputs may be one
-    distinct_files({"input": "/dev/null"}, {"output": "/dev/null", "report": "/dev/null"})
+    require_distinct_files({"input": "/dev/null"}, {"output": "/dev/null", "report": "/dev/null"})
     with pytest.raises(
         wb.InvalidRequest, match="report must be another file than the output sub/q"
     ):
-        distinct_files({}, {"output": "sub/q", "report": "./sub/../sub/q"})
+        require_distinct_files({}, {"output": "sub/q", "report": "./sub/../sub/q"})
     Path("other").symlink_to("sub")
     with pytest.raises(wb.InvalidRequest, match="must be another file"):
-        distinct_files({}, {"output": "sub/q", "report": "other/q"})
+        require_distinct_files({}, {"output": "sub/q", "report": "other/q"})
     with pytest.raises(wb.InvalidRequest, match="must be another file"):
-        distinct_files({}, {"output": "no/q", "report": "sub/../no/q"})
+        require_distinct_files({}, {"output": "no/q", "report": "sub/../no/q"})

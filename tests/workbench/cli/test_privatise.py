@@ -15,8 +15,8 @@ import workbench as wb
 from workbench.cli import main
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
-from workbench.privacy.expected_error import expected_error
-from workbench.privacy.privacy_budget import PrivacyBudget, together
+from workbench.privacy.expected_error import compute_expected_error
+from workbench.privacy.privacy_budget import PrivacyBudget, add_budgets
 from workbench.privacy.release_ledger import LedgerTerms, ReleaseLedger
 
 AGE = "noise p.csv --column age --mechanism noise.json"
@@ -32,7 +32,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wb.Certificate(
         AdditiveNoise(wb.ModuloNoise(n=4, shifts=[1], directed=True), [2, 1, 1, 1, 1]), "pure", 1
     ).save(folder / "step.json")
-    quantizer = PiecewiseAffine.of([-1, 1], [-2, 2], [[3, 1], [1, 3]])
+    quantizer = PiecewiseAffine.from_laws([-1, 1], [-2, 2], [[3, 1], [1, 3]])
     wb.Certificate(quantizer, "pure", "11/10").save(folder / "quantizer.json")
     quantizer.save(folder / "raw-quantizer.json")
     pair = AdditiveNoise(wb.ModuloNoise(sizes=[2, 2], shifts=[(0, 1)]), [2, 1, 1, 1])
@@ -445,9 +445,9 @@ def test_a_seed_is_repeatable_and_called_insecure(folder: Path, certificates: Pa
 
 def test_sums_of_budgets():
     half, unbounded = PrivacyBudget(Fraction(1, 2), Fraction(2, 5)), PrivacyBudget(None)
-    assert together([half, half], 2) == PrivacyBudget(Fraction(2), Fraction(1))
-    assert together([half, unbounded]).epsilon is None
-    assert str(together([unbounded])) == "epsilon = unbounded"
+    assert add_budgets([half, half], 2) == PrivacyBudget(Fraction(2), Fraction(1))
+    assert add_budgets([half, unbounded]).epsilon is None
+    assert str(add_budgets([unbounded])) == "epsilon = unbounded"
 
 
 def test_largest_error_is_found_inside_pieces():
@@ -456,8 +456,8 @@ def test_largest_error_is_found_inside_pieces():
         knots = np.sort(np.concatenate([[-1, 1], rng.uniform(-1, 1, rng.integers(0, 4))]))
         outputs = np.sort(rng.uniform(-2, 2, rng.integers(2, 6)))
         ends = rng.dirichlet(np.ones(outputs.size), 2 * knots.size - 2)
-        mechanism = PiecewiseAffine.of(knots.tolist(), outputs.tolist(), ends)
-        found = expected_error(mechanism).worst
+        mechanism = PiecewiseAffine.from_laws(knots.tolist(), outputs.tolist(), ends)
+        found = compute_expected_error(mechanism).worst_error
         x = np.linspace(-1, 1, 20_001)
         seen = float(mechanism.error_at(x).max())
         assert seen <= found + 1e-12
@@ -475,4 +475,4 @@ def test_errors_of_noise_modulo_are_those_of_the_numbers_published(weights: list
     assert stated["mean absolute error of answers spread evenly"] == pytest.approx(errors.mean())
     assert stated["largest mean absolute error of any answer"] == pytest.approx(errors.max())
     assert stated["largest shift of the mean of any answer"] == pytest.approx(np.abs(shifts).max())
-    assert float(expected_error(noise).mean) == pytest.approx(errors.mean())
+    assert float(compute_expected_error(noise).mean_error) == pytest.approx(errors.mean())

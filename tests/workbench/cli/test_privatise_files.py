@@ -67,9 +67,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wb.Certificate(real, "pure", 1).save(folder / "real.json")
     fine = AdditiveRealNoise(RealNoise("0.0385"), 1, IntegerLaw(-1, [1, 2, 1], 1, Fraction(1, 2)))
     wb.Certificate(fine, "pure", 1).save(folder / "fine.json")
-    wb.Certificate(PiecewiseAffine.of([0, 10_000], [-2, 12_000], [[3, 1], [1, 3]]), "pure", 2).save(
-        folder / "quantizer.json"
-    )
+    wb.Certificate(
+        PiecewiseAffine.from_laws([0, 10_000], [-2, 12_000], [[3, 1], [1, 3]]), "pure", 2
+    ).save(folder / "quantizer.json")
     law = [16, 8, 4, 2, 1, 1, 2, 4, 8]  # around the circle of 9 answers
     wb.Certificate(AdditiveNoise(wb.ModuloNoise(n=8, max_shift=1), law), "pure", 1).save(
         folder / "children.json"
@@ -313,7 +313,7 @@ def test_real_noise_is_added_to_the_decimal_of_the_file(folder: Path, capsys):
 
 
 def test_a_design_on_the_spot_has_a_time_limit(folder: Path, capsys, monkeypatch):
-    from workbench.pipeline.registry import family
+    from workbench.pipeline.registry import get_family
 
     limits = []
 
@@ -323,7 +323,9 @@ def test_a_design_on_the_spot_has_a_time_limit(folder: Path, capsys, monkeypatch
 
     Path("p.csv").write_text("pay\n7\n")
     for kind, more in (("channel", ""), ("quantizer", "--levels 2")):
-        monkeypatch.setattr(type(family(kind)), "designed", lambda self, request: designed(request))
+        monkeypatch.setattr(
+            type(get_family(kind)), "design_request", lambda self, request: designed(request)
+        )
         line = f"{kind} p.csv --column pay --range 0..9 --epsilon 1 {more} --out o.csv"
         assert run(capsys, line)[0] == run(capsys, f"{line} --time-limit 2.5")[0] == 2
     assert limits == [60, 2.5] * 2

@@ -13,21 +13,21 @@ from workbench.cli.commands import app, main
 from workbench.comparison import library
 from workbench.comparison.compare import compare_programs
 from workbench.comparison.library import (
-    export,
+    export_library,
     folder_instances,
     known_range,
-    listing,
+    list_library,
     read_program,
     verify_folder,
 )
-from workbench.comparison.run import supported
-from workbench.comparison.worker import answer
+from workbench.comparison.run import select_supported_options
+from workbench.comparison.worker import solve_task
 from workbench.errors import CorruptFile
-from workbench.papers.solver_comparison import artifacts
-from workbench.pipeline.programs import chosen
-from workbench.solvers.backend import backend, names
+from workbench.papers.solver_comparison import make_comparison_artifacts
+from workbench.pipeline.programs import select_instances
+from workbench.solvers.backend import get_backend, list_backend_names
 
-SOLVERS = [name for name in names() if backend(name).installed()]
+SOLVERS = [name for name in list_backend_names() if get_backend(name).is_installed()]
 LOOSE = {"ortools:pdlp", "cvxpy:scs"}  # first-order methods, which stop at about 1e-6
 
 
@@ -35,12 +35,12 @@ LOOSE = {"ortools:pdlp", "cvxpy:scs"}  # first-order methods, which stop at abou
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("programs")
     names = "noise-lp-n[248],noise-lp-n[24]-*,noise-dp-n4*,noise-milp-n[468]*,mvu-m[248],quantizer-m[23]-*,optm-m4"
-    export(where, f"{names},channel-labels-k[235]", most=900)
+    export_library(where, f"{names},channel-labels-k[235]", most=900)
     return where
 
 
 def test_the_library_holds_every_family_and_all_sizes() -> None:
-    rows = listing(most=None)
+    rows = list_library(most=None)
     assert len(rows) == len({row["name"] for row in rows}) >= 100
     sizes = [row["nonzeros"] for row in rows]
     assert min(sizes) <= 10
@@ -71,13 +71,16 @@ def test_every_record_holds_in_rationals(folder: Path) -> None:
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_every_backend_solves_the_files_alone(folder: Path, solver: str) -> None:
-    can = backend(solver).capabilities()
+    can = get_backend(solver).capabilities()
     for path in folder.glob("*.mps"):
         program, known = read_program(path)
         if can.integer_only or not (can.milp if program.is_mip else can.lp):
             continue
-        row = answer(
-            program, solver, supported(solver, {"threads": 1, "time_limit": 20.0}), hot=False
+        row = solve_task(
+            program,
+            solver,
+            select_supported_options(solver, {"threads": 1, "time_limit": 20.0}),
+            hot=False,
         )
         assert row["status"] == "optimal", row
         bound, value = known_range(known)
@@ -87,7 +90,7 @@ def test_every_backend_solves_the_files_alone(folder: Path, solver: str) -> None
 
 def test_an_ill_conditioned_program_is_known_to_rounding(tmp_path: Path) -> None:
     """At its default tolerances HiGHS is off by 1e-5 here, with a residual of 1e-7."""
-    (row,) = export(tmp_path, "channel-counts-k40")
+    (row,) = export_library(tmp_path, "channel-counts-k40")
     assert row["value"] - row["bound"] < 1e-9
     assert row["violation"] < 1e-12
     assert row["value"] == pytest.approx(1.719871336, abs=1e-9)
@@ -162,7 +165,7 @@ def test_a_ranking_of_a_folder(folder: Path) -> None:
     assert all(
         row["certified"] for row in result if row["status"] == "optimal"
     )  # files of ours are judged as mechanisms
-    report = artifacts(result.to_frame(), "folder", 20.0)
+    report = make_comparison_artifacts(result.to_frame(), "folder", 20.0)
     table = report["summary"].table
     highs = table[(table["solver"] == "highs") & (table["kind"] == "LP")].iloc[0]
     assert highs["hot_instances"] == 2
@@ -216,8 +219,8 @@ def test_the_commands(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
 
 def test_the_list_tells_optima_that_an_export_proves_again(tmp_path: Path) -> None:
     names = "mvu-m2,noise-milp-n4-m1,channel-labels-k3"
-    told = {row["name"]: row for row in listing(names)}
-    rows = export(tmp_path, names)
+    told = {row["name"]: row for row in list_library(names)}
+    rows = export_library(tmp_path, names)
     assert len(rows) == len(told) == 3
     for row in rows:
         listed = told[row["name"]]
@@ -227,19 +230,19 @@ def test_the_list_tells_optima_that_an_export_proves_again(tmp_path: Path) -> No
             assert listed["bound"] == pytest.approx(row["bound"], rel=1e-9)
             assert listed["proof"].split()[:3] == row["proof"].split()[:3]
     stored = json.loads(Path(library.__file__).with_name("optima.json").read_text("utf-8"))
-    assert {instance.name for instance in chosen("library")} == set(stored)
-    known = [row["value"] is not None for row in listing("*")]
+    assert {instance.name for instance in select_instances("library")} == set(stored)
+    known = [row["value"] is not None for row in list_library("*")]
     assert (
         sum(known) > len(known) / 2
     )  # all where e^epsilon has the same digits: their files are the same bytes
 
 
 def test_two_solvers_prove_a_mixed_integer_optimum(tmp_path: Path) -> None:
-    (row,) = export(tmp_path, "noise-milp-n4-m1")
+    (row,) = export_library(tmp_path, "noise-milp-n4-m1")
     assert "highs" in row["proof"]
     assert "scip" in row["proof"]
     assert row["value"] == pytest.approx(row["bound"], rel=1e-9)
-    (listed,) = listing("noise-milp-n4-m1")
+    (listed,) = list_library("noise-milp-n4-m1")
     assert listed["sha256"] == row["sha256"]
 
 

@@ -19,25 +19,25 @@ from workbench.cli import main
 from workbench.comparison.compare import compare_programs
 from workbench.comparison.report import (
     COLUMNS,
-    SHIFT,
-    profile,
-    recommendations,
-    shifted_mean,
-    summary,
+    SHIFT_SECONDS,
+    compute_profile,
+    compute_shifted_mean,
+    recommend_by_kind,
+    summarise_runs,
 )
-from workbench.comparison.run import installed, run_one, run_suite, verdict_rows
+from workbench.comparison.run import add_verdicts, list_installed_solvers, run_one, run_suite
 from workbench.errors import InvalidRequest, SolverUnavailable
 from workbench.io.result import Result
-from workbench.pipeline.programs import SUITES, chosen
+from workbench.pipeline.programs import SUITES, select_instances
 from workbench.solvers.backend import Options, solve
 from workbench.solvers.contract import Backend
 from workbench.solvers.program import Program
 
 
 def test_instances_are_named_once_and_cover_every_model() -> None:
-    names = [instance.name for instance in chosen("default")]
+    names = [instance.name for instance in select_instances("default")]
     assert len(set(names)) == len(names)
-    models = {instance.model.split(",")[0] for instance in chosen("default")}
+    models = {instance.model.split(",")[0] for instance in select_instances("default")}
     assert {
         "LP (14)",
         "DP-LP",
@@ -49,8 +49,8 @@ def test_instances_are_named_once_and_cover_every_model() -> None:
         "OPTM LP",
         "channel LP",
     } <= models
-    assert {instance.name for instance in chosen("small")} < set(names)
-    assert [instance.name for instance in chosen("default", "mvu-*, noise-lp-n8")] == [
+    assert {instance.name for instance in select_instances("small")} < set(names)
+    assert [instance.name for instance in select_instances("default", "mvu-*, noise-lp-n8")] == [
         "noise-lp-n8",
         "mvu-m4",
         "mvu-m16",
@@ -71,10 +71,10 @@ def test_instances_are_named_once_and_cover_every_model() -> None:
     ],
 )
 def test_judges_certify_an_optimum_at_its_own_loss(name: str) -> None:
-    (instance,) = chosen("default", name)
+    (instance,) = select_instances("default", name)
     program, values = instance.build()
     found = solve(program, values, options=Options(time_limit=60.0))
-    assert found.optimal
+    assert found.is_optimal
     assert found.x is not None
     assert found.objective is not None
     judged = instance.judge(found.x, found.objective)
@@ -86,7 +86,7 @@ def test_judges_certify_an_optimum_at_its_own_loss(name: str) -> None:
 
 
 def test_a_point_that_is_not_private_is_found_out() -> None:
-    (instance,) = chosen("default", "noise-lp-n8")
+    (instance,) = select_instances("default", "noise-lp-n8")
     program, _ = instance.build()
     x = np.zeros(program.shape[1])
     x[program.block("f").start] = 1.0  # no noise at all
@@ -114,7 +114,7 @@ def _fake(**more: Any) -> dict[str, Any]:
 
 
 def test_rows_are_judged_together() -> None:
-    rows = verdict_rows(
+    rows = add_verdicts(
         [
             _fake(solver="right"),
             _fake(
@@ -147,7 +147,7 @@ def test_a_rough_point_of_a_large_objective_contradicts_no_bound() -> None:
     """Residuals of 3.5e-6 beside an objective of 3748: .013 % below the optimum, on 1,001 masses of squared noise."""
     right = _fake(solver="right", objective=3747.97728, bound=3747.97728)
     rough = _fake(solver="rough", objective=3747.48985, bound=3745.52349, residual=3.5e-6)
-    first, second = verdict_rows([right, rough])
+    first, second = add_verdicts([right, rough])
     assert (first["solved"], first["contradicted"], first["best_objective"]) == (
         True,
         False,
@@ -168,28 +168,28 @@ def test_summary_and_profile() -> None:
                 status="optimal" if slow else "time_limit",
             )
         )
-    table = Result("runs", verdict_rows(rows), columns=COLUMNS).to_frame()
+    table = Result("runs", add_verdicts(rows), columns=COLUMNS).to_frame()
     assert list(table.columns) == list(COLUMNS)
-    found = summary(table, 10.0).set_index("solver")
+    found = summarise_runs(table, 10.0).set_index("solver")
     assert found["solved"].to_dict() == {"fast": 3, "slow": 2}
-    expected = (0.02 * 0.05 * 0.04) ** (1 / 3) - SHIFT
+    expected = (0.02 * 0.05 * 0.04) ** (1 / 3) - SHIFT_SECONDS
     assert found["shifted_mean_seconds"]["fast"] == pytest.approx(expected)
     assert found["shifted_mean_seconds"]["slow"] == pytest.approx(
-        (0.03 * 0.02 * 10.01) ** (1 / 3) - SHIFT
+        (0.03 * 0.02 * 10.01) ** (1 / 3) - SHIFT_SECONDS
     )
-    curves = profile(table)
+    curves = compute_profile(table)
     assert curves["fast"][0] == pytest.approx([1, 1, 4])
     assert curves["slow"][0] == pytest.approx([1, 2])  # the failure is infinitely slow
     assert curves["slow"][1] == pytest.approx([1 / 3, 2 / 3])
-    assert shifted_mean([0.5, 0.5]) == pytest.approx(0.5)
+    assert compute_shifted_mean([0.5, 0.5]) == pytest.approx(0.5)
 
 
 def test_which_solver_to_use_rests_on_what_is_certified() -> None:
     def said(*solvers: dict[str, Any]) -> str:
         table = Result(
-            "runs", verdict_rows([_fake(**given) for given in solvers]), columns=COLUMNS
+            "runs", add_verdicts([_fake(**given) for given in solvers]), columns=COLUMNS
         ).to_frame()
-        (sentence,) = recommendations(summary(table, 10.0))
+        (sentence,) = recommend_by_kind(summarise_runs(table, 10.0))
         return sentence
 
     proven = {"private": False, "certified": True, "certified_objective": 1 + 4e-13}
@@ -218,15 +218,15 @@ def test_a_solver_that_cannot_state_it_is_not_run(monkeypatch: pytest.MonkeyPatc
         raise AssertionError("must not be run")
 
     monkeypatch.setattr("workbench.comparison.run.run_one", runner)
-    run = run_suite(chosen("small", "noise-milp-n8"), ["ortools:glop"])
+    run = run_suite(select_instances("small", "noise-milp-n8"), ["ortools:glop"])
     assert [row["status"] for row in run.rows] == ["not applicable"]
 
 
 def test_a_worker_gets_the_program_itself() -> None:
     """What crosses to the process is the program at its numbers; what a solver prints is no answer."""
-    (instance,) = chosen("small", "mvu-m4")
+    (instance,) = select_instances("small", "mvu-m4")
     program, values = instance.build()
-    again = pickle.loads(pickle.dumps(instance.fixed()))
+    again = pickle.loads(pickle.dumps(instance.program_at_values()))
     assert (again.name, again.sense, again.scale, again.shape) == (
         program.name,
         program.sense,
@@ -243,11 +243,11 @@ def test_a_worker_gets_the_program_itself() -> None:
 def test_a_process_per_run_and_its_death_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     import workbench.comparison.run as module
 
-    (instance,) = chosen("small", "mvu-m4")
+    (instance,) = select_instances("small", "mvu-m4")
     run = run_suite([instance], ["highs"], time_limit=300.0)
     assert run.rows[0]["status"] == "optimal"
     assert run.rows[0]["certified"]
-    assert not run.interrupted
+    assert not run.is_interrupted
 
     def doomed(script: str) -> list[dict[str, Any]]:
         real = module.subprocess.Popen
@@ -257,7 +257,7 @@ def test_a_process_per_run_and_its_death_is_a_row(monkeypatch: pytest.MonkeyPatc
 
         with monkeypatch.context() as patch:
             patch.setattr(module.subprocess, "Popen", popen)
-            patch.setattr(module, "GRACE", 0.5)
+            patch.setattr(module, "GRACE_SECONDS", 0.5)
             return list(run_suite([instance], ["highs"], time_limit=0.5))
 
     (row,) = doomed("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
@@ -267,7 +267,7 @@ def test_a_process_per_run_and_its_death_is_a_row(monkeypatch: pytest.MonkeyPatc
     (row,) = doomed("import time; time.sleep(3600)")
     assert row["status"] == "killed"
     assert row["wall"] < 3600
-    assert not verdict_rows([row])[0]["solved"]
+    assert not add_verdicts([row])[0]["solved"]
 
 
 def test_repeats_give_quartiles_beside_threads_tolerance_and_memory(
@@ -307,10 +307,10 @@ def test_interrupt_keeps_finished_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     monkeypatch.setattr("workbench.comparison.run.run_one", runner)
-    run = run_suite(chosen("small", "mvu-m4"), ["highs", "gurobi", "scip"])
-    assert run.interrupted
+    run = run_suite(select_instances("small", "mvu-m4"), ["highs", "gurobi", "scip"])
+    assert run.is_interrupted
     assert [row["solver"] for row in run.rows] == ["highs"]
-    assert summary(run.to_frame(), 1.0)["solved"].tolist() == [1]
+    assert summarise_runs(run.to_frame(), 1.0)["solved"].tolist() == [1]
 
 
 def test_a_report_without_any_answer(
@@ -398,7 +398,7 @@ def test_reproduction_leaves_it_out_unless_asked(
 
 
 def test_installed_solvers() -> None:
-    assert "highs" in installed()
+    assert "highs" in list_installed_solvers()
     with pytest.raises(SolverUnavailable):
         compare_programs("default", ["nobody"])
     with pytest.raises(InvalidRequest):
@@ -407,7 +407,7 @@ def test_installed_solvers() -> None:
 
 
 def test_a_solver_that_is_not_installed_is_said_and_not_ranked(monkeypatch):
-    whole = Backend.installed
+    whole = Backend.is_installed
     monkeypatch.setattr(
         Backend, "installed", lambda self: self.label != "ortools:glop" and whole(self)
     )
@@ -417,6 +417,6 @@ def test_a_solver_that_is_not_installed_is_said_and_not_ranked(monkeypatch):
     assert glop["status"] == "not applicable"
     assert glop.get("seconds") is None
     assert any("ortools:glop is not installed" in sentence for sentence in result.sentences)
-    assert summary(result.to_frame(), 20.0)["solver"].tolist() == ["highs"]
+    assert summarise_runs(result.to_frame(), 20.0)["solver"].tolist() == ["highs"]
     with pytest.raises(wb.InvalidRequest, match="installed"):
         wb.compare("small", "ortools:glop", instances="noise-lp-n8", time_limit=20.0)

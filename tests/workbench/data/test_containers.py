@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from workbench.data.plain import plain_list, plain_numbers
+from workbench.data.plain import read_floats, read_list
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
-from workbench.pipeline.loss_tables import loss_table, read_loss
+from workbench.pipeline.loss_tables import make_loss_table, read_loss
 
 pa = pytest.importorskip("pyarrow")
 
@@ -70,7 +70,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "shifts": lambda values: wb.ModuloNoise(9, values).shifts,
     "pmf": lambda values: AdditiveNoise.from_pmf(GROUP, values).pmf.tolist(),
     "rows": lambda values: Channel.from_rows([values, values]).matrix.tolist(),
-    "loss": lambda values: loss_table(FINITE, read_loss([values] * 4, "loss")).floats.tolist(),
+    "loss": lambda values: make_loss_table(FINITE, read_loss([values] * 4, "loss")).floats.tolist(),
     "data": lambda values: wb.audit(EYE, loss="absolute", data=values).error.mean,
     "publish": lambda values: FIXED.publish(values, insecure_seed=1).tolist(),
 }
@@ -102,7 +102,7 @@ def test_the_position_of_a_missing_value_is_named() -> None:
         with pytest.raises(
             wb.InvalidRequest, match=r"none of them missing. Got no value at position 1\."
         ):
-            plain_list(MISSING[container], "values", column=True)
+            read_list(MISSING[container], "values", column=True)
 
 
 def test_types_keep_their_digits() -> None:
@@ -123,7 +123,7 @@ def test_types_keep_their_digits() -> None:
 )
 def test_dates_and_spans_of_time_are_no_numbers(dtype: str) -> None:
     with pytest.raises(wb.InvalidRequest, match=r"^x must be"):
-        plain_numbers(pd.Series([1, 2]).astype(dtype) if "period" not in dtype else pd.Series(
+        read_floats(pd.Series([1, 2]).astype(dtype) if "period" not in dtype else pd.Series(
             pd.period_range("2020", periods=2, freq="D")), "x")  # fmt: skip
 
 
@@ -145,6 +145,6 @@ class Polars:
 
 def test_columns_of_polars(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Polars, "__module__", "polars.series.series")
-    assert plain_list(Polars([1, 2]), "values") == [1, 2]
+    assert read_list(Polars([1, 2]), "values") == [1, 2]
     with pytest.raises(wb.InvalidRequest, match="position 1"):
-        plain_list(Polars([1, None]), "values")
+        read_list(Polars([1, None]), "values")

@@ -13,8 +13,8 @@ import pytest
 import workbench as wb
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
-from workbench.pipeline.loss_tables import loss_table, read_loss
-from workbench.privacy.loading import read
+from workbench.pipeline.loss_tables import make_loss_table, read_loss
+from workbench.privacy.loading import read_mechanism_file
 
 DATA = pd.Series([3] * 6 + [0] + [1] * 2 + [2])
 COUNTS = DATA.value_counts()  # the commonest answer first
@@ -101,15 +101,15 @@ def test_a_matrix_of_losses_is_aligned_on_both_axes(
 ) -> None:
     question = wb.FiniteQuery("a,b,c", neighbours="all", prior=[1, 2, 3])
     moved = LOSS.loc[[*rows], [*columns]]
-    expected = loss_table(question, read_loss(LOSS.to_numpy(), "loss")).values.tolist()
-    assert loss_table(question, read_loss(moved, "loss")).values.tolist() == expected
+    expected = make_loss_table(question, read_loss(LOSS.to_numpy(), "loss")).values.tolist()
+    assert make_loss_table(question, read_loss(moved, "loss")).values.tolist() == expected
     file = tmp_path / "loss.csv"
     moved.to_csv(file)
-    assert loss_table(question, read_loss(file, "loss")).values.tolist() == expected
+    assert make_loss_table(question, read_loss(file, "loss")).values.tolist() == expected
     LOSS[[*columns]].to_csv(file, index=False)
-    assert loss_table(question, read_loss(file, "loss")).values.tolist() == expected
+    assert make_loss_table(question, read_loss(file, "loss")).values.tolist() == expected
     LOSS.loc[[*rows]].to_csv(file, header=False)
-    assert loss_table(question, read_loss(file, "loss")).values.tolist() == expected
+    assert make_loss_table(question, read_loss(file, "loss")).values.tolist() == expected
     assert cost(question, loss=moved) == cost(question, loss=LOSS.to_numpy())
     table = wb.recommend(
         answers="a,b,c",
@@ -149,16 +149,16 @@ def test_whether_a_file_of_losses_has_a_header_is_decided_by_its_shape(tmp_path:
     }.items():
         file = tmp_path / f"{name}.csv"
         file.write_text(text)
-        assert loss_table(question, read_loss(file, "loss")).floats.tolist() == distances, name
+        assert make_loss_table(question, read_loss(file, "loss")).floats.tolist() == distances, name
     for header in ("output 0,output 1,output 2", "a,b,c"):
         file.write_text(f"{header}\n0,1,2\n1,0,1\n2,1,0\n")
-        assert loss_table(question, read_loss(file, "loss")).floats.tolist() == distances
+        assert make_loss_table(question, read_loss(file, "loss")).floats.tolist() == distances
     file.write_text("output 2,output 1,output 0\n2,1,0\n1,0,1\n0,1,2\n")
     with pytest.raises(wb.InvalidRequest, match="titles in their order"):
-        loss_table(question, read_loss(file, "loss"))
+        make_loss_table(question, read_loss(file, "loss"))
     file.write_text("0,1,2\n1,0,1\n")
     with pytest.raises(wb.InvalidRequest, match="3 rows and 3 columns"):
-        loss_table(question, read_loss(file, "loss"))
+        make_loss_table(question, read_loss(file, "loss"))
 
 
 DISTANCES = pd.DataFrame(
@@ -351,16 +351,16 @@ def test_an_audit_reads_a_table_by_its_labels(tmp_path: Path) -> None:
     bodies = ["x,0,5\n0,.1,.9\n1,.5,.5\n2,.9,.1\n", "x,5,0\n2,.1,.9\n0,.9,.1\n1,.5,.5\n"]
     for body in bodies:
         file.write_text(body)
-        found = wb.audit(read(file).related(max_shift=1), loss="absolute")
+        found = wb.audit(read_mechanism_file(file).with_neighbours(max_shift=1), loss="absolute")
         assert found.pure_epsilon == pytest.approx(1.6094379124)
         assert found.error.mean == pytest.approx(
             (0.9 * 5 + (0.5 + 0.5 * 4) + (0.9 * 2 + 0.1 * 3)) / 3
         )
     with pytest.raises(wb.InvalidRequest, match="pairs count rows"):
-        read(file).related(pairs=[(0, 1)])
+        read_mechanism_file(file).with_neighbours(pairs=[(0, 1)])
     file.write_text("x,0,5\n0,.1,.9\n0,.5,.5\n2,.9,.1\n")
     with pytest.raises(wb.CorruptFile, match="label of its own"):
-        read(file)
+        read_mechanism_file(file)
 
 
 def test_noise_is_no_baseline_of_answers_in_another_order(tmp_path: Path) -> None:

@@ -16,12 +16,12 @@ from workbench.data.label_lists import read_label_text
 from workbench.data.losses import align_loss_matrix, read_loss_matrix, tabulate_loss
 from workbench.data.neighbours import Neighbours, read_neighbours, read_row_pairs
 from workbench.data.number_tables import list_lines, read_number_table
-from workbench.data.points import points, read_entries
+from workbench.data.points import read_entries, read_points
 from workbench.data.priors import read_prior, read_range_prior
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.pipeline.loss_tables import read_loss
 
-INPUTS = points("2,0,1", "inputs")
+INPUTS = read_points("2,0,1", "inputs")
 DISTANCES = [[0, 2, 1], [2, 0, 1], [1, 1, 0]]
 
 
@@ -41,12 +41,12 @@ DISTANCES = [[0, 2, 1], [2, 0, 1], [1, 1, 0]]
     ],
 )
 def test_every_form_of_a_relation_is_read(given: Any, directed: bool, expected: Neighbours) -> None:
-    assert read_neighbours(given, INPUTS, [2, 0, 1], directed=directed) == expected
+    assert read_neighbours(given, INPUTS, [2, 0, 1], is_directed=directed) == expected
 
 
 def test_labels_of_a_matrix_decide_the_order_of_its_rows_and_columns() -> None:
     table = pd.DataFrame([[0, 1, 2], [1, 0, 1], [2, 1, 0]], index=[0, 1, 2], columns=[0, 1, 2])
-    read = read_neighbours(table[[1, 0, 2]], INPUTS, [2, 0, 1], directed=False)
+    read = read_neighbours(table[[1, 0, 2]], INPUTS, [2, 0, 1], is_directed=False)
     assert read == Neighbours(((0, 1), (0, 2), (1, 2)), (2, 1, 1))
     matrix = read_loss_matrix(table[[1, 0, 2]], "loss")
     assert align_loss_matrix(matrix, INPUTS, INPUTS) == DISTANCES
@@ -54,10 +54,10 @@ def test_labels_of_a_matrix_decide_the_order_of_its_rows_and_columns() -> None:
 
 
 def test_row_pairs_count_in_both_orders_unless_directed() -> None:
-    assert read_row_pairs([(1, 0)], 1, directed=True) == ((1, 0),)
-    assert read_row_pairs([(1, 0)], 1, directed=False) == ((0, 1), (1, 0))
+    assert read_row_pairs([(1, 0)], 1, is_directed=True) == ((1, 0),)
+    assert read_row_pairs([(1, 0)], 1, is_directed=False) == ((0, 1), (1, 0))
     with pytest.raises(InvalidRequest, match="two rows in"):
-        read_row_pairs([(0, 2)], 1, directed=True)
+        read_row_pairs([(0, 2)], 1, is_directed=True)
 
 
 def test_priors_are_shares_in_the_order_of_the_inputs(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_column_is_counted(tmp_path: Path) -> None:
 def test_a_first_line_that_could_be_a_law_is_refused() -> None:
     table = read_number_table(list_lines("# laws\n\nx,a,b\nr,1/2,0.5\ns,0.25,0.75\n"))
     assert table.rows == [[Fraction(1, 2), Fraction(1, 2)], [Fraction(1, 4), Fraction(3, 4)]]
-    assert table.labelled == (("r", "s"), ("a", "b"))
+    assert table.labels == (("r", "s"), ("a", "b"))
     with pytest.raises(CorruptFile, match="could be the law of the input"):
         read_number_table(list_lines("x,0.5,0.5\nr,0.5,0.5\ns,0.25,0.75\n"))
 
@@ -105,11 +105,11 @@ def test_the_text_of_a_range_and_the_name_of_a_loss_are_never_names_of_files(
     monkeypatch.chdir(tmp_path)
     for name in ("0..3", "0..1:0.5", "absolute", "pinball:0.5"):
         (tmp_path / name).write_text("7\n8\n")
-    assert points("0..3", "inputs") == (0, 1, 2, 3)
+    assert read_points("0..3", "inputs") == (0, 1, 2, 3)
     assert read_entries("0..1:0.5", "inputs") == ([0, Fraction(1, 2), 1], None)
     assert [read_loss(name, "loss") for name in ("absolute", "pinball:0.5")] == [
         "absolute",
         "pinball:0.5",
     ]
     (tmp_path / "high..low").write_text("7\n8\n")
-    assert points("high..low", "inputs") == (7, 8)
+    assert read_points("high..low", "inputs") == (7, 8)

@@ -9,7 +9,7 @@ import pytest
 
 import workbench as wb
 from workbench.pipeline.family import Family
-from workbench.pipeline.registry import families
+from workbench.pipeline.registry import list_families
 
 SAME: list[tuple[Any, Any]] = [
     (lambda: wb.ModuloNoise(sizes="5x5", shifts="0,1;"), lambda: wb.ModuloNoise(None, [(0, 1)], sizes=(5, 5))),
@@ -36,7 +36,12 @@ def test_labels_from_texts() -> None:
     assert wb.Labels.uniform("0", "3").k == 4
 
 
-DESIGNS = [(family, line) for family in families() for line in family.designs if ".csv" not in line]
+DESIGNS = [
+    (family, line)
+    for family in list_families()
+    for line in family.design_examples
+    if ".csv" not in line
+]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +58,7 @@ def test_every_example_of_a_command_line_is_a_request_in_python(family: Family, 
     while words:
         name = names[words.pop(0).removeprefix("--").replace("-", "_")]
         given[name] = True if not words or words[0].startswith("--") else words.pop(0)
-    assert family.spelled(**given).budget_words is not None
+    assert family.make_request_from_options(**given).budget_text is not None
 
 
 @pytest.mark.parametrize("wrong", ["1_0", "1.5", "x", "", "\uff11", "5x"])

@@ -13,9 +13,9 @@ import pandas as pd
 import pytest
 
 import workbench as wb
-from workbench.data.tolerance import PointIndex, nearest_positions
+from workbench.data.tolerance import PointIndex, find_nearest_positions
 from workbench.mechanisms.channel import Channel
-from workbench.questions.neighbour_parts import part_of_each
+from workbench.questions.neighbour_parts import label_connected_parts
 
 ROOT = Path(__file__).parents[3]
 TENTHS = np.linspace(0, 1, 11)
@@ -24,7 +24,7 @@ SINGLE = np.arange(0, 1.01, 0.1, dtype=np.float32)
 
 
 def count(values: object, max_shift: object) -> int:
-    return len(wb.FiniteQuery(values, max_shift=max_shift).listed)
+    return len(wb.FiniteQuery(values, max_shift=max_shift).neighbour_pairs)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,8 @@ def test_no_relation_has_fewer_pairs_than_an_exact_comparison(seed: int) -> None
         if abs(exact[i] - exact[j]) <= Fraction(repr(shift))
     }
     assert {
-        tuple(sorted(pair, reverse=True)) for pair in wb.FiniteQuery(values, max_shift=shift).listed
+        tuple(sorted(pair, reverse=True))
+        for pair in wb.FiniteQuery(values, max_shift=shift).neighbour_pairs
     } >= near
 
 
@@ -112,7 +113,7 @@ def test_no_relation_has_fewer_pairs_than_an_exact_comparison(seed: int) -> None
 def test_a_tolerance_that_could_join_different_answers_is_refused(values: list[object]) -> None:
     with pytest.raises(wb.InvalidRequest, match=r"^inputs must be at least .* list of pairs"):
         wb.FiniteQuery(values, max_shift=1)
-    assert wb.FiniteQuery(values, neighbours="consecutive").listed == ((0, 1), (1, 2))
+    assert wb.FiniteQuery(values, neighbours="consecutive").neighbour_pairs == ((0, 1), (1, 2))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_grids_of_places_keep_their_neighbours(relation: str, pairs: int, tmp_pa
     file = tmp_path / "places.csv"
     pd.DataFrame(grid, columns=["x", "y"]).to_csv(file, index=False)
     for places in (grid, grid.tolist(), grid.astype(np.float32), pd.DataFrame(grid), file):
-        assert len(wb.FiniteQuery(places, neighbours=relation).listed) == pairs
+        assert len(wb.FiniteQuery(places, neighbours=relation).neighbour_pairs) == pairs
 
 
 def test_a_csv_of_pandas_keeps_its_neighbours(tmp_path: Path) -> None:
@@ -154,10 +155,10 @@ def test_what_is_published_matches_an_answer_within_the_tolerance() -> None:
         float(np.float32(0.3)),
         Fraction(3, 10),
     ):
-        assert channel.position(value) == 3
+        assert channel.find_row(value) == 3
     for value in (0.31, "0.300001", 0.35):
         with pytest.raises(wb.InvalidRequest, match=r"^answer must be one of"):
-            channel.position(value)
+            channel.find_row(value)
     column = [0.1, 0.2, 0.3, 0.7]
     assert wb.sample(channel, 1, answer=0.7).shape == (1,)
     exact = wb.audit(channel, loss="absolute", data=[0.3]).error
@@ -165,10 +166,10 @@ def test_what_is_published_matches_an_answer_within_the_tolerance() -> None:
     assert exact.mean == computed.mean
     assert channel.sample(np.array(column)).shape == (4,)
     labels = wb.Labels(TENTHS)
-    assert labels.positions(column).tolist() == [1, 2, 3, 7]
-    assert labels.positions(np.array(column, dtype=np.float32)).tolist() == [1, 2, 3, 7]
+    assert labels.find_positions(column).tolist() == [1, 2, 3, 7]
+    assert labels.find_positions(np.array(column, dtype=np.float32)).tolist() == [1, 2, 3, 7]
     with pytest.raises(wb.InvalidRequest, match=r"^every label must be one of the 11 labels"):
-        labels.positions([0.15])
+        labels.find_positions([0.15])
 
 
 def test_a_column_of_labels_matches_computed_labels(
@@ -199,7 +200,10 @@ def test_a_column_of_labels_matches_computed_labels(
 
 
 def test_listed_pairs_and_weights_name_computed_answers() -> None:
-    assert wb.FiniteQuery(TENTHS, neighbours=[(0.2, 0.3), (0.3, 0.4)]).listed == ((2, 3), (3, 4))
+    assert wb.FiniteQuery(TENTHS, neighbours=[(0.2, 0.3), (0.3, 0.4)]).neighbour_pairs == (
+        (2, 3),
+        (3, 4),
+    )
     with pytest.raises(wb.InvalidRequest, match="which is no input"):
         wb.FiniteQuery(TENTHS, neighbours=[(0.2, 0.31)])
 
@@ -230,12 +234,12 @@ def test_parts_of_relations() -> None:
             reached[i, j] = reached[j, i] = True
         for _ in range(5):
             reached = reached @ reached
-        assert part_of_each(30, pairs).tolist() == reached.argmax(axis=1).tolist()
+        assert label_connected_parts(30, pairs).tolist() == reached.argmax(axis=1).tolist()
 
 
 def test_positions_of_close_numbers_are_exact() -> None:
     close = np.array([1.0, np.nextafter(1.0, 2)])
-    assert nearest_positions(close, close).tolist() == [0, 1]
+    assert find_nearest_positions(close, close).tolist() == [0, 1]
     index = PointIndex([Fraction(1), Fraction(10**20 + 1, 10**20), "a"])
     assert [index.find(Fraction(1)), index.find("a"), index.find("b")] == [0, 2, None]
     assert index.find(Fraction(2 * 10**20 + 1, 2 * 10**20)) is None
@@ -264,7 +268,7 @@ def test_a_frontier_says_that_its_relation_falls_into_parts() -> None:
 def test_differences_that_generate_a_subgroup_leave_parts(
     question: wb.ModuloNoise, parts: int
 ) -> None:
-    assert question.parts == parts
+    assert question.part_count == parts
     words = wb.design(question, epsilon=1).words
     assert any(f"{parts} separate parts" in word for word in words) == (parts > 1)
 
@@ -276,4 +280,4 @@ def test_a_file_of_float32_may_have_a_shift_of_float64(step: float, times: int) 
     for spell in (str, lambda x: repr(float(x))):
         answers = [spell(x) for x in np.linspace(0, 16 * step, 17, dtype=np.float32)]
         question = wb.FiniteQuery(answers, max_shift=sum([step] * times))
-        assert len(question.listed) == sum(17 - apart for apart in range(1, times + 1))
+        assert len(question.neighbour_pairs) == sum(17 - apart for apart in range(1, times + 1))

@@ -18,17 +18,17 @@ class Given(Source):
         super().__init__(insecure_seed=7)
         self.words_, self.bytes_, self.later = words, more, later
 
-    def short_words(self, count: int) -> np.ndarray:
+    def draw_uint16(self, count: int) -> np.ndarray:
         if self.words_ is not None:
             first, self.words_ = self.words_, None
             return first
         if self.later is None:
-            return super().short_words(count)
+            return super().draw_uint16(count)
         taken, self.later = self.later[:count], self.later[count:]
         assert len(taken) == count
         return np.array(taken, dtype=np.uint16)
 
-    def short_bytes(self, count: int) -> np.ndarray:
+    def draw_uint8(self, count: int) -> np.ndarray:
         return self.bytes_
 
 
@@ -47,7 +47,7 @@ def test_columns_have_the_law_exactly(size: int, total: int):
     table = AliasTable(weights, Source())
     others, height = table.outcomes[1::2].tolist(), sum(weights)
     masses = [0] * len(others)
-    for own, (mass, other) in enumerate(zip(table.own, others, strict=True)):
+    for own, (mass, other) in enumerate(zip(table.own_masses, others, strict=True)):
         assert 0 <= mass < height
         masses[own] += mass
         masses[other] += height - mass
@@ -69,12 +69,12 @@ def test_every_first_word_has_its_share():
 def test_open_draws_take_words_until_they_are_decided():
     weights = weights_of(300, 1001, 5)
     table, total = AliasTable(weights, Source()), 1001
-    for column in np.flatnonzero(table.own)[:40].tolist():
+    for column in np.flatnonzero(table.own_masses)[:40].tolist():
         digits = (
-            table.own[column] << table.rest + 48 + 32
+            table.own_masses[column] << table.value_bits + 48 + 32
         ) // total  # of a_j / T, which are never all
         first, later = digits >> 80, [digits >> at & 0xFFFF for at in (64, 48, 32, 16, 0)]
-        word = column << table.rest | first
+        word = column << table.value_bits | first
         for last, place in ((later[-1] - 1, 0), (later[-1] + 1, 1)):
             if 0 <= last < 1 << 16:
                 given = (

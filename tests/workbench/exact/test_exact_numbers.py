@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from workbench.errors import InvalidRequest
 from workbench.exact.numbers import (
     ExpNumber,
-    exact,
     exp_bounds,
-    largest,
-    ln_up,
-    positive,
-    probability,
+    log_upper_bound,
+    max_exp_number,
+    read_number,
+    read_positive,
+    read_probability,
     round_down,
     round_up,
     sign_exp,
@@ -58,7 +58,7 @@ def slow_value(a: Fraction, b: Fraction, epsilon: Fraction) -> Decimal:
     ],
 )
 def test_a_request_means_the_decimal_it_shows(value: object, meant: Fraction) -> None:
-    assert exact(value, "epsilon") == meant
+    assert read_number(value, "epsilon") == meant
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_request_means_the_decimal_it_shows(value: object, meant: Fraction) ->
 )
 def test_what_is_no_finite_number_is_refused_in_one_form(value: object) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        exact(value, "epsilon")
+        read_number(value, "epsilon")
     shown = (
         f"{'9' * 157}..." if value == "9" * 20_000 else value
     )  # a message is one line of moderate length
@@ -105,18 +105,18 @@ def test_what_floating_point_has_no_number_for_is_refused(value: object) -> None
     with pytest.raises(
         InvalidRequest, match=r"^epsilon must be 0, or of a size from 5e-324 to 1.79e308\. Got "
     ):
-        exact(value, "epsilon")
+        read_number(value, "epsilon")
 
 
 def test_budgets_state_their_range() -> None:
     with pytest.raises(InvalidRequest, match=r"^epsilon must be a finite number > 0\. Got -1\.$"):
-        positive(-1, "epsilon")
+        read_positive(-1, "epsilon")
     with pytest.raises(InvalidRequest, match=r"^epsilon must be a finite number > 0\. Got 0\.$"):
-        positive(0, "epsilon")
-    assert positive(0, "epsilon", or_zero=True) == 0
+        read_positive(0, "epsilon")
+    assert read_positive(0, "epsilon", or_zero=True) == 0
     with pytest.raises(InvalidRequest, match=r"^delta must be a number in \[0, 1\]\. Got 1\.5\.$"):
-        probability(1.5, "delta")
-    assert probability("1", "delta") == 1
+        read_probability(1.5, "delta")
+    assert read_probability("1", "delta") == 1
 
 
 @given(st.fractions() | st.fractions(max_denominator=10**6).map(lambda x: x / 2**1070))
@@ -197,7 +197,7 @@ def test_extreme_budgets_are_decided_at_once() -> None:
 @given(rationals, rationals, budgets)
 @settings(max_examples=100, deadline=None)
 def test_an_exp_number_lies_between_its_floats(a: Fraction, b: Fraction, epsilon: Fraction) -> None:
-    number = ExpNumber.of(a, b, epsilon)
+    number = ExpNumber.from_terms(a, b, epsilon)
     with localcontext() as context:
         context.prec = 150
         truth = slow_value(a, b, epsilon)
@@ -211,7 +211,7 @@ def test_an_exp_number_lies_between_its_floats(a: Fraction, b: Fraction, epsilon
 def test_the_largest_is_found_across_different_exponents(
     parts: list[tuple[Fraction, Fraction, Fraction]],
 ) -> None:
-    top = largest(ExpNumber.of(*part) for part in parts)
+    top = max_exp_number(ExpNumber.from_terms(*part) for part in parts)
     with localcontext() as context:
         context.prec = 150
         values = [slow_value(*part) for part in parts]
@@ -219,15 +219,15 @@ def test_the_largest_is_found_across_different_exponents(
 
 
 def test_exp_numbers_compare_with_rationals_and_each_other() -> None:
-    e = ExpNumber.of(Fraction(0), Fraction(-1), Fraction(1))
-    root = ExpNumber.of(Fraction(0), Fraction(-1), Fraction(1, 2))
+    e = ExpNumber.from_terms(Fraction(0), Fraction(-1), Fraction(1))
+    root = ExpNumber.from_terms(Fraction(0), Fraction(-1), Fraction(1, 2))
     assert e.compare(Fraction(27182, 10000)) == 1
     assert e.compare(Fraction(27183, 10000)) == -1
     assert (e.compare(root), root.compare(e), e.compare(e)) == (1, -1, 0)
-    assert ExpNumber.of(Fraction(3), Fraction(1), Fraction(0)) == ExpNumber.of(
+    assert ExpNumber.from_terms(Fraction(3), Fraction(1), Fraction(0)) == ExpNumber.from_terms(
         Fraction(2), Fraction(0), Fraction(9)
     )
-    assert (str(e), str(ExpNumber.of(Fraction(1, 2), Fraction(0), Fraction(1)))) == (
+    assert (str(e), str(ExpNumber.from_terms(Fraction(1, 2), Fraction(0), Fraction(1)))) == (
         "0 - -1*exp(1)",
         "1/2",
     )
@@ -239,7 +239,7 @@ def test_exp_numbers_compare_with_rationals_and_each_other() -> None:
 @example(Fraction(10) ** 400)
 @settings(max_examples=80, deadline=None)
 def test_logarithms_are_rounded_up_but_little(ratio: Fraction) -> None:
-    up = ln_up(ratio)
+    up = log_upper_bound(ratio)
     with localcontext() as context:
         context.prec = 400
         truth = (Decimal(ratio.numerator) / ratio.denominator).ln()
@@ -251,8 +251,10 @@ def test_logarithms_are_rounded_up_but_little(ratio: Fraction) -> None:
 @pytest.mark.parametrize("bits", [53, 80, 300, 2000])
 def test_a_logarithm_beside_a_float_rounds_up_to_it_or_past_it(bits: int) -> None:
     low, high = exp_bounds(Fraction(3, 2), bits)
-    assert ln_up(Fraction(low, 2**bits)) == (1.5 if bits > 53 else pytest.approx(1.5, rel=1e-15))
-    assert ln_up(Fraction(high, 2**bits)) == math.nextafter(1.5, 2)
+    assert log_upper_bound(Fraction(low, 2**bits)) == (
+        1.5 if bits > 53 else pytest.approx(1.5, rel=1e-15)
+    )
+    assert log_upper_bound(Fraction(high, 2**bits)) == math.nextafter(1.5, 2)
 
 
 def test_the_largest_float_is_no_ceiling() -> None:

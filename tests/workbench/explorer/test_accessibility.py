@@ -90,7 +90,7 @@ PAGES = {
 
 @pytest.fixture(params=PAGES, scope="module")
 def page(request: pytest.FixtureRequest, browser: Chromium, server: Server) -> Any:
-    made = browser.open(server.address(PAGES[request.param]))
+    made = browser.open(server.make_address(PAGES[request.param]))
     wanted = (
         "document.querySelector('main.home')?.dataset.drawn"
         if request.param == "query"
@@ -136,7 +136,7 @@ def tab_to(page: Page, condition: str) -> None:
 def test_a_whole_session_by_keyboard_alone(
     browser: Chromium, server: Server, tmp_path: Path
 ) -> None:
-    page = browser.open(server.address(PAGES["query"]))
+    page = browser.open(server.make_address(PAGES["query"]))
     page.wait("document.querySelector('main.home')?.dataset.drawn")
     tab_to(page, "one.id === 'query-epsilon'")
     page.press("2", "Enter")  # the focus of Tab selects what is there

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.explorer.given import first
-from workbench.explorer.page_request import adapted
-from workbench.explorer.processes import _answer, most_memory
+from workbench.explorer.given import first_example
+from workbench.explorer.page_request import adapt_request
+from workbench.explorer.processes import _run_task, worker_memory_limit
 from workbench.explorer.tasks import Tasks
-from workbench.pipeline.registry import family
+from workbench.pipeline.registry import get_family
 
 QUESTION = {"n": "6", "max_shift": "1", "epsilon": "1", "notion": "dp", "delta": "0.01"}
 PROFILE, TRADE, RENYI = "Privacy profile", "Trade-off curve", "Rényi divergence"
 
 
 def figures_under(notion: str) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-    given = adapted(family("modulo"), {**QUESTION, "notion": notion}, "notion")
+    given = adapt_request(get_family("modulo"), {**QUESTION, "notion": notion}, "notion")
     tasks = Tasks()
     tasks.run("certify", {"family": "modulo", "given": given})
     drawn = tasks.run("profile", {"family": "modulo", "given": given})["figures"]
@@ -79,11 +79,11 @@ def test_a_distance_is_asked_for_by_no_point() -> None:
 
 
 def test_an_infinite_divergence_is_said() -> None:
-    from workbench.explorer.figures import profile_figures
+    from workbench.explorer.figures import make_profile_figures
 
     design = wb.design("modulo", n=4, max_shift=1, epsilon=1, delta=0.3)
     claim = wb.design("modulo", n=4, max_shift=1, epsilon=1, notion="renyi", alpha=2).claim
-    figure = profile_figures(design.mechanism, claim)[0]
+    figure = make_profile_figures(design.mechanism, claim)[0]
     assert (None in figure["series"][0]["y"]) == bool(figure["note"])
 
 
@@ -97,8 +97,10 @@ NOTIONS = [("channel", notion) for notion in EVERY] + [
 def test_the_first_question_of_a_page_is_answered_under_every_notion(
     name: str, notion: str
 ) -> None:
-    kind = family(name)
-    given = adapted(kind, {**first(kind), "notion": notion}, "notion") | {"time_limit": "1"}
+    kind = get_family(name)
+    given = adapt_request(kind, {**first_example(kind), "notion": notion}, "notion") | {
+        "time_limit": "1"
+    }
     view = Tasks().run("certify", {"family": name, "given": given})
     assert view["objective"] is not None
     assert view["certified"]
@@ -110,6 +112,6 @@ def test_a_page_that_needs_too_much_memory_says_whose_limit_it_is() -> None:
         def run(self, *_: Any) -> Any:
             raise MemoryError
 
-    assert most_memory() >= 4 << 30
-    said = _answer(Greedy(), "design", {}, lambda *_: None)
-    assert f"more than the {most_memory() >> 30} GB that a page may use" in said["message"]
+    assert worker_memory_limit() >= 4 << 30
+    said = _run_task(Greedy(), "design", {}, lambda *_: None)
+    assert f"more than the {worker_memory_limit() >> 30} GB that a page may use" in said["message"]

@@ -15,14 +15,14 @@ import pytest
 
 from bench.chromium import Chromium, Page
 from workbench.cli.explore import _forward
-from workbench.explorer.given import exact_values, listing
+from workbench.explorer.given import describe_families, read_option_values
 from workbench.explorer.server import Server
 from workbench.pipeline.design import Design
-from workbench.pipeline.registry import families, family
+from workbench.pipeline.registry import get_family, list_families
 from workbench.recommendation.recommend import recommend
 
 SETTLED = "document.querySelector('main')?.dataset.settled"
-FAMILIES = [kind.name for kind in families()]
+FAMILIES = [kind.name for kind in list_families()]
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def opened(
         "document.addEventListener('workbench-drawn', (event) => { window.view = event.detail; })"
     )
     page.call("Page.addScriptToEvaluateOnNewDocument", source=keep)
-    page.go(server.address(urlencode(state or {}, doseq=True)))
+    page.go(server.make_address(urlencode(state or {}, doseq=True)))
     page.wait(
         "document.querySelector('main')?.dataset.drawn || document.querySelector('.status.error')"
     )
@@ -47,8 +47,10 @@ def opened(
 
 
 def designed(name: str, given: dict[str, Any], check: str) -> Design:
-    kind = family(name)
-    with kind.open(kind.request_of(exact_values(kind, given) | {"check": check})) as session:
+    kind = get_family(name)
+    with kind.open_session(
+        kind.make_request_from_values(read_option_values(kind, given) | {"check": check})
+    ) as session:
         return session.design()
 
 
@@ -91,8 +93,8 @@ def test_every_family_is_drawn_with_the_numbers_of_the_api(
     browser: Chromium, server: Server, name: str
 ) -> None:
     page = opened(browser, server, {"family": name})
-    given = next(entry["first"] for entry in listing() if entry["name"] == name)
-    page.wait(f"!{json.dumps(family(name).certifies)} || window.view.certificate")
+    given = next(entry["first"] for entry in describe_families() if entry["name"] == name)
+    page.wait(f"!{json.dumps(get_family(name).certifies)} || window.view.certificate")
     design = designed(name, given, "certify")
     assert float(page.js("document.querySelector('.value').textContent")) == pytest.approx(
         design.objective, rel=1e-8
@@ -111,7 +113,7 @@ def test_every_family_is_drawn_with_the_numbers_of_the_api(
         )
     )
     assert {label for label, _ in design.facts()} <= set(facts)
-    if family(name).draws:
+    if get_family(name).draws:
         assert page.js("document.querySelectorAll('svg.chart, img.picture').length") >= 1
     check_clean(page)
 
@@ -267,7 +269,7 @@ def test_the_least_epsilon_for_an_error(browser: Chromium, server: Server) -> No
 def test_a_bad_fragment_is_a_sentence(
     browser: Chromium, server: Server, fragment: str, words: str
 ) -> None:
-    page = browser.open(server.address() + "#" + fragment)
+    page = browser.open(server.make_address() + "#" + fragment)
     page.wait("document.querySelector('.status.error')")
     assert words in page.js("document.querySelector('.status').textContent")
     assert page.js("document.querySelectorAll('img').length") == 0
@@ -314,7 +316,7 @@ def test_the_server_stops_while_a_page_is_open(browser: Chromium) -> None:
 def test_the_file_of_its_owner_forwards_to_the_page(
     browser: Chromium, server: Server, tmp_path: Path
 ) -> None:
-    address = server.address("family=modulo&n=4&max_shift=1&epsilon=1")
+    address = server.make_address("family=modulo&n=4&max_shift=1&epsilon=1")
     page = browser.open(_forward(address, tmp_path))
     page.wait("document.querySelector('main')?.dataset.drawn")
     assert page.js("location.href") == address
@@ -324,7 +326,9 @@ def test_the_file_of_its_owner_forwards_to_the_page(
 
 def test_the_first_page_is_a_query_and_opens_a_class(browser: Chromium, server: Server) -> None:
     page = browser.open(
-        server.address("form=numbers&answers=0..6&max_shift=1&epsilon=1&delta=0.01&loss=squared")
+        server.make_address(
+            "form=numbers&answers=0..6&max_shift=1&epsilon=1&delta=0.01&loss=squared"
+        )
     )
     page.wait("document.querySelector('main.home')?.dataset.drawn")
     page.wait("!document.querySelector('.home .card.whole').textContent.includes('being solved')")

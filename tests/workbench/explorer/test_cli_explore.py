@@ -19,15 +19,15 @@ import pytest
 import workbench as wb
 from workbench.cli import main
 from workbench.explorer.given import (
-    command_line,
-    exact_values,
-    from_words,
-    python_call,
-    suggestions,
+    make_suggestions,
+    read_arguments,
+    read_option_values,
+    write_command_line,
+    write_python_call,
 )
-from workbench.explorer.page import page
-from workbench.models.modulo.frontier import delta_frontier
-from workbench.pipeline.registry import families, family
+from workbench.explorer.page import build_page
+from workbench.models.modulo.frontier import compute_delta_frontier
+from workbench.pipeline.registry import get_family, list_families
 
 EXPLORE = [sys.executable, "-P", "-m", "workbench", "explore"]
 
@@ -193,7 +193,7 @@ def test_an_export_is_whole_and_needs_nobody(tmp_path: Path) -> None:
     assert design.certificate is not None
     assert export["view"]["certificate"] == design.certificate.content().decode()
     pieces = [part for part in export["rivals"]["overlays"]["delta"] if part["look"] == "segments"]
-    exact = delta_frontier((9,), ((1,), (2,), (3,)), 1.5)
+    exact = compute_delta_frontier((9,), ((1,), (2,), (3,)), 1.5)
     assert pieces[0]["x"][1::2] == pytest.approx([piece.delta_high for piece in exact])
     assert export["errors"] == {}
 
@@ -250,31 +250,33 @@ def test_mistakes_are_one_line(
 
 def test_text_that_looks_like_a_tag_ends_nothing() -> None:
     hostile = "</script><script>alert(1)</script><!-- &amp;"
-    made = page(hostile, {"mode": "document", "title": hostile, "sections": []})
+    made = build_page(hostile, {"mode": "document", "title": hostile, "sections": []})
     assert made.count("<script") == 2
     assert "alert(1)</script>" not in made
     assert json.loads(re.search(r'id="data">(.*?)</script>', made)[1])["title"] == hostile  # type: ignore[index]
 
 
-@pytest.mark.parametrize("name", [kind.name for kind in families()])
+@pytest.mark.parametrize("name", [kind.name for kind in list_families()])
 def test_what_is_copied_designs_what_is_shown(name: str) -> None:
     """The command's words are read back to the same texts, and the Python call is run: of fewer labels or answers."""
     import shlex
 
     fewer = {"0..7": "0..3", "0..20": "0..4"}
-    kind = family(name)
-    for example in suggestions(kind)["examples"][:2]:
+    kind = get_family(name)
+    for example in make_suggestions(kind)["examples"][:2]:
         given = {
             option: fewer.get(value, value) if isinstance(value, str) else value
             for option, value in example["given"].items()
         }
-        values = exact_values(kind, given)
-        words = shlex.split(command_line(kind, given))
+        values = read_option_values(kind, given)
+        words = shlex.split(write_command_line(kind, given))
         assert words[:3] == ["workbench", "design", name]
-        assert from_words(kind, words[3:]) == given
+        assert read_arguments(kind, words[3:]) == given
         scope: dict[str, Any] = {}
-        exec(python_call(kind, given), scope)
-        with kind.open(kind.request_of(values | {"check": "certify"})) as session:
+        exec(write_python_call(kind, given), scope)
+        with kind.open_session(
+            kind.make_request_from_values(values | {"check": "certify"})
+        ) as session:
             assert scope["d"].row() == session.design().row()
 
 

@@ -16,12 +16,12 @@ import workbench as wb
 from bench.chromium import Chromium
 from tests.workbench.explorer.test_chromium import check_clean, opened
 from workbench.cli import main
-from workbench.explorer.given import first
-from workbench.explorer.page import audit_page, design_page
+from workbench.explorer.given import first_example
+from workbench.explorer.page import build_audit_page, build_design_page
 from workbench.explorer.server import Server
 from workbench.explorer.tasks import Tasks
-from workbench.pipeline.registry import families
-from workbench.privacy.loading import read
+from workbench.pipeline.registry import list_families
+from workbench.privacy.loading import read_mechanism_file
 
 CUT = {
     "sensitivity": "1",
@@ -29,7 +29,9 @@ CUT = {
     "epsilon": "0.5",
     "delta": "1e-6",
 }  # a picture leaves 18 of 55 out
-FAMILIES = {kind.name: first(kind) for kind in families() if kind.certifies} | {"noise": CUT}
+FAMILIES = {kind.name: first_example(kind) for kind in list_families() if kind.certifies} | {
+    "noise": CUT
+}
 
 
 def saved(figure: dict[str, Any], folder: Path) -> Path:
@@ -56,7 +58,7 @@ def test_the_numbers_of_every_family_keep_the_certified_promise(tmp_path: Path, 
     certificate = tmp_path / "certificate.json"
     certificate.write_text(view["certificate"])
     proven = wb.check(certificate)
-    found = read(saved(view["figures"][0], tmp_path)).related()
+    found = read_mechanism_file(saved(view["figures"][0], tmp_path)).with_neighbours()
     epsilon = proven.claim.values["epsilon"] if proven.claim.in_epsilon_delta else 1
     own, theirs = wb.audit(proven.mechanism, epsilon), wb.audit(found, epsilon)
     assert theirs.pure_ratio == own.pure_ratio
@@ -79,8 +81,8 @@ def test_numbers_come_with_the_proof_and_not_before() -> None:
 
 def test_pages_of_commands_and_exports_have_the_whole_law(tmp_path: Path) -> None:
     design = wb.design("noise", **CUT)
-    for page in (design_page(design), audit_page(design.mechanism, [], None)):
-        assert read(saved(law_of(page), tmp_path)).mechanism == design.mechanism
+    for page in (build_design_page(design), build_audit_page(design.mechanism, [], None)):
+        assert read_mechanism_file(saved(law_of(page), tmp_path)).mechanism == design.mechanism
     export = Tasks().run(
         "export", {"family": "modulo", "given": {"n": "4", "max_shift": "1", "epsilon": "1"}}
     )

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from workbench.explorer.figures import law_figure, profile_figures
-from workbench.explorer.page import audit_page, design_page, result_page
+from workbench.explorer.figures import make_law_figure, make_profile_figures
+from workbench.explorer.page import build_audit_page, build_design_page, build_result_page
 from workbench.explorer.tasks import Tasks
-from workbench.papers.gallery import gallery
+from workbench.papers.gallery import write_gallery
 
 
 def data_of(text: str) -> dict[str, Any]:
@@ -41,7 +41,7 @@ NOISE = wb.ModuloNoise(n=4, max_shift=1)
 
 def test_a_design_page_has_the_row_and_the_law() -> None:
     design = wb.design(NOISE, epsilon=1, delta=0.1)
-    parts = parts_of(design_page(design))
+    parts = parts_of(build_design_page(design))
     (bars,) = [part for part in parts if part["kind"] == "bars"]
     assert bars["values"] == design.mechanism.pmf.tolist()
     assert bars["proven"]
@@ -53,7 +53,7 @@ def test_a_design_page_has_the_row_and_the_law() -> None:
 def test_profiles_and_trade_offs_are_those_of_the_exact_profile() -> None:
     design = wb.design(NOISE, epsilon=1, delta=0.1, notion="dp")
     mechanism = design.mechanism
-    profile, trade = profile_figures(mechanism, design.claim)
+    profile, trade = make_profile_figures(mechanism, design.claim)
     exact = wb.profile(mechanism, "dp")
     dp = next(one for one in profile["series"] if one["name"] == "DP δ")
     for epsilon, delta in list(zip(dp["x"], dp["y"], strict=True))[::17]:
@@ -82,7 +82,7 @@ def test_an_audit_marks_no_budget_that_is_unknown() -> None:
     mechanism = wb.design(NOISE, epsilon=1).mechanism
     asked = [
         part
-        for part in parts_of(audit_page(mechanism, [("a", "<b>")], None))
+        for part in parts_of(build_audit_page(mechanism, [("a", "<b>")], None))
         if part["kind"] == "lines"
     ]
     assert asked
@@ -91,7 +91,7 @@ def test_an_audit_marks_no_budget_that_is_unknown() -> None:
 
 def test_a_frontier_page_has_its_plots_and_rows() -> None:
     result = wb.frontier(NOISE, epsilon="0.5:1.5:3", delta=[0, 0.1], notion="pdp")
-    parts = parts_of(result_page(result))
+    parts = parts_of(build_result_page(result))
     drawn = [part["title"] for part in parts if part["kind"] == "image" and "<svg" in part["svg"]]
     assert drawn == ["error epsilon", "error epsilon delta", "error delta", "level curves"]
     rows = next(part for part in parts if part["kind"] == "numbers")
@@ -100,7 +100,7 @@ def test_a_frontier_page_has_its_plots_and_rows() -> None:
 
 def test_a_recommendation_is_a_table_and_then_the_plot() -> None:
     result = wb.recommend(answers="0..3", max_shift=1, epsilon=1)
-    parts = [part for part in parts_of(result_page(result)) if part["kind"] != "text"]
+    parts = [part for part in parts_of(build_result_page(result)) if part["kind"] != "text"]
     assert [part["kind"] for part in parts] == [
         "cells",
         "image",
@@ -122,7 +122,7 @@ def test_a_recommendation_is_a_table_and_then_the_plot() -> None:
 
 def test_a_recommendation_of_a_range_has_no_empty_table_and_is_brief_in_a_notebook() -> None:
     result = wb.recommend(range="0..1", epsilon=1, loss="absolute")
-    tables = [part for part in parts_of(result_page(result)) if part["kind"] == "cells"]
+    tables = [part for part in parts_of(build_result_page(result)) if part["kind"] == "cells"]
     assert [part.get("look") for part in tables] == [
         "classes",
         None,
@@ -135,12 +135,12 @@ def test_a_recommendation_of_a_range_has_no_empty_table_and_is_brief_in_a_notebo
 
 def test_laws_of_every_kind() -> None:
     law = wb.design(wb.Quantization(bins=[-3, 3]), epsilon=1).mechanism
-    figure = law_figure(law)
+    figure = make_law_figure(law)
     assert figure is not None
     for one, output in zip(figure["series"], range(2), strict=True):
         for x, y in zip(one["x"], one["y"], strict=True):
             assert x != x or y == pytest.approx(float(law.law(x)[output]))
-    heat = law_figure(wb.Channel.from_rows([[3, 1], [1, 3]]))
+    heat = make_law_figure(wb.Channel.from_rows([[3, 1], [1, 3]]))
     assert heat is not None
     assert heat["values"].tolist() == [[0.75, 0.25], [0.25, 0.75]]
 
@@ -172,7 +172,7 @@ def test_the_gallery_has_every_figure(tmp_path: Path) -> None:
     (folder / "fig1.json").write_text(json.dumps(record))
     (folder / "fig1.csv").write_text("x,y\n1,2\n")
     (folder / "fig1.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
-    gallery(tmp_path)
+    write_gallery(tmp_path)
     parts = parts_of((tmp_path / "index.html").read_text("utf-8"))
     assert [part["svg"] for part in parts if part["kind"] == "image"] == [
         "<svg xmlns='http://www.w3.org/2000/svg'/>"

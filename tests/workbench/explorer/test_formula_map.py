@@ -61,7 +61,7 @@ def test_a_question_without_one_says_why(name: str, given: dict[str, str], words
 
 def opened(browser: Chromium, server: Server, given: dict[str, str]) -> Page:
     page = browser.open("about:blank", wait=False, height=2400)
-    page.go(server.address(urlencode({"family": "channel", **given})))
+    page.go(server.make_address(urlencode({"family": "channel", **given})))
     page.wait("document.querySelector('svg.map')")
     return page
 

@@ -12,7 +12,7 @@ import pytest
 import workbench as wb
 from bench.chromium import Chromium
 from workbench.cli import main
-from workbench.pipeline.registry import families
+from workbench.pipeline.registry import list_families
 
 NOISE = {"n": 8, "max_shift": 3, "epsilon": "1.5"}
 
@@ -37,7 +37,7 @@ def test_options_are_those_of_the_command(family: str, options: dict[str, Any]) 
 
 def test_without_a_family_the_first_one_shows_an_example() -> None:
     page = wb.explore()
-    assert page.family == families()[0].name
+    assert page.family == list_families()[0].name
     assert page.given
 
 

@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import pytest
 
-from workbench.explorer.given import exact_values, first, option_range, suggestions
-from workbench.explorer.page_request import adapted, fields, movable, refusal
+from workbench.explorer.given import (
+    find_slider_range,
+    first_example,
+    make_suggestions,
+    read_option_values,
+)
+from workbench.explorer.page_request import (
+    adapt_request,
+    classify_missing_options,
+    find_request_refusal,
+    list_slider_options,
+)
 from workbench.explorer.tasks import Tasks
-from workbench.pipeline.registry import families, family
+from workbench.pipeline.registry import get_family, list_families
 
 NOISE = {"n": "8", "max_shift": "3", "epsilon": "1.5", "delta": "0.1"}
 
 
 def test_only_what_applies_is_offered() -> None:
-    room = fields(family("modulo"), NOISE)
+    room = classify_missing_options(get_family("modulo"), NOISE)
     assert {"rho", "mu", "alpha", "curve", "tradeoff", "max_loss"} <= set(room["unfit"])
     assert not {"notion", "loss", "minimise", "runs"} & set(room["unfit"])
     assert room["instead"] == {"sizes": ["n"], "shifts": ["max_shift"]}
-    zcdp = fields(family("modulo"), {"n": "8", "max_shift": "3", "notion": "zcdp", "rho": "0.1"})
+    zcdp = classify_missing_options(
+        get_family("modulo"), {"n": "8", "max_shift": "3", "notion": "zcdp", "rho": "0.1"}
+    )
     assert {"epsilon", "delta", "minimise"} <= set(zcdp["unfit"])
     assert "rho" not in zcdp["unfit"]
-    bins = fields(family("labels"), {"labels": "0..20", "epsilon": "4", "method": "bins"})
+    bins = classify_missing_options(
+        get_family("labels"), {"labels": "0..20", "epsilon": "4", "method": "bins"}
+    )
     assert {"delta", "neighbours", "constraints"} <= set(bins["unfit"])
 
 
@@ -50,19 +64,19 @@ def test_only_what_applies_is_offered() -> None:
 def test_after_a_choice_the_request_fits(
     name: str, given: dict[str, str], changed: str, wanted: dict[str, str]
 ) -> None:
-    fit = adapted(family(name), given, changed, "0.5")
+    fit = adapt_request(get_family(name), given, changed, "0.5")
     assert fit == wanted
-    assert refusal(family(name), given) is not None
-    assert refusal(family(name), fit) is None
+    assert find_request_refusal(get_family(name), given) is not None
+    assert find_request_refusal(get_family(name), fit) is None
 
 
 @pytest.mark.parametrize(
     "notion", ["dp", "pure", "pdp", "metric", "curve", "tradeoff", "renyi", "zcdp", "gdp"]
 )
 def test_every_notion_begins_with_a_request_that_is_taken_and_its_own_sliders(notion: str) -> None:
-    kind = family("modulo")
-    given = adapted(kind, {**NOISE, "notion": notion}, "notion")
-    assert refusal(kind, given) is None
+    kind = get_family("modulo")
+    given = adapt_request(kind, {**NOISE, "notion": notion}, "notion")
+    assert find_request_refusal(kind, given) is None
     own = {
         "zcdp": "rho",
         "gdp": "mu",
@@ -70,20 +84,20 @@ def test_every_notion_begins_with_a_request_that_is_taken_and_its_own_sliders(no
         "curve": "curve",
         "tradeoff": "tradeoff",
     }.get(notion, "epsilon")
-    slid = movable(kind, exact_values(kind, given))
+    slid = list_slider_options(kind, read_option_values(kind, given))
     assert own in slid
     assert ("delta" in slid) == (notion in ("dp", "pdp"))
 
 
 def test_sliders_have_the_ranges_of_what_they_move() -> None:
-    options = {option.name: option for option in family("modulo").options}
-    share = option_range(options["delta"])
+    options = {option.name: option for option in get_family("modulo").options}
+    share = find_slider_range(options["delta"])
     assert share is not None
     assert share["scale"] == "share"
     assert 0 < share["low"] < 1e-6
-    assert option_range(options["alpha"])["low"] > 1  # type: ignore[index]
-    assert option_range(options["runs"])["scale"] == "count"  # type: ignore[index]
-    assert option_range(options["n"]) is None
+    assert find_slider_range(options["alpha"])["low"] > 1  # type: ignore[index]
+    assert find_slider_range(options["runs"])["scale"] == "count"  # type: ignore[index]
+    assert find_slider_range(options["n"]) is None
 
 
 def test_a_price_is_drawn_against_every_number_of_a_notion() -> None:
@@ -116,9 +130,9 @@ def test_what_is_infeasible_says_so_as_the_command_line_does() -> None:
     assert view["reason"].startswith("Not reachable: no ell brings the mean length")
 
 
-@pytest.mark.parametrize("kind", families(), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", list_families(), ids=lambda kind: kind.name)
 def test_every_family_has_a_first_request(kind) -> None:  # type: ignore[no-untyped-def]
-    assert refusal(kind, first(kind)) is None
+    assert find_request_refusal(kind, first_example(kind)) is None
 
 
 def test_zero_stands_apart_from_a_logarithmic_axis() -> None:
@@ -131,11 +145,11 @@ def test_zero_stands_apart_from_a_logarithmic_axis() -> None:
 
 
 def test_examples_read_no_file_and_losses_are_lists() -> None:
-    given = [example["given"] for example in suggestions(family("channel"))["examples"]]
+    given = [example["given"] for example in make_suggestions(get_family("channel"))["examples"]]
     assert given
     assert not any("places" in one for one in given)  # city.csv
     for name, words in (
         ("noise", ["absolute", "squared", "error-rate"]),
         ("quantizer", ["absolute", "squared"]),
     ):
-        assert suggestions(family(name))["words"]["loss"][: len(words)] == words
+        assert make_suggestions(get_family(name))["words"]["loss"][: len(words)] == words

@@ -15,7 +15,7 @@ import pytest
 from workbench.errors import WorkbenchError
 from workbench.explorer import processes
 from workbench.explorer import server as served
-from workbench.explorer.processes import Lanes, Stopped
+from workbench.explorer.processes import Lanes, TaskStopped
 from workbench.explorer.server import Server
 from workbench.explorer.tasks import Tasks
 
@@ -182,7 +182,7 @@ def test_a_file_of_the_command_line_is_read(tmp_path: Path) -> None:
         )
         assert last["result"]["row"]["status"] == "optimal"
     finally:
-        lanes.end()
+        lanes.kill_workers()
 
 
 def test_what_is_no_request_is_refused(server: Server) -> None:
@@ -307,14 +307,14 @@ def test_connections_are_counted(alone: Server) -> None:
     server, address = alone, ("127.0.0.1", alone.port)
     ours = f"GET /?token={server.token} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
     with contextlib.ExitStack() as held:
-        for _ in range(served._CONNECTIONS):
+        for _ in range(served._MAX_CONNECTIONS):
             link = held.enter_context(socket.create_connection(address, timeout=300))
             link.sendall(ours)
             assert link.recv(12) == b"HTTP/1.1 200"
         with socket.create_connection(address, timeout=300) as more:
             assert more.recv(1) == b""
     end = time.monotonic() + 300
-    while len(server._open) >= served._CONNECTIONS and time.monotonic() < end:
+    while len(server._open) >= served._MAX_CONNECTIONS and time.monotonic() < end:
         time.sleep(0.02)  # until the server has heard that one has left
     assert (
         send(server, f"GET /?token={server.token} HTTP/1.1", f"Host: 127.0.0.1:{server.port}")[0]
@@ -328,7 +328,7 @@ def test_connections_without_the_token_do_not_lock_its_owner_out(server: Server)
     with contextlib.ExitStack() as held:
         first = held.enter_context(socket.create_connection(address, timeout=300))
         for turn in range(3):
-            for k in range(served._CONNECTIONS):
+            for k in range(served._MAX_CONNECTIONS):
                 link = held.enter_context(socket.create_connection(address, timeout=300))
                 if k % 2:
                     link.sendall(b"GET / HTTP")
@@ -340,7 +340,7 @@ def test_connections_without_the_token_do_not_lock_its_owner_out(server: Server)
             )
             assert "result" in messages(post(server, "design", NOISE)[1])[-1], turn
         assert first.recv(1) == b""
-        assert len(server._open) <= served._CONNECTIONS
+        assert len(server._open) <= served._MAX_CONNECTIONS
 
 
 def test_a_reader_who_leaves_stops_the_task(server: Server) -> None:
@@ -367,12 +367,12 @@ def test_a_reader_who_leaves_stops_the_task(server: Server) -> None:
 def test_a_task_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     lanes = Lanes(limits={"live": 300.0, "slow": 0.3})
     try:
-        with pytest.raises(Stopped, match=r"after 0\.3 s"):
+        with pytest.raises(TaskStopped, match=r"after 0\.3 s"):
             list(lanes.run("along", SLOW))
         *_, last = lanes.run("design", NOISE)
         assert "result" in last
     finally:
-        lanes.end()
+        lanes.kill_workers()
 
 
 def test_a_worker_that_dies_is_said_and_replaced(server: Server) -> None:
@@ -395,5 +395,5 @@ def test_a_worker_that_dies_is_said_and_replaced(server: Server) -> None:
 
 def test_only_loopback_listens(server: Server) -> None:
     assert server.server_address[0] == "127.0.0.1"
-    assert processes.LIMITS["live"] <= 30
-    assert processes.LIMITS["slow"] <= 120
+    assert processes.LANE_LIMIT_SECONDS["live"] <= 30
+    assert processes.LANE_LIMIT_SECONDS["slow"] <= 120

@@ -11,11 +11,11 @@ import pytest
 import workbench as wb
 from workbench.errors import InvalidRequest, NotProven
 from workbench.explorer import figures, tasks
-from workbench.explorer.given import listing
+from workbench.explorer.given import list_families
 from workbench.explorer.tasks import Tasks
 from workbench.families.modulo.problem import ModuloSession
 from workbench.pipeline.family import Session
-from workbench.pipeline.registry import family
+from workbench.pipeline.registry import get_family
 
 NOISE = {"n": "16", "max_shift": "3", "delta": "0.05", "notion": "pdp"}
 
@@ -167,7 +167,7 @@ def test_where_no_mechanism_is_published_the_table_says_so(live: Tasks) -> None:
 
 
 def test_a_family_without_trade_offs_says_so(live: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(family("modulo")), "frontier", None)
+    monkeypatch.setattr(type(get_family("modulo")), "frontier", None)
     with pytest.raises(
         InvalidRequest, match="No published mechanisms are listed for the family modulo"
     ):
@@ -175,7 +175,7 @@ def test_a_family_without_trade_offs_says_so(live: Tasks, monkeypatch: pytest.Mo
 
 
 def test_a_page_begins_with_what_its_sliders_move() -> None:
-    for entry in listing():
+    for entry in list_families():
         hot = [option["name"] for option in entry["options"] if option["hot"]]
         assert "epsilon" not in hot or "epsilon" in entry["first"]
 
@@ -208,9 +208,9 @@ def test_what_is_stopped_before_it_is_private_is_no_answer(live: Tasks) -> None:
     good = wb.design("modulo", n=8, max_shift=3, epsilon=1, certify=False)
     below = replace(good, objective=0.9 * good.objective, bound=good.objective)
     with pytest.raises(NotProven, match="before its law was private"):
-        tasks._reached(lambda: below)
+        tasks._solve_or_best_found(lambda: below)
     near = replace(below, objective=good.objective * (1 - 1e-9))
-    assert tasks._reached(lambda: near) is near
+    assert tasks._solve_or_best_found(lambda: near) is near
 
 
 def test_outlines_are_laws_and_cost_what_the_table_says(live: Tasks) -> None:
@@ -238,7 +238,7 @@ def test_a_bound_far_above_the_designs_is_no_mark() -> None:
         }
         for delta, least in ((0.001, 0.99), (0.5, 0.4), (1.0, 0.0))
     ]
-    figure = figures.along("delta", "least loss", rows, scale="share", steps=False)
+    figure = figures.make_curve_figure("delta", "least loss", rows, scale="share", steps=False)
     (marks,) = [one for one in figure["series"] if one["look"] == "halo"]
     assert marks["y"] == [1.0, None, None]
 
@@ -249,6 +249,8 @@ def test_a_curve_whose_points_lie_on_the_floor_is_logarithmic() -> None:
             {"epsilon": 1.0 + k, "objective": loss, "bound": loss} for k, loss in enumerate(losses)
         ]
         assert (
-            figures.along("epsilon", "least loss", rows, scale="log", steps=False)["y"]["log"]
+            figures.make_curve_figure("epsilon", "least loss", rows, scale="log", steps=False)["y"][
+                "log"
+            ]
             is log
         )

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from workbench.notions import OURS, notion
+from workbench.notions import BUILT_IN_NOTIONS, get_notion
 from workbench.pipeline.family import Family
-from workbench.pipeline.registry import family, our_families
-from workbench.pipeline.request import BUDGETS, Request, read_claim
+from workbench.pipeline.registry import get_family, list_builtin_families
+from workbench.pipeline.request import BUDGET_OPTIONS, Request, read_claim
 
 QUESTION = wb.FiniteQuery("0..3", max_shift=1)
 BUDGET_VALUES: dict[str, Any] = {
@@ -28,30 +28,30 @@ BUDGET_VALUES: dict[str, Any] = {
 
 
 def channel_request(**options: Any) -> Request:
-    return family("channel").request(QUESTION, **options)
+    return get_family("channel").make_request(QUESTION, **options)
 
 
 def test_a_request_has_four_parts_and_a_family() -> None:
     assert [each.name for each in fields(Request)] == ["question", "claim", "aim", "how", "family"]
 
 
-@pytest.mark.parametrize("kind", our_families(), ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", list_builtin_families(), ids=lambda kind: kind.name)
 def test_requests_of_families_have_no_other_fields(kind: Family) -> None:
-    commands = [command.split()[2:] for command in kind.designs]
+    commands = [command.split()[2:] for command in kind.design_examples]
     design = next(words for words in commands if len(words) % 2 == 0)  # No flags.
     given = {
         name.removeprefix("--").replace("-", "_"): value
         for name, value in zip(design[::2], design[1::2], strict=True)
     }
-    assert [each.name for each in fields(kind.spelled(**given))] == [
+    assert [each.name for each in fields(kind.make_request_from_options(**given))] == [
         each.name for each in fields(Request)
     ]
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", BUILT_IN_NOTIONS)
 def test_a_claim_takes_the_parameters_of_its_notion_alone(name: str) -> None:
-    own = notion(name).parameters
-    has_delta = notion(name).has_delta
+    own = get_notion(name).parameters
+    has_delta = get_notion(name).has_delta
     values = {
         "notion": name,
         **{budget: BUDGET_VALUES[budget] for budget in own if budget != "delta" or has_delta},
@@ -61,7 +61,7 @@ def test_a_claim_takes_the_parameters_of_its_notion_alone(name: str) -> None:
     claim = read_claim(given)
     assert given == rest
     assert (claim.notion.name, {*claim.values}) == (name, {*own})
-    for budget in {*BUDGETS} - {*own}:
+    for budget in {*BUDGET_OPTIONS} - {*own}:
         with pytest.raises(
             wb.InvalidRequest, match=f"{budget} must be left out when notion is {name}"
         ):
@@ -89,13 +89,13 @@ def test_values_are_changed_by_their_names_and_checked_again() -> None:
         epsilon=Fraction(2), solver="cvxpy:clarabel", unit=None, check="audit"
     )
     assert (changed.claim.epsilon, changed.claim.delta) == (2, Fraction(1, 100))
-    assert (changed.how.solver, changed.how.check, changed.certified) == (
+    assert (changed.how.solver, changed.how.check, changed.wants_certificate) == (
         "cvxpy:clarabel",
         "audit",
         False,
     )
     assert (request.claim.epsilon, request.how.check) == (1, "certify")
-    assert request.at({"epsilon": None, "delta": Fraction(0)}).claim.values == {
+    assert request.at_point({"epsilon": None, "delta": Fraction(0)}).claim.values == {
         "epsilon": 1,
         "delta": 0,
     }

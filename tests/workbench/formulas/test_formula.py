@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import workbench as wb
 from workbench.cli.commands import app
-from workbench.solvers.exact.parametric import Parametric
+from workbench.solvers.exact.parametric import ParametricProgram
 
 COUNTS = wb.FiniteQuery("0..3", max_shift=1)
 
@@ -273,14 +273,14 @@ def test_outside_its_interval_a_formula_says_where_it_holds() -> None:
 
 
 def test_ctrl_c_keeps_what_is_proven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    solved, calls = Parametric.basis_at, iter(range(100))
+    solved, calls = ParametricProgram.propose_basis, iter(range(100))
 
-    def pressed(self: Parametric, x: Fraction, delta: Fraction) -> Any:
+    def pressed(self: ParametricProgram, x: Fraction, delta: Fraction) -> Any:
         if next(calls) == 2:
             raise KeyboardInterrupt
         return solved(self, x, delta)
 
-    monkeypatch.setattr(Parametric, "basis_at", pressed)
+    monkeypatch.setattr(ParametricProgram, "basis_at", pressed)
     line = (
         f"formula channel --answers 0..5 --max-shift 1 --loss absolute --save {tmp_path / 'f.json'}"
     )
@@ -293,7 +293,7 @@ def test_ctrl_c_keeps_what_is_proven(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert {piece.text() for piece in again.pieces} < {piece.text() for piece in whole.pieces}
     with pytest.raises(wb.InvalidRequest, match="where the formula holds"):
         again(sum(again.open[0]) / 2)
-    monkeypatch.setattr(Parametric, "basis_at", lambda *_: _press())
+    monkeypatch.setattr(ParametricProgram, "basis_at", lambda *_: _press())
     with pytest.raises(KeyboardInterrupt):
         wb.formula(COUNTS, loss="absolute")  # nothing is proven yet
 

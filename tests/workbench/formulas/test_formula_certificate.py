@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import workbench as wb
 from workbench.cli.commands import app
 from workbench.errors import NotCertified
-from workbench.formulas.certificate import from_dict
-from workbench.solvers.exact.parametric import Parametric
+from workbench.formulas.certificate import read_formula
+from workbench.solvers.exact.parametric import ParametricProgram
 
 QUESTIONS: list[tuple[Any, dict[str, Any]]] = [
     (wb.FiniteQuery("0..3", max_shift=1), {"loss": "absolute"}),
@@ -52,8 +52,8 @@ def test_a_file_is_proven_without_a_solver(
     def refuse(*_: object) -> None:
         raise AssertionError("a solver is started")
 
-    monkeypatch.setattr(Parametric, "basis_at", refuse)
-    monkeypatch.setattr(Parametric, "refined_basis_at", refuse)
+    monkeypatch.setattr(ParametricProgram, "basis_at", refuse)
+    monkeypatch.setattr(ParametricProgram, "refined_basis_at", refuse)
     again = wb.check(path)
     assert str(again) == str(formula)
     assert again.to_dict() == formula.to_dict()
@@ -149,7 +149,7 @@ def test_an_edited_file_is_false(name: str, good: dict[str, Any]) -> None:
     data = copy.deepcopy(good)
     EDITS[name](data)
     with pytest.raises(wb.CorruptFile) as caught:
-        from_dict(data)
+        read_formula(data)
     assert isinstance(caught.value.__cause__, NotCertified), caught.value
 
 
@@ -158,7 +158,7 @@ def test_a_damaged_file_is_refused(name: str, good: dict[str, Any]) -> None:
     data = copy.deepcopy(good)
     DAMAGES[name](data)
     with pytest.raises(wb.CorruptFile):
-        from_dict(data)
+        read_formula(data)
 
 
 def test_a_certificate_reads_no_file_of_this_machine(good: dict[str, Any], tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_certificate_reads_no_file_of_this_machine(good: dict[str, Any], tmp_p
         data = copy.deepcopy(good)
         data["question"]["options"][name] = str(path)
         with pytest.raises(wb.CorruptFile) as caught:
-            from_dict(data)
+            read_formula(data)
         assert not isinstance(caught.value.__cause__, NotCertified)
 
 
@@ -178,7 +178,7 @@ def test_floats_that_are_shown_are_those_of_the_proof(good: dict[str, Any]) -> N
         data = copy.deepcopy(good)
         data["pieces"][0]["epsilon"][0] = wrong
         with pytest.raises(wb.CorruptFile, match="pieces"):
-            from_dict(data)
+            read_formula(data)
 
 
 def test_the_command_checks_and_refuses(good: dict[str, Any], tmp_path: Path) -> None:

@@ -63,10 +63,10 @@ def test_what_is_no_polynomial_in_n_has_no_pattern(monkeypatch: pytest.MonkeyPat
     table = wb.formula("modulo", n=range(3, 12), max_shift=1, notion="pure")
     assert not table.pattern()  # 8 of 9 are fitted: too few others
     odd = {n: 2**n for n in range(3, 20)}
-    assert formula_series._fit(odd) is None
-    assert formula_series._fit({n: n**2 - 3 for n in range(3, 20)}) == (-3, 0, 1)
+    assert formula_series._fit_in_n(odd) is None
+    assert formula_series._fit_in_n({n: n**2 - 3 for n in range(3, 20)}) == (-3, 0, 1)
     wrong = {n: n**2 - 3 + (n == 19) for n in range(3, 20)}
-    assert formula_series._fit(wrong) is None
+    assert formula_series._fit_in_n(wrong) is None
 
 
 def test_the_command_prints_one_table_and_the_conjecture(tmp_path: Path) -> None:

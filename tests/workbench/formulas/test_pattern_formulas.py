@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import workbench as wb
 from workbench.cli.commands import app
-from workbench.models.modulo.frontier import delta_frontier
-from workbench.models.modulo.program import loss_vector, shifted
+from workbench.models.modulo.frontier import compute_delta_frontier
+from workbench.models.modulo.program import loss_vector, shift_positions
 
 CASES: list[tuple[Any, str, str]] = [
     (wb.ModuloNoise(n=8, max_shift=3, directed=True), "error-rate", "1.5"),
@@ -33,7 +33,7 @@ def value_at(frontier: list[Any], delta: float) -> float:
 @pytest.mark.parametrize(("noise", "loss", "epsilon"), CASES)
 def test_every_piece_of_the_frontier_has_its_formula(noise: Any, loss: str, epsilon: str) -> None:
     found = wb.formula(noise, notion="pdp", epsilon=epsilon, delta="0..1", loss=loss)
-    frontier = delta_frontier(noise.sizes, noise.differences, float(epsilon), loss)
+    frontier = compute_delta_frontier(noise.sizes, noise.differences, float(epsilon), loss)
     assert not found.open
     for k in range(1, 60):
         delta = Fraction(k, 60)
@@ -71,7 +71,7 @@ def test_the_masses_of_a_piece_are_private_and_cost_its_formula(
             if noise.directed
             else [*noise.shifts, *(tuple(-k for k in mu) for mu in noise.shifts)]
         ):
-            moved = shifted(noise.sizes, mu).tolist()
+            moved = shift_positions(noise.sizes, mu).tolist()
             assert sum(m for k, m in enumerate(masses) if m > x * masses[moved[k]]) <= delta
         assert piece.value is not None
         assert sum(c * m for c, m in zip(losses, masses, strict=True)) == piece.value(x, delta)

@@ -19,42 +19,51 @@ from matplotlib.figure import Figure
 
 import workbench as wb
 from workbench.cli import main
-from workbench.data.parameter_grid import grid, has_range, in_order, whole_grid
+from workbench.data.parameter_grid import (
+    has_range,
+    read_grid,
+    read_grid_in_order,
+    read_integer_grid,
+)
 from workbench.errors import InvalidRequest
-from workbench.families.modulo.frontier import round_levels
-from workbench.families.modulo.published import Scan, data_independent_error
-from workbench.frontiers.run import frontier_of, plan_of, run
-from workbench.io.drawing import Drawing, draw
+from workbench.families.modulo.frontier import choose_round_levels
+from workbench.families.modulo.published import Scan, compute_data_independent_error
+from workbench.frontiers.run import get_frontier, make_frontier_plan, run_frontier_plan
+from workbench.io.drawing import Drawing, draw_declared_figure
 from workbench.io.result import Result
 from workbench.mechanisms.baselines.count_queries import data_independent
 from workbench.mechanisms.channel import Channel
 from workbench.notions.dp import DP
 from workbench.notions.notion import HockeyStick
 from workbench.pipeline.frontier_plan import Plan
-from workbench.pipeline.frontier_plots import proven_band
-from workbench.pipeline.option import read
-from workbench.pipeline.registry import family, our_families
+from workbench.pipeline.frontier_plots import make_proven_band
+from workbench.pipeline.option import read_options
+from workbench.pipeline.registry import get_family, list_builtin_families
 from workbench.privacy.audit import audit
 
 
 def test_grids_are_exact() -> None:
-    assert grid("0.1:4:40", "epsilon")[:3] == [Fraction(1, 10), Fraction(2, 10), Fraction(3, 10)]
-    assert grid("0.01, 0,1e-6", "delta") == [0, Fraction(1, 10**6), Fraction(1, 100)]
-    log = grid("0.1:10:5:log", "epsilon")
+    assert read_grid("0.1:4:40", "epsilon")[:3] == [
+        Fraction(1, 10),
+        Fraction(2, 10),
+        Fraction(3, 10),
+    ]
+    assert read_grid("0.01, 0,1e-6", "delta") == [0, Fraction(1, 10**6), Fraction(1, 100)]
+    log = read_grid("0.1:10:5:log", "epsilon")
     assert [float(value) for value in log] == pytest.approx(
         [0.1, 0.316228, 1, 3.16228, 10], rel=1e-6
     )
-    assert whole_grid("2:8:4", "levels") == [2, 4, 6, 8]
-    assert grid("2:1:3", "epsilon") == [1, Fraction(3, 2), 2]
-    assert grid("1:1:1", "epsilon") == [1]
+    assert read_integer_grid("2:8:4", "levels") == [2, 4, 6, 8]
+    assert read_grid("2:1:3", "epsilon") == [1, Fraction(3, 2), 2]
+    assert read_grid("1:1:1", "epsilon") == [1]
 
 
 def test_grids_of_python_are_the_same() -> None:
-    assert grid(0.1, "epsilon") == grid([0.1], "epsilon") == [Fraction(1, 10)]
-    assert grid([2, "0.5", Fraction(1, 3)], "epsilon") == [Fraction(1, 3), Fraction(1, 2), 2]
-    assert grid(np.array([0.2, 0.1]), "epsilon") == [Fraction(1, 10), Fraction(1, 5)]
-    assert grid(["0.1:4:40", 5], "epsilon") == [*grid("0.1:4:40", "epsilon"), 5]
-    assert in_order("2:1:3,0.5", "epsilon") == [2, Fraction(3, 2), 1, Fraction(1, 2)]
+    assert read_grid(0.1, "epsilon") == read_grid([0.1], "epsilon") == [Fraction(1, 10)]
+    assert read_grid([2, "0.5", Fraction(1, 3)], "epsilon") == [Fraction(1, 3), Fraction(1, 2), 2]
+    assert read_grid(np.array([0.2, 0.1]), "epsilon") == [Fraction(1, 10), Fraction(1, 5)]
+    assert read_grid(["0.1:4:40", 5], "epsilon") == [*read_grid("0.1:4:40", "epsilon"), 5]
+    assert read_grid_in_order("2:1:3,0.5", "epsilon") == [2, Fraction(3, 2), 1, Fraction(1, 2)]
 
 
 def test_what_spells_a_grid() -> None:
@@ -83,7 +92,7 @@ def test_what_spells_a_grid() -> None:
 )
 def test_bad_grids_are_named(text: str) -> None:
     with pytest.raises(InvalidRequest, match="epsilon must be"):
-        grid(text, "epsilon")
+        read_grid(text, "epsilon")
 
 
 @pytest.mark.parametrize(
@@ -91,7 +100,7 @@ def test_bad_grids_are_named(text: str) -> None:
 )
 def test_bad_grids_of_python_are_named(value: Any) -> None:
     with pytest.raises(InvalidRequest, match="epsilon must be"):
-        grid(value, "epsilon")
+        read_grid(value, "epsilon")
 
 
 def test_noise_rows_agree_with_each_other() -> None:
@@ -161,7 +170,7 @@ def test_data_independent_noise_is_private_and_best() -> None:
     question = wb.ModuloNoise(n=5, max_shift=2)
     for notion in ("pdp", "dp"):
         for delta in ("0", "0.1", "0.4"):
-            rho = data_independent_error(6, Fraction(1), Fraction(delta), notion)
+            rho = compute_data_independent_error(6, Fraction(1), Fraction(delta), notion)
             found = wb.audit(data_independent(question, rho), 1)
             assert found.meets(notion, 1, delta)
             if rho - Fraction(1, 1000) > 0:
@@ -173,16 +182,16 @@ def test_baselines_keep_what_a_notion_requires_not_the_epsilon_it_is_given() -> 
     class Halved(DP):
         name = "half"
 
-        def requires(self, values):
+        def requirements(self, values):
             return (HockeyStick(values["epsilon"] / 2, values["delta"]),)
 
         def measure(self, laws, values):
             return super().measure(laws, {**values, "epsilon": values["epsilon"] / 2})
 
     half, delta, notion = Fraction(1, 2), Fraction(1, 100), Halved()
-    assert data_independent_error(6, Fraction(1), delta, notion) == data_independent_error(
-        6, half, delta, "dp"
-    )
+    assert compute_data_independent_error(
+        6, Fraction(1), delta, notion
+    ) == compute_data_independent_error(6, half, delta, "dp")
     found, expected = (
         _least(Scan("geometric", 6, [1]), Fraction(1), delta, notion),
         _least(Scan("geometric", 6, [1]), half, delta, "dp"),
@@ -210,7 +219,8 @@ def test_the_pairs_that_a_scan_audits_have_the_largest_measures_of_all(family: s
         assert found is not None
         _, channel, few = found
         every = audit(
-            Channel.of(channel, [(q, q + d) for d in distances for q in range(8 - d)]), epsilon
+            Channel.from_pairs(channel, [(q, q + d) for d in distances for q in range(8 - d)]),
+            epsilon,
         )
         assert len(few.pairs) <= len(every.pairs) / 2
         assert (few.pdp_delta, few.dp_delta) == (every.pdp_delta, every.dp_delta)
@@ -223,9 +233,9 @@ def _least(scan: Scan, *budget: Any) -> float | None:
 
 
 def test_round_levels() -> None:
-    assert round_levels([]) == []
-    assert round_levels([0.5, 0.5]) == []
-    levels = round_levels([0.1, 0.87])
+    assert choose_round_levels([]) == []
+    assert choose_round_levels([0.5, 0.5]) == []
+    levels = choose_round_levels([0.1, 0.87])
     assert len(levels) == 4
     assert all(0.1 < level < 0.87 for level in levels)
 
@@ -259,8 +269,8 @@ def test_interrupt_keeps_finished_rows() -> None:
         raise KeyboardInterrupt
 
     made = Plan("", [lambda: [{"objective": 1.0}], stop, stop], lambda table: {})
-    outcome = run(made)
-    assert outcome.interrupted
+    outcome = run_frontier_plan(made)
+    assert outcome.is_interrupted
     assert outcome.finished == 1
     assert outcome.rows == [{"objective": 1.0}]
 
@@ -276,14 +286,14 @@ def test_a_task_that_fails_is_a_row() -> None:
         raise MemoryError
 
     good: list[dict[str, Any]] = [{"objective": 1.0}]
-    outcome = run(Plan("", [fail, lambda: good, large], lambda table: {}))
-    assert (outcome.finished, outcome.interrupted) == (3, False)
+    outcome = run_frontier_plan(Plan("", [fail, lambda: good, large], lambda table: {}))
+    assert (outcome.finished, outcome.is_interrupted) == (3, False)
     known = {"curve": "failed", "status": "refused", "failure": "epsilon is too odd."}
     assert outcome.rows[0] == known | {"objective": None, "bound": None}
     assert outcome.rows[1] == good[0]
     assert outcome.rows[2]["failure"] == "The request needs more memory than there is."
-    outcome = run(Plan("", [lambda: good, stop, fail], lambda table: {}))
-    assert (outcome.rows, outcome.interrupted) == (good, True)
+    outcome = run_frontier_plan(Plan("", [lambda: good, stop, fail], lambda table: {}))
+    assert (outcome.rows, outcome.is_interrupted) == (good, True)
 
 
 def test_processes_find_the_same_rows() -> None:
@@ -321,22 +331,22 @@ def test_processes_find_the_same_rows() -> None:
 def test_tasks_that_cannot_be_sent_are_one_sentence() -> None:
     held = threading.Lock()
     with pytest.raises(wb.WorkbenchError, match="cannot be sent to other processes"):
-        run(Plan("", [lambda: [{"objective": float(held.locked())}]] * 2), jobs=2)
+        run_frontier_plan(Plan("", [lambda: [{"objective": float(held.locked())}]] * 2), jobs=2)
     with pytest.raises(InvalidRequest, match="jobs must be"):
         wb.frontier(wb.ModuloNoise(n=4, max_shift=1), epsilon=1, jobs=0)
 
 
 @pytest.mark.parametrize(
-    "name", [kind.name for kind in our_families() if kind.frontier is not None]
+    "name", [kind.name for kind in list_builtin_families() if kind.frontier is not None]
 )
 def test_tasks_of_every_family_can_be_sent(name: str) -> None:
     given: dict[str, dict[str, Any]] = {
         "modulo": {"n": 4, "max_shift": 1},
         "labels": {"labels": "0..4"}, "channel": {"answers": "0..4", "max_shift": 1},
     }  # fmt: skip
-    kind = family(name)
-    values = read(frontier_of(kind).options, {"epsilon": "1,2", **given.get(name, {})})
-    for task in plan_of(kind, None, values).tasks:
+    kind = get_family(name)
+    values = read_options(get_frontier(kind).options, {"epsilon": "1,2", **given.get(name, {})})
+    for task in make_frontier_plan(kind, None, values).tasks:
         assert callable(pickle.loads(dumps(task)))
 
 
@@ -346,10 +356,10 @@ def test_interrupted_json_is_one_object(
     arguments = ["modulo", "--n", "4", "--max-shift", "1", "--epsilon", "1"]
 
     def first_only(plan: Plan, progress: Any, jobs: int = 1) -> Result:
-        result = run(replace(plan, tasks=plan.tasks[:1]))
+        result = run_frontier_plan(replace(plan, tasks=plan.tasks[:1]))
         return replace(result, total=result.total + 1)
 
-    monkeypatch.setattr("workbench.frontiers.run.run", first_only)
+    monkeypatch.setattr("workbench.frontiers.run.run_frontier_plan", first_only)
     with pytest.raises(SystemExit) as end:
         main(["frontier", *arguments, "--out", str(tmp_path), "--json"])
     assert end.value.code == 2
@@ -653,7 +663,9 @@ def test_what_may_jump_is_drawn_in_steps() -> None:
 def test_bands_of_what_may_jump_reach_down_to_the_next_bound() -> None:
     rows = pd.DataFrame({"epsilon": [1.0, 2.0], "delta": 0.1, "notion": "pdp", "bound": [0.4, 0.1],
                          "objective": [0.5, 0.2]})  # fmt: skip
-    figure = draw(Drawing({"series": [proven_band(rows, "epsilon", "objective")]}), rows)
+    figure = draw_declared_figure(
+        Drawing({"series": [make_proven_band(rows, "epsilon", "objective")]}), rows
+    )
     (drawn,) = figure.axes[0].collections
     assert drawn.get_paths()[0].contains_point(
         (1.5, 0.15)

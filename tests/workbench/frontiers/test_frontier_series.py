@@ -9,16 +9,16 @@ import pandas as pd
 import workbench as wb
 from workbench.families.noise.frontier import SERIES
 from workbench.io.figures import COLOURS, MARKERS
-from workbench.pipeline.frontier_plots import Quantity, Series, all_series, by_panel
+from workbench.pipeline.frontier_plots import Quantity, Series, add_baseline_series, draw_panels
 
 
 def test_baselines_beyond_the_colours_begin_again():
     others = [f"mine {k}" for k in range(2 * len(COLOURS))]
     table = pd.DataFrame({"curve": "baseline", "mechanism": others})
-    drawn = all_series(SERIES, table)
+    drawn = add_baseline_series(SERIES, table)
     assert set(drawn) == {*SERIES, *others}
     mine = pd.DataFrame({"curve": ["point", "baseline"], "mechanism": ["noise", "mine 0"]})
-    assert all_series(SERIES, mine)["mine 0"].colour != SERIES["noise"].colour
+    assert add_baseline_series(SERIES, mine)["mine 0"].colour != SERIES["noise"].colour
     assert all(0 <= look.colour < min(len(COLOURS), len(MARKERS)) for look in drawn.values())
 
 
@@ -34,11 +34,11 @@ def test_names_of_users_are_no_templates():
             ),
         ]
     )
-    figure = by_panel(
+    figure = draw_panels(
         rows,
         Quantity("epsilon", "ε"),
         Quantity("objective", "loss"),
-        all_series({}, rows),
+        add_baseline_series({}, rows),
         "of {it}",
     )
     assert figure is not None
@@ -55,7 +55,7 @@ def test_panels_without_values_stay_empty():
         curve="point", mechanism="ours", bound=1.0, notion="dp", delta=0.0, status="optimal"
     )
     quantities = Quantity("epsilon", "ε"), Quantity("objective", "loss")
-    figure = by_panel(
+    figure = draw_panels(
         rows, *quantities, {"ours": Series("ours", 0)}, "words", panel=Quantity("measure", "{}")
     )
     assert figure is not None

@@ -13,7 +13,7 @@ from workbench.io import extras
 from workbench.papers import gallery, reproduce, steps
 from workbench.papers.artifact import Artifact, Paper
 from workbench.privacy.opendp import measurement
-from workbench.sweeps.export import writable
+from workbench.sweeps.export import check_export_path
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_every_extra_is_known() -> None:
     declared = set(tomllib.loads(text)["project"]["optional-dependencies"]) - {"all", "dev", "docs"}
     assert declared == set(extras.EXTRAS)
     assert all(
-        extras.present(package) for package in extras.EXTRAS.values()
+        extras.is_importable(package) for package in extras.EXTRAS.values()
     )  # `make install` installs all of them
 
 
@@ -62,7 +62,7 @@ def test_every_extra_is_known() -> None:
     [
         ("opendp", lambda noise, folder: measurement(noise)),
         ("accounting", lambda noise, folder: measurement(noise, "privacy_loss_distribution")),
-        ("parquet", lambda noise, folder: writable(folder / "a.parquet")),
+        ("parquet", lambda noise, folder: check_export_path(folder / "a.parquet")),
         (
             "cluster",
             lambda noise, folder: wb.sweep(

@@ -16,7 +16,7 @@ import workbench as wb
 from workbench.cli import main
 from workbench.data.csv_column import read_column
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.io.files import read_bytes, read_text, write_new, write_whole
+from workbench.io.files import read_bytes, read_text, write_atomically, write_new_file
 from workbench.mechanisms.dyadic_laplace.stream import load_bytes
 from workbench.privacy.certificate_file import check
 from workbench.questions.labels import Labels
@@ -155,9 +155,9 @@ def mode(path: Path | str) -> int:
 @pytest.mark.parametrize(("mask", "expected"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
 def test_the_umask_is_obeyed(tmp_path: Path, umask: Callable[[int], int], mask: int, expected: int):
     umask(mask)
-    write_whole(tmp_path / "new", b"1")
+    write_atomically(tmp_path / "new", b"1")
     assert mode(tmp_path / "new") == expected
-    write_whole(tmp_path / "private", b"1", private=True)
+    write_atomically(tmp_path / "private", b"1", private=True)
     assert mode(tmp_path / "private") == 0o600
 
 
@@ -166,7 +166,7 @@ def test_an_existing_file_keeps_its_mode(tmp_path: Path, before: int):
     (tmp_path / "old").write_bytes(b"1")
     (tmp_path / "old").chmod(before)
     for private in (False, True):
-        write_whole(tmp_path / "old", b"2", private=private)
+        write_atomically(tmp_path / "old", b"2", private=private)
         assert mode(tmp_path / "old") == before
     assert (tmp_path / "old").read_bytes() == b"2"
 
@@ -178,7 +178,7 @@ def test_a_read_only_file_is_not_replaced(folder: Path, capsys: pytest.CaptureFi
         InvalidRequest,
         match=r"^file must be a file that can be written\. Got old.json, which is read-on",
     ):
-        write_whole("old.json", b"2")
+        write_atomically("old.json", b"2")
     code, err = run("design modulo --n 4 --max-shift 1 --epsilon 1 --save old.json", capsys)
     assert (code, "saved file must be a file that can be written. Got old.json" in err) == (2, True)
     with pytest.raises(InvalidRequest, match=r"^file must be a file\. Got the folder folder\.$"):
@@ -223,9 +223,9 @@ def full() -> Iterator[None]:
 
 def test_nothing_is_left_on_a_full_disk(tmp_path: Path, full: None):
     with pytest.raises(OSError, match="large"):
-        write_new(tmp_path / "key", b"1")
+        write_new_file(tmp_path / "key", b"1")
     with pytest.raises(OSError, match="large"):
-        write_whole(tmp_path / "file", b"1")
+        write_atomically(tmp_path / "file", b"1")
     with pytest.raises(SystemExit) as stop:
         main(["laplace", "keygen", str(tmp_path / "key")])
     assert stop.value.code == 2
@@ -235,7 +235,9 @@ def test_nothing_is_left_on_a_full_disk(tmp_path: Path, full: None):
 def test_two_writers_leave_one_whole_file(tmp_path: Path):
     texts = [bytes([65 + k]) * 100_000 for k in range(4)]
     writers = [
-        threading.Thread(target=lambda t=t: [write_whole(tmp_path / "f", t) for _ in range(20)])
+        threading.Thread(
+            target=lambda t=t: [write_atomically(tmp_path / "f", t) for _ in range(20)]
+        )
         for t in texts
     ]
     for writer in writers:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.data.intervals import rationals, read_bins
+from workbench.data.intervals import read_bins, read_rationals
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.additive import AdditiveNoise
@@ -20,10 +20,10 @@ from workbench.mechanisms.dyadic_laplace.stream import write_stream
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import (
     LabelRandomizer,
-    private_prior,
-    project,
+    estimate_private_prior,
+    project_counts,
 )
-from workbench.mechanisms.label_randomizers.randomized_response import k_ary
+from workbench.mechanisms.label_randomizers.randomized_response import rr_k_ary
 from workbench.mechanisms.mechanism import sample
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
 from workbench.mechanisms.real_noise import AdditiveRealNoise
@@ -34,7 +34,7 @@ INTEGERS = AdditiveIntegerNoise(wb.IntegerNoise(1), IntegerLaw(-1, [1, 2, 1]))
 CLAMPED = AdditiveIntegerNoise(wb.IntegerNoise(1, clamp=(0, 4)), IntegerLaw(-1, [1, 2, 1]))
 REALS = AdditiveRealNoise(wb.RealNoise(1), 1, IntegerLaw(-1, [1, 2, 1]))
 BINOMIAL = poisson_binomial(3, epsilon=1)
-QUANTIZER = PiecewiseAffine.of([-2, 2], [-3, 3], [[3, 1], [1, 3]])
+QUANTIZER = PiecewiseAffine.from_laws([-2, 2], [-3, 3], [[3, 1], [1, 3]])
 LAPLACE, SHARED = wb.DyadicLaplace(1, 2), SharedStream(bytes(32), bytes(16))
 
 
@@ -82,27 +82,27 @@ ENTRIES = {
     "labels": lambda bad: wb.Labels(bad),
     "prior": lambda bad: wb.Labels([1, 2], bad),
     "label set": lambda bad: LabelRandomizer(bad, 1, lambda labels, epsilon: None),
-    "counts": lambda bad: private_prior(bad, Fraction(1)),
-    "noisy counts": project,
-    "nearest prior": lambda bad: project(bad, "simplex"),
+    "counts": lambda bad: estimate_private_prior(bad, Fraction(1)),
+    "noisy counts": project_counts,
+    "nearest prior": lambda bad: project_counts(bad, "simplex"),
     "inputs": QUANTIZER.sample,
     "inputs of a law": lambda bad: QUANTIZER.probabilities(bad, clip=True),
     "inputs of an error": QUANTIZER.error_at,
     "bins": lambda bad: read_bins(bad, Fraction(1), cover=False),
-    "knots": lambda bad: rationals(bad, "knots"),
+    "knots": lambda bad: read_rationals(bad, "knots"),
     "PMF": lambda bad: AdditiveNoise.from_pmf(QUESTION, bad),
     "weights": lambda bad: AdditiveNoise(QUESTION, bad),
     "masses": Distribution,
     "masses in floats": Distribution.from_floats,
     "rows": lambda bad: Channel.from_rows([bad, bad]),
-    "loss of noise": lambda bad: NOISE.expected([[0, 1], bad][1]),
-    "loss of a channel": lambda bad: Channel.from_rows([[1, 1]]).expected([bad]),
+    "loss of noise": lambda bad: NOISE.expected_loss([[0, 1], bad][1]),
+    "loss of a channel": lambda bad: Channel.from_rows([[1, 1]]).expected_loss([bad]),
     "answers": lambda bad: NOISE.publish(bad),
     "answers on the integers": lambda bad: INTEGERS.publish(bad),
     "clamped answers": lambda bad: CLAMPED.publish(bad),
     "answers on the reals": lambda bad: REALS.publish(bad),
     "answers of a Poisson binomial": lambda bad: BINOMIAL.publish(bad),
-    "labels to publish": lambda bad: k_ary(wb.Labels([1, 2]), 1).sample(bad),
+    "labels to publish": lambda bad: rr_k_ary(wb.Labels([1, 2]), 1).sample(bad),
     "file of a stream": lambda bad: write_stream(bad, LAPLACE, bytes(32)),
     "answer": lambda bad: sample(NOISE, 1, answer=bad),
     "shifts": lambda bad: wb.ModuloNoise(n=100, shifts=bad),
@@ -125,9 +125,9 @@ def test_what_is_no_plain_number_goes_in_nowhere(entry: str, bad: str):
 
 def test_plain_numbers_go_in():
     """Counts and costs are refused for what they are, not for being an array."""
-    assert project([3, 1]).tolist() == [0.75, 0.25]
-    assert private_prior(np.array([500, 1500]), Fraction(10)).sum() == pytest.approx(1)
-    assert NOISE.expected([0, 3]) == 1
+    assert project_counts([3, 1]).tolist() == [0.75, 0.25]
+    assert estimate_private_prior(np.array([500, 1500]), Fraction(10)).sum() == pytest.approx(1)
+    assert NOISE.expected_loss([0, 3]) == 1
     assert AdditiveNoise.from_pmf(QUESTION, [Fraction(1, 3), Fraction(2, 3)]).exact_pmf[
         0
     ] == Fraction(1, 3)

@@ -18,7 +18,7 @@ import pytest
 import workbench as wb
 from workbench.cli import main
 from workbench.io import plugins
-from workbench.pipeline.registry import family
+from workbench.pipeline.registry import get_family
 from workbench.solvers.conformance import BackendContract
 
 PACKAGE = Path(__file__).parents[2] / "plugin_package"
@@ -118,7 +118,7 @@ def test_every_verb_on_a_mechanism_that_shares_no_code_with_ours(
     monkeypatch.setattr(
         plugins, "_read", set()
     )  # entry points are read once in a process, perhaps already
-    monkeypatch.setattr(plugins, "_plugins", {group: {} for group in plugins.GROUPS})
+    monkeypatch.setattr(plugins, "_plugins", {group: {} for group in plugins.PLUGIN_GROUPS})
     coin = importlib.import_module("workbench_example.coin").Coin("1/4")
     proof = wb.certify(coin, "pure", "1.2")
     assert proof.foreign == {"mechanism of kind coin": "workbench-example 1.2"}
@@ -424,7 +424,9 @@ def test_baselines_stand_beside_quantized_laplace_noise(monkeypatch: pytest.Monk
         share = (
             Fraction(1, 2) - Fraction(steepest) / 8
         )  # the largest slope of ln p is (1/2 - share)/share
-        return wb.PiecewiseAffine.of([-1, 1], [-1, 1], [[1 - share, share], [share, 1 - share]])
+        return wb.PiecewiseAffine.from_laws(
+            [-1, 1], [-1, 1], [[1 - share, share], [share, 1 - share]]
+        )
 
     made = [("two", randomized), ("steep", lambda request: randomized(request, "3"))]
     kinds = {
@@ -454,12 +456,12 @@ def test_a_plugin_that_raises_no_exception_is_one_sentence(
     file = tmp_path / "odd.py"
     file.write_text("class Odd(BaseException): pass\nraise Odd('at import')\n")
     with pytest.raises(wb.InvalidRequest, match=r"plugin odd.py cannot be loaded. Odd: at import"):
-        plugins.load_file(file)
+        plugins.load_plugin_file(file)
 
     def fails(*_: Any, **__: Any) -> Any:
         raise _Odd("while it designs")
 
-    monkeypatch.setattr(type(family("channel")), "open", fails)
+    monkeypatch.setattr(type(get_family("channel")), "open_session", fails)
     with pytest.raises(SystemExit) as stop:
         main(["design", "channel", "--answers", "0..2", "--max-shift", "1", "--epsilon", "1"])
     assert stop.value.code == 2

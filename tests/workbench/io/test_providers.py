@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import workbench
-from workbench.io.providers import load_provided, places_of, register_places
+from workbench.io.providers import get_places, load_provided, register_places
 
 CERTIFICATES = Path(__file__).parents[2] / "golden" / "certificates"
 PLACES = [(kind, name) for kind, places in workbench._PROVIDED.items() for name in places]
@@ -55,7 +55,7 @@ def test_a_fresh_process_finds_what_it_uses(code: str) -> None:
 
 
 def test_a_kind_without_places_has_none() -> None:
-    assert not places_of("no such kind")
+    assert not get_places("no such kind")
     with pytest.raises(KeyError):
         load_provided("no such kind", "thing")
 

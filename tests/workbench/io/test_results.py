@@ -15,8 +15,8 @@ import pytest
 from matplotlib.figure import Figure
 
 import workbench as wb
-from workbench.io.result import Result, csv_bytes, table_of, tex_bytes
-from workbench.sweeps.export import _csv
+from workbench.io.result import Result, encode_csv_table, encode_tex_table, make_table
+from workbench.sweeps.export import _write_csv
 
 
 def squares(count: int = 3, **more: Any) -> Result:
@@ -39,7 +39,7 @@ def test_a_result_is_a_sequence_of_rows() -> None:
     assert len(result) == 3
     assert [row["y"] for row in result] == [0, 1, 4]
     assert result[-1]["x"] == 2
-    assert not result.interrupted
+    assert not result.is_interrupted
     assert repr(result) == "Result('Squares', 3 rows)"
     assert (
         repr(squares(1, finished=2, total=5))
@@ -201,7 +201,7 @@ def test_compare_a_request_of_every_family() -> None:
 
 
 def test_which_solver_to_use() -> None:
-    from workbench.comparison.compare import recommendation
+    from workbench.comparison.compare import recommend_solver
 
     def row(solver: str, seconds: float, **more: Any) -> dict[str, Any]:
         known = {
@@ -215,29 +215,31 @@ def test_which_solver_to_use() -> None:
         return known | {"residual": 0.0, "private": True, "oracle_agrees": True} | more
 
     slow, fast = row("slow", 3.0), row("fast", 1.0)
-    assert recommendation([slow, fast]).startswith(
+    assert recommend_solver([slow, fast]).startswith(
         "Use fast for this request: it proves the optimum"
     )
-    assert recommendation([slow, fast | {"private": False}]).startswith(
+    assert recommend_solver([slow, fast | {"private": False}]).startswith(
         "Use fast"
     )  # what is certified counts
-    assert recommendation([slow, fast | {"certified": False}]).startswith("Use slow")
-    assert recommendation([slow, fast | {"certified_objective": 1 + 2e-8}]).startswith("Use slow")
-    assert recommendation([slow, fast | {"certified_objective": 1 + 4e-13}]).startswith("Use fast")
-    assert recommendation([slow, fast | {"gap": 0.1}]).startswith("Use slow")
-    assert recommendation([slow, fast | {"residual": 0.1}]).startswith("Use slow")
-    assert recommendation([slow, fast | {"oracle_agrees": False}]).startswith("Use slow")
-    assert "does not prove an optimum" in recommendation([fast | {"status": "time_limit"}])
-    assert "to within 0.01 %, as was asked" in recommendation([fast | {"gap": 1e-4}])
-    assert "private once it is repaired" in recommendation([fast | {"private": False}])
-    assert "could not be certified" in recommendation(
+    assert recommend_solver([slow, fast | {"certified": False}]).startswith("Use slow")
+    assert recommend_solver([slow, fast | {"certified_objective": 1 + 2e-8}]).startswith("Use slow")
+    assert recommend_solver([slow, fast | {"certified_objective": 1 + 4e-13}]).startswith(
+        "Use fast"
+    )
+    assert recommend_solver([slow, fast | {"gap": 0.1}]).startswith("Use slow")
+    assert recommend_solver([slow, fast | {"residual": 0.1}]).startswith("Use slow")
+    assert recommend_solver([slow, fast | {"oracle_agrees": False}]).startswith("Use slow")
+    assert "does not prove an optimum" in recommend_solver([fast | {"status": "time_limit"}])
+    assert "to within 0.01 %, as was asked" in recommend_solver([fast | {"gap": 1e-4}])
+    assert "private once it is repaired" in recommend_solver([fast | {"private": False}])
+    assert "could not be certified" in recommend_solver(
         [fast | {"private": False, "certified": False}]
     )
     for seconds in (0.004, 0.006):  # of HiGHS, against 0.005: milliseconds decide nothing
         close = [row("gurobi", 0.005), row("highs", seconds)]
-        assert recommendation(close).startswith("Use highs")
-        assert recommendation(close[::-1]).startswith("Use highs")
-    assert recommendation([row("wrong", 1.0, oracle_agrees=False)]).startswith(
+        assert recommend_solver(close).startswith("Use highs")
+        assert recommend_solver(close[::-1]).startswith("Use highs")
+    assert recommend_solver([row("wrong", 1.0, oracle_agrees=False)]).startswith(
         "No solver can be recommended"
     )
 
@@ -245,14 +247,14 @@ def test_which_solver_to_use() -> None:
 def test_an_interrupted_comparison_keeps_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     from workbench.comparison import compare as module
 
-    real = module._design
+    real = module._design_by_solver
 
     def stop(request: Any, solver: str, limit: float | None) -> Any:
         if solver == "scip":
             raise KeyboardInterrupt
         return real(request, solver, limit)
 
-    monkeypatch.setattr(module, "_design", stop)
+    monkeypatch.setattr(module, "_design_by_solver", stop)
     result = wb.compare(QUESTION, ["highs", "scip"], epsilon=1)
     assert (result.interrupted, len(result)) == (True, 1)
 
@@ -292,13 +294,13 @@ def test_verify(monkeypatch: pytest.MonkeyPatch) -> None:
 
     points = [{"epsilon": epsilon, "delta": 0.1, "notion": "dp"} for epsilon in (0.5, 1.0)]
     monkeypatch.setattr(
-        module, "requests", lambda kind, small: [(QUESTION, point) for point in points]
+        module, "list_grid_requests", lambda kind, small: [(QUESTION, point) for point in points]
     )
     result = wb.verify("highs,ortools:glop", small=True)
     assert [row["agrees"] for row in result] == [True] * 4
     assert result.sentences == ("4 of 4 answers with a closed form agree with it.",)
     assert isinstance(result.plot(), Figure)
-    group = module.summary(result)[0]
+    group = module.summarise_verification(result)[0]
     assert (group["requests"], group["agree"], group["disagree"]) == (2, 2, 0)
 
 
@@ -359,13 +361,13 @@ def test_a_foreign_name_is_no_formula_in_a_csv_of_ours():
     names = ["=1+1", "+cmd|' /C calc'!A0", "-x", "@sum", "-3,-0.5,0.5,3", "-1e-05", "plain", None]
     kept = ["'=1+1", "'+cmd|' /C calc'!A0", "'-x", "'@sum", "-3,-0.5,0.5,3", "-1e-05", "plain", ""]
     rows = [{"mechanism": name, "epsilon": -1.5, "proven": True} for name in names]
-    table = list(csv.reader(csv_bytes(table_of(rows)).decode().splitlines()))
+    table = list(csv.reader(encode_csv_table(make_table(rows)).decode().splitlines()))
     assert table == [["mechanism", "epsilon", "proven"], *([name, "-1.5", "True"] for name in kept)]
 
     class Lines(list[dict[str, Any]]):
         known = (list(rows[0]), set[str]())
 
-    exported = b"".join(_csv(Lines(rows), lambda part: None)).decode()  # type: ignore[arg-type]
+    exported = b"".join(_write_csv(Lines(rows), lambda part: None)).decode()  # type: ignore[arg-type]
     assert list(csv.reader(exported.splitlines()))[1:] == [[name, "-1.5", "true"] for name in kept]
 
 
@@ -399,7 +401,7 @@ def test_a_table_on_paper_has_the_columns_of_the_question(tmp_path: Path) -> Non
 
 def test_letters_with_accents_are_mathematics() -> None:
     table = pd.DataFrame({"name": ["δ\u0332₀", "μ\u0304", "y\u0302", "ε ≤ 1", "$5 μ"]})
-    text = tex_bytes(table, "μ\u0304").decode()
+    text = encode_tex_table(table, "μ\u0304").decode()
     for words in (
         r"$\underline{\delta}_0$",
         r"\caption{$\bar{\mu}$}",

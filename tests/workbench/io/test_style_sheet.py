@@ -11,19 +11,28 @@ import pytest
 from matplotlib.text import Text
 
 import workbench as wb
-from workbench.io.drawing import Drawing, draw
-from workbench.io.figures import COLUMN, PAGE, legend_below, panels, percent_map, wrapped
-from workbench.papers import PAPERS, load
-from workbench.papers.artifact import declared
+from workbench.io.drawing import Drawing, draw_declared_figure
+from workbench.io.figures import (
+    COLUMN_INCHES,
+    PAGE_INCHES,
+    add_legend_below,
+    draw_percent_map,
+    make_panels,
+    wrap_text,
+)
+from workbench.papers import PAPERS, load_paper
+from workbench.papers.artifact import read_declaration
 
 TABLE = pd.DataFrame({"panel": list("ab"), "x": [1, 2], "y": [1.0, 2.0]})
 
 
-@pytest.mark.parametrize(("columns", "width"), [(1, COLUMN), (2, PAGE)])
+@pytest.mark.parametrize(("columns", "width"), [(1, COLUMN_INCHES), (2, PAGE_INCHES)])
 def test_a_declared_figure_has_the_width_of_print_and_8_points(columns: int, width: float) -> None:
     spec = {"legend": 2, "series": [{"x": "x", "y": "y", "label": "a label"}], "title": "n = 8"}
     with mpl.rc_context({"font.size": 31}):
-        figure = draw(Drawing(spec | {"columns": columns, "panels": [{}] * columns}), TABLE)
+        figure = draw_declared_figure(
+            Drawing(spec | {"columns": columns, "panels": [{}] * columns}), TABLE
+        )
         assert mpl.rcParams["font.size"] == 31
     assert figure.get_figwidth() == width
     figure.draw_without_rendering()
@@ -33,23 +42,25 @@ def test_a_declared_figure_has_the_width_of_print_and_8_points(columns: int, wid
 def test_no_declared_figure_names_a_size_of_its_own() -> None:
     for name in PAPERS:
         for key, own in (
-            declared(load(name).name.replace("-", "_")).items() if name != "program_library" else ()
+            read_declaration(load_paper(name).name.replace("-", "_")).items()
+            if name != "program_library"
+            else ()
         ):
             assert not {"size", "figsize"} & own.get("figure", {}).keys(), (name, key)
 
 
 def test_titles_break_between_words_but_not_within_an_equation() -> None:
-    assert wrapped("Optimal error rate (n = 4, max_shift = 1)", 2.0).splitlines() == [
+    assert wrap_text("Optimal error rate (n = 4, max_shift = 1)", 2.0).splitlines() == [
         "Optimal error rate (n = 4,",
         "max_shift = 1)",
     ]
 
 
 def test_a_legend_has_as_many_columns_as_fit() -> None:
-    figure, (axis,) = panels(width=COLUMN)
+    figure, (axis,) = make_panels(width=COLUMN_INCHES)
     for label in ("a long label of a series", "another long label", "a third long label"):
         axis.plot([0], [0], label=label)
-    legend_below(figure, [axis], columns=3)
+    add_legend_below(figure, [axis], columns=3)
     figure.draw_without_rendering()
     (legend,) = figure.legends
     assert legend.get_window_extent().width <= figure.bbox.width
@@ -57,12 +68,12 @@ def test_a_legend_has_as_many_columns_as_fit() -> None:
 
 def test_a_map_of_percentages_says_what_is_not_known() -> None:
     table = pd.DataFrame({"x": [1, 2, 1], "y": ["a", "a", "b"], "percent": [0.01, np.nan, 2000.0]})
-    _, (axis,) = panels(width=COLUMN)
-    percent_map(axis, table, ("x", "y"), "percent")
+    _, (axis,) = make_panels(width=COLUMN_INCHES)
+    draw_percent_map(axis, table, ("x", "y"), "percent")
     assert [text.get_text() for text in axis.texts] == ["0", "?", ">1k"]
 
 
 def test_pictures_of_results_are_as_wide_as_a_page_at_most(tmp_path: Path) -> None:
     table = wb.frontier("labels", labels="0..4", epsilon="1,2")
-    assert table.plot(tmp_path / "f.pdf").get_figwidth() <= PAGE
+    assert table.plot(tmp_path / "f.pdf").get_figwidth() <= PAGE_INCHES
     assert (tmp_path / "f.pdf").read_bytes().startswith(b"%PDF")

@@ -153,11 +153,11 @@ def test_bad_questions_are_refused_in_one_line(arguments: dict[str, Any], messag
 def test_index_is_addition_in_the_group(q: ModuloNoise) -> None:
     points = list(product(*map(range, q.sizes)))
     for shift in q.differences:
-        moved = q.index(shift)
+        moved = q.shifted_positions(shift)
         assert sorted(moved) == list(range(q.order))
         for position, point in enumerate(points):
             there = tuple((a + b) % s for a, b, s in zip(point, shift, q.sizes, strict=True))
-            assert points[moved[position]] == there == q.point(int(moved[position]))
+            assert points[moved[position]] == there == q.element_at(int(moved[position]))
 
 
 @given(questions())
@@ -165,7 +165,7 @@ def test_index_is_addition_in_the_group(q: ModuloNoise) -> None:
 def test_symmetric_differences_are_closed(q: ModuloNoise) -> None:
     assert set(q.shifts) <= set(q.differences)
     if not q.directed:
-        assert {q.negative(shift) for shift in q.differences} == set(q.differences)
+        assert {q.negate_shift(shift) for shift in q.differences} == set(q.differences)
     else:
         assert q.differences == q.shifts
     assert ModuloNoise(**json.loads(json.dumps(q.to_dict()))) == q
@@ -242,7 +242,7 @@ def test_equal_laws_are_equal_mechanisms() -> None:
     assert a != AdditiveNoise(q, [2, 1, 2])
     assert a != AdditiveNoise(ModuloNoise(n=2, max_shift=2), [2, 1, 1])
     assert pickle.loads(pickle.dumps(a)) == a
-    assert (a.error_rate, a.expected([0, 1, 4])) == (0.5, 1.25)
+    assert (a.error_rate, a.expected_loss([0, 1, 4])) == (0.5, 1.25)
     with pytest.raises(ValueError, match="read-only"):
         a.pmf[0] = 1
 
@@ -251,7 +251,7 @@ def test_a_vector_pmf_is_row_major() -> None:
     q = ModuloNoise(sizes=(2, 3), shifts=[(0, 1)])
     grid = np.arange(1.0, 7.0).reshape(2, 3)
     assert AdditiveNoise.from_pmf(q, grid) == AdditiveNoise(q, [1, 2, 3, 4, 5, 6])
-    assert AdditiveNoise(q, [1, 1, 1, 1, 1, 1]).expected(grid) == pytest.approx(3.5, abs=1e-15)
+    assert AdditiveNoise(q, [1, 1, 1, 1, 1, 1]).expected_loss(grid) == pytest.approx(3.5, abs=1e-15)
     with pytest.raises(InvalidRequest):
         AdditiveNoise.from_pmf(q, grid.T)
 
@@ -284,7 +284,7 @@ def test_losses_are_checked() -> None:
     noise = AdditiveNoise(ModuloNoise(n=2, max_shift=1), [2, 1, 1])
     for loss in ([1, 2], [1, 2, math.nan]):
         with pytest.raises(InvalidRequest, match=r"^loss must be"):
-            noise.expected(loss)
+            noise.expected_loss(loss)
 
 
 def test_broken_files_are_refused() -> None:

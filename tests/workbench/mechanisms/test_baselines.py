@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from workbench.errors import InvalidRequest
 from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.baselines.count_queries import (
-    FAMILIES,
-    clamped,
+    BASELINE_FAMILIES,
+    clamped_channel,
     clamped_gaussian,
     clamped_geometric,
     data_independent,
     exponential_mechanism,
-    fit,
+    fit_baseline,
     geometric_alpha,
 )
-from workbench.mechanisms.channel import Channel, within
+from workbench.mechanisms.channel import Channel, pairs_within
 from workbench.privacy.audit import audit
 from workbench.privacy.curve import profile
 from workbench.questions.modulo_noise import ModuloNoise
@@ -101,10 +101,10 @@ def test_figures_6_and_8_print_the_wrong_variance() -> None:
 
 def test_clamped_geometric_keeps_the_pure_epsilon_of_its_noise() -> None:
     """Ratios within |q - q'| = 1 are α or 1/α everywhere, the ends included: Ghosh et al. 2009."""
-    found = audit(Channel.of(clamped_geometric(8, "0.7"), within(8, 1)), "0.3")
+    found = audit(Channel.from_pairs(clamped_geometric(8, "0.7"), pairs_within(8, 1)), "0.3")
     assert found.pure_ratio == Fraction(10, 7)
     assert (
-        audit(Channel.of(clamped_geometric(8, "0.7"), within(8, 3)), 1).pure_ratio
+        audit(Channel.from_pairs(clamped_geometric(8, "0.7"), pairs_within(8, 3)), 1).pure_ratio
         == Fraction(10, 7) ** 3
     )
 
@@ -114,7 +114,7 @@ def test_exponential_mechanism() -> None:
     weights = np.exp(-np.abs(np.subtract.outer(np.arange(7), np.arange(7))) / 1.3)
     assert channel.matrix == pytest.approx(weights / weights.sum(axis=1, keepdims=True), abs=1e-15)
     for shift in (1, 2, 3):
-        found = audit(Channel.of(channel, within(6, shift)), 1)
+        found = audit(Channel.from_pairs(channel, pairs_within(6, shift)), 1)
         assert (
             shift / 1.3 < found.pure_epsilon < 2 * shift / 1.3
         )  # the general bound; not tight on a line
@@ -138,7 +138,7 @@ def test_data_independent() -> None:
 
 def test_any_law_can_be_plugged_in() -> None:
     """An asymmetric law with a gap: η = -1, 0, 2."""
-    channel = clamped(3, IntegerLaw(-1, [1, 2, 0, Fraction(1)]))
+    channel = clamped_channel(3, IntegerLaw(-1, [1, 2, 0, Fraction(1)]))
     quarter = Fraction(1, 4)
     assert [[row[k] / quarter for k in range(4)] for row in channel.rows] == [
         [3, 0, 1, 0],
@@ -148,25 +148,25 @@ def test_any_law_can_be_plugged_in() -> None:
     ]
     assert channel.error_rate == 1 - Fraction(3 + 2 + 2 + 3, 16)
     assert channel.mse == (1 * 4 + (1 + 4) + (1 + 1) + 1) / 16
-    assert audit(Channel.of(channel, within(3, 1)), 1).pure_epsilon == math.inf
+    assert audit(Channel.from_pairs(channel, pairs_within(3, 1)), 1).pure_epsilon == math.inf
     plugged = Channel.from_rows(channel.matrix)
     assert plugged == channel
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", BASELINE_FAMILIES)
 def test_fitted_parameters_have_the_error_asked(family: str) -> None:
     for n, mse in [(8, 0.6101), (8, 3.38), (1, 0.2), (20, 30.0)]:
-        assert FAMILIES[family].build(n, fit(family, n, mse=mse)).mse == pytest.approx(
-            mse, rel=1e-9
-        )
+        assert BASELINE_FAMILIES[family].build(
+            n, fit_baseline(family, n, mse=mse)
+        ).mse == pytest.approx(mse, rel=1e-9)
     for n, rate in [(7, 0.3), (8, 0.01), (1, 0.49), (20, 0.9)]:
-        made = FAMILIES[family].build(n, fit(family, n, error_rate=rate))
+        made = BASELINE_FAMILIES[family].build(n, fit_baseline(family, n, error_rate=rate))
         assert made.error_rate == pytest.approx(rate, rel=1e-9)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", BASELINE_FAMILIES)
 def test_the_fast_table_is_the_exact_channel(family: str) -> None:
-    table, _, parameter, build = FAMILIES[family]
+    table, _, parameter, build = BASELINE_FAMILIES[family]
     for x in (0.2, 0.6):
         assert table(7, x) == pytest.approx(build(7, parameter(x)).matrix, abs=1e-15)
 
@@ -197,7 +197,7 @@ def test_impossible_targets_are_refused() -> None:
         ),
     ]:
         with pytest.raises(InvalidRequest, match=message):
-            fit(**arguments)  # type: ignore[arg-type]
+            fit_baseline(**arguments)  # type: ignore[arg-type]
 
 
 def test_bad_parameters_are_refused() -> None:
@@ -215,9 +215,9 @@ def test_bad_parameters_are_refused() -> None:
             lambda: data_independent(question, 1.1),
             r"^error_rate must be a number in \[0, 1\]\. Got 1\.1\.$",
         ),
-        (lambda: within(8, 9), r"^max_shift must be an integer in 1\.\.8\. Got 9\.$"),
+        (lambda: pairs_within(8, 9), r"^max_shift must be an integer in 1\.\.8\. Got 9\.$"),
         (
-            lambda: clamped_geometric(8, 0.5).expected(np.eye(3)),
+            lambda: clamped_geometric(8, 0.5).expected_loss(np.eye(3)),
             r"^loss must be an array of shape \(9, 9\)\. Got",
         ),
     ]:
@@ -235,15 +235,15 @@ def half_line(pmf: np.ndarray, shift: int, epsilon: float) -> tuple[float, float
 def test_clamping_raises_pdp_but_never_dp() -> None:
     """Sec. 2.1 and Fig. 6: PDP is not closed under post-processing, DP is."""
     epsilons = np.linspace(0, 3, 31)
-    clamped = Channel.of(clamped_gaussian(8, "3.38"), within(8, 1))
+    clamped = Channel.from_pairs(clamped_gaussian(8, "3.38"), pairs_within(8, 1))
     pdp, dp = np.array([half_line(gaussian(3.38), 1, epsilon) for epsilon in epsilons]).T
     assert (profile(clamped, "dp").deltas(epsilons) <= dp + 1e-14).all()
     assert (profile(clamped, "pdp").deltas(epsilons) - pdp).max() > 0.2
 
 
-@given(st.sampled_from(sorted(FAMILIES)), st.floats(0.05, 0.8), st.integers(1, 12))
+@given(st.sampled_from(sorted(BASELINE_FAMILIES)), st.floats(0.05, 0.8), st.integers(1, 12))
 @settings(max_examples=30, deadline=None)
 def test_channels_are_stochastic_and_mirror_symmetric(family: str, x: float, n: int) -> None:
-    matrix = FAMILIES[family].build(n, FAMILIES[family].parameter(x)).matrix
+    matrix = BASELINE_FAMILIES[family].build(n, BASELINE_FAMILIES[family].parameter(x)).matrix
     assert matrix.sum(axis=1) == pytest.approx(np.ones(n + 1), abs=1e-14)
     assert matrix == pytest.approx(matrix[::-1, ::-1], abs=1e-15)

@@ -11,11 +11,11 @@ import pytest
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.dyadic_laplace.dyadic_law import (
     component,
+    compute_levels,
+    compute_levels_at,
     delta_zero,
-    ell_of,
+    ell_from_delta,
     level_thresholds,
-    levels,
-    levels_at,
     step_weights,
     tail,
     tail_mean,
@@ -25,7 +25,7 @@ ELLS = (1 + 2.0**-40, 1.001, 1.3, 2.0, 7.5, 50.0, 1e6)
 
 
 def test_values_of_the_spec() -> None:
-    law = levels(2.0)
+    law = compute_levels(2.0)
     assert delta_zero(2.0) == pytest.approx(1.2564312086262, abs=5e-14)
     assert law.cdf[0] == pytest.approx(0.321039280262, abs=5e-13)
     assert law.cdf[1] == pytest.approx(0.647622062978, abs=5e-13)
@@ -35,7 +35,7 @@ def test_values_of_the_spec() -> None:
 @pytest.mark.parametrize("ell", ELLS)
 def test_cancellation_free_forms_are_the_printed_ones_to_the_last_digits(ell: float) -> None:
     assert delta_zero(ell) == float(oracle.delta_zero(ell))
-    law = levels(ell)
+    law = compute_levels(ell)
     for t in (0, 1, 2, 5, 20, 40):
         assert law.cdf[t] == pytest.approx(float(oracle.cdf(ell, t)), rel=3e-15, abs=0)
         assert law.pmf[t] == pytest.approx(oracle.pmf(ell, t), rel=1e-14, abs=0)
@@ -43,21 +43,21 @@ def test_cancellation_free_forms_are_the_printed_ones_to_the_last_digits(ell: fl
 
 @pytest.mark.parametrize("ell", [*ELLS, 1e150, 2.0**500])
 def test_level_law_is_a_cdf(ell: float) -> None:
-    law = levels(ell)
+    law = compute_levels(ell)
     assert (np.diff(law.cdf) >= 0).all()
     assert (law.pmf >= 0).all()
     assert law.cdf[0] >= 0
     assert 1 - 2e-16 <= law.cdf[-1] <= 1
     assert math.fsum(law.pmf) == pytest.approx(1, abs=1e-14)
     assert np.allclose(np.cumsum(law.pmf), law.cdf, atol=1e-14)
-    capped = levels(ell, 20)
+    capped = compute_levels(ell, 20)
     assert capped.cdf[-1] == 1
     assert capped.pmf[3] * law.cdf[20] == pytest.approx(law.pmf[3], rel=1e-14)
 
 
 @pytest.mark.parametrize("ell", ELLS)
 def test_thresholds_are_the_capped_law(ell: float) -> None:
-    law = levels(ell, 30)
+    law = compute_levels(ell, 30)
     thresholds = level_thresholds(ell, 30)
     assert list(thresholds) == sorted(thresholds)
     assert np.array([float(c) for c in thresholds]) / 2.0**64 == pytest.approx(
@@ -72,12 +72,12 @@ def test_thresholds_are_pinned_because_both_parties_must_agree() -> None:
 
 def test_ell_of_inverts_delta_zero() -> None:
     for ell in ELLS:
-        assert ell_of(delta_zero(ell))[0] == pytest.approx(ell, rel=1e-15)
-        assert ell_of(delta_zero(ell))[1] == pytest.approx(ell - 1, rel=2e-15)
-    ell, deltas, pmf = levels_at(np.array([delta_zero(2.0), delta_zero(50.0)]))
+        assert ell_from_delta(delta_zero(ell))[0] == pytest.approx(ell, rel=1e-15)
+        assert ell_from_delta(delta_zero(ell))[1] == pytest.approx(ell - 1, rel=2e-15)
+    ell, deltas, pmf = compute_levels_at(np.array([delta_zero(2.0), delta_zero(50.0)]))
     assert ell == pytest.approx([2, 50])
     assert deltas[1, 3] == delta_zero(50.0) / 8
-    assert pmf[0, :10] == pytest.approx(levels(2.0).pmf[:10], rel=1e-14)
+    assert pmf[0, :10] == pytest.approx(compute_levels(2.0).pmf[:10], rel=1e-14)
 
 
 @pytest.mark.parametrize("ell", ELLS)
@@ -112,7 +112,7 @@ def test_components_are_the_printed_ones_and_positive(ell: float) -> None:
 @pytest.mark.parametrize("ell", [1.3, 2.0, 50.0])
 def test_mixture_is_laplace(ell: float) -> None:
     x = np.linspace(-20, 20, 4001)
-    law = levels(ell)
+    law = compute_levels(ell)
     mixture = sum(law.pmf[t] * component(ell, t).density(x) for t in range(48))
     assert np.abs(mixture - np.exp(-np.abs(x)) / 2).max() < 1e-12
 
@@ -137,7 +137,7 @@ def test_lipschitz_constant_of_every_component_is_exactly_ell(ell: float) -> Non
 def test_mean_neg_log_delta_obeys_the_bound_the_paper_reads_off_a_plot() -> None:
     ells = 1 + np.concatenate([np.geomspace(1e-12, 1, 60), np.linspace(1, 49, 60)])
     gaps = [
-        math.log1p(math.e / (ell - 1)) - 0.5 - levels(ell).mean_neg_log_delta
+        math.log1p(math.e / (ell - 1)) - 0.5 - compute_levels(ell).mean_neg_log_delta
         for ell in ells.tolist()
     ]
     assert min(gaps) > 0
@@ -146,7 +146,7 @@ def test_mean_neg_log_delta_obeys_the_bound_the_paper_reads_off_a_plot() -> None
 
 @pytest.mark.parametrize("ell", [1.01, 2.0, 50.0])
 def test_tail_is_the_integral_of_the_density(ell: float) -> None:
-    law = levels(ell)
+    law = compute_levels(ell)
     y = np.concatenate([np.arange(-6, 7), np.linspace(-7, 9, 41)])
     for t in (0, 1, 3, 8):
         delta = law.deltas[t]
@@ -163,7 +163,7 @@ def test_tail_is_the_integral_of_the_density(ell: float) -> None:
 @pytest.mark.parametrize("width", [0.0, 1e-9, 0.3, 1.0, 7.3])
 def test_tail_mean_is_the_mean_of_the_tail(ell: float, width: float) -> None:
     """A quadratic between whole numbers, so two Gauss points on each piece are exact."""
-    law = levels(ell)
+    law = compute_levels(ell)
     nodes, weights = np.polynomial.legendre.leggauss(3)
     for t in (0, 1, 3, 30):
         delta = law.deltas[t]
@@ -191,7 +191,7 @@ def test_bad_ell(ell: object) -> None:
 
 def test_bad_levels() -> None:
     with pytest.raises(InvalidRequest, match="max_level must be"):
-        levels(2.0, -1)
+        compute_levels(2.0, -1)
     with pytest.raises(InvalidRequest, match="t must be an integer from 0 to"):
         component(2.0, 80)
     with pytest.raises(InvalidRequest, match="t must be an integer"):

@@ -7,12 +7,16 @@ import pytest
 
 from workbench.errors import InvalidRequest
 from workbench.families.laplace import least_ell as search
-from workbench.families.laplace.least_ell import least_ell
+from workbench.families.laplace.least_ell import find_least_ell
 from workbench.mechanisms.dyadic_laplace import elias
 from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
-from workbench.mechanisms.dyadic_laplace.dyadic_law import component, levels, levels_at
+from workbench.mechanisms.dyadic_laplace.dyadic_law import (
+    component,
+    compute_levels,
+    compute_levels_at,
+)
 from workbench.mechanisms.dyadic_laplace.mean_length import (
-    UNIFORM,
+    UNIFORM_DATA,
     DataLaw,
     elias_delta_bound,
     mean_bits,
@@ -25,7 +29,7 @@ POINT, FAR = DataLaw.point(0.5), DataLaw.point(20.0)
 
 
 def test_values_of_the_spec() -> None:
-    law = levels(2.0)
+    law = compute_levels(2.0)
     assert mean_bits(1, law, "gamma", POINT) == pytest.approx(4.4598316722, abs=6e-11)
     assert mean_bits(1, law, "delta", POINT) == pytest.approx(4.8191868149, abs=6e-11)
     assert mean_bits(1, law, "gamma") == pytest.approx(4.5055363687, abs=6e-11)
@@ -47,7 +51,7 @@ def test_mean_is_the_sum_over_every_integer(
     code: elias.Code, epsilon: float, ell: float, x: float
 ) -> None:
     """Against Σ_m length(m) P(M = m | T = t), P by integrating f_t between its vertices, for T <= 9."""
-    law = levels(ell, 9)
+    law = compute_levels(ell, 9)
     total = 0.0
     for t in range(10):
         f = component(ell, t)
@@ -77,7 +81,7 @@ def test_mean_is_what_real_streams_take(code: elias.Code) -> None:
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.3, 5.0])
 def test_data_laws_agree_with_each_other(epsilon: float) -> None:
-    law = levels(1.4)
+    law = compute_levels(1.4)
     uniform = mean_bits(epsilon, law, "gamma", DataLaw.uniform(-1, 3))
     parts = [
         (DataLaw.uniform(low, high), (high - low) / 4)
@@ -96,7 +100,7 @@ def test_data_laws_agree_with_each_other(epsilon: float) -> None:
 
 
 def test_mean_size() -> None:
-    assert UNIFORM.mean_size == 0.5
+    assert UNIFORM_DATA.mean_size == 0.5
     assert DataLaw.uniform(-1, 3).mean_size == pytest.approx(1.25)
     assert DataLaw.point(-3).mean_size == 3
     assert DataLaw.density(lambda x: 2 * x, 0, 1).mean_size == pytest.approx(2 / 3)
@@ -104,12 +108,12 @@ def test_mean_size() -> None:
 
 def test_theorem_8_bounds_hold_and_are_in_order() -> None:
     for ell in (1.0001, 1.05, 1.3, 2.0, 7.0, 50.0, 1e4):
-        law = levels(ell)
+        law = compute_levels(ell)
         for epsilon, x in ((1.0, 0.0), (1.0, 0.5), (0.01, 3.0), (20.0, 1.0), (1.0, 1e6)):
             exact = mean_bits(epsilon, law, "delta", DataLaw.point(x))
             sharp, printed = theorem8_bounds(epsilon, law, abs(x))
             assert exact <= sharp <= printed
-    assert theorem8_bounds(1.0, levels(2.0), 0.5) == pytest.approx(
+    assert theorem8_bounds(1.0, compute_levels(2.0), 0.5) == pytest.approx(
         (8.344396234918424, 8.577392047750852)
     )
 
@@ -126,16 +130,16 @@ def test_elias_delta_bound_bounds_every_length() -> None:
     ("epsilon", "ell"), [(0.5, 1.62901525), (1.0, 1.73297685), (4.0, 3.19753194)]
 )
 def test_ell_for_five_bits_of_gamma(epsilon: float, ell: float) -> None:
-    design = least_ell(epsilon, 5)
+    design = find_least_ell(epsilon, 5)
     assert design.ell == pytest.approx(ell, abs=5e-9)
     assert design.decoder_epsilon == pytest.approx(ell * epsilon, abs=3e-8)
     assert design.mean_bits <= 5
     assert design.mean_bits == pytest.approx(5, abs=1e-9)
-    assert mean_bits(epsilon, levels(design.ell * (1 - 1e-9)), "gamma") > 5
+    assert mean_bits(epsilon, compute_levels(design.ell * (1 - 1e-9)), "gamma") > 5
 
 
 def test_five_bits_are_out_of_reach_just_above_10_473() -> None:
-    inside, outside = least_ell(10.473, 5), least_ell(10.474, 5)
+    inside, outside = find_least_ell(10.473, 5), find_least_ell(10.474, 5)
     assert inside.mean_bits <= 5
     assert outside.ell is outside.decoder_epsilon is outside.mean_bits is None
     assert 5 < outside.least_bits < 5.001
@@ -146,7 +150,8 @@ def far_lengths() -> tuple[np.ndarray, np.ndarray]:
     """Points of a fine grid of Δ₀ and the mean length of x = 20 there."""
     delta0 = np.geomspace(0.05, 160, 3000)
     batches = [
-        mean_bits_at(1.0, *levels_at(part), "gamma", FAR) for part in np.array_split(delta0, 30)
+        mean_bits_at(1.0, *compute_levels_at(part), "gamma", FAR)
+        for part in np.array_split(delta0, 30)
     ]
     return delta0, np.concatenate(batches)
 
@@ -158,7 +163,7 @@ def test_smallest_ell_where_the_length_is_not_monotone(
     """x = 20: the length has local minima in ℓ; nothing on a fine grid below the answer meets the budget."""
     delta0, lengths = far_lengths
     assert (np.diff(lengths) > 0.001).any()
-    design = least_ell(1.0, bits, "gamma", FAR)
+    design = find_least_ell(1.0, bits, "gamma", FAR)
     assert (design.ell is not None) == (lengths.min() <= bits)
     before = lengths if design.delta0 is None else lengths[delta0 < design.delta0 * (1 - 1e-9)]
     assert (before > bits).all()
@@ -187,33 +192,35 @@ def test_a_dip_between_two_points_of_the_scan_is_found(centre: float) -> None:
 
 def test_lengths_repeat_each_octave_far_out_so_the_search_may_end() -> None:
     for delta0 in (80.0, 97.0, 120.0, 150.0):
-        values = mean_bits_at(3.0, *levels_at(np.array([delta0, 2 * delta0])), "gamma", UNIFORM)
+        values = mean_bits_at(
+            3.0, *compute_levels_at(np.array([delta0, 2 * delta0])), "gamma", UNIFORM_DATA
+        )
         assert values[0] == pytest.approx(values[1], abs=1e-13)
 
 
 def test_extreme_budgets() -> None:
-    assert least_ell(1.0, 1.0).ell is None
-    tight = least_ell(1.0, 90)
+    assert find_least_ell(1.0, 1.0).ell is None
+    tight = find_least_ell(1.0, 90)
     assert 1 < tight.ell < 1 + 1e-12
     assert tight.mean_bits <= 90
-    assert least_ell(1.0, 500).ell <= 1 + 2.0**-50
-    assert least_ell(1.0, 5, "delta").ell == pytest.approx(1.90494955, abs=1e-8)
+    assert find_least_ell(1.0, 500).ell <= 1 + 2.0**-50
+    assert find_least_ell(1.0, 5, "delta").ell == pytest.approx(1.90494955, abs=1e-8)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: least_ell(0, 5), r"epsilon must be a finite number > 0\. Got 0\."),
-        (lambda: least_ell(1, -5), "bits must be a finite number > 0"),
-        (lambda: least_ell(1, math.nan), "bits must be a finite number > 0"),
-        (lambda: least_ell(1, 5, "zip"), "code must be gamma or delta"),
-        (lambda: least_ell(1e10, 5, "gamma", DataLaw.point(1e10)), "must be at most 2"),
+        (lambda: find_least_ell(0, 5), r"epsilon must be a finite number > 0\. Got 0\."),
+        (lambda: find_least_ell(1, -5), "bits must be a finite number > 0"),
+        (lambda: find_least_ell(1, math.nan), "bits must be a finite number > 0"),
+        (lambda: find_least_ell(1, 5, "zip"), "code must be gamma or delta"),
+        (lambda: find_least_ell(1e10, 5, "gamma", DataLaw.point(1e10)), "must be at most 2"),
         (lambda: DataLaw.point(math.nan), "x must be a finite number"),
         (lambda: DataLaw.uniform(1, 1), "low and high must be finite numbers"),
         (lambda: DataLaw.density(lambda x: x, 0, 1), "density must be"),
         (lambda: DataLaw.density(lambda x: x, 1, 0), "low, high must be"),
-        (lambda: theorem8_bounds(1, levels(2.0), -1), "mean_size must be"),
-        (lambda: mean_bits(1, levels(2.0), "zip"), "code must be"),
+        (lambda: theorem8_bounds(1, compute_levels(2.0), -1), "mean_size must be"),
+        (lambda: mean_bits(1, compute_levels(2.0), "zip"), "code must be"),
     ],
 )
 def test_bad_requests(call: object, message: str) -> None:
@@ -227,7 +234,7 @@ def test_the_boundary_of_five_bits_is_decided_where_lengths_repeat():
     lengths = {
         epsilon: np.concatenate(
             [
-                mean_bits_at(epsilon, *levels_at(part), "gamma", UNIFORM)
+                mean_bits_at(epsilon, *compute_levels_at(part), "gamma", UNIFORM_DATA)
                 for part in np.array_split(octave, 41)
             ]
         )
@@ -235,7 +242,7 @@ def test_the_boundary_of_five_bits_is_decided_where_lengths_repeat():
     }
     near = lengths[10.4735].argmin()
     fine = np.linspace(octave[near - 1], octave[near + 1], 41)
-    assert mean_bits_at(10.4735, *levels_at(fine), "gamma", UNIFORM).min() < 5 - 1e-7
+    assert mean_bits_at(10.4735, *compute_levels_at(fine), "gamma", UNIFORM_DATA).min() < 5 - 1e-7
     assert lengths[10.4736].min() > 5
-    assert least_ell(10.4735, 5).ell is not None
-    assert least_ell(10.4736, 5).ell is None
+    assert find_least_ell(10.4735, 5).ell is not None
+    assert find_least_ell(10.4736, 5).ell is None

@@ -6,25 +6,27 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.data.plain import FARTHEST
+from workbench.data.plain import MAX_FILE_INTEGER
 from workbench.errors import InvalidRequest
 from workbench.exact.integer_law import IntegerLaw
 
 
-@pytest.mark.parametrize("first", [FARTHEST + 1, -FARTHEST - 1, 2**62, 2**63 - 5, 10**30])
+@pytest.mark.parametrize(
+    "first", [MAX_FILE_INTEGER + 1, -MAX_FILE_INTEGER - 1, 2**62, 2**63 - 5, 10**30]
+)
 def test_noise_so_far_out_is_refused(first: int):
     """The sum with an answer would overflow, and be published, or clamped, as a number at the other end."""
     with pytest.raises(InvalidRequest, match="first must be an integer in"):
         IntegerLaw(first, [1, 2, 1])
 
 
-@pytest.mark.parametrize("low", [FARTHEST - 4, -FARTHEST - 1, 2**63 - 6, 2**70])
+@pytest.mark.parametrize("low", [MAX_FILE_INTEGER - 4, -MAX_FILE_INTEGER - 1, 2**63 - 6, 2**70])
 def test_clamps_so_far_out_are_refused(low: int):
     with pytest.raises(InvalidRequest, match="clamp must be within"):
         wb.IntegerNoise(1, (low, low + 5))
 
 
-@pytest.mark.parametrize("low", [FARTHEST - 5, -FARTHEST])
+@pytest.mark.parametrize("low", [MAX_FILE_INTEGER - 5, -MAX_FILE_INTEGER])
 def test_the_farthest_clamp_is_published_inside_and_read_back(low: int, tmp_path):
     law = IntegerLaw(-3, [1, 2, 4, 8, 4, 2, 1], 1, "1/2")
     noise = wb.AdditiveIntegerNoise(wb.IntegerNoise(1, (low, low + 5)), law)
@@ -37,5 +39,8 @@ def test_the_farthest_clamp_is_published_inside_and_read_back(low: int, tmp_path
 
 def test_the_farthest_answer_of_unclamped_noise_does_not_overflow():
     top = (1 << 62) - 1
-    noise = wb.AdditiveIntegerNoise(wb.IntegerNoise(1), IntegerLaw(FARTHEST, [1]))
-    assert noise.publish(np.array([top, -top])).tolist() == [top + FARTHEST, FARTHEST - top]
+    noise = wb.AdditiveIntegerNoise(wb.IntegerNoise(1), IntegerLaw(MAX_FILE_INTEGER, [1]))
+    assert noise.publish(np.array([top, -top])).tolist() == [
+        top + MAX_FILE_INTEGER,
+        MAX_FILE_INTEGER - top,
+    ]

@@ -13,15 +13,15 @@ from scipy import integrate, optimize
 
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers import label_noise
-from workbench.mechanisms.label_randomizers.label_noise import NOISES, LabelNoise
+from workbench.mechanisms.label_randomizers.label_noise import NOISE_KINDS, LabelNoise
 from workbench.mechanisms.real_noise import best_gamma
-from workbench.models.losses import loss_named
-from workbench.papers.label_dp.curves import lattice
+from workbench.models.losses import parse_loss
+from workbench.papers.label_dp.curves import lattice_noise_mse
 from workbench.papers.label_dp.lattice import lattice_noise
 from workbench.privacy.audit import audit
 from workbench.questions.labels import Labels
 
-SQUARED = loss_named("squared")
+SQUARED = parse_loss("squared")
 
 
 def close(count: np.ndarray, law: np.ndarray, size: int) -> bool:
@@ -33,7 +33,7 @@ def close(count: np.ndarray, law: np.ndarray, size: int) -> bool:
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 5.0])
-@pytest.mark.parametrize("kind", label_noise.NOISES)
+@pytest.mark.parametrize("kind", label_noise.NOISE_KINDS)
 @pytest.mark.parametrize("loss", ["squared", "absolute"])
 def test_continuous_losses_are_the_integrals_of_their_law(kind, epsilon, loss):
     noise = LabelNoise(kind, -2, 6, epsilon, loss=loss)
@@ -87,7 +87,7 @@ def test_the_staircase_is_the_right_one():
             assert best_gamma(epsilon, loss) == pytest.approx(best, abs=1e-5)
 
 
-@pytest.mark.parametrize("kind", label_noise.NOISES)
+@pytest.mark.parametrize("kind", label_noise.NOISE_KINDS)
 @pytest.mark.parametrize("clip", [True, False])
 def test_continuous_samples_follow_the_law(kind, clip):
     noise = LabelNoise(kind, 0, 10, 2, clip=clip)
@@ -104,19 +104,21 @@ def test_continuous_samples_follow_the_law(kind, clip):
 # Integer noise.
 
 
-@pytest.mark.parametrize("kind", NOISES)
+@pytest.mark.parametrize("kind", NOISE_KINDS)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 def test_integer_laws_are_exact_and_private(kind, epsilon):
     noise = lattice_noise(kind, 3, 12, epsilon)
     table = np.array([row.floats for row in noise.rows])
-    report = audit(Channel.of(noise.rows, list(combinations(range(10), 2))), epsilon)
+    report = audit(Channel.from_pairs(noise.rows, list(combinations(range(10), 2))), epsilon)
     assert report.meets("pure", epsilon)
     share = (
         0.5 if kind == "exponential" else 1.0
     )  # the paper's scale for the exponential mechanism spends half
     assert report.pure_epsilon == pytest.approx(share * epsilon, rel=1e-9)
     expected = float((table * SQUARED.matrix(np.arange(10.0), np.arange(10.0))).sum()) / 10
-    assert lattice(Labels.uniform(3, 12), kind, epsilon) == pytest.approx(expected, rel=1e-9)
+    assert lattice_noise_mse(Labels.uniform(3, 12), kind, epsilon) == pytest.approx(
+        expected, rel=1e-9
+    )
     if kind == "exponential":
         return
     eta, width = np.arange(-6000, 6001), 9

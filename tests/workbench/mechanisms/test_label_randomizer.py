@@ -16,11 +16,11 @@ from workbench.exact.random_source import Source
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.label_randomizer import (
     LabelRandomizer,
-    private_prior,
-    project,
+    estimate_private_prior,
+    project_counts,
     split_budget,
 )
-from workbench.mechanisms.label_randomizers.randomized_response import on_bins
+from workbench.mechanisms.label_randomizers.randomized_response import rr_on_bins
 from workbench.questions.labels import Labels
 
 # Algorithm 3.
@@ -40,25 +40,25 @@ def test_budgets_add_up_exactly_and_too_few_records_are_refused():
 
 
 def test_projections():
-    assert project([3.0, -1.0, 1.0]).tolist() == [0.75, 0.0, 0.25]
-    assert project([-1.0, -2.0]).tolist() == [0.5, 0.5]
-    near = project([0.9, 0.4, -0.2], "simplex")
+    assert project_counts([3.0, -1.0, 1.0]).tolist() == [0.75, 0.0, 0.25]
+    assert project_counts([-1.0, -2.0]).tolist() == [0.5, 0.5]
+    near = project_counts([0.9, 0.4, -0.2], "simplex")
     assert near == pytest.approx([0.75, 0.25, 0.0])
     rng = np.random.default_rng(0)
     for _ in range(20):
         h = rng.normal(size=5)
-        x = project(h, "simplex")
+        x = project_counts(h, "simplex")
         assert x.sum() == pytest.approx(1)
         other = rng.dirichlet(np.ones(5), size=200)
         assert ((other - h) ** 2).sum(axis=1).min() >= ((x - h) ** 2).sum() - 1e-12
     with pytest.raises(InvalidRequest, match="projection must be"):
-        project([1.0], "l1")
+        project_counts([1.0], "l1")
 
 
 def test_the_private_prior_has_noise_of_the_stated_scale():
     counts = np.full(4000, 1000)
     first = Fraction(1, 5)
-    noisy = private_prior(counts, first, projection="clip", source=Source(4)) * 4_000_000
+    noisy = estimate_private_prior(counts, first, projection="clip", source=Source(4)) * 4_000_000
     alpha = math.exp(-0.1)
     assert np.var(noisy) == pytest.approx(2 * alpha / (1 - alpha) ** 2, rel=0.1)
 
@@ -70,7 +70,7 @@ def test_a_run_of_algorithm_3():
 
     def optimise(labels: Labels, second: Fraction):
         seen.append((labels, second))
-        return on_bins(labels, [0, 2], [0.5, 2.5], second)
+        return rr_on_bins(labels, [0, 2], [0.5, 2.5], second)
 
     release = LabelRandomizer(np.arange(4), 1, optimise).run(truth, Source(1))
     labels, second = seen[0]
@@ -129,7 +129,7 @@ def test_a_response_beyond_its_budget_is_refused():
     """Whatever its kind: the masses of every output are compared over all labels, not over neighbours alone."""
 
     def too_much(labels: Labels, second: Fraction):
-        return on_bins(labels, [0, 2], [0.5, 2.5], second + Fraction(1, 10**6))
+        return rr_on_bins(labels, [0, 2], [0.5, 2.5], second + Fraction(1, 10**6))
 
     def far_apart(labels: Labels, second: Fraction):
         rows = [Distribution([9, 1]), Distribution([4, 6]), Distribution([1, 9])]

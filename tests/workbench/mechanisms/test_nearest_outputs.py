@@ -18,8 +18,8 @@ from tests.tools.test_check_certificate import verdict
 from workbench.exact.distribution import Distribution
 from workbench.families.channel.family import FAMILY
 from workbench.mechanisms.nearest_outputs import NearestOutputs
-from workbench.privacy.certificate_file import from_dict
-from workbench.privacy.expected_error import expected_error
+from workbench.privacy.certificate_file import certificate_from_dict
+from workbench.privacy.expected_error import compute_expected_error
 
 ODDS = Fraction(11, 4)
 
@@ -70,7 +70,7 @@ def law_at(mechanism: NearestOutputs, x: Fraction) -> list[Fraction]:
 def test_the_two_ends_decide_every_pair_of_answers(seed: int):
     mechanism = made(seed) if seed < 30 else with_steps(seed)
     laws = [law_at(mechanism, x) for x in answers(mechanism)]
-    values = [float(v) for v in mechanism.published]
+    values = [float(v) for v in mechanism.published_values]
     for x, law in zip(answers(mechanism), laws, strict=True):
         mass = dict.fromkeys(values, Fraction(0))
         for value, p in zip(values, law, strict=True):
@@ -114,7 +114,7 @@ def test_losses_are_those_of_the_laws(seed: int, loss: str):
     def at(x: Fraction) -> Fraction:
         return sum(
             p * abs(o - x) ** power
-            for p, o in zip(law_at(mechanism, x), mechanism.published, strict=True)
+            for p, o in zip(law_at(mechanism, x), mechanism.published_values, strict=True)
         )
 
     mean, worst, where = mechanism.errors(loss, (Fraction(1, 4), Fraction(3, 4)))
@@ -126,11 +126,11 @@ def test_losses_are_those_of_the_laws(seed: int, loss: str):
     assert float(mean) == pytest.approx(
         float(sum(c * s for c, s in zip(costs, shares, strict=True)) / 300), abs=1e-4
     )
-    stated = expected_error(mechanism, loss)
-    assert stated.worst == worst
-    assert float(stated.mean) == pytest.approx(float(sum(costs) / 600), abs=1e-4)
+    stated = compute_expected_error(mechanism, loss)
+    assert stated.worst_error == worst
+    assert float(stated.mean_error) == pytest.approx(float(sum(costs) / 600), abs=1e-4)
     assert (
-        expected_error(mechanism, loss, [0.5, 2.25]).mean
+        compute_expected_error(mechanism, loss, [0.5, 2.25]).mean_error
         == (at(Fraction(1, 2)) + at(Fraction(9, 4))) / 2
     )
 
@@ -172,7 +172,7 @@ def test_what_is_drawn_follows_the_law_and_cuts_are_exact():
 
 def test_equal_outputs_count_once():
     values = tuple(Fraction(k) for k in (0, 0, 1, 1, 1, 3))
-    assert [*NearestOutputs((Fraction(0), Fraction(3)), values, 2, ODDS).used] == [0, 2, 5]
+    assert [*NearestOutputs((Fraction(0), Fraction(3)), values, 2, ODDS).used_outputs] == [0, 2, 5]
 
 
 def test_a_file_holds_the_outputs_alone(tmp_path: Path):
@@ -201,7 +201,7 @@ def test_a_file_holds_the_outputs_alone(tmp_path: Path):
     for changed in wrong:
         assert verdict({**data, **changed}) == "unreadable", changed
         with pytest.raises((wb.CorruptFile, wb.InvalidRequest)):
-            from_dict({**data, **changed})
+            certificate_from_dict({**data, **changed})
     with pytest.raises(wb.InvalidRequest, match="without distances"):
         wb.Certificate(mechanism, "metric", 1)
     with pytest.raises(wb.InvalidRequest, match="one number"):
@@ -221,13 +221,15 @@ def test_a_file_of_published_answers_is_proven_and_never_under_pdp(tmp_path: Pat
         changed = {**data, "mechanism": {**data["mechanism"], name: value}}
         assert verdict(changed) == "unreadable", changed
         with pytest.raises((wb.CorruptFile, wb.InvalidRequest)):
-            from_dict(changed)
+            certificate_from_dict(changed)
     with pytest.raises(wb.InvalidRequest, match="rounding preserves"):
         wb.Certificate(mechanism, "pdp", "1.1", "0.5")
 
 
 def test_twenty_thousand_outputs_are_designed_saved_and_checked(tmp_path: Path):
-    value = FAMILY.designed(FAMILY.spelled(range="0..8", epsilon=20, loss="absolute"))
+    value = FAMILY.design_request(
+        FAMILY.make_request_from_options(range="0..8", epsilon=20, loss="absolute")
+    )
     assert 0.99 * value.objective <= value.bound <= value.objective
     outputs = value.mechanism.outputs
     assert outputs.size > 15_000
@@ -240,7 +242,7 @@ def test_twenty_thousand_outputs_are_designed_saved_and_checked(tmp_path: Path):
     value.save(tmp_path / "f.json")
     data = json.loads((tmp_path / "f.json").read_text())
     assert verdict(data) == "proven"
-    assert expected_error(wb.load(tmp_path / "f.json")).mean == value.details["loss"]
+    assert compute_expected_error(wb.load(tmp_path / "f.json")).mean_error == value.details["loss"]
     assert wb.load(tmp_path / "f.json").publish([3.21] * 5, insecure_seed=1) == pytest.approx(
         [3.21] * 5, abs=1e-3
     )

@@ -11,7 +11,7 @@ from workbench.data.intervals import read_bins
 from workbench.errors import CorruptFile, InvalidRequest
 from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
 from workbench.mechanisms.baselines.two_bin import (
-    Biased,
+    BiasedQuantizer,
     equal_bins,
     erm,
     erm_epsilon_bound,
@@ -23,9 +23,15 @@ from workbench.mechanisms.baselines.two_bin import (
     two_bin,
 )
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization_error import ErrorIntegrals, error_function
+from workbench.mechanisms.quantization_error import ErrorIntegrals, error_coefficients
 from workbench.privacy.audit import audit_extremes
-from workbench.questions.density import Density, from_function, normal, spelled, uniform
+from workbench.questions.density import (
+    Density,
+    density_from_function,
+    normal_density,
+    parse_density,
+    uniform_density,
+)
 
 
 def algorithm1(
@@ -90,15 +96,15 @@ def test_known_values_of_published_mechanisms():
 
 def test_integrals_against_brute_force():
     made = rqm([-1.7, -0.35, 0.2, 0.8, 1.9], "0.4")
-    for density in (uniform(), normal(0.5, 0.2), normal(-0.1, 0.03)):
-        x, w = density.grid(np.linspace(-1, 1, 4001))
+    for density in (uniform_density(), normal_density(0.5, 0.2), normal_density(-0.1, 0.03)):
+        x, w = density.quadrature(np.linspace(-1, 1, 4001))
         inside = np.clip(x, -1, 1)
         for loss, power in (("absolute", 1), ("squared", 2)):
             errors = (
                 made.probabilities(inside) * np.abs(made.outputs - inside[:, None]) ** power
             ).sum(axis=1)
-            assert made.expected(loss, density) == pytest.approx(float(w @ errors), abs=2e-7)
-    assert made.expected("0.25") == pytest.approx(0.25 * made.mae() + 0.75 * made.mse())
+            assert made.expected_loss(loss, density) == pytest.approx(float(w @ errors), abs=2e-7)
+    assert made.expected_loss("0.25") == pytest.approx(0.25 * made.mae() + 0.75 * made.mse())
     atoms = ((-1.0, 0.25), (0.3, 0.5), (0.77, 0.25))
     drawn = Density("samples", 1.0, np.zeros_like, (), atoms)
     assert made.mae(drawn) == pytest.approx(made.error_at([-1.0, 0.3, 0.3, 0.77]).mean())
@@ -113,7 +119,7 @@ def test_two_outputs_in_closed_form():
 def test_loss_weights_are_linear_in_the_ends():
     made = rqm("-2,-0.5,0.5,2", "0.3")
     weights = ErrorIntegrals(
-        np.array([float(k) for k in made.knots]), made.outputs, uniform()
+        np.array([float(k) for k in made.knots]), made.outputs, uniform_density()
     ).weights()
     assert (weights.reshape(-1, made.m) * made.matrix).sum() == pytest.approx(made.mae(), abs=1e-15)
     assert weights.shape == (len(made.pieces), 2, made.m)
@@ -159,22 +165,22 @@ def test_bins_that_make_no_sense():
     with pytest.raises(InvalidRequest, match=r"q must be a number in \[0, 1\)"):
         rqm("-3,3", 1)
     with pytest.raises(InvalidRequest, match="loss must be"):
-        error_function("rmse")
+        error_coefficients("rmse")
 
 
 def test_densities_that_are_none():
     for text in ("gauss", "normal:1", "normal:0,0", "normal:a,b", "uniform:2"):
         with pytest.raises(InvalidRequest):
-            spelled(text)
+            parse_density(text)
     with pytest.raises(InvalidRequest, match="mass 1"):
-        from_function(lambda x: np.ones_like(x))
+        density_from_function(lambda x: np.ones_like(x))
     with pytest.raises(InvalidRequest, match=">= 0"):
-        from_function(lambda x: 0.5 + x)
+        density_from_function(lambda x: 0.5 + x)
 
 
 def test_a_clipped_normal_has_its_atoms():
-    density = normal(0.5, 0.3)
-    assert density.masses([-1, 0.5, 1]) == pytest.approx([0.5, 0.5], abs=1e-12)
+    density = normal_density(0.5, 0.3)
+    assert density.interval_masses([-1, 0.5, 1]) == pytest.approx([0.5, 0.5], abs=1e-12)
     assert dict(density.atoms)[1.0] == pytest.approx(0.047790, abs=1e-6)
 
 
@@ -219,7 +225,7 @@ def test_poisson_binomial():
 
 
 def test_the_biased_variant():
-    made = Biased.of("-2.7,-0.9,0.9,2.7", rqm_selection(4, "0.22"), "0.4")
+    made = BiasedQuantizer.from_selection("-2.7,-0.9,0.9,2.7", rqm_selection(4, "0.22"), "0.4")
     x = np.linspace(-1, 1, 20_001)
     law = made.probabilities(x)
     np.testing.assert_allclose(law.sum(axis=1), 1, atol=1e-14)
@@ -227,7 +233,7 @@ def test_the_biased_variant():
     assert seen - 1e-12 <= made.epsilon <= seen + 1e-3
     assert made.bias == pytest.approx(np.abs(law @ made.outputs - x).max(), abs=1e-3)
     assert made.bias > 0.1
-    flat = Biased.of(
+    flat = BiasedQuantizer.from_selection(
         "-2.7,-0.9,0.9,2.7", rqm_selection(4, 0), 0
     )  # a fair coin between the outermost bins
     assert flat.epsilon < 1e-12

@@ -62,10 +62,10 @@ def test_inputs_between_knots_are_decided_exactly_where_floats_cannot():
             super().__init__()
             self.byte, self.queue = byte, [*words]
 
-        def short_bytes(self, count: int) -> np.ndarray:
+        def draw_uint8(self, count: int) -> np.ndarray:
             return np.full(count, self.byte, dtype=np.uint8)
 
-        def short_words(self, count: int) -> np.ndarray:
+        def draw_uint16(self, count: int) -> np.ndarray:
             return np.array([self.queue.pop(0) for _ in range(count)], dtype=np.uint16)
 
     t = (Fraction(0.1) + 1) / 2

@@ -19,9 +19,9 @@ from workbench.data.csv_column import CsvColumn
 from workbench.exact.distribution import Distribution
 from workbench.families.channel.family import FAMILY
 from workbench.mechanisms.range_mechanism import RangeMechanism
-from workbench.privacy.certificate_file import from_dict
-from workbench.privacy.column_release import Rows, designed_for_column
-from workbench.privacy.expected_error import expected_error
+from workbench.privacy.certificate_file import certificate_from_dict
+from workbench.privacy.column_release import ColumnRows, column_mechanism_of_design
+from workbench.privacy.expected_error import compute_expected_error
 
 UNEVEN = [Fraction(x) for x in ("0", "1/3", "1", "5/4", "3")]
 
@@ -138,7 +138,9 @@ ASKED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize(("options", "at_ends"), [(each, "prior" in each) for each in ASKED])
 def test_a_design_saves_what_it_costs_on_real_answers(options, at_ends: bool, tmp_path: Path):
-    value = FAMILY.designed(FAMILY.spelled(range="-1/3..5", epsilon=1, loss="absolute", **options))
+    value = FAMILY.design_request(
+        FAMILY.make_request_from_options(range="-1/3..5", epsilon=1, loss="absolute", **options)
+    )
     value.save(tmp_path / "f.json")
     mechanism = wb.load(tmp_path / "f.json")
     assert mechanism == value.mechanism
@@ -147,8 +149,8 @@ def test_a_design_saves_what_it_costs_on_real_answers(options, at_ends: bool, tm
         5,
         at_ends,
     )
-    error = expected_error(mechanism)  # by pieces of real inputs
-    assert float(error.worst if "prior" in options else error.mean) == pytest.approx(
+    error = compute_expected_error(mechanism)  # by pieces of real inputs
+    assert float(error.worst_error if "prior" in options else error.mean_error) == pytest.approx(
         value.objective, rel=1e-12
     )
     data = json.loads((tmp_path / "f.json").read_text())
@@ -159,13 +161,13 @@ def test_a_design_saves_what_it_costs_on_real_answers(options, at_ends: bool, tm
         changed = {**data, "mechanism": {**record, "sensitivity": "5"}}
         assert verdict(changed) == "unreadable"
         with pytest.raises(wb.CorruptFile, match="all rows of answers"):
-            from_dict(changed)
+            certificate_from_dict(changed)
     for name, wrong in (("ends", record["ends"][1:]), ("at_ends", not at_ends), ("sensitivity", "0"),
                         ("outputs", record["outputs"][1:]), ("at_ends", 1)):  # fmt: skip
         changed = {**data, "mechanism": {**record, name: wrong}}
         assert verdict(changed) == "unreadable", name
         with pytest.raises((wb.CorruptFile, wb.InvalidRequest)):
-            from_dict(changed)
+            certificate_from_dict(changed)
 
 
 def test_notions_that_mixing_or_reals_destroy_are_refused(tmp_path: Path):
@@ -239,13 +241,13 @@ def test_decimals_beside_an_end_count_as_they_are_written(tmp_path: Path):
     (tmp_path / "d.csv").write_text("x\n3.9999999999999998\n0.9999999999999998\n4\n1\n")
     ends = [Fraction(i) for i in range(6)]
     pairs = tuple((i, j) for i in range(5) for j in range(5) if 0 < abs(i - j) <= 3)
-    subject = designed_for_column(wb.Certificate(made(ends, 3, False, pairs), "pure", 1))
-    assert any("at most 3 apart" in words for words in subject.words)
-    values = Rows.read(CsvColumn.read(tmp_path / "d.csv"), subject).values
+    subject = column_mechanism_of_design(wb.Certificate(made(ends, 3, False, pairs), "pure", 1))
+    assert any("at most 3 apart" in words for words in subject.notes)
+    values = ColumnRows.read(CsvColumn.read(tmp_path / "d.csv"), subject).values
     rows = [
         Distribution([int(i == j) for j in range(5)]) for i in range(5)
     ]  # every row its own output
     assert [*np.floor(subject.mechanism.with_rows(rows).publish(values))] == [3, 0, 4, 1]
     (tmp_path / "d.csv").write_text("x\n1e-6000\n")
     with pytest.raises(wb.InvalidRequest, match="a decimal within 5000 digits"):
-        Rows.read(CsvColumn.read(tmp_path / "d.csv"), subject)
+        ColumnRows.read(CsvColumn.read(tmp_path / "d.csv"), subject)

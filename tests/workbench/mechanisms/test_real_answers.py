@@ -60,7 +60,7 @@ def test_every_mechanism_of_numbers_takes_them_as_they_are() -> None:
     for column in ([first, second], np.array([first, second]), [Fraction(first), Fraction(second)]):
         assert quantizer.publish(column).tolist() == [0, 1]
     tenths = RangeMechanism(
-        rows, None, cells.labelled, (Fraction(0), Fraction(3, 10), Fraction(1)), Fraction(1)
+        rows, None, cells.axis_labels, (Fraction(0), Fraction(3, 10), Fraction(1)), Fraction(1)
     )
     assert tenths.publish(np.array([0.3, 0.29999999999999993])).tolist() == [1, 0]
     assert tenths.publish(np.array([0.3], dtype=np.float32)).tolist() == [1]

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench import notions
-from workbench.exact.numbers import exact
+from workbench.exact.numbers import read_number
 from workbench.io import plugins
 from workbench.mechanisms.channel import Channel
 from workbench.notions.dp import DP
 from workbench.notions.notion import HockeyStick, Requirement, Values
-from workbench.privacy.audit_work import affordable, work
-from workbench.privacy.certificate_file import from_dict
+from workbench.privacy.audit_work import check_work_units, count_work_units
+from workbench.privacy.certificate_file import certificate_from_dict
 
 Masses = list[Fraction]
 
@@ -71,7 +71,7 @@ def test_each_notion_is_its_definition(rows: list[list[int]], epsilon: str, delt
     privacy = wb.audit(channel, epsilon)
     laws = [[Fraction(k, sum(row)) for k in row] for row in rows]
     for name in ("pure", "metric", "dp", "pdp"):
-        share = exact(delta, "delta") if notions.notion(name).has_delta else Fraction(0)
+        share = read_number(delta, "delta") if notions.get_notion(name).has_delta else Fraction(0)
         expected = all(
             meets(name, *pair, Fraction(epsilon), share)
             for p, q in combinations(laws, 2)
@@ -101,8 +101,8 @@ def test_metric_privacy_on_real_inputs(
     """No two inputs of a fine grid break a slope that holds, and two near the steepest place break half of it."""
     if continuous:
         ends[2] = ends[1]
-    law = wb.PiecewiseAffine.of([0, 1, 2], [0, 1, 2], ends)
-    slope = wb.audit(law, 1).results(wb.audit(law, 1).claim("metric", 1))[0].measured.value
+    law = wb.PiecewiseAffine.from_laws([0, 1, 2], [0, 1, 2], ends)
+    slope = wb.audit(law, 1).results(wb.audit(law, 1).claim("metric", 1))[0].measurement.value
     jumps = Channel.from_rows([ends[1]]) != Channel.from_rows([ends[2]])
     vanish = any(
         (a == 0) != (b == 0) for k in (0, 2) for a, b in zip(ends[k], ends[k + 1], strict=True)
@@ -129,12 +129,12 @@ def test_metric_privacy_on_real_inputs(
 
 
 def test_the_registry_lists_its_names_and_refuses_others() -> None:
-    assert tuple(notions.known())[:4] == ("pure", "dp", "pdp", "metric")
+    assert tuple(notions.notion_names())[:4] == ("pure", "dp", "pdp", "metric")
     for wrong in ("rdp", None, 3):
         with pytest.raises(wb.InvalidRequest, match="notion must be one of pure, dp, pdp, metric"):
-            notions.notion(wrong)  # type: ignore[arg-type]
+            notions.get_notion(wrong)  # type: ignore[arg-type]
     with pytest.raises(wb.InvalidRequest, match=r"The name 'dp' .* is taken by dp-workbench"):
-        notions.register(type("Other", (DP,), {})())
+        notions.register_notion(type("Other", (DP,), {})())
     privacy = wb.audit(Channel.from_rows([[1, 2], [2, 1]]), 1)
     with pytest.raises(
         wb.InvalidRequest, match=r"The parameters of the notion dp must be epsilon, delta. Got rho."
@@ -156,11 +156,13 @@ class Halved(DP):
     def measure(self, laws: Any, values: Values) -> Any:
         return super().measure(laws, {**values, "epsilon": values["epsilon"] / 2})
 
-    def witness(self, laws: Any, result: Any, names: Any) -> str | None:
-        half: Mapping[str, Any] = {**result.values, "epsilon": result.values["epsilon"] / 2}
-        return super().witness(laws, type(result)(result.label, result.measured, half), names)
+    def describe_witness(self, laws: Any, result: Any, names: Any) -> str | None:
+        half: Mapping[str, Any] = {**result.budget, "epsilon": result.budget["epsilon"] / 2}
+        return super().describe_witness(
+            laws, type(result)(result.label, result.measurement, half), names
+        )
 
-    def requires(self, values: Values) -> tuple[Requirement, ...]:
+    def requirements(self, values: Values) -> tuple[Requirement, ...]:
         return (HockeyStick(values["epsilon"] / 2, values["delta"]),)
 
 
@@ -170,7 +172,7 @@ def halved(monkeypatch: pytest.MonkeyPatch) -> Halved:
         plugins, "_plugins", {group: dict(known) for group, known in plugins._plugins.items()}
     )
     added = Halved()
-    notions.register(added)
+    notions.register_notion(added)
     return added
 
 
@@ -186,11 +188,11 @@ def test_a_notion_from_outside_audits_and_certifies(halved: Halved) -> None:
     )
     proof = wb.certify(noise, "halved", 2, "0.01")
     assert proof.privacy.meets("dp", 1, "0.01")
-    assert from_dict(proof.to_dict()) == proof
+    assert certificate_from_dict(proof.to_dict()) == proof
     assert proof.to_dict()["claim"] == {"notion": "halved", "epsilon": "2", "delta": "0.01"}
     with pytest.raises(wb.NotCertified, match="halved DP delta"):
         wb.Certificate(noise, "halved", 2, "0.01")
-    law = wb.PiecewiseAffine.of([0, 1], [0, 1], [[0.6, 0.4], [0.4, 0.6]])
+    law = wb.PiecewiseAffine.from_laws([0, 1], [0, 1], [[0.6, 0.4], [0.4, 0.6]])
     assert wb.certify(law, "halved", 1, "0.001").privacy.meets("dp", "0.5", "0.001")
 
 
@@ -206,7 +208,7 @@ def test_a_notion_that_only_says_other_coefficients_is_not_measured_as_its_base(
     monkeypatch.setattr(
         plugins, "_plugins", {group: dict(known) for group, known in plugins._plugins.items()}
     )
-    notions.register(twice := Twice())
+    notions.register_notion(twice := Twice())
     noise = wb.AdditiveNoise(
         wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1]
     )  # of DP delta 0.0878 at epsilon 0.5
@@ -226,7 +228,7 @@ def test_a_notion_that_only_counts_the_whole_mass_is_not_measured_as_its_base(
     monkeypatch.setattr(
         plugins, "_plugins", {group: dict(known) for group, known in plugins._plugins.items()}
     )
-    notions.register(whole := Whole())
+    notions.register_notion(whole := Whole())
     noise = wb.AdditiveNoise(
         wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1]
     )  # of PDP delta 1/2 at epsilon 0.5
@@ -260,11 +262,11 @@ class Certain(Halved):
 
     name = "certain"
     quantity = "certain"
-    requires = notions.Notion.requires
+    requirements = notions.Notion.requirements
 
 
 def test_what_a_model_does_not_state_is_refused_with_what_it_does(halved: Halved) -> None:
-    notions.register(Certain())
+    notions.register_notion(Certain())
     with pytest.raises(
         wb.InvalidRequest, match=r"notion must be one of pure, dp, .*, halved, .*gdp. Got 'certain'"
     ):
@@ -307,7 +309,7 @@ def test_renyi_is_its_definition(rows: list[list[int]], alpha: str, epsilon: str
     privacy = wb.audit(channel, 0)
     expected = most is not None and most <= decimal(Fraction(epsilon)) + Decimal("1e-40")
     assert privacy.meets("renyi", epsilon, alpha=alpha) == expected
-    reached = privacy.worst("renyi", epsilon, alpha=alpha).measured.upper(order)
+    reached = privacy.worst("renyi", epsilon, alpha=alpha).measurement.divergence_upper_bound(order)
     if most is None:
         assert reached == float("inf")
     else:
@@ -391,7 +393,7 @@ def test_certificates_of_other_budgets_are_proven_again() -> None:
     ):
         proof = wb.certify(noise, notion, **budget)  # type: ignore[arg-type]
         assert 0 < proof.record["repair_moved_mass"] < 0.3
-        assert from_dict(proof.to_dict()) == proof
+        assert certificate_from_dict(proof.to_dict()) == proof
         assert pickle.loads(pickle.dumps(proof)) == proof
         with pytest.raises(wb.NotCertified, match="misses the request"):
             wb.Certificate(
@@ -407,8 +409,8 @@ def test_certificates_of_other_budgets_are_proven_again() -> None:
         }.get(notion, ("alpha", "400"))
         broken["claim"][name] = tight
         with pytest.raises(wb.CorruptFile, match="does not prove"):
-            from_dict(broken)
-    law = wb.PiecewiseAffine.of([0, 1], [0, 1], [[0.6, 0.4], [0.4, 0.6]])
+            certificate_from_dict(broken)
+    law = wb.PiecewiseAffine.from_laws([0, 1], [0, 1], [[0.6, 0.4], [0.4, 0.6]])
     assert wb.certify(law, "renyi", "0.05", alpha=2).privacy.meets("renyi", "0.05", alpha=2)
     with pytest.raises(wb.InvalidRequest, match=r"alpha must be a finite number > 1\. Got 1\."):
         wb.certify(noise, "renyi", 1, alpha=1)
@@ -433,7 +435,7 @@ def test_gdp_is_the_worst_of_all_tests(rows: list[list[int]]) -> None:
     ]
     most = max(0.0, *needed)
     privacy = wb.audit(Channel.from_rows(rows), 0)
-    assert privacy.worst("gdp", mu=1).measured.least == pytest.approx(most, abs=1e-9)
+    assert privacy.worst("gdp", mu=1).measurement.smallest_mu == pytest.approx(most, abs=1e-9)
     assert privacy.meets("gdp", mu=most + 1e-9)
     assert most < 1e-6 or not privacy.meets("gdp", mu=most - 1e-9)
 
@@ -454,10 +456,10 @@ def test_zcdp_is_the_worst_of_all_orders(rows: list[list[int]]) -> None:
     privacy = wb.audit(Channel.from_rows(rows), 0)
     assert privacy.meets("zcdp", rho=most * 1.01 + 1e-9)
     assert most < 1e-6 or not privacy.meets("zcdp", rho=most * 0.999)
-    least = privacy.worst("zcdp", rho=1).measured
-    assert least.same or least.least[0] <= least.least[1] <= Fraction(most) * Fraction(
-        "1.01"
-    ) + Fraction(1, 10**9)
+    least = privacy.worst("zcdp", rho=1).measurement
+    assert least.is_same or least.smallest_rho[0] <= least.smallest_rho[1] <= Fraction(
+        most
+    ) * Fraction("1.01") + Fraction(1, 10**9)
     pure = privacy.pure_epsilon
     assert privacy.meets("zcdp", rho=pure * pure / 2 + 1e-9)  # ε-DP is ε²/2-zCDP
 
@@ -487,7 +489,7 @@ def test_a_discrete_gaussian_has_its_rho() -> None:
         Fraction(math.exp(-(min(k, 2 * side + 1 - k) ** 2) / 2)) for k in range(2 * side + 1)
     ]
     clamped = [Channel.from_rows([weights, weights[1:] + weights[:1]])]
-    low, high = wb.audit(clamped[0], 0).worst("zcdp", rho=1).measured.least
+    low, high = wb.audit(clamped[0], 0).worst("zcdp", rho=1).measurement.smallest_rho
     assert low == pytest.approx(0.5, rel=1e-5)
     assert low <= high
 
@@ -495,19 +497,25 @@ def test_a_discrete_gaussian_has_its_rho() -> None:
 def test_a_claim_that_costs_too_much_is_refused_before_it_starts() -> None:
     wide = wb.AdditiveNoise(wb.ModuloNoise(n=29_999, shifts=[1]), [2] + [1] * 29_999)
     with pytest.raises(wb.CorruptFile, match="comparisons is refused"):
-        affordable(work(wide, notions.notion("zcdp")))
-    affordable(work(wide, notions.notion("dp")))
+        check_work_units(count_work_units(wide, notions.get_notion("zcdp")))
+    check_work_units(count_work_units(wide, notions.get_notion("dp")))
 
 
 def test_what_designs_of_noise_ask_of_a_notion() -> None:
     """Not its name: whether it is one hockey stick at its own budget, and which Gaussian meets it."""
-    from workbench.notions import notion
-    from workbench.pipeline.requirements import hockey_stick_notions
+    from workbench.notions import get_notion
+    from workbench.pipeline.requirements import list_hockey_stick_notions
 
-    assert hockey_stick_notions() == ("dp", "pure")  # pdp bounds a mass, metric goes by distance
-    assert notion("zcdp").gaussian_variance({"rho": Fraction(1, 8)}) == 4
-    assert notion("renyi").gaussian_variance({"alpha": Fraction(3), "epsilon": Fraction(1, 2)}) == 3
-    assert notion("gdp").gaussian_variance({"mu": Fraction(1)}) is None
+    assert list_hockey_stick_notions() == (
+        "dp",
+        "pure",
+    )  # pdp bounds a mass, metric goes by distance
+    assert get_notion("zcdp").gaussian_variance({"rho": Fraction(1, 8)}) == 4
+    assert (
+        get_notion("renyi").gaussian_variance({"alpha": Fraction(3), "epsilon": Fraction(1, 2)})
+        == 3
+    )
+    assert get_notion("gdp").gaussian_variance({"mu": Fraction(1)}) is None
 
 
 def test_a_curve_whose_delta_grows_is_refused():

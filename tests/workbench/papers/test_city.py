@@ -41,14 +41,14 @@ def test_a_small_city_has_a_frontier_and_a_map(
     rows = [f"{x},{y},{weight(6 * x, 6 * y)}" for x in range(SMALL) for y in range(SMALL)]
     (tmp_path / "city.csv").write_text("\n".join(["x,y,weight", *rows]))
     monkeypatch.setattr(frontier, "DATA", tmp_path)
-    frontier._computed.cache_clear()
-    curves = frontier._drawn("city_full", True).table
-    frontier._computed.cache_clear()
+    frontier._compute_frontier.cache_clear()
+    curves = frontier._make_frontier_artifact("city_full", True).table
+    frontier._compute_frontier.cache_clear()
     losses = curves.pivot(index="epsilon", columns="mechanism", values="objective")
     assert len(losses) == 5
     for other in ("planar Laplace, remapped", "planar exponential"):
         assert (losses["channel"] <= losses[other]).all()
-    shown = frontier._city_map(True)
+    shown = frontier._make_city_map(True)
     assert shown.table[
         ["prior", "published", "from_the_likeliest"]
     ].sum().tolist() == pytest.approx([1, 1, 1], abs=1e-3)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from workbench.io.drawing import Drawing, draw
-from workbench.papers import load
-from workbench.papers.artifact import artifact, declared
+from workbench.io.drawing import Drawing, draw_declared_figure
+from workbench.papers import load_paper
+from workbench.papers.artifact import make_artifact, read_declaration
 
 FIGURE = {
     "by": "panel",
@@ -22,9 +22,9 @@ FIGURE = {
 
 @pytest.mark.parametrize("name", ["modulo-noise", "dql", "optm", "label-dp", "dro"])
 def test_every_declaration_is_of_an_artifact_and_its_words(name: str) -> None:
-    stated = declared(name.replace("-", "_"))
+    stated = read_declaration(name.replace("-", "_"))
     artifacts = stated.keys() - {"paper", "styles", "errata", "mechanisms"}
-    assert artifacts == load(name).artifacts.keys()
+    assert artifacts == load_paper(name).artifacts.keys()
     for own in (stated[key] for key in artifacts):
         assert own["title"]
         assert own["caption"]
@@ -37,7 +37,7 @@ def test_a_figure_has_what_is_declared() -> None:
     table = pd.DataFrame(
         {"panel": list("aabb"), "k": [1, 2, 1, 2], "x": [0, 0, 1, 1], "y": [1.0, 2.0, 3.0, 4.0]}
     )
-    first, second = draw(Drawing(FIGURE, {"n": 8}), table).axes
+    first, second = draw_declared_figure(Drawing(FIGURE, {"n": 8}), table).axes
     assert [axis.get_title() for axis in (first, second)] == ["a: n = 8", "b: n = 8"]
     assert [line.get_ydata().tolist() for line in second.lines] == [[6.0], [8.0]]
     assert [line.get_label() for line in first.lines] == ["k = 1", "k = 2"]
@@ -69,7 +69,7 @@ def test_printed_numbers_stand_beside_what_is_declared(monkeypatch: pytest.Monke
     table = pd.DataFrame(
         {"panel": list("aabb"), "k": [1, 2, 1, 2], "x": [0, 0, 1, 1], "y": [1.0, 2.0, 3.0, 4.0]}
     )
-    found = artifact("paper", "name", table.assign(theirs=table["x"])).comparisons
+    found = make_artifact("paper", "name", table.assign(theirs=table["x"])).comparisons
     assert [(c.what, c.place, c.printed, c.ours) for c in found] == [
         ("sum of a", "Table 1", 3, 3),
         ("sum of a", "Table 1", 7, 7),

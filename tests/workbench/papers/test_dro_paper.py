@@ -10,7 +10,7 @@ import pytest
 
 import workbench as wb
 from workbench.papers.dro import artifacts as dro
-from workbench.papers.reproduce import _chosen
+from workbench.papers.reproduce import _select_papers
 
 
 def test_certified_cells_with_an_atom_are_as_tight_as_promised():
@@ -25,13 +25,13 @@ def test_the_tables_are_recomputed_with_full_only(monkeypatch: pytest.MonkeyPatc
         raise AssertionError("No cell may be computed without full.")
 
     monkeypatch.setattr(dro, "cell", cell)
-    assert dro.PAPER.needs_full
+    assert dro.PAPER.requires_full
     for papers, only in (("dro", None), ("dro", "table6"), (["modulo-noise", "dro"], "fig10")):
         with pytest.raises(wb.InvalidRequest, match="given with --full for dro"):
             wb.reproduce(papers, only, tmp_path)
-    assert "dro" not in [paper.name for paper in _chosen(None, full=False)]
-    assert "dro" in [paper.name for paper in _chosen(None, full=True)]
-    assert [paper.name for paper in _chosen("dro", full=True)] == ["dro"]
+    assert "dro" not in [paper.name for paper in _select_papers(None, full=False)]
+    assert "dro" in [paper.name for paper in _select_papers(None, full=True)]
+    assert [paper.name for paper in _select_papers("dro", full=True)] == ["dro"]
     assert not [*tmp_path.iterdir()]
 
 
@@ -94,15 +94,17 @@ def test_an_interrupted_full_table_goes_on_where_it_stopped(
 def test_every_cell_has_its_number():
     import pandas as pd
 
-    from workbench.io.drawing import Drawing, draw
-    from workbench.papers.artifact import declared
+    from workbench.io.drawing import Drawing, draw_declared_figure
+    from workbench.papers.artifact import read_declaration
 
     rows = [
         {"epsilon": e / 10, "delta": d, "loss": 1.0, "truncated_laplace": 1 + e * d}
         for e in range(1, 11)
         for d in (0.1, 0.5)
     ]
-    axis, bar = draw(Drawing(declared("dro")["table1"]["figure"]), pd.DataFrame(rows)).axes
+    axis, bar = draw_declared_figure(
+        Drawing(read_declaration("dro")["table1"]["figure"]), pd.DataFrame(rows)
+    ).axes
     assert len(axis.texts) == 20
     assert {text.get_text() for text in axis.texts} >= {
         "10",

@@ -10,10 +10,10 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_matrix
 
 from workbench.models.oracles.line_noise import geng_formula, truncated_laplace
-from workbench.papers.artifact import printed
+from workbench.papers.artifact import read_printed_numbers
 from workbench.papers.dro.artifacts import implied_bound, implied_optimum, terms_fewer, verdict_of
 
-CLAIMS = printed("dro")
+CLAIMS = read_printed_numbers("dro")
 PLACES = [(i, j) for i in range(10) for j in range(10)]
 
 

@@ -11,7 +11,7 @@ import pytest
 from workbench.errors import InvalidRequest
 from workbench.papers import reproduce
 from workbench.papers.label_dp import PAPER, curves, data, errata_checks, figures, learning
-from workbench.papers.steps import heartbeat
+from workbench.papers.steps import report_elapsed_time
 
 
 def test_the_mechanism_blocks_agree_with_the_stand_ins(monkeypatch: pytest.MonkeyPatch):
@@ -70,12 +70,14 @@ def test_prior_splits_improve_with_records(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_growth_of_a_power():
-    assert curves.growth([10, 100, 1000], [1.0, 8.0, 64.0]) == pytest.approx(np.log10(8))
+    assert curves.fit_growth_exponent([10, 100, 1000], [1.0, 8.0, 64.0]) == pytest.approx(
+        np.log10(8)
+    )
 
 
 def test_the_work_is_counted_and_repeats():
-    assert [curves.timed("printed", k, "squared")[1].steps for k in (2, 10)] == [5, 385]
-    one, two = (curves.timed("fast", 3000, "absolute")[1] for _ in range(2))
+    assert [curves.time_algorithm("printed", k, "squared")[1].steps for k in (2, 10)] == [5, 385]
+    one, two = (curves.time_algorithm("fast", 3000, "absolute")[1] for _ in range(2))
     assert one.steps == two.steps
     assert 2 * 3000 * one.rounds <= one.steps <= 6 * 3000 * np.log2(3000) * one.rounds
 
@@ -83,7 +85,7 @@ def test_the_work_is_counted_and_repeats():
 def test_a_long_artifact_says_that_it_runs():
     said = []
     end = time.monotonic() + 300
-    with heartbeat(said.append, every=0.01):
+    with report_elapsed_time(said.append, every=0.01):
         while len(said) < 2 and time.monotonic() < end:
             time.sleep(0.01)
     assert said == sorted(said)

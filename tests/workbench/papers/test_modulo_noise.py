@@ -12,25 +12,25 @@ import numpy as np
 import pytest
 
 from workbench.errors import InvalidRequest
-from workbench.mechanisms.baselines.count_queries import FAMILIES
-from workbench.mechanisms.channel import Channel, within
-from workbench.models.oracles import bounds
+from workbench.mechanisms.baselines.count_queries import BASELINE_FAMILIES
+from workbench.mechanisms.channel import Channel, pairs_within
+from workbench.models.oracles import error_rate_bounds
 from workbench.models.oracles.bounded_difference import column_cut_law
 from workbench.models.oracles.single_distance import level_curve, single_distance_law
 from workbench.papers import artifact as artifacts
 from workbench.papers import gallery as pages
 from workbench.papers import reproduce as gallery
-from workbench.papers.artifact import Comparison, declared, printed
+from workbench.papers.artifact import Comparison, read_declaration, read_printed_numbers
 from workbench.papers.modulo_noise import PAPER, common, errata_checks, figures
 from workbench.papers.modulo_noise.curves import exact_curve, least_baseline, steps
 from workbench.privacy.curve import profile
 
-PRINTED = printed("modulo_noise")
+PRINTED = read_printed_numbers("modulo_noise")
 
 
 def restated(monkeypatch: pytest.MonkeyPatch, **grids: str) -> None:
     """What the paper's file declares, with other grids."""
-    stated = copy.deepcopy(declared("modulo_noise"))
+    stated = copy.deepcopy(read_declaration("modulo_noise"))
     for own in stated.values():
         for part in own.get("rows", []):
             part["given"] |= {
@@ -258,7 +258,7 @@ def test_the_exact_curve_passes_through_the_column_cut_law(
 def test_the_single_distance_curve_and_its_symmetric_inverse() -> None:
     delta, mass = np.array(exact_curve(0.6, n=7, shifts=[1])).T
     for at in np.linspace(0, 1, 57):
-        law = bounds((8,), [(3,)], True, 0.6, float(at), "mass-above-ratio").strongest
+        law = error_rate_bounds((8,), [(3,)], True, 0.6, float(at), "mass-above-ratio").strongest
         assert law is not None
         assert np.interp(at, delta, mass) == pytest.approx(1 - law.value, abs=1e-12)
     for epsilon in (0.4, 1.2, 1.6, 1.72, 2.5):
@@ -274,8 +274,8 @@ def test_the_single_distance_curve_and_its_symmetric_inverse() -> None:
     ("family", "parameter"), [("geometric", 0.4), ("gaussian", 1.3), ("exponential", 0.9)]
 )
 def test_steps_are_the_masses_beyond_e_to_the_epsilon(family: str, parameter: float) -> None:
-    channel = FAMILIES[family].build(6, parameter)
-    found = steps(Channel.of(channel, within(6, 1)), parameter)
+    channel = BASELINE_FAMILIES[family].build(6, parameter)
+    found = steps(Channel.from_pairs(channel, pairs_within(6, 1)), parameter)
     p = np.concatenate([channel.matrix[:-1], channel.matrix[1:]])
     q = np.concatenate([channel.matrix[1:], channel.matrix[:-1]])
     starts = found["epsilon"].to_numpy()
@@ -293,8 +293,8 @@ def test_least_parameters() -> None:
 
     assert least("geometric") == pytest.approx(math.exp(-1), rel=1e-7)
     for family in ("gaussian", "exponential"):
-        below = FAMILIES[family].build(8, least(family) * (1 - 1e-6))
-        assert profile(Channel.of(below, within(8, 1)), "pdp").delta(1.0) > 0.3
+        below = BASELINE_FAMILIES[family].build(8, least(family) * (1 - 1e-6))
+        assert profile(Channel.from_pairs(below, pairs_within(8, 1)), "pdp").delta(1.0) > 0.3
 
 
 # Files.
@@ -309,7 +309,7 @@ def twice(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     runs = tmp_path_factory.mktemp("a"), tmp_path_factory.mktemp("b")
     for run in runs:
         found = gallery.reproduce(["modulo-noise"], ONLY, run)
-        assert (found.finished, found.interrupted) == (len(ONLY), False)
+        assert (found.finished, found.is_interrupted) == (len(ONLY), False)
         assert not found.to_frame()["surprising"].any()
         assert len(found) == 52
     return runs
@@ -339,7 +339,7 @@ def test_the_gallery_folds_long_tables_and_shows_markdown_as_words(
     text = (twice[0] / "README.md").read_text("utf-8")
     assert "<summary>16 of 16 printed numbers agree</summary>" in text
     assert "37 of 52 printed numbers agree, 15 differ because of an erratum." in text
-    assert pages._text("ρ* and |M| and f_0 < 1") == r"ρ\* and \|M\| and f\_0 \< 1"
+    assert pages._escape_markdown("ρ* and |M| and f_0 < 1") == r"ρ\* and \|M\| and f\_0 \< 1"
     for line in text.splitlines():
         if line.startswith("| "):
             assert len(re.findall(r"(?<!\\)\|", line)) == 8
@@ -353,4 +353,4 @@ def test_an_unknown_artifact_or_paper_is_refused_in_one_sentence(tmp_path: Path)
     ):
         gallery.reproduce(None, ["fig99"], tmp_path)
     with pytest.raises(InvalidRequest, match="paper must be one of modulo-noise"):
-        gallery.load("nothing")
+        gallery.load_paper("nothing")

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from workbench.errors import CorruptFile, WorkbenchError
-from workbench.families.quantizer.search import largest_q
+from workbench.families.quantizer.search import find_largest_q_rqm
 from workbench.mechanisms.baselines.two_bin import rqm
 from workbench.papers.artifact import Artifact
 from workbench.papers.optm import PAPER, tables
@@ -20,7 +20,7 @@ from workbench.papers.optm.sgd import Training, mnist, train
 from workbench.papers.optm.tables import standard_error
 from workbench.papers.optm.vectors import ball, ball_coordinate, metric_floor
 from workbench.privacy.audit import audit_extremes
-from workbench.questions.density import normal
+from workbench.questions.density import normal_density
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def _has_what_the_authors_program_chooses(artifact: Artifact):
 
 
 def test_the_standard_error_is_that_of_averages_over_drawn_inputs():
-    quantizer, density = rqm("-2.7,-0.9,0.9,2.7", "0.22"), normal(0.5, 0.3)
+    quantizer, density = rqm("-2.7,-0.9,0.9,2.7", "0.22"), normal_density(0.5, 0.3)
     inputs = np.clip(np.random.default_rng(3).normal(0.5, 0.3, 400_000), -1, 1)
     drawn = quantizer.error_at(inputs)
     assert standard_error(quantizer, density) == pytest.approx(
@@ -127,17 +127,17 @@ def test_light_artifacts(monkeypatch):
 
 
 def test_the_largest_q_is_the_largest():
-    made = largest_q("-3,-1,1,3", 1)
+    made = find_largest_q_rqm("-3,-1,1,3", 1)
     assert made is not None
     assert audit_extremes(made, 0).meets("pure", 1)
-    assert largest_q("-1.5,-1,1,1.5", 1) is None
+    assert find_largest_q_rqm("-1.5,-1,1,1.5", 1) is None
 
 
 def test_vectors_of_the_ball():
     drawn = ball(2000, np.random.default_rng(0))
     assert np.linalg.norm(drawn, axis=1).max() <= 1
     density = ball_coordinate()
-    x, w = density.grid([0.0])
+    x, w = density.quadrature([0.0])
     assert float(w @ x**2) == pytest.approx(1 / 102, rel=1e-6)  # E t² = 1/(d + 2)
     assert drawn.var() == pytest.approx(1 / 102, rel=0.03)
     assert metric_floor(2, 3.0) == pytest.approx(np.log(2) / 4)

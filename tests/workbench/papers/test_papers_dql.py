@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from workbench.papers import PAPERS
-from workbench.papers.artifact import Artifact, declared
+from workbench.papers.artifact import Artifact, read_declaration
 from workbench.papers.dql.artifacts import PAPER
 
 
 @pytest.fixture(scope="module")
 def artifacts() -> dict[str, Artifact]:
     with pytest.MonkeyPatch.context() as patch:
-        stated = copy.deepcopy(declared("dql"))
+        stated = copy.deepcopy(read_declaration("dql"))
         for part, points in zip(stated["fig3"]["rows"], (3, 4), strict=True):
             part["given"]["points"] = points
         patch.setattr("workbench.papers.artifact.declared", lambda paper: stated)

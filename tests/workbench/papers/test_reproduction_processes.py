@@ -16,9 +16,9 @@ import pytest
 
 import workbench as wb
 from workbench.errors import NotProven, WorkbenchError
-from workbench.papers import PAPERS, gallery, load, reproduce, steps
+from workbench.papers import PAPERS, gallery, load_paper, reproduce, steps
 from workbench.papers.artifact import Artifact, Comparison, Paper
-from workbench.papers.steps import steps_of
+from workbench.papers.steps import plan_steps
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -102,7 +102,7 @@ def paper(tried: list[str], **more: Any) -> Paper:
 
 def test_what_measures_time_is_alone_and_what_shares_its_computation_together() -> None:
     chosen = paper([])
-    weighed, alone = steps_of([(chosen, name) for name in (*chosen.artifacts, "errata")])
+    weighed, alone = plan_steps([(chosen, name) for name in (*chosen.artifacts, "errata")])
     assert {step.names: seconds for step, seconds in weighed.items()} == {
         ("short",): 1,
         ("first", "second"): 5,
@@ -114,7 +114,7 @@ def test_what_measures_time_is_alone_and_what_shares_its_computation_together() 
 
 @pytest.mark.parametrize("name", list(PAPERS))
 def test_what_papers_say_of_their_artifacts_is_of_these(name: str) -> None:
-    known = load(name)
+    known = load_paper(name)
     spoken_of = {
         *known.seconds,
         *known.timed,
@@ -123,7 +123,7 @@ def test_what_papers_say_of_their_artifacts_is_of_these(name: str) -> None:
     }
     assert spoken_of <= {*known.artifacts, "errata"}
     assert {*known.kept} <= {*known.only_full}
-    weighed, alone = steps_of([(known, one) for one in (*known.artifacts, "errata")])
+    weighed, alone = plan_steps([(known, one) for one in (*known.artifacts, "errata")])
     taken = [name for step in (*weighed, *alone) for name in step.names]
     assert sorted(taken) == sorted([*known.artifacts, "errata"])
 

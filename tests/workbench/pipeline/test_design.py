@@ -11,7 +11,7 @@ import pytest
 
 import workbench as wb
 from workbench.families.modulo.family import FAMILY
-from workbench.families.modulo.oracle_check import known_bound
+from workbench.families.modulo.oracle_check import find_closed_form_bound
 from workbench.notions.laws import Laws
 from workbench.pipeline.loss_scale import LossScale
 from workbench.privacy.audit import audit_extremes
@@ -92,13 +92,15 @@ def test_what_leaves_the_workbench_is_certified():
 
 
 def test_extra_constraints_are_kept_exactly():
-    from workbench.models.modulo.constraints import StatedEquations
+    from workbench.models.modulo.constraints import NoiseEquations
 
-    d = wb.design(paper(), notion="pdp", epsilon=1.5, delta=0.05, constraints=StatedEquations((9,)))
+    d = wb.design(paper(), notion="pdp", epsilon=1.5, delta=0.05, constraints=NoiseEquations((9,)))
     f = d.mechanism.exact_pmf
     assert sum((eta if eta <= 4 else eta - 9) * f[eta] for eta in range(9)) == 0
     assert d.private
-    d = wb.design(paper(), epsilon=1.5, constraints=StatedEquations(equal=((1, 8), (2, 7))))
+    d = wb.design(
+        paper(), epsilon=1.5, constraints=NoiseEquations(equal_mass_groups=((1, 8), (2, 7)))
+    )
     f = d.mechanism.exact_pmf
     assert f[1] == f[8]
     assert f[2] == f[7]
@@ -172,9 +174,9 @@ def test_budgets_per_difference_are_audited_one_by_one():
 
 
 def test_extra_constraints_turn_the_oracle_into_a_bound():
-    from workbench.models.modulo.constraints import StatedEquations
+    from workbench.models.modulo.constraints import NoiseEquations
 
-    d = wb.design(paper(), epsilon=1.5, constraints=StatedEquations((9,)))
+    d = wb.design(paper(), epsilon=1.5, constraints=NoiseEquations((9,)))
     assert d.oracle.kind == "lower bound"
     assert not d.oracle.valid
     assert d.oracle.agrees
@@ -211,7 +213,7 @@ def test_fast_is_the_default_and_the_literal_model_agrees():
 
 
 def test_a_session_keeps_its_solver_and_changes_nothing():
-    with FAMILY.open(FAMILY.request(paper(), epsilon=1.5, notion="dp")) as session:
+    with FAMILY.open_session(FAMILY.make_request(paper(), epsilon=1.5, notion="dp")) as session:
         path = [
             session.design({"delta": Fraction(delta)}).objective
             for delta in ("0", "0.1", "0.2", "0.1")
@@ -285,9 +287,9 @@ def test_solver_not_installed(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_gurobi_licence_is_known_before_building():
-    from workbench.solvers.backend import backend
+    from workbench.solvers.backend import get_backend
 
-    licence = backend("gurobi").licence()
+    licence = get_backend("gurobi").licence()
     if licence.max_columns is None:
         pytest.skip("a full Gurobi licence is present")
     with pytest.raises(wb.LicenceLimit, match="licence"):
@@ -421,13 +423,13 @@ def test_no_request_at_large_epsilon_stays_unproven_where_a_closed_form_is_an_op
 
 def test_a_closed_form_proves_no_answer_that_is_worse():
     question = wb.ModuloNoise(n=3, shifts=[2], directed=True)
-    bound, _ = known_bound(FAMILY.request(question, epsilon=18, notion="pure"))
+    bound, _ = find_closed_form_bound(FAMILY.make_request(question, epsilon=18, notion="pure"))
     assert bound == pytest.approx(1.523e-8, rel=1e-3)
     assert not LossScale(width=0.75).proves(bound + 1e-8, bound)
-    constrained = FAMILY.request(
+    constrained = FAMILY.make_request(
         question, epsilon=18, notion="pure", zero_mean=True
     )  # which can only raise the error
-    assert known_bound(constrained)[0] == bound
+    assert find_closed_form_bound(constrained)[0] == bound
 
 
 def test_where_no_time_is_left_for_the_exact_program_floats_are_repaired(monkeypatch):
@@ -475,7 +477,7 @@ def test_a_certificate_takes_no_audit_of_another_mechanism():
 
 def test_extreme_comparisons_prove_no_delta():
     rows = [[2, 1, 1], [1, 2, 1], [1, 1, 2]]
-    channel = wb.Channel.of(rows)
+    channel = wb.Channel.from_pairs(rows)
     few = audit_extremes(channel, "0.1")
     proof = wb.Certificate(channel, "dp", "0.1", "0.3", audited=few)
     assert proof.deciding is not few

@@ -87,7 +87,7 @@ def test_what_ctrl_c_leaves_is_saved(
             "Interrupted: the optimum is at most 1.", design=design, interrupted=True
         )
 
-    monkeypatch.setattr("workbench.pipeline.family.Family.designed", stopped)
+    monkeypatch.setattr("workbench.pipeline.family.Family.design_request", stopped)
     with pytest.raises(SystemExit) as end:
         main(
             f"design channel --answers 0..3 --max-shift 1 --epsilon 1 --save {tmp_path / 'c.json'}".split()

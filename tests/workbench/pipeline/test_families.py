@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
-from workbench.pipeline.option import spell
-from workbench.pipeline.outcome import COLUMNS, failure
-from workbench.pipeline.registry import families, family, family_of
+from workbench.pipeline.option import to_json_value
+from workbench.pipeline.outcome import OUTCOME_COLUMNS, failure_row
+from workbench.pipeline.registry import find_family, get_family, list_families
 
 REQUESTS = {
     "channel": (wb.FiniteQuery("0..4", max_shift=1), {"epsilon": 1}),
@@ -34,26 +34,26 @@ def designs():
 
 
 def test_every_family_is_listed_and_found_by_name_and_by_question():
-    assert sorted(kind.name for kind in families()) == sorted(REQUESTS)
+    assert sorted(kind.name for kind in list_families()) == sorted(REQUESTS)
     for name, (question, _) in REQUESTS.items():
-        assert family(name) is family_of(question)
-        assert family(name).question.__name__ in repr(family(name))
+        assert get_family(name) is find_family(question)
+        assert get_family(name).question_class.__name__ in repr(get_family(name))
     laplace = wb.design(*REQUESTS["laplace"][:1], **REQUESTS["laplace"][1])
     assert len(laplace.plot().axes) == 1
     for shown in (laplace, laplace.mechanism):
         assert re.search("<svg|<img", shown._repr_html_())
         assert "<script" not in shown._repr_html_()
     with pytest.raises(wb.InvalidRequest, match="family must be one of modulo"):
-        family("nois")
+        get_family("nois")
 
 
 def test_help_and_completion_show_every_option():
     shown = inspect.signature(wb.design).parameters
-    for kind in families():
-        for option in kind.arguments:
+    for kind in list_families():
+        for option in kind.design_arguments:
             assert option.name in shown
             assert f"{option.name} (" in str(kind)
-            assert " ".join(option.meaning.split()) in " ".join(wb.design.__doc__.split())
+            assert " ".join(option.python_help.split()) in " ".join(wb.design.__doc__.split())
     assert shown["epsilon"].default is None  # a channel's may be what is minimised
     assert shown["solver"].default == "highs"
     assert shown["notion"].default == "dp"  # of every family
@@ -68,17 +68,17 @@ def test_the_stub_that_editors_read_is_up_to_date():
 
 @pytest.mark.parametrize("value", ["0.1", 0.1, Fraction(1, 10), "1/10", "1e-1"])
 def test_one_reader_makes_one_exact_number_of_all_spellings(value):
-    for kind in families():
-        assert kind.option("epsilon").of(value) == Fraction(1, 10)
+    for kind in list_families():
+        assert kind.get_option("epsilon").read_value(value) == Fraction(1, 10)
         with pytest.raises(wb.InvalidRequest, match=r"^epsilon must be"):
-            kind.option("epsilon").of("one")
+            kind.get_option("epsilon").read_value("one")
 
 
 def test_every_family_gives_the_same_columns(designs):
     for name, design in designs.items():
         row = design.row()
-        assert tuple(row)[: len(COLUMNS) - 7] == COLUMNS[:-7]
-        assert set(COLUMNS) <= set(row)
+        assert tuple(row)[: len(OUTCOME_COLUMNS) - 7] == OUTCOME_COLUMNS[:-7]
+        assert set(OUTCOME_COLUMNS) <= set(row)
         assert list(design.to_frame().columns) == list(row)
         exact = design.to_dict()["exact"]
         assert {"pure_epsilon", "pdp_delta", "dp_delta"} <= set(exact)
@@ -100,11 +100,11 @@ def test_a_design_shows_itself_in_every_form(designs, tmp_path: Path):
         assert str(design).startswith(f"{design.heading}\n")
         assert html.escape(design.heading) in page
         if design.drawable:
-            assert design.family.caption(design).startswith(
-                f"{design.heading}\n{design.request.budget_words}: "
+            assert design.family.figure_caption(design).startswith(
+                f"{design.heading}\n{design.request.budget_text}: "
             )
         assert "<script" not in page
-        assert bool(re.search("<svg|<img", page)) == family(name).draws
+        assert bool(re.search("<svg|<img", page)) == get_family(name).draws
         for label, sentence in design.facts():
             assert label in str(design)
             assert sentence in str(design)
@@ -157,7 +157,7 @@ def test_what_no_mechanism_meets_within_the_bits_is_an_answer():
 
 
 def test_a_request_is_typed_exact_and_frozen():
-    request = family("modulo").request(
+    request = get_family("modulo").make_request(
         wb.ModuloNoise(n=6, shifts=[1, 2]), epsilon={1: "0.1", 2: 1}, time_limit="2.5"
     )
     assert request.budgets == {(1,): Fraction(1, 10), (2,): 1, (5,): 1, (6,): Fraction(1, 10)}
@@ -168,14 +168,14 @@ def test_a_request_is_typed_exact_and_frozen():
     )
     with pytest.raises(AttributeError):
         request.claim = None
-    moved = request.at({"epsilon": Fraction(2)})
+    moved = request.at_point({"epsilon": Fraction(2)})
     assert set(moved.budgets.values()) == {2}
     assert request.budgets[1,] == Fraction(1, 10)
 
 
 def test_canonical_json_spells_exact_values():
     value = {"a": Fraction(1, 3), (1, 2): (Fraction(1, 10), None, True)}
-    assert spell(value) == {"a": "1/3", "1,2": ["0.1", None, True]}
+    assert to_json_value(value) == {"a": "1/3", "1,2": ["0.1", None, True]}
 
 
 def test_ctrl_c_travels_untouched(monkeypatch):
@@ -190,4 +190,4 @@ def test_ctrl_c_travels_untouched(monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             wb.design(question, **request)
     with pytest.raises(KeyboardInterrupt):  # what a solver made of Ctrl-C is no failed row
-        failure(wb.NotProven("stopped", interrupted=True))
+        failure_row(wb.NotProven("stopped", interrupted=True))

@@ -11,9 +11,9 @@ import pytest
 import scipy.sparse as sp
 
 import workbench as wb
-from workbench.pipeline.infeasible import least
+from workbench.pipeline.infeasible import find_least_feasible
 from workbench.solvers.backend import Options
-from workbench.solvers.conflict import conflict
+from workbench.solvers.conflict import find_conflict
 from workbench.solvers.data import Data
 
 QUESTION = wb.ModuloNoise(n=8, max_shift=3)
@@ -46,12 +46,12 @@ def test_the_filter_finds_an_irreducible_set(solver: str) -> None:
         name: np.array([k])
         for k, name in enumerate(("x large", "y large", "sum small", "difference small"))
     }
-    assert conflict(data, groups, solver) == ["x large", "y large", "sum small"]
-    assert conflict(data, {"both": np.array([0, 1]), "sum small": np.array([2])}, solver) == [
+    assert find_conflict(data, groups, solver) == ["x large", "y large", "sum small"]
+    assert find_conflict(data, {"both": np.array([0, 1]), "sum small": np.array([2])}, solver) == [
         "both",
         "sum small",
     ]
-    assert conflict(
+    assert find_conflict(
         data, {name: groups[name] for name in ("x large", "difference small")}, solver
     ) == ["x large"]
 
@@ -59,20 +59,22 @@ def test_the_filter_finds_an_irreducible_set(solver: str) -> None:
 def test_the_filter_says_nothing_where_there_is_no_conflict_or_no_time() -> None:
     data = _rows(([-1.0, 0.0], -0.8), ([1.0, 1.0], 1.0))
     groups = {"x large": np.array([0]), "sum small": np.array([1])}
-    assert conflict(data, groups) is None
+    assert find_conflict(data, groups) is None
     assert (
-        conflict(_rows(([-1.0, 0.0], -2.0)), {"x": np.array([0])}, "highs", Options(), seconds=0.0)
+        find_conflict(
+            _rows(([-1.0, 0.0], -2.0)), {"x": np.array([0])}, "highs", Options(), seconds=0.0
+        )
         is None
     )
 
 
 def test_the_least_value_of_a_monotone_question() -> None:
-    found = least(lambda x: x >= math.pi, 1.0, 20.0)
+    found = find_least_feasible(lambda x: x >= math.pi, 1.0, 20.0)
     assert found is not None
     assert math.pi <= found <= math.pi * (1 + 1e-5)
-    assert least(lambda x: False, 1.0, 20.0) == math.inf
-    assert least(lambda x: x >= 0.3, 0.0, 1.0) == pytest.approx(0.3, rel=1e-5)
-    assert least(lambda x: None, 1.0, 20.0) is None
+    assert find_least_feasible(lambda x: False, 1.0, 20.0) == math.inf
+    assert find_least_feasible(lambda x: x >= 0.3, 0.0, 1.0) == pytest.approx(0.3, rel=1e-5)
+    assert find_least_feasible(lambda x: None, 1.0, 20.0) is None
 
 
 def test_a_constraint_of_the_user_against_privacy() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
-from workbench.privacy.composition import composed_delta
+from workbench.privacy.composition import bound_composed_delta
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_it_beats_geometric_noise_within_a_proven_budget(design: wb.Design):
     assert "none: not proven optimal among all designs for 2 runs" in str(design)
     assert design.details["composed"]["delta"] <= 1e-5
     assert (
-        composed_delta(design.mechanism, 2, design.request.claim.epsilon)
+        bound_composed_delta(design.mechanism, 2, design.request.claim.epsilon)
         <= design.request.claim.delta
     )
     found = wb.compose(design, 2, epsilon=1)
@@ -110,7 +110,7 @@ def test_a_gap_is_refused_and_a_time_limit_ends_the_search():
     )
     assert "stopped at its time limit" in str(start)
     assert start.details["composed"]["delta"] <= 1e-5
-    assert start.objective <= start.family.json(start)["beside"]["geometric"] * (1 + 1e-6)
+    assert start.objective <= start.family.extra_json(start)["beside"]["geometric"] * (1 + 1e-6)
 
 
 def test_a_design_within_a_curve_is_one_of_the_budget_that_was_asked() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import workbench as wb
 from tests.tools.test_check_certificate import verdicts
-from workbench.models.modulo.program import OwnLosses, loss_vector
+from workbench.models.modulo.program import UserLosses, loss_vector
 from workbench.sweeps.specification import read_spec
 
 NOISE = wb.ModuloNoise(n=8, max_shift=2)
@@ -43,7 +43,7 @@ def test_vectors_and_other_losses_have_other_names():
     one, other = (wb.design(NOISE, epsilon=1, loss=[0] + [c] * 8).request.aim.loss for c in (1, 2))
     assert one != other
     copied = pickle.loads(pickle.dumps(one))
-    assert isinstance(copied, OwnLosses)
+    assert isinstance(copied, UserLosses)
     assert copied.values.tolist() == one.values.tolist()
 
 

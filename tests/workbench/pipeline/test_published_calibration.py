@@ -21,7 +21,7 @@ import workbench as wb
 from workbench.families.channel.family import FAMILY as CHANNEL
 from workbench.pipeline.published import index_by_name
 from workbench.pipeline.recommendation import Query
-from workbench.pipeline.registry import family, our_families
+from workbench.pipeline.registry import get_family, list_builtin_families
 from workbench.pipeline.request import Aim
 from workbench.privacy.claim import Claim
 from workbench.questions.range_query import RangeQuery
@@ -36,7 +36,11 @@ def compares(kind: str, *names: str) -> Any:
 
 
 def objective(kind: str, name: str, request: Any) -> float:
-    return index_by_name(family(kind).published_mechanisms())[name].cost(request).objective
+    return (
+        index_by_name(get_family(kind).published_mechanisms())[name]
+        .make_reference(request)
+        .objective
+    )
 
 
 def largest(is_private: Callable[[float], bool], low: float, high: float) -> float:
@@ -220,14 +224,14 @@ def line_cases(name: str) -> Iterator[tuple[int, str, str]]:
 
 @compares("noise", *LINE)
 def test_noise_on_the_integers_has_the_least_private_parameter(name: str):
-    kind = family("noise")
+    kind = get_family("noise")
     for reach, epsilon, delta in line_cases(name):
         for loss, power in (("absolute", 1), ("squared", 2)):
             window, masses = noise_law(name, reach, float(epsilon), float(delta), power)
             expected = float((np.abs(window) ** power * masses).sum())
             notion = {} if float(delta) else {"notion": "pure"}
             budget = {"epsilon": epsilon} | ({"delta": delta} if float(delta) else {})
-            request = kind.request(wb.IntegerNoise(reach), **budget, **notion, loss=loss)
+            request = kind.make_request(wb.IntegerNoise(reach), **budget, **notion, loss=loss)
             got = objective("noise", name, request)
             assert got == pytest.approx(expected, rel=1e-6, abs=1e-300), (
                 reach,
@@ -322,7 +326,7 @@ def test_planar_exponential_has_the_largest_private_rate(name: str):
 
         rate = largest(is_private, 0.0, 90.0)
         expected = float((np.exp(exponential(gaps, rate)) * gaps).sum() / len(points))
-        request = CHANNEL.request(
+        request = CHANNEL.make_request(
             wb.FiniteQuery(points, neighbours="all"),
             notion="metric",
             epsilon=epsilon,
@@ -354,7 +358,7 @@ def test_planar_laplace_is_its_noise_summed(name: str):
         expected = float(
             (law.T @ gaps).min(axis=1).sum() / len(points)
         )  # every cell goes where it costs the least
-        request = CHANNEL.request(
+        request = CHANNEL.make_request(
             wb.FiniteQuery(points, neighbours="all"),
             notion="metric",
             epsilon=epsilon,
@@ -373,7 +377,7 @@ def test_planar_laplace_is_its_noise_summed(name: str):
 def test_data_independent_noise_keeps_the_most(name: str):
     for n, epsilon, delta in product((1, 6, 59, 200), ("0.01", "1", "20"), ("0", "0.1")):
         expected = (1 - float(delta)) * n / (n + math.exp(float(epsilon)))
-        request = family("modulo").request(
+        request = get_family("modulo").make_request(
             wb.ModuloNoise(n=n, max_shift=1),
             notion="dp",
             epsilon=epsilon,
@@ -417,7 +421,7 @@ def test_scans_find_the_least_parameter_of_any_budget(name: str):
             middle = (low + high) / 2
             low, high = (middle, high) if is_private(middle) else (low, middle)
         expected = float((np.exp(table(math.exp(low))) * gaps**2).sum() / (n + 1))
-        request = family("modulo").request(
+        request = get_family("modulo").make_request(
             wb.ModuloNoise(n=n, max_shift=1),
             notion="dp",
             epsilon=epsilon,
@@ -434,7 +438,7 @@ def test_scans_find_the_least_parameter_of_any_budget(name: str):
 @pytest.mark.parametrize("name", ["geometric", "exponential"])
 def test_two_answers_at_a_small_budget_are_randomized_response(name: str):
     for epsilon in ("1e-6", "0.0003", "0.003"):
-        request = family("modulo").request(
+        request = get_family("modulo").make_request(
             wb.ModuloNoise(n=1, max_shift=1),
             notion="dp",
             epsilon=epsilon,
@@ -449,7 +453,7 @@ def test_two_answers_at_a_small_budget_are_randomized_response(name: str):
 @compares("modulo", "truncated geometric", "staircase")
 def test_counts_of_many_answers_have_the_laws_of_channels(name: str):
     for n, epsilon, delta in product((60, 90), ("0.3", "1", "3", "9", "20"), ("1e-6", "0.01")):
-        request = family("modulo").request(
+        request = get_family("modulo").make_request(
             wb.ModuloNoise(n=n, shifts=(1, 2)),
             notion="dp",
             epsilon=epsilon,
@@ -507,7 +511,7 @@ def power_of_staircase(epsilon: float, power: int) -> float:
 
 @compares("noise", "Laplace", "staircase (pure)", "truncated Laplace", "Gaussian", "uniform")
 def test_noise_on_the_reals_has_the_least_private_parameter(name: str):
-    kind = family("noise")
+    kind = get_family("noise")
     for (spread, epsilon, delta), (loss, power) in product(
         REALS, (("absolute", 1), ("squared", 2))
     ):
@@ -530,7 +534,7 @@ def test_noise_on_the_reals_has_the_least_private_parameter(name: str):
             atoms = np.linspace(0, d, 200_001)[:-1]
             widths = (1 - atoms) / (2 * (d - atoms))
             expected = float(((1 - atoms) * widths**power / (power + 1)).min())
-        request = kind.request(wb.RealNoise(spread), epsilon=epsilon, delta=delta, loss=loss)
+        request = kind.make_request(wb.RealNoise(spread), epsilon=epsilon, delta=delta, loss=loss)
         got = objective("noise", name, request) / float(spread) ** power
         assert got == pytest.approx(expected, rel=1e-4 if name == "truncated Laplace" else 1e-5), (
             epsilon,
@@ -541,11 +545,11 @@ def test_noise_on_the_reals_has_the_least_private_parameter(name: str):
 
 @compares("noise", "rounded Gaussian")
 def test_rounded_gaussian_noise_has_the_deviation_of_its_budget(name: str):
-    kind = family("noise")
+    kind = get_family("noise")
     for reach, mu in product((1, 2, 5, 9), ("0.1", "0.3", "1", "2", "5")):
         sigma, window = reach / float(mu), np.arange(-4000, 4001)
         masses = norm.cdf((window + 0.5) / sigma) - norm.cdf((window - 0.5) / sigma)
-        request = kind.request(wb.IntegerNoise(reach), notion="gdp", mu=mu, loss="squared")
+        request = kind.make_request(wb.IntegerNoise(reach), notion="gdp", mu=mu, loss="squared")
         assert objective("noise", name, request) == pytest.approx(
             float(window**2 @ masses), rel=1e-9
         )
@@ -605,7 +609,9 @@ def test_randomizers_of_a_range_have_the_integral_of_their_density(name: str):
 
 
 def quantized(levels: int, epsilon: str, loss: str) -> Any:
-    return family("quantizer").request(wb.Quantization(levels=levels), epsilon=epsilon, loss=loss)
+    return get_family("quantizer").make_request(
+        wb.Quantization(levels=levels), epsilon=epsilon, loss=loss
+    )
 
 
 @compares("quantizer", "pbm", "laplace")
@@ -666,7 +672,9 @@ COUNTS = (2, 5, 9, 21)
 
 def label_request(k: int, epsilon: str, loss: str) -> Any:
     prior = [Fraction(1 + i % 4) for i in range(k)]
-    return family("labels").request(wb.Labels(range(k), prior=prior), epsilon=epsilon, loss=loss)
+    return get_family("labels").make_request(
+        wb.Labels(range(k), prior=prior), epsilon=epsilon, loss=loss
+    )
 
 
 def label_prior(k: int) -> np.ndarray:
@@ -714,5 +722,7 @@ def test_randomized_labels_are_wrong_as_seldom_as_can_be(name: str):
 
 
 def test_every_published_mechanism_of_every_family_is_compared():
-    names = {kind.name: {*index_by_name(kind.published_mechanisms())} for kind in our_families()}
+    names = {
+        kind.name: {*index_by_name(kind.published_mechanisms())} for kind in list_builtin_families()
+    }
     assert {name: listed for name, listed in names.items() if listed} == COMPARED

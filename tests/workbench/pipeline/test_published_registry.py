@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from workbench.families.noise.published import SHAPED
-from workbench.frontiers.run import frontier_of
+from workbench.families.noise.published import REPEATED_NOISE_NAMES
+from workbench.frontiers.run import get_frontier
 from workbench.io.plugins import Plugin
 from workbench.models.noise.repeated_wide_noise import published_shapes
 from workbench.pipeline.published import (
     USER_PACKAGE,
     Baseline,
     Published,
-    compute_costs,
+    compute_references,
     index_by_name,
     list_entries,
     published_for,
 )
-from workbench.pipeline.registry import family, our_families
+from workbench.pipeline.registry import get_family, list_builtin_families
 
 ASKED: dict[str, dict[str, Any]] = {
     "modulo": {"n": 4, "max_shift": 1, "level": "none"},
@@ -33,13 +33,13 @@ ASKED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", ASKED)
 def test_a_frontier_lists_what_the_registry_has_for_its_requests(name: str):
-    kind, given = family(name), {**ASKED[name], "epsilon": "1"}
+    kind, given = get_family(name), {**ASKED[name], "epsilon": "1"}
     given |= {} if name == "quantizer" else {"delta": "0.1"}
     rows = [row for row in wb.frontier(name, **given) if row["curve"] == "baseline"]
     shown = {row["mechanism"] for row in rows}
     assert shown
     assert shown <= {*index_by_name(kind.published_mechanisms())}
-    assert "baselines" in {option.name for option in frontier_of(kind).options}
+    assert "baselines" in {option.name for option in get_frontier(kind).options}
     assert not [
         row for row in wb.frontier(name, **given, baselines=False) if row["curve"] == "baseline"
     ]
@@ -48,7 +48,7 @@ def test_a_frontier_lists_what_the_registry_has_for_its_requests(name: str):
 
 
 def test_every_entry_says_whose_it_is():
-    entries = [entry for kind in our_families() for entry in kind.published_mechanisms()]
+    entries = [entry for kind in list_builtin_families() for entry in kind.published_mechanisms()]
     assert len(entries) > 30
     for entry in entries:
         assert any(word.strip(";,").isdigit() for word in entry.source.split()), entry.name
@@ -56,7 +56,7 @@ def test_every_entry_says_whose_it_is():
 
 def test_families_packages_and_users_have_entries_of_one_type(monkeypatch: pytest.MonkeyPatch):
     """Frontiers and `recommend` list all three; reports list those of the family, whatever is installed."""
-    noise = family("noise")
+    noise = get_family("noise")
 
     def geometric(request: Any) -> Any:
         return wb.design(
@@ -74,16 +74,18 @@ def test_families_packages_and_users_have_entries_of_one_type(monkeypatch: pytes
     assert all(type(entry) is Published for entry in entries)
     assert [entry.name for entry in entries] == [*ours, "installed", "mine"]
     assert [entry.package for entry in entries] == [*[""] * len(ours), "somebody 1.0", USER_PACKAGE]
-    request = noise.request(wb.IntegerNoise(1), epsilon=1, delta="0.01", loss="squared")
-    assert {*compute_costs(entries, request)} >= {"geometric", "installed", "mine"}
+    request = noise.make_request(wb.IntegerNoise(1), epsilon=1, delta="0.01", loss="squared")
+    assert {*compute_references(entries, request)} >= {"geometric", "installed", "mine"}
     assert {entry.name for entry in published_for(request)} <= {*ours}
     assert all(entry.serves(request) for entry in published_for(request))
     assert "Laplace" not in {entry.name for entry in published_for(request)}
 
 
 def test_noise_beside_a_design_is_audited_in_frontiers():
-    request = family("noise").request(wb.IntegerNoise(1), epsilon=1, delta="0.01", loss="squared")
-    known = compute_costs(published_for(request), request)
+    request = get_family("noise").make_request(
+        wb.IntegerNoise(1), epsilon=1, delta="0.01", loss="squared"
+    )
+    known = compute_references(published_for(request), request)
     rows = wb.frontier(wb.IntegerNoise(1), epsilon="1", delta="0.01", loss="squared")
     shown = {row["mechanism"]: row for row in rows if row["curve"] == "baseline"}
     assert "it is the geometric noise" in shown.pop("staircase")["failure"]
@@ -95,16 +97,16 @@ def test_noise_beside_a_design_is_audited_in_frontiers():
 
 
 def test_several_runs_have_the_shapes_that_are_listed():
-    assert tuple(published_shapes(2)) == SHAPED
+    assert tuple(published_shapes(2)) == REPEATED_NOISE_NAMES
     rows = wb.frontier(wb.IntegerNoise(1), epsilon="4", delta="1e-5", loss="squared", runs="1,2")
     shown = {row["mechanism"] for row in rows if row["curve"] == "baseline" and row["runs"] == 2}
-    assert shown == set(SHAPED)
+    assert shown == set(REPEATED_NOISE_NAMES)
 
 
 def test_gaussian_noise_stands_beside_a_design_under_its_own_notion():
     """σ² = 1/2ρ = 5 for ρ = .1; beyond a few steps the discrete law has that variance."""
     design = wb.design(wb.IntegerNoise(1), notion="zcdp", rho="0.1", loss="squared")
-    beside = design.family.json(design)["beside"]
+    beside = design.family.extra_json(design)["beside"]
     assert beside["discrete Gaussian"] == pytest.approx(5, rel=1e-9)
     assert design.objective < beside["discrete Gaussian"]
 
@@ -119,9 +121,9 @@ def test_gaussian_noise_stands_beside_a_design_under_its_own_notion():
 )
 def test_gaussian_noise_on_the_reals_has_its_variance_under_its_own_notion(budget: dict[str, Any]):
     """Δ²/2ρ, Δ²/μ² and αΔ²/2ε are 4 for Δ = 2; the other laws have no such parameter."""
-    kind = family("noise")
-    request = kind.request(wb.RealNoise(2), loss="squared", **budget)
-    known = compute_costs(published_for(request), request)
+    kind = get_family("noise")
+    request = kind.make_request(wb.RealNoise(2), loss="squared", **budget)
+    known = compute_references(published_for(request), request)
     assert {name: cost.objective for name, cost in known.items()} == {"Gaussian": pytest.approx(4)}
 
 

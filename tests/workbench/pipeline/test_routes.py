@@ -17,8 +17,8 @@ from workbench.families.noise.problem import NoiseProblem
 from workbench.families.noise.runs import RunsProblem
 from workbench.families.quantizer.problem import QuantizerProblem
 from workbench.pipeline.problem import Problem
-from workbench.pipeline.registry import family_of
-from workbench.pipeline.routes import Answer, Doubt, Route, answer_by_routes, refusals
+from workbench.pipeline.registry import find_family
+from workbench.pipeline.routes import Answer, Doubt, Route, answer_by_routes, list_refusals
 from workbench.questions.range_query import RangeQuery
 
 PROBLEMS = (
@@ -128,14 +128,14 @@ def name_of(case: tuple[Any, ...]) -> str:
 
 
 def problem_of(kind: type[Problem], question: Any, given: dict[str, Any]) -> Problem:
-    return kind(family_of(question).request(question, **given))
+    return kind(find_family(question).make_request(question, **given))
 
 
 @pytest.mark.parametrize("case", TAKEN, ids=name_of)
 def test_a_report_names_the_route_that_answered(case: Case) -> None:
     kind, name, question, given = case
     problem = problem_of(kind, question, given)
-    assert name not in refusals(problem)
+    assert name not in list_refusals(problem)
     design = wb.design(question, **given)
     assert design.route == name
     assert ("route", name) in design.facts()
@@ -145,7 +145,7 @@ def test_a_report_names_the_route_that_answered(case: Case) -> None:
 @pytest.mark.parametrize("case", REFUSED, ids=name_of)
 def test_a_route_that_does_not_apply_says_why(case: tuple[Any, ...]) -> None:
     kind, name, question, given, reason = case
-    assert refusals(problem_of(kind, question, given))[name] == reason
+    assert list_refusals(problem_of(kind, question, given))[name] == reason
     assert wb.design(question, **given).route != name
 
 
@@ -175,7 +175,7 @@ def test_every_route_of_every_family_is_in_the_lists() -> None:
 )
 def test_the_methods_after_tangents_bound_the_loss(given: dict[str, Any], name: str) -> None:
     problem = problem_of(ChannelProblem, SMALL, given)
-    assert name not in refusals(problem)
+    assert name not in list_refusals(problem)
     route = next(route for route in problem.routes if route.name == name)
     outcome = route.answer(problem, None, "cold")
     answer = outcome.answer if isinstance(outcome, Doubt) else outcome

@@ -11,7 +11,7 @@ import pytest
 import workbench as wb
 from workbench.cli import main
 from workbench.privacy import certificate_file
-from workbench.privacy.composition import composed_delta
+from workbench.privacy.composition import bound_composed_delta
 
 DIALS = wb.ModuloNoise(n=8, max_shift=1)
 ANSWERS = wb.FiniteQuery("0..3", max_shift=1)
@@ -19,7 +19,7 @@ ANSWERS = wb.FiniteQuery("0..3", max_shift=1)
 
 def checked(design: wb.Design, runs: int, epsilon: str, delta: str) -> None:
     """The composition is within the budget, proven anew; the certificate holds."""
-    assert composed_delta(design.mechanism, runs, Fraction(epsilon)) <= Fraction(delta)
+    assert bound_composed_delta(design.mechanism, runs, Fraction(epsilon)) <= Fraction(delta)
     assert design.details["composed"] == {
         **design.details["composed"],
         "runs": runs,
@@ -32,7 +32,7 @@ def checked(design: wb.Design, runs: int, epsilon: str, delta: str) -> None:
     assert claim is not None
     assert (claim.runs, claim.epsilon, claim.delta) == (runs, Fraction(epsilon), Fraction(delta))
     assert (
-        certificate_file.from_dict(design.certificate.to_dict()).composed == claim
+        certificate_file.certificate_from_dict(design.certificate.to_dict()).composed == claim
     )  # by both checkers
     assert (
         wb.compose(design, runs, epsilon=epsilon, interval=1e-3).delta
@@ -85,7 +85,7 @@ def test_labels_are_no_worse_than_the_split_budget():
     lp = {"method": "lp", "notion": "dp", "neighbours": "consecutive"}
     found = wb.design(labels, epsilon=2, delta="1e-2", runs=4, **lp)
     assert found.certificate is not None
-    assert composed_delta(found.certificate.mechanism, 4, Fraction(2)) <= Fraction(1, 100)
+    assert bound_composed_delta(found.certificate.mechanism, 4, Fraction(2)) <= Fraction(1, 100)
     assert found.details["composed"]["delta"] <= 1e-2
     assert found.certificate.composed.runs == 4
     assert (found.status, found.private) == ("found", True)

@@ -66,7 +66,9 @@ def test_a_channel_whose_program_is_too_large_is_that_of_no_delta(
 ) -> None:
     question = wb.FiniteQuery("0..12", neighbours="all")
     least = wb.design(question, epsilon="0.5", loss="absolute", notion="pure")
-    monkeypatch.setattr(ChannelRequest, "MOST", 400)  # with delta more masses are compared
+    monkeypatch.setattr(
+        ChannelRequest, "MAX_COMPARISONS", 400
+    )  # with delta more masses are compared
     with pytest.raises(NotProven, match="would fit") as caught:
         wb.design(question, epsilon="0.5", delta="1e-6", loss="absolute", method="program")
     design = caught.value.design
@@ -217,7 +219,7 @@ def test_bins_without_delta_answer_labels_with_one_where_their_loss_is_smaller()
         assert design.bound <= design.objective
         assert (design.status, design.private) == (status, True)
         assert design.certificate.claim.delta == 0
-        assert design.family.json(design)["method"] == "bins"
+        assert design.family.extra_json(design)["method"] == "bins"
     assert wb.design(labels, epsilon=1, delta="0.3").objective < least.objective
 
 

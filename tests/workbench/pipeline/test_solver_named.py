@@ -9,10 +9,10 @@ from fractions import Fraction
 import pytest
 
 import workbench as wb
-from workbench.comparison.library import export
-from workbench.families.quantizer.laws import LawQuestion, exact_quantizer
-from workbench.pipeline.registry import families
-from workbench.solvers.backend import Options, Session, backend, names
+from workbench.comparison.library import export_library
+from workbench.families.quantizer.laws import LawQuestion, solve_exact_quantizer
+from workbench.pipeline.registry import list_families
+from workbench.solvers.backend import Options, Session, get_backend, list_backend_names
 from workbench.solvers.contract import Backend
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import Termination
@@ -55,13 +55,13 @@ def methods_of(kind) -> list[str | None]:
     if option is None:
         return [None]
     with pytest.raises(wb.InvalidRequest) as refused:
-        option.of("no such method")
+        option.read_value("no such method")
     return re.search("one of (.*?)[.] Got", str(refused.value))[1].split(", ")
 
 
 def cases() -> list:
     found = []
-    for kind in families():
+    for kind in list_families():
         if all(option.name != "solver" for option in kind.options):
             continue
         for method in methods_of(kind):
@@ -168,10 +168,10 @@ def test_a_time_limit_ends_the_search_of_a_quantizer(method):
 
 def test_every_solver_of_linear_programs_finds_the_same_optm():
     found = {}
-    for label in names():
-        solver = backend(label)
+    for label in list_backend_names():
+        solver = get_backend(label)
         if (
-            solver.installed() and solver.capabilities().lp and label != "ortools:pdlp"
+            solver.is_installed() and solver.capabilities().lp and label != "ortools:pdlp"
         ):  # it takes seconds
             design = wb.design(
                 wb.Quantization("-3,-0.5,0.5,3"), epsilon=1, method="optm", solver=label
@@ -218,7 +218,7 @@ def test_nothing_is_stored_of_an_interrupted_solve(tmp_path, monkeypatch):
         lambda *args, **kw: replace(whole(*args, **kw), termination=Termination.INTERRUPTED),
     )
     with pytest.raises(KeyboardInterrupt):
-        export(tmp_path / "programs", "noise-milp-circular-n9")
+        export_library(tmp_path / "programs", "noise-milp-circular-n9")
     assert not [*(tmp_path / "programs").iterdir()]
     for grid in (
         {"model": "modulo", "n": 5, "max_shift": 1, "epsilon": 1, "delta": "0.05", "notion": "pdp"},
@@ -241,7 +241,7 @@ def test_a_program_whose_solve_stops_early_says_so(tmp_path, monkeypatch):
         "solve",
         lambda *args, **kw: replace(whole(*args, **kw), termination=Termination.TIME_LIMIT),
     )
-    (row,) = export(tmp_path, "noise-milp-circular-n9")
+    (row,) = export_library(tmp_path, "noise-milp-circular-n9")
     assert row["value"] == pytest.approx(3.449094, abs=1e-6)
     assert "stopped early" in row["proof"]
 
@@ -290,5 +290,5 @@ def test_wrong_options_of_the_solver_are_refused_by_name(given, named):
 def test_a_search_over_outputs_that_ran_out_of_time_keeps_its_outputs():
     spent = LawQuestion(Fraction(1), deadline=Deadline(2.0))
     spent.deadline._begin -= 100  # as if the search had taken so long
-    answer = exact_quantizer(tuple(map(Fraction, ("-3", "-1/2", "1/2", "3"))), spent)
+    answer = solve_exact_quantizer(tuple(map(Fraction, ("-3", "-1/2", "1/2", "3"))), spent)
     assert answer.objective == pytest.approx(1.798681, abs=1e-6)

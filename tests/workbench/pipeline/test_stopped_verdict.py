@@ -21,13 +21,13 @@ from workbench.pipeline.design import OracleVerdict
     ],
 )
 def test_a_stopped_solve_is_not_said_to_disagree(objective, kind, bound, agrees):
-    verdict = OracleVerdict.judge(objective, "law", 1.0, kind, "Proof.").stopped(bound)
+    verdict = OracleVerdict.judge(objective, "law", 1.0, kind, "Proof.").for_stopped_search(bound)
     assert verdict.agrees is agrees
     assert ("not decided: stopped" in str(verdict)) is (agrees is None)
     assert ("DISAGREES" in str(verdict)) is (agrees is False)
 
 
 def test_without_a_law_there_is_nothing_to_decide():
-    none = OracleVerdict.none("no closed form is known.")
-    assert none.stopped(1.0) == none
+    none = OracleVerdict.without_formula("no closed form is known.")
+    assert none.for_stopped_search(1.0) == none
     assert "no verdict" in str(OracleVerdict.judge(None, "law", 1.0, "optimum", "Proof."))

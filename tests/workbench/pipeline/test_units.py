@@ -402,8 +402,8 @@ def test_rows_in_tiny_units_are_multiplied_and_their_multipliers_converted_back(
     """min x subject to 1e-12 x >= 3e-12: the multiplier of the row is 1e12."""
     rows = EntrywiseProgram(1)
     rows.c[:], rows.upper[:] = 1.0, 10.0
-    rows.row([0], [1.0], 3.0, np.inf)
-    program = rows.program("one row")
+    rows.add_row([0], [1.0], 3.0, np.inf)
+    program = rows.to_program("one row")
     data = program.template
     tiny = replace(
         program,

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import workbench as wb
 from workbench.privacy.certificate import Certificate
-from workbench.privacy.objective import Objective, rounded_value
+from workbench.privacy.objective import Objective, round_loss_up
 
 __all__ = [
     "ALL",
@@ -26,12 +26,14 @@ __all__ = [
 
 def certify_channel(rows, pairs=None, *, directed=False, **options) -> Certificate:
     return wb.certify(
-        wb.Channel.of(rows, None if pairs == "all" else pairs, directed=directed), **options
+        wb.Channel.from_pairs(rows, None if pairs == "all" else pairs, directed=directed), **options
     )
 
 
 def certify_quantizer(knots, outputs, ends, *, unbiased=True, **options) -> Certificate:
-    return wb.certify(wb.PiecewiseAffine.of(knots, outputs, ends), unbiased=unbiased, **options)
+    return wb.certify(
+        wb.PiecewiseAffine.from_laws(knots, outputs, ends), unbiased=unbiased, **options
+    )
 
 
 def noise() -> Certificate:
@@ -70,7 +72,7 @@ def vector() -> Certificate:
     question = wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1), (1, 0)])
     losses = tuple(map(Fraction, (0, 2, 2, 1, 3, 3)))
     made = wb.AdditiveNoise(question, [6, 4, 4, 5, 4, 4])
-    loss = rounded_value(Objective("squared", Fraction(0), losses).of(made))
+    loss = round_loss_up(Objective("squared", Fraction(0), losses).exact_loss_of(made))
     value = Objective("squared", loss, losses)
     return Certificate(
         made, "dp", {(0, 1): Fraction(1, 2), (1, 0): Fraction("0.2")}, Fraction("0.01"), value

@@ -108,7 +108,9 @@ def test_rows_of_different_totals_one_apart_at_the_budget(epsilon: str, bits: in
     """Pr[0|1] = 1/3 and Pr[0|0] = k/2^bits: private up to k = ⌊2^bits e^ε / 3⌋."""
     largest = exp_bounds(Fraction(epsilon), bits + 64)[0] // (3 << 64)
     for k, loss in ((largest, Fraction(0)), (largest + 1, Fraction(largest + 1, 2**bits))):
-        found = audit(Channel.of([[k, 2**bits - k], [1, 2]], [(0, 1)], directed=True), epsilon)
+        found = audit(
+            Channel.from_pairs([[k, 2**bits - k], [1, 2]], [(0, 1)], directed=True), epsilon
+        )
         assert found.pdp_delta == loss
         assert found.pure_ratio == Fraction(3 * k, 2**bits)
 
@@ -180,8 +182,8 @@ def test_directions_differ() -> None:
     assert audit(both, "0.7").pdp_delta == Fraction(4, 7)
     assert audit(one_way, "0.7").pdp_delta == 0
     assert audit(one_way, "0.69").pdp_delta == Fraction(6, 7)
-    assert audit(both, "0.7").worst("pure").label == (2,)
-    assert audit(both, "0.7").worst("pure").measured.outcome == 0
+    assert audit(both, "0.7").worst_result("pure").label == (2,)
+    assert audit(both, "0.7").worst_result("pure").measurement.outcome == 0
 
 
 def test_a_reachable_zero_is_never_pure() -> None:
@@ -206,7 +208,7 @@ def test_delta_is_compared_exactly() -> None:
     assert not found.meets("pdp", "0.001", Fraction(3, 5) - Fraction(1, 2**300))
     a, b = found.dp_delta.a, found.dp_delta.b
     assert (a, b) == (Fraction(3, 5), Fraction(1, 5))
-    low, high = found.dp_delta.ends(1000)
+    low, high = found.dp_delta.enclosure(1000)
     assert found.meets("dp", "0.001", high)
     assert not found.meets("dp", "0.001", low)
     assert found.dp_delta.lower <= low <= high <= found.dp_delta.upper
@@ -234,8 +236,8 @@ def test_another_budget_is_audited_again() -> None:
     found = audit(noise, 0.1)
     assert not found.meets("pdp", 0.1, 0.2)
     assert found.meets("pdp", 0.7, 0)
-    assert found.at(0.1) is found
-    assert found.at(0.7).epsilon == Fraction(7, 10)
+    assert found.audit_at(0.1) is found
+    assert found.audit_at(0.7).epsilon == Fraction(7, 10)
     assert pickle.loads(pickle.dumps(found)) == found
 
 
@@ -266,9 +268,9 @@ def test_verdicts() -> None:
         n=2, shifts=[1, 2], directed=True
     )  # closed under negation: nothing one-sided about it
     assert "one-sided" not in audit(AdditiveNoise(round_trip, [2, 1, 1]), 1).verdict("pure", 1)
-    assert "one-sided" in audit(Channel.of([[2, 1], [1, 2]], [(0, 1)], directed=True), 1).verdict(
-        "pure", 1
-    )
+    assert "one-sided" in audit(
+        Channel.from_pairs([[2, 1], [1, 2]], [(0, 1)], directed=True), 1
+    ).verdict("pure", 1)
     close = AdditiveNoise(ModuloNoise(n=2, shifts=[1]), [3 * 10**12 + 1, 10**12, 10**12])
     assert "is 0.60000000000008 at epsilon = 1, asked 0.6 " in audit(close, 1).verdict(
         "pdp", 1, "0.6"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from workbench.errors import InvalidRequest
 from workbench.mechanisms.additive import AdditiveNoise, ModuloNoise
-from workbench.mechanisms.channel import Channel, within
+from workbench.mechanisms.channel import Channel, pairs_within
 from workbench.notions.dp import DP
 from workbench.privacy.audit import audit, audit_extremes
 from workbench.privacy.claim import Claim
@@ -64,7 +64,7 @@ from workbench.privacy.curve import profile
 )
 def test_channels_are_checked(rows: Any, pairs: Any, epsilon: Any, message: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
-        audit(Channel.of(rows, pairs), epsilon)
+        audit(Channel.from_pairs(rows, pairs), epsilon)
     assert str(caught.value) == message
 
 
@@ -79,8 +79,8 @@ def test_channels_are_checked(rows: Any, pairs: Any, epsilon: Any, message: str)
 def test_channels_with_rows_of_different_totals(
     rows: list[list[int]], epsilon: str, directed: bool
 ) -> None:
-    pairs = within(len(rows) - 1, 1)
-    found = audit(Channel.of(rows, pairs, directed=directed), epsilon)
+    pairs = pairs_within(len(rows) - 1, 1)
+    found = audit(Channel.from_pairs(rows, pairs, directed=directed), epsilon)
     exact = [[Fraction(k, sum(row)) for k in row] for row in rows]
     ordered = pairs if directed else sorted([*pairs, *((j, i) for i, j in pairs)])
     slow = [Slow(exact[i], exact[j], Fraction(epsilon)) for i, j in ordered]
@@ -118,15 +118,15 @@ def test_additive_noise_is_the_channel_it_makes() -> None:
         np.array([np.roll(noise.pmf, q) for q in range(7)]), abs=0
     )
     pairs = [(i, (i + shift) % 7) for i in range(7) for shift in (1, 2)]
-    one, two = audit(noise, 0.4), audit(Channel.of(channel, pairs), 0.4)
+    one, two = audit(noise, 0.4), audit(Channel.from_pairs(channel, pairs), 0.4)
     assert (one.pdp_delta, one.dp_delta, one.pure_ratio) == (
         two.pdp_delta,
         two.dp_delta,
         two.pure_ratio,
     )
-    assert audit(Channel.of(channel, pairs), 0.4) == two
+    assert audit(Channel.from_pairs(channel, pairs), 0.4) == two
     assert channel.error_rate == pytest.approx(noise.error_rate, abs=1e-15)
-    wrapped = noise.expected(
+    wrapped = noise.expected_loss(
         [eta * (7 - eta) for eta in range(7)]
     )  # the true squared error, answers uniform
     assert channel.mse == pytest.approx(wrapped, abs=1e-12)
@@ -135,7 +135,7 @@ def test_additive_noise_is_the_channel_it_makes() -> None:
 def test_a_budget_for_each_pair_of_rows() -> None:
     rows = [[4, 1], [2, 3], [1, 4]]
     budgets = {(0, 1): "1.2", (2, 1): "0.7"}
-    found = audit(Channel.of(rows, within(2, 1)), budgets)
+    found = audit(Channel.from_pairs(rows, pairs_within(2, 1)), budgets)
     assert {pair.label: pair.epsilon for pair in found.pairs} == {
         (0, 1): Fraction(6, 5),
         (1, 0): Fraction(6, 5),
@@ -164,7 +164,7 @@ def test_profiles_are_the_audit_at_every_budget(noise: AdditiveNoise) -> None:
 def test_channel_profiles_take_float_matrices() -> None:
     rows = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
     epsilons = np.linspace(0, 2, 9)
-    channel = Channel.of(rows, within(2, 1))
+    channel = Channel.from_pairs(rows, pairs_within(2, 1))
     dp, pdp = (profile(channel, notion).deltas(epsilons) for notion in ("dp", "pdp"))
     # rows 0 and 1 (and their mirror) at ε = 0: (.7-.2) + 0 + 0 and (.6-.2) + (.2-.1)
     assert dp[0] == pytest.approx(0.5, abs=1e-15)
@@ -177,7 +177,9 @@ def test_the_largest_ratio_decides_delta_0_and_a_failing_claim_reports_the_exact
     """Certificates, audits and both verdicts on 60 channels agree with the comparison of every pair."""
     rng, answers = np.random.default_rng(24), []
     for notion in ("dp", "pdp") * 30:
-        channel = wb.Channel.of((rng.integers(0, 4, (5, 4)) + np.array([1, 0, 2, 1])).tolist())
+        channel = wb.Channel.from_pairs(
+            (rng.integers(0, 4, (5, 4)) + np.array([1, 0, 2, 1])).tolist()
+        )
         whole, few = wb.audit(channel, "1.3"), audit_extremes(channel, "1.3")
         assert len(few.pairs) < len(whole.pairs)
         assert (few.dp_delta, few.pdp_delta) == (whole.dp_delta, whole.pdp_delta)
@@ -202,7 +204,7 @@ def test_a_notion_that_measures_something_else_compares_every_pair():
         def measure(self, laws, values):
             return super().measure(laws, {"epsilon": values["epsilon"] / 2})
 
-    assert Claim("dp", 1).by_ratio
-    assert not Claim("dp", 1, Fraction(1, 10**9)).by_ratio
-    assert not Claim(Halved(), 1).by_ratio
-    assert not Claim("dp", {(0, 1): Fraction(1)}).by_ratio
+    assert Claim("dp", 1).is_decided_by_ratio
+    assert not Claim("dp", 1, Fraction(1, 10**9)).is_decided_by_ratio
+    assert not Claim(Halved(), 1).is_decided_by_ratio
+    assert not Claim("dp", {(0, 1): Fraction(1)}).is_decided_by_ratio

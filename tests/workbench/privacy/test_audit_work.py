@@ -11,9 +11,9 @@ from certificate_samples import ALL, changed, quantizer
 from certificate_samples import noise as sample
 
 import workbench as wb
-from workbench.notions import notion
-from workbench.privacy.audit_work import LIMIT, work
-from workbench.privacy.certificate_file import from_dict
+from workbench.notions import get_notion
+from workbench.privacy.audit_work import MAX_WORK_UNITS, count_work_units
+from workbench.privacy.certificate_file import certificate_from_dict
 
 
 def noise(n: int, digits: int, shifts: int = 1, epsilon: str = "1", *, near: bool = False) -> dict:
@@ -75,7 +75,7 @@ def wide_pdp() -> dict:
 def test_what_takes_too_long_is_refused_in_seconds(data):
     start = time.process_time()
     with pytest.raises(wb.CorruptFile, match="refused as too large"):
-        from_dict(data)
+        certificate_from_dict(data)
     assert time.process_time() - start < 60
 
 
@@ -91,7 +91,7 @@ def test_what_takes_too_long_is_refused_in_seconds(data):
 )
 def test_what_is_let_through_is_proven_in_a_minute(data):
     start = time.process_time()
-    assert from_dict(data).words
+    assert certificate_from_dict(data).sentences
     assert time.process_time() - start < 60
 
 
@@ -100,7 +100,7 @@ def test_a_million_sizes_are_not_multiplied():
     data["mechanism"]["sizes"] = [9] * 2_000_000
     start = time.process_time()
     with pytest.raises(wb.CorruptFile, match="at most 32"):
-        from_dict(data)
+        certificate_from_dict(data)
     assert time.process_time() - start < 60
 
 
@@ -112,23 +112,25 @@ def test_numbers_beyond_floats_are_refused_in_words():
         (("mechanism", "outputs"), ["1e400", "1e401"]),
     ]:
         with pytest.raises(wb.CorruptFile):
-            from_dict(changed(data, path, value))
+            certificate_from_dict(changed(data, path, value))
     with pytest.raises(wb.CorruptFile):
-        from_dict(changed(sample().to_dict(), ("objective", "value"), "1e400"))
+        certificate_from_dict(changed(sample().to_dict(), ("objective", "value"), "1e400"))
     data["mechanism"]["knots"] = ["-1e400", "1e400"]
     with pytest.raises(
         wb.CorruptFile, match="inf"
     ):  # the outcome that breaks the claim, at its input
-        from_dict(changed(data | {"bias": None}, ("claim", "epsilon"), "0.1"))
+        certificate_from_dict(changed(data | {"bias": None}, ("claim", "epsilon"), "0.1"))
 
 
 def test_the_rule_by_hand():
     proof = (
         sample()
     )  # 5 weights of total 50 (6 bits), one directed shift; ε = 1 (2 bits), δ = 1/10 (5 bits)
-    assert work(proof.mechanism) == 1 * 5 * 4 + 1000 + 9 * 0 + 5 * 4
+    assert count_work_units(proof.mechanism) == 1 * 5 * 4 + 1000 + 9 * 0 + 5 * 4
     assert (
-        work(proof.mechanism, notion("pdp"), {"epsilon": Fraction(1), "delta": Fraction(1, 10)})
+        count_work_units(
+            proof.mechanism, get_notion("pdp"), {"epsilon": Fraction(1), "delta": Fraction(1, 10)}
+        )
         == 1040
     )
     wide = {
@@ -136,27 +138,30 @@ def test_the_rule_by_hand():
         "delta": Fraction(1),
     }  # 1010 bits, the total included
     assert (
-        work(proof.mechanism, notion("pdp"), wide)
+        count_work_units(proof.mechanism, get_notion("pdp"), wide)
         == 5 * (4 + 9) + 1000 + 9 * 15**2 + 5 * (4 + 9) + 15**2
     )
     law = (
         quantizer().mechanism
     )  # 2 end laws on 2 outputs, total 3 (2 bits); outputs and knots -3, -1, 1, 3: 1 + 2 bits
-    assert work(law) == 4 * 2 * 4 + 4 * 1000 + 2 * 2 * 4
-    assert work(law, notion("pdp")) == work(law) + 1 * 16 * 100
+    assert count_work_units(law) == 4 * 2 * 4 + 4 * 1000 + 2 * 2 * 4
+    assert count_work_units(law, get_notion("pdp")) == count_work_units(law) + 1 * 16 * 100
     tenths = [Fraction(k, 10) for k in range(40)] + [
         Fraction(1, 1 << 500),
         Fraction(1, 3**200),
     ]  # 500 twos; 5 and 3^200
     assert (
-        work(law, numbers=tenths)
+        count_work_units(law, numbers=tenths)
         == 4 * 2 * 4 + 4 * 1000 + 2 * 2 * (4 + (827 // 256) ** 2) + (827 // 64) ** 2
     )
-    more = work(law, numbers=[Fraction(1, 1 << 1000)], labels=3)
+    more = count_work_units(law, numbers=[Fraction(1, 1 << 1000)], labels=3)
     assert more == 4 * 2 * 4 + 4 * 1000 + 2 * (2 + 3) * (4 + 9) + 15**2
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_everyday_certificates_are_far_from_the_limit(name):
     proof = ALL[name]()
-    assert work(proof.mechanism, proof.claim.notion, proof.claim.values) < LIMIT / 1000
+    assert (
+        count_work_units(proof.mechanism, proof.claim.notion, proof.claim.values)
+        < MAX_WORK_UNITS / 1000
+    )

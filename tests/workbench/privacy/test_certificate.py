@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.io.files import parse_json, ratio, spelled, whole
+from workbench.io.files import format_fraction, parse_hex_integer, parse_json, parse_ratio
 from workbench.mechanisms.mechanism import Bias
 from workbench.privacy.certificate import Certificate
-from workbench.privacy.certificate_file import check, from_dict, save
+from workbench.privacy.certificate_file import certificate_from_dict, check, save
 from workbench.privacy.certify import certify
 from workbench.privacy.objective import Objective
 
@@ -44,7 +44,7 @@ def test_every_single_changed_digit_is_detected_when_the_claim_fails():
                 tried += 1
                 other = changed(data, path, text[:k] + digit + text[k + 1 :])
                 try:
-                    from_dict(other)
+                    certificate_from_dict(other)
                 except wb.CorruptFile:
                     continue
                 accepted += 1
@@ -65,7 +65,7 @@ def test_a_weight_and_its_total_changed_together_are_judged_by_the_claim():
             other["mechanism"]["total"] = hex(sum(weights))
             other["objective"] = None
             try:
-                from_dict(other)
+                certificate_from_dict(other)
                 kept += 1
                 assert holds(other)
             except wb.CorruptFile as error:
@@ -130,7 +130,7 @@ def test_a_weight_and_its_total_changed_together_are_judged_by_the_claim():
 )
 def test_each_reason(path, value, reason):
     with pytest.raises(wb.CorruptFile, match=reason):
-        from_dict(changed(noise().to_dict(), path, value))
+        certificate_from_dict(changed(noise().to_dict(), path, value))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_each_reason(path, value, reason):
 )
 def test_other_kinds(name, path, value):
     with pytest.raises(wb.CorruptFile):
-        from_dict(changed(ALL[name]().to_dict(), path, value))
+        certificate_from_dict(changed(ALL[name]().to_dict(), path, value))
 
 
 def test_a_certificate_cannot_be_changed_afterwards():
@@ -199,21 +199,21 @@ def test_nothing_unproven_can_be_built():
 
 @given(st.fractions() | st.decimals(allow_nan=False, allow_infinity=False, places=12).map(Fraction))
 def test_spelled_numbers_are_read_back(value):
-    assert ratio(spelled(value), "value") == value
+    assert parse_ratio(format_fraction(value), "value") == value
 
 
 def test_very_long_numbers_are_read_back():
     value = Fraction(-(3**9000), 2**30000 + 1)
-    assert ratio(spelled(value), "value") == value
-    assert ratio("0x1/0x2", "value") == Fraction(1, 2)
+    assert parse_ratio(format_fraction(value), "value") == value
+    assert parse_ratio("0x1/0x2", "value") == Fraction(1, 2)
     for bad in ("0x1/0x0", "--0x1/0x2", "0x1/-0x2", "0x1/0x2/0x3", "0x1", "0x/0x1"):
         with pytest.raises(wb.CorruptFile):
-            ratio(bad, "value")
+            parse_ratio(bad, "value")
 
 
 @given(st.integers(min_value=0, max_value=1 << 2000))
 def test_hexadecimals_are_read_back(value):
-    assert whole(hex(value), "value") == value
+    assert parse_hex_integer(hex(value), "value") == value
 
 
 def test_json_numbers_are_exact_or_refused():

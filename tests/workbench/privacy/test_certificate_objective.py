@@ -10,11 +10,11 @@ import pytest
 from certificate_samples import certify_channel, changed, metric, noise
 
 import workbench as wb
-from workbench.mechanisms.additive import known_losses
-from workbench.models.losses import Loss, loss_named
+from workbench.mechanisms.additive import named_losses
+from workbench.models.losses import Loss, parse_loss
 from workbench.models.modulo.program import LOSSES, loss_vector
 from workbench.privacy.certificate import Certificate
-from workbench.privacy.certificate_file import from_dict
+from workbench.privacy.certificate_file import certificate_from_dict
 from workbench.privacy.objective import ExpectedLoss, Objective, is_exact_loss
 
 STATED = ("squared", "absolute", "error-rate", "pinball:0.3", "huber:1.5")
@@ -23,7 +23,7 @@ STATED = ("squared", "absolute", "error-rate", "pinball:0.3", "huber:1.5")
 @pytest.mark.parametrize("sizes", [(5,), (2, 3), (4, 1, 3)])
 def test_known_losses_are_those_the_models_minimise(sizes):
     for name in LOSSES:
-        losses = known_losses(name, sizes)
+        losses = named_losses(name, sizes)
         if name in {"squared", "eta-squared", "circular-squared"}:
             assert [*map(float, losses)] == loss_vector(name, sizes).tolist()
         else:
@@ -35,16 +35,19 @@ def test_a_known_name_has_its_known_losses_and_others_are_stated_by_the_file():
     for losses in (["0"] * 5, ["0", "4", "6", "6", "5"], ["0", "4", "6", "6"]):
         data["objective"] = {"name": "squared", "value": "0", "losses": losses}
         with pytest.raises(wb.CorruptFile, match="losses must be"):
-            from_dict(data)
+            certificate_from_dict(data)
     data["objective"] = {"name": "free-lunch", "value": "0", "losses": ["0"] * 5}
     assert (
         "Its loss is 0.0 by numbers that this file states, under the name 'free-lunch'."
-        in from_dict(data).words
+        in certificate_from_dict(data).sentences
     )
-    losses = known_losses("squared", (5,))
-    value = Objective("squared", Fraction(0), losses).of(noise().mechanism)
+    losses = named_losses("squared", (5,))
+    value = Objective("squared", Fraction(0), losses).exact_loss_of(noise().mechanism)
     data["objective"] = {"name": "squared", "value": str(value), "losses": [*map(str, losses)]}
-    assert f"Its squared loss is {float(value)!r}, recomputed." in from_dict(data).words
+    assert (
+        f"Its squared loss is {float(value)!r}, recomputed."
+        in certificate_from_dict(data).sentences
+    )
 
 
 def channel(loss: str = "squared") -> Certificate:
@@ -67,7 +70,7 @@ def test_the_loss_of_a_channel_is_recomputed(loss, tmp_path: Path):
     assert again == proof
     stated = again.objective
     law = np.array([[0.6, 0.4], [0.4, 0.6], [0.4, 0.6]])
-    matrix = loss_named(loss).matrix([0, 1.75], [0, 1, 2.5])
+    matrix = parse_loss(loss).matrix([0, 1.75], [0, 1, 2.5])
     expected = (np.array([1 / 2, 1 / 3, 1 / 5]) / (31 / 30)) @ (law * matrix).sum(axis=1)
     assert float(stated.value) == pytest.approx(expected, rel=1e-12)
     assert f"Its expected {loss} loss is" in str(again)
@@ -90,15 +93,15 @@ def test_the_loss_of_a_channel_is_recomputed(loss, tmp_path: Path):
         if path == ("objective", "rows") and value == [0, 1, 0] and loss == "error-rate":
             continue  # no output is 1 or 2.5: those labels are wrong whatever their law
         with pytest.raises(wb.CorruptFile):
-            from_dict(changed(data, path, value))
+            certificate_from_dict(changed(data, path, value))
 
 
 def test_an_objective_of_another_mechanism_is_refused():
-    assert "It proves no loss." in metric().words
+    assert "It proves no loss." in metric().sentences
     with pytest.raises(wb.CorruptFile, match="expected loss must be left out"):
-        from_dict(noise().to_dict() | {"objective": channel().to_dict()["objective"]})
+        certificate_from_dict(noise().to_dict() | {"objective": channel().to_dict()["objective"]})
     with pytest.raises(wb.CorruptFile, match="must be an expected loss"):
-        from_dict(
+        certificate_from_dict(
             channel().to_dict()
             | {"objective": {"name": "squared", "value": "0", "losses": ["0", "1"]}}
         )
@@ -116,7 +119,7 @@ def test_designed_labels_carry_their_prior_and_loss(loss):
         assert "It proves no loss." in made.certificate.words
     else:
         assert float(stated.value) == pytest.approx(made.objective, rel=1e-12)
-        assert from_dict(made.certificate.to_dict()) == made.certificate
+        assert certificate_from_dict(made.certificate.to_dict()) == made.certificate
 
 
 def test_one_row_for_every_bin_still_states_the_loss_of_all_labels():
@@ -128,5 +131,5 @@ def test_one_row_for_every_bin_still_states_the_loss_of_all_labels():
 
 
 def test_the_name_of_a_loss_keeps_every_digit():
-    assert loss_named("pinball:0.123456789").name == "pinball:0.123456789"
+    assert parse_loss("pinball:0.123456789").name == "pinball:0.123456789"
     assert Loss("huber", 2.0).name == "huber:2"

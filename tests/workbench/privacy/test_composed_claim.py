@@ -21,7 +21,7 @@ from tests.tools.test_check_certificate import checker
 from workbench.cli import main
 from workbench.exact.integer_law import IntegerLaw
 from workbench.privacy.certificate import Certificate
-from workbench.privacy.certificate_file import from_dict
+from workbench.privacy.certificate_file import certificate_from_dict
 from workbench.privacy.composition import ComposedClaim
 
 Law = tuple[Fraction, ...]
@@ -85,7 +85,7 @@ SUBJECTS = {
     "a hole": wb.Channel.from_rows([[7, 2, 1], [3, 7, 0]]),
     "noise": wb.AdditiveNoise(wb.ModuloNoise(n=3, max_shift=1), [6, 3, 1, 2]),
     "one order": wb.AdditiveNoise(wb.ModuloNoise(n=2, shifts=[1], directed=True), [6, 3, 1]),
-    "quantizer": wb.PiecewiseAffine.of([-1, 1], [-3, 3], [[7, 3], [2, 8]]),
+    "quantizer": wb.PiecewiseAffine.from_laws([-1, 1], [-3, 3], [[7, 3], [2, 8]]),
 }
 
 
@@ -139,7 +139,7 @@ def test_the_command_says_whose_bound_it_is(tmp_path: Path, capsys: pytest.Captu
 def verdicts(data: dict[str, Any]) -> tuple[str, str]:
     """Of the workbench and of the second checker: proven, false, or neither."""
     try:
-        from_dict(data)
+        certificate_from_dict(data)
         ours = "proven"
     except wb.CorruptFile as error:
         ours = "false" if "misses" in str(error) else "neither"
@@ -153,7 +153,7 @@ def verdicts(data: dict[str, Any]) -> tuple[str, str]:
 
 def claimed(mechanism: Any, runs: int, epsilon: str, delta: Fraction) -> dict[str, Any]:
     """A file that says so, true or not."""
-    claim = ComposedClaim.of(mechanism, runs, Fraction(epsilon), Fraction(delta))
+    claim = ComposedClaim.for_mechanism(mechanism, runs, Fraction(epsilon), Fraction(delta))
     return Certificate(mechanism, "dp", 0, 1).to_dict() | {"composed": claim.to_dict()}
 
 
@@ -246,23 +246,29 @@ def test_pure_runs_add_up_exactly():
 
 
 def test_the_claim_is_kept_and_worded():
-    claim = ComposedClaim.of(ROWS, 2, Fraction(1), Fraction("0.41"))
+    claim = ComposedClaim.for_mechanism(ROWS, 2, Fraction(1), Fraction("0.41"))
     proof = Certificate(ROWS, "pure", "1.7", composed=claim)
-    assert "2 adaptive runs together are private at epsilon = 1, delta = 0.41." in proof.words
+    assert "2 adaptive runs together are private at epsilon = 1, delta = 0.41." in proof.sentences
     for again in (
         pickle.loads(pickle.dumps(proof)),
         copy.deepcopy(proof),
-        from_dict(proof.to_dict()),
+        certificate_from_dict(proof.to_dict()),
     ):
         assert again.composed == claim
     assert "2 runs together: dp at epsilon = 1, delta = 0.41" in checker.check(proof.to_dict())
     with pytest.raises(wb.NotCertified, match="misses"):
         Certificate(
-            ROWS, "pure", "1.7", composed=ComposedClaim.of(ROWS, 2, Fraction(1), Fraction("0.2"))
+            ROWS,
+            "pure",
+            "1.7",
+            composed=ComposedClaim.for_mechanism(ROWS, 2, Fraction(1), Fraction("0.2")),
         )
     with pytest.raises(wb.NotProven, match="not decided"):
         Certificate(
-            ROWS, "pure", "1.7", composed=ComposedClaim.of(ROWS, 2, Fraction(1), Fraction("0.3"))
+            ROWS,
+            "pure",
+            "1.7",
+            composed=ComposedClaim.for_mechanism(ROWS, 2, Fraction(1), Fraction("0.3")),
         )
 
 
@@ -288,7 +294,7 @@ def test_what_makes_no_sense_is_refused(name, value):
     data = claimed(ROWS, 2, "1", Fraction(1, 2))
     data["composed"][name] = value
     with pytest.raises(wb.CorruptFile, match="must"):
-        from_dict(data)
+        certificate_from_dict(data)
     with pytest.raises(checker.Refused):
         checker.check(data)
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import workbench as wb
 from workbench.privacy import composition
 from workbench.privacy.composition import compose
-from workbench.privacy.curve import profile, profile_figure
-from workbench.privacy.dominating_pair import dominating_pair
-from workbench.privacy.opendp import MEASURES, measurement, renyi
+from workbench.privacy.curve import draw_profiles, profile
+from workbench.privacy.dominating_pair import compute_dominating_pair
+from workbench.privacy.opendp import MEASURES, bound_renyi_divergence, measurement
 
 WEIGHTS = st.lists(st.integers(0, 60), min_size=5, max_size=9).filter(lambda w: sum(w) > 0)
 EPSILONS = ["0", "0.1", "0.7", "1", "2.5", "6"]
@@ -48,10 +48,10 @@ def test_the_profile_is_the_audit_at_every_epsilon(weights, directed):
     dp, pdp = profile(noise, "dp"), profile(noise, "pdp")
     for epsilon in EPSILONS:
         audit = wb.audit(noise, epsilon)
-        assert dp.at(epsilon).compare(audit.dp_delta) == 0
-        assert pdp.at(epsilon).a == audit.pdp_delta
+        assert dp.exact_delta(epsilon).compare(audit.dp_delta) == 0
+        assert pdp.exact_delta(epsilon).a == audit.pdp_delta
         for curve in (dp, pdp):
-            assert curve.heights(np.array([float(epsilon)]))[0] == pytest.approx(
+            assert curve.float_deltas(np.array([float(epsilon)]))[0] == pytest.approx(
                 curve.delta(epsilon), abs=1e-12
             )
     assert dp.pure_epsilon == pdp.pure_epsilon == wb.audit(noise, 0).pure_epsilon
@@ -60,7 +60,7 @@ def test_the_profile_is_the_audit_at_every_epsilon(weights, directed):
 def test_the_profile_changes_where_it_says():
     noise = plain()
     pdp = profile(noise, "pdp")
-    for end in pdp.ends[1:]:
+    for end in pdp.breakpoints[1:]:
         before, after = (
             pdp.delta(Fraction(float(end)) + step)
             for step in (Fraction(-1, 10**9), Fraction(1, 10**9))
@@ -77,13 +77,13 @@ def test_a_profile_of_many_pieces_is_drawn_in_seconds():
     weights = np.random.default_rng(3).integers(1, 10**6, 600).tolist()
     noise = wb.AdditiveNoise(wb.ModuloNoise(n=599, max_shift=20), weights)
     start = time.process_time()
-    profile_figure(noise)
+    draw_profiles(noise)
     assert time.process_time() - start < 60  # It takes minutes point by point in exact arithmetic.
-    assert len(profile(noise).ends) > 4000
+    assert len(profile(noise).breakpoints) > 4000
 
 
 def test_the_profile_of_a_quantizer_and_a_plot(tmp_path):
-    law = wb.PiecewiseAffine.of(
+    law = wb.PiecewiseAffine.from_laws(
         [-1, 1], [-3, 3], [[Fraction(2, 3), Fraction(1, 3)], [Fraction(1, 3), Fraction(2, 3)]]
     )
     curve = profile(law)
@@ -107,7 +107,7 @@ def test_the_pair_attains_the_worst_hockey_stick_exactly(weights, directed, e):
     noise = wb.AdditiveNoise(
         wb.ModuloNoise(n=len(weights) - 1, max_shift=2, directed=directed), weights
     )
-    pair = dominating_pair(noise)
+    pair = compute_dominating_pair(noise)
     assert sum(pair.p) == sum(pair.q) == 1
     assert min(*pair.p, *pair.q) >= 0
     f = noise.exact_pmf
@@ -123,7 +123,7 @@ def test_the_pair_is_exact_beyond_floats():
     rows = wb.Channel.from_rows(
         [[Fraction(1, 10), Fraction(1, 2), Fraction(2, 5)], [0, tiny, 1 - tiny]]
     )
-    pair = dominating_pair(wb.Channel([rows.rows[0], rows.rows[1]], [(0, 1)]))
+    pair = compute_dominating_pair(wb.Channel([rows.rows[0], rows.rows[1]], [(0, 1)]))
     assert [(a, b) for _, a, b in pair.steps][:2] == [(Fraction(1, 10), 0), (Fraction(3, 5), tiny)]
 
 
@@ -148,7 +148,7 @@ def test_one_run_is_the_exact_delta(make, epsilon):
 @pytest.mark.parametrize("times", [2, 12])
 def test_another_library_finds_no_less_below_and_no_more_above(make, times):
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
-    pair = dominating_pair(make())
+    pair = compute_dominating_pair(make())
     laws = [{i: math.log(mass) for i, mass in enumerate(law) if mass} for law in (pair.q, pair.p)]
 
     def other(pessimistic: bool):
@@ -173,10 +173,10 @@ def test_another_library_finds_no_less_below_and_no_more_above(make, times):
 
 def test_both_orders_of_one_sided_neighbours_count_when_they_are_given():
     # P puts 1/4 where Q has nothing, Q nothing where P has nothing
-    rows = wb.Channel.of([[1, 3], [0, 4]], [(0, 1)], directed=True)
+    rows = wb.Channel.from_pairs([[1, 3], [0, 4]], [(0, 1)], directed=True)
     assert compose(rows, 1, epsilon=3).delta >= 0.25
     assert compose(rows, 2, epsilon=3).delta >= 1 - 0.75**2
-    back = wb.Channel.of([[1, 3], [0, 4]], [(1, 0)], directed=True)
+    back = wb.Channel.from_pairs([[1, 3], [0, 4]], [(1, 0)], directed=True)
     assert compose(back, 1, epsilon=0).delta >= float(wb.audit(back, 0).dp_delta.lower) > 0.24
     assert compose(back, 3, epsilon=1).delta == 0
 
@@ -204,7 +204,7 @@ def test_the_bounds_hold_the_exact_product(one, two, times, epsilon):
                 Fraction(0),
                 of_p[0][i] * of_p[1][j] * of_p[2][k] - e * of_q[0][i] * of_q[1][j] * of_q[2][k],
             )
-    rows = wb.Channel.of([one, two], [(0, 1)], directed=True)
+    rows = wb.Channel.from_pairs([one, two], [(0, 1)], directed=True)
     found = compose(rows, times, epsilon=epsilon, interval=5e-3 if times == 45 else 1e-3)
     assert found.delta_low <= float(exact) + 1e-12
     assert float(exact) <= found.delta + 1e-12
@@ -338,11 +338,13 @@ def test_renyi_is_an_upper_bound_of_the_definition():
     f = plain().masses.floats
     for alpha in (1.5, 2.0, 10.0):
         worst = max(
-            math.log(math.fsum(f**alpha * f[plain().question.index(shift)] ** (1 - alpha)))
+            math.log(
+                math.fsum(f**alpha * f[plain().question.shifted_positions(shift)] ** (1 - alpha))
+            )
             / (alpha - 1)
             for shift in plain().question.differences
         )
-        assert worst * (1 - 1e-12) <= renyi(plain(), alpha) <= worst * (1 + 1e-12)
-    assert renyi(hole(), 2.0) == math.inf
+        assert worst * (1 - 1e-12) <= bound_renyi_divergence(plain(), alpha) <= worst * (1 + 1e-12)
+    assert bound_renyi_divergence(hole(), 2.0) == math.inf
     with pytest.raises(wb.InvalidRequest, match="alpha"):
-        renyi(plain(), 1.0)
+        bound_renyi_divergence(plain(), 1.0)

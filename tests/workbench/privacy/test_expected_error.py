@@ -12,16 +12,16 @@ import pytest
 import workbench as wb
 from tests.workbench.privacy.test_verbs import CASES, Design
 from workbench.mechanisms.baselines.two_bin import rqm
-from workbench.mechanisms.label_randomizers.randomized_response import k_ary
-from workbench.mechanisms.mechanism import for_reals
+from workbench.mechanisms.label_randomizers.randomized_response import rr_k_ary
+from workbench.mechanisms.mechanism import can_publish_reals
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine
-from workbench.privacy.expected_error import expected_error
-from workbench.questions.density import normal
+from workbench.privacy.expected_error import compute_expected_error
+from workbench.questions.density import normal_density
 
 FINITE = [
     name
     for name, case in CASES.items()
-    if case.mechanism.inputs is not None and not for_reals(case.mechanism)
+    if case.mechanism.inputs is not None and not can_publish_reals(case.mechanism)
 ]
 LOSS = {"absolute": abs, "squared": lambda r: r * r, "error-rate": lambda r: int(r != 0)}
 
@@ -40,35 +40,44 @@ def test_the_loss_of_finitely_many_inputs_is_the_sum_written_out(name: str, loss
         for x in inputs
     ]
     column = [inputs[0], inputs[-1], inputs[-1]]
-    found = expected_error(mechanism, loss, column)
-    assert found.mean == (losses[0] + 2 * losses[-1]) / 3
-    assert found.worst == max(losses)
+    found = compute_expected_error(mechanism, loss, column)
+    assert found.mean_error == (losses[0] + 2 * losses[-1]) / 3
+    assert found.worst_error == max(losses)
     assert losses[inputs.index(found.worst_input)] == max(losses)
-    assert expected_error(mechanism, loss, {inputs[0]: 1, inputs[-1]: 2}).mean == found.mean
+    assert (
+        compute_expected_error(mechanism, loss, {inputs[0]: 1, inputs[-1]: 2}).mean_error
+        == found.mean_error
+    )
 
 
 def test_a_label_randomizer_is_judged_by_its_own_prior() -> None:
     mechanism = CASES["RR-on-Bins"].mechanism
-    own, uniform = (expected_error(mechanism, "squared", data) for data in (None, mechanism.inputs))
-    assert own.mean == expected_error(mechanism, "squared", mechanism.labels).mean != uniform.mean
-    assert float(own.mean) == pytest.approx(
+    own, uniform = (
+        compute_expected_error(mechanism, "squared", data) for data in (None, mechanism.inputs)
+    )
+    assert (
+        own.mean_error
+        == compute_expected_error(mechanism, "squared", mechanism.labels).mean_error
+        != uniform.mean_error
+    )
+    assert float(own.mean_error) == pytest.approx(
         mechanism.loss(lambda output, label: (output - label) ** 2), rel=1e-12
     )
 
 
 def test_noise_of_a_vector_query_is_right_or_wrong() -> None:
     mechanism = CASES["vector noise"].mechanism
-    found = expected_error(mechanism, "error-rate", [[0, 1], [1, 2]])
-    assert found.mean == found.worst == Fraction(7, 10)
+    found = compute_expected_error(mechanism, "error-rate", [[0, 1], [1, 2]])
+    assert found.mean_error == found.worst_error == Fraction(7, 10)
     with pytest.raises(
         wb.InvalidRequest, match=r"^loss must be error-rate for a vector query\. Got 'squared'\.$"
     ):
-        expected_error(mechanism, "squared")
+        compute_expected_error(mechanism, "squared")
 
 
 def _jumps() -> PiecewiseAffine:
     """Two pieces with a jump between them, biased, three outputs."""
-    return PiecewiseAffine.of(
+    return PiecewiseAffine.from_laws(
         [-1, 0, 2], [-2, Fraction(1, 2), 3], [[3, 1, 1], [1, 3, 1], [1, 1, 3], [0, 4, 1]]
     )
 
@@ -82,14 +91,18 @@ def test_the_loss_on_real_inputs(mechanism: PiecewiseAffine, loss: str) -> None:
         sum(p * LOSS[loss](b - x) for p, b in zip(mechanism.law(x), mechanism.bins, strict=True))
         for x in fine
     ]
-    found = expected_error(mechanism, loss)
-    assert isinstance(found.mean, Fraction)
-    assert max(errors) <= found.worst <= max(errors) + Fraction(1, 50)
-    assert float(found.mean) == pytest.approx(float(sum(errors)) / 701, abs=1e-2)
-    assert expected_error(mechanism, loss, [float(x) for x in fine[::100]]).mean == pytest.approx(
+    found = compute_expected_error(mechanism, loss)
+    assert isinstance(found.mean_error, Fraction)
+    assert max(errors) <= found.worst_error <= max(errors) + Fraction(1, 50)
+    assert float(found.mean_error) == pytest.approx(float(sum(errors)) / 701, abs=1e-2)
+    assert compute_expected_error(
+        mechanism, loss, [float(x) for x in fine[::100]]
+    ).mean_error == pytest.approx(
         float(np.mean(mechanism.error_at([float(x) for x in fine[::100]], loss))), rel=1e-12
     )
-    at_knots = expected_error(mechanism, loss, dict.fromkeys(mechanism.knots[1:], 1)).mean
+    at_knots = compute_expected_error(
+        mechanism, loss, dict.fromkeys(mechanism.knots[1:], 1)
+    ).mean_error
     laws = [
         mechanism.law(x) for x in mechanism.knots[1:]
     ]  # the right limit inside, the left one at the end
@@ -99,20 +112,24 @@ def test_the_loss_on_real_inputs(mechanism: PiecewiseAffine, loss: str) -> None:
     ]
     assert at_knots == sum(sums) / len(sums)
     if low == -high:
-        assert float(found.mean) == pytest.approx(mechanism.expected(loss), rel=1e-12)
-        clipped = expected_error(mechanism, loss, "normal:0.5,0.1")
-        assert clipped.mean == pytest.approx(mechanism.expected(loss, normal(0.5, 0.1)), rel=1e-9)
+        assert float(found.mean_error) == pytest.approx(mechanism.expected_loss(loss), rel=1e-12)
+        clipped = compute_expected_error(mechanism, loss, "normal:0.5,0.1")
+        assert clipped.mean_error == pytest.approx(
+            mechanism.expected_loss(loss, normal_density(0.5, 0.1)), rel=1e-9
+        )
 
 
 def test_a_law_that_is_no_polynomial_of_pieces_has_no_worst_input() -> None:
     mechanism = CASES["Poisson binomial"].mechanism
-    found = expected_error(mechanism, "squared", [0.5, Fraction(1, 2)])
+    found = compute_expected_error(mechanism, "squared", [0.5, Fraction(1, 2)])
     p = Fraction(1, 2) + mechanism.theta / 2
     assert (
-        found.mean == p * (1 - p) / 3 / mechanism.theta**2
+        found.mean_error == p * (1 - p) / 3 / mechanism.theta**2
     )  # variance of a binomial, scaled by 1/(θ n), n = 3
-    assert found.worst is None
-    assert expected_error(mechanism, "squared").mean == pytest.approx(mechanism.mse(), rel=1e-12)
+    assert found.worst_error is None
+    assert compute_expected_error(mechanism, "squared").mean_error == pytest.approx(
+        mechanism.mse(), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -152,7 +169,7 @@ def test_what_would_take_for_ever_is_refused() -> None:
     with pytest.raises(
         wb.InvalidRequest, match=r"^inputs times outputs must be at most 4000000 .* Got 4414201\.$"
     ):
-        wb.audit(k_ary(labels, 1), loss="absolute")
+        wb.audit(rr_k_ary(labels, 1), loss="absolute")
 
 
 def test_a_column_is_read_from_a_file(tmp_path: Any) -> None:

@@ -17,8 +17,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from workbench.io.files import LIMIT, parse_json, read_text
-from workbench.privacy.certificate_file import KINDS, OTHERS, from_dict, save
+from workbench.io.files import MAX_FILE_BYTES, parse_json, read_text
+from workbench.privacy.certificate_file import (
+    CERTIFIABLE_KINDS,
+    UNCERTIFIABLE_KINDS,
+    certificate_from_dict,
+    save,
+)
 
 
 def write(path: Path, content: bytes | str) -> Path:
@@ -57,14 +62,14 @@ def test_places_that_are_no_files(tmp_path: Path):
         wb.check(tmp_path / "pipe")
     with pytest.raises((wb.CorruptFile, wb.InvalidRequest), match=r"larger|at most|1000"):
         read_text(write(tmp_path / "big", b" " * 2000), limit=1000)
-    assert LIMIT < 1 << 26
+    assert MAX_FILE_BYTES < 1 << 26
 
 
 def test_a_huge_file_costs_bounded_memory(tmp_path: Path):
     data = noise().to_dict()
     data["mechanism"]["sizes"] = [50_000_000]
     path = write(tmp_path / "c.json", json.dumps(data))
-    (tmp_path / "long.json").write_bytes(b"[" + b"0," * (LIMIT // 2) + b"0]")
+    (tmp_path / "long.json").write_bytes(b"[" + b"0," * (MAX_FILE_BYTES // 2) + b"0]")
     code = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
@@ -113,7 +118,7 @@ def audits_of(kind: str) -> dict:
 @pytest.mark.parametrize("kind", ["noise", "channel", "quantizer"])
 def test_an_audit_without_end_is_refused(kind):
     with pytest.raises(wb.CorruptFile, match="comparisons is refused"):
-        from_dict(audits_of(kind))
+        certificate_from_dict(audits_of(kind))
 
 
 def test_what_could_not_be_proven_again_is_not_written(tmp_path: Path, monkeypatch):
@@ -140,7 +145,7 @@ def test_an_objective_cannot_write_sentences(name):
     data = noise().to_dict()
     data["objective"] |= {"name": name, "losses": ["0"] + ["1"] * 4}
     with pytest.raises(wb.CorruptFile, match=r"a word such as squared|short string"):
-        from_dict(data)
+        certificate_from_dict(data)
 
 
 def test_half_characters_are_refused(tmp_path: Path):
@@ -157,7 +162,7 @@ def test_groups_of_many_factors_are_refused():
     ones = [1] * 99
     data["mechanism"] |= {"sizes": [5, *ones], "shifts": [[1] + [0] * 99]}
     with pytest.raises(wb.CorruptFile, match="at most 32"):
-        from_dict(data)
+        certificate_from_dict(data)
 
 
 PIPES = {
@@ -254,6 +259,6 @@ def test_a_mechanism_of_no_kind_that_there_is_is_refused(kind, tmp_path):
 
 
 def test_every_kind_that_is_listed_has_its_class():
-    for place in (KINDS | OTHERS).values():
+    for place in (CERTIFIABLE_KINDS | UNCERTIFIABLE_KINDS).values():
         module, name = place.split(":")
         assert callable(getattr(importlib.import_module(module), name).from_dict)

@@ -12,8 +12,8 @@ import pytest
 
 import workbench as wb
 from workbench.exact.integer_law import IntegerLaw
-from workbench.privacy.law_table import law_table
-from workbench.privacy.loading import read
+from workbench.privacy.law_table import build_law_table
+from workbench.privacy.loading import read_mechanism_file
 
 QUESTIONS = {
     "integers": ("noise", {"sensitivity": 2, "epsilon": 1}),
@@ -47,12 +47,12 @@ def written(path: Path, table: tuple[list[str], list[list[str]]]) -> Path:
 def test_a_table_is_the_whole_mechanism(tmp_path: Path, question: str) -> None:
     family, options = QUESTIONS[question]
     design = wb.design(family, **options)
-    table = law_table(design.mechanism)
+    table = build_law_table(design.mechanism)
     assert table is not None
     heads, rows = table
     for line in [[row[1] for row in rows]] if len(heads) == 2 else [row[1:] for row in rows]:
         assert sum(map(Fraction, line)) == 1  # nothing is left out, nothing is rounded
-    found = read(written(tmp_path / "law.csv", table)).related()
+    found = read_mechanism_file(written(tmp_path / "law.csv", table)).with_neighbours()
     epsilon = design.request.claim.epsilon
     own, theirs = wb.audit(design.mechanism, epsilon), wb.audit(found, epsilon)
     assert theirs.pure_ratio == own.pure_ratio
@@ -74,24 +74,24 @@ def test_a_table_is_the_whole_mechanism(tmp_path: Path, question: str) -> None:
 def test_a_table_that_is_changed_is_refused(
     tmp_path: Path, old: str, new: str, reason: str
 ) -> None:
-    table = law_table(wb.design("noise", sensitivity=1, epsilon=1).mechanism)
+    table = build_law_table(wb.design("noise", sensitivity=1, epsilon=1).mechanism)
     assert table is not None
     file = written(tmp_path / "law.csv", table)
     text = file.read_text()
     at = text.rindex(old) if old == "above" else text.index(f"\n{old}") if old == "1," else 0
     file.write_text(text[:at] + text[at:].replace(old, new).replace("2,", "0,", old == "1,"))
     with pytest.raises(wb.CorruptFile, match=reason):
-        read(file)
+        read_mechanism_file(file)
 
 
 def test_a_row_that_is_taken_out_is_missed(tmp_path: Path) -> None:
-    table = law_table(wb.design("channel", answers="0..6", max_shift=1, epsilon=1).mechanism)
+    table = build_law_table(wb.design("channel", answers="0..6", max_shift=1, epsilon=1).mechanism)
     assert table is not None
     file = written(
         tmp_path / "law.csv", (table[0], [["#0", *table[1][0][1:]], *table[1][1:]])
     )  # as a comment
     with pytest.raises(wb.CorruptFile, match="7 rows"):
-        read(file)
+        read_mechanism_file(file)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_pairs_are_noise_on_the_integers(tmp_path: Path, text: str, values: list
     )
     assert wb.load(file) == IntegerLaw(min(values), [1, 3, 1])
     with pytest.raises(wb.InvalidRequest, match="which answers are neighbours"):
-        read(file).related()
-    found = wb.audit(read(file).related(max_shift=1), 3)
+        read_mechanism_file(file).with_neighbours()
+    found = wb.audit(read_mechanism_file(file).with_neighbours(max_shift=1), 3)
     assert found.pure_ratio is None  # the ends have no neighbour's probability
     assert found.dp_delta.upper == pytest.approx(0.2)
     drawn = wb.sample(wb.load(file), 50, insecure_seed=1)
@@ -119,10 +119,10 @@ def test_pairs_are_noise_on_the_integers(tmp_path: Path, text: str, values: list
 
 def test_pairs_of_json_and_modulo_a_size(tmp_path: Path) -> None:
     (tmp_path / "pmf.json").write_text("[[0, 0.5], [1, 0.25], [2, 0.25]]")
-    found = read(tmp_path / "pmf.json").related(sizes=[3], max_shift=1)
+    found = read_mechanism_file(tmp_path / "pmf.json").with_neighbours(sizes=[3], max_shift=1)
     assert found == wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [2, 1, 1])
     with pytest.raises(wb.InvalidRequest, match="values 0"):
-        read(tmp_path / "pmf.json").related(sizes=[2], max_shift=1)
+        read_mechanism_file(tmp_path / "pmf.json").with_neighbours(sizes=[2], max_shift=1)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import workbench as wb
 from workbench.exact.distribution import Distribution
 from workbench.mechanisms.channel import Channel
 from workbench.privacy.certificate_file import save
-from workbench.privacy.loading import read
+from workbench.privacy.loading import read_mechanism_file
 
 HALF = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
 
@@ -57,7 +57,9 @@ def test_a_matrix_in_any_spelling(name, text, tmp_path: Path):
     (tmp_path / name).write_text(text)
     found = wb.load(tmp_path / name)
     assert found == Channel.from_rows([[3, 1], [1, 3]])
-    assert float(wb.audit(read(tmp_path / name).related(), 0).pure_ratio) == 3
+    assert (
+        float(wb.audit(read_mechanism_file(tmp_path / name).with_neighbours(), 0).pure_ratio) == 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_what_an_attacker_learns_from_a_matrix_of_decimals(name, tmp_path: Path)
     (tmp_path / name).write_text(
         "\n".join(rows) if name == "m.csv" else f"[{','.join(f'[{row}]' for row in rows)}]"
     )
-    channel = read(tmp_path / name).related()
+    channel = read_mechanism_file(tmp_path / name).with_neighbours()
     learnt = wb.risk(channel)
     assert learnt.advantage == Fraction(2, 5)
     assert dict(learnt.facts())["attack advantage"].startswith("0.4 at most")
@@ -150,7 +152,7 @@ def test_each_reason(text, reason, tmp_path: Path):
 def test_our_own_mechanism_file_claims_nothing(tmp_path: Path):
     noise = wb.AdditiveNoise(wb.ModuloNoise(n=3, max_shift=1), [4, 2, 1, 2])
     save(noise, tmp_path / "m.json")
-    found = read(tmp_path / "m.json")
+    found = read_mechanism_file(tmp_path / "m.json")
     assert found.mechanism == noise
     assert found.certificate is None
     with pytest.raises(wb.CorruptFile, match="exactly"):
@@ -164,24 +166,24 @@ def test_our_own_mechanism_file_claims_nothing(tmp_path: Path):
 
 def test_relations(tmp_path: Path):
     (tmp_path / "pmf.csv").write_text("4,2,1,2,1,2")
-    pmf = read(tmp_path / "pmf.csv")
-    assert pmf.related(max_shift=2).question == wb.ModuloNoise(n=5, max_shift=2)
-    assert pmf.related(sizes=[2, 3], shifts=[(0, 1)], directed=True).question.directed
+    pmf = read_mechanism_file(tmp_path / "pmf.csv")
+    assert pmf.with_neighbours(max_shift=2).question == wb.ModuloNoise(n=5, max_shift=2)
+    assert pmf.with_neighbours(sizes=[2, 3], shifts=[(0, 1)], directed=True).question.directed
     with pytest.raises(wb.InvalidRequest, match="which answers are neighbours"):
-        pmf.related()
+        pmf.with_neighbours()
     with pytest.raises(wb.InvalidRequest, match="pairs are for channels"):
-        pmf.related(pairs=[(0, 1)])
+        pmf.with_neighbours(pairs=[(0, 1)])
     (tmp_path / "m.csv").write_text("3,1\n2,2\n1,3\n")
-    channel = read(tmp_path / "m.csv")
-    assert len(channel.related().pairs) == 6
-    assert channel.related(max_shift=1).pairs == ((0, 1), (1, 0), (1, 2), (2, 1))
-    assert channel.related(pairs=[(0, 2)], directed=True).pairs == ((0, 2),)
+    channel = read_mechanism_file(tmp_path / "m.csv")
+    assert len(channel.with_neighbours().pairs) == 6
+    assert channel.with_neighbours(max_shift=1).pairs == ((0, 1), (1, 0), (1, 2), (2, 1))
+    assert channel.with_neighbours(pairs=[(0, 2)], directed=True).pairs == ((0, 2),)
     for bad in ({"shifts": [1]}, {"max_shift": 3}, {"max_shift": 1, "pairs": [(0, 1)]}):
         with pytest.raises(wb.InvalidRequest):
-            channel.related(**bad)
-    save(wb.Channel.of([[3, 1], [1, 3]], [(0, 1)]), tmp_path / "c.json")
+            channel.with_neighbours(**bad)
+    save(wb.Channel.from_pairs([[3, 1], [1, 3]], [(0, 1)]), tmp_path / "c.json")
     with pytest.raises(wb.InvalidRequest, match="own neighbour relation"):
-        read(tmp_path / "c.json").related(max_shift=1)
+        read_mechanism_file(tmp_path / "c.json").with_neighbours(max_shift=1)
 
 
 def test_rows_that_add_up_are_a_channel_and_no_noise(tmp_path: Path):

@@ -15,7 +15,7 @@ from workbench.exact.numbers import ExpNumber
 
 
 def pdp_delta(law: wb.PiecewiseAffine, epsilon: str) -> ExpNumber:
-    found: ExpNumber = wb.audit(law, epsilon).worst("pdp").measured
+    found: ExpNumber = wb.audit(law, epsilon).worst("pdp").measurement
     return found
 
 
@@ -40,7 +40,7 @@ ENDS = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(ENDS, st.sampled_from(["0", "0.2", "0.7", "1.5"]))
 def test_no_input_exceeds_it_and_some_come_near(ends, epsilon):
-    law = wb.PiecewiseAffine.of([0, 1, 2], [0, 1, 2], ends)
+    law = wb.PiecewiseAffine.from_laws([0, 1, 2], [0, 1, 2], ends)
     exact = pdp_delta(law, epsilon)
     found = brute(law, float(epsilon))
     assert found <= exact.upper + 1e-6
@@ -51,9 +51,11 @@ def test_no_input_exceeds_it_and_some_come_near(ends, epsilon):
 
 def test_end_laws_alone_understate_it():
     # no two end laws break ε = 0.3 on more than 2/3, two inputs inside the pieces do on 0.914
-    law = wb.PiecewiseAffine.of([0, 1, 2], [0, 1, 2], [[1, 7, 3], [1, 3, 8], [9, 7, 9], [4, 9, 8]])
+    law = wb.PiecewiseAffine.from_laws(
+        [0, 1, 2], [0, 1, 2], [[1, 7, 3], [1, 3, 8], [9, 7, 9], [4, 9, 8]]
+    )
     at_ends = wb.audit(
-        wb.Channel.of(law.ends, [(i, j) for i in range(4) for j in range(i)]), "0.3"
+        wb.Channel.from_pairs(law.ends, [(i, j) for i in range(4) for j in range(i)]), "0.3"
     ).pdp_delta
     assert at_ends == Fraction(2, 3)
     assert pdp_delta(law, "0.3").upper == pytest.approx(0.9141576379, abs=1e-9)
@@ -61,7 +63,7 @@ def test_end_laws_alone_understate_it():
 
 
 def test_a_certificate_of_it(tmp_path):
-    law = wb.PiecewiseAffine.of([0, 1], [0, 1], [[0.6, 0.4], [0.4, 0.6]])
+    law = wb.PiecewiseAffine.from_laws([0, 1], [0, 1], [[0.6, 0.4], [0.4, 0.6]])
     delta = pdp_delta(law, "0.2").upper
     proof = wb.certify(law, "pdp", "0.2", Fraction(delta))
     wb.save(proof, tmp_path / "c.json")

@@ -11,7 +11,7 @@ import pytest
 
 import workbench as wb
 from workbench.errors import InvalidRequest
-from workbench.families.quantizer.certify import audited, is_private, least_epsilon
+from workbench.families.quantizer.certify import audit_quantizer, find_least_epsilon, is_private
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm, two_bin
 from workbench.mechanisms.piecewise_affine import PiecewiseAffine, Quantizer
 from workbench.privacy.audit import audit_extremes
@@ -71,15 +71,17 @@ def test_metric_privacy_of_a_continuous_law():
         "x", [-2, 2], [-1, 0, 1], [[[0.75, 0.25], [0.5, 0.5]], [[0.5, 0.5], [0.25, 0.75]]]
     )
     found = audit_extremes(made, 0)
-    assert found.worst("metric").measured.value == 1  # |slope| / p = 0.25 / 0.25 at the ends
+    assert (
+        found.worst_result("metric").measurement.value == 1
+    )  # |slope| / p = 0.25 / 0.25 at the ends
     x = np.linspace(-1, 1, 401)
     p = np.log(made.probabilities(x))
     gap = np.abs(x[:, None] - x[None, :])
     loss = np.abs(p[:, None] - p[None, :]).max(axis=2)
     assert (loss <= found.metric_epsilon * gap + 1e-12).all()
     assert (loss > 0.99 * found.metric_epsilon * gap)[gap > 0].any()
-    squared, _ = audited(made, Fraction(2, 3), "squared")
-    least = least_epsilon(squared, "squared", Fraction(2, 3))
+    squared, _ = audit_quantizer(made, Fraction(2, 3), "squared")
+    least = find_least_epsilon(squared, "squared", Fraction(2, 3))
     assert least == pytest.approx(math.log(2), abs=1e-12)  # 0.25 -> 0.5 on a link of length 1
     assert is_private(made, Fraction("0.6931471805599454"), "squared")
     assert not is_private(made, Fraction("0.6931471805599453"), "squared")
@@ -107,14 +109,20 @@ def test_bias_is_exact():
 def test_a_metric_certificate_lists_no_comparisons(monkeypatch: pytest.MonkeyPatch):
     knots = [Fraction(k, 10) for k in range(-10, 11)]
     laws = [[3 - x, 3 + x] for x in knots]
-    law = PiecewiseAffine.of(knots, [-3, 3], [end for a, b in pairwise(laws) for end in (a, b)])
+    law = PiecewiseAffine.from_laws(
+        knots, [-3, 3], [end for a, b in pairwise(laws) for end in (a, b)]
+    )
     steepest = max(  # |p_b - p_a| / ((b - a) min(p_a, p_b)), from the definition
         abs(Fraction(b[i], 6) - Fraction(a[i], 6))
         / ((y - x) * min(Fraction(a[i], 6), Fraction(b[i], 6)))
         for (x, y), (a, b) in zip(pairwise(knots), pairwise(laws), strict=True)
         for i in (0, 1)
     )
-    assert steepest == audit_extremes(law, 0).worst("metric").measured.value == Fraction(1, 2)
+    assert (
+        steepest
+        == audit_extremes(law, 0).worst_result("metric").measurement.value
+        == Fraction(1, 2)
+    )
     listed = wb.Certificate(law, "metric", steepest).privacy
     assert listed.complete
     monkeypatch.setattr(

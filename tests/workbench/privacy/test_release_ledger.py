@@ -243,7 +243,9 @@ def test_what_is_left_is_never_rounded_up(tmp_path: Path) -> None:
     ledger = ReleaseLedger.open(
         tmp_path / "account", LedgerTerms(epsilon=limit, delta=Fraction(1, 3))
     )
-    epsilon, delta = (Fraction(part.split("= ")[1]) for part in ledger.left(()).split(","))
+    epsilon, delta = (
+        Fraction(part.split("= ")[1]) for part in ledger.describe_remaining_budget(()).split(",")
+    )
     assert limit - Fraction(1, 10**16) < epsilon <= limit
     assert Fraction(1, 3) - Fraction(1, 10**16) < delta <= Fraction(1, 3)
     with pytest.raises(

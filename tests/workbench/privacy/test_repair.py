@@ -14,12 +14,17 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from workbench.exact.numbers import exp_bounds
-from workbench.families.quantizer.certify import repaired
+from workbench.families.quantizer.certify import repair_quantizer
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.privacy.audit import audit_extremes
 from workbench.privacy.claim import Claim
-from workbench.privacy.repair import exact_loss, pattern_of, raised, repair_noise
+from workbench.privacy.repair import (
+    compute_exact_loss,
+    find_violation_pattern,
+    raise_weights,
+    repair_noise,
+)
 
 
 def claim(name: str, budgets: dict[tuple[int, ...], Fraction], delta: Fraction) -> Claim:
@@ -53,7 +58,7 @@ def test_tight_floats_become_private_and_hardly_move(n, reach, epsilon, delta):
 def test_raising_is_the_least_fixed_point():
     question = wb.ModuloNoise(n=6, shifts=[1], directed=True)
     budgets = question.budgets(1)
-    k = raised(question, [10**30, 0, 0, 0, 0, 0, 1], budgets, None)
+    k = raise_weights(question, [10**30, 0, 0, 0, 0, 0, 1], budgets, None)
     low = Fraction(exp_bounds(Fraction(1), 112)[0], 1 << 112)
     for eta in range(6):
         assert k[eta + 1] == math.ceil(
@@ -70,7 +75,7 @@ def test_holes_stay_holes_and_keep_their_budget():
     made = repair_noise(question, values, claim("pdp", budgets, Fraction("0.1212"))).mechanism
     assert made.exact_pmf[7] == made.exact_pmf[8] == 0
     assert wb.audit(made, budgets).meets("pdp", budgets, "0.1212")
-    assert any(where.any() for where in pattern_of(made, budgets).values())
+    assert any(where.any() for where in find_violation_pattern(made, budgets).values())
 
 
 def test_a_missed_delta_is_mixed_away():
@@ -97,8 +102,8 @@ def test_masses_beyond_reason_are_refused():
 
 def test_exact_loss_is_exact():
     noise = wb.AdditiveNoise(wb.ModuloNoise(n=2, max_shift=1), [1, 1, 1])
-    assert exact_loss(noise, [0, 1, 4]) == Fraction(5, 3)
-    assert exact_loss(noise, [[0, 1, 4], [1, 1, 1]]) == Fraction(5, 3)
+    assert compute_exact_loss(noise, [0, 1, 4]) == Fraction(5, 3)
+    assert compute_exact_loss(noise, [[0, 1, 4], [1, 1, 1]]) == Fraction(5, 3)
 
 
 def test_budgets_per_shift_and_vectors():
@@ -221,10 +226,10 @@ def test_two_point_quantizer_is_exact():
 def test_a_jump_inside_is_seen():
     # looking at the ends of the interval alone would miss the one-sided limits at the knot 0
     ends = [[0.5, 0.5], [0.8, 0.2], [0.3, 0.7], [0.5, 0.5]]
-    given_ = wb.PiecewiseAffine.of([-1, 0, 1], [-3, 3], ends)
+    given_ = wb.PiecewiseAffine.from_laws([-1, 0, 1], [-3, 3], ends)
     proof = wb.certify(given_, "pure", 2)
     assert math.exp(proof.privacy.pure_epsilon) == pytest.approx(0.7 / 0.2)
-    assert wb.audit(given_, 1).worst("metric").measured.value is None
+    assert wb.audit(given_, 1).worst("metric").measurement.value is None
     with pytest.raises(wb.NotCertified):
         wb.Certificate(given_, "metric", Fraction(100))
     with pytest.raises(wb.InvalidRequest, match="real inputs"):
@@ -248,8 +253,8 @@ def test_quantizer_repair_keeps_means_and_continuity():
 
 def test_metric_quantizer_holds_between_the_knots():
     ends = [[0.6, 0.4], [0.4, 0.6]]
-    law = wb.PiecewiseAffine.of([0, 1], [0, 1], ends)
-    reached = float(wb.audit(law, 1).worst("metric").measured.value)
+    law = wb.PiecewiseAffine.from_laws([0, 1], [0, 1], ends)
+    reached = float(wb.audit(law, 1).worst("metric").measurement.value)
     assert reached == pytest.approx(0.5)  # slope 0.2 over the least mass 0.4
     grid = np.linspace(0, 1, 101)
     steepest = max(
@@ -272,7 +277,7 @@ def test_outputs_that_only_just_reach_are_repaired_without_bias():
     ends = [(rounding(knots[k], k), rounding(knots[k + 1], k)) for k in range(3)]
     quantizer = Quantizer.from_ends("rounding", outputs, knots, ends)
     assert audit_extremes(quantizer, 0).pure_epsilon == math.inf
-    made, share = repaired(quantizer, Fraction(20))
+    made, share = repair_quantizer(quantizer, Fraction(20))
     assert audit_extremes(made, 0).meets("pure", 20)
     assert made.bias == 0
     assert 0 < share < Fraction(1, 64)

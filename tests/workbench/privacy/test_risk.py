@@ -14,7 +14,7 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
-from workbench.privacy.risk import ORDERS, errors_granted
+from workbench.privacy.risk import RENYI_ORDERS, compute_granted_errors
 
 F = Fraction
 
@@ -102,7 +102,7 @@ def test_randomized_response_has_the_known_formulas():
     p = 0.75
     risk = wb.risk(wb.Channel.from_rows([[3, 1], [1, 3]]))
     assert risk.trade_off == ((F(0), F(1)), (F(1, 4), F(1, 4)), (F(1), F(0)))
-    for order in ORDERS:
+    for order in RENYI_ORDERS:
         a = float(order)
         known = math.log(p**a * (1 - p) ** (1 - a) + (1 - p) ** a * p ** (1 - a)) / (a - 1)
         assert risk.renyi[order] == pytest.approx(known, rel=1e-12)
@@ -186,8 +186,8 @@ def test_a_whole_profile_grants_the_curve_itself_and_one_budget_less():
     curve, found = wb.profile(noise), wb.risk(noise)
     alphas = np.linspace(0, 1, 51)
     own = np.array([float(found.beta(Fraction(k, 50))) for k in range(51)])
-    whole = errors_granted(alphas, curve.ends, curve.heights(curve.ends))
+    whole = compute_granted_errors(alphas, curve.ends, curve.heights(curve.ends))
     assert whole == pytest.approx(own, abs=1e-9)
-    single = errors_granted(alphas, [1.0], [curve.delta(1)])
+    single = compute_granted_errors(alphas, [1.0], [curve.delta(1)])
     assert (single <= whole + 1e-9).all()
     assert single.max() > 0

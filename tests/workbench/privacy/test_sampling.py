@@ -23,7 +23,7 @@ class Words(Source):
         super().__init__()
         self.left = list(words)
 
-    def short_words(self, count: int) -> np.ndarray:
+    def draw_uint16(self, count: int) -> np.ndarray:
         taken, self.left = self.left[:count], self.left[count:]
         assert len(taken) == count, "more words were asked for than expected"
         return np.array(taken, dtype=np.uint16)
@@ -50,10 +50,12 @@ def test_every_first_word_is_decided_exactly_or_left_open(weights):
     edges = [Fraction(0)]
     for k in masses.integers:
         edges.append(edges[-1] + Fraction(k, masses.total))
-    for word in sorted({*range(0, 1 << 16, 211), *np.flatnonzero(sampler.table < 0).tolist()}):
+    for word in sorted(
+        {*range(0, 1 << 16, 211), *np.flatnonzero(sampler.cell_outcomes < 0).tolist()}
+    ):
         low, high = Fraction(word, 1 << 16), Fraction(word + 1, 1 << 16)
         inside = any(low < edge < high for edge in edges)
-        got = int(sampler.table[word])
+        got = int(sampler.cell_outcomes[word])
         assert (got == -1) == inside
         assert inside or edges[got] <= low < high <= edges[got + 1]
 
@@ -66,14 +68,14 @@ def test_probabilities_by_enumerating_two_words(weights):
     mass = [Fraction(0)] * len(weights)
     open_ = Fraction(0)
     for word in range(1 << 16):
-        if sampler.table[word] >= 0:
-            mass[int(sampler.table[word])] += Fraction(1, 1 << 16)
+        if sampler.cell_outcomes[word] >= 0:
+            mass[int(sampler.cell_outcomes[word])] += Fraction(1, 1 << 16)
             continue
         for more in range(1 << 16):
             value = word << 16 | more
             low, high = value * masses.total, (value + 1) * masses.total
-            at = next(i for i, c in enumerate(sampler.sums[0]) if c << 32 > low)
-            if high <= sampler.sums[0][at] << 32:
+            at = next(i for i, c in enumerate(sampler.cumulative_sums[0]) if c << 32 > low)
+            if high <= sampler.cumulative_sums[0][at] << 32:
                 mass[at] += Fraction(1, 1 << 32)
                 if more % 4096 == 1:  # and that is what a draw with these words gives
                     assert Sampler(masses, Words(word, more, 0, 0)).draw(1).tolist() == [at]
@@ -138,7 +140,7 @@ def test_tiny_masses_are_drawn_as_rarely_as_they_should():
 def test_secure_words_come_from_the_system(monkeypatch):
     asked = []
     monkeypatch.setattr("os.urandom", lambda n: asked.append(n) or bytes(n))
-    assert Source().short_words(5).tolist() == [0] * 5
+    assert Source().draw_uint16(5).tolist() == [0] * 5
     wb.sample(wb.AdditiveNoise(wb.ModuloNoise(n=3, max_shift=1), [4, 2, 1, 2]), 7)
     assert asked == [10, 14]
 
@@ -156,7 +158,7 @@ def test_answers_get_their_noise_modulo_the_group():
     assert wb.sample(noise, 2, answer=3).tolist() == [0, 0]
     vector = wb.AdditiveNoise(wb.ModuloNoise(sizes=(2, 3), shifts=[(0, 1)]), [0, 0, 0, 0, 0, 1])
     assert wb.sample(vector, 1, answer=(1, 2)).tolist() == [[0, 1]]
-    rows = wb.Channel.of([[1, 0], [0, 1]], [(0, 1)])
+    rows = wb.Channel.from_pairs([[1, 0], [0, 1]], [(0, 1)])
     assert wb.sample(rows, 2, answer=1).tolist() == [1, 1]
 
 
@@ -178,4 +180,4 @@ def test_bad_requests(arguments, message):
     with pytest.raises(wb.InvalidRequest, match="mechanism"):
         wb.sample([1, 2], 1)
     with pytest.raises(wb.InvalidRequest, match="answer"):
-        wb.sample(wb.Channel.of([[1, 0], [0, 1]], [(0, 1)]), 1)
+        wb.sample(wb.Channel.from_pairs([[1, 0], [0, 1]], [(0, 1)]), 1)

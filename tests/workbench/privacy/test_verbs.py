@@ -16,11 +16,15 @@ import workbench as wb
 from workbench.exact.distribution import Distribution
 from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
-from workbench.mechanisms.baselines.two_bin import Biased, rqm, rqm_selection, two_bin
+from workbench.mechanisms.baselines.two_bin import BiasedQuantizer, rqm, rqm_selection, two_bin
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.dyadic_laplace.randomness import LocalStream, SharedStream
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
-from workbench.mechanisms.label_randomizers.randomized_response import k_ary, on_bins, top_k
+from workbench.mechanisms.label_randomizers.randomized_response import (
+    rr_k_ary,
+    rr_on_bins,
+    rr_top_k,
+)
 from workbench.mechanisms.mechanism import Distances, as_mechanism
 from workbench.mechanisms.nearest_outputs import NearestOutputs
 from workbench.privacy.audit import audit_extremes
@@ -81,7 +85,7 @@ CASES = {
         "0.7",
     ),
     "channel, all rows": Case(Channel.from_rows(ROWS), 1, "1.4"),
-    "channel, some rows": Case(Channel.of(ROWS, [(0, 1), (1, 2)]), 2, "1"),
+    "channel, some rows": Case(Channel.from_pairs(ROWS, [(0, 1), (1, 2)]), 2, "1"),
     "affine": Case(rqm("-2,-0.5,0.5,2", "0.3"), 0.25, "3"),
     "two bins": Case(two_bin([-3, 3], [[1]]), Fraction(1, 3), "0.7"),
     "nearest outputs": Case(
@@ -91,11 +95,11 @@ CASES = {
         1,
         "0.7",
     ),
-    "k-ary": Case(k_ary(LABELS, 1), 2, "1"),
-    "RR-on-Bins": Case(on_bins(LABELS, [0, 2], [0.5, 3], 1), 5, "1"),
-    "RR-top": Case(top_k(LABELS, 2, 1), 5, "1"),
+    "k-ary": Case(rr_k_ary(LABELS, 1), 2, "1"),
+    "RR-on-Bins": Case(rr_on_bins(LABELS, [0, 2], [0.5, 3], 1), 5, "1"),
+    "RR-top": Case(rr_top_k(LABELS, 2, 1), 5, "1"),
     "labelled channel": Case(
-        replace(Channel.from_rows(ROWS), labelled=((0, 1, 2), (-1, 1, 3))), 2, "1.4"
+        replace(Channel.from_rows(ROWS), axis_labels=((0, 1, 2), (-1, 1, 3))), 2, "1.4"
     ),
     "Poisson binomial": Case(poisson_binomial(4, epsilon=1), 0.5, "1", certifiable=False),
 }
@@ -201,7 +205,7 @@ def test_compose(name: str):
         found = wb.compose(form, 1, epsilon="0.2", interval=1e-3)
         assert float(once) <= found.delta
         assert "<table>" in found._repr_html_()
-        assert as_mechanism(form).one_sided or found.delta_low <= float(once)
+        assert as_mechanism(form).is_one_sided or found.delta_low <= float(once)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -214,7 +218,7 @@ def test_a_file_holds_the_mechanism(name: str, tmp_path: Path):
         assert back.to_dict() == type(made).from_dict(made.to_dict()).to_dict() == made.to_dict()
         assert back.law(CASES[name].answer) == made.law(CASES[name].answer)
         if (
-            getattr(made, "labelled", None) is None
+            getattr(made, "axis_labels", None) is None
         ):  # what rows and outputs stand for is no part of the law
             assert np.array_equal(back.outputs, made.outputs)
     assert made.describe()
@@ -230,8 +234,8 @@ def test_measurement(name: str):
 
     enable_features("contrib", "honest-but-curious")
     subject = case.mechanism
-    distances = Distances.of(subject)
-    real, few = distances.kind == "real", min(distances.farthest, 2)
+    distances = Distances.from_mechanism(subject)
+    real, few = distances.kind == "real", min(distances.max_distance, 2)
     given = (
         float(case.answer)
         if real
@@ -243,9 +247,9 @@ def test_measurement(name: str):
         made = measurement(form)
         assert made.map(0.0 if real else 0) == 0.0
         for distance in {1, few}:
-            pure = audit_extremes(subject.within(distance), 0).pure_epsilon
+            pure = audit_extremes(subject.with_max_distance(distance), 0).pure_epsilon
             assert made.map(float(distance) if real else distance) == pure > 0.3
-        exact = wb.audit(subject.within(1), "0.3").dp_delta.upper
+        exact = wb.audit(subject.with_max_distance(1), "0.3").dp_delta.upper
         approximate = measurement(form, "approximate", epsilon="0.3")
         assert approximate.map(1.0 if real else 1) == (pytest.approx(0.3), exact)
         outputs = {tuple(np.atleast_1d(output)) for output in subject.outputs}
@@ -259,7 +263,7 @@ def test_measurement(name: str):
 def test_another_library_takes_the_privacy_loss_and_gives_it_back(name: str):
     """dp_accounting's losses are no less than the audit says and hardly more; read back, the same once more."""
     pytest.importorskip("dp_accounting")
-    if CASES[name].mechanism.one_sided:  # its losses are the same for both orders of neighbours
+    if CASES[name].mechanism.is_one_sided:  # its losses are the same for both orders of neighbours
         with pytest.raises(wb.InvalidRequest, match="neighbours in both orders"):
             measurement(forms(name)[-1], "privacy_loss_distribution")
         return
@@ -281,9 +285,12 @@ def test_another_library_takes_the_privacy_loss_and_gives_it_back(name: str):
     [
         (wb.DyadicLaplace(1, 2), "continuous"),
         (LabelNoise("laplace", 0, 3, 1), "integer versions"),
-        (Biased.of("-2,-0.5,0.5,2", rqm_selection(4, "0.3"), "0.3"), "logistic"),
         (
-            wb.LabelRandomizer([0, 1], 1, lambda labels, epsilon: k_ary(labels, epsilon)),
+            BiasedQuantizer.from_selection("-2,-0.5,0.5,2", rqm_selection(4, "0.3"), "0.3"),
+            "logistic",
+        ),
+        (
+            wb.LabelRandomizer([0, 1], 1, lambda labels, epsilon: rr_k_ary(labels, epsilon)),
             "whole column",
         ),
         ([[0.5, 0.5]], "a mechanism, a Design or a Certificate. Got list."),
@@ -343,7 +350,7 @@ def test_a_notebook_shows_it(name: str, tmp_path: Path):
 def test_the_joint_law_of_a_vector_has_its_shape():
     noise = CASES["vector noise"].mechanism
     assert noise.pmf.shape == (6,)
-    assert noise.pmf.reshape(2, 3)[1, 2] == noise.pmf[noise.question.index((1, 2))[0]]
+    assert noise.pmf.reshape(2, 3)[1, 2] == noise.pmf[noise.question.shifted_positions((1, 2))[0]]
 
 
 def test_exact_numbers_are_numbers():
@@ -362,7 +369,7 @@ def test_exact_numbers_are_numbers():
 
 def test_a_label_is_meant_by_its_value():
     """Label 2 of the labels 0, 1, 5 does not exist; 5 is no row number; what comes out is published, not a position."""
-    made = on_bins(wb.Labels([0, 1, 5]), [0, 2], [-7.5, 8.25], 1)
+    made = rr_on_bins(wb.Labels([0, 1, 5]), [0, 2], [-7.5, 8.25], 1)
     for form in (made, wb.certify(made, "pure", 1)):
         assert set(wb.sample(form, 200, answer=5)) == {-7.5, 8.25}
         with pytest.raises(
@@ -421,7 +428,7 @@ def test_a_designed_channel_of_texts_publishes_texts(tmp_path: Path):
 
 def test_the_file_of_a_label_randomizer_keeps_the_labels(tmp_path: Path):
     """Labels with binary digits of their own, 0.1 for one, and a certificate's record that is no list of names."""
-    made = on_bins(wb.Labels([0.1, 0.7, 5]), [0, 2], [-7.5, 8.25], 1)
+    made = rr_on_bins(wb.Labels([0.1, 0.7, 5]), [0, 2], [-7.5, 8.25], 1)
     wb.save(
         wb.certify(made, "pure", 1, record={"inputs": "table.csv", "outputs": 3}),
         tmp_path / "proof.json",
@@ -436,10 +443,10 @@ def test_the_file_of_a_label_randomizer_keeps_the_labels(tmp_path: Path):
     bare = wb.certify(
         Channel.from_rows(ROWS), "pure", "1.4", record={"inputs": "table.csv", "outputs": 3}
     )
-    assert bare.mechanism.labelled is None  # type: ignore[union-attr]
+    assert bare.mechanism.axis_labels is None  # type: ignore[union-attr]
     assert {*wb.sample(bare, 200, answer=1)} == {0, 1, 2}
     with pytest.raises(
-        wb.InvalidRequest, match=r"labelled must be 3 inputs and 3 outputs\. Got \[2, 3\]\."
+        wb.InvalidRequest, match=r"axis_labels must be 3 inputs and 3 outputs\. Got \[2, 3\]\."
     ):
         Channel(
             bare.mechanism.rows, None, ((Fraction(1), Fraction(2)), (*map(Fraction, range(3)),))
@@ -463,9 +470,9 @@ def test_what_is_no_plain_number_is_published_by_nothing(bad: Any):
     for publish in (
         rqm("-2,-0.5,0.5,2", "0.3").sample,
         poisson_binomial(4, epsilon=1).sample,
-        k_ary(LABELS, 1).sample,
+        rr_k_ary(LABELS, 1).sample,
         Channel.from_rows(ROWS).sample,
-        wb.LabelRandomizer([0, 1], 1, lambda labels, epsilon: k_ary(labels, epsilon)).run,
+        wb.LabelRandomizer([0, 1], 1, lambda labels, epsilon: rr_k_ary(labels, epsilon)).run,
         lambda x: wb.DyadicLaplace(1, 2).encode(
             x, SharedStream(bytes(32), bytes(16)), LocalStream()
         ),

@@ -14,7 +14,7 @@ from tools.check_certificate import KINDS, Line, Refused, check_privacy
 from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise
-from workbench.privacy.audit import audit, audit_extremes, audit_for
+from workbench.privacy.audit import audit, audit_extremes, audit_for_claim
 from workbench.privacy.claim import Claim
 from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 
@@ -46,10 +46,10 @@ def test_the_largest_shift_decides(seed: int):
     whole, few = audit(noise, 1), audit_extremes(noise, 1)
     assert few.pure_ratio == whole.pure_ratio
     assert (few.pdp_delta, few.dp_delta) == (whole.pdp_delta, whole.dp_delta)
-    assert not law.falls or by_hand(law)
-    assert law.falls or not by_hand(law) or law.period > law.last + 1
-    assert len(few.pairs) == (1 if law.falls else 2 * reach)
-    assert noise.audit_size.extremes == (1 if law.falls else None)
+    assert not law.is_even_and_falling or by_hand(law)
+    assert law.is_even_and_falling or not by_hand(law) or law.period > law.last + 1
+    assert len(few.pairs) == (1 if law.is_even_and_falling else 2 * reach)
+    assert noise.audit_size.extremes == (1 if law.is_even_and_falling else None)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -57,7 +57,7 @@ def test_the_independent_checker_decides_the_same(seed: int):
     draw = random.Random(100 + seed)
     law, reach = even_law(draw), draw.randint(1, 3)
     noise = AdditiveIntegerNoise(IntegerNoise(reach), law)
-    assert Line(law.first, law.weights, law.period, law.ratio).falls() == law.falls
+    assert Line(law.first, law.weights, law.period, law.ratio).falls() == law.is_even_and_falling
     read = KINDS["integer-noise"](noise.to_dict())
     for epsilon in (Fraction(1, 10), Fraction(1), Fraction(3)):
         claim = Claim("dp", epsilon)
@@ -69,7 +69,7 @@ def test_the_independent_checker_decides_the_same(seed: int):
         assert (
             proven
             == audit(noise, epsilon).meets("dp", epsilon, 0)
-            == audit_for(noise, claim).holds(claim)
+            == audit_for_claim(noise, claim).holds(claim)
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.data.points import number_table
+from workbench.data.points import read_number_matrix
 
 Q = wb.FiniteQuery
 
@@ -48,7 +48,7 @@ def test_neighbours_in_every_spelling(tmp_path: Path):
         str(pairs),
     ):
         found = Q("0..3", neighbours=given)
-        assert (found.pairs, found.distances, found.line) == (line, None, True)
+        assert (found.pairs, found.distances, found.is_line) == (line, None, True)
     assert Q("0..3", neighbours=graph).distances == (1, 2, 3)
     far = float("inf")
     matrix = np.array([[0, 1, far], [1, 0, 2], [far, 2, 0]])
@@ -66,7 +66,7 @@ def test_neighbours_in_every_spelling(tmp_path: Path):
     assert Q([3, 1, 2], neighbours="all").metric_pairs() == (((0, 2), (1, 2)), (1, 1))
     assert not Q(
         [3, 1, 2], max_shift=1
-    ).line  # neighbours are 2 of 1 and 3, which do not follow each other here
+    ).is_line  # neighbours are 2 of 1 and 3, which do not follow each other here
 
 
 def test_priors(tmp_path: Path):
@@ -164,19 +164,19 @@ def test_priors(tmp_path: Path):
             "prior must be uniform, worst, weights or a CSV file",
         ),
         (
-            lambda: number_table([[1, 2]], "loss", (2, 2)),
+            lambda: read_number_matrix([[1, 2]], "loss", (2, 2)),
             "loss must be a matrix of 2 rows and 2 columns",
         ),
         (
-            lambda: number_table([[1, 2], [3]], "loss", (2, 2)),
+            lambda: read_number_matrix([[1, 2], [3]], "loss", (2, 2)),
             "loss must be a matrix of 2 rows and 2 columns",
         ),
         (
-            lambda: number_table([[1, 2], [3, -1]], "loss", (2, 2)),
+            lambda: read_number_matrix([[1, 2], [3, -1]], "loss", (2, 2)),
             "every entry of loss must be a finite number >= 0",
         ),
         (
-            lambda: number_table([[1, 2], [3, np.inf]], "loss", (2, 2)),
+            lambda: read_number_matrix([[1, 2], [3, np.inf]], "loss", (2, 2)),
             "every entry of loss must be a finite number",
         ),
     ],

@@ -13,17 +13,17 @@ from workbench.errors import InvalidRequest
 from workbench.exact.random_source import Source
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.randomized_response import (
-    k_ary,
-    on_bins,
-    top_k,
-    with_prior,
+    rr_k_ary,
+    rr_on_bins,
+    rr_top_k,
+    rr_with_prior,
 )
-from workbench.mechanisms.mechanism import extreme_pairs
-from workbench.models.losses import loss_named
+from workbench.mechanisms.mechanism import find_extreme_pairs
+from workbench.models.losses import parse_loss
 from workbench.privacy.audit import audit
 from workbench.questions.labels import Labels
 
-SQUARED = loss_named("squared")
+SQUARED = parse_loss("squared")
 SMALL = Labels([0, 1, 2, 5, 9, 10], [1, 4, 2, 0, 2, 1])
 
 
@@ -39,23 +39,25 @@ def close(count: np.ndarray, law: np.ndarray, size: int) -> bool:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda e: k_ary(SMALL, e),
-        lambda e: on_bins(SMALL, [0, 2, 5], [0.5, 3.0, 9.5], e),
-        lambda e: top_k(SMALL, 3, e),
-        lambda e: with_prior(SMALL, e),
+        lambda e: rr_k_ary(SMALL, e),
+        lambda e: rr_on_bins(SMALL, [0, 2, 5], [0.5, 3.0, 9.5], e),
+        lambda e: rr_top_k(SMALL, 3, e),
+        lambda e: rr_with_prior(SMALL, e),
     ],
 )
 def test_randomized_response_is_exactly_private_and_no_more_than_asked(make, epsilon):
     made = make(epsilon)
-    channel, m = made._rows(made.distinct()), made.outputs.size
+    channel, m = made._rows(made.distinct_rows()), made.outputs.size
     pairs = list(combinations(range(len(channel.rows)), 2)) if len(channel.rows) > 1 else None
     if pairs is None:
         assert m == 1
         return
-    found = audit(Channel.of(channel, pairs), epsilon)
+    found = audit(Channel.from_pairs(channel, pairs), epsilon)
     assert found.meets("pure", epsilon)
     assert (
-        audit(Channel.of(made.audit_rows, extreme_pairs(made.audit_rows.rows)), epsilon).pure_ratio
+        audit(
+            Channel.from_pairs(made.audit_rows, find_extreme_pairs(made.audit_rows.rows)), epsilon
+        ).pure_ratio
         == found.pure_ratio
     )
     full = np.array([made.row(i).floats for i in range(SMALL.k)])
@@ -70,29 +72,32 @@ def test_randomized_response_is_exactly_private_and_no_more_than_asked(make, eps
 
 def test_rr_with_prior_maximises_the_chance_of_the_truth():
     for epsilon in (0.3, 1.0, 4.0):
-        chosen = with_prior(SMALL, epsilon)
-        error_rate = loss_named("error-rate")
-        losses = [top_k(SMALL, k, epsilon).loss(error_rate) for k in range(1, 7)]
+        chosen = rr_with_prior(SMALL, epsilon)
+        error_rate = parse_loss("error-rate")
+        losses = [rr_top_k(SMALL, k, epsilon).loss(error_rate) for k in range(1, 7)]
         assert chosen.loss(error_rate) == pytest.approx(min(losses), rel=1e-12)
 
 
 def test_a_large_audit_is_the_full_one():
     labels = Labels.uniform(0, 59)
-    made = k_ary(labels, 1)
+    made = rr_k_ary(labels, 1)
     assert len(made.audit_rows.rows) == 2
     full = audit(
-        Channel.of(made._rows(made.distinct()), [(i, j) for i in (0, 7, 59) for j in (3, 30)]), 1
+        Channel.from_pairs(
+            made._rows(made.distinct_rows()), [(i, j) for i in (0, 7, 59) for j in (3, 30)]
+        ),
+        1,
     )
-    assert audit(Channel.of(made.audit_rows, [(0, 1)]), 1).pure_ratio == full.pure_ratio
+    assert audit(Channel.from_pairs(made.audit_rows, [(0, 1)]), 1).pure_ratio == full.pure_ratio
 
 
 def test_randomized_response_sampling_follows_the_law():
-    made = on_bins(SMALL, [0, 2, 5], [0.5, 3.0, 9.5], 1)
+    made = rr_on_bins(SMALL, [0, 2, 5], [0.5, 3.0, 9.5], 1)
     for i in (0, 3, 5):
         drawn = made.sample(np.full(40_000, SMALL.values[i]), Source(i))
         count = np.array([(drawn == o).sum() for o in made.outputs])
         assert close(count, made.row(i).floats, 40_000)
-    mixed = top_k(SMALL, 2, 1)
+    mixed = rr_top_k(SMALL, 2, 1)
     outside = SMALL.values[mixed.own < 0][0]
     drawn = mixed.sample(np.full(20_000, outside), Source(9))
     assert close(np.array([(drawn == o).sum() for o in mixed.outputs]), np.full(2, 0.5), 20_000)
@@ -109,27 +114,27 @@ def test_bernoulli_and_choose_resolve_ties_with_more_bits():
             super().__init__(0)
             self.queue = list(words)
 
-        def words(self, count):
+        def draw_uint64(self, count):
             taken, self.queue = self.queue[:count], self.queue[count:]
             return np.array(taken, dtype=np.uint64)
 
     third = (1 << 64) // 3  # 2^64/3 = third + 1/3: the first word ties, the second decides
-    assert Fixed([third, 0]).bernoulli(1, 3, 1).tolist() == [True]
-    assert Fixed([third, third + 1]).bernoulli(1, 3, 1).tolist() == [False]
-    assert Fixed([third, third, third + 1]).bernoulli(1, 3, 1).tolist() == [False]
-    assert Fixed([third - 1]).bernoulli(1, 3, 1).tolist() == [True]
-    assert Fixed([(1 << 64) - 1, 5]).below(10, 1).tolist() == [
+    assert Fixed([third, 0]).draw_bernoulli(1, 3, 1).tolist() == [True]
+    assert Fixed([third, third + 1]).draw_bernoulli(1, 3, 1).tolist() == [False]
+    assert Fixed([third, third, third + 1]).draw_bernoulli(1, 3, 1).tolist() == [False]
+    assert Fixed([third - 1]).draw_bernoulli(1, 3, 1).tolist() == [True]
+    assert Fixed([(1 << 64) - 1, 5]).draw_integers(10, 1).tolist() == [
         5
     ]  # above the last multiple of 10: drawn again
 
 
 def test_discrete_laplace_follows_its_law():
     s, t, size = 3, 7, 60_000
-    drawn = Source(1).discrete_laplace(s, t, size)
+    drawn = Source(1).draw_discrete_laplace(s, t, size)
     alpha = math.exp(-s / t)
     values = np.arange(-6, 7)
     law = (1 - alpha) / (1 + alpha) * alpha ** np.abs(values)
     assert close(np.array([(drawn == v).sum() for v in values]), law, size)
-    assert not np.array_equal(Source().words(4), Source().words(4))
+    assert not np.array_equal(Source().draw_uint64(4), Source().draw_uint64(4))
     with pytest.raises(InvalidRequest, match="seed must be"):
         Source(-1)

@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse.csgraph import dijkstra
 
 import workbench as wb
-from workbench.questions.places import Plane, metric_pairs
+from workbench.questions.places import Plane, reduce_metric_pairs
 
 SQUARE = [(i, j) for i, j in product(range(4), repeat=2)]
 
@@ -52,7 +52,9 @@ def test_a_radius_is_compared_up_to_the_rounding_of_floats() -> None:
 @pytest.mark.parametrize("norm", ["L1", "L2", "Linf"])
 def test_the_pairs_that_are_left_out_follow(norm: str) -> None:
     """The budgets of what is kept, added up along shortest paths, are all distances, and none is larger."""
-    pairs, distances = metric_pairs(wb.FiniteQuery(SQUARE, neighbours="all").inputs, None, norm)
+    pairs, distances = reduce_metric_pairs(
+        wb.FiniteQuery(SQUARE, neighbours="all").inputs, None, norm
+    )
     assert len(pairs) < 120
     graph = np.zeros((16, 16))
     for (i, j), distance in zip(pairs, distances, strict=True):
@@ -66,7 +68,7 @@ def test_the_pairs_that_are_left_out_follow(norm: str) -> None:
 
 
 def test_unit_steps_suffice_for_l1() -> None:
-    pairs, _ = metric_pairs(wb.FiniteQuery(SQUARE, neighbours="all").inputs, None, "L1")
+    pairs, _ = reduce_metric_pairs(wb.FiniteQuery(SQUARE, neighbours="all").inputs, None, "L1")
     assert len(pairs) == 24
 
 

@@ -12,10 +12,10 @@ import pytest
 import workbench as wb
 from workbench.recommendation.published import (
     SETTINGS,
-    _everywhere,
-    _for_every_epsilon,
-    compared,
-    summary,
+    _bound_excess_everywhere,
+    _describe_every_epsilon,
+    compare_setting,
+    summarise_setting,
 )
 from workbench.solvers.search import Deadline
 
@@ -30,7 +30,7 @@ def baseline(epsilon, delta):
 
 
 def rows(name: str, epsilon: str, delta: str) -> dict[tuple[str, str], dict]:
-    found = compared(name, [Fraction(epsilon)], [Fraction(delta)])
+    found = compare_setting(name, [Fraction(epsilon)], [Fraction(delta)])
     return {(row["loss"], row["mechanism"]): row for row in found}
 
 
@@ -69,7 +69,7 @@ def test_a_distance_is_told_only_beside_a_close_bound():
 
 def test_the_summary_counts_what_is_known():
     every = [*rows("integers", "1", "0").values(), *rows("integers", "1", "0.1").values()]
-    summed = {(row["loss"], row["mechanism"]): row for row in summary("integers", every)}
+    summed = {(row["loss"], row["mechanism"]): row for row in summarise_setting("integers", every)}
     geometric = summed["squared", "geometric"]
     assert geometric["budgets"] == geometric["proven"] == 2
     assert geometric["within_1_percent"] == 1
@@ -114,7 +114,7 @@ def test_what_is_said_between_budgets_holds_at_each_of_them(steps: int):
         loss = math.inf if unknown else 1.07 * math.exp(-at) + (0.05 if at == 2 else 0.0)
         return loss, math.exp(-at) if at != 1 else 0.0
 
-    words = _for_every_epsilon(measured, Deadline(0.0 if not steps else None))
+    words = _describe_every_epsilon(measured, Deadline(0.0 if not steps else None))
     said = float(words.split("at most ")[1].split(" %")[0])
     budgets = sorted(at for at in asked if not 0.1 < at < 0.3)
     for at in np.linspace(0.1, 4, 997):
@@ -126,7 +126,7 @@ def test_what_is_said_between_budgets_holds_at_each_of_them(steps: int):
 
 
 def test_a_function_that_is_private_nowhere_else_says_so():
-    words = _for_every_epsilon(lambda epsilon: (math.inf, 0.0), Deadline())
+    words = _describe_every_epsilon(lambda epsilon: (math.inf, 0.0), Deadline())
     assert words == "not private, or not known, at others"
 
 
@@ -168,10 +168,10 @@ def test_the_optimum_that_distances_are_told_from_is_that_on_the_same_outputs():
 def test_between_budgets_a_published_mechanism_is_as_near_as_at_them_or_unknown(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr("workbench.recommendation.published._MOST", 12)
-    assert 0 < _everywhere("labels", "error-rate", "randomized response") < 100
+    monkeypatch.setattr("workbench.recommendation.published._MAX_COMPARED_EPSILONS", 12)
+    assert 0 < _bound_excess_everywhere("labels", "error-rate", "randomized response") < 100
     assert (
-        _everywhere("labels", "error-rate", "clamped discrete Gaussian") is None
+        _bound_excess_everywhere("labels", "error-rate", "clamped discrete Gaussian") is None
     )  # it needs δ > 0
 
 

@@ -18,7 +18,7 @@ from workbench.pipeline.request import Aim
 from workbench.privacy.claim import Claim
 from workbench.questions.range_query import RangeQuery
 from workbench.recommendation.recommend import COLUMNS
-from workbench.recommendation.wording import of_reals
+from workbench.recommendation.wording import describe_range_query
 
 
 def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
@@ -112,13 +112,13 @@ def test_what_costs_less_than_the_class_to_use_and_is_not_certified_is_named():
         row("staircase (pure)", 0.9, False, "unbiased; published"),
         row("channel on a grid", 5.5, True),
     )
-    words = [*of_reals(query, [closed, channel | {"bound": 0.0}], [], {})]
+    words = [*describe_range_query(query, [closed, channel | {"bound": 0.0}], [], {})]
     assert (
         words[0]
         == "Use the channel on a grid for one answer alone (biased): 5.5. Others may cost less."
     )
     assert words[1] == "Not certified, and below 5.5: staircase (pure) (0.9)."
-    assert len([*of_reals(query, [channel, closed | {"objective": 6.0}], [], {})]) == 1
+    assert len([*describe_range_query(query, [channel, closed | {"objective": 6.0}], [], {})]) == 1
 
 
 def test_all_classes_pay_under_the_same_prior():
@@ -188,7 +188,7 @@ def test_a_large_count_has_rows_of_every_class():
     rows = {one.name: one for one in candidates(query)}
     assert rows["best channel"].reason is None
     value = rows["clamped geometric"].solve()
-    assert value.certified
+    assert value.is_certified
     assert value.objective == pytest.approx(1.83681754, rel=1e-7)
 
 
@@ -246,7 +246,7 @@ def test_the_best_class_is_a_design(tmp_path):
             assert made.objective == pytest.approx(row["objective"], rel=1e-12)
             assert made.certificate is not None
             rows = np.array(made.mechanism.matrix)
-            x, o = made.question.places
+            x, o = made.question.coordinates
             assert row["worst"] == pytest.approx(
                 float((rows * (o - x[:, None]) ** 2).sum(axis=1).max()), rel=1e-9
             )
@@ -453,7 +453,7 @@ def test_a_budget_of_another_notion_is_refused(question: dict, budget: dict, wor
 def test_a_class_that_was_stopped_has_what_others_know():
     """Its loss is that of the best mechanism in it, its bound that of a class that contains it."""
     from workbench.pipeline.recommendation import Candidate, Value
-    from workbench.recommendation.recommend import _best_so_far
+    from workbench.recommendation.recommend import _improve_stopped_rows
 
     inner = Value(5.0, 5.0, True)
 
@@ -472,7 +472,7 @@ def test_a_class_that_was_stopped_has_what_others_know():
         row("open", None, 0.0, "stopped"),
     ]
     values = {"all": Value(6.0, 0.0, True), "noise": inner}
-    whole, noise, none = _best_so_far(rows, candidates, values)
+    whole, noise, none = _improve_stopped_rows(rows, candidates, values)
     assert (whole["objective"], whole["bound"], noise["objective"]) == (5.0, None, 5.0)
     assert whole["notes"] == "stopped; no bound is known; best so far: noise"
     assert values["all"] is inner
@@ -482,7 +482,7 @@ def test_a_class_that_was_stopped_has_what_others_know():
         "stopped; no bound is known",
     )
     rows[0]["bound"] = 3.0
-    known = [*_best_so_far(rows, candidates, {**values})][2]
+    known = [*_improve_stopped_rows(rows, candidates, {**values})][2]
     assert (known["bound"], known["notes"]) == (3.0, "stopped")
 
 

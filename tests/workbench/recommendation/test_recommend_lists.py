@@ -320,7 +320,7 @@ def test_every_command_makes_its_row(line: str, capsys: pytest.CaptureFixture[st
 
 def test_a_class_that_is_stopped_shows_its_interval(monkeypatch):
     """By the time of its solvers, while exact work has all it needs."""
-    monkeypatch.setattr(TimeShares, "share", property(lambda self: 0.05))
+    monkeypatch.setattr(TimeShares, "solver_seconds", property(lambda self: 0.05))
     monkeypatch.setattr(TimeShares, "class_seconds", 1000.0)
     result = wb.recommend(answers="0..24", max_shift=12, epsilon=1, delta="0.003")
     row = by_class(result)["integer noise, clamped"]
@@ -480,8 +480,8 @@ def test_exact_work_ends_with_the_time_as_a_solver_does(monkeypatch):
 
 def test_the_time_of_a_class_is_for_solvers_and_exact_work():
     time = TimeShares(100)
-    time.waiting = 3
-    assert 19 < time.share < 20
+    time.waiting_classes = 3
+    assert 19 < time.solver_seconds < 20
     assert time.class_seconds > 0
     assert TimeShares(-1.0).class_seconds < 0
-    assert TimeShares(-1.0).share == 0.2
+    assert TimeShares(-1.0).solver_seconds == 0.2

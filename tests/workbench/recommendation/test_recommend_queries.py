@@ -49,7 +49,7 @@ def test_several_answers_share_one_budget():
 
 def test_a_column_of_decimals_is_counted_as_it_is_written(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("x\n0.1\n0.2\n0.2\n0.3\n")
-    query, _ = recommend_queries.counted(
+    query, _ = recommend_queries.count_prior(
         {"answers": "0.1..0.3:0.1", "prior": str(tmp_path / "p.csv"), "column": "x"}
     )
     assert query["prior"] == [1, 2, 1]

@@ -46,8 +46,8 @@ def test_a_prior_of_a_range_is_told_with_its_weights(prior: str, words: str):
 )
 def test_a_bound_that_says_nothing_is_none(bound: float | None, words: str):
     design = wb.design(wb.ModuloNoise(n=4, max_shift=1), epsilon=1)
-    assert replace(design, bound=bound).bound_words == words
-    assert replace(design, objective=0.0, bound=0.0).bound_words == "0"
+    assert replace(design, bound=bound).bound_text == words
+    assert replace(design, objective=0.0, bound=0.0).bound_text == "0"
 
 
 def test_numbers_of_outputs_are_whole_on_their_axis():

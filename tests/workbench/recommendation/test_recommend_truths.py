@@ -17,17 +17,17 @@ from workbench.mechanisms.nearest_outputs import NearestOutputs
 from workbench.mechanisms.real_noise import AdditiveRealNoise
 from workbench.pipeline import recommendation
 from workbench.pipeline.design import Design, OracleVerdict
-from workbench.pipeline.recommendation import Candidate, Query, Value, least_epsilon
+from workbench.pipeline.recommendation import Candidate, Query, Value, find_least_epsilon
 from workbench.pipeline.request import Aim, How, Request
-from workbench.pipeline.solve import _least_epsilon
+from workbench.pipeline.solve import _search_least_value
 from workbench.privacy.claim import Claim
-from workbench.privacy.exposure import exposure
-from workbench.privacy.repair import inverse_exponential, staircase
+from workbench.privacy.exposure import compute_exposure
+from workbench.privacy.repair import bound_inverse_exponential, build_staircase_law
 from workbench.questions.range_query import RangeQuery
 from workbench.questions.unbounded_noise import RealNoise
 from workbench.recommendation import recommend as recommending
-from workbench.recommendation.recommend import _with_true_bounds
-from workbench.recommendation.wording import BORROWED, STOPPED, of_reals
+from workbench.recommendation.recommend import _drop_false_bounds
+from workbench.recommendation.wording import BORROWED_NOTE, STOPPED_NOTE, describe_range_query
 
 
 def by_class(result: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def test_the_bound_of_a_loss_is_none_on_epsilon(stop: Exception):
     aim = Aim(loss="squared", minimise="epsilon", max_loss=Fraction(1))
     request = Request(question=None, claim=Claim("dp", Fraction(20)), aim=aim, how=How())
     with pytest.raises(type(stop)) as raised:
-        _least_epsilon(at, request, Fraction(0), "epsilon")
+        _search_least_value(at, request, Fraction(0), "epsilon")
     assert raised.value.bound is None
 
 
@@ -63,7 +63,7 @@ def test_a_search_that_is_stopped_keeps_the_best_that_it_had():
     aim = Aim(loss="squared", minimise="epsilon", max_loss=Fraction(made.objective) * 2)
     request = Request(question=question, claim=Claim("dp", Fraction(2)), aim=aim, how=How())
     with pytest.raises(NotProven) as raised:
-        _least_epsilon(at, request, Fraction(0), "epsilon")
+        _search_least_value(at, request, Fraction(0), "epsilon")
     assert raised.value.design.objective == 2
     assert raised.value.bound == 0
 
@@ -81,7 +81,7 @@ def test_a_bisection_that_is_stopped_gives_back_the_largest_epsilon_that_is_excl
 
     monkeypatch.setattr(
         recommendation,
-        "all_candidates",
+        "list_candidates",
         lambda query: [Candidate("quantizer", solve=lambda: solve(query))],
     )
     query = Query(
@@ -90,7 +90,7 @@ def test_a_bisection_that_is_stopped_gives_back_the_largest_epsilon_that_is_excl
         aim=Aim(loss="squared", minimise="epsilon", max_loss=Fraction(3)),
     )
     with pytest.raises(NotProven) as raised:
-        least_epsilon(query, "quantizer")
+        find_least_epsilon(query, "quantizer")
     assert raised.value.bound == asked[0] == 1
 
 
@@ -100,7 +100,7 @@ def test_a_bound_above_what_a_class_reaches_is_not_shown():
         {"class": "some", "objective": 0.7937, "bound": 0.5, "certified": True, "notes": ""},
     ]
     candidates = [Candidate("all", contains=("some",)), Candidate("some")]
-    everything, some = _with_true_bounds(rows, candidates)
+    everything, some = _drop_false_bounds(rows, candidates)
     assert everything["bound"] is None
     assert "6.018 is above the 0.7937" in everything["notes"]
     assert some["bound"] == 0.5
@@ -112,7 +112,7 @@ def test_a_design_claims_no_bound_above_its_objective():
         "request": None,
         "mechanism": None,
         "claim": None,
-        "oracle": OracleVerdict.none("none."),
+        "oracle": OracleVerdict.without_formula("none."),
     }
     assert (
         Design(objective=0.8, bound=6.0, **known).bound == 6.0
@@ -206,7 +206,7 @@ def test_a_biased_class_is_never_recommended_for_averages():
         "notes": "biased",
     }
     words = [
-        *of_reals(
+        *describe_range_query(
             query, [biased | {"bias": 2.5, "rmse": 0.1}], [Candidate("channel on a grid")], {}
         )
     ]
@@ -264,18 +264,21 @@ def test_classes_that_were_stopped_are_named_and_so_is_a_constant_that_costs_les
 
     def candidates(query: Query) -> list[Candidate]:
         mechanism = wb.FiniteQuery("0..100", max_shift=1)
-        own = Channel.of(np.full((mechanism.k, mechanism.m), 1 / 101), [(0, 1)])
+        own = Channel.from_pairs(np.full((mechanism.k, mechanism.m), 1 / 101), [(0, 1)])
         dear = Candidate(
             "modulo noise", "wraps around", lambda: Value(1177.0, None, True, mechanism=own)
         )
-        return [dear, *(Candidate(f"class {i}", solve=solve_none, programs=True) for i in range(5))]
+        return [
+            dear,
+            *(Candidate(f"class {i}", solve=solve_none, uses_solver=True) for i in range(5)),
+        ]
 
-    monkeypatch.setattr(recommending, "all_candidates", candidates)
+    monkeypatch.setattr(recommending, "list_candidates", candidates)
     result = wb.recommend(answers="0..100", max_shift=1, epsilon=1)
     words = " ".join(result.sentences)
     for i in range(5):
         assert f"class {i}" in words
-        assert STOPPED in by_class(result)[f"class {i}"]["notes"]
+        assert STOPPED_NOTE in by_class(result)[f"class {i}"]["notes"]
     assert "Publishing 50 whatever the answer has the loss 850" in words
 
 
@@ -293,8 +296,8 @@ def test_a_class_that_borrows_an_answer_is_named_as_stopped():
         "bias": 0.0,
         "rmse": 2.0,
     }
-    notes = f"unbiased; {STOPPED}; {BORROWED} staircase (pure)"
-    words = [*of_reals(query, [row | {"notes": notes}], [Candidate("real noise")], {})]
+    notes = f"unbiased; {STOPPED_NOTE}; {BORROWED_NOTE} staircase (pure)"
+    words = [*describe_range_query(query, [row | {"notes": notes}], [Candidate("real noise")], {})]
     assert any(
         "real noise" in sentence and "time limit of 3 seconds" in sentence for sentence in words
     )
@@ -309,7 +312,7 @@ def test_a_channel_of_a_range_is_recommended_with_its_exposure():
     sentence = "With probability up to 0.05 it publishes an output that a neighbour cannot produce"
     assert sentence in " ".join(result.sentences)
     best = result.best
-    alone = exposure(best.mechanism, Fraction(1))
+    alone = compute_exposure(best.mechanism, Fraction(1))
     assert 0.04 < alone <= Fraction(1, 20) * (1 + Fraction(1, 10_000))
     assert best.to_dict()["exposure"] == pytest.approx(float(alone))
     assert dict(best.facts())["exposure"].startswith(
@@ -328,7 +331,7 @@ def test_the_report_of_a_channel_says_how_likely_an_output_of_one_neighbour_alon
         for j in range(5)
         if i != j
     )
-    assert exposure(made.mechanism, Fraction(1, 10)) == alone <= Fraction(1, 5)
+    assert compute_exposure(made.mechanism, Fraction(1, 10)) == alone <= Fraction(1, 5)
     assert made.to_dict()["exposure"] == pytest.approx(float(alone))
     assert "exposure" in dict(made.facts())
     pure = wb.design(wb.FiniteQuery("0..4", neighbours="all"), loss="error-rate", epsilon="0.1")
@@ -342,23 +345,23 @@ def test_an_exposure_is_that_of_the_pairs():
         [Fraction(1, 4), Fraction(3, 4), 0],
         [0, Fraction(1, 3), Fraction(2, 3)],
     ]
-    assert exposure(Channel.of(rows, [(0, 1)]), Fraction(1)) == 0
-    assert exposure(Channel.of(rows, [(1, 2)]), Fraction(1)) == Fraction(2, 3)
-    assert exposure(Channel.of(rows), Fraction(1)) == Fraction(2, 3)
-    assert exposure(Channel.of(rows[:2]), Fraction(1)) == 0
+    assert compute_exposure(Channel.from_pairs(rows, [(0, 1)]), Fraction(1)) == 0
+    assert compute_exposure(Channel.from_pairs(rows, [(1, 2)]), Fraction(1)) == Fraction(2, 3)
+    assert compute_exposure(Channel.from_pairs(rows), Fraction(1)) == Fraction(2, 3)
+    assert compute_exposure(Channel.from_pairs(rows[:2]), Fraction(1)) == 0
 
 
 def test_a_mass_far_below_what_epsilon_allows_is_as_revealing_as_none():
     tiny = Fraction(1, 10**7)
-    channel = Channel.of([[Fraction(1, 3), Fraction(2, 3)], [tiny, 1 - tiny]])
-    assert exposure(channel, Fraction(1)) == Fraction(1, 3)
-    assert exposure(channel, Fraction(10)) == 0  # e^10 times as likely is what ε allows
+    channel = Channel.from_pairs([[Fraction(1, 3), Fraction(2, 3)], [tiny, 1 - tiny]])
+    assert compute_exposure(channel, Fraction(1)) == Fraction(1, 3)
+    assert compute_exposure(channel, Fraction(10)) == 0  # e^10 times as likely is what ε allows
 
 
 def test_the_exposure_of_directed_neighbours_is_that_of_the_protected_order():
     query = wb.FiniteQuery("0..4", max_shift=1, directed=True)
     made = wb.design(query, loss="squared", epsilon=1, delta="0.01")
-    alone = exposure(made.mechanism, Fraction(1))
+    alone = compute_exposure(made.mechanism, Fraction(1))
     assert alone <= Fraction(1, 100) / (1 - Fraction(1, 10_000))
     rows, pairs = made.mechanism.matrix, made.mechanism.pairs
     ratio = 10_000 * math.exp(1)
@@ -368,8 +371,8 @@ def test_the_exposure_of_directed_neighbours_is_that_of_the_protected_order():
 
 def test_an_exposure_may_exceed_delta_by_one_part_in_ten_thousand():
     tiny = Fraction(1, 10**5)
-    channel = Channel.of([[tiny, 1 - tiny], [tiny / 27_183, 1 - tiny / 27_183]], [(0, 1)])
-    alone = exposure(channel, Fraction(1))
+    channel = Channel.from_pairs([[tiny, 1 - tiny], [tiny / 27_183, 1 - tiny / 27_183]], [(0, 1)])
+    alone = compute_exposure(channel, Fraction(1))
     delta = tiny * (1 - Fraction(math.e) / 27_183)
     assert delta < alone <= delta / (1 - Fraction(1, 10_000))
 
@@ -379,7 +382,9 @@ def test_an_exposure_may_exceed_delta_by_one_part_in_ten_thousand():
 
 def test_exact_sums_look_at_the_clock():
     question = RealNoise(Fraction(1, 10), clamp=(0, 10))
-    noise = AdditiveRealNoise(question, 8, staircase(inverse_exponential(Fraction(1)), 8, 3))
+    noise = AdditiveRealNoise(
+        question, 8, build_staircase_law(bound_inverse_exponential(Fraction(1)), 8, 3)
+    )
     exact = noise.clamped_loss("squared")
     assert exact > 0
     with limit_time(-1), pytest.raises(OutOfTime):
@@ -390,7 +395,9 @@ def test_exact_sums_look_at_the_clock():
 
 def test_a_loss_of_numbers_too_long_is_refused_by_size():
     question = RealNoise(Fraction(1, 2), clamp=(0, 10**6))
-    noise = AdditiveRealNoise(question, 64, staircase(inverse_exponential(Fraction(1, 10)), 64, 33))
+    noise = AdditiveRealNoise(
+        question, 64, build_staircase_law(bound_inverse_exponential(Fraction(1, 10)), 64, 33)
+    )
     with pytest.raises(NotCertified, match="bits"):
         noise.clamped_loss("squared")
 
@@ -400,7 +407,7 @@ def test_a_class_whose_exact_sums_are_long_is_a_row_that_was_stopped(sensitivity
     (row,) = wb.recommend(
         range="18..95", sensitivity=sensitivity, epsilon=1, only="real noise, clamped", time_limit=1
     )
-    assert STOPPED in row["notes"] or "bits" in row["notes"]
+    assert STOPPED_NOTE in row["notes"] or "bits" in row["notes"]
 
 
 def test_a_program_too_large_for_a_notion_is_a_row_beside_classes_that_serve():

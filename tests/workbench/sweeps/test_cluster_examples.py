@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import workbench as wb
-from workbench.sweeps.export import flat
+from workbench.sweeps.export import flatten_ledger
 from workbench.sweeps.ledger import Ledger
 
 distributed = pytest.importorskip("distributed")
@@ -106,4 +106,4 @@ def test_workers_that_come_and_go_give_the_rows_of_one_process(tmp_path: Path) -
         ).outcome
     assert (outcome.points, outcome.solved, outcome.given_up) == (10, 10, 0)
     with Ledger(tmp_path / "alone.sqlite") as alone, Ledger(tmp_path / "many.sqlite") as many:
-        assert flat(alone) == flat(many)
+        assert flatten_ledger(alone) == flatten_ledger(many)

@@ -23,14 +23,14 @@ import workbench as wb
 from workbench.cli import main
 from workbench.errors import CorruptFile, InvalidRequest, WorkbenchError
 from workbench.sweeps import ledger as ledger_module
-from workbench.sweeps.export import flat
-from workbench.sweeps.ledger import Ledger, Row, canonical, digest
+from workbench.sweeps.export import flatten_ledger
+from workbench.sweeps.ledger import Ledger, LedgerRow, canonical_json, hash_texts
 from workbench.sweeps.specification import read_spec
 
 RECOVERY = "Restore a copy of the file, or name another --ledger and run the sweep again."
 
 
-def row(k: int, size: int = 10) -> Row:
+def row(k: int, size: int = 10) -> LedgerRow:
     shape = {
         "model": "m",
         "backend": None,
@@ -38,15 +38,20 @@ def row(k: int, size: int = 10) -> Row:
         "options": {},
         "versions": {"workbench": "0"},
     }
-    request = canonical(shape)
-    return Row(digest(request), request, canonical({"status": "optimal", "value": "x" * size}), 0.5)
+    request = canonical_json(shape)
+    return LedgerRow(
+        hash_texts(request),
+        request,
+        canonical_json({"status": "optimal", "value": "x" * size}),
+        0.5,
+    )
 
 
-def rows(*range_: int, size: int = 10) -> list[Row]:
+def rows(*range_: int, size: int = 10) -> list[LedgerRow]:
     return [row(k, size) for k in range(*range_)]
 
 
-def filled(path: Path, count: int = 400, size: int = 300) -> list[Row]:
+def filled(path: Path, count: int = 400, size: int = 300) -> list[LedgerRow]:
     made = rows(count, size=size)
     with Ledger(path) as book:
         for at in range(0, count, 20):
@@ -59,7 +64,7 @@ def test_rows_come_back_and_the_key_is_the_hash_of_the_request(tmp_path: Path):
         assert book.add(rows(5)) == 5
         assert book.add(rows(3, 8)) == 3  # 3 and 4 are there already
         assert list(book.rows()) == rows(8)
-        assert book.known([row(2).key, row(99).key]) == {row(2).key}
+        assert book.find_known_keys([row(2).key, row(99).key]) == {row(2).key}
         assert book.find(row(6).key[:10]) == row(6)
         assert hashlib.sha256(row(6).request.encode()).hexdigest() == row(6).key
     with closing(sqlite3.connect(tmp_path / "deep" / "ledger.sqlite")) as raw:
@@ -67,9 +72,9 @@ def test_rows_come_back_and_the_key_is_the_hash_of_the_request(tmp_path: Path):
 
 
 def test_one_question_has_one_text():
-    assert canonical({"b": 1, "a": [None, True, "ε"]}) == '{"a":[null,true,"ε"],"b":1}'
+    assert canonical_json({"b": 1, "a": [None, True, "ε"]}) == '{"a":[null,true,"ε"],"b":1}'
     with pytest.raises(ValueError, match="JSON compliant"):
-        canonical({"a": float("nan")})
+        canonical_json({"a": float("nan")})
 
 
 @pytest.mark.parametrize(
@@ -154,7 +159,7 @@ def test_a_full_disk_keeps_what_was_committed(tmp_path: Path):
     path = tmp_path / "ledger.sqlite"
     made = filled(path, 20)
     with Ledger(path) as book:
-        pages = book._one("pragma page_count")
+        pages = book._fetch_value("pragma page_count")
         book._db.execute(f"pragma max_page_count = {pages + 2}")
         with pytest.raises(WorkbenchError, match="disk is full"):
             book.add(rows(100, 2000, size=500))
@@ -383,7 +388,7 @@ def test_flipped_bytes_are_never_somebody_elses_error(tmp_path: Path):
         path.write_bytes(damaged)
         for use in (
             lambda book: list(book.rows()),
-            Ledger.sweeps,
+            Ledger.list_specifications,
             len,
             lambda book: book.find("0"),
         ):
@@ -434,11 +439,13 @@ def _opened(path: Path, start: Any, errors: Any) -> None:
 def test_rows_under_the_name_of_a_solver_that_did_not_answer_are_not_believed(
     tmp_path: Path,
 ) -> None:
-    def row(backend: str, **parameters: object) -> Row:
+    def row(backend: str, **parameters: object) -> LedgerRow:
         request = {"model": "quantizer", "backend": backend, "parameters": parameters, "options": {},
                    "versions": {"workbench": "0.1.0"}}  # fmt: skip
-        text = canonical(request)
-        return Row(digest(text), text, canonical({"status": "optimal", "objective": 2.0}), 0.1)
+        text = canonical_json(request)
+        return LedgerRow(
+            hash_texts(text), text, canonical_json({"status": "optimal", "objective": 2.0}), 0.1
+        )
 
     false = [row("gurobi", method="optm"), row("cvxpy:scs", method="product", levels=4)]
     true = [
@@ -451,7 +458,7 @@ def test_rows_under_the_name_of_a_solver_that_did_not_answer_are_not_believed(
         for stored in book.rows():
             status = stored.answer_values["status"]
             assert status == ("false_name" if stored in false else "optimal")
-        lines = {line["key"]: line for line in flat(book)}
+        lines = {line["key"]: line for line in flatten_ledger(book)}
         assert lines[false[0].key]["failure"].startswith("HiGHS answered, not gurobi")
         assert lines[true[0].key]["failure"] is None
 

@@ -9,11 +9,11 @@ import pytest
 
 from workbench.cli import main
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.sweeps.ledger import Ledger, Row, canonical, digest
-from workbench.sweeps.merge import merge
+from workbench.sweeps.ledger import Ledger, LedgerRow, canonical_json, hash_texts
+from workbench.sweeps.merge import merge_ledgers
 
 
-def _row(k: int, objective: str = "1") -> Row:
+def _row(k: int, objective: str = "1") -> LedgerRow:
     shape = {
         "model": "m",
         "backend": None,
@@ -21,17 +21,20 @@ def _row(k: int, objective: str = "1") -> Row:
         "options": {},
         "versions": {"workbench": "0"},
     }
-    request = canonical(shape)
-    return Row(
-        digest(request), request, canonical({"status": "optimal", "objective": objective}), 0.5
+    request = canonical_json(shape)
+    return LedgerRow(
+        hash_texts(request),
+        request,
+        canonical_json({"status": "optimal", "objective": objective}),
+        0.5,
     )
 
 
-def _ledger(path: Path, rows: list[Row], specification: str = "") -> Path:
+def _ledger(path: Path, rows: list[LedgerRow], specification: str = "") -> Path:
     with Ledger(path) as book:
         book.add(rows)
         if specification:
-            book.remember(specification, "2026-01-02T03:04:05+00:00")
+            book.record_specification(specification, "2026-01-02T03:04:05+00:00")
     return path
 
 
@@ -46,16 +49,16 @@ def test_every_row_is_there_once_with_the_specifications(tmp_path: Path) -> None
     b = _ledger(tmp_path / "b.sqlite", [_row(k) for k in range(1100, 1700)], "b")
     before = a.read_bytes(), b.read_bytes()
     told: list[int] = []
-    merged = merge([a, b], tmp_path / "c.sqlite", told.append)
+    merged = merge_ledgers([a, b], tmp_path / "c.sqlite", told.append)
     assert merged == (1700, 100, [])
     assert told[-1] == 1800
     with Ledger(tmp_path / "c.sqlite", create=False) as book:
         assert list(book.rows()) == [_row(k) for k in range(1700)]
-        assert sorted((s["text"], s["first_run"][:10]) for s in book.sweeps()) == [
+        assert sorted((s["text"], s["first_run"][:10]) for s in book.list_specifications()) == [
             ("a", "2026-01-02"),
             ("b", "2026-01-02"),
         ]
-    assert merge([a, b], tmp_path / "c.sqlite") == (0, 1800, [])  # again: nothing is new
+    assert merge_ledgers([a, b], tmp_path / "c.sqlite") == (0, 1800, [])  # again: nothing is new
     assert (a.read_bytes(), b.read_bytes()) == before
 
 
@@ -87,24 +90,24 @@ def test_what_is_no_ledger_is_refused_before_anything_is_written(
         (tmp_path / "text.sqlite", CorruptFile),
     ):
         with pytest.raises(error):
-            merge([a, other], tmp_path / "c.sqlite")
+            merge_ledgers([a, other], tmp_path / "c.sqlite")
         assert not (tmp_path / "c.sqlite").exists()
     assert _run("results", "merge", str(a), "--ledger", str(a)) == 2
     assert "Got" in capsys.readouterr().err
 
 
 def test_answers_that_differ_in_how_they_were_found_are_equal(tmp_path: Path) -> None:
-    def answered(**more: object) -> Row:
+    def answered(**more: object) -> LedgerRow:
         answer = {"status": "optimal", "objective": 0.1 + 0.2, "private": True, **more}
-        return _row(1)._replace(answer=canonical(answer))
+        return _row(1)._replace(answer=canonical_json(answer))
 
     a = _ledger(
         tmp_path / "a.sqlite", [answered(start="hot", recheck="a cold start agrees", residual=0.0)]
     )
     b = _ledger(tmp_path / "b.sqlite", [answered(start="cold", objective=0.3, residual=1e-16)])
-    assert merge([a, b], tmp_path / "c.sqlite") == (1, 1, [])
+    assert merge_ledgers([a, b], tmp_path / "c.sqlite") == (1, 1, [])
     for k, other in enumerate(
         ({"objective": 0.31}, {"private": False}, {"status": "not_proven"}, {"bound": 1.0})
     ):
         c = _ledger(tmp_path / f"d{k}.sqlite", [answered(**other)])
-        assert merge([c], tmp_path / "c.sqlite") == (0, 0, [(_row(1).key, c)])
+        assert merge_ledgers([c], tmp_path / "c.sqlite") == (0, 0, [(_row(1).key, c)])

@@ -21,13 +21,13 @@ import workbench as wb
 from workbench.cli import main
 from workbench.errors import InvalidRequest, WorkbenchError
 from workbench.pipeline.family import Session
-from workbench.pipeline.registry import names
+from workbench.pipeline.registry import list_family_names
 from workbench.questions.modulo_noise import ModuloNoise
 from workbench.sweeps import workers as sweep_workers
-from workbench.sweeps.export import flat
+from workbench.sweeps.export import flatten_ledger
 from workbench.sweeps.ledger import Ledger
 from workbench.sweeps.specification import read_spec
-from workbench.sweeps.workers import Task, on_processes, work
+from workbench.sweeps.workers import Task, run_on_processes, solve_task
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "sweeps"
 SMALL = {
@@ -49,7 +49,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 
 def content(path: Path) -> list[dict[str, Any]]:
     with Ledger(path, create=False) as book:
-        return flat(book)
+        return flatten_ledger(book)
 
 
 def test_every_model_of_the_registry_is_in_the_examples_and_they_run(capsys, tmp_path: Path):
@@ -62,7 +62,7 @@ def test_every_model_of_the_registry_is_in_the_examples_and_they_run(capsys, tmp
         assert made["solved"] == made["points"] > 20
         assert set(made["statuses"]) <= {"optimal", "found"}
     rows = content(ledger)
-    assert {row["model"] for row in rows} == set(names())
+    assert {row["model"] for row in rows} == set(list_family_names())
     for row in rows:
         assert row["oracle_agrees"] in (True, None)
         assert (row["audited"], row["private"]) == (
@@ -190,7 +190,7 @@ def test_a_disk_that_fills_up_ends_the_sweep_and_what_was_committed_serves_the_n
 ):
     grid = {**SMALL, "max_shift": [1, 2, 3], "notion": ["dp", "pdp"], "epsilon": "0.5:1.5:10"}
     with Ledger(tmp_path / "a.sqlite") as book:
-        book._db.execute(f"pragma max_page_count = {book._one('pragma page_count') + 20}")
+        book._db.execute(f"pragma max_page_count = {book._fetch_value('pragma page_count') + 20}")
         with pytest.raises(WorkbenchError, match="disk is full"):
             wb.sweep({"grid": grid}, book, jobs=jobs)
         kept = list(book.rows())
@@ -288,7 +288,7 @@ class _Session(Session):
 
 def task(**more: Any) -> Task:
     points = tuple({"k": k, **more} for k in range(5))
-    return Task("modulo", {}, points, (0, 2, 4), None, sweep_workers.versions(None))
+    return Task("modulo", {}, points, (0, 2, 4), None, sweep_workers.list_versions(None))
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def task(**more: Any) -> Task:
 )
 def test_where_a_hot_start_lies_all_of_its_task_is_solved_cold(lie: float, solves: int, start: str):
     session = _Session(lie)
-    answers = [answer for answer, _ in sweep_workers._walk(session, task())]
+    answers = [answer for answer, _ in sweep_workers._solve_points(session, task())]
     assert session.solves == solves
     assert [a["start"] for a in answers] == ["cold", start, start, start, start]
     words = (
@@ -309,7 +309,7 @@ def test_where_a_hot_start_lies_all_of_its_task_is_solved_cold(lie: float, solve
 
 
 def test_a_failure_is_believed_from_a_cold_start_only():
-    answers = [answer for answer, _ in sweep_workers._walk(_Session(0.0), task(fails=True))]
+    answers = [answer for answer, _ in sweep_workers._solve_points(_Session(0.0), task(fails=True))]
     assert [a["status"] for a in answers] == ["optimal"] * 5
     assert {a["start"] for a in answers} == {"cold"}
 
@@ -358,10 +358,10 @@ def test_a_dead_process_costs_its_tasks_a_retry_and_nothing_else(
     tmp_path: Path, times: int, given_up: bool
 ):
     tasks = [_plain(), _plain(), _Deadly(tmp_path / "count", times), *[_plain() for _ in range(4)]]
-    found = list(on_processes(tasks, 2))  # type: ignore[arg-type]
+    found = list(run_on_processes(tasks, 2))  # type: ignore[arg-type]
     assert sorted(at for at, _ in found) == list(range(7))
     assert {at for at, answers in found if answers is None} == ({2} if given_up else set())
-    expected = [answer for _, answer, _ in work(_plain())]
+    expected = [answer for _, answer, _ in solve_task(_plain())]
     assert all(
         [answer for _, answer, _ in answers] == expected
         for _, answers in found
@@ -390,7 +390,7 @@ def test_a_task_that_was_given_up_is_reported_and_can_be_run_again(
 
 def test_a_worker_of_another_version_is_refused():
     with pytest.raises(WorkbenchError, match="other versions"):
-        work(Task("modulo", {}, (), (), "highs", {"workbench": "0.0.1", "highspy": "1"}))
+        solve_task(Task("modulo", {}, (), (), "highs", {"workbench": "0.0.1", "highspy": "1"}))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -21,10 +21,10 @@ import workbench as wb
 from workbench.cli import main
 from workbench.errors import WorkbenchError
 from workbench.sweeps import workers as sweep_workers
-from workbench.sweeps.export import flat
+from workbench.sweeps.export import flatten_ledger
 from workbench.sweeps.ledger import Ledger
 from workbench.sweeps.specification import read_spec
-from workbench.sweeps.workers import Task, on_cluster
+from workbench.sweeps.workers import Task, run_on_cluster
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -68,7 +68,7 @@ def cluster(shared_cluster: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def content(path: Path) -> list[dict[str, Any]]:
     with Ledger(path, create=False) as book:
-        return flat(book)
+        return flatten_ledger(book)
 
 
 def test_the_cluster_gives_the_rows_that_one_process_gives(tmp_path: Path, cluster: Any):
@@ -118,7 +118,7 @@ def test_a_task_that_kills_every_worker_is_given_up_and_the_others_are_done(
     monkeypatch.setattr(
         sys.modules["cloudpickle.cloudpickle"], "_PICKLE_BY_VALUE_MODULES", {__name__}
     )
-    found = dict(on_cluster([*tasks, _Deadly()], cluster.scheduler_address))
+    found = dict(run_on_cluster([*tasks, _Deadly()], cluster.scheduler_address))
     assert {at for at, answers in found.items() if answers is None} == {deadly}
     assert set(found) == set(range(deadly + 1))
 

@@ -16,7 +16,7 @@ import pytest
 
 from workbench.cli import main
 from workbench.errors import WorkbenchError
-from workbench.sweeps.ledger import Ledger, Row
+from workbench.sweeps.ledger import Ledger, LedgerRow
 from workbench.sweeps.specification import read_spec
 
 SPEC = """
@@ -63,7 +63,7 @@ def tidy(ended: BaseProcess) -> None:
         semaphore.unlink(missing_ok=True)
 
 
-def committed(ledger: Path) -> dict[str, Row]:
+def committed(ledger: Path) -> dict[str, LedgerRow]:
     """Every row a reader finds, each with an intact seal; the file itself is sound."""
     if not ledger.exists() or not ledger.stat().st_size:
         return {}
@@ -111,7 +111,7 @@ def test_25_kills_lose_nothing(tmp_path: Path):
 
     rng = random.Random(25)
     kills = rounds = in_between = 0
-    ledger, have = tmp_path / "round0.sqlite", dict[str, Row]()
+    ledger, have = tmp_path / "round0.sqlite", dict[str, LedgerRow]()
     while kills < KILLS or have:
         running = start(spec, ledger, rng.choice((1, 1, 1, 2)))
         if kills < KILLS:

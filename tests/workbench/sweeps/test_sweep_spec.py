@@ -11,8 +11,8 @@ import pytest
 
 from workbench.cli import main
 from workbench.errors import CorruptFile, InvalidRequest
-from workbench.pipeline.option import spell
-from workbench.sweeps.ledger import digest
+from workbench.pipeline.option import to_json_value
+from workbench.sweeps.ledger import hash_texts
 from workbench.sweeps.specification import read_spec
 
 NOISE = """# a comment
@@ -168,7 +168,7 @@ def test_a_grid_that_cannot_be_counted_is_refused(tmp_path):
 def test_the_grid_is_the_product_of_its_axes_in_small_steps(tmp_path):
     spec = read_spec(written(tmp_path, NOISE))
     assert len(spec) == 2 * 2 * 3 == len(set(spec.keys))
-    walk = [(spell(p["delta"]), spell(p["epsilon"])) for p in spec.chunks[0].points]
+    walk = [(to_json_value(p["delta"]), to_json_value(p["epsilon"])) for p in spec.chunks[0].points]
     assert walk == [
         ("0", "0.5"),
         ("0", "1"),
@@ -179,16 +179,16 @@ def test_the_grid_is_the_product_of_its_axes_in_small_steps(tmp_path):
     ]
     for chunk in spec.chunks:
         for point, request, key in zip(chunk.points, chunk.requests, chunk.keys, strict=True):
-            assert digest(request) == key
+            assert hash_texts(request) == key
             asked = json.loads(request)
             assert {name: asked["parameters"][name] for name in point} == {
-                name: spell(value) for name, value in point.items()
+                name: to_json_value(value) for name, value in point.items()
             }
             assert request == json.dumps(asked, sort_keys=True, separators=(",", ":"))
             assert set(asked) == {"backend", "model", "options", "parameters", "schema", "versions"}
             assert asked["versions"]["highspy"]
     corners = {
-        (spell(p["delta"]), spell(p["epsilon"]))
+        (to_json_value(p["delta"]), to_json_value(p["epsilon"]))
         for c in spec.chunks
         for k, p in enumerate(c.points)
         if k in c.recheck

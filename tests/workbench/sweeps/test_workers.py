@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from workbench.comparison import run as comparison
-from workbench.pipeline.programs import chosen
+from workbench.pipeline.programs import select_instances
 
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 
@@ -77,8 +77,8 @@ def test_a_sweep_runs_no_module_of_the_current_folder(trap: Path, options: list[
 
 
 def test_the_worker_of_the_solver_comparison_neither(trap: Path):
-    instance = chosen("small")[0]
-    row = comparison.run_one(instance.fixed(), "highs", {"time_limit": 20.0})
+    instance = select_instances("small")[0]
+    row = comparison.run_one(instance.program_at_values(), "highs", {"time_limit": 20.0})
     assert row["status"] == "optimal", row
     assert not [*trap.glob("*.ran")]
 

@@ -9,17 +9,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.data.intervals import read_range
-from workbench.data.plain import plain_list
-from workbench.data.points import shown
+from workbench.data.plain import read_list
+from workbench.data.points import format_point
 from workbench.errors import InvalidRequest, must
-from workbench.exact.numbers import ONE, ZERO, exact, jsonable, positive, probability, round_up
+from workbench.exact.numbers import (
+    ONE,
+    ZERO,
+    read_number,
+    read_positive,
+    read_probability,
+    round_up,
+    to_jsonable,
+)
 from workbench.exact.objects import Record, Values
 from workbench.io.shown import Facts
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.nearest_outputs import NearestOutputs
-from workbench.notions import notion
+from workbench.notions import get_notion
 from workbench.pipeline.family import Family, Session
-from workbench.pipeline.frontier_plan import later
+from workbench.pipeline.frontier_plan import load_when_called
 from workbench.pipeline.option import (
     MAX_LOSS,
     MINIMISE,
@@ -29,22 +37,22 @@ from workbench.pipeline.option import (
     SOLVING,
     Option,
     Place,
-    anything,
-    constraints,
-    count,
-    flag,
-    one_of,
-    spell,
+    accept_anything,
+    choice_reader,
+    integer_reader,
+    read_constraints,
+    read_flag,
+    to_json_value,
 )
 from workbench.pipeline.requirements import (
     MASS_ABOVE_RATIO,
-    convex_or_ratio_notion,
-    ratio_kind,
-    ratio_notions,
+    get_ratio_kind,
+    list_ratio_notions,
+    read_convex_or_ratio_notion,
 )
-from workbench.privacy.exposure import exposure
+from workbench.privacy.exposure import compute_exposure
 from workbench.questions.finite_query import FiniteQuery
-from workbench.questions.range_query import MOST_CELLS, RangeQuery
+from workbench.questions.range_query import MAX_CELLS, RangeQuery
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,45 +61,51 @@ if TYPE_CHECKING:
     from workbench.pipeline.design import Design, Tables
 
 
-_SHOWN = 7  # inputs and outputs up to which a report has the whole channel
-_RANGE = ("range", "sensitivity", "cells")
-_METRES = {"m": ONE, "km": Fraction(1000), "mi": Fraction(1609344, 1000)}
+_MAX_SHOWN_SIZE = 7  # inputs and outputs up to which a report has the whole channel
+_RANGE_OPTIONS = ("range", "sensitivity", "cells")
+_METRES_PER_UNIT = {"m": ONE, "km": Fraction(1000), "mi": Fraction(1609344, 1000)}
 
 
-def _constraints(value: Any, name: str) -> Any:
+def _read_constraints(value: Any, name: str) -> Any:
     """Names, and last of all a function of the CVXPY variable."""
     if callable(value):
         return (value,)
     if value is None or isinstance(value, str):
-        return constraints(value, name)
-    value = plain_list(
+        return read_constraints(value, name)
+    value = read_list(
         value, name, "names of constraints, and perhaps a function of the CVXPY variable"
     )
     functions = [each for each in value if callable(each)]
     if len(functions) > 1:
         must(name, "given with at most one function", f"{len(functions)}")
     names = value if not functions else [each for each in value if not callable(each)]
-    return (*constraints(names, name), *functions)
+    return (*read_constraints(names, name), *functions)
 
 
-def _without(values: Values, names: Iterable[str], when: str) -> None:
+def _refuse_options(values: Values, names: Iterable[str], when: str) -> None:
     """Refuse options of other questions."""
     for name in names:
         if values[name] is not None:
-            raise InvalidRequest(f"{name} must be left out {when}. Got {spell(values[name])}.")
+            raise InvalidRequest(
+                f"{name} must be left out {when}. Got {to_json_value(values[name])}."
+            )
 
 
-def _check_range(values: Values) -> None:
+def _check_range_options(values: Values) -> None:
     """Refuse what is not known for real answers in a range."""
-    InvalidRequest.unless_among(("absolute", "squared"), "loss of a range", values["loss"])
+    InvalidRequest.check_choice(("absolute", "squared"), "loss of a range", values["loss"])
     least = values["minimise"] == "delta" or (
         values["minimise"] == "epsilon" and values["runs"] > 1
     )
-    if least or values["constraints"] or notion(values["notion"]).per_distance:
+    if least or values["constraints"] or get_notion(values["notion"]).is_per_distance:
         words = "minimise delta (or epsilon of several runs), constraints and budgets per distance"
         raise InvalidRequest(f"{words} must be left out with a range.")
     named = values["notion"]
-    if values["delta"] and named in ratio_notions() and ratio_kind(named) == MASS_ABOVE_RATIO:
+    if (
+        values["delta"]
+        and named in list_ratio_notions()
+        and get_ratio_kind(named) == MASS_ABOVE_RATIO
+    ):
         must(
             "notion",
             "dp for a range with delta > 0, since rounding keeps dp but not pdp",
@@ -99,7 +113,7 @@ def _check_range(values: Values) -> None:
         )
 
 
-class _Channels(Family):
+class _ChannelFamily(Family):
     name = "channel"
     title = "any finite channel"
     summary = "The least-loss private channel for any finite inputs, outputs, neighbours, prior and loss; certified."
@@ -123,50 +137,50 @@ class _Channels(Family):
     )
     options = (
         Option(
-            "answers", anything, help='Inputs: "0..100", "0..5:0.5" (LOW..HIGH:STEP), "a,b,c" or a CSV of one column.',
+            "answers", accept_anything, help='Inputs: "0..100", "0..5:0.5" (LOW..HIGH:STEP), "a,b,c" or a CSV of one column.',
             question=True,
         ),
-        Option("places", anything, help="Instead of --answers: a CSV of places, x, y[, weight].", question=True),
+        Option("places", accept_anything, help="Instead of --answers: a CSV of places, x, y[, weight].", question=True),
         Option("range", read_range, help="Real answers between two numbers, 0..200000, instead of --answers.",
                question=True),
-        Option("sensitivity", positive, question=True,
+        Option("sensitivity", read_positive, question=True,
                help="How far neighbouring answers of a --range differ at most; all of it by default."),
-        Option("cells", count(2, MOST_CELLS), kind=int, question=True,
+        Option("cells", integer_reader(2, MAX_CELLS), kind=int, question=True,
                help="Equal cells that answers of a --range are rounded to; refined by default."),
         Option(
-            "outputs", anything, question=True,
+            "outputs", accept_anything, question=True,
             help="What may be published, as --answers; by default the same; or free: any real numbers, chosen.",
         ),
-        Option("max_shift", exact, help="Answers at most so far apart are neighbours.", question=True),
+        Option("max_shift", read_number, help="Answers at most so far apart are neighbours.", question=True),
         Option(
-            "neighbours", anything, question=True,
+            "neighbours", accept_anything, question=True,
             help='all, consecutive, or a CSV of pairs (a third column: their distance), instead of --max-shift; '
                  'of places "within R NORM" or "all NORM", NORM L1, L2 or Linf.',
         ),
         Option(
-            "directed", flag, False, kind=bool, question=True,
+            "directed", read_flag, False, kind=bool, question=True,
             help="Only one side of each pair: the larger number (or later input, or first of a listed pair) against "
                  "the other.",
         ),
         Option(
-            "prior", anything, "uniform", "uniform, worst, weights 1,2,1, or a CSV of them.", question=True,
+            "prior", accept_anything, "uniform", "uniform, worst, weights 1,2,1, or a CSV of them.", question=True,
         ),
         Option(
-            "loss", later("workbench.pipeline.loss_tables", "read_loss"), "squared",
+            "loss", load_when_called("workbench.pipeline.loss_tables", "read_loss"), "squared",
             "squared, absolute, error-rate, pinball:τ, huber:h, ..., or a CSV matrix (in Python: or a function of an "
             "output and an answer); "
             "of places euclidean, manhattan, squared or error-rate.",
         ),
-        Option("notion", convex_or_ratio_notion, "dp", "dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp."),
+        Option("notion", read_convex_or_ratio_notion, "dp", "dp, pure, pdp or metric; curve, tradeoff, renyi, zcdp or gdp."),
         *NOTION_PARAMETERS,
         Option(
-            "constraints", _constraints, (), kind=list, command="constraint",
+            "constraints", _read_constraints, (), kind=list, command="constraint",
             help="Repeatable: unbiased, row-monotone, column-monotone, symmetric or honest (in Python: and a "
                  "function of the CVXPY variable).",
         ),
-        Option("unit", one_of("m", "km", "mi"), help="Of the coordinates of --places, for --epsilon 0.7/km."),
+        Option("unit", choice_reader("m", "km", "mi"), help="Of the coordinates of --places, for --epsilon 0.7/km."),
         Option(
-            "method", one_of("auto", "block", "program"), "auto",
+            "method", choice_reader("auto", "block", "program"), "auto",
             "block: an interior point output by output; program: that of --solver; auto: what takes less work.",
         ),
         MINIMISE,
@@ -174,54 +188,58 @@ class _Channels(Family):
         PROGRESS,
         *SOLVING,
         MAX_LOSS,
-        Option("delta", probability, help="In [0, 1]; 0 by default. Where it is minimised: an upper limit.", hot=True),
+        Option("delta", read_probability, help="In [0, 1]; 0 by default. Where it is minimised: an upper limit.", hot=True),
         Option(
-            "epsilon", positive, hot=True,
+            "epsilon", read_positive, hot=True,
             help="Privacy budget > 0; with notion metric per unit of distance. Where it is minimised: an upper limit.",
         ),
     )  # fmt: skip
-    how = (*Family.how, "method")
+    solving_option_names = (*Family.solving_option_names, "method")
 
-    def read(self, given: Values, place: Place = "python", *, spelled: bool = False) -> Record:
+    def read_values(
+        self, values: Values, place: Place = "python", *, with_question: bool = False
+    ) -> Record:
         """See `Family.read`."""
-        given = self.in_units(given) if "/" in str(given.get("epsilon")) else given
-        return super().read(given, place, spelled=spelled)
+        values = self.convert_epsilon_unit(values) if "/" in str(values.get("epsilon")) else values
+        return super().read_values(values, place, with_question=with_question)
 
-    def in_units(self, given: Values) -> Values:
+    def convert_epsilon_unit(self, given: Values) -> Values:
         """An ε "0.7/km" as per unit of the coordinates. Raises InvalidRequest."""
         epsilon, unit = given.get("epsilon"), given.get("unit")
         value, _, per = epsilon.partition("/") if isinstance(epsilon, str) else ("", "", "")
-        if per.strip() in _METRES:
+        if per.strip() in _METRES_PER_UNIT:
             if unit is None:
                 raise InvalidRequest(
                     f"unit must be given, that of coordinates, for an epsilon per {per}. Got none."
                 )
-            if not notion(given.get("notion", "dp")).per_distance:
+            if not get_notion(given.get("notion", "dp")).is_per_distance:
                 must("notion", f"metric for an epsilon per {per}", repr(given.get("notion", "dp")))
-            InvalidRequest.unless_among(_METRES, "unit", unit)
+            InvalidRequest.check_choice(_METRES_PER_UNIT, "unit", unit)
             given = {
                 **given,
-                "epsilon": positive(value, "epsilon") * _METRES[unit] / _METRES[per.strip()],
+                "epsilon": read_positive(value, "epsilon")
+                * _METRES_PER_UNIT[unit]
+                / _METRES_PER_UNIT[per.strip()],
             }
         return given
 
-    question = FiniteQuery
+    question_class = FiniteQuery
 
-    def spelled_question(self, values: Values) -> FiniteQuery:
+    def parse_question(self, values: Values) -> FiniteQuery:
         finite, real = (
             ("outputs", "max_shift", "neighbours", "directed", "prior"),
             ("sensitivity", "cells"),
         )
-        values = {**dict.fromkeys((*_RANGE, *finite, "places")), **values}
+        values = {**dict.fromkeys((*_RANGE_OPTIONS, *finite, "places")), **values}
         values["directed"] = values["directed"] or None
         if sum(values[name] is not None for name in ("answers", "range", "places")) != 1:
             raise InvalidRequest(
                 "The answers must be given by exactly one of answers, range and places."
             )
         if values["range"] is not None:
-            _without(values, finite[:-1], "with a range")
+            _refuse_options(values, finite[:-1], "with a range")
             return RangeQuery(values["range"], **{name: values[name] for name in (*real, "prior")})
-        _without(
+        _refuse_options(
             values, real, "unless a range is given (max_shift: how far neighbouring answers differ)"
         )
         given = {name: values[name] for name in finite} | {"directed": bool(values["directed"])}
@@ -229,17 +247,17 @@ class _Channels(Family):
             values["places"] is not None and given["prior"] == "uniform"
         ):  # a file's own weights come first
             given["prior"] = None
-        return self.question(
+        return self.question_class(
             values["answers"] if values["places"] is None else values["places"], **given
         )
 
-    def question_options(self, question: Any) -> Record:
+    def question_to_options(self, question: Any) -> Record:
         """See `Family.question_options`."""
         inputs = question.inputs
         if isinstance(question, RangeQuery):
             named = question.to_dict()
-            return {name: named[name] for name in (*_RANGE, "prior") if name in named}
-        neighbours: Any = f"all {question.norm}" if question.planar else "all"
+            return {name: named[name] for name in (*_RANGE_OPTIONS, "prior") if name in named}
+        neighbours: Any = f"all {question.norm}" if question.is_planar else "all"
         if question.pairs is not None:
             distances = question.distances or [None] * len(question.pairs)
             neighbours = [
@@ -251,39 +269,39 @@ class _Channels(Family):
         directed = {"directed": True} if question.directed else {}
         return {**named, "neighbours": neighbours, **directed, "prior": prior}
 
-    def checked(self, question: Any, values: Record) -> ChannelRequest:
-        from workbench.families.channel.request import LARGEST, ChannelRequest
-        from workbench.pipeline.loss_tables import loss_table
+    def build_request(self, question: Any, values: Record) -> ChannelRequest:
+        from workbench.families.channel.request import MAX_EPSILON, ChannelRequest
+        from workbench.pipeline.loss_tables import make_loss_table
         from workbench.pipeline.request import read_claim
-        from workbench.pipeline.user_constraints import checked_constraints
+        from workbench.pipeline.user_constraints import check_constraints
 
         *names, last = values["constraints"] or (None,)
         if callable(last):
-            values |= {"constraints": names, "more": checked_constraints(last, "M (k, m)")}
+            values |= {"constraints": names, "more": check_constraints(last, "M (k, m)")}
         values["constraints"] = tuple(dict.fromkeys(values["constraints"]))
         if isinstance(question, RangeQuery):
-            _check_range(values)
+            _check_range_options(values)
         if (
             values["unit"] is not None
-            and not question.planar
-            and not notion(values["notion"]).per_distance
+            and not question.is_planar
+            and not get_notion(values["notion"]).is_per_distance
         ):
             must(
                 "unit",
                 "left out unless places are given, or an epsilon per unit",
                 repr(values["unit"]),
             )
-        values["losses"] = loss_table(question, values["loss"])
-        largest = Fraction(LARGEST)
-        if values["minimise"] == "epsilon" and notion(values["notion"]).per_distance:
+        values["losses"] = make_loss_table(question, values["loss"])
+        largest = Fraction(MAX_EPSILON)
+        if values["minimise"] == "epsilon" and get_notion(values["notion"]).is_per_distance:
             largest /= max(
                 question.metric_pairs()[1], default=ONE
             )  # The limit holds for the farthest neighbours.
-        return ChannelRequest.of(question, read_claim(values, max_epsilon=largest), values)
+        return ChannelRequest.from_values(question, read_claim(values, max_epsilon=largest), values)
 
-    def open(self, request: Any) -> Session:
+    def open_session(self, request: Any) -> Session:
         from workbench.families.channel.problem import ChannelProblem
-        from workbench.families.channel.request import LEAST
+        from workbench.families.channel.request import MIN_EPSILON
         from workbench.pipeline.solve import ProblemSession
 
         if request.aim.runs > 1:  # many runs are found by programs in CVXPY, slow to import
@@ -294,36 +312,38 @@ class _Channels(Family):
             from workbench.families.channel.range import RangeSession
 
             return RangeSession(request)
-        if request.question.free:
+        if request.question.has_free_outputs:
             from workbench.families.channel.free_outputs import FreeOutputsSession
 
             return FreeOutputsSession(request)
-        return ProblemSession(request, ChannelProblem, LEAST)
+        return ProblemSession(request, ChannelProblem, MIN_EPSILON)
 
     # Keys of sweeps.
 
-    def key(self, values: Values) -> Record:
+    def sweep_key(self, values: Values) -> Record:
         """The question spelled out, so that a file's content counts and not its name."""
         spelling = [option.name for option in self.options if option.question]
-        whole = super().key({**values, **dict.fromkeys(spelling)})
-        return {
-            name: whole[name] for name in whole if name not in spelling
-        } | self.spelled_question(values).to_dict()
+        whole = super().sweep_key({**values, **dict.fromkeys(spelling)})
+        return {name: whole[name] for name in whole if name not in spelling} | self.parse_question(
+            values
+        ).to_dict()
 
     def points_per_task(self, values: Values) -> int:
         return 4
 
     # Mechanisms from elsewhere.
 
-    def loss(self, request: Any, mechanism: Any) -> float:
+    def compute_loss(self, request: Any, mechanism: Any) -> float:
         """The expected (or largest) loss of a channel of the question's inputs and outputs, in their order."""
-        from workbench.families.channel.repair import channel_loss
+        from workbench.families.channel.repair import compute_channel_loss
 
         return float(
-            channel_loss(self.related(request, mechanism), request.losses, request.question.prior)
+            compute_channel_loss(
+                self.relate_mechanism(request, mechanism), request.losses, request.question.prior
+            )
         )
 
-    def related(self, request: Any, mechanism: Any) -> Any:
+    def relate_mechanism(self, request: Any, mechanism: Any) -> Any:
         channel = getattr(mechanism, "certified_form", lambda: mechanism)()
         shape = (request.question.k, request.question.m)
         if not isinstance(channel, Channel) or (len(channel.rows), len(channel.outputs)) != shape:
@@ -333,55 +353,59 @@ class _Channels(Family):
                 repr(mechanism),
             )
         question = request.question
-        pairs = question.metric_pairs()[0] if request.per_distance else question.pairs
-        return Channel.of(channel, pairs, directed=question.directed)
+        pairs = question.metric_pairs()[0] if request.is_per_distance else question.pairs
+        return Channel.from_pairs(channel, pairs, directed=question.directed)
 
     # What a design shows.
 
-    def columns(self, design: Design) -> Record:
-        return {"outputs_used": len(design.mechanism.used)}
+    def extra_columns(self, design: Design) -> Record:
+        return {"outputs_used": len(design.mechanism.used_outputs)}
 
-    def json(self, design: Design) -> Record:
-        from workbench.pipeline.budget import budget_json
+    def extra_json(self, design: Design) -> Record:
+        from workbench.pipeline.budget import budget_to_json
 
         mechanism = design.mechanism
         return {
-            **budget_json(design),
+            **budget_to_json(design),
             "loss_name": design.request.losses.name,
-            "loss_value": jsonable(design.details["loss"]),
+            "loss_value": to_jsonable(design.details["loss"]),
             "question": design.question.to_dict(),
             "channel": mechanism.matrix.tolist()
             if hasattr(mechanism, "rows")
             else mechanism.to_dict(),
-            **({} if (alone := _exposure(design)) is None else {"exposure": round_up(alone)}),
+            **(
+                {}
+                if (alone := _compute_design_exposure(design)) is None
+                else {"exposure": round_up(alone)}
+            ),
         }
 
     def facts(self, design: Design) -> Facts:
-        from workbench.pipeline.budget import budget_facts
+        from workbench.pipeline.budget import list_budget_facts
 
         r = design.request
         under = "for the worst input" if r.question.prior is None else "expected"
-        outputs = "with real outputs" if r.question.free else "on these outputs"
+        outputs = "with real outputs" if r.question.has_free_outputs else "on these outputs"
         best = f"best of all channels {outputs}"
         if r.aim.runs > 1:
             best = f"best found {outputs} for {r.aim.runs} runs"
-        is_chosen = r.question.free or "rounded" in design.details
+        is_chosen = r.question.has_free_outputs or "rounded" in design.details
         if "rounded" in design.details:
             best = "best found of all channels of the range, rounding included"
         if name := design.details.get("name"):
             best = f"of {name}"
         value = f"{design.objective:.9g} ({best}, {under})"
-        used = self.columns(design)["outputs_used"]
+        used = self.extra_columns(design)["outputs_used"]
         if r.aim.unit is not None and r.losses.name in ("euclidean", "manhattan"):
             value += f", in {r.aim.unit}"
         return [
-            (r.minimised if name else f"least {r.minimised}", value),
+            (r.objective_name if name else f"least {r.objective_name}", value),
             (
                 "bound",
-                design.bound_words + ("" if design.gap is None else f" (gap {design.gap:.2g})"),
+                design.bound_text + ("" if design.gap is None else f" (gap {design.gap:.2g})"),
             ),
-            *budget_facts(design),
-            *_exposed(design),
+            *list_budget_facts(design),
+            *_list_exposure_facts(design),
             (
                 "outputs",
                 self.published(design) if is_chosen else f"{used} of {r.question.m} in use",
@@ -391,27 +415,27 @@ class _Channels(Family):
     def published(self, design: Design) -> str:
         """How many values a channel with free outputs publishes."""
         q = design.question
-        used = design.mechanism.used
+        used = design.mechanism.used_outputs
         answers = used.max() < q.m and {q.outputs[o] for o in used.tolist()} <= {*q.inputs}
         return f"publishes {len(used)} values, {'all of them answers' if answers else 'not only answers'}"
 
-    def tables(self, design: Design) -> Tables:
+    def list_tables(self, design: Design) -> Tables:
         q, mechanism = design.question, design.mechanism
         inputs = q.inputs if hasattr(mechanism, "rows") else mechanism.inputs
-        if len(inputs) > _SHOWN or len(mechanism.outputs) > _SHOWN:
+        if len(inputs) > _MAX_SHOWN_SIZE or len(mechanism.outputs) > _MAX_SHOWN_SIZE:
             return []
-        heads = ["input", *(str(shown(o)) for o in q.outputs)]
+        heads = ["input", *(str(format_point(o)) for o in q.outputs)]
         rows = [
-            [str(shown(x)), *(f"{mass:.4g}" for mass in row)]
+            [str(format_point(x)), *(f"{mass:.4g}" for mass in row)]
             for x, row in zip(inputs, mechanism.matrix, strict=True)
         ]
         return [("Probability of every output", heads, rows)]
 
     def figure(self, design: Design) -> Figure:
-        from workbench.io.figures import place_plot
+        from workbench.io.figures import draw_place_maps
 
         q = design.question
-        if q.planar and q.inputs == q.outputs:
+        if q.is_planar and q.inputs == q.outputs:
             weights = (
                 np.full(q.k, 1 / q.k) if q.prior is None else np.array([float(p) for p in q.prior])
             )
@@ -423,28 +447,28 @@ class _Channels(Family):
                 else "what is published, places equally often"
             )
             titles = (
-                f"{words}\n{design.request.budget_words}: {design.objective:.6g}",
+                f"{words}\n{design.request.budget_text}: {design.objective:.6g}",
                 "published from the cross",
             )
-            return place_plot(points, [weights @ law, law[own]], titles, points[own])
+            return draw_place_maps(points, [weights @ law, law[own]], titles, points[own])
         return super().figure(design)
 
 
-def _exposure(design: Design) -> Fraction | None:
+def _compute_design_exposure(design: Design) -> Fraction | None:
     """Compute the exposure of the channel of a design (`workbench.privacy.exposure`); None without a δ."""
     epsilon = design.claim.values.get("epsilon")
     if not design.claim.values.get("delta") or epsilon is None:
         return None
     if isinstance(design.mechanism, Channel):
-        return exposure(
+        return compute_exposure(
             design.mechanism, max(epsilon.values()) if isinstance(epsilon, Mapping) else epsilon
         )
     return ZERO if isinstance(design.mechanism, NearestOutputs) else None
 
 
-def _exposed(design: Design) -> Facts:
+def _list_exposure_facts(design: Design) -> Facts:
     """A row of the report on what δ is spent on."""
-    alone = _exposure(design)
+    alone = _compute_design_exposure(design)
     if alone is None:
         return []
     if alone:
@@ -459,7 +483,9 @@ def _exposed(design: Design) -> Facts:
     return [("exposure", words)]
 
 
-FAMILY = _Channels()
+FAMILY = _ChannelFamily()
 
-FINITE = tuple(option for option in FAMILY.options if option.question and option.name not in _RANGE)
+FINITE_OPTIONS = tuple(
+    option for option in FAMILY.options if option.question and option.name not in _RANGE_OPTIONS
+)
 """The options that spell a finite question."""

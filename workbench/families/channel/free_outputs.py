@@ -23,41 +23,57 @@ from typing import NamedTuple
 import numpy as np
 
 from workbench.errors import NotProven
-from workbench.families.channel.output_cells import lower, posterior_points
-from workbench.families.channel.problem import CONSTANT, LARGE, ONE_OUTPUT, ChannelProblem
-from workbench.families.channel.request import LEAST, ChannelRequest, ChannelTooLarge
+from workbench.families.channel.output_cells import find_posterior_points, make_lower_question
+from workbench.families.channel.problem import (
+    MIN_INTERIOR_COMPARISONS,
+    ONE_OUTPUT_NAME,
+    ONE_OUTPUT_ROUTE,
+    ChannelProblem,
+)
+from workbench.families.channel.request import MIN_EPSILON, ChannelRequest, ChannelTooLarge
 from workbench.models.losses import Loss
 from workbench.pipeline.design import Design
 from workbench.pipeline.loss_scale import LossScale
-from workbench.pipeline.loss_tables import loss_table
+from workbench.pipeline.loss_tables import make_loss_table
 from workbench.pipeline.problem import Problem
-from workbench.pipeline.routes import Answer, Programs, Reason, Route, always, answer_by_routes
+from workbench.pipeline.routes import (
+    Answer,
+    Programs,
+    Reason,
+    Route,
+    answer_by_routes,
+    applies_always,
+)
 from workbench.pipeline.solve import ProblemSession
 from workbench.solvers.arrays import Vector
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import Termination
 
-_PARTS = (4, 2, 1)  # of the interval between two answers, at first
-_COMPARED = 15_000  # masses of the first lower question; fewer parts where there would be more
-_ROUNDS, _MOVES = 12, 4
-_EASY, _WORK = (
+_FIRST_PARTS_PER_INTERVAL = (4, 2, 1)  # of the interval between two answers, at first
+_MAX_FIRST_COMPARISONS = (
+    15_000  # masses of the first lower question; fewer parts where there would be more
+)
+_MAX_ROUNDS, _MAX_MOVES = 12, 4
+_EASY_WORK, _MAX_WORK = (
     40_000,
     250_000,
 )  # masses compared in a search: from which a looser gap ends it, and most of all
-_SLACKS = 3  # with δ each mass counts so often
-_CLOSE, _SAID = (
+_WORK_PER_MASS_WITH_DELTA = 3  # with δ each mass counts so often
+_SEARCH_GAP, _REPORTED_GAP = (
     5e-8,
     1e-6,
 )  # relative gaps: that ends the search, from which a design says what is proven
 _LOWER_GAP = (
     3e-8  # Relative gap of a lower question that is accepted: its bound is that of the search.
 )
-_LITTLE = 2e-9  # Gap, as a share of the width of the losses, up to which it is a design.
-_USED = 1e-9  # A column whose largest mass is above this counts as used.
-_DIGITS = 11  # of the range, that an output has
-_LEAST = 0.2  # seconds of one program, where none are left
-_APART = Fraction(1, 10**9)  # of the range, that two anchors are at least
-_STOPPED = (Termination.INTERRUPTED, Termination.TIME_LIMIT)
+_NEGLIGIBLE_WIDTH_SHARE = (
+    2e-9  # Gap, as a share of the width of the losses, up to which it is a design.
+)
+_MIN_USED_MASS = 1e-9  # A column whose largest mass is above this counts as used.
+_OUTPUT_DIGITS = 11  # of the range, that an output has
+_MIN_PROGRAM_SECONDS = 0.2  # seconds of one program, where none are left
+_MIN_ANCHOR_DISTANCE_SHARE = Fraction(1, 10**9)  # of the range, that two anchors are at least
+_STOPPED_TERMINATIONS = (Termination.INTERRUPTED, Termination.TIME_LIMIT)
 
 
 class _Candidate(NamedTuple):
@@ -69,16 +85,19 @@ class _Candidate(NamedTuple):
     points: list[Fraction]
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """Whether the solver was."""
-        return self.answer.solution is not None and self.answer.solution.termination in _STOPPED
+        return (
+            self.answer.solution is not None
+            and self.answer.solution.termination in _STOPPED_TERMINATIONS
+        )
 
 
 class FreeOutputsProblem(ChannelProblem):
     """The problem of a request whose outputs are free; its request, once answered, is that on the chosen outputs."""
 
     routes = (
-        ONE_OUTPUT,
+        ONE_OUTPUT_ROUTE,
         Route(
             "linear loss",
             lambda problem: problem.why_not_table(),
@@ -86,7 +105,7 @@ class FreeOutputsProblem(ChannelProblem):
         ),
         Route(
             "search over outputs",
-            always,
+            applies_always,
             lambda problem, programs, start: problem.answer_by_search(),
         ),
     )
@@ -96,24 +115,27 @@ class FreeOutputsProblem(ChannelProblem):
         self._asked = request
         assert request.question.numbers is not None
         self._named, self._inputs = (
-            request.losses.named or Loss("table"),
+            request.losses.named_loss or Loss("table"),
             request.question.numbers[0],
         )
         self._ends = min(self._inputs), max(self._inputs)
         width = self._ends[1] - self._ends[0]
-        self._scale = request.scaled.scale
+        self._scale = request.scaled_losses.scale
         self._work, self._deadline = 0, Deadline(request.how.options.time_limit)
         self._placed = {
             request.question.outputs: request
         }  # By outputs; those of a free question are its inputs.
         self._solved_on: dict[tuple[Fraction, ...], _Candidate] = {}
         self._interrupted = False  # whether Ctrl-C ended a program of the search
-        self._digits, self._apart = _DIGITS - math.ceil(math.log10(width)), width * _APART
+        self._digits, self._apart = (
+            _OUTPUT_DIGITS - math.ceil(math.log10(width)),
+            width * _MIN_ANCHOR_DISTANCE_SHARE,
+        )
 
     def without_delta(self) -> Problem | None:
         """The same question with free outputs."""
         request = self._asked
-        if request.per_distance or request.aim.minimise != "loss":
+        if request.is_per_distance or request.aim.minimise != "loss":
             return None
         return FreeOutputsProblem(request.with_values(delta=Fraction(0)))
 
@@ -121,11 +143,11 @@ class FreeOutputsProblem(ChannelProblem):
         """Over all outputs, not those that were chosen: no loss is above the largest between the ends."""
         return ChannelProblem(self._asked).bound_at_delta(bound)
 
-    def constant(self, below: float) -> Answer | None:
+    def find_constant(self, loss_limit: float) -> Answer | None:
         """On the chosen outputs; on the inputs where none were chosen."""
-        if self.request.question.free and not self.request.linear:
-            self.request = self.outer = self._on(self._inputs)
-        return super().constant(below)
+        if self.request.question.has_free_outputs and not self.request.has_linear_loss:
+            self.request = self.reported_request = self._place_outputs(self._inputs)
+        return super().find_constant(loss_limit)
 
     @property
     def loss_scale(self) -> LossScale:
@@ -134,16 +156,16 @@ class FreeOutputsProblem(ChannelProblem):
 
     def why_not_table(self) -> Reason:
         """Return why other outputs may have a smaller loss than the answers, or those of a table."""
-        return None if self.request.linear else "the loss is not linear between outputs"
+        return None if self.request.has_linear_loss else "the loss is not linear between outputs"
 
     def answer_on_table(self) -> Answer:
         """Return the answer on the answers, or the outputs of a table, between which the loss is linear."""
-        return _answer(self.request)
+        return _answer_request(self.request)
 
     def answer_by_search(self) -> Answer:
         """Return the answer on the chosen outputs, with the bound over all real ones. Raises as `ChannelProblem`."""
-        candidate, bound = self._searched()
-        self.request = self.outer = candidate.request
+        candidate, bound = self._search_outputs()
+        self.request = self.reported_request = candidate.request
         answer = replace(candidate.answer, bound=bound)
         if not self._interrupted:
             return answer
@@ -153,182 +175,210 @@ class FreeOutputsProblem(ChannelProblem):
             answer, solution=replace(answer.solution, termination=Termination.INTERRUPTED)
         )
 
-    def words(self) -> list[str]:
+    def list_notes(self) -> list[str]:
         """How a table is read between its outputs."""
         sentence = "The loss is taken as linear between the outputs of its table; beyond them there are none."
-        return super().words() + [sentence] * isinstance(self.request.aim.loss, tuple)
+        return super().list_notes() + [sentence] * isinstance(self.request.aim.loss, tuple)
 
-    def proven(self, reached: Design) -> Design:
+    def require_proof(self, design: Design) -> Design:
         """The design, with what is proven of it. Raises NotProven, with the design."""
-        solution, bound, loss = reached.solution, reached.bound, reached.objective
+        solution, bound, loss = design.solution, design.bound, design.objective
         done = solution is None or solution.termination in (
             Termination.OPTIMAL,
             Termination.GAP_LIMIT,
         )
-        if reached.route == CONSTANT or not done or bound is None:
-            return super().proven(reached)
-        little = _LITTLE * (self.loss_scale.width or 1.0)
-        if not (self.loss_scale.settles(loss, bound, self.ENOUGH) or loss - bound <= little):
-            return super().proven(reached)
-        if self.loss_scale.settles(loss, bound, _SAID):
-            return reached
+        if design.route == ONE_OUTPUT_NAME or not done or bound is None:
+            return super().require_proof(design)
+        little = _NEGLIGIBLE_WIDTH_SHARE * (self.loss_scale.width or 1.0)
+        if not (self.loss_scale.settles(loss, bound, self.ACCEPTED_GAP) or loss - bound <= little):
+            return super().require_proof(design)
+        if self.loss_scale.settles(loss, bound, _REPORTED_GAP):
+            return design
         words = f"The optimum over all real outputs lies between {bound:.9g} and {loss:.9g}."
-        return replace(reached, words=(*reached.words, words))
+        return replace(design, words=(*design.words, words))
 
-    def _searched(self) -> tuple[_Candidate, Fraction | None]:
+    def _search_outputs(self) -> tuple[_Candidate, Fraction | None]:
         """The best channel, and a bound on all; None where the first lower question is too large or stopped."""
         bound = None
-        best = self._moved(self._inputs)
-        anchors = self._first(best)
-        for round_ in range(1, _ROUNDS + 1):
-            if self._work > _WORK or self._deadline.passed:
+        best = self._move_outputs(self._inputs)
+        anchors = self._choose_first_anchors(best)
+        for round_ in range(1, _MAX_ROUNDS + 1):
+            if self._work > _MAX_WORK or self._deadline.has_passed:
                 break
             try:
-                below, shift = self._below(anchors)
+                below, shift = self._solve_lower_question(anchors)
                 least = None if below.answer.bound is None else Fraction(below.answer.bound) - shift
                 if least is not None and (bound is None or least > bound):
                     bound = least
-                self._tell(round_, best, bound)
-                if below.stopped or self._enough(best.value, bound):
+                self._report_round(round_, best, bound)
+                if below.is_stopped or self._is_close(best.value, bound):
                     break
-                near = [*below.points, *self._beside(anchors, below), *_used(best)]
-                candidate = self._moved(near)
+                near = [
+                    *below.points,
+                    *self._list_neighbouring_anchors(anchors, below),
+                    *_list_used_outputs(best),
+                ]
+                candidate = self._move_outputs(near)
             except (ChannelTooLarge, NotProven) as error:
                 if getattr(error, "interrupted", False):
                     raise
                 break
-            gained = candidate.value < best.value - _CLOSE * abs(best.value)
+            gained = candidate.value < best.value - _SEARCH_GAP * abs(best.value)
             best = candidate if candidate.value < best.value else best
-            if candidate.stopped or self._enough(best.value, bound):
+            if candidate.is_stopped or self._is_close(best.value, bound):
                 break
-            new = [*candidate.points, *_used(candidate), *below.points, *_used(below)]
-            more = self._spread(anchors, new)
+            new = [
+                *candidate.points,
+                *_list_used_outputs(candidate),
+                *below.points,
+                *_list_used_outputs(below),
+            ]
+            more = self._merge_points(anchors, new)
             if len(more) == len(anchors) and not gained:
                 break
             anchors = more
         return best, bound
 
-    def _tell(self, round_: int, best: _Candidate, bound: Fraction | None) -> None:
+    def _report_round(self, round_: int, best: _Candidate, bound: Fraction | None) -> None:
         if (tell := self.request.how.progress) is not None:
             tell(f"outputs, round {round_}: loss {best.value:.9g}, bound {float(bound or 0):.9g}")
 
-    def _enough(self, value: float, bound: Fraction | None) -> bool:
-        close = _CLOSE if self._work <= _EASY else self.ENOUGH
+    def _is_close(self, value: float, bound: Fraction | None) -> bool:
+        close = _SEARCH_GAP if self._work <= _EASY_WORK else self.ACCEPTED_GAP
         return bound is not None and value - float(bound) <= close * abs(value)
 
-    def _first(self, best: _Candidate) -> list[Fraction]:
+    def _choose_first_anchors(self, best: _Candidate) -> list[Fraction]:
         """Anchors: the outputs of the best channel on the answers, moved, and what there is room for between them."""
-        each = self.request.compared // self.request.question.m
+        each = self.request.comparison_count // self.request.question.m
         fits = (
-            parts for parts in _PARTS if each * (parts * (len(self._inputs) - 1) + 2) <= _COMPARED
+            parts
+            for parts in _FIRST_PARTS_PER_INTERVAL
+            if each * (parts * (len(self._inputs) - 1) + 2) <= _MAX_FIRST_COMPARISONS
         )
-        return self._spread(self._ends, [*best.points, *_used(best), *self._steps(next(fits, 0))])
+        return self._merge_points(
+            self._ends,
+            [*best.points, *_list_used_outputs(best), *self._divide_intervals(next(fits, 0))],
+        )
 
-    def _steps(self, parts: int) -> list[Fraction]:
+    def _divide_intervals(self, parts: int) -> list[Fraction]:
         """So many parts of every interval between two answers."""
         return [
             a + (b - a) * i / parts for a, b in pairwise(sorted(self._inputs)) for i in range(parts)
         ]
 
-    def _below(self, anchors: Sequence[Fraction]) -> tuple[_Candidate, Fraction]:
+    def _solve_lower_question(self, anchors: Sequence[Fraction]) -> tuple[_Candidate, Fraction]:
         """The channel at the tangents, and by how much its losses are above them. Raises ChannelTooLarge."""
-        low = lower(self._inputs, anchors, self._named)
-        placed = self.request.placed(low.knots, low.losses)
+        low = make_lower_question(self._inputs, anchors, self._named)
+        placed = self.request.with_outputs(low.knots, low.losses)
         if (
             placed.how.solver == "highs" and placed.how.options.algorithm is None
         ):  # one that is near enough, not the better one
-            algorithm = "interior-point" if placed.compared >= LARGE else "simplex"
+            algorithm = (
+                "interior-point"
+                if placed.comparison_count >= MIN_INTERIOR_COMPARISONS
+                else "simplex"
+            )
             with suppress(NotProven):  # where one algorithm's digits do not suffice both are asked
-                return self._lower(
+                return self._solve_shifted_question(
                     placed.with_options(replace(placed.how.options, algorithm=algorithm)), low.shift
                 )
-        return self._lower(placed, low.shift)
+        return self._solve_shifted_question(placed, low.shift)
 
-    def _lower(self, placed: ChannelRequest, shift: Fraction) -> tuple[_Candidate, Fraction]:
+    def _solve_shifted_question(
+        self, placed: ChannelRequest, shift: Fraction
+    ) -> tuple[_Candidate, Fraction]:
         if placed.aim.max_loss is None:
-            return self._candidate(placed, _LOWER_GAP), shift
-        return self._candidate(
+            return self._solve_candidate(placed, _LOWER_GAP), shift
+        return self._solve_candidate(
             placed.with_values(max_loss=placed.aim.max_loss + shift), _LOWER_GAP
         ), Fraction(0)
 
-    def _beside(self, anchors: Sequence[Fraction], below: _Candidate) -> list[Fraction]:
+    def _list_neighbouring_anchors(
+        self, anchors: Sequence[Fraction], below: _Candidate
+    ) -> list[Fraction]:
         """Where the worst input counts: anchors beside the knots in use, as no one weight of inputs says what costs
         least."""
         if self.request.question.prior is not None:
             return []
-        at = [bisect_left(anchors, knot) for knot in _used(below)]
+        at = [bisect_left(anchors, knot) for knot in _list_used_outputs(below)]
         return [anchors[i] for j in at for i in (j - 1, j, j + 1) if 0 <= i < len(anchors)]
 
-    def _moved(self, outputs: Iterable[Fraction]) -> _Candidate:
+    def _move_outputs(self, outputs: Iterable[Fraction]) -> _Candidate:
         """The channel on outputs, which are moved to where its columns cost least while that gains anything."""
-        best = self._at(outputs)
-        for _ in range(0 if self.request.question.prior is None else _MOVES):
-            moved = self._at(best.points)
+        best = self._solve_on_outputs(outputs)
+        for _ in range(0 if self.request.question.prior is None else _MAX_MOVES):
+            moved = self._solve_on_outputs(best.points)
             if not moved.value < best.value:
                 break
             gain, best = best.value - moved.value, moved
-            if gain <= _CLOSE * abs(best.value):
+            if gain <= _SEARCH_GAP * abs(best.value):
                 break
         return best
 
-    def _at(self, outputs: Iterable[Fraction]) -> _Candidate:
+    def _solve_on_outputs(self, outputs: Iterable[Fraction]) -> _Candidate:
         kept = [
             *outputs,
             *(self._inputs if self.request.aim.max_loss is not None else ()),
         ]  # at which any loss is in reach
-        points = tuple(self._spread((), kept))
+        points = tuple(self._merge_points((), kept))
         if points in self._solved_on:
-            self._count_work(self._on(points))
+            self._count_work(self._place_outputs(points))
         else:
             # Its bound is of no use, so that its loss need only be near its optimum.
-            self._solved_on[points] = self._candidate(self._on(points), _CLOSE)
+            self._solved_on[points] = self._solve_candidate(
+                self._place_outputs(points), _SEARCH_GAP
+            )
         return self._solved_on[points]
 
-    def _on(self, outputs: tuple[Fraction, ...]) -> ChannelRequest:
+    def _place_outputs(self, outputs: tuple[Fraction, ...]) -> ChannelRequest:
         """Return what is asked, on these outputs."""
         if outputs not in self._placed:
-            losses = loss_table(self._asked.question.placed(outputs), self._named.name)
-            self._placed[outputs] = self._asked.placed(outputs, losses)
+            losses = make_loss_table(self._asked.question.with_outputs(outputs), self._named.name)
+            self._placed[outputs] = self._asked.with_outputs(outputs, losses)
         return self._placed[outputs]
 
     def _count_work(self, request: ChannelRequest) -> None:
         """Add what a program compares to the work of the search."""
-        self._work += request.compared * (_SLACKS if request.claim.delta else 1)
+        self._work += request.comparison_count * (
+            _WORK_PER_MASS_WITH_DELTA if request.claim.delta else 1
+        )
 
-    def _candidate(self, request: ChannelRequest, gap: float) -> _Candidate:
+    def _solve_candidate(self, request: ChannelRequest, gap: float) -> _Candidate:
         """Answer a request with its outputs, up to a relative gap."""
         self._count_work(request)
-        left = self._deadline.left
+        left = self._deadline.remaining_seconds
         options = (
             request.how.options
             if left is None
-            else replace(request.how.options, time_limit=max(_LEAST, left))
+            else replace(request.how.options, time_limit=max(_MIN_PROGRAM_SECONDS, left))
         )
-        answer = _answer(request.with_options(options), gap)
+        answer = _answer_request(request.with_options(options), gap)
         if answer.solution is not None and answer.solution.termination is Termination.INTERRUPTED:
             self._interrupted = True
         lossy = request.aim.max_loss is None
         value = (
-            float(ChannelProblem(request).loss(answer.mechanism))
+            float(ChannelProblem(request).compute_loss(answer.mechanism))
             if lossy
-            else answer.claimed or 0.0
+            else answer.claimed_objective or 0.0
         )
         matrix = answer.mechanism.matrix
-        weights = _weights(request, answer)[:, None] * matrix
-        used = (matrix.max(axis=0) > _USED) & (weights.sum(axis=0) > 0)
-        points = posterior_points(self._named, request.question.places[0], weights[:, used])
+        weights = _find_input_weights(request, answer)[:, None] * matrix
+        used = (matrix.max(axis=0) > _MIN_USED_MASS) & (weights.sum(axis=0) > 0)
+        points = find_posterior_points(
+            self._named, request.question.coordinates[0], weights[:, used]
+        )
         return _Candidate(
-            request, answer, value, [self._number(point) for point in points.tolist()]
+            request, answer, value, [self._round_output(point) for point in points.tolist()]
         )
 
-    def _number(self, point: float) -> Fraction:
+    def _round_output(self, point: float) -> Fraction:
         """A point of so many digits, among the answers."""
         scale = Fraction(10) ** self._digits
         return min(
             max(Fraction(round(Fraction(point) * scale)) / scale, self._ends[0]), self._ends[1]
         )
 
-    def _spread(self, known: Iterable[Fraction], more: Iterable[Fraction]) -> list[Fraction]:
+    def _merge_points(self, known: Iterable[Fraction], more: Iterable[Fraction]) -> list[Fraction]:
         """Known points and those of more that are not next to one, in order."""
         kept = sorted(known)
         for point in sorted({*more}):
@@ -342,17 +392,17 @@ class FreeOutputsSession(ProblemSession):
     """The session of requests whose outputs are free."""
 
     def __init__(self, request: ChannelRequest) -> None:
-        super().__init__(request, FreeOutputsProblem, LEAST)
+        super().__init__(request, FreeOutputsProblem, MIN_EPSILON)
 
-    def _least(self, request: ChannelRequest, name: str, least: Fraction) -> Design:
+    def _design_least(self, request: ChannelRequest, name: str, least: Fraction) -> Design:
         """The least ε, on the outputs chosen there."""
-        reached = super()._least(request, name, least)
-        outputs = reached.mechanism.labelled[1]
-        losses = loss_table(request.question.placed(outputs), request.aim.loss)
-        return replace(reached, request=reached.request.placed(outputs, losses))
+        reached = super()._design_least(request, name, least)
+        outputs = reached.mechanism.axis_labels[1]
+        losses = make_loss_table(request.question.with_outputs(outputs), request.aim.loss)
+        return replace(reached, request=reached.request.with_outputs(outputs, losses))
 
 
-def _answer(request: ChannelRequest, gap: float = 0.0) -> Answer:
+def _answer_request(request: ChannelRequest, gap: float = 0.0) -> Answer:
     """Answer a request with its outputs. gap: the relative one from which no other algorithm is asked."""
     problem = ChannelProblem(request)
     problem.accepted_gap = gap
@@ -363,17 +413,17 @@ def _answer(request: ChannelRequest, gap: float = 0.0) -> Answer:
         programs.close()
 
 
-def _used(channel: _Candidate) -> list[Fraction]:
+def _list_used_outputs(channel: _Candidate) -> list[Fraction]:
     """The outputs in use."""
-    used = channel.answer.mechanism.matrix.max(axis=0) > _USED
+    used = channel.answer.mechanism.matrix.max(axis=0) > _MIN_USED_MASS
     outputs = channel.request.question.outputs
     return [o for o, each in zip(outputs, used, strict=True) if each and isinstance(o, Fraction)]
 
 
-def _weights(request: ChannelRequest, answer: Answer) -> Vector:
+def _find_input_weights(request: ChannelRequest, answer: Answer) -> Vector:
     """What every input counts: the prior, or the multipliers of the largest loss; (k,)."""
-    if request.weights is not None:
-        return request.weights
+    if request.prior_weights is not None:
+        return request.prior_weights
     even, known, solution = np.ones(request.question.k), None, answer.solution
     if solution is not None and solution.row_dual is not None:
         rows = [block for block in solution.program.rows if block.name == "losses"]

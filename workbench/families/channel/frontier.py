@@ -14,8 +14,8 @@ from workbench.exact.objects import Values
 from workbench.families.channel.family import FAMILY
 from workbench.pipeline.frontier_plan import Plan
 from workbench.pipeline.frontier_plots import Series
-from workbench.pipeline.notion_points import notion_plan, notion_requests
-from workbench.pipeline.requirements import ratio_notions
+from workbench.pipeline.notion_points import list_notion_requests, make_notion_plan
+from workbench.pipeline.requirements import list_ratio_notions
 
 if TYPE_CHECKING:
     pass
@@ -33,9 +33,9 @@ SERIES = {
 }  # fmt: skip
 
 
-def plan(question: Any, values: Values) -> Plan:
+def plan_channel_frontier(question: Any, values: Values) -> Plan:
     """The plan of a channel frontier."""
-    points = [*notion_requests(FAMILY, question, values)]
-    plan = notion_plan(points, "channel", SERIES, ratio_notions(), title="Best channel, ")
+    points = [*list_notion_requests(FAMILY, question, values)]
+    plan = make_notion_plan(points, "channel", SERIES, list_ratio_notions(), title="Best channel, ")
     separations = dict.fromkeys(request.question.separation for _, request in points)
     return replace(plan, sentences=tuple(words for words in separations if words))

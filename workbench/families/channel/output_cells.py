@@ -31,20 +31,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-from workbench.exact.numbers import Rationals, exact
+from workbench.exact.numbers import Rationals, read_number
 from workbench.models.losses import Loss
 from workbench.pipeline.loss_tables import Integers, LossTable
 from workbench.solvers.arrays import Flags, Vector
 from workbench.solvers.search import bisect_each
 
-LINEAR = ("absolute", "pinball", "error-rate")  # between answers, or nowhere better than at them
-CONVEX = ("squared", "huber", *LINEAR)
-LOWER = "tangents of the loss"
+LINEAR_LOSSES = (
+    "absolute",
+    "pinball",
+    "error-rate",
+)  # between answers, or nowhere better than at them
+CONVEX_LOSSES = ("squared", "huber", *LINEAR_LOSSES)
+TANGENT_LOSS_NAME = "tangents of the loss"
 
 Numbers = Sequence[Fraction]
 
 
-class Lower(NamedTuple):
+class LowerQuestion(NamedTuple):
     """A question below that of all real outputs: its outputs, its losses, which are `shift` above `low`."""
 
     knots: Rationals
@@ -52,16 +56,18 @@ class Lower(NamedTuple):
     shift: Fraction
 
 
-def lower(inputs: Numbers, anchors: Numbers, named: Loss) -> Lower:
+def make_lower_question(inputs: Numbers, anchors: Numbers, named: Loss) -> LowerQuestion:
     """The question at the tangents of anchors (n,), increasing, for the loss squared or huber."""
     knots = (anchors[0], *((p + q) / 2 for p, q in pairwise(anchors)), anchors[-1])
-    h = exact(named.parameter or 0, "the parameter of a loss")
+    h = read_number(named.parameter or 0, "the parameter of a loss")
     scale = math.lcm(h.denominator, *{value.denominator for value in (*inputs, *anchors, *knots)})
     y, p, z = (
         np.array([int(value * scale) for value in values], dtype=object)
         for values in (inputs, anchors, knots)
     )
-    value, slope, unit = _at(named.kind, p[None, :] - y[:, None], int(h * scale), scale)
+    value, slope, unit = _evaluate_losses(
+        named.kind, p[None, :] - y[:, None], int(h * scale), scale
+    )
     left = (
         value + slope * (z[1:] - p)[None, :]
     )  # the tangent of every anchor at the knot above it, and below it
@@ -70,10 +76,12 @@ def lower(inputs: Numbers, anchors: Numbers, named: Loss) -> Lower:
         [right[:, :1], np.minimum(left[:, :-1], right[:, 1:]), left[:, -1:]], axis=1
     )
     shift = max(0, -int(values.min()))
-    return Lower(knots, LossTable(LOWER, values + shift, unit), Fraction(shift, unit))
+    return LowerQuestion(
+        knots, LossTable(TANGENT_LOSS_NAME, values + shift, unit), Fraction(shift, unit)
+    )
 
 
-def _at(kind: str, r: Integers, h: int, scale: int) -> tuple[Integers, Integers, int]:
+def _evaluate_losses(kind: str, r: Integers, h: int, scale: int) -> tuple[Integers, Integers, int]:
     """Losses of differences r and their slopes, times a unit."""
     if kind == "squared":
         return r * r, 2 * r, scale**2
@@ -81,7 +89,7 @@ def _at(kind: str, r: Integers, h: int, scale: int) -> tuple[Integers, Integers,
     return near * (2 * r - near), 2 * near, 2 * scale**2
 
 
-def posterior_points(named: Loss, inputs: Vector, weights: Vector) -> Vector:
+def find_posterior_points(named: Loss, inputs: Vector, weights: Vector) -> Vector:
     """The output that costs least for every column of weights (k, m) of the inputs (k,): mean, or Huber's. Shape (m,).
     For the loss squared or huber."""
     mass = weights.sum(axis=0)

@@ -32,28 +32,28 @@ from operator import mul
 import numpy as np
 
 from workbench import __version__
-from workbench.data.points import shown
+from workbench.data.points import format_point
 from workbench.errors import NotCertified, NotProven
 from workbench.exact.numbers import ZERO, exp_bounds, round_up
 from workbench.exact.objects import Record
 from workbench.families.channel.extra_rows import ExtraRows
-from workbench.families.channel.repair import Edges, Prior, channel_loss
+from workbench.families.channel.repair import Edges, Prior, compute_channel_loss
 from workbench.families.channel.request import ChannelRequest, ScaledLosses
 from workbench.mechanisms.channel import Channel
 from workbench.models.oracles.bins import BIN_LOSSES, optimal_bins
 from workbench.models.oracles.finite_channel import (
-    MOST_INPUTS,
+    MAX_EXTREMAL_INPUTS,
     extremal_value,
-    grows,
+    has_growing_losses,
     minimax_value,
-    post_processed,
-    right_most_often,
+    post_process_geometric,
+    randomized_response_error,
 )
 from workbench.pipeline.design import OracleVerdict
 from workbench.pipeline.loss_tables import Integers, LossTable
-from workbench.pipeline.problem import stated_certificate
-from workbench.pipeline.user_constraints import TOLERATED, residual
-from workbench.privacy.audit import audit, proves
+from workbench.pipeline.problem import make_certificate
+from workbench.pipeline.user_constraints import CONSTRAINTS_NOTE, find_max_violation
+from workbench.privacy.audit import audit, provably_satisfies_claim
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair_channel import repair_rows
@@ -61,52 +61,57 @@ from workbench.solvers.arrays import Vector
 from workbench.solvers.data import floor_to_bits
 from workbench.solvers.solution import Solution, Termination
 
-BITS = 96  # of a multiplier
-_EXP = 112  # of E
+MULTIPLIER_BITS = 96  # of a multiplier
+_RATIO_BITS = 112  # of E
 _GAIN_BITS = 160  # Binary digits of e^ε in `gain_of_delta`.
-_DIGITS = 30  # of a least δ
+_DELTA_DECIMALS = 30  # of a least δ
 _MAX_STOPPED_EXCESS = Fraction(
     1, 10**6
 )  # A stopped search that misses a constraint by more has no channel yet.
 
 
-def shares_of(prior: Prior, weights: Vector) -> list[int]:
+def round_weights(prior: Prior, weights: Vector) -> list[int]:
     """The prior over 2^BITS, rounded down, or, with None, weights >= 0 as a distribution over it."""
     if prior is not None:
-        return [(w.numerator << BITS) // w.denominator for w in prior]
+        return [(w.numerator << MULTIPLIER_BITS) // w.denominator for w in prior]
     weights = np.maximum(weights, 0.0)
-    shares: list[int] = floor_to_bits(weights / max(float(weights.sum()), 1e-300), BITS).tolist()
-    shares[int(np.argmax(weights))] -= sum(shares) - (1 << BITS)
+    shares: list[int] = floor_to_bits(
+        weights / max(float(weights.sum()), 1e-300), MULTIPLIER_BITS
+    ).tolist()
+    shares[int(np.argmax(weights))] -= sum(shares) - (1 << MULTIPLIER_BITS)
     return shares
 
 
-def rows_of(losses: LossTable, shares: Sequence[int]) -> Integers:
+def weigh_losses(losses: LossTable, shares: Sequence[int]) -> Integers:
     """π ℓ over 2^BITS, rounded down. Shape (k, m)."""
     return np.asarray((losses.values * np.array(shares, dtype=object)[:, None]) // losses.unit)
 
 
-def _reduced(
+def _sum_reduced_rows(
     rows: Integers, multipliers: Mapping[str, Vector], edges: Edges
 ) -> tuple[int, list[int]]:
     """(Σ_y min_o of the rows with the multipliers' terms, max_o u[p,o] of every pair), over 2^BITS."""
     if "ratio" in multipliers:
-        rows, u = rows.copy(), floor_to_bits(multipliers["ratio"], BITS)
-        above = {epsilon: _e(epsilon) for epsilon in set(edges.epsilons)}
+        rows, u = rows.copy(), floor_to_bits(multipliers["ratio"], MULTIPLIER_BITS)
+        above = {epsilon: _round_ratio_up(epsilon) for epsilon in set(edges.epsilons)}
         for (i, j), epsilon, each in zip(edges.pairs or (), edges.epsilons, u, strict=True):
             rows[i] += each
-            rows[j] -= -((-each * above[epsilon]) >> _EXP)
+            rows[j] -= -((-each * above[epsilon]) >> _RATIO_BITS)
         return int(rows.min(axis=1).sum()), u.max(axis=1).tolist()
-    a, b = floor_to_bits(multipliers["least"], BITS), floor_to_bits(multipliers["most"], BITS)
-    least, most = a.sum(axis=0) << _EXP, b.sum(axis=0) * _e(edges.epsilons[0])
+    a, b = (
+        floor_to_bits(multipliers["least"], MULTIPLIER_BITS),
+        floor_to_bits(multipliers["most"], MULTIPLIER_BITS),
+    )
+    least, most = a.sum(axis=0) << _RATIO_BITS, b.sum(axis=0) * _round_ratio_up(edges.epsilons[0])
     b = np.where(most > least, b * least // np.maximum(most, 1), b)
     return int((rows - a + b).min(axis=1).sum()), []
 
 
-def _e(epsilon: Fraction) -> int:
-    return exp_bounds(epsilon, _EXP)[1]
+def _round_ratio_up(epsilon: Fraction) -> int:
+    return exp_bounds(epsilon, _RATIO_BITS)[1]
 
 
-def least_loss_bound(
+def bound_least_loss(
     losses: LossTable,
     prior: Prior,
     edges: Edges,
@@ -121,15 +126,15 @@ def least_loss_bound(
     ones prove little.
     """
     weights = multipliers["losses"] if prior is None else np.zeros(0)
-    rows, added = rows_of(losses, shares_of(prior, weights)), 0
+    rows, added = weigh_losses(losses, round_weights(prior, weights)), 0
     if extra is not None:
-        rows, added = extra.bound(rows, multipliers["extra"], BITS)
-    value, largest = _reduced(rows, multipliers, edges)
+        rows, added = extra.apply_multipliers(rows, multipliers["extra"], MULTIPLIER_BITS)
+    value, largest = _sum_reduced_rows(rows, multipliers, edges)
     each = delta if isinstance(delta, Sequence) else [delta] * len(largest)
-    return Fraction(value + added - sum(map(mul, each, largest)), 1 << BITS)
+    return Fraction(value + added - sum(map(mul, each, largest)), 1 << MULTIPLIER_BITS)
 
 
-def gain_of_delta(epsilon: Fraction, delta: Fraction, inputs: int) -> Fraction:
+def bound_gain_of_delta(epsilon: Fraction, delta: Fraction, inputs: int) -> Fraction:
     """Return by how much δ lowers the least loss at most, as a share of the difference of any two losses.
 
     Raise every mass of an (ε, δ)-channel to max over y' of M[y',o] e^(-ε d(y,y')), d counting steps between
@@ -150,7 +155,7 @@ def gain_of_delta(epsilon: Fraction, delta: Fraction, inputs: int) -> Fraction:
     return (inputs - 1) * delta * below / (below - 1) ** 2
 
 
-def least_delta_bound(
+def bound_least_delta(
     losses: LossTable,
     prior: Prior,
     edges: Edges,
@@ -159,13 +164,15 @@ def least_delta_bound(
 ) -> Fraction:
     """A number that δ of no channel is below whose loss is at most max_loss: the same sum with τ ℓ for ℓ and the
     max_loss handed back, over Σ_p max_o u[p,o] where that is more than 1."""
-    tau = floor_to_bits(np.maximum(multipliers["losses"], 0.0), BITS).tolist()
+    tau = floor_to_bits(np.maximum(multipliers["losses"], 0.0), MULTIPLIER_BITS).tolist()
     shares = tau if prior is None else [(p.numerator * tau[0]) // p.denominator for p in prior]
-    value, largest = _reduced(rows_of(losses, shares), multipliers, edges)
-    return max(ZERO, Fraction(value - max_loss * sum(tau)) / max(1 << BITS, sum(largest)))
+    value, largest = _sum_reduced_rows(weigh_losses(losses, shares), multipliers, edges)
+    return max(
+        ZERO, Fraction(value - max_loss * sum(tau)) / max(1 << MULTIPLIER_BITS, sum(largest))
+    )
 
 
-def line_bound(
+def bound_loss_on_line(
     losses: LossTable, prior: Sequence[Fraction], epsilon: Fraction, share: Vector
 ) -> Fraction:
     """Σ λ less what is missing, for pure ε along a line. share: λ (k,) in floats, any.
@@ -173,13 +180,13 @@ def line_bound(
     What a column needs from outside is gathered where its loss is least, from both ends; an input hands over most of
     what it needs from its outer neighbours. Where something is missing, λ of that input is lowered by it.
     """
-    rows, e = rows_of(losses, shares_of(prior, share)), _e(epsilon)
-    lam = floor_to_bits(np.asarray(share, dtype=float), BITS)
+    rows, e = weigh_losses(losses, round_weights(prior, share)), _round_ratio_up(epsilon)
+    lam = floor_to_bits(np.asarray(share, dtype=float), MULTIPLIER_BITS)
     rows = rows - lam[:, None]
     k, m = rows.shape
 
     def passed(value: int) -> int:
-        return (value << _EXP) // e if value >= 0 else -((-value * e) >> _EXP) - 1
+        return (value << _RATIO_BITS) // e if value >= 0 else -((-value * e) >> _RATIO_BITS) - 1
 
     pass_on = np.frompyfunc(passed, 1, 1)
     own = losses.values.argmin(axis=0)
@@ -193,10 +200,12 @@ def line_bound(
     missing: dict[int, int] = {}
     for o, y in enumerate(own.tolist()):
         missing[y] = max(missing.get(y, 0), -int(here[o]))
-    return Fraction(int(lam.sum()) - sum(max(0, value) for value in missing.values()), 1 << BITS)
+    return Fraction(
+        int(lam.sum()) - sum(max(0, value) for value in missing.values()), 1 << MULTIPLIER_BITS
+    )
 
 
-def exact_certificate(
+def make_channel_certificate(
     request: ChannelRequest, channel: Channel, solution: Solution | None, origin: str
 ) -> tuple[Certificate, list[str]]:
     """The certificate of a channel, mixed with another where the audit refuses it and its repair is no other, or where
@@ -207,28 +216,28 @@ def exact_certificate(
     claim, q = request.audited_claim, request.question
     if request.aim.minimise == "delta":
         reached = audit(channel, claim.epsilon).dp_delta
-        high = reached.ends(160)[1] if reached.b else reached.a
-        delta = max(ZERO, Fraction(math.ceil(high * 10**_DIGITS), 10**_DIGITS))
+        high = reached.enclosure(160)[1] if reached.b else reached.a
+        delta = max(ZERO, Fraction(math.ceil(high * 10**_DELTA_DECIMALS), 10**_DELTA_DECIMALS))
         claim = Claim(claim.notion, claim.epsilon, delta)
-    private = partial(proves, claim=claim.on(channel))
+    private = partial(provably_satisfies_claim, claim=claim.adapt_to(channel))
     kept = q.numbers if "unbiased" in request.aim.constraints else None
-    if request.cut or kept is not None:
+    if request.has_several_bounds or kept is not None:
         channel, _ = repair_rows(channel, private, kept and (kept[1], kept[0]), allow_bias=True)
     elif not private(channel):
         raise NotCertified("The exact audit refuses the repaired channel.")
     record: Record = {
-        **request.RECORD,
+        **request.CERTIFICATE_RECORD,
         "workbench": __version__,
         "loss": request.losses.name,
         "minimise": request.aim.minimise,
         "route": origin,
-        "inputs": [*map(shown, q.inputs)],
-        "outputs": [*map(shown, q.outputs)],
+        "inputs": [*map(format_point, q.inputs)],
+        "outputs": [*map(format_point, q.outputs)],
     }
-    if q.planar:
+    if q.is_planar:
         record["norm"] = q.norm
         record["expected_loss" if q.prior is not None else "largest_loss"] = round_up(
-            channel_loss(channel, request.losses, q.prior)
+            compute_channel_loss(channel, request.losses, q.prior)
         )
     if solution is not None:
         record |= {"solver": solution.solver, "solver_version": solution.version}
@@ -237,14 +246,14 @@ def exact_certificate(
             claimed
         ):  # It is infinite while the sums of rows are not 1.
             record["claimed"] = claimed
-    loss = None if request.losses.named is None else request.losses.name
-    certificate = stated_certificate(channel, claim, loss, q.numbers, q.prior, record)
-    excess = _residual(request, channel)
+    loss = None if request.losses.named_loss is None else request.losses.name
+    certificate = make_certificate(channel, claim, loss, q.numbers, q.prior, record)
+    excess = _compute_extra_violation(request, channel)
     if excess and solution is not None:
-        _check_stopped(request, solution, excess)
+        _check_stopped_excess(request, solution, excess)
     words = []
     if excess is None:
-        words.append(TOLERATED)
+        words.append(CONSTRAINTS_NOTE)
     elif excess:
         words.append(
             f"The certified channel misses the extra constraints by {round_up(excess):.3g}, exactly."
@@ -252,7 +261,7 @@ def exact_certificate(
     return certificate, words
 
 
-def _check_stopped(request: ChannelRequest, solution: Solution, excess: Fraction) -> None:
+def _check_stopped_excess(request: ChannelRequest, solution: Solution, excess: Fraction) -> None:
     """Refuse a channel that misses the extra constraints because the solver was stopped before it met them.
 
     Args:
@@ -274,44 +283,50 @@ def _check_stopped(request: ChannelRequest, solution: Solution, excess: Fraction
         )
 
 
-def _residual(request: ChannelRequest, channel: Channel) -> Fraction | None:
+def _compute_extra_violation(request: ChannelRequest, channel: Channel) -> Fraction | None:
     """The largest violation of the extra constraints, exact; None where they are not linear in the channel alone."""
-    if not request.extended:
+    if not request.has_extra_constraints:
         return ZERO
     q = request.question  # columns first, as CVXPY has them
     masses = [channel.rows[j % q.k][j // q.k] for j in range(q.k * q.m)]
-    return None if request.extra_program is None else residual(request.extra_program, masses)
+    return (
+        None if request.extra_program is None else find_max_violation(request.extra_program, masses)
+    )
 
 
-_Law = tuple[str, float, str, str]  # name, value, kind, proof
+_ClosedForm = tuple[str, float, str, str]  # name, value, kind, proof
 
-_STEEP = 20  # ε up to which the program of the extremal columns is in reach of floats
-_MINIMAX = 2_500  # inputs times outputs of the minimax program
+_MAX_EXTREMAL_EPSILON = (
+    20  # ε up to which the program of the extremal columns is in reach of floats
+)
+_MAX_MINIMAX_MASSES = 2_500  # inputs times outputs of the minimax program
 
 
-def verdict(request: ChannelRequest, objective: float) -> OracleVerdict:
+def judge_by_closed_form(request: ChannelRequest, objective: float) -> OracleVerdict:
     """What is known in closed form about the least error."""
-    law = _law(request)
+    law = _find_closed_form(request)
     if isinstance(law, str):
-        return OracleVerdict.none(law)
+        return OracleVerdict.without_formula(law)
     name, value, kind, proof = law
-    if request.extended and kind == "upper bound":
-        return OracleVerdict.none("the extra constraints leave no closed form.")
-    if request.extended:
+    if request.has_extra_constraints and kind == "upper bound":
+        return OracleVerdict.without_formula("the extra constraints leave no closed form.")
+    if request.has_extra_constraints:
         kind, proof = (
             "lower bound",
             f"{proof} The extra constraints can only raise the loss above it.",
         )
-    return OracleVerdict.judge(objective, name, value, kind, proof, scale=request.scaled.scale)
+    return OracleVerdict.judge(
+        objective, name, value, kind, proof, scale=request.scaled_losses.scale
+    )
 
 
-def _law(request: ChannelRequest) -> _Law | str:
-    q, prior = request.question, request.weights
+def _find_closed_form(request: ChannelRequest) -> _ClosedForm | str:
+    q, prior = request.question, request.prior_weights
     if request.aim.minimise != "loss":
         return f"no closed form is known for the least {request.aim.minimise}."
-    if request.per_distance:
+    if request.is_per_distance:
         return f"no closed form is known for {request.claim.notion.name} privacy."
-    along = _line_law(request)
+    along = _find_line_form(request)
     if along is not None:
         return along
     if q.pairs is not None:
@@ -321,40 +336,52 @@ def _law(request: ChannelRequest) -> _Law | str:
     if request.claim.delta:
         return "no closed form is known for delta > 0 when all are neighbours."
     return (
-        _law_of_all(request, prior) or "no closed form is known for so many inputs with this loss."
+        _find_all_pairs_form(request, prior)
+        or "no closed form is known for so many inputs with this loss."
     )
 
 
-def _line_law(request: ChannelRequest) -> _Law | None:
+def _find_line_form(request: ChannelRequest) -> _ClosedForm | None:
     """Geometric noise and the best post-processing, where consecutive answers are neighbours."""
-    scaled, prior, (epsilon, delta) = request.scaled, request.weights, _budget(request)
+    scaled, prior, (epsilon, delta) = (
+        request.scaled_losses,
+        request.prior_weights,
+        _get_float_budget(request),
+    )
     losses = scaled.table.floats
-    if not request.question.line or request.losses.forbidden is not None:
+    if not request.question.is_line or request.losses.forbidden is not None:
         return None
-    rising = grows(losses, losses.argmin(axis=1))
+    rising = has_growing_losses(losses, losses.argmin(axis=1))
     kind = "optimum" if rising and not delta else "upper bound"
     if prior is not None:
         proof = "Geometric noise with the best post-processing (Ghosh, Roughgarden, Sundararajan 2009, Theorem 3.2)"
-        least = _loss(scaled, post_processed(losses, prior, epsilon).value)
-        return "geometric, post-processed", least, kind, f"{proof}{_why(kind, delta)}."
-    if losses.size > _MINIMAX:
+        least = _unscale_loss(scaled, post_process_geometric(losses, prior, epsilon).value)
+        return "geometric, post-processed", least, kind, f"{proof}{_explain_kind(kind, delta)}."
+    if losses.size > _MAX_MINIMAX_MASSES:
         return None
     proof = "Geometric noise with the best post-processing for the worst input (Gupte, Sundararajan 2010)"
-    least = _loss(scaled, minimax_value(losses, epsilon))
-    return "geometric, minimax", least, kind, f"{proof}{_why(kind, delta)}."
+    least = _unscale_loss(scaled, minimax_value(losses, epsilon))
+    return "geometric, minimax", least, kind, f"{proof}{_explain_kind(kind, delta)}."
 
 
-def _law_of_all(request: ChannelRequest, prior: Vector) -> _Law | None:
+def _find_all_pairs_form(request: ChannelRequest, prior: Vector) -> _ClosedForm | None:
     """What is known where every two answers are neighbours, without a δ."""
-    q, named, (epsilon, _) = request.question, request.losses.named, _budget(request)
+    q, named, (epsilon, _) = request.question, request.losses.named_loss, _get_float_budget(request)
     if named is not None and named.kind == "error-rate" and {*q.inputs} <= {*q.outputs}:
         proof = "Randomized response among the likeliest inputs is right most often (Ghazi et al. 2021a, Theorem 3)."
-        return "randomized response", right_most_often(prior, epsilon), "optimum", proof
-    if q.k <= MOST_INPUTS and epsilon <= _STEEP and request.losses.forbidden is None:
+        return "randomized response", randomized_response_error(prior, epsilon), "optimum", proof
+    if (
+        q.k <= MAX_EXTREMAL_INPUTS
+        and epsilon <= _MAX_EXTREMAL_EPSILON
+        and request.losses.forbidden is None
+    ):
         proof = "The linear program over the 2^k staircase columns, of which every column is a mixture (Kairouz et al.)."
-        least = _loss(request.scaled, extremal_value(request.scaled.table.floats, prior, epsilon))
+        least = _unscale_loss(
+            request.scaled_losses,
+            extremal_value(request.scaled_losses.table.floats, prior, epsilon),
+        )
         return "extremal channels", least, "optimum", proof
-    x, _ = q.places
+    x, _ = q.coordinates
     if (
         named is not None
         and named.kind in BIN_LOSSES
@@ -373,16 +400,16 @@ def _law_of_all(request: ChannelRequest, prior: Vector) -> _Law | None:
     return None
 
 
-def _loss(scaled: ScaledLosses, at_unit: float) -> float:
+def _unscale_loss(scaled: ScaledLosses, at_unit: float) -> float:
     """A value at the scaled losses as one of the losses that were given."""
-    return float(scaled.loss(Fraction(at_unit)))
+    return float(scaled.unscale_loss(Fraction(at_unit)))
 
 
-def _budget(request: ChannelRequest) -> tuple[float, float]:
+def _get_float_budget(request: ChannelRequest) -> tuple[float, float]:
     return float(request.claim.epsilon or 0), float(request.claim.delta or 0)
 
 
-def _why(kind: str, delta: float) -> str:
+def _explain_kind(kind: str, delta: float) -> str:
     if kind == "optimum":
         return " is optimal, as no loss falls with the distance"
     return ", a private channel" + (

@@ -41,20 +41,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workbench.errors import NotApplicable
-from workbench.exact.distribution import over_common
+from workbench.exact.distribution import to_common_denominator
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import ZERO, RationalPair, ball, ball_ends, exp_bounds, nearest_float
+from workbench.exact.numbers import (
+    ZERO,
+    RationalPair,
+    ball_ends,
+    exp_bounds,
+    make_ball,
+    nearest_float,
+)
 from workbench.exact.objects import Pair
-from workbench.exact.time_limit import BLOCK, go_on
+from workbench.exact.time_limit import ITEMS_PER_CLOCK_CHECK, check_time_limit
 from workbench.mechanisms.channel import Channel
 from workbench.notions import MassAboveRatio, Requirement
-from workbench.pipeline.integer_laws import SOURCES, FittedLaw, Number, best_law, clamped_rows
+from workbench.pipeline.integer_laws import (
+    LAW_SOURCES,
+    FittedLaw,
+    Number,
+    compute_clamped_rows,
+    fit_best_law,
+)
 from workbench.pipeline.loss_tables import Integers
 from workbench.pipeline.published import Published, Reference
-from workbench.privacy.audit import holds
+from workbench.privacy.audit import satisfies_claim
 from workbench.privacy.claim import Claim
-from workbench.privacy.repair import threshold
-from workbench.questions.answer_grid import MOST_PLACES, AnswerGrid, answer_grid
+from workbench.privacy.repair import floor_scaled_exp
+from workbench.questions.answer_grid import MAX_GRID_PLACES, AnswerGrid, find_answer_grid
 from workbench.questions.places import Plane
 from workbench.solvers.arrays import Vector
 from workbench.solvers.search import bisect
@@ -81,8 +94,8 @@ BudgetedQuery: TypeAlias = "ChannelRequest | Query"  # A finite query with its l
 def _list_budgets(query: BudgetedQuery) -> tuple[Any, Any]:
     """List the ordered pairs of neighbouring positions, directed pairs in their order alone, and their budgets."""
     q, epsilon = query.question, query.claim.epsilon
-    if epsilon is None or not query.claim.notion.per_distance:
-        return [*q.ordered], epsilon
+    if epsilon is None or not query.claim.notion.is_per_distance:
+        return [*q.ordered_pairs], epsilon
     pairs, distances = q.metric_pairs()
     both = [*pairs, *((j, i) for i, j in pairs)]
     return both, {pair: epsilon * d for pair, d in zip(both, distances * 2, strict=True)}
@@ -98,52 +111,56 @@ def _read_epsilon_delta(query: BudgetedQuery) -> RationalPair:
 def _find_ratio_bound(query: BudgetedQuery) -> Requirement:
     """Return the one bound on a ratio that a notion of (ε, δ) puts on neighbours. Raises NotApplicable."""
     measured = query.claim.notion
-    if {*measured.parameters} == {"epsilon", "delta"} and not measured.per_distance:
-        bounds = Claim(measured, *_read_epsilon_delta(query)).requirements(())
+    if {*measured.parameters} == {"epsilon", "delta"} and not measured.is_per_distance:
+        bounds = Claim(measured, *_read_epsilon_delta(query)).list_ratio_bounds(())
         if len(bounds) == 1:
             return bounds[0]
     raise NotApplicable(f"its parameter is not known for the notion {query.claim.notion.name}")
 
 
-def _compute_loss(query: BudgetedQuery, rows: Iterable[Integers]) -> float:
+def _compute_enclosed_loss(query: BudgetedQuery, rows: Iterable[Integers]) -> float:
     """Compute the loss of rows of masses, which are integers or balls of any sum."""
     from flint import arb, ctx
 
     with ctx.workprec(_LOSS_BITS):
         each = []
         for position, (row, loss) in enumerate(zip(rows, query.losses.values, strict=True)):
-            if position % BLOCK == 0:
-                go_on()
+            if position % ITEMS_PER_CLOCK_CHECK == 0:
+                check_time_limit()
             each.append(arb(row @ loss) / arb(row.sum()))
         prior = query.question.prior
         if prior is not None:
-            shares, unit = over_common(prior)
+            shares, unit = to_common_denominator(prior)
             each = [sum(map(mul, each, shares), arb(0)) / unit]
         low, high = ball_ends(max(each) / query.losses.unit)
     return nearest_float((low + high) / 2)
 
 
-def _find_grid(query: BudgetedQuery) -> AnswerGrid:
+def _find_answer_grid(query: BudgetedQuery) -> AnswerGrid:
     """Return the places of the answers on their grid. Raises NotApplicable."""
     if query.question.numbers is None:
         raise NotApplicable("it is for answers that are numbers")
-    if query.claim.notion.per_distance:
+    if query.claim.notion.is_per_distance:
         raise NotApplicable("its parameter is not known for budgets that differ between pairs")
-    grid = answer_grid(query.question)
+    grid = find_answer_grid(query.question)
     if grid is None:
-        raise NotApplicable(f"its answers are more than {MOST_PLACES} steps of their grid apart")
+        raise NotApplicable(
+            f"its answers are more than {MAX_GRID_PLACES} steps of their grid apart"
+        )
     return grid
 
 
-def _make_clamped(name: str) -> Callable[[BudgetedQuery], Reference]:
+def _make_clamped_noise(name: str) -> Callable[[BudgetedQuery], Reference]:
     def cost(query: BudgetedQuery) -> Reference:
         from flint import ctx
 
-        grid = _find_grid(query)
+        grid = _find_answer_grid(query)
 
         def rows(law: IntegerLaw, number: Number) -> list[Any]:
             """List the masses of the outputs for every answer, at the precision set when called."""
-            return grid.rows_of(clamped_rows(law, grid.last + 1, number), query.question.m)
+            return grid.convert_rows(
+                compute_clamped_rows(law, grid.last + 1, number), query.question.m
+            )
 
         def roughly(fit: FittedLaw) -> float:
             """Compute the expected loss in floating point."""
@@ -154,14 +171,19 @@ def _make_clamped(name: str) -> Callable[[BudgetedQuery], Reference]:
             prior = query.question.prior
             return max(each) if prior is None else float(np.dot([float(p) for p in prior], each))
 
-        best = best_law(
+        best = fit_best_law(
             name, grid.reach, _read_epsilon_delta(query), query.claim.notion.name, roughly
         )
         with ctx.workprec(_LOSS_BITS):
-            masses = rows(best.law, ball)
-        loss = _compute_loss(query, masses)
+            masses = rows(best.law, make_ball)
+        loss = _compute_enclosed_loss(query, masses)
         return Reference(
-            loss, best.holds(), best.mechanism, best.symbol, best.value, more=best.exact
+            loss,
+            best.is_private(),
+            best.mechanism,
+            best.symbol,
+            best.value,
+            extra_columns=best.exact_values,
         )
 
     return cost
@@ -169,8 +191,8 @@ def _make_clamped(name: str) -> Callable[[BudgetedQuery], Reference]:
 
 def _measure_grid_distances(query: BudgetedQuery, largest: int | None) -> NDArray[Any]:
     """Count the steps of the grid between answers and outputs; refuse more answers than `largest`."""
-    grid = _find_grid(query)
-    if not grid.same_outputs:
+    grid = _find_answer_grid(query)
+    if not grid.has_same_outputs:
         raise NotApplicable("it publishes the answers themselves, and the outputs are others")
     _read_epsilon_delta(query)  # refuses other budgets
     k = query.question.k
@@ -227,7 +249,7 @@ def _make_selection(
         )  # the mass counts, not what is above the ratio
 
         def is_private(rate: float) -> bool:
-            go_on()
+            check_time_limit()
             table = logs(gap, rate)
             losses = table[first] - table[second]
             if not delta:
@@ -238,15 +260,17 @@ def _make_selection(
             return bool(above.sum(axis=1).max() <= float(delta))
 
         high = (2 * float(allowed.max()) + 60.0) / float(gap[gap > 0].min())
-        low, _ = bisect(lambda rate: not is_private(rate), 0.0, high, turns=_RATE_HALVINGS)
+        low, _ = bisect(lambda rate: not is_private(rate), 0.0, high, max_steps=_RATE_HALVINGS)
         for slack in (1e-12, 1e-9, 1e-7, 1e-5, 1e-3):
             rate = low * (1 - slack)
-            mechanism = Channel.of(exact(gap.tolist(), rate), pairs, directed=True)
-            if holds(
+            mechanism = Channel.from_pairs(exact(gap.tolist(), rate), pairs, directed=True)
+            if satisfies_claim(
                 mechanism,
-                Claim.of(query.claim.notion, mechanism, {"epsilon": epsilon, "delta": delta}),
+                Claim.for_mechanism(
+                    query.claim.notion, mechanism, {"epsilon": epsilon, "delta": delta}
+                ),
             ):
-                loss = _compute_loss(query, (row.array for row in mechanism.rows))
+                loss = _compute_enclosed_loss(query, (row.array for row in mechanism.rows))
                 return Reference(loss, True, mechanism, "r", value(rate))
         raise NotApplicable("no parameter of it was proven to meet the budget")
 
@@ -297,7 +321,7 @@ def _weigh_flipped_row(weights: list[int]) -> list[int]:
     u^(n-d)/(d + 1); times (n + 1)! all are integers."""
     unit, n = max(weights), len(weights) - 1
     sums = [1]
-    go_on()
+    check_time_limit()
     for weight in weights:
         sums = [a + weight * b for a, b in zip([*sums, 0], [0, *sums], strict=True)]
     powers = [unit**d for d in range(n, -1, -1)]
@@ -313,7 +337,7 @@ def _weigh_flipped_row(weights: list[int]) -> list[int]:
     return [known[weight] for weight in weights]
 
 
-def _cost_randomized_response(query: BudgetedQuery) -> Reference:
+def _evaluate_randomized_response(query: BudgetedQuery) -> Reference:
     """Audit a channel of three outputs: any two rows differ in two outputs alone, and all pairs of rows alike."""
     q = query.question
     at = {output: j for j, output in enumerate(q.outputs)}
@@ -321,7 +345,7 @@ def _cost_randomized_response(query: BudgetedQuery) -> Reference:
     if min(own) < 0:
         raise NotApplicable("some answers are no outputs")
     bound, (epsilon, delta) = _find_ratio_bound(query), _read_epsilon_delta(query)
-    odds = Fraction(threshold(epsilon), 1 << _THRESHOLD_BITS)
+    odds = Fraction(floor_scaled_exp(epsilon), 1 << _THRESHOLD_BITS)
     total = q.m - 1 + odds
     chance = (
         max(odds / total, delta)
@@ -330,17 +354,19 @@ def _cost_randomized_response(query: BudgetedQuery) -> Reference:
     )
     rest = (1 - chance) / (q.m - 1)
     two = [[chance, rest, (q.m - 2) * rest], [rest, chance, (q.m - 2) * rest]]
-    pair = Channel.of(two if q.m > 2 else [row[:2] for row in two], [(0, 1), (1, 0)])
-    claim = Claim.of(query.claim.notion, pair, {"epsilon": epsilon, "delta": delta})
-    (kept, other), _ = over_common([chance, rest])
+    pair = Channel.from_pairs(two if q.m > 2 else [row[:2] for row in two], [(0, 1), (1, 0)])
+    claim = Claim.for_mechanism(query.claim.notion, pair, {"epsilon": epsilon, "delta": delta})
+    (kept, other), _ = to_common_denominator([chance, rest])
     rows = np.full((q.k, q.m), other, dtype=object)
     rows[np.arange(q.k), own] = kept
-    return Reference(_compute_loss(query, rows), holds(pair, claim), pair, "p", float(chance))
+    return Reference(
+        _compute_enclosed_loss(query, rows), satisfies_claim(pair, claim), pair, "p", float(chance)
+    )
 
 
 def _is_for_answers(query: BudgetedQuery) -> bool:
     """Whether the answers of a question are no places."""
-    return not query.question.planar
+    return not query.question.is_planar
 
 
 # Places of the plane.
@@ -348,7 +374,7 @@ def _is_for_answers(query: BudgetedQuery) -> bool:
 
 def _find_plane(query: BudgetedQuery) -> Plane:
     q = query.question
-    if not q.planar or q.inputs != q.outputs:
+    if not q.is_planar or q.inputs != q.outputs:
         raise NotApplicable("it is for places of the plane that are published themselves")
     if _read_epsilon_delta(query)[1]:
         raise NotApplicable("it is for delta = 0")
@@ -361,7 +387,7 @@ def _measure_place_distances(query: BudgetedQuery) -> Vector:
     return np.asarray(values / unit, dtype=float)
 
 
-def _cost_planar_laplace(query: BudgetedQuery) -> Reference:
+def _evaluate_planar_laplace(query: BudgetedQuery) -> Reference:
     """Move the noise to the nearest place and from there to the best one; enclose its loss."""
     from flint import arb, ctx
 
@@ -370,7 +396,7 @@ def _cost_planar_laplace(query: BudgetedQuery) -> Reference:
         raise NotApplicable("its remapping needs a prior")
     x, y, at = _find_rectangular_grid(plane)
     epsilon = _read_epsilon_delta(query)[0]
-    if not query.per_distance:
+    if not query.is_per_distance:
         pairs, _ = _list_budgets(query)
         epsilon /= (
             Fraction(math.sqrt(max(int(plane.table[i, j]) for i, j in pairs)) * (1 + 1e-15))
@@ -380,14 +406,14 @@ def _cost_planar_laplace(query: BudgetedQuery) -> Reference:
         raise NotApplicable("its noise is private per Euclidean distance, which is more than Linf")
     with ctx.workprec(_PLACE_BITS):
         law = _compute_cell_masses(_make_corner_masses(epsilon, plane.unit), x, y, at)
-        weights = np.array([ball(p) for p in query.question.prior], dtype=object)
+        weights = np.array([make_ball(p) for p in query.question.prior], dtype=object)
         joint = (weights[:, None] * law).T  # of cell and place
         floats = np.array([[float(mass.mid()) for mass in row] for row in joint.tolist()])
         best = (floats @ query.losses.floats).argmin(axis=1)
         rows = np.full((len(law), query.question.m), arb(0))
         for mass, o in zip(law.T, best.tolist(), strict=True):
             rows[:, o] += mass
-    return Reference(_compute_loss(query, rows), True, None, "epsilon", float(epsilon))
+    return Reference(_compute_enclosed_loss(query, rows), True, None, "epsilon", float(epsilon))
 
 
 def _find_rectangular_grid(plane: Plane) -> tuple[list[int], list[int], list[Pair]]:
@@ -410,7 +436,7 @@ def _make_corner_masses(epsilon: Fraction, unit: int) -> Callable[[int, int], An
     def edge(a: int, b: int) -> Any:
         if not a or not b:
             return arb(0)
-        scaled = acb(ball(epsilon * a / halves))
+        scaled = acb(make_ball(epsilon * a / halves))
 
         def mass(angle: Any, _: Any) -> Any:
             reach = scaled / angle.cos()
@@ -445,13 +471,13 @@ def _compute_cell_masses(
 
 def _is_for_places(query: BudgetedQuery) -> bool:
     """Whether the answers of a question are places."""
-    return query.question.planar
+    return query.question.is_planar
 
 
 PUBLISHED = (
     *(
-        Published(f"clamped {name}", source, _make_clamped(name), _is_for_answers)
-        for name, source in SOURCES.items()
+        Published(f"clamped {name}", source, _make_clamped_noise(name), _is_for_answers)
+        for name, source in LAW_SOURCES.items()
     ),
     Published(
         "exponential",
@@ -473,11 +499,13 @@ PUBLISHED = (
         ),
         _is_for_answers,
     ),
-    Published("randomized response", "Warner 1965; Kairouz et al. 2014", _cost_randomized_response),
+    Published(
+        "randomized response", "Warner 1965; Kairouz et al. 2014", _evaluate_randomized_response
+    ),
     Published(
         "planar Laplace, remapped",
         "Andrés et al. 2013; Chatzikokolakis et al. 2017",
-        _cost_planar_laplace,
+        _evaluate_planar_laplace,
         _is_for_places,
         with_prior=True,
     ),

@@ -24,9 +24,9 @@ from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.pipeline.design import Design, OracleVerdict
-from workbench.pipeline.integer_laws import Number, clamped_rows
-from workbench.pipeline.loss_tables import loss_table
-from workbench.pipeline.problem import stated_certificate
+from workbench.pipeline.integer_laws import Number, compute_clamped_rows
+from workbench.pipeline.loss_tables import make_loss_table
+from workbench.pipeline.problem import make_certificate
 from workbench.privacy.audit import audit
 from workbench.questions.finite_query import FiniteQuery
 
@@ -36,38 +36,42 @@ if TYPE_CHECKING:
 Laws = tuple[list[Any], tuple[Point, ...]]  # a row for every answer, and what its columns publish
 
 
-def float_laws(query: Query, mechanism: Any) -> tuple[Vector, tuple[Point, ...]]:
+def compute_float_laws(query: Query, mechanism: Any) -> tuple[Vector, tuple[Point, ...]]:
     """Pr[o | x], shape (answers, outputs), and the outputs."""
-    rows, outputs = _laws(query, mechanism, float)
+    rows, outputs = _compute_laws(query, mechanism, float)
     return np.array(
         [row.floats if isinstance(row, Distribution) else row.astype(float) for row in rows]
     ), outputs
 
 
-def design_of(query: Query, name: str, mechanism: Any) -> Design:
+def make_certified_design(query: Query, name: str, mechanism: Any) -> Design:
     """The certified design that a mechanism is for a query. name: of its class. Raises InvalidRequest, NotCertified."""
-    rows, outputs = _laws(query, mechanism, Fraction)
+    rows, outputs = _compute_laws(query, mechanism, Fraction)
     question = (
-        query.question if outputs == query.question.outputs else query.question.placed(outputs)
+        query.question
+        if outputs == query.question.outputs
+        else query.question.with_outputs(outputs)
     )
-    losses = query.losses if question is query.question else loss_table(question, query.aim.loss)
-    request: Any = query.request(FAMILY, question, loss=query.aim.loss, **query.one_budget)
+    losses = (
+        query.losses if question is query.question else make_loss_table(question, query.aim.loss)
+    )
+    request: Any = query.make_request(
+        FAMILY, question, loss=query.aim.loss, **query.single_run_budget
+    )
     channel = request.channel(
         [row.integers if isinstance(row, Distribution) else row.tolist() for row in rows]
     )
     record = {"inputs": question.inputs, "outputs": outputs} if question.numbers is None else {}
-    named = None if losses.named is None else losses.named.name
+    named = None if losses.named_loss is None else losses.named_loss.name
     claim = request.audited_claim
-    certificate = stated_certificate(
-        channel, claim, named, question.numbers, question.prior, record
-    )
-    from workbench.families.channel.repair import channel_loss
+    certificate = make_certificate(channel, claim, named, question.numbers, question.prior, record)
+    from workbench.families.channel.repair import compute_channel_loss
 
-    loss = channel_loss(channel, losses, question.prior)
-    none = OracleVerdict.none("it is a published mechanism, not an optimum.")
+    loss = compute_channel_loss(channel, losses, question.prior)
+    none = OracleVerdict.without_formula("it is a published mechanism, not an optimum.")
     privacy = audit(channel, claim.values.get("epsilon", 0))
     if not privacy.holds(claim):
-        raise NotCertified(privacy.words(claim, f"The {name} mechanism"))
+        raise NotCertified(privacy.describe_verdict(claim, f"The {name} mechanism"))
     return Design(
         request,
         channel,
@@ -82,13 +86,13 @@ def design_of(query: Query, name: str, mechanism: Any) -> Design:
     )
 
 
-def _laws(query: Query, mechanism: Any, number: Number) -> Laws:
+def _compute_laws(query: Query, mechanism: Any, number: Number) -> Laws:
     """Rows of numbers, or Distributions."""
     question, grid = query.question, query.grid
     if isinstance(mechanism, AdditiveIntegerNoise):
         assert grid is not None
-        return grid.rows_of(
-            clamped_rows(mechanism.noise, grid.last + 1, number), question.m
+        return grid.convert_rows(
+            compute_clamped_rows(mechanism.noise, grid.last + 1, number), question.m
         ), question.outputs
     if isinstance(mechanism, AdditiveNoise):
         assert grid is not None
@@ -96,7 +100,7 @@ def _laws(query: Query, mechanism: Any, number: Number) -> Laws:
         rows: list[Any] = [
             law.floats if number is float else np.array(law.fractions) for law in laws
         ]
-        return grid.rows_of(rows, question.m), question.outputs
+        return grid.convert_rows(rows, question.m), question.outputs
     if not isinstance(mechanism, Channel):  # of labels in increasing order
         published = tuple(Fraction(value) for value in mechanism.outputs.tolist())
         assert question.numbers is not None
@@ -104,11 +108,11 @@ def _laws(query: Query, mechanism: Any, number: Number) -> Laws:
     if len(mechanism.rows) == question.k:
         return [
             *mechanism.rows
-        ], question.outputs if mechanism.labelled is None else mechanism.labelled[1]
-    return _responses(question, mechanism, number), question.outputs
+        ], question.outputs if mechanism.axis_labels is None else mechanism.axis_labels[1]
+    return _make_response_rows(question, mechanism, number), question.outputs
 
 
-def _responses(question: FiniteQuery, pair: Channel, number: Number) -> list[Any]:
+def _make_response_rows(question: FiniteQuery, pair: Channel, number: Number) -> list[Any]:
     """Rows of randomized response, from two of them."""
     own = [question.outputs.index(x) for x in question.inputs]
     kept, other = (number(pair.rows[0][j]) for j in (0, 1))

@@ -55,35 +55,35 @@ from workbench.exact.numbers import ONE, ZERO, Rationals
 from workbench.families.channel.block_work import (
     NAME,
     BlocksSize,
-    program_seconds,
-    seconds,
-    too_large,
+    estimate_block_seconds,
+    estimate_program_seconds,
+    explain_memory_shortfall,
 )
-from workbench.families.channel.proof import gain_of_delta
+from workbench.families.channel.proof import bound_gain_of_delta
 from workbench.families.channel.request import ChannelRequest, ChannelTooLarge
-from workbench.mechanisms.label_randomizers.randomized_response import odds_below
+from workbench.mechanisms.label_randomizers.randomized_response import round_odds_down
 from workbench.mechanisms.nearest_outputs import NearestOutputs
-from workbench.models.losses import loss_named
+from workbench.models.losses import parse_loss
 from workbench.models.oracles.bins import optimal_bins
 from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.family import Session, Values
 from workbench.pipeline.loss_scale import LossScale
-from workbench.pipeline.loss_tables import loss_table
+from workbench.pipeline.loss_tables import make_loss_table
 from workbench.pipeline.problem import Problem
-from workbench.pipeline.recommendation import RANGE_CHANNEL, Query, TimeShares, least_epsilon
+from workbench.pipeline.recommendation import RANGE_CHANNEL, Query, TimeShares, find_least_epsilon
 from workbench.pipeline.request import Aim
 from workbench.pipeline.requirements import is_hockey_stick
-from workbench.pipeline.routes import Answer, Route, always
-from workbench.pipeline.solve import design
+from workbench.pipeline.routes import Answer, Route, applies_always
+from workbench.pipeline.solve import design_problem
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
-from workbench.privacy.expected_error import expected_error
+from workbench.privacy.expected_error import compute_expected_error
 from workbench.questions.finite_query import FiniteQuery
-from workbench.questions.range_query import MOST_CELLS, RangeQuery, cell_loss
+from workbench.questions.range_query import MAX_CELLS, RangeQuery, mean_cell_loss
 from workbench.solvers.search import Deadline
 
-_CLOSE = Fraction(1, 100)  # The search ends at this relative gap between loss and bound.
-_BIN_POINTS = (
+_TARGET_GAP = Fraction(1, 100)  # The search ends at this relative gap between loss and bound.
+_BIN_POINT_COUNTS = (
     1 << 15,
     1 << 18,
 )  # Points of which bins are made, the larger number where the smaller is not close.
@@ -111,7 +111,7 @@ class RangeSession(Session):
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """Return the best channel of all grids that were tried, with the best bound on all channels of the range."""
-        request = self.request if point is None else self.request.at(point)
+        request = self.request if point is None else self.request.at_point(point)
         assert isinstance(request, ChannelRequest)
         if request.claim.delta and request.claim.delta >= 1:
             must(
@@ -120,22 +120,22 @@ class RangeSession(Session):
                 float(request.claim.delta),
             )
         if request.aim.minimise == "epsilon":
-            return least(request)
-        search = _Search(request)
+            return design_least_epsilon(request)
+        search = _RangeSearch(request)
         search.run()
         return search.design()
 
 
-def by_bins(request: Any) -> tuple[float, float]:
+def bound_by_bins(request: Any) -> tuple[float, float]:
     """Return (bound, loss) of a range under a prior at δ = 0, with every two answers neighbours, by bins alone."""
     assert isinstance(request, ChannelRequest)
-    search = _Search(request)
+    search = _RangeSearch(request)
     search.try_bins()
     assert search.best is not None
     return float(search.bound), float(search.best[0])
 
 
-class _Search:
+class _RangeSearch:
     """The best channel so far, as (loss, its cells, its design), and the bound on all channels of the range."""
 
     def __init__(self, request: ChannelRequest) -> None:
@@ -144,7 +144,7 @@ class _Search:
         self.question = request.question
         self.best: tuple[Fraction, RangeQuery, Design] | None = None
         self.bound = ZERO
-        self._loss = loss_named(str(request.aim.loss))
+        self._loss = parse_loss(str(request.aim.loss))
         self._power = 2 if self._loss.name == "squared" else 1
         self._deadline = Deadline(request.how.options.time_limit)
         self._is_stopped = False  # whether the time limit ended a program
@@ -152,14 +152,17 @@ class _Search:
     @property
     def is_close(self) -> bool:
         """Whether loss and bound are within 1 %."""
-        return self.best is not None and self.best[0] - self.bound <= _CLOSE * self.best[0]
+        return self.best is not None and self.best[0] - self.bound <= _TARGET_GAP * self.best[0]
 
     def run(self) -> None:
         """Try bins, then finer and finer grids, until loss and bound are close. Raises WorkbenchError."""
         request, question = self.request, self.question
         has_sticks = is_hockey_stick(request.claim.notion)
         has_bins = (
-            has_sticks and question.local and question.weights is not None and not question.given
+            has_sticks
+            and question.has_all_neighbours
+            and question.weights is not None
+            and not question.has_user_cells
         )
         if has_bins:
             self.try_bins()
@@ -175,33 +178,37 @@ class _Search:
         """Take the best bins at δ = 0, whose loss on a grid of points is a bound as well."""
         delta = self.request.claim.delta or ZERO
         request = self.request.with_values(claim=Claim("pure", self.request.claim.epsilon))
-        for count in _BIN_POINTS:
-            points = -(-count // self.question.parts) * self.question.parts
+        for count in _BIN_POINT_COUNTS:
+            points = -(-count // self.question.part_count) * self.question.part_count
             values = self._bound_by_bins(points)
             outputs = [
-                self.question.low + self._width * Fraction(f"{value:.12g}") for value in values
+                self.question.low + self._range_width * Fraction(f"{value:.12g}")
+                for value in values
             ]
             if len(outputs) == 1:
                 outputs *= 2
-            self._take_nearest(
-                request, tuple(outputs), odds_below(Fraction(request.claim.epsilon))[0]
+            self._record_nearest_outputs(
+                request, tuple(outputs), round_odds_down(Fraction(request.claim.epsilon))[0]
             )
             if self.is_close or delta:
                 break
-        points = _MIN_CELLS * self.question.parts
-        while delta and points < _BIN_POINTS[0]:
+        points = _MIN_CELLS * self.question.part_count
+        while delta and points < _BIN_POINT_COUNTS[0]:
             self._bound_by_bins(points)
             points *= 2
 
     def _bound_by_bins(self, points: int) -> Any:
         """Raise the bound to that of the best bins of so many points, and return their outputs in [0, 1]."""
         prior = np.repeat(
-            np.array([float(w) for w in self.question.weights or ()]), points // self.question.parts
+            np.array([float(w) for w in self.question.weights or ()]),
+            points // self.question.part_count,
         )
         bins = optimal_bins(
             (np.arange(points) + 0.5) / points, prior, float(self.request.claim.epsilon), self._loss
         )
-        self._raise_bound(Fraction(max(bins.bound, 0.0)) * self._width**self._power, points, ZERO)
+        self._raise_bound(
+            Fraction(max(bins.bound, 0.0)) * self._range_width**self._power, points, ZERO
+        )
         return bins.values
 
     # Grids.
@@ -213,12 +220,12 @@ class _Search:
             request: that of the search, or the same at δ = 0, where its own loss and bound also end the search.
         """
         least_loss, bound = None, ZERO
-        for count in _cell_counts(request):
-            cells = self.question.of(count)
+        for count in _list_cell_counts(request):
+            cells = self.question.with_cells(count)
             if self.best is not None:
-                allowed = max(_MAX_PROGRAM_SECONDS, self._deadline.left or 0.0)
-                if self._deadline.passed or not _is_quick(
-                    request, cells, self._outputs(cells), allowed
+                allowed = max(_MAX_PROGRAM_SECONDS, self._deadline.remaining_seconds or 0.0)
+                if self._deadline.has_passed or not _is_quick(
+                    request, cells, self._list_outputs(cells), allowed
                 ):
                     break
             try:
@@ -228,7 +235,7 @@ class _Search:
                     raise
                 if self.best is None and not isinstance(error, NotProven):
                     raise
-                self._is_stopped = self._is_stopped or self._deadline.passed
+                self._is_stopped = self._is_stopped or self._deadline.has_passed
                 break
             least_loss = loss if least_loss is None else min(least_loss, loss)
             bound = max(bound, below)
@@ -236,63 +243,68 @@ class _Search:
             if self.request.how.progress is not None and self.best is not None:
                 words = f"loss {float(self.best[0]):.9g}, bound {float(self.bound):.9g}"
                 self.request.how.progress(f"{count} cells: {words}")
-            if self.is_close or least_loss - bound <= _CLOSE * least_loss:
+            if self.is_close or least_loss - bound <= _TARGET_GAP * least_loss:
                 break
 
     def _try_grid(self, request: ChannelRequest, cells: RangeQuery) -> tuple[Fraction, Fraction]:
         """Return the loss of the best channel of these cells, rounding included, and the bound of their points."""
-        outputs = self._outputs(cells)
-        upper, lower = cells.finite(cells.far, outputs), cells.below(outputs)
-        reached = self._solve(request, upper)
-        loss = self._take(reached, cells)
+        outputs = self._list_outputs(cells)
+        upper, lower = (
+            cells.finite_query(cells.max_point_distance, outputs),
+            cells.lower_bound_query(outputs),
+        )
+        reached = self._solve_finite_question(request, upper)
+        loss = self._record_design(reached, cells)
         if lower is None:
             return loss, ZERO
         if (lower.inputs, lower.pairs) != (upper.inputs, upper.pairs):
-            reached = self._solve(request.with_values(check="none"), lower)
+            reached = self._solve_finite_question(request.with_values(check="none"), lower)
         extra = ZERO
         if self._power == 2:
             extra = max(b - a for a, b in pairwise(outputs)) ** 2 / 4
         return loss, Fraction(reached.bound or 0) - extra
 
-    def _outputs(self, cells: RangeQuery) -> Rationals:
+    def _list_outputs(self, cells: RangeQuery) -> Rationals:
         """Return the listed outputs of a grid."""
         if self._power == 1:
-            return cells.between(_WORST_PARTS) if cells.weights is None else tuple(cells.points)
+            return (
+                cells.divided_ends(_WORST_PARTS) if cells.weights is None else tuple(cells.points)
+            )
         parts = _FIRST_PARTS
         if self.best is not None:
             parts = math.ceil(
                 float(cells.width) / math.sqrt(4 * _OUTPUT_SHARE * float(self.best[0]))
             )
-        return cells.between(max(parts, 1))
+        return cells.divided_ends(max(parts, 1))
 
-    def _solve(self, request: ChannelRequest, question: FiniteQuery) -> Design:
+    def _solve_finite_question(self, request: ChannelRequest, question: FiniteQuery) -> Design:
         """Return the best channel of a finite question, proven or not. Raises WorkbenchError."""
-        left = self._deadline.left
+        left = self._deadline.remaining_seconds
         options = request.how.options
         if left is not None:
             options = replace(options, time_limit=max(_MIN_SECONDS, left))
         method = request.how.method
-        if _has_blocks(request):
+        if _uses_blocks(request):
             method = NAME
             options = replace(options, gap=_BLOCK_GAP if options.gap is None else options.gap)
-        losses = loss_table(question, request.aim.loss)
+        losses = make_loss_table(question, request.aim.loss)
         inner = request.with_values(
             question=question, losses=losses, method=method, options=options
         )
         try:
-            reached: Design = inner.family.designed(inner)
+            reached: Design = inner.family.design_request(inner)
             return reached
         except NotProven as error:
             if error.design is None or error.interrupted:
                 raise
-            self._is_stopped = self._is_stopped or self._deadline.passed
+            self._is_stopped = self._is_stopped or self._deadline.has_passed
             unproven: Design = error.design
             return unproven
 
     # What was found.
 
     @property
-    def _width(self) -> Fraction:
+    def _range_width(self) -> Fraction:
         return self.question.high - self.question.low
 
     def _raise_bound(self, bound: Fraction, points: int, delta: Fraction) -> None:
@@ -304,32 +316,34 @@ class _Search:
             delta: at which the bound holds: that of the request, or 0.
         """
         if delta != (self.request.claim.delta or ZERO):
-            gain = gain_of_delta(
+            gain = bound_gain_of_delta(
                 self.request.claim.epsilon, self.request.claim.delta or ZERO, points
             )
-            bound -= gain * self._width**self._power
+            bound -= gain * self._range_width**self._power
         self.bound = max(self.bound, bound)
 
-    def _take(self, reached: Design, cells: RangeQuery) -> Fraction:
+    def _record_design(self, reached: Design, cells: RangeQuery) -> Fraction:
         """Return the loss of a design, and keep it where it is the least so far."""
         if isinstance(reached.mechanism, NearestOutputs):
             loss: Fraction = reached.details["loss"]
         else:
-            loss = loss_of_cells(reached, cells)
+            loss = compute_rounded_loss(reached, cells)
         if self.best is None or loss < self.best[0]:
             self.best = loss, cells, reached
         return loss
 
-    def _take_nearest(self, request: ChannelRequest, outputs: Rationals, odds: Fraction) -> None:
+    def _record_nearest_outputs(
+        self, request: ChannelRequest, outputs: Rationals, odds: Fraction
+    ) -> None:
         """Take the mechanism that makes the nearest of these outputs likelier."""
         nearest = NearestOutputs((self.question.low, self.question.high), outputs, 1, odds)
-        self._take(design(GivenMechanism(request, nearest)), self.question)
+        self._record_design(design_problem(GivenMechanism(request, nearest)), self.question)
 
     def _try_constant(self) -> None:
         """Take the output that costs least whatever the answer is, where nothing cheaper was found."""
-        output, loss = self.question.constant(self._loss.name)
+        output, loss = self.question.best_constant(self._loss.name)
         if self.best is None or self.best[0] > loss:
-            self._take_nearest(self.request, (output, output), ONE)
+            self._record_nearest_outputs(self.request, (output, output), ONE)
 
     def design(self) -> Design:
         """Return what was found as a design of the range. Raises NotProven where the time limit ended the search."""
@@ -350,8 +364,8 @@ class _Search:
                 how = f"It publishes {float(outputs[0]):g} whatever the answer is"
                 route = "constant"
         else:
-            rounded = cells.rounded
-            mechanism = cells.published(mechanism)
+            rounded = cells.points_text
+            mechanism = cells.make_mechanism(mechanism)
             if (
                 certificate is not None
             ):  # The loss and bias of the points are not those of the answers.
@@ -363,16 +377,16 @@ class _Search:
                     "It takes answers rounded at random to one of the two nearest, the answer being the mean, of "
                     f"{rounded}"
                 )
-        words = f"{how}. The loss includes the rounding. {self._proven_words()}"
+        words = f"{how}. The loss includes the rounding. {self._describe_interval()}"
         words = " ".join((words, *getattr(mechanism, "column_cautions", ())))
         if reached.request.claim.delta != self.request.claim.delta:
             words += " It is private at delta = 0."
         chosen = self.request.with_values(
-            question=cells.placed(outputs), losses=reached.request.losses
+            question=cells.with_outputs(outputs), losses=reached.request.losses
         )
-        none = OracleVerdict.none("no closed form is known for a range.")
+        none = OracleVerdict.without_formula("no closed form is known for a range.")
         details = {**reached.details, "loss": loss, "rounded": rounded, "solver": reached.solver}
-        scale = LossScale(width=float(self.question.constant(self._loss.name)[1]))
+        scale = LossScale(width=float(self.question.best_constant(self._loss.name)[1]))
         reported = replace(
             reached,
             request=chosen,
@@ -388,76 +402,83 @@ class _Search:
             route=route,
             scale=scale,
         )
-        if self._is_stopped or (self._deadline.passed and not self.is_close):
+        if self._is_stopped or (self._deadline.has_passed and not self.is_close):
             stopped = f"The search stopped at its time limit: incumbent {reported.objective:.9g}, bound {bound:.9g}."
             raise NotProven(stopped, incumbent=reported.objective, bound=bound, design=reported)
         return reported
 
-    def _proven_words(self) -> str:
+    def _describe_interval(self) -> str:
         """Between which two numbers the least loss of all channels of the range lies."""
         assert self.best is not None
         interval = f"lies between {float(self.bound):.9g} and {float(self.best[0]):.9g}"
         near = "within 1 %" if self.is_close else "not proven within 1 %"
-        return f"The least loss of any channel of the range at {self.request.budget_words} {interval} ({near})."
+        return f"The least loss of any channel of the range at {self.request.budget_text} {interval} ({near})."
 
 
-def _cell_counts(request: ChannelRequest) -> list[int]:
+def _list_cell_counts(request: ChannelRequest) -> list[int]:
     """Return the numbers of cells to try: multiples of the prior's parts, such that the sensitivity is a whole number
     of cells where that is possible."""
     question = request.question
     assert isinstance(question, RangeQuery)
-    if question.given:
+    if question.has_user_cells:
         return [question.cells]
-    fewest = _MIN_CURVED_CELLS if request.cut else _MIN_CELLS
+    fewest = _MIN_CURVED_CELLS if request.has_several_bounds else _MIN_CELLS
     whole = math.lcm(
-        ((question.high - question.low) / question.sensitivity).numerator, question.parts
+        ((question.high - question.low) / question.sensitivity).numerator, question.part_count
     )
-    counts = _multiples(whole, fewest, MOST_CELLS)
+    counts = _list_multiples(whole, fewest, MAX_CELLS)
     if whole > _MAX_COARSE_CELLS:
         counts = (
-            _multiples(question.parts, fewest, _MAX_COARSE_CELLS if counts else MOST_CELLS) + counts
+            _list_multiples(question.part_count, fewest, _MAX_COARSE_CELLS if counts else MAX_CELLS)
+            + counts
         )
     return counts
 
 
-def _multiples(step: int, fewest: int, most: int) -> list[int]:
+def _list_multiples(step: int, fewest: int, most: int) -> list[int]:
     """Return the multiples of a step by powers of two and three times powers of two, in order."""
-    powers = [1 << i for i in range(MOST_CELLS.bit_length())]
+    powers = [1 << i for i in range(MAX_CELLS.bit_length())]
     factors = sorted(powers + [3 * power for power in powers])
     return [step * factor for factor in factors if fewest <= step * factor <= most]
 
 
-def _has_blocks(request: ChannelRequest) -> bool:
+def _uses_blocks(request: ChannelRequest) -> bool:
     """Whether grids are solved by blocks, as no solver or other method was asked for."""
     is_free = (
         request.how.method == "auto"
         and request.how.solver == "highs"
         and request.how.options.algorithm is None
     )
-    return is_free and not request.cut and request.claim.epsilon >= _MIN_BLOCK_EPSILON
+    return (
+        is_free and not request.has_several_bounds and request.claim.epsilon >= _MIN_BLOCK_EPSILON
+    )
 
 
 def _is_quick(
     request: ChannelRequest, cells: RangeQuery, outputs: Rationals, allowed: float
 ) -> bool:
     """Whether the program of a grid is estimated to end within the allowed seconds, and fits into memory."""
-    question = cells.finite(cells.far, outputs)
-    is_compact = question.pairs is None and not request.claim.delta and not request.cut
-    if request.how.method == NAME or _has_blocks(request):
-        pairs = None if is_compact else question.listed
+    question = cells.finite_query(cells.max_point_distance, outputs)
+    is_compact = (
+        question.pairs is None and not request.claim.delta and not request.has_several_bounds
+    )
+    if request.how.method == NAME or _uses_blocks(request):
+        pairs = None if is_compact else question.neighbour_pairs
         size = BlocksSize(
             question.k, question.m, pairs, question.k if request.claim.delta else None
         )
-        return seconds(size) <= allowed and too_large(size) is None
-    compared = question.k if is_compact else len(question.listed)
-    return program_seconds(2 * compared * question.m) <= allowed
+        return estimate_block_seconds(size) <= allowed and explain_memory_shortfall(size) is None
+    compared = question.k if is_compact else len(question.neighbour_pairs)
+    return estimate_program_seconds(2 * compared * question.m) <= allowed
 
 
 class GivenMechanism(Problem):
     """Bins, or one output for all, as a problem of a request in which any two answers of the range are neighbours."""
 
     request: ChannelRequest
-    routes = (Route("given mechanism", always, lambda problem, programs, start: problem.answer),)
+    routes = (
+        Route("given mechanism", applies_always, lambda problem, programs, start: problem.answer),
+    )
 
     def __init__(self, request: ChannelRequest, mechanism: NearestOutputs) -> None:
         super().__init__(request)
@@ -466,20 +487,20 @@ class GivenMechanism(Problem):
         mean, worst, _ = mechanism.errors(str(request.aim.loss), weights or (Fraction(1),))
         self._loss = worst if weights is None else mean
 
-    def loss(self, mechanism: NearestOutputs) -> Fraction:
+    def compute_loss(self, mechanism: NearestOutputs) -> Fraction:
         """Exact."""
         return self._loss
 
-    def oracle(self, answer: Answer) -> OracleVerdict:
+    def judge_by_formula(self, answer: Answer) -> OracleVerdict:
         """None: it is one of many."""
-        return OracleVerdict.none("no closed form is known for a range.")
+        return OracleVerdict.without_formula("no closed form is known for a range.")
 
-    def proven(self, reached: Design) -> Design:
+    def require_proof(self, design: Design) -> Design:
         """Return the design: what is proven is said of the range."""
-        return reached
+        return design
 
 
-def loss_of_cells(reached: Design, cells: RangeQuery) -> Fraction:
+def compute_rounded_loss(reached: Design, cells: RangeQuery) -> Fraction:
     """Return the exact loss of a channel of cells, rounding included: the expected one, or that of the worst answer."""
     loss, outputs, rows = (
         str(reached.request.aim.loss),
@@ -487,18 +508,18 @@ def loss_of_cells(reached: Design, cells: RangeQuery) -> Fraction:
         reached.mechanism.rows,
     )
     if cells.weights is None:
-        worst = expected_error(cells.published(reached.mechanism), loss).worst
+        worst = compute_expected_error(cells.make_mechanism(reached.mechanism), loss).worst_error
         assert worst is not None  # The loss is made of finitely many pieces.
         return worst
     total = ZERO
     for row, middle, weight in zip(rows, cells.points, cells.cell_weights, strict=True):
         total += weight * row.mean(
-            [cell_loss(loss, output - middle, cells.width) for output in outputs]
+            [mean_cell_loss(loss, output - middle, cells.width) for output in outputs]
         )
     return total
 
 
-def least(request: ChannelRequest) -> Design:
+def design_least_epsilon(request: ChannelRequest) -> Design:
     """The channel at the least ε found for the largest loss, as `recommend` seeks it. Raises Infeasible."""
     question, seconds = request.question, request.how.options.time_limit
     assert isinstance(question, RangeQuery)
@@ -507,7 +528,7 @@ def least(request: ChannelRequest) -> Design:
     time = None if seconds is None else TimeShares(seconds)
     query = Query(question=question, claim=request.claim, aim=aim, time=time)
     try:
-        value = least_epsilon(query, RANGE_CHANNEL)
+        value = find_least_epsilon(query, RANGE_CHANNEL)
     except NotApplicable as error:
         raise Infeasible(
             f"Loss {request.loss_name} at most {float(query.aim.max_loss or 0):g}: {error}."
@@ -518,7 +539,7 @@ def least(request: ChannelRequest) -> Design:
         minimise="epsilon", max_loss=request.aim.max_loss, options=request.how.options
     )
     reported = replace(reached, request=chosen, objective=value.objective, bound=value.bound)
-    if value.stopped:
+    if value.is_stopped:
         words = f"The search stopped at its time limit: least epsilon {value.objective:.9g} so far."
         raise NotProven(words, incumbent=value.objective, bound=value.bound, design=reported)
     return reported

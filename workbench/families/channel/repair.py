@@ -22,16 +22,16 @@ import numpy as np
 from workbench.exact.distribution import Distribution
 from workbench.exact.numbers import exp_bounds
 from workbench.exact.objects import Pair
-from workbench.exact.time_limit import BLOCK, go_on
+from workbench.exact.time_limit import ITEMS_PER_CLOCK_CHECK, check_time_limit
 from workbench.mechanisms.channel import Channel
 from workbench.pipeline.loss_tables import Integers, LossTable
 from workbench.solvers.arrays import Flags, Vector
 
 Prior = Sequence[Fraction] | None  # of the inputs; None for the worst one
 
-_BITS = 96  # of a row's sum
-_SHARE = 64  # bits of θ
-_EXP = 112  # Ratios e^ε are rounded down to multiples of 2^-112.
+_ROW_SUM_BITS = 96  # of a row's sum
+_MIXTURE_BITS = 64  # bits of θ
+_RATIO_BITS = 112  # Ratios e^ε are rounded down to multiples of 2^-112.
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Edges:
     epsilons: Sequence[Fraction]
 
     @classmethod
-    def of(
+    def from_groups(
         cls,
         pairs: Sequence[Pair] | None,
         groups: Sequence[int],
@@ -64,40 +64,40 @@ class Edges:
     @cached_property
     def thresholds(self) -> list[int]:
         """e^ε over 2^112 of every pair, rounded down."""
-        known = {epsilon: exp_bounds(epsilon, _EXP)[0] for epsilon in set(self.epsilons)}
+        known = {epsilon: exp_bounds(epsilon, _RATIO_BITS)[0] for epsilon in set(self.epsilons)}
         return [known[epsilon] for epsilon in self.epsilons]
 
-    def listed(self, k: int) -> list[tuple[int, int, int]]:
+    def list_pairs(self, k: int) -> list[tuple[int, int, int]]:
         """Every ordered pair of k inputs with its threshold."""
         if self.pairs is None:
             return [(i, j, self.thresholds[0]) for i in range(k) for j in range(k) if i != j]
         return [(i, j, e) for (i, j), e in zip(self.pairs, self.thresholds, strict=True)]
 
 
-def to_integers(rows: Vector) -> Integers:
+def round_to_integers(rows: Vector) -> Integers:
     """Rows over 2^96, each of that sum: what rounding leaves goes to the heaviest output. Shape (k, m)."""
-    unit = 1 << _BITS
+    unit = 1 << _ROW_SUM_BITS
     integers = np.empty(rows.shape, dtype=object)
     rows = np.maximum(rows, 0.0)
     for y, law in enumerate(Distribution.read_rows(rows, "a row of the channel")):
-        integers[y] = [(value << _BITS) // law.total for value in law.integers]
+        integers[y] = [(value << _ROW_SUM_BITS) // law.total for value in law.integers]
         integers[y, int(np.argmax(rows[y]))] += unit - sum(integers[y])
     return integers
 
 
-def _raised(K: Integers, edges: Edges, free: Flags | None = None) -> Integers:
+def _raise_ratios(K: Integers, edges: Edges, free: Flags | None = None) -> Integers:
     """free: (pairs, m) where the ratio may be broken."""
     K = K.copy()
     pairs = edges.pairs
     if pairs is None:
-        return np.asarray(np.maximum(K, -((-K.max(axis=0) << _EXP) // edges.thresholds[0])))
+        return np.asarray(np.maximum(K, -((-K.max(axis=0) << _RATIO_BITS) // edges.thresholds[0])))
     order = sorted(range(len(pairs)), key=pairs.__getitem__)
     changed, back = True, False
     while changed:
         changed = False
         for p in reversed(order) if back else order:
             i, j = pairs[p]
-            least = -((-K[i] << _EXP) // edges.thresholds[p])
+            least = -((-K[i] << _RATIO_BITS) // edges.thresholds[p])
             if free is not None:
                 least = np.where(free[p], 0, least)
             up = np.maximum(K[j], least)
@@ -107,7 +107,7 @@ def _raised(K: Integers, edges: Edges, free: Flags | None = None) -> Integers:
     return K
 
 
-def _equalised(K: Integers, edges: Edges, output: int) -> Integers:
+def _equalise_rows(K: Integers, edges: Edges, output: int) -> Integers:
     sums = [int(row.sum()) for row in K]
     top, low = max(sums), min(sums)
     whole = top
@@ -115,17 +115,19 @@ def _equalised(K: Integers, edges: Edges, output: int) -> Integers:
         every = (
             [(top, low, edges.thresholds[0])]
             if edges.pairs is None
-            else [(sums[j], sums[i], e) for i, j, e in edges.listed(len(K))]
+            else [(sums[j], sums[i], e) for i, j, e in edges.list_pairs(len(K))]
         )
         for there, here, e in every:  # S - here <= E (S - there)
-            whole = max(whole, -(-(e * there - (here << _EXP)) // (e - (1 << _EXP))) + 1)
+            whole = max(
+                whole, -(-(e * there - (here << _RATIO_BITS)) // (e - (1 << _RATIO_BITS))) + 1
+            )
     K = K.copy()
     for y, total in enumerate(sums):
         K[y, output] += whole - total
     return K
 
 
-def repaired(
+def repair_integer_rows(
     K: Integers, edges: Edges, delta: Fraction, output: int, free: Flags | None = None
 ) -> Integers:
     """Rows of one sum that meet the ratios, or the hockey sticks with δ > 0, near K (rows of one sum).
@@ -133,24 +135,26 @@ def repaired(
     free: (pairs, m) with the mass above the ratio bounded by δ: where it may be broken.
     """
     if free is not None or not delta:
-        return _equalised(_raised(K, edges, free), edges, output)
+        return _equalise_rows(_raise_ratios(K, edges, free), edges, output)
     total = int(K[0].sum())
     allowed, most = delta * total, Fraction(0)
-    for position, (i, j, e) in enumerate(edges.listed(len(K))):
-        if position % BLOCK == 0:
-            go_on()
-        over = (K[i] << _EXP) - e * K[j]
-        stick = Fraction(int(over[over > 0].sum()), 1 << _EXP)
+    for position, (i, j, e) in enumerate(edges.list_pairs(len(K))):
+        if position % ITEMS_PER_CLOCK_CHECK == 0:
+            check_time_limit()
+        over = (K[i] << _RATIO_BITS) - e * K[j]
+        stick = Fraction(int(over[over > 0].sum()), 1 << _RATIO_BITS)
         if stick > allowed:
             most = max(most, 1 - allowed / stick)
     if not most:
         return K
-    centre = _equalised(_raised(K, edges), edges, output)
-    share = -(-(most.numerator << _SHARE) // most.denominator)
-    return np.asarray(((1 << _SHARE) - share) * K * int(centre[0].sum()) + share * centre * total)
+    centre = _equalise_rows(_raise_ratios(K, edges), edges, output)
+    share = -(-(most.numerator << _MIXTURE_BITS) // most.denominator)
+    return np.asarray(
+        ((1 << _MIXTURE_BITS) - share) * K * int(centre[0].sum()) + share * centre * total
+    )
 
 
-def loss_of(K: Integers, losses: LossTable, prior: Prior) -> Fraction:
+def compute_integer_loss(K: Integers, losses: LossTable, prior: Prior) -> Fraction:
     """Σ p ℓ K, or the largest Σ_o ℓ K where prior is None, of rows of one sum; exact."""
     each = [
         Fraction(int((row * loss).sum()), int(row.sum()) * losses.unit)
@@ -163,12 +167,14 @@ def loss_of(K: Integers, losses: LossTable, prior: Prior) -> Fraction:
     )
 
 
-def channel_loss(channel: Channel, losses: LossTable, prior: Prior) -> Fraction:
+def compute_channel_loss(channel: Channel, losses: LossTable, prior: Prior) -> Fraction:
     """`loss_of` the rows of a channel."""
-    return loss_of(np.array([row.integers for row in channel.rows], dtype=object), losses, prior)
+    return compute_integer_loss(
+        np.array([row.integers for row in channel.rows], dtype=object), losses, prior
+    )
 
 
-def cheapest(losses: LossTable, prior: Prior) -> int:
+def find_best_constant_output(losses: LossTable, prior: Prior) -> int:
     """The one output to publish for every input that costs least."""
     if prior is None:
         return int(np.argmin(losses.floats.max(axis=0)))
@@ -178,16 +184,16 @@ def cheapest(losses: LossTable, prior: Prior) -> int:
     return int(np.argmin(np.array([float(p) for p in prior]) @ table))
 
 
-def within_budget(K: Integers, losses: LossTable, prior: Prior, budget: Fraction) -> Integers:
+def mix_within_max_loss(K: Integers, losses: LossTable, prior: Prior, budget: Fraction) -> Integers:
     """K, or the least mixture of it with every input's own best output that costs no more than max_loss."""
-    loss = loss_of(K, losses, prior)
+    loss = compute_integer_loss(K, losses, prior)
     if loss <= budget:
         return K
     best = np.zeros(K.shape, dtype=object)
     best[np.arange(len(K)), losses.values.argmin(axis=1)] = int(K[0].sum())
-    floor = loss_of(best, losses, prior)
+    floor = compute_integer_loss(best, losses, prior)
     if floor >= budget:
         return best
     share = min(Fraction(1), (loss - budget) / (loss - floor))
-    top = -(-(share.numerator << _SHARE) // share.denominator)
-    return np.asarray(((1 << _SHARE) - top) * K + top * best)
+    top = -(-(share.numerator << _MIXTURE_BITS) // share.denominator)
+    return np.asarray(((1 << _MIXTURE_BITS) - top) * K + top * best)

@@ -13,9 +13,9 @@ from typing import Any
 
 from workbench.errors import must
 from workbench.exact.objects import Values
-from workbench.families.labels.family import points
-from workbench.pipeline.frontier_plan import Plan, design_task
-from workbench.pipeline.frontier_plots import Series, budget_plots
+from workbench.families.labels.family import list_frontier_requests
+from workbench.pipeline.frontier_plan import Plan, make_design_task
+from workbench.pipeline.frontier_plots import Series, make_budget_plots
 
 SERIES = {
     "bins": Series("RR-on-Bins", 0), "lp": Series("channel LP on the labels", 2),
@@ -26,12 +26,13 @@ SERIES = {
 }  # fmt: skip
 
 
-def plan(question: Any, values: Values) -> Plan:
+def plan_label_frontier(question: Any, values: Values) -> Plan:
     """The plan of a label frontier. Raises InvalidRequest."""
     if any(values["delta"]) and "lp" not in values["method"]:
         must("method", "lp among others where delta > 0", repr(",".join(values["method"])))
     tasks = [
-        design_task(row, request, request.how.method) for row, request in points(question, values)
+        make_design_task(row, request, request.how.method)
+        for row, request in list_frontier_requests(question, values)
     ]
     labels, loss = question or values["labels"], values["loss"]
     title = f"Randomizers of {labels}, {loss} loss"
@@ -39,5 +40,5 @@ def plan(question: Any, values: Values) -> Plan:
     return Plan(
         title,
         tasks,
-        lambda table: budget_plots(table.assign(notion="dp"), "lp", SERIES, title, words),
+        lambda table: make_budget_plots(table.assign(notion="dp"), "lp", SERIES, title, words),
     )

@@ -4,40 +4,46 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from workbench.data.parameter_grid import grid
-from workbench.families.labels.family import FAMILY, METHODS, points
-from workbench.pipeline.frontier_plan import EPSILON, Frontier, compared, later, several
-from workbench.pipeline.option import SOLVER, one_of, text
+from workbench.data.parameter_grid import read_grid
+from workbench.families.labels.family import FAMILY, METHODS, list_frontier_requests
+from workbench.pipeline.frontier_plan import (
+    EPSILON,
+    Frontier,
+    distinct_list_reader,
+    load_when_called,
+    select_loss_points,
+)
+from workbench.pipeline.option import SOLVER, choice_reader, read_plain_text
 
 FRONTIER = Frontier(
     "Expected loss of private label randomizers against ε (and δ for the channel LP), beside what is usual.",
     (
-        FAMILY.option("labels"),
+        FAMILY.get_option("labels"),
         EPSILON,
         replace(
-            FAMILY.option("delta"),
-            read=grid,
+            FAMILY.get_option("delta"),
+            read=read_grid,
             default="0",
             help="Grid of δ in [0, 1]; δ > 0 concerns the channel LP.",
             hot=False,
         ),
         replace(
-            FAMILY.option("loss"),
-            read=text,
+            FAMILY.get_option("loss"),
+            read=read_plain_text,
             help="squared, absolute, poisson, error-rate, ...: see design labels.",
         ),
         replace(
-            FAMILY.option("method"),
-            read=several(one_of(*METHODS)),
+            FAMILY.get_option("method"),
+            read=distinct_list_reader(choice_reader(*METHODS)),
             default="bins,lp",
             help="bins, lp, unbiased; several separated by commas.",
         ),
         SOLVER,
     ),
-    later("workbench.families.labels.frontier", "plan"),
+    load_when_called("workbench.families.labels.frontier", "plan_label_frontier"),
     (
         "frontier labels --labels 0..20 --epsilon 0.1:8:20:log",
         "frontier labels --labels prior.csv --loss absolute --epsilon 0.5,1,2 --delta 0,0.01,0.1 --method bins,lp",
     ),
-    points=compared(points, method=("lp",)),
+    points=select_loss_points(list_frontier_requests, method=("lp",)),
 )

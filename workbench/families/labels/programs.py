@@ -14,15 +14,15 @@ import numpy as np
 from workbench.exact.objects import Record
 from workbench.families.labels.family import FAMILY
 from workbench.mechanisms.channel import Channel
-from workbench.pipeline.programs import Built, Instance, Judged, certified_or_not
-from workbench.pipeline.verification import product
+from workbench.pipeline.programs import BuiltProgram, Instance, Judged, try_certify
+from workbench.pipeline.verification import expand_table
 from workbench.privacy.audit import audit
 from workbench.privacy.certify import certify
 from workbench.solvers.arrays import Vector
 
 
 @dataclass(frozen=True, eq=False)
-class _Case:
+class _ChannelCase:
     """Labels 0..k-1, uniform, onto outputs low..high; of counts, the consecutive ones are neighbours."""
 
     name: str
@@ -54,14 +54,16 @@ class _Case:
             "constraints": self.constraint,
             "neighbours": relation,
         }
-        labels: Any = FAMILY.spelled(labels=f"0..{self.k - 1}", method="lp", **given)
+        labels: Any = FAMILY.make_request_from_options(
+            labels=f"0..{self.k - 1}", method="lp", **given
+        )
         return labels.channel
 
     @cached_property
     def model(self) -> Any:
         return self.request.model()
 
-    def build(self) -> Built:
+    def build(self) -> BuiltProgram:
         values = self.model.values([float(self.request.claim.epsilon)], float(self.delta))
         return replace(self.model.program, scale=1.0), values
 
@@ -71,8 +73,8 @@ class _Case:
             self.request.claim.epsilon,
             self.request.claim.notion.name,
         )
-        channel = Channel.of(
-            np.maximum(model.program.block("M").read(x), 0.0), self.request.question.listed
+        channel = Channel.from_pairs(
+            np.maximum(model.program.block("M").read(x), 0.0), self.request.question.neighbour_pairs
         )
         privacy = audit(channel, epsilon)
         means: Record = {}
@@ -81,9 +83,9 @@ class _Case:
                 "outputs": [*map(Fraction, model.outputs)],
                 "unbiased_for": [*map(Fraction, model.labels)],
             }
-        certified, value = certified_or_not(
+        certified, value = try_certify(
             lambda: certify(channel, notion, epsilon=epsilon, delta=self.delta, **means),
-            lambda certificate: float(certificate.mechanism.expected(model.loss)),
+            lambda certificate: float(certificate.mechanism.expected_loss(model.loss)),
         )
         exact_delta = privacy.dp_delta.upper if self.delta else None
         private = privacy.meets(notion, epsilon, self.delta)
@@ -101,4 +103,4 @@ class _Case:
 def instances() -> list[Instance]:
     """The channel instances of the suites."""
     tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())["case"]
-    return [_Case(**given).instance for table in tables for given in product(table)]
+    return [_ChannelCase(**given).instance for table in tables for given in expand_table(table)]

@@ -24,46 +24,48 @@ from itertools import pairwise
 import numpy as np
 
 from workbench.errors import NotCertified
-from workbench.families.channel.query_channels import design_of
-from workbench.families.channel.repair import channel_loss
+from workbench.families.channel.query_channels import make_certified_design
+from workbench.families.channel.repair import compute_channel_loss
 from workbench.families.labels.family import FAMILY
 from workbench.mechanisms.channel import Channel
 from workbench.models.oracles.bins import BIN_LOSSES, best_partition, optimal_bins
-from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.outcome import translate_errors
 from workbench.pipeline.recommendation import Candidate, Query, Value
 from workbench.pipeline.requirements import is_hockey_stick
-from workbench.privacy.audit import holds
-from workbench.privacy.repair import threshold
+from workbench.privacy.audit import satisfies_claim
+from workbench.privacy.repair import floor_scaled_exp
 from workbench.questions.finite_query import FiniteQuery
 from workbench.questions.labels import Labels
 from workbench.solvers.arrays import Vector
 
-_NAME = "RR-on-Bins"
-_MASSES = 3_000_000  # that an audit of all pairs compares
-_BITS = 112  # as `threshold`
+_CLASS_NAME = "RR-on-Bins"
+_MAX_AUDITED_MASSES = 3_000_000  # that an audit of all pairs compares
+_THRESHOLD_BITS = 112  # as `threshold`
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
     """RR-on-Bins, where its labels are the answers."""
-    q, named = query.question, query.losses.named
+    q, named = query.question, query.losses.named_loss
     if q.directed:
         yield Candidate(
-            _NAME,
+            _CLASS_NAME,
             reason="it is made for pairs of which both sides are protected, not for directed ones",
         )
         return
-    if q.pairs is not None or q.numbers is None or q.prior is None or query.per_distance:
+    if q.pairs is not None or q.numbers is None or q.prior is None or query.is_per_distance:
         yield Candidate(
-            _NAME, reason="it is for numbers of which every two are neighbours, under a prior"
+            _CLASS_NAME, reason="it is for numbers of which every two are neighbours, under a prior"
         )
         return
     if named is None or named.kind not in BIN_LOSSES or not is_hockey_stick(query.claim.notion):
         yield Candidate(
-            _NAME,
+            _CLASS_NAME,
             reason="it is for the losses squared, absolute, pinball, poisson, under dp or pure",
         )
         return
-    given = not q.free and ({*q.inputs} != {*q.outputs} or "outputs" in (query.words or {}))
+    given = not q.has_free_outputs and (
+        {*q.inputs} != {*q.outputs} or "outputs" in (query.option_texts or {})
+    )
     words = "made for the prior; publishes " + (
         "only the outputs" if given else "real numbers of its own"
     )
@@ -71,27 +73,27 @@ def candidates(query: Query) -> Iterable[Candidate]:
         words += "; with probability δ the best output for the answer itself"
         words += "" if q.k == 2 else "; the best of all (ε, δ) mechanisms is the best channel"
     if query.claim.delta or given:
-        yield Candidate(_NAME, words, partial(_with_delta, query, given))
+        yield Candidate(_CLASS_NAME, words, partial(_evaluate_with_delta, query, given))
     else:
-        yield _pure(query, words)
+        yield _make_pure_candidate(query, words)
 
 
-def _pure(query: Query, words: str) -> Candidate:
+def _make_pure_candidate(query: Query, words: str) -> Candidate:
     """The design of the family, at δ = 0."""
-    q, named = query.question, query.losses.named
+    q, named = query.question, query.losses.named_loss
     assert named
-    _, inputs, prior = _ordered(q)
+    _, inputs, prior = _sort_answers(q)
     labels = Labels([float(x) for x in inputs], [float(p) for p in prior])
-    ask = partial(query.request, FAMILY, labels, epsilon=query.claim.epsilon, loss=named)
+    ask = partial(query.make_request, FAMILY, labels, epsilon=query.claim.epsilon, loss=named)
     low, command = inputs[0], None
     plain = inputs == [low + i for i in range(q.k)] and low.denominator == 1 and len({*prior}) == 1
     if plain and query.aim.max_loss is None:
         options = f"--labels {low}..{inputs[-1]} --loss {named.name} --epsilon {float(query.claim.epsilon)!r}"
         command = f"workbench design labels {options}"
-    return Candidate.of_request(_NAME, words, ask, query.time, command=command)
+    return Candidate.from_request(_CLASS_NAME, words, ask, query.time, command=command)
 
 
-def _ordered(question: FiniteQuery) -> tuple[list[int], list[Fraction], list[Fraction]]:
+def _sort_answers(question: FiniteQuery) -> tuple[list[int], list[Fraction], list[Fraction]]:
     """(the positions of the answers from the least on, these answers, their shares)."""
     assert question.numbers
     assert question.prior
@@ -99,15 +101,15 @@ def _ordered(question: FiniteQuery) -> tuple[list[int], list[Fraction], list[Fra
     return order, [question.numbers[0][i] for i in order], [question.prior[i] for i in order]
 
 
-def _with_delta(query: Query, given: bool) -> Value:
+def _evaluate_with_delta(query: Query, given: bool) -> Value:
     """The mechanism of the module's docstring on given outputs, or on the answers and its own. Raises NotCertified."""
     q = query.question
-    order, *ordered = _ordered(q)
+    order, *ordered = _sort_answers(q)
     labels, prior = (np.array(side, dtype=float) for side in ordered)
     if not given:
-        with translated_errors():
+        with translate_errors():
             own = optimal_bins(
-                labels, prior, float(query.claim.epsilon), query.losses.named or "squared"
+                labels, prior, float(query.claim.epsilon), query.losses.named_loss or "squared"
             ).values
         outputs = [*q.inputs, *({Fraction(float(value)) for value in own} - {*q.inputs})]
         query = replace(
@@ -115,22 +117,26 @@ def _with_delta(query: Query, given: bool) -> Value:
             question=FiniteQuery(q.inputs, outputs, neighbours="all", prior=[*(q.prior or ())]),
         )
     table, k, m = query.losses.floats, query.question.k, query.question.m
-    if k * k * m > _MASSES:
-        raise NotCertified(f"its audit compares {k * k * m} masses, more than {_MASSES}.")
-    bins = listed_bins(table[order], prior, float(query.claim.epsilon))
-    channel = _channel(
+    if k * k * m > _MAX_AUDITED_MASSES:
+        raise NotCertified(
+            f"its audit compares {k * k * m} masses, more than {_MAX_AUDITED_MASSES}."
+        )
+    bins = find_listed_bins(table[order], prior, float(query.claim.epsilon))
+    channel = _make_bins_channel(
         query, [output for _, output in sorted(zip(order, bins, strict=True))], table
     )
-    loss = float(channel_loss(channel, query.losses, query.question.prior))
+    loss = float(compute_channel_loss(channel, query.losses, query.question.prior))
     bound = loss * (1 - 1e-12) if k == 2 and not given else None
-    mechanism = replace(channel, labelled=(query.question.inputs, query.question.outputs))
-    design = partial(design_of, query, _NAME, mechanism)
-    return Value(loss, bound, holds(channel, query.audited_claim), "", False, mechanism, design)
+    mechanism = replace(channel, axis_labels=(query.question.inputs, query.question.outputs))
+    design = partial(make_certified_design, query, _CLASS_NAME, mechanism)
+    return Value(
+        loss, bound, satisfies_claim(channel, query.audited_claim), "", False, mechanism, design
+    )
 
 
-def _channel(query: Query, own: Sequence[int], table: Vector) -> Channel:
+def _make_bins_channel(query: Query, own: Sequence[int], table: Vector) -> Channel:
     """Randomized response on the outputs of bins, after what is published with probability δ."""
-    odds, used = Fraction(threshold(query.claim.epsilon), 1 << _BITS), {*own}
+    odds, used = Fraction(floor_scaled_exp(query.claim.epsilon), 1 << _THRESHOLD_BITS), {*own}
     total = odds + len(used) - 1
     rows = []
     for output, losses in zip(own, table, strict=True):
@@ -139,10 +145,10 @@ def _channel(query: Query, own: Sequence[int], table: Vector) -> Channel:
             row[other] = (1 - query.claim.delta) * (odds if other == output else 1) / total
         row[int(np.argmin(losses))] += query.claim.delta
         rows.append(row)
-    return Channel.of(rows, list(query.question.listed))
+    return Channel.from_pairs(rows, list(query.question.neighbour_pairs))
 
 
-def listed_bins(table: Vector, prior: Vector, epsilon: float) -> list[int]:
+def find_listed_bins(table: Vector, prior: Vector, epsilon: float) -> list[int]:
     """The output of every label, in their order, of the best bins of outputs that are given.
 
     table: (k, m) of ℓ(y, o); prior: (k,).

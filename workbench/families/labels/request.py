@@ -10,31 +10,35 @@ from typing import Any, ClassVar
 
 from workbench.errors import InvalidRequest, must
 from workbench.exact.numbers import ZERO
-from workbench.exact.objects import Pair, Words
+from workbench.exact.objects import Pair, Strings
 from workbench.families.channel.request import ChannelAim, ChannelRequest
-from workbench.io.files import spelled
-from workbench.models.losses import Loss, loss_named
-from workbench.pipeline.loss_tables import LossTable, loss_table, signed_table
-from workbench.pipeline.outcome import translated_errors
+from workbench.io.files import format_fraction
+from workbench.models.losses import Loss, parse_loss
+from workbench.pipeline.loss_tables import LossTable, make_loss_table, make_signed_table
+from workbench.pipeline.outcome import translate_errors
 from workbench.pipeline.request import Aim, How, Request
-from workbench.pipeline.stated import Stated, simplest
+from workbench.pipeline.stated import FormulaProgram, simplify_shares
 from workbench.privacy.claim import Claim
 from workbench.questions.finite_query import FiniteQuery
 from workbench.questions.labels import Labels
 
 Pairs = Sequence[Pair]
 
-LARGEST, _LARGEST_UNBIASED = 30, 12  # ε
-_MOST = 2_000_000  # cells of a program that memory and patience hold
+MAX_LABEL_EPSILON, _MAX_UNBIASED_EPSILON = 30, 12  # ε
+_MAX_PROGRAM_MASSES = 2_000_000  # cells of a program that memory and patience hold
 
 # What a certificate may take, its repair included: each is a minute or two.
-MASSES = 2_000_000  # of a channel whose rows are all compared for pure ε, which is decided output by output
-ROWS = 1_500  # whose pairs are listed one by one
-_WORK = 10_000_000  # ordered pairs times (outputs + _PAIR), where every pair is compared on its own
-_PAIR = 200  # outputs that one more pair counts as
+MAX_CERTIFIED_MASSES = 2_000_000  # of a channel whose rows are all compared for pure ε, which is decided output by output
+MAX_CERTIFIED_ROWS = 1_500  # whose pairs are listed one by one
+_MAX_PAIR_WORK = (
+    10_000_000  # ordered pairs times (outputs + _PAIR), where every pair is compared on its own
+)
+_OUTPUTS_PER_PAIR = 200  # outputs that one more pair counts as
 
 
-def check_size(k: int, m: int, pairs: Pairs | None, masses: int = MASSES) -> None:
+def check_certificate_size(
+    k: int, m: int, pairs: Pairs | None, masses: int = MAX_CERTIFIED_MASSES
+) -> None:
     """Raise InvalidRequest when a channel of k labels and m outputs is too large, or too small, to be certified.
 
     pairs: those that are compared one by one; None for pure ε over all, which is decided output by output.
@@ -42,9 +46,9 @@ def check_size(k: int, m: int, pairs: Pairs | None, masses: int = MASSES) -> Non
     if k == 1:
         must("labels", "at least two for a neighbour relation", 1)
     if pairs is None:
-        if k > (most := min(ROWS, masses // m)):
+        if k > (most := min(MAX_CERTIFIED_ROWS, masses // m)):
             must("labels", f"at most {most} for a certificate of {m} outputs", k)
-    elif len(pairs) > (most := _WORK // (2 * (m + _PAIR))):
+    elif len(pairs) > (most := _MAX_PAIR_WORK // (2 * (m + _OUTPUTS_PER_PAIR))):
         got = f"{len(pairs)} ({k} labels)"
         must("pairs of neighbours", f"at most {most} for a certificate of {m} outputs", got)
 
@@ -63,7 +67,7 @@ class LabelAim(Aim):
     loss: Any = "squared"
     outputs: tuple[float, ...] | None = None
     neighbours: Any = "all"
-    constraints: Words = ()
+    constraints: Strings = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,7 +97,7 @@ class LabelRequest(Request):
     @property
     def named_loss(self) -> Loss:
         """The loss as a function, where it is no table. Raises ValueError."""
-        return loss_named(self.aim.loss)
+        return parse_loss(self.aim.loss)
 
     @property
     def heading(self) -> str:
@@ -141,11 +145,11 @@ class LabelRequest(Request):
             neighbours = [[labels[i], labels[j]] for i, j in neighbours]
         question = FiniteQuery(labels, outputs, neighbours=neighbours, prior=prior)
         aim, how = self.aim, self.how
-        return _ChannelOfLabels(
+        return _LabelChannelRequest(
             question=question,
             claim=self.claim,
             aim=ChannelAim(
-                losses=self._losses(question),
+                losses=self._tabulate_losses(question),
                 minimise=aim.minimise,
                 max_loss=aim.max_loss,
                 runs=aim.runs,
@@ -154,49 +158,55 @@ class LabelRequest(Request):
             how=How(solver=how.solver, options=how.options, check=how.check),
         )
 
-    def _losses(self, question: FiniteQuery) -> LossTable:
+    def _tabulate_losses(self, question: FiniteQuery) -> LossTable:
         if isinstance(self.aim.loss, (str, Loss)):
-            return signed_table(question, self.named_loss)
-        return loss_table(question, self.aim.loss)
+            return make_signed_table(question, self.named_loss)
+        return make_loss_table(question, self.aim.loss)
 
-    def stated(self) -> Stated:
+    def formula_program(self) -> FormulaProgram:
         """The program of lp in polynomials of e^ε. Raises InvalidRequest."""
         if self.how.method != "lp":
             raise InvalidRequest(
                 f"A formula needs method lp, a channel onto given outputs. Got {self.how.method}."
             )
         given = self.channel.question
-        prior = simplest(given.prior or ())
+        prior = simplify_shares(given.prior or ())
         pairs = (
             "all"
             if given.pairs is None
             else [[given.inputs[i], given.inputs[j]] for i, j in given.pairs]
         )
         question = FiniteQuery(given.inputs, given.outputs, neighbours=pairs, prior=prior)
-        return self.channel.with_values(question=question, losses=self._losses(question)).stated()
+        return self.channel.with_values(
+            question=question, losses=self._tabulate_losses(question)
+        ).formula_program()
 
     def __post_init__(self) -> None:
         measure = self.claim.notion
-        if not self.cut:
+        if not self.has_several_bounds:
             self.check_aim()
-        if self.claim.epsilon is not None and self.claim.epsilon > LARGEST:
-            most = f"at most {LARGEST} (e^epsilon is a coefficient of the program)"
-            must("epsilon", most, spelled(self.claim.epsilon))
+        if self.claim.epsilon is not None and self.claim.epsilon > MAX_LABEL_EPSILON:
+            most = f"at most {MAX_LABEL_EPSILON} (e^epsilon is a coefficient of the program)"
+            must("epsilon", most, format_fraction(self.claim.epsilon))
         self.check_runs()
         if self.how.method == "lp":
             k, m = (
                 self.question.k,
                 self.question.k if self.aim.outputs is None else len(self.aim.outputs),
             )
-            if m * k > _MOST:
-                must("the channel", f"of at most {_MOST} masses", f"{k} labels and {m} outputs")
-            if self.certified or k == 1:
-                check_size(k, m, None if k == 1 else self.pairs)
+            if m * k > _MAX_PROGRAM_MASSES:
+                must(
+                    "the channel",
+                    f"of at most {_MAX_PROGRAM_MASSES} masses",
+                    f"{k} labels and {m} outputs",
+                )
+            if self.wants_certificate or k == 1:
+                check_certificate_size(k, m, None if k == 1 else self.pairs)
             _ = self.channel  # checked when it is made
             return
         if not isinstance(self.aim.loss, (str, Loss)):
             must("loss", f"a name where method is {self.how.method}", "a matrix or function")
-        with translated_errors():
+        with translate_errors():
             self.named_loss(1.0, self.question.values[:1])
         if self.how.method == "bins" and self.how.solver != "highs":
             must(
@@ -205,7 +215,7 @@ class LabelRequest(Request):
                 self.how.solver,
             )
         more = self.aim.outputs is not None or self.aim.neighbours != "all" or self.aim.constraints
-        if more or not measure.ratio_decides({"delta": self.claim.delta}):
+        if more or not measure.is_decided_by_ratio({"delta": self.claim.delta}):
             wanted = "lp for other outputs, neighbours, notions and constraints"
             must("method", wanted, repr(self.how.method))
         if self.how.method == "unbiased":
@@ -214,17 +224,17 @@ class LabelRequest(Request):
     def _check_unbiased(self) -> None:
         if self.named_loss.kind != "squared":
             must("loss", "squared for the unbiased randomizer", repr(self.named_loss.name))
-        if self.claim.epsilon is not None and self.claim.epsilon > _LARGEST_UNBIASED:
-            most = f"at most {_LARGEST_UNBIASED} for the unbiased randomizer (its program mixes 1 and e^ε)"
-            must("epsilon", most, spelled(self.claim.epsilon))
+        if self.claim.epsilon is not None and self.claim.epsilon > _MAX_UNBIASED_EPSILON:
+            most = f"at most {_MAX_UNBIASED_EPSILON} for the unbiased randomizer (its program mixes 1 and e^ε)"
+            must("epsilon", most, format_fraction(self.claim.epsilon))
         if self.question.k < 2:
             must("labels", "at least two for the unbiased randomizer", self.question.k)
 
 
-class _ChannelOfLabels(ChannelRequest):
+class _LabelChannelRequest(ChannelRequest):
     """Labels have wider limits of their own."""
 
-    LARGEST = LARGEST
-    LEAST = ZERO
-    MOST = 2 * _MOST
-    RECORD: ClassVar[Mapping[str, str]] = {"method": "lp"}
+    MAX_EPSILON = MAX_LABEL_EPSILON
+    MIN_EPSILON = ZERO
+    MAX_COMPARISONS = 2 * _MAX_PROGRAM_MASSES
+    CERTIFICATE_RECORD: ClassVar[Mapping[str, str]] = {"method": "lp"}

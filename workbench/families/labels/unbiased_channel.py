@@ -31,18 +31,18 @@ from scipy.cluster.hierarchy import DisjointSet
 from workbench.exact.distribution import Distribution
 from workbench.exact.objects import Pair
 from workbench.mechanisms.channel import Channel
-from workbench.models.labels.unbiased_levels import Optimum
+from workbench.models.labels.unbiased_levels import UnbiasedOptimum
 from workbench.solvers.arrays import Vector
 
-_DIGITS = (
+_PRECISIONS = (
     (18, 52),
     (42, 67),
     (60, 85),
 )  # tried in turn: masses of so many bits less are left out; bits of masses
-_FINE = 22  # of the outputs' lattice, below the root of the loss
+_LATTICE_BITS = 22  # of the outputs' lattice, below the root of the loss
 
 
-def exact_channel(labels: Vector, odds: Fraction, point: Optimum) -> Channel:
+def build_exact_channel(labels: Vector, odds: Fraction, point: UnbiasedOptimum) -> Channel:
     """The channel (k, m), its outputs increasing: exactly private at the odds and exactly unbiased.
 
     labels: (k,) increasing. Raises ArithmeticError where the point is too far from a randomizer.
@@ -50,34 +50,38 @@ def exact_channel(labels: Vector, odds: Fraction, point: Optimum) -> Channel:
     Masses below a share of the largest are left out where they need not carry anything; where what is left is no
     randomizer (labels in far clusters are told apart by small masses alone), the share is less.
     """
-    for digits in _DIGITS:
+    for digits in _PRECISIONS:
         try:
-            return _channel(labels, odds, point, digits)
+            return _build_at_precision(labels, odds, point, digits)
         except ArithmeticError as error:
             refused = error
     raise refused
 
 
-def _channel(labels: Vector, odds: Fraction, point: Optimum, digits: Pair) -> Channel:
+def _build_at_precision(
+    labels: Vector, odds: Fraction, point: UnbiasedOptimum, digits: Pair
+) -> Channel:
     """`exact_channel` with these digits."""
     k, a, b, used = labels.size, odds.numerator, odds.denominator, point.t > 0
     first, last, t = point.sets.first[used], point.sets.last[used], point.t[used]
     outputs = point.s[used] / t
-    fine = max(math.sqrt(point.objective) * 2.0**-_FINE, float(np.abs(outputs).max()) * 2.0**-50)
+    fine = max(
+        math.sqrt(point.objective) * 2.0**-_LATTICE_BITS, float(np.abs(outputs).max()) * 2.0**-50
+    )
     step = Fraction(2) ** math.floor(math.log2(fine))
-    tree = _Tree(
+    tree = _SpanningTree(
         k, first.tolist(), [0 if end == k else end for end in (last + 1).tolist()], t.tolist()
     )
-    n = _masses(tree, t, digits)
+    n = _complete_masses(tree, t, digits)
     dense = [b + (a - b) * (tail == 0) for tail in tree.tails]  # the last equation
     total = sum(x * mass for x, mass in zip(dense, n, strict=True))
     y = [Fraction(value) for value in labels.tolist()]
     sources = [Fraction(0), *((high - low) * total / (a - b) for low, high in pairwise(y))]
     lattice = [round(Fraction(output) / step) * step for output in outputs.tolist()]
-    moments = _moments(
+    moments = _complete_moments(
         tree,
         n,
-        tree.completed([x * o for x, o in zip(n, lattice, strict=True)], sources),
+        tree.complete_flow([x * o for x, o in zip(n, lattice, strict=True)], sources),
         dense,
         y[0] * total,
     )
@@ -88,16 +92,16 @@ def _channel(labels: Vector, odds: Fraction, point: Optimum, digits: Pair) -> Ch
             low = math.floor(place)
             parts = (low, mass * (low + 1 - place)), (low + 1, mass * (place - low))
             columns += [(at, part, start, end) for at, part in parts if part]
-    places, table = _table(k, columns, a, b)
+    places, table = _tabulate_columns(k, columns, a, b)
     rows = (Distribution.from_integers(row.tolist(), "a row of the channel") for row in table)
-    return Channel(tuple(rows), labelled=(tuple(y), tuple(at * step for at in places)))
+    return Channel(tuple(rows), axis_labels=(tuple(y), tuple(at * step for at in places)))
 
 
-def _masses(tree: _Tree, t: Vector, digits: Pair) -> list[int]:
+def _complete_masses(tree: _SpanningTree, t: Vector, digits: Pair) -> list[int]:
     """n of all sets, those with hardly a mass left out. Raises ArithmeticError."""
     speck, bits = digits
     heavy = np.where((t < 2.0**-speck * t.max()) & ~np.isin(np.arange(t.size), tree.edges), 0.0, t)
-    n = tree.completed(
+    n = tree.complete_flow(
         [round(Fraction(mass) * 2**bits) for mass in (heavy / heavy.max()).tolist()],
         [0] * tree.nodes,
     )
@@ -106,18 +110,18 @@ def _masses(tree: _Tree, t: Vector, digits: Pair) -> list[int]:
     return n
 
 
-def _moments(
-    tree: _Tree, n: list[int], moments: list[Any], dense: list[int], target: Fraction
+def _complete_moments(
+    tree: _SpanningTree, n: list[int], moments: list[Any], dense: list[int], target: Fraction
 ) -> list[Any]:
     """The moments, that of one more edge outside the tree moved so that the last equation holds: Σ dense μ = target.
 
     Raises ArithmeticError.
     """
-    effects = tree.cycles(dense)  # on it of one unit around the cycle that an edge closes
+    effects = tree.sum_cycle_costs(dense)  # on it of one unit around the cycle that an edge closes
     loose = max((e for e, mass in enumerate(n) if mass > 0), key=lambda e: n[e] * abs(effects[e]))
     if not effects[loose]:
         raise ArithmeticError("too few sets are in use")
-    unit = tree.completed([int(e == loose) for e in range(len(n))], [0] * tree.nodes)
+    unit = tree.complete_flow([int(e == loose) for e in range(len(n))], [0] * tree.nodes)
     share = (target - sum(x * moment for x, moment in zip(dense, moments, strict=True))) / effects[
         loose
     ]
@@ -130,7 +134,7 @@ def _moments(
     return moments
 
 
-def _table(
+def _tabulate_columns(
     k: int, columns: list[tuple[int, Fraction, int, int]], a: int, b: int
 ) -> tuple[list[int], NDArray[Any]]:
     """The outputs in order, and their integers (k, m)."""
@@ -145,7 +149,7 @@ def _table(
     return outputs, table
 
 
-class _Tree:
+class _SpanningTree:
     """A spanning tree of the nodes 0..k-1 (0: the ground) of greatest weight, and flows that it completes."""
 
     def __init__(self, k: int, tails: list[int], heads: list[int], weights: list[int]) -> None:
@@ -169,7 +173,7 @@ class _Tree:
                     stack.append((heads[e] if tails[e] == node else tails[e], e))
                     self.order.append(stack[-1])
 
-    def completed(self, values: list[Any], sources: list[Any]) -> list[Any]:
+    def complete_flow(self, values: list[Any], sources: list[Any]) -> list[Any]:
         """Values on the other edges as given, on the tree's such that Σ out - Σ in = source at every node but 0."""
         flows, excess, inside = list(values), list(sources), {*self.edges}
         for e, value in enumerate(values):
@@ -182,7 +186,7 @@ class _Tree:
             excess[self.heads[e] if out else self.tails[e]] += excess[node]
         return flows
 
-    def cycles(self, costs: list[int]) -> list[int]:
+    def sum_cycle_costs(self, costs: list[int]) -> list[int]:
         """For every edge, what a unit around the cycle that it closes costs; 0 for the tree's."""
         height = {0: 0}  # cost of the way from the ground
         for node, e in self.order:

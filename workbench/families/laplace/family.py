@@ -12,15 +12,15 @@ from fractions import Fraction
 from typing import Any
 
 from workbench.errors import InvalidRequest, must
-from workbench.exact.numbers import exact, positive
+from workbench.exact.numbers import read_number, read_positive
 from workbench.exact.objects import Record, Values
 from workbench.io.shown import Facts
 from workbench.mechanisms.dyadic_laplace.elias import Code
-from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw
+from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM_DATA, DataLaw
 from workbench.pipeline.design import Design
 from workbench.pipeline.family import Family
 from workbench.pipeline.frontier_plan import Point
-from workbench.pipeline.option import Option, one_of, spell
+from workbench.pipeline.option import Option, choice_reader, to_json_value
 from workbench.pipeline.request import Aim, Request
 from workbench.privacy.claim import Claim
 
@@ -53,7 +53,7 @@ class LaplaceRequest(Request):
     aim: LaplaceAim
 
     @property
-    def minimised(self) -> str:
+    def objective_name(self) -> str:
         """See `Request.minimised`."""
         return "epsilon towards the decoder"
 
@@ -63,16 +63,16 @@ class LaplaceRequest(Request):
         return f"Dyadic quantized Laplace, {self.question.text}"
 
     @property
-    def budget_words(self) -> str:
+    def budget_text(self) -> str:
         """The budget, in words."""
         most = f"at most {float(self.aim.bits):g} bits of Elias {self.aim.code}"
         return f"epsilon = {float(self.claim.epsilon):g} a unit of |x - x'|, {most}"
 
     def __post_init__(self) -> None:
-        from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
+        from workbench.mechanisms.dyadic_laplace.piecewise_linear import read_positive_float
 
-        positive_float(self.claim.epsilon, "epsilon")
-        positive_float(self.aim.bits, "bits")
+        read_positive_float(self.claim.epsilon, "epsilon")
+        read_positive_float(self.aim.bits, "bits")
 
 
 class _Laplace(Family):
@@ -84,61 +84,61 @@ class _Laplace(Family):
         "design laplace --epsilon 0.1 --bits 8 --low 0 --high 100 --code delta --json",
     )
     options = (
-        Option("code", one_of("gamma", "delta"), "gamma", "Signed Elias code of the integers: gamma or delta."),
+        Option("code", choice_reader("gamma", "delta"), "gamma", "Signed Elias code of the integers: gamma or delta."),
         Option(
-            "low", exact, help="The data are uniform on [low, high]; -1 by default.", kind=float, question=True
+            "low", read_number, help="The data are uniform on [low, high]; -1 by default.", kind=float, question=True
         ),
         Option(
-            "high", exact, help="The data are uniform on [low, high]; 1 by default.", kind=float, question=True
+            "high", read_number, help="The data are uniform on [low, high]; 1 by default.", kind=float, question=True
         ),
         Option(
-            "point", exact, help="The datum is this number (instead of --low, --high).", kind=float,
+            "point", read_number, help="The datum is this number (instead of --low, --high).", kind=float,
             question=True,
         ),
-        Option("bits", positive, help="Mean bits a scalar, > 0.", required=True, hot=True),
+        Option("bits", read_positive, help="Mean bits a scalar, > 0.", required=True, hot=True),
         Option(
-            "epsilon", positive, help="Database privacy per unit of |x - x'|, > 0.", required=True, hot=True
+            "epsilon", read_positive, help="Database privacy per unit of |x - x'|, > 0.", required=True, hot=True
         ),
     )  # fmt: skip
     certifies = False
-    no_formula = "it searches codes of noise whose law is given"
+    no_formula_reason = "it searches codes of noise whose law is given"
 
     @property
-    def question(self) -> type[DataLaw]:
+    def question_class(self) -> type[DataLaw]:
         return DataLaw
 
-    def spelled_question(self, values: Values) -> DataLaw:
+    def parse_question(self, values: Values) -> DataLaw:
         low, high, point = (values[name] for name in ("low", "high", "point"))
         if point is not None:
             if low is not None or high is not None:
                 raise InvalidRequest("point must be given without low and high.")
-            return self.question.point(float(point))
+            return self.question_class.point(float(point))
         ends = [
             float(default if given is None else given) for given, default in ((low, -1), (high, 1))
         ]
         if not ends[0] < ends[1]:
             must("low and high", "finite numbers with low < high", f"{ends[0]:g} and {ends[1]:g}")
-        return self.question.uniform(*ends)
+        return self.question_class.uniform(*ends)
 
-    def checked(self, question: Any, values: Record) -> LaplaceRequest:
-        return LaplaceRequest.of(question, Claim("metric", values.pop("epsilon")), values)
+    def build_request(self, question: Any, values: Record) -> LaplaceRequest:
+        return LaplaceRequest.from_values(question, Claim("metric", values.pop("epsilon")), values)
 
-    def backend(self, values: Values) -> str | None:
+    def solver_label(self, values: Values) -> str | None:
         """There is none."""
         return None
 
     def points_per_task(self, values: Values) -> int:
         return 4
 
-    def key(self, values: Values) -> Record:
+    def sweep_key(self, values: Values) -> Record:
         """low and high are spelled out, unless the datum is a point."""
         ends = {} if values["point"] is not None else {"low": -1, "high": 1}
-        return super().key(values) | {
-            name: spell(Fraction(end)) for name, end in ends.items() if values[name] is None
+        return super().sweep_key(values) | {
+            name: to_json_value(Fraction(end)) for name, end in ends.items() if values[name] is None
         }
 
     def solve(self, request: Any) -> Design:
-        from workbench.families.laplace.least_ell import least_ell, verdict_on
+        from workbench.families.laplace.least_ell import find_least_ell, judge_decoder_epsilon
         from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
 
         code, epsilon, bits = (
@@ -146,7 +146,7 @@ class _Laplace(Family):
             float(request.claim.epsilon),
             float(request.aim.bits),
         )
-        least = least_ell(epsilon, bits, code, request.question)
+        least = find_least_ell(epsilon, bits, code, request.question)
         reachable, mechanism, words = least.ell is not None, None, []
         if least.ell is not None:
             try:
@@ -172,7 +172,7 @@ class _Laplace(Family):
             "mean_bits": least.mean_bits,
             "least_bits": least.least_bits,
         }
-        verdict = verdict_on(reached, epsilon, bits, code, request.question)
+        verdict = judge_decoder_epsilon(reached, epsilon, bits, code, request.question)
         return Design(
             request,
             mechanism,
@@ -187,16 +187,16 @@ class _Laplace(Family):
 
     # Mechanisms from elsewhere.
 
-    def loss(self, request: Any, mechanism: Any) -> float:
+    def compute_loss(self, request: Any, mechanism: Any) -> float:
         """The exact mean squared error of a mechanism on real inputs, whose outputs fit the bits, under the data."""
-        from workbench.mechanisms.mechanism import on_real_inputs
-        from workbench.privacy.expected_error import expected_error
+        from workbench.mechanisms.mechanism import has_real_inputs
+        from workbench.privacy.expected_error import compute_expected_error
 
-        if not on_real_inputs(mechanism) or len(mechanism.outputs) > 2**request.aim.bits:
+        if not has_real_inputs(mechanism) or len(mechanism.outputs) > 2**request.aim.bits:
             most = f"a mechanism on real inputs with at most 2^{float(request.aim.bits):g} outputs"
             must("baseline", most, repr(mechanism))
         error, low, high = (
-            expected_error(mechanism, "squared"),
+            compute_expected_error(mechanism, "squared"),
             request.question.lows[0],
             request.question.highs[-1],
         )
@@ -204,17 +204,17 @@ class _Laplace(Family):
             must(
                 "baseline", f"a mechanism on [{low:g}, {high:g}], as the data are", repr(mechanism)
             )
-        return float(error.mean)
+        return float(error.mean_error)
 
     # What a design shows.
 
-    def status(self, design: Design) -> str:
+    def describe_status(self, design: Design) -> str:
         return "found" if design.details["reachable"] else "infeasible"
 
-    def exact(self, design: Design) -> Record:
+    def exact_values(self, design: Design) -> Record:
         return {"pdp_delta": None, "dp_delta": None, "pure_epsilon": None}
 
-    def columns(self, design: Design) -> Record:
+    def extra_columns(self, design: Design) -> Record:
         answer = design.details
         missing = (
             None
@@ -224,7 +224,7 @@ class _Laplace(Family):
         shown = {name: answer[name] for name in ("ell", "mse", "mean_bits", "least_bits")}
         return {"failure": missing, "objective": answer["decoder_epsilon"], **shown}
 
-    def json(self, design: Design) -> Record:
+    def extra_json(self, design: Design) -> Record:
         return {**design.details, "objective": design.details["decoder_epsilon"]}
 
     def facts(self, design: Design) -> Facts:
@@ -255,10 +255,10 @@ class _Laplace(Family):
 FAMILY = _Laplace()
 
 
-def points(question: Any, values: Values) -> Iterable[Point]:
+def list_laplace_points(question: Any, values: Values) -> Iterable[Point]:
     """(columns that name a point, its request): every ε within every number of bits."""
-    if question is not None and question != UNIFORM:
-        must("question", f"{UNIFORM!r}, which the bits are counted for", repr(question))
+    if question is not None and question != UNIFORM_DATA:
+        must("question", f"{UNIFORM_DATA!r}, which the bits are counted for", repr(question))
     for size in values["bits"]:
         for epsilon in values["epsilon"]:
             row = {
@@ -268,4 +268,7 @@ def points(question: Any, values: Values) -> Iterable[Point]:
                 "delta": 0.0,
                 "bits": float(size),
             }
-            yield row, FAMILY.request(UNIFORM, epsilon=epsilon, bits=size, code=values["code"])
+            yield (
+                row,
+                FAMILY.make_request(UNIFORM_DATA, epsilon=epsilon, bits=size, code=values["code"]),
+            )

@@ -19,25 +19,25 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import must
 from workbench.exact.numbers import round_up
 from workbench.exact.objects import Values
-from workbench.families.laplace.family import LaplaceRequest, points
-from workbench.families.laplace.least_ell import least_ell
-from workbench.mechanisms.dyadic_laplace.dyadic_law import levels
+from workbench.families.laplace.family import LaplaceRequest, list_laplace_points
+from workbench.families.laplace.least_ell import find_least_ell
+from workbench.mechanisms.dyadic_laplace.dyadic_law import compute_levels
 from workbench.mechanisms.dyadic_laplace.elias import Code
-from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, mean_bits
+from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM_DATA, mean_bits
 from workbench.pipeline.frontier_plan import Plan, Plots, Row
-from workbench.pipeline.frontier_plots import Quantity, by_panel, each
+from workbench.pipeline.frontier_plots import Quantity, draw_panels, make_value_series
 from workbench.solvers.search import Deadline
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def plan(question: Any, values: Values) -> Plan:
+def plan_laplace_frontier(question: Any, values: Values) -> Plan:
     """The plan of a frontier of the mechanism. Raises InvalidRequest."""
     for ell in values["ell"]:
         if not 1 < ell < 1e6:
             must("ell", "above 1 and below 1e6", f"{round_up(ell):g}")
-    code, known = values["code"], list(points(question, values))
+    code, known = values["code"], list(list_laplace_points(question, values))
     tasks = [partial(_point, row, request, code) for row, request in known]
     tasks += [
         partial(_level, epsilon, float(ell), code)
@@ -64,10 +64,10 @@ def _known(curve: str, epsilon: Fraction, **more: object) -> Row:
 
 def _point(point: Row, request: LaplaceRequest, code: Code) -> list[Row]:
     clock = Deadline()
-    least = least_ell(float(request.claim.epsilon), float(request.aim.bits), code)
+    least = find_least_ell(float(request.claim.epsilon), float(request.aim.bits), code)
     row = _known("point", request.claim.epsilon) | point
     row |= {name: getattr(least, name) for name in ("ell", "decoder_epsilon", "mean_bits")}
-    row |= {"status": "optimal", "seconds": clock.elapsed}
+    row |= {"status": "optimal", "seconds": clock.elapsed_seconds}
     if least.ell is None:
         missing = f"no ell fits; the least mean length met is {least.least_bits:.6g} bits"
         row |= {"status": "unreachable", "objective": None, "failure": missing}
@@ -75,7 +75,10 @@ def _point(point: Row, request: LaplaceRequest, code: Code) -> list[Row]:
 
 
 def _level(epsilon: Fraction, ell: float, code: Code) -> list[Row]:
-    length, decoder = mean_bits(float(epsilon), levels(ell), code, UNIFORM), ell * float(epsilon)
+    length, decoder = (
+        mean_bits(float(epsilon), compute_levels(ell), code, UNIFORM_DATA),
+        ell * float(epsilon),
+    )
     return [
         _known(
             "level",
@@ -91,13 +94,13 @@ def _level(epsilon: Fraction, ell: float, code: Code) -> list[Row]:
 def _draw(table: pd.DataFrame, title: str) -> Plots:
     points, fixed = table[table["curve"] == "point"], table[table["curve"] == "level"]
     budget, slack = (
-        each(points.get("bits", ()), "{:g} bits", 7),
-        each(fixed.get("ell", ()), "ℓ = {:g}", 7),
+        make_value_series(points.get("bits", ()), "{:g} bits", 7),
+        make_value_series(fixed.get("ell", ()), "ℓ = {:g}", 7),
     )
     points = points[points["decoder_epsilon"].fillna(0) < 1e4] if len(points) else points
     return {
         "decoder_epsilon": partial(
-            by_panel,
+            draw_panels,
             points,
             Quantity("epsilon", "ε of the database, per unit of |x - x'|"),
             Quantity("decoder_epsilon", "ℓε of the decoder", True),
@@ -106,7 +109,7 @@ def _draw(table: pd.DataFrame, title: str) -> Plots:
             by="bits",
         ),
         "error_epsilon": partial(
-            by_panel,
+            draw_panels,
             points,
             Quantity("decoder_epsilon", "ℓε of the decoder, per unit of |x - x'|", True),
             Quantity("objective", "mean squared error 2/ε²", True),
@@ -115,7 +118,7 @@ def _draw(table: pd.DataFrame, title: str) -> Plots:
             by="bits",
         ),
         "level_curves": partial(
-            by_panel,
+            draw_panels,
             fixed,
             Quantity("epsilon", "ε of the database"),
             Quantity("mean_bits", "mean bits a scalar, exact"),

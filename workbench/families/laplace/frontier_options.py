@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from workbench.data.parameter_grid import grid
-from workbench.families.laplace.family import FAMILY, points
-from workbench.pipeline.frontier_plan import EPSILON, Frontier, later
+from workbench.data.parameter_grid import read_grid
+from workbench.families.laplace.family import FAMILY, list_laplace_points
+from workbench.pipeline.frontier_plan import EPSILON, Frontier, load_when_called
 from workbench.pipeline.option import Option
 
 FRONTIER = Frontier(
@@ -14,20 +14,22 @@ FRONTIER = Frontier(
     (
         EPSILON,
         replace(
-            FAMILY.option("bits"),
-            read=grid,
+            FAMILY.get_option("bits"),
+            read=read_grid,
             default="3,4,5,6,8",
             help="Mean bits a scalar, a grid.",
             required=False,
             hot=False,
         ),
-        FAMILY.option("code"),
-        Option("ell", grid, "1.05,1.2,1.5,2,4", "Decoder relaxations of the level curves, a grid."),
+        FAMILY.get_option("code"),
+        Option(
+            "ell", read_grid, "1.05,1.2,1.5,2,4", "Decoder relaxations of the level curves, a grid."
+        ),
     ),
-    later("workbench.families.laplace.frontier", "plan"),
+    load_when_called("workbench.families.laplace.frontier", "plan_laplace_frontier"),
     (
         "frontier laplace --epsilon 0.1:4:20 --bits 3,4,5,6,8",
         "frontier laplace --epsilon 0.1:4:12:log --bits 4:10:4 --code delta --ell 1.1,2,10",
     ),
-    points=points,
+    points=list_laplace_points,
 )

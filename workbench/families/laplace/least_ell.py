@@ -32,21 +32,26 @@ import numpy as np
 
 from workbench.errors import must
 from workbench.exact.numbers import round_up
-from workbench.mechanisms.dyadic_laplace.dyadic_law import delta_zero, ell_of, levels, levels_at
+from workbench.mechanisms.dyadic_laplace.dyadic_law import (
+    compute_levels,
+    compute_levels_at,
+    delta_zero,
+    ell_from_delta,
+)
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code
 from workbench.mechanisms.dyadic_laplace.mean_length import (
-    UNIFORM,
+    UNIFORM_DATA,
     DataLaw,
     elias_delta_bound,
     mean_bits,
     mean_bits_at,
 )
-from workbench.mechanisms.dyadic_laplace.piecewise_linear import positive_float
+from workbench.mechanisms.dyadic_laplace.piecewise_linear import read_positive_float
 from workbench.pipeline.design import OracleVerdict
 from workbench.solvers.arrays import Vector
 from workbench.solvers.search import bisect
 
-SCAN: Final = 64
+SCAN_POINTS_PER_OCTAVE: Final = 64
 _LOWEST: Final = math.log2(2.0**-50)  # log2 δ₀ where ℓ - 1 is about 2^-51
 _HIGHEST: Final = math.log2(160.0)
 _SLACK: Final = 3.0  # bits by which the length may swing within an octave
@@ -90,23 +95,23 @@ def _lengths(epsilon: float, code: Code, data: DataLaw, points: bytes) -> Vector
     log_delta = np.frombuffer(points)
     parts = np.array_split(log_delta, 8) if log_delta.size >= 8 else [log_delta]
     lengths = np.concatenate(
-        [mean_bits_at(epsilon, *levels_at(np.exp2(part)), code, data) for part in parts]
+        [mean_bits_at(epsilon, *compute_levels_at(np.exp2(part)), code, data) for part in parts]
     )
     lengths.flags.writeable = False
     return lengths
 
 
-def least_ell(
-    epsilon: float, bits: float, code: Code = "gamma", data: DataLaw = UNIFORM
+def find_least_ell(
+    epsilon: float, bits: float, code: Code = "gamma", data: DataLaw = UNIFORM_DATA
 ) -> LeastEll:
     """The smallest ℓ whose exact mean length per scalar, x ~ data, is at most `bits`.
 
     epsilon: ε > 0 of the database; bits: > 0; code: "gamma" or "delta"; data: x ~ Unif(-1, 1) as in Fig. 3 by default.
     Raises InvalidRequest.
     """
-    epsilon, bits = positive_float(epsilon, "epsilon"), positive_float(bits, "bits")
+    epsilon, bits = read_positive_float(epsilon, "epsilon"), read_positive_float(bits, "bits")
     check_code(code)
-    largest = epsilon * data.largest
+    largest = epsilon * data.max_size
     if not largest <= 2.0**60:
         must("epsilon times the largest |x|", "at most 2^60", largest)
     length = _Length(epsilon, code, data)
@@ -116,7 +121,11 @@ def least_ell(
         return LeastEll(None, None, None, None, length.least)
     decoder = round_up(Fraction(ell) * Fraction(epsilon))
     return LeastEll(
-        ell, delta_zero(ell), decoder, mean_bits(epsilon, levels(ell), code, data), length.least
+        ell,
+        delta_zero(ell),
+        decoder,
+        mean_bits(epsilon, compute_levels(ell), code, data),
+        length.least,
     )
 
 
@@ -131,7 +140,9 @@ def _first_crossing(length: _Length, bits: float) -> float | None:
     points = [float(octaves[max(0, near[0] - 1)])]
     heights = [length(points[0])]
     while (at := points[-1]) < _HIGHEST:
-        grid = np.minimum(at + np.arange(1, SCAN + 1) / SCAN, _HIGHEST)
+        grid = np.minimum(
+            at + np.arange(1, SCAN_POINTS_PER_OCTAVE + 1) / SCAN_POINTS_PER_OCTAVE, _HIGHEST
+        )
         # after the last points of the previous octave, to see minima across its end
         points, heights = points[-2:] + grid.tolist(), heights[-2:] + length.many(grid).tolist()
         for i in range(1, len(points)):
@@ -144,7 +155,10 @@ def _first_crossing(length: _Length, bits: float) -> float | None:
                 if low is not None:
                     return _bisect(length, bits, points[i - 1], low)
     _minimum(
-        length, bits, lowest[1] - 1 / SCAN, min(lowest[1] + 1 / SCAN, _HIGHEST)
+        length,
+        bits,
+        lowest[1] - 1 / SCAN_POINTS_PER_OCTAVE,
+        min(lowest[1] + 1 / SCAN_POINTS_PER_OCTAVE, _HIGHEST),
     )  # sharpens length.least
     return None
 
@@ -161,32 +175,32 @@ def _minimum(length: _Length, bits: float, low: float, high: float) -> float | N
 
 def _bisect(length: _Length, bits: float, above: float, below: float) -> float:
     """A point with length <= bits next to one above it, in [above, below]; length(above) > bits >= length(below)."""
-    return bisect(lambda at: length(at) <= bits, above, below, turns=60)[1]
+    return bisect(lambda at: length(at) <= bits, above, below, max_steps=60)[1]
 
 
 def _as_ell(
     log_delta: float, epsilon: float, bits: float, code: Code, data: DataLaw
 ) -> float | None:
     """ℓ as a double whose own exact mean length is at most `bits`: rounding to a double can cost the last digits."""
-    ell = max(float(ell_of(2.0**log_delta)[0]), math.nextafter(1.0, 2.0))
+    ell = max(float(ell_from_delta(2.0**log_delta)[0]), math.nextafter(1.0, 2.0))
     step = math.ulp(ell)
     for _ in range(40):
-        if mean_bits(epsilon, levels(ell), code, data) <= bits:
+        if mean_bits(epsilon, compute_levels(ell), code, data) <= bits:
             return ell
         ell += step
         step *= 2
     return None
 
 
-def verdict_on(
+def judge_decoder_epsilon(
     decoder_epsilon: float, epsilon: float, bits: float, code: str, data: DataLaw
 ) -> OracleVerdict:
     """The verdict on a least decoder ε, inf where none was found."""
     if code != "delta":
-        return OracleVerdict.none(
+        return OracleVerdict.without_formula(
             "no closed form is known for the least ell; Theorem 8 is about the delta code."
         )
-    ell, deltas, pmf = levels_at(np.exp2(_OCTAVES))
+    ell, deltas, pmf = compute_levels_at(np.exp2(_OCTAVES))
     spread = np.log1p(2 * ell * np.log(ell))  # ln(2ℓ ln ℓ + 1) >= δ₀
     size = np.log(2 * epsilon * data.mean_size + 9 / 8 * spread + 2) - (pmf * np.log(deltas)).sum(
         axis=1
@@ -197,7 +211,7 @@ def verdict_on(
         if elias_delta_bound(z) <= bits
     ]
     if not fits:
-        return OracleVerdict.none("Theorem 8 shows no ell within these bits.")
+        return OracleVerdict.without_formula("Theorem 8 shows no ell within these bits.")
     proof = (
         "Theorem 8: its bound on the mean length of the delta code is within the bits at this ell."
     )

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.errors import InvalidRequest, must
-from workbench.exact.numbers import positive, probability
+from workbench.exact.numbers import read_positive, read_probability
 from workbench.exact.objects import Progress, Record, Values
-from workbench.io.result import now_and_then
+from workbench.io.result import limit_message_rate
 from workbench.io.shown import Facts
-from workbench.notions import notion
+from workbench.notions import get_notion
 from workbench.pipeline.family import Family, Session
-from workbench.pipeline.frontier_plan import Point, later
-from workbench.pipeline.notion_points import notion_requests
+from workbench.pipeline.frontier_plan import Point, load_when_called
+from workbench.pipeline.notion_points import list_notion_requests
 from workbench.pipeline.option import (
     CERTIFY,
     MAX_LOSS,
@@ -33,29 +33,29 @@ from workbench.pipeline.option import (
     SOLVER,
     TIME_LIMIT,
     Option,
-    anything,
-    check_option,
-    count,
-    flag,
-    integers,
-    listed,
-    one_of,
-    or_zero,
-    probabilities,
-    spell,
+    accept_anything,
+    choice_reader,
+    integer_reader,
+    list_reader,
+    make_check_option,
+    read_flag,
+    read_integer,
+    read_nonnegative,
+    read_probabilities,
+    to_json_value,
 )
 from workbench.pipeline.requirements import (
     HOCKEY_STICK,
-    convex_or_ratio_notion,
-    ratio_kind,
-    ratio_notions,
+    get_ratio_kind,
+    list_ratio_notions,
+    read_convex_or_ratio_notion,
 )
 from workbench.solvers.arrays import Ints
 
 if TYPE_CHECKING:
     from workbench.families.modulo.request import ModuloRequest
-    from workbench.models.modulo.level_frontier import Piece
-    from workbench.pipeline.design import Design, Laws, Tables
+    from workbench.models.modulo.level_frontier import FrontierPiece
+    from workbench.pipeline.design import Design, LawsByName, Tables
     from workbench.pipeline.stated import Interval
     from workbench.privacy.claim import Claim
     from workbench.questions.modulo_noise import ModuloNoise
@@ -70,22 +70,24 @@ _SHOWN = 24  # masses up to which a report lists all of them, beyond it the 16 h
 
 def _sizes(value: Any, name: str) -> Ints:
     """ "5x5", or its orders one by one."""
-    return listed(integers, "x")(value.lower() if isinstance(value, str) else value, name)
+    return list_reader(read_integer, "x")(value.lower() if isinstance(value, str) else value, name)
 
 
 def _shifts(value: Any, name: str) -> tuple[Any, ...]:
     """ "1,2,3", for vectors "0,1;1,0"; or lists of the same."""
     if isinstance(value, str) and ";" in value:
-        return tuple(listed(integers)(part, name) for part in value.split(";") if part.strip())
+        return tuple(
+            list_reader(read_integer)(part, name) for part in value.split(";") if part.strip()
+        )
 
     def one_shift(part: Any, name: str) -> Any:
         return (
-            listed(integers)(part, name)
+            list_reader(read_integer)(part, name)
             if isinstance(part, (list, tuple))
-            else integers(part, name)
+            else read_integer(part, name)
         )
 
-    return listed(one_shift)(value, name)
+    return list_reader(one_shift)(value, name)
 
 
 def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
@@ -96,7 +98,7 @@ def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
         given = {}
         for part in parts:
             shift, _, amount = part.partition("=")
-            key = listed(integers)(shift, "epsilon's shift")
+            key = list_reader(read_integer)(shift, "epsilon's shift")
             if key in given:
                 raise InvalidRequest(
                     f"epsilon must give each difference one budget. Got two for {shift.strip()}."
@@ -105,9 +107,10 @@ def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
         value = given
     if isinstance(value, Mapping):
         return {
-            shift: positive(amount, f"epsilon of shift {shift}") for shift, amount in value.items()
+            shift: read_positive(amount, f"epsilon of shift {shift}")
+            for shift, amount in value.items()
         }
-    return positive(value, name)
+    return read_positive(value, name)
 
 
 def _equal(value: Any, name: str) -> tuple[Ints, ...]:
@@ -115,12 +118,12 @@ def _equal(value: Any, name: str) -> tuple[Ints, ...]:
     groups = value.split(",") if isinstance(value, str) else value
     if not isinstance(groups, (list, tuple)):
         must(name, "groups of noise values such as 1=8,2=7", repr(value))
-    return tuple(listed(integers, "=")(group, name) for group in groups)
+    return tuple(list_reader(read_integer, "=")(group, name) for group in groups)
 
 
 def _within_curve(request: Any, curve: Claim) -> Design:
     """The least-loss noise of one run within a claim of several (ε, δ)."""
-    return FAMILY.designed(request.with_values(claim=curve, method="fast"))
+    return FAMILY.design_request(request.with_values(claim=curve, method="fast"))
 
 
 class _Modulo(Family):
@@ -143,80 +146,80 @@ class _Modulo(Family):
         "formula modulo --n 8 --max-shift 3 --directed --notion pdp --epsilon 1.5 --delta 0..0.2",
     )
     options = (
-        Option("n", count(1, 10**7), help="Scalar query with answers 0..n.", kind=int, question=True),
+        Option("n", integer_reader(1, 10**7), help="Scalar query with answers 0..n.", kind=int, question=True),
         Option("sizes", _sizes, help='Vector query: orders of its coordinates, "5x5".', question=True),
         Option(
             "shifts", _shifts, help='How neighbouring answers differ: "1,2,3", for vectors "0,1;1,0".', question=True
         ),
         Option(
-            "max_shift", count(1, 10**6), help="All differences 1..MAX_SHIFT (instead of --shifts).", kind=int,
+            "max_shift", integer_reader(1, 10**6), help="All differences 1..MAX_SHIFT (instead of --shifts).", kind=int,
             question=True,
         ),
         Option(
-            "directed", flag, False, "Only the given sign of the differences, as the paper.", kind=bool, question=True
+            "directed", read_flag, False, "Only the given sign of the differences, as the paper.", kind=bool, question=True
         ),
         Option(
-            "notion", convex_or_ratio_notion, "dp", "dp, pdp, pure or metric; curve, tradeoff, renyi, zcdp or gdp."
+            "notion", read_convex_or_ratio_notion, "dp", "dp, pdp, pure or metric; curve, tradeoff, renyi, zcdp or gdp."
         ),
         Option(
-            "loss", later("workbench.families.modulo.request", "read_loss"), "error-rate",
+            "loss", load_when_called("workbench.families.modulo.request", "read_loss"), "error-rate",
             "error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared, or a CSV of losses, "
             "one for every noise value (in Python: an array, or a function of it).",
         ),
         *NOTION_PARAMETERS,
         Option(
-            "prior", probabilities, help="CSV with N probabilities of the true answer (loss prior-squared).", kind=Path,
+            "prior", read_probabilities, help="CSV with N probabilities of the true answer (loss prior-squared).", kind=Path,
         ),
-        Option("zero_mean", flag, False, "Require noise of mean zero.", kind=bool),
+        Option("zero_mean", read_flag, False, "Require noise of mean zero.", kind=bool),
         Option("equal", _equal, help='Require equal masses: "1=8,2=7" (row-major noise values).'),
         Option(
-            "constraints", anything, places=frozenset(("python",)),
+            "constraints", accept_anything, places=frozenset(("python",)),
             help="More linear constraints, as a function of the CVXPY variable f (N,).",
         ),
         MINIMISE,
         RUNS,
-        Option("method", one_of(*METHODS), "fast", "fast, or literal: PDP with delta > 0 as the printed MILP."),
-        check_option(*CHECKS),
+        Option("method", choice_reader(*METHODS), "fast", "fast, or literal: PDP with delta > 0 as the printed MILP."),
+        make_check_option(*CHECKS),
         CERTIFY,
         SOLVER,
         TIME_LIMIT,
         Option(
-            "gap", or_zero, help="Relative MILP gap at which the solver may stop.", kind=float, solver=True
+            "gap", read_nonnegative, help="Relative MILP gap at which the solver may stop.", kind=float, solver=True
         ),
-        Option("seed", count(0, 2**31 - 1), help="Of the solver.", kind=int, solver=True),
+        Option("seed", integer_reader(0, 2**31 - 1), help="Of the solver.", kind=int, solver=True),
         OPTIONS,
         MAX_LOSS,
         Option(
-            "delta", probability, help="In [0, 1]; 0 by default. With --minimise delta: an upper limit.", hot=True
+            "delta", read_probability, help="In [0, 1]; 0 by default. With --minimise delta: an upper limit.", hot=True
         ),
         Option(
             "epsilon", _epsilon, hot=True,
             help='Privacy budget > 0; "1=0.5,2=1" gives each difference its own. Where it is minimised: a limit.',
         ),
     )  # fmt: skip
-    how = (*Family.how, "method")
+    solving_option_names = (*Family.solving_option_names, "method")
 
     @property
-    def question(self) -> type[ModuloNoise]:
+    def question_class(self) -> type[ModuloNoise]:
         from workbench.questions.modulo_noise import ModuloNoise
 
         return ModuloNoise
 
-    def spelled_question(self, values: Values) -> ModuloNoise:
+    def parse_question(self, values: Values) -> ModuloNoise:
         names = ("n", "sizes", "max_shift", "directed", "shifts")
-        return self.question(**{name: values[name] for name in names})
+        return self.question_class(**{name: values[name] for name in names})
 
-    def question_options(self, question: Any) -> Record:
+    def question_to_options(self, question: Any) -> Record:
         """See `Family.question_options`."""
-        shifts = [shift[0] if question.scalar else shift for shift in question.shifts]
+        shifts = [shift[0] if question.is_scalar else shift for shift in question.shifts]
         return {"sizes": question.sizes, "shifts": shifts, "directed": question.directed}
 
     def trace_patterns(
         self, request: Any, deltas: Interval, time_limit: float | None, progress: Progress | None
-    ) -> Sequence[Piece]:
+    ) -> Sequence[FrontierPiece]:
         """See `Family.trace_patterns`."""
-        from workbench.models.modulo.frontier import delta_frontier
-        from workbench.pipeline.outcome import translated_errors
+        from workbench.models.modulo.frontier import compute_delta_frontier
+        from workbench.pipeline.outcome import translate_errors
 
         if not isinstance(request.claim.epsilon, Fraction):
             must("epsilon", "one number for all differences under pdp", "several")
@@ -224,14 +227,14 @@ class _Modulo(Family):
         if low == high:
             wanted = "an interval such as 0..0.2 under pdp, where the frontier is of many pieces"
             must("delta", wanted, low)
-        InvalidRequest.unless_among(_PATTERN_LOSSES, "loss", request.aim.loss)
-        report = now_and_then(progress or str)
+        InvalidRequest.check_choice(_PATTERN_LOSSES, "loss", request.aim.loss)
+        report = limit_message_rate(progress or str)
 
         def report_pieces(share: float, pieces: int) -> None:
             report(f"{100 * share:.0f} % of the frontier over delta is proven, {pieces} pieces.")
 
-        with translated_errors():
-            return delta_frontier(
+        with translate_errors():
+            return compute_delta_frontier(
                 request.question.sizes,
                 tuple(request.budgets),
                 float(request.claim.epsilon),
@@ -241,12 +244,12 @@ class _Modulo(Family):
                 progress=report_pieces,
             )
 
-    def checked(self, question: Any, values: Record) -> ModuloRequest:
-        from workbench.families.modulo.request import request
+    def build_request(self, question: Any, values: Record) -> ModuloRequest:
+        from workbench.families.modulo.request import make_modulo_request
 
-        return request(question, values)
+        return make_modulo_request(question, values)
 
-    def open(self, request: Any) -> Session:
+    def open_session(self, request: Any) -> Session:
         if request.aim.runs == 1:
             from workbench.families.modulo.problem import ModuloSession
 
@@ -257,20 +260,20 @@ class _Modulo(Family):
 
     # Mechanisms from elsewhere.
 
-    def loss(self, request: Any, mechanism: Any) -> float:
+    def compute_loss(self, request: Any, mechanism: Any) -> float:
         """Of additive noise in the same group its exact loss; of a channel its error rate or mean squared error, true
         answers uniform."""
         from workbench.mechanisms.additive import AdditiveNoise
-        from workbench.privacy.repair import exact_loss
+        from workbench.privacy.repair import compute_exact_loss
 
-        related = self.related(request, mechanism)
+        related = self.relate_mechanism(request, mechanism)
         if isinstance(related, AdditiveNoise):
-            return float(exact_loss(related, request.losses))
+            return float(compute_exact_loss(related, request.losses))
         if request.aim.loss not in ("error-rate", "squared"):
             must("loss", "error-rate or squared for a channel", repr(request.aim.loss))
         return float(related.error_rate if request.aim.loss == "error-rate" else related.mse)
 
-    def related(self, request: Any, mechanism: Any) -> Any:
+    def relate_mechanism(self, request: Any, mechanism: Any) -> Any:
         """Noise under the question's differences; of a channel the answers that differ by one, without wrapping."""
         from workbench.mechanisms.additive import AdditiveNoise
         from workbench.mechanisms.channel import Channel
@@ -282,7 +285,7 @@ class _Modulo(Family):
             isinstance(mechanism, Channel)
             and len(mechanism.rows) == len(mechanism.outputs) == order
         )
-        if not square or not question.scalar:
+        if not square or not question.is_scalar:
             must(
                 "baseline",
                 "additive noise on the query's answers, or their channel",
@@ -292,20 +295,20 @@ class _Modulo(Family):
         near = {
             distance for (shift,) in question.shifts for distance in (shift % order, -shift % order)
         }
-        return Channel.of(mechanism, [(q, q + d) for d in near for q in range(order - d)])
+        return Channel.from_pairs(mechanism, [(q, q + d) for d in near for q in range(order - d)])
 
     # Keys of sweeps.
 
-    def key(self, values: Values) -> Record:
+    def sweep_key(self, values: Values) -> Record:
         """n and max_shift spelled out as sizes and shifts, one of each pair mu, -mu unless directed."""
         rest = {
             name: value
-            for name, value in super().key(values).items()
+            for name, value in super().sweep_key(values).items()
             if name not in ("n", "max_shift")
         }
-        question = self.spelled_question(values)
+        question = self.parse_question(values)
         pairs = (
-            {shift} if question.directed else {shift, question.negative(shift)}
+            {shift} if question.directed else {shift, question.negate_shift(shift)}
             for shift in question.shifts
         )
         return (
@@ -316,24 +319,24 @@ class _Modulo(Family):
 
     def points_per_task(self, values: Values) -> int:
         """Bare linear programs take less than a millisecond; audits and branch and bound much longer."""
-        bare = values["check"] in ("none", "bound") and values["notion"] in ratio_notions()
-        return 500 if bare and ratio_kind(values["notion"]) == HOCKEY_STICK else 20
+        bare = values["check"] in ("none", "bound") and values["notion"] in list_ratio_notions()
+        return 500 if bare and get_ratio_kind(values["notion"]) == HOCKEY_STICK else 20
 
     # What a design shows.
 
-    def json(self, design: Design) -> Record:
-        from workbench.pipeline.budget import budget_json
+    def extra_json(self, design: Design) -> Record:
+        from workbench.pipeline.budget import budget_to_json
 
         question = design.question
         entries = {
             "pmf": design.mechanism.pmf.tolist(),
             "loss": design.request.aim.loss,
-            **budget_json(design),
+            **budget_to_json(design),
         }
         return entries | {"question": question.to_dict(), "directed": question.directed}
 
     def facts(self, design: Design) -> Facts:
-        from workbench.pipeline.budget import budget_facts
+        from workbench.pipeline.budget import list_budget_facts
 
         what = (
             design.request.aim.loss
@@ -349,16 +352,16 @@ class _Modulo(Family):
         )
         return [
             (f"least {what}", f"{design.objective:.9g} ({best})"),
-            ("bound", design.bound_words),
-            *budget_facts(design),
+            ("bound", design.bound_text),
+            *list_budget_facts(design),
         ]
 
-    def beside(self, design: Design) -> Laws:
+    def comparison_laws(self, design: Design) -> LawsByName:
         from workbench.families.modulo.published import list_laws
 
         return list_laws(design.request)
 
-    def tables(self, design: Design) -> Tables:
+    def list_tables(self, design: Design) -> Tables:
         masses, question = design.mechanism.pmf, design.question
         every = masses.size <= _SHOWN
         shown = (
@@ -366,7 +369,7 @@ class _Modulo(Family):
             if every
             else sorted(range(masses.size), key=lambda k: -masses[k])[:16]
         )
-        cells = [[question.show(question.point(k)), float(masses[k])] for k in shown]
+        cells = [[question.format_shift(question.element_at(k)), float(masses[k])] for k in shown]
         title = "PMF" if every else f"PMF, the 16 heaviest of {masses.size} noise values"
         return [(title, ["noise", "probability"], cells)]
 
@@ -374,7 +377,7 @@ class _Modulo(Family):
 FAMILY = _Modulo()
 
 
-def points(question: Any, values: Values) -> Iterable[Point]:
+def list_modulo_points(question: Any, values: Values) -> Iterable[Point]:
     """(columns that name a point, its request): every ε and δ under every notion, then the least ε of losses.
 
     Raises InvalidRequest.
@@ -382,9 +385,9 @@ def points(question: Any, values: Values) -> Iterable[Point]:
     if values["loss"] == "prior-squared":
         must("loss", "one that needs no prior", repr(values["loss"]))
     for name in values["notion"] if values["epsilon"] else ():
-        if any(values["delta"]) and not notion(name).has_delta:
-            must("delta", f"0 when notion is {name}", ",".join(map(spell, values["delta"])))
-    every = notion_requests(FAMILY, question, values)
+        if any(values["delta"]) and not get_notion(name).has_delta:
+            must("delta", f"0 when notion is {name}", ",".join(map(to_json_value, values["delta"])))
+    every = list_notion_requests(FAMILY, question, values)
     notions = values["notion"]
     return sorted(
         every,

@@ -20,20 +20,24 @@ import numpy as np
 
 from workbench.errors import must
 from workbench.exact.objects import Values
-from workbench.families.modulo.family import FAMILY, points
+from workbench.families.modulo.family import FAMILY, list_modulo_points
 from workbench.models import oracles
-from workbench.models.modulo.frontier import delta_frontier
-from workbench.models.modulo.level_frontier import LEAST, LEAST_EPSILON, Piece
-from workbench.notions import notion as named
-from workbench.pipeline.frontier_plan import Plan, Row, Task, design_row, design_task
+from workbench.models.modulo.frontier import compute_delta_frontier
+from workbench.models.modulo.level_frontier import (
+    MAX_PATTERN_ELEMENTS,
+    MIN_LEVEL_EPSILON,
+    FrontierPiece,
+)
+from workbench.notions import get_notion as named
+from workbench.pipeline.frontier_plan import Plan, Row, Task, make_design_row, make_design_task
 from workbench.pipeline.frontier_plots import Series
-from workbench.pipeline.notion_points import drawn
-from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.notion_points import draw_notion_frontier
+from workbench.pipeline.outcome import translate_errors
 from workbench.pipeline.requirements import (
     HOCKEY_STICK,
     bounds_one_ratio,
-    ratio_kind,
-    ratio_notions,
+    get_ratio_kind,
+    list_ratio_notions,
 )
 from workbench.questions.modulo_noise import ModuloNoise
 
@@ -42,37 +46,41 @@ SERIES = {
     "gaussian": Series("clamped discrete Gaussian", 2, "-."), "exponential": Series("exponential mechanism", 3, ":"),
     "data-independent": Series("data-independent", 4, (0, (5, 1, 1, 1))),
 }  # fmt: skip
-LEVELS = 4  # errors whose level curves are drawn when none are given
+LEVEL_CURVE_COUNT = 4  # errors whose level curves are drawn when none are given
 _PIECES = 64  # noise values up to which the exact frontier is traced at every ε, beyond at a few
 _FEW = 5
 _PATIENCE = 5.0  # seconds for the exact frontier at one ε; pieces not proven by then say so
 
 
-def round_levels(errors: Sequence[float]) -> list[Fraction]:
+def choose_round_levels(errors: Sequence[float]) -> list[Fraction]:
     """LEVELS round errors strictly between the least and the largest of some; fewer when they are too close."""
     if not errors or max(errors) - min(errors) < 1e-9:
         return []
     low, high = min(errors), max(errors)
     digits = 2 - math.ceil(math.log10(high - low))
-    inside = {round(x, digits) for x in np.linspace(low, high, LEVELS + 2)[1:-1].tolist()}
+    inside = {
+        round(x, digits) for x in np.linspace(low, high, LEVEL_CURVE_COUNT + 2)[1:-1].tolist()
+    }
     return [Fraction(str(x)) for x in sorted(inside) if low < x < high]
 
 
 @lru_cache(maxsize=1)
 def _chosen_levels(corners: tuple[Any, ...]) -> list[Fraction]:
     """Between the errors of requests at the least and at the largest budgets; once for all tasks of a process."""
-    rows = [row for request in corners for row in design_task({}, request, "optimal")()]
-    return round_levels([row["objective"] for row in rows if row.get("objective") is not None])
+    rows = [row for request in corners for row in make_design_task({}, request, "optimal")()]
+    return choose_round_levels(
+        [row["objective"] for row in rows if row.get("objective") is not None]
+    )
 
 
-def plan(question: Any, values: Values) -> Plan:
+def plan_modulo_frontier(question: Any, values: Values) -> Plan:
     """The plan of a frontier of modulo noise, whose requests are validated before anything is solved.
 
     What is not proven within the time limit is a row with its interval [bound, objective]. whole: trace every exact
     piece to its end, however long it takes, so that no clock decides what the table holds. level: errors of the level
     curves; None chooses LEVELS of them from the points, an empty list draws none. Raises InvalidRequest.
     """
-    every = [*points(question, values)]
+    every = [*list_modulo_points(question, values)]
     optima = [(row, request) for row, request in every if request.aim.minimise == "loss"]
     plain = [
         (row, request)
@@ -80,16 +88,16 @@ def plan(question: Any, values: Values) -> Plan:
         if bounds_one_ratio(request.claim.notion) and request.aim.runs == 1
     ]
     query, epsilons, loss = (
-        question or FAMILY.spelled_question(values),
+        question or FAMILY.parse_question(values),
         values["epsilon"] or [],
         values["loss"],
     )
-    tasks = [design_task(row, request, "optimal") for row, request in optima]
+    tasks = [make_design_task(row, request, "optimal") for row, request in optima]
     for notion in dict.fromkeys(request.claim.notion.name for _, request in plain):
         traced = _traced(query, notion, epsilons, loss)
         tasks += [partial(_pieces, query, notion, epsilon, values) for epsilon in traced]
     tasks += [
-        design_task(row, request, "optimal")
+        make_design_task(row, request, "optimal")
         for row, request in every
         if request.aim.minimise == "epsilon"
     ]
@@ -98,10 +106,10 @@ def plan(question: Any, values: Values) -> Plan:
     remark = "\n(published mechanisms protect both sides of a pair)" if query.directed else ""
     words = "squared error" if loss == "squared" else loss.replace("-", " ")
     draw = partial(
-        drawn,
+        draw_notion_frontier,
         name="optimal",
         series=SERIES,
-        notions=[*ratio_notions()],
+        notions=[*list_ratio_notions()],
         title=title + remark,
         words=words,
     )
@@ -142,7 +150,7 @@ def _traced(
     question: ModuloNoise, notion: str, epsilons: Sequence[Fraction], loss: str
 ) -> Sequence[Fraction]:
     """The ε at which exact pieces are traced."""
-    no_law = ratio_kind(notion) == HOCKEY_STICK and loss != "error-rate"
+    no_law = get_ratio_kind(notion) == HOCKEY_STICK and loss != "error-rate"
     if not named(notion).has_delta or no_law or loss == "worst-squared":
         return []
     if question.order <= _PIECES or len(epsilons) <= _FEW:
@@ -155,25 +163,27 @@ def _pieces(q: ModuloNoise, notion: str, epsilon: Fraction, values: Values) -> l
     """ρ* as a function of δ at one ε."""
     loss, by_law = (
         values["loss"],
-        ratio_kind(notion) == HOCKEY_STICK,
+        get_ratio_kind(notion) == HOCKEY_STICK,
     )  # which falls with δ as (1 - δ)
     seconds = None if values["whole"] else _PATIENCE
     begin, solver = time.perf_counter(), None
-    with translated_errors():
+    with translate_errors():
         if by_law:
-            law = oracles.bounds(
+            law = oracles.error_rate_bounds(
                 q.sizes, q.differences, q.directed, float(epsilon), 0.0, HOCKEY_STICK, loss
             ).strongest
             name, pieces = "DP law", []
             if law is not None:  # (1 - δ) ρ₀; below an upper bound nothing is proven
                 proven = law.kind == "optimum"
-                pieces = [Piece(0.0, 1.0, law.value, 0.0, proven, law.value * proven, 0.0)]
+                pieces = [FrontierPiece(0.0, 1.0, law.value, 0.0, proven, law.value * proven, 0.0)]
         else:
             tracer = values["solver"] if values["solver"] in ("highs", "gurobi") else "highs"
-            pieces = delta_frontier(
+            pieces = compute_delta_frontier(
                 q.sizes, q.differences, float(epsilon), loss, seconds=seconds, solver=tracer
             )
-            by_levels = loss == "error-rate" and (q.order > LEAST or epsilon >= LEAST_EPSILON)
+            by_levels = loss == "error-rate" and (
+                q.order > MAX_PATTERN_ELEMENTS or epsilon >= MIN_LEVEL_EPSILON
+            )
             name, solver = ("level frontier", None) if by_levels else ("pattern frontier", tracer)
     more = {
         "oracle": name,
@@ -190,7 +200,7 @@ def _pieces(q: ModuloNoise, notion: str, epsilon: Fraction, values: Values) -> l
             "objective_high": piece.value_high,
             "bound": piece.bound_low,
             "bound_high": piece.bound_high,
-            "status": "optimal" if piece.proven else "not_proven",
+            "status": "optimal" if piece.is_proven else "not_proven",
         }
         for piece in pieces
     ]
@@ -202,11 +212,11 @@ def _levels(
     """The least δ at one ε for every error level, of those that are chosen where none are given."""
     rows, common = [], {name: values[name] for name in ("loss", "solver", "certify", "time_limit")}
     for most in values["level"] if values["level"] is not None else _chosen_levels(corners):
-        least = FAMILY.request(
+        least = FAMILY.make_request(
             question, notion=notion, epsilon=epsilon, minimise="delta", max_loss=most, **common
         )
-        with FAMILY.open(least) as session:
-            row = design_row(
+        with FAMILY.open_session(least) as session:
+            row = make_design_row(
                 session.design,
                 **_known("level", notion, values["loss"], epsilon),
                 max_loss=float(most),

@@ -6,18 +6,32 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from workbench.data.parameter_grid import grid
-from workbench.families.modulo.family import FAMILY, points
-from workbench.pipeline.frontier_plan import Frontier, compared, later, several
-from workbench.pipeline.notion_points import OPTIONS as GRIDS
-from workbench.pipeline.notion_points import RUNS as SHARED
-from workbench.pipeline.option import CERTIFY, SOLVER, TIME_LIMIT, Option, flag, text
-from workbench.pipeline.requirements import convex_or_ratio_notion
+from workbench.data.parameter_grid import read_grid
+from workbench.families.modulo.family import FAMILY, list_modulo_points
+from workbench.pipeline.frontier_plan import (
+    Frontier,
+    distinct_list_reader,
+    load_when_called,
+    select_loss_points,
+)
+from workbench.pipeline.notion_points import NOTION_OPTIONS as GRIDS
+from workbench.pipeline.notion_points import RUNS_GRID as SHARED
+from workbench.pipeline.option import (
+    CERTIFY,
+    SOLVER,
+    TIME_LIMIT,
+    Option,
+    read_flag,
+    read_plain_text,
+)
+from workbench.pipeline.requirements import read_convex_or_ratio_notion
 
 
 def _levels(value: Any, name: str) -> list[Fraction] | None:
     """Errors of the level curves: a grid, auto (None) or none."""
-    return {"auto": None, "none": []}[value] if value in ("auto", "none") else grid(value, name)
+    return (
+        {"auto": None, "none": []}[value] if value in ("auto", "none") else read_grid(value, name)
+    )
 
 
 FRONTIER = Frontier(
@@ -25,10 +39,12 @@ FRONTIER = Frontier(
     (
         *(option for option in FAMILY.options if option.question),
         *GRIDS,
-        replace(FAMILY.option("notion"), read=several(convex_or_ratio_notion)),
         replace(
-            FAMILY.option("loss"),
-            read=text,
+            FAMILY.get_option("notion"), read=distinct_list_reader(read_convex_or_ratio_notion)
+        ),
+        replace(
+            FAMILY.get_option("loss"),
+            read=read_plain_text,
             help="error-rate, squared, eta-squared, circular-squared or worst-squared.",
         ),
         SHARED,
@@ -42,14 +58,14 @@ FRONTIER = Frontier(
         replace(TIME_LIMIT, help="Seconds of one solve; then its interval counts."),
         Option(
             "whole",
-            flag,
+            read_flag,
             False,
             "Trace every exact piece to its end, however long it takes.",
             kind=bool,
         ),
         CERTIFY,
     ),
-    later("workbench.families.modulo.frontier", "plan"),
+    load_when_called("workbench.families.modulo.frontier", "plan_modulo_frontier"),
     (
         "frontier modulo --n 8 --max-shift 3 --epsilon 0.1:4:40 --delta 0,1e-6,0.01,0.1 --notion pdp,dp",
         "frontier modulo --n 8 --shifts 1,2 --epsilon 0.1:4:20:log --delta 0:0.3:16 --loss squared --out trade",
@@ -57,5 +73,5 @@ FRONTIER = Frontier(
         'frontier modulo --sizes 4x4 --shifts "0,1;1,0" --epsilon 0.5,1,2 --delta 0,0.05 --level 0.3,0.5 --json',
         "frontier modulo --n 8 --max-shift 1 --loss squared --notion dp --max-loss 1:6:11 --delta 0,0.01",
     ),
-    points=compared(points),
+    points=select_loss_points(list_modulo_points),
 )

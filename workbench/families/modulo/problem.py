@@ -18,35 +18,35 @@ import numpy as np
 from workbench import __version__
 from workbench.errors import Infeasible, NotCertified, NotProven
 from workbench.exact.numbers import ONE, round_down
-from workbench.families.modulo.infeasible import explanation
+from workbench.families.modulo.infeasible import explain_infeasibility
 from workbench.families.modulo.oracle_check import (
-    is_closed,
-    known_bound,
-    oracle_verdict,
-    strongest_law,
-    with_law,
+    add_closed_form_bound,
+    find_closed_form_bound,
+    find_strongest_law,
+    is_proven_optimal,
+    judge_by_closed_form,
 )
 from workbench.families.modulo.repair import (
-    DEFEATED,
-    LIMITS,
-    Certified,
+    LIMIT_NAMES,
+    SOLVER_FAILURES,
+    CertifiedNoise,
     certify_noise,
-    cheapest_repair,
-    is_proven,
-    missed_words,
-    refined,
+    describe_shortfalls,
+    find_cheapest_repair,
+    is_solution_proven,
+    refine_exactly,
+    should_refine,
     why_unproven,
-    worth_refining,
 )
-from workbench.families.modulo.request import LEAST_EPSILON, ModuloRequest
+from workbench.families.modulo.request import MIN_EPSILON, ModuloRequest
 from workbench.io.result import Row
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.pipeline.convex_notion import solve_by_tangents
 from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.family import Values
-from workbench.pipeline.infeasible import refuse_infeasible
+from workbench.pipeline.infeasible import raise_infeasible
 from workbench.pipeline.loss_scale import LossScale
-from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.outcome import translate_errors
 from workbench.pipeline.problem import Problem, Repaired
 from workbench.pipeline.routes import (
     Answer,
@@ -54,16 +54,16 @@ from workbench.pipeline.routes import (
     Reason,
     Route,
     answer_by_routes,
-    only_one_bound,
-    only_several_bounds,
+    require_one_bound,
+    require_several_bounds,
 )
 from workbench.pipeline.solve import ProblemSession
-from workbench.pipeline.user_constraints import TOLERATED
+from workbench.pipeline.user_constraints import CONSTRAINTS_NOTE
 from workbench.privacy.audit import Privacy
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
-from workbench.privacy.objective import Objective, rounded_value
-from workbench.privacy.repair import exact_loss
+from workbench.privacy.objective import Objective, round_loss_up
+from workbench.privacy.repair import compute_exact_loss
 from workbench.solvers.search import Deadline
 from workbench.solvers.session import Session as SolverSession
 from workbench.solvers.solution import Solution, Start, Termination
@@ -77,14 +77,16 @@ _DIGITS = 30  # of a least δ
 
 
 _TANGENTS = Route(
-    "tangents", only_several_bounds, lambda problem, programs, start: problem.answer_by_tangents()
+    "tangents",
+    require_several_bounds,
+    lambda problem, programs, start: problem.answer_by_tangents(),
 )
 _FAST = Route(
     "fast search",
     lambda problem: problem.why_not_fast(),
     lambda problem, programs, start: problem.answer_by_solver(programs, start),
 )
-_PROGRAM = replace(_FAST, name="program", applies=only_one_bound)
+_PROGRAM = replace(_FAST, name="program", applies=require_one_bound)
 
 
 class ModuloProblem(Problem):
@@ -95,11 +97,11 @@ class ModuloProblem(Problem):
     request: ModuloRequest
 
     def __init__(self, request: ModuloRequest, *, explains: bool = True) -> None:
-        super().__init__(request.in_scale())
-        self.outer = request
+        super().__init__(request.with_scaled_losses())
+        self.reported_request = request
         self._explains = explains
-        self._deadline = Deadline(request.how.options.time_limit).times(_CERTIFIED_BY)
-        self._proof: Certified | None = None  # of what is repaired
+        self._deadline = Deadline(request.how.options.time_limit).rescale(_CERTIFIED_BY)
+        self._proof: CertifiedNoise | None = None  # of what is repaired
 
     # Answers.
 
@@ -108,21 +110,25 @@ class ModuloProblem(Problem):
         request = self.request
         model, shifts = request.model(), request.question.differences
         solution, least = solve_by_tangents(
-            request, shifts[0], model.program, model.compared(shifts)
+            request, shifts[0], model.program, model.build_comparisons(shifts)
         )
-        return Answer(self._noise(solution), least, solution)
+        return Answer(self._read_noise(solution), least, solution)
 
     def answer_by_solver(self, programs: Programs | None, start: str) -> Answer:
         """Answer by the integer or linear program, or its fast search. Raises as `Problem`'s routes."""
         request = self.request
         assert programs is not None
-        solution = self.solved(programs, start)
-        why = partial(explanation, ModuloProblem, request, programs) if self._explains else str
+        solution = self.solve_program(programs, start)
+        why = (
+            partial(explain_infeasibility, ModuloProblem, request, programs)
+            if self._explains
+            else str
+        )
         if solution.x is None:
-            self._refuse(solution, why)
-        least, outer = solution.objective, self.outer
+            self._raise_without_point(solution, why)
+        least, outer = solution.objective, self.reported_request
         if request.aim.minimise != "delta":
-            return Answer(self._noise(solution), solution.bound, solution)
+            return Answer(self._read_noise(solution), solution.bound, solution)
         assert least is not None
         if request.claim.delta is not None and Fraction(least) > request.claim.delta * (
             1 + Fraction(1, 10**9)
@@ -131,28 +137,28 @@ class ModuloProblem(Problem):
                 f"Loss {outer.aim.loss} at most {float(outer.aim.max_loss or 0):g} needs delta >= {least:.9g} at this "
                 f"epsilon. Got delta = {float(request.claim.delta):g}.{why()}"
             )
-        return Answer(self._noise(solution), solution.bound, solution, claimed=least)
+        return Answer(self._read_noise(solution), solution.bound, solution, claimed_objective=least)
 
     def why_not_fast(self) -> Reason:
         """Return why the search over patterns does not apply."""
         request = self.request
-        if request.cut:
-            return only_one_bound(self)
+        if request.has_several_bounds:
+            return require_one_bound(self)
         if request.how.method != "fast":
             return f"method {request.how.method} was asked for"
-        with translated_errors():
-            by_patterns = request.model().by_patterns
+        with translate_errors():
+            by_patterns = request.model().is_pattern_model
         return None if by_patterns else "it searches the patterns of pdp with delta > 0"
 
-    def _noise(self, solution: Solution) -> AdditiveNoise:
+    def _read_noise(self, solution: Solution) -> AdditiveNoise:
         """The solver's own masses."""
         return AdditiveNoise.from_pmf(self.request.question, np.maximum(solution["f"], 0.0))
 
-    def _refuse(self, solution: Solution, why: Any) -> NoReturn:
+    def _raise_without_point(self, solution: Solution, why: Any) -> NoReturn:
         """Raise what an answer without a point means."""
         request, answer = self.request, f"{self.request.how.solver} says {solution.raw_status!r}"
         if solution.termination is Termination.INFEASIBLE:
-            most = self.outer.aim.max_loss
+            most = self.reported_request.aim.max_loss
             wish = (
                 "the extra constraints"
                 if most is None
@@ -163,12 +169,12 @@ class ModuloProblem(Problem):
                 if request.aim.constraints is None and most is None
                 else f"noise meets the request with {wish}"
             )
-            refuse_infeasible(solution, answer, what, "uniform noise is private", why)
-        law = known_bound(request)
+            raise_infeasible(solution, answer, what, "uniform noise is private", why)
+        law = find_closed_form_bound(request)
         known = max(
             (bound for bound in (solution.bound, law and law[0]) if bound is not None), default=None
         )
-        limit = LIMITS.get(solution.termination, f"status {solution.termination}")
+        limit = LIMIT_NAMES.get(solution.termination, f"status {solution.termination}")
         words = f"{known:.9g}" if known is not None and known > 0 else "unknown"
         raise NotProven(
             f"{answer}: {limit} was reached without an incumbent; bound {words}.",
@@ -176,41 +182,43 @@ class ModuloProblem(Problem):
             interrupted=_stopped(solution),
         )
 
-    def solved(self, programs: Programs, start: str = "hot") -> Solution:
+    def solve_program(self, programs: Programs, start: str = "hot") -> Solution:
         """What the solver says, a point or none, of one bound on ratios.
 
         At the user's own tolerances where the exacting ones of a certified design defeat the solver.
         """
         request, options = self.request, self.request.how.options
         deadline = Deadline(options.time_limit)
-        exacting = programs.exacting(options) if request.certified else options
-        session, values = self._live(programs), request.parameters()
-        with translated_errors():
-            solution = session.solve(values, start=Start(start), time_limit=deadline.limit)
-            if exacting != options and solution.termination in DEFEATED:
+        exacting = programs.tighten_tolerances(options) if request.wants_certificate else options
+        session, values = self._get_session(programs), request.parameters()
+        with translate_errors():
+            solution = session.solve(
+                values, start=Start(start), time_limit=deadline.solver_time_limit
+            )
+            if exacting != options and solution.termination in SOLVER_FAILURES:
                 with programs.backend.open(session.program, options) as second:
-                    solution = second.solve(values, time_limit=deadline.limit)
+                    solution = second.solve(values, time_limit=deadline.solver_time_limit)
         return (
-            refined(request, solution, deadline.limit)
-            if worth_refining(request, solution)
+            refine_exactly(request, solution, deadline.solver_time_limit)
+            if should_refine(request, solution)
             else solution
         )
 
-    def _live(self, programs: Programs) -> SolverSession | FastSession:
+    def _get_session(self, programs: Programs) -> SolverSession | FastSession:
         """The model's live solver."""
-        request, live = self.request, programs.live
+        request, live = self.request, programs.live_sessions
         key = (
             request.aim.minimise,
             bool(request.bounds.delta),
-            request.bounds.levels[0],
-            request.certified,
+            request.bounds.epsilon_levels[0],
+            request.wants_certificate,
         )
-        with translated_errors():
+        with translate_errors():
             if key not in live:
                 model = request.model()
                 options = (
-                    programs.exacting(request.how.options)
-                    if request.certified
+                    programs.tighten_tolerances(request.how.options)
+                    if request.wants_certificate
                     else request.how.options
                 )
                 if self.why_not_fast() is None:
@@ -224,21 +232,28 @@ class ModuloProblem(Problem):
 
     # Designs.
 
-    def repaired(self, answer: Answer) -> Repaired:
+    def repair(self, answer: Answer) -> Repaired:
         """What the exact audit accepts; the solver's own where that proves nothing and no repair is found."""
         request, solution = self.request, answer.solution
         assert solution is not None
-        if request.cut:
-            mechanism = cheapest_repair(request, answer.mechanism, answer.bound)
-            certificate = self._certificate(
-                mechanism, answer, exact_loss(mechanism, request.losses), request.audited_claim
+        if request.has_several_bounds:
+            mechanism = find_cheapest_repair(request, answer.mechanism, answer.bound)
+            certificate = self._make_certificate(
+                mechanism,
+                answer,
+                compute_exact_loss(mechanism, request.losses),
+                request.audited_claim,
             )
-            return mechanism, certificate, [] if request.aim.constraints is None else [TOLERATED]
+            return (
+                mechanism,
+                certificate,
+                [] if request.aim.constraints is None else [CONSTRAINTS_NOTE],
+            )
         least = request.aim.minimise == "delta"
         law = (
             (lambda: None)
             if least
-            else partial(strongest_law, request, float(request.claim.delta or 0))
+            else partial(find_strongest_law, request, float(request.claim.delta or 0))
         )
         try:
             proof = certify_noise(request, solution, law, self._deadline)
@@ -248,13 +263,13 @@ class ModuloProblem(Problem):
                     f"The least delta that could be certified exceeds the limit {limit:g} by {excess:.3g}."
                 )
         except NotCertified as error:
-            if is_proven(solution, self.loss_scale):
+            if is_solution_proven(solution, self.loss_scale):
                 raise
             return answer.mechanism, None, [f"The incumbent is not certified. {error}"]
         self._proof = proof
         bound = answer.bound
-        if proof.optimum is not None and not request.bounds.mass:
-            bound = max(round_down(proof.optimum), -np.inf if bound is None else float(bound))
+        if proof.lower_bound is not None and not request.bounds.bounds_mass:
+            bound = max(round_down(proof.lower_bound), -np.inf if bound is None else float(bound))
         delta = (
             min(ONE, Fraction(math.ceil(proof.delta * 10**_DIGITS), 10**_DIGITS))
             if least
@@ -264,12 +279,12 @@ class ModuloProblem(Problem):
         epsilon = request.audited_claim.epsilon if len(different) > 1 else different.pop()
         repaired = replace(answer, bound=bound, origin=proof.origin)
         claim = Claim(request.claim.notion, epsilon, delta)
-        certificate = self._certificate(
+        certificate = self._make_certificate(
             proof.mechanism, repaired, proof.objective, claim, proof.privacy
         )
-        return proof.mechanism, certificate, missed_words(request, proof, solution)
+        return proof.mechanism, certificate, describe_shortfalls(request, proof, solution)
 
-    def _certificate(
+    def _make_certificate(
         self,
         mechanism: AdditiveNoise,
         answer: Answer,
@@ -278,7 +293,11 @@ class ModuloProblem(Problem):
         audited: Privacy | None = None,
     ) -> Certificate:
         """The certificate of a mechanism, with what it says of how that was found."""
-        request, solution, limit = self.outer, answer.solution, self.outer.loss_limit
+        request, solution, limit = (
+            self.reported_request,
+            answer.solution,
+            self.reported_request.loss_limit,
+        )
         assert solution is not None
         stated = None
         if (
@@ -289,7 +308,7 @@ class ModuloProblem(Problem):
                 if request.aim.loss == "error-rate"
                 else tuple(map(Fraction, request.losses.tolist()))
             )
-            stated = Objective(request.aim.loss, rounded_value(loss), losses)
+            stated = Objective(request.aim.loss, round_loss_up(loss), losses)
         record = {
             "workbench": __version__,
             "solver": solution.solver,
@@ -304,21 +323,21 @@ class ModuloProblem(Problem):
         }
         return Certificate(mechanism, claim, objective=stated, record=record, audited=audited)
 
-    def loss(self, mechanism: AdditiveNoise) -> Fraction:
+    def compute_loss(self, mechanism: AdditiveNoise) -> Fraction:
         """What a mechanism costs, exactly."""
-        return exact_loss(mechanism, self.outer.losses)
+        return compute_exact_loss(mechanism, self.reported_request.losses)
 
-    def least_delta(self, answer: Answer, privacy: Privacy) -> Fraction:
+    def smallest_delta(self, answer: Answer, privacy: Privacy) -> Fraction:
         """The solver's claim."""
-        assert answer.claimed is not None
-        return Fraction(repr(min(1.0, max(0.0, answer.claimed))))
+        assert answer.claimed_objective is not None
+        return Fraction(repr(min(1.0, max(0.0, answer.claimed_objective))))
 
     @property
     def loss_scale(self) -> LossScale:
         """That of the losses of noise values."""
         return self.request.scale
 
-    def words(self) -> list[str]:
+    def list_notes(self) -> list[str]:
         """What a reader must know of relation and loss."""
         request, words = self.request, []
         if request.question.separation is not None:
@@ -335,44 +354,46 @@ class ModuloProblem(Problem):
             )
         return words
 
-    def oracle(self, answer: Answer) -> OracleVerdict:
+    def judge_by_formula(self, answer: Answer) -> OracleVerdict:
         """What a closed form says of the solver's answer."""
         request, solution = self.request, answer.solution
         assert solution is not None
-        if request.cut:
-            return super().oracle(answer)
-        return oracle_verdict(request, solution, why_unproven(solution, self.loss_scale) is None)
+        if request.has_several_bounds:
+            return super().judge_by_formula(answer)
+        return judge_by_closed_form(
+            request, solution, why_unproven(solution, self.loss_scale) is None
+        )
 
-    def proven(self, reached: Design) -> Design:
+    def require_proof(self, design: Design) -> Design:
         """The design, where the solver, the exact program or a closed form proves it. Raises NotProven, with it."""
-        if self.request.cut:
-            return super().proven(reached)
-        solution, proof = reached.solution, self._proof
+        if self.request.has_several_bounds:
+            return super().require_proof(design)
+        solution, proof = design.solution, self._proof
         assert solution is not None
         unproven, words = (
             why_unproven(solution, self.loss_scale),
-            [*reached.words, *self._proof_words(reached, solution)],
+            [*design.words, *self._describe_proof(design, solution)],
         )
-        design = replace(reached, words=tuple(words))
-        if reached.certificate is not None and proof is not None:
-            optimum = None if proof.optimum is None else float(proof.optimum)
-            bound = reached.certificate.record["bound"]
-            details = {**reached.details, "bound": None if bound is None else Fraction(bound)}
+        design = replace(design, words=tuple(words))
+        if design.certificate is not None and proof is not None:
+            optimum = None if proof.lower_bound is None else float(proof.lower_bound)
+            bound = design.certificate.record["bound"]
+            details = {**design.details, "bound": None if bound is None else Fraction(bound)}
             design = replace(
-                design, bound=bound, origin=proof.origin, optimum=optimum, details=details
+                design, bound=bound, origin=proof.origin, pattern_optimum=optimum, details=details
             )
-        if is_proven(solution, self.loss_scale):
+        if is_solution_proven(solution, self.loss_scale):
             return design
-        design = with_law(design)
-        if solution.termination is Termination.OPTIMAL and is_closed(design):
+        design = add_closed_form_bound(design)
+        if solution.termination is Termination.OPTIMAL and is_proven_optimal(design):
             return design
         raise NotProven(
-            f"{self.request.how.solver} {unproven}: incumbent {design.objective:.9g}, bound {design.bound_words}.",
+            f"{self.request.how.solver} {unproven}: incumbent {design.objective:.9g}, bound {design.bound_text}.",
             design=design,
             interrupted=_stopped(solution),
         )
 
-    def _proof_words(self, reached: Design, solution: Solution) -> list[str]:
+    def _describe_proof(self, reached: Design, solution: Solution) -> list[str]:
         """What a reader must know of how far a design is proven, and of squared errors that wrap."""
         request, objective, bound = self.request, solution.objective, solution.bound
         assert objective is not None
@@ -380,7 +401,7 @@ class ModuloProblem(Problem):
         if (
             request.aim.loss == "squared"
             and request.aim.minimise == "loss"
-            and request.question.scalar
+            and request.question.is_scalar
         ):
             words += _wrapping(reached.mechanism, reached.objective)
         if solution.termination is Termination.GAP_LIMIT:
@@ -411,17 +432,17 @@ class ModuloSession(ProblemSession):
     request: ModuloRequest
 
     def __init__(self, request: ModuloRequest) -> None:
-        super().__init__(request, ModuloProblem, LEAST_EPSILON)
+        super().__init__(request, ModuloProblem, MIN_EPSILON)
 
     def row(self, point: Values, *, start: str = "hot") -> Row:
         """The answer at a point, checked as far as the request says; an infeasible one is not explained, as there may
         be many."""
-        request = self.request.at(point)
+        request = self.request.at_point(point)
         self._problem = partial(ModuloProblem, explains=False)
         if (
             request.how.check in ("audit", "certify")
             or request.aim.minimise == "epsilon"
-            or request.cut
+            or request.has_several_bounds
         ):
             return super().row(point, start=start)
         problem = self._problem(request)
@@ -439,14 +460,14 @@ class ModuloSession(ProblemSession):
         }
         if request.how.check == "none" and solution.termination is Termination.OPTIMAL:
             return row
-        proven = is_proven(solution, request.scale)
+        proven = is_solution_proven(solution, request.scale)
         assert solution.residuals is not None
         return row | {
             "status": str(solution.termination) if proven else "not_proven",
             "failure": None if proven else why_unproven(solution, request.scale),
             "bound": solution.bound,
             "gap": request.scale.gap(solution.objective, solution.bound),
-            "residual": solution.residuals.worst,
+            "residual": solution.residuals.max_violation,
         }
 
 
@@ -459,7 +480,7 @@ def _wrapping(mechanism: AdditiveNoise, loss: float) -> list[str]:
     """A sentence where most of a squared error is that of answers published near the other end."""
     order = mechanism.question.order
     steps = np.arange(order)
-    near = mechanism.expected(np.minimum(steps, order - steps) ** 2)
+    near = mechanism.expected_loss(np.minimum(steps, order - steps) ** 2)
     if near >= loss / 2:
         return []
     return [

@@ -14,11 +14,11 @@ import numpy as np
 from workbench.exact.objects import Values
 from workbench.families.modulo.family import FAMILY
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.models.modulo.patterns import Noise, milp
-from workbench.pipeline.programs import Built, Instance, Judged, certified_or_not
+from workbench.models.modulo.patterns import NoiseProblem, build_milp
+from workbench.pipeline.programs import BuiltProgram, Instance, Judged, try_certify
 from workbench.privacy.audit import audit
 from workbench.privacy.certify import certify
-from workbench.privacy.repair import exact_loss
+from workbench.privacy.repair import compute_exact_loss
 from workbench.solvers.arrays import Vector
 
 
@@ -33,7 +33,7 @@ class _Case:
     @lru_cache  # noqa: B019  (cases live as long as the process)
     def request(self) -> Any:
         least = {"minimise": "delta"} if "max_loss" in self.given else {}
-        return FAMILY.spelled(**self.given, **least)
+        return FAMILY.make_request_from_options(**self.given, **least)
 
     @property
     def words(self) -> str:
@@ -49,15 +49,15 @@ class _Case:
         return f"{request.question!r}, {request.claim.notion.name}, epsilon = {epsilon}, {limit}, loss {request.aim.loss}"
 
     @lru_cache  # noqa: B019
-    def build(self) -> Built:
+    def build(self) -> BuiltProgram:
         request = self.request()
         if not self.patterns:
             return request.model().program, request.parameters()
         odds, q = np.exp([float(value) for value in request.budgets.values()]), request.question
-        noise = Noise(
+        noise = NoiseProblem(
             q.sizes, tuple(request.budgets), odds, request.losses, float(request.claim.delta)
         )
-        return milp(noise, f"noise MILP by patterns on {q.order}"), {}
+        return build_milp(noise, f"noise MILP by patterns on {q.order}"), {}
 
     def judge(self, x: Vector, objective: float) -> Judged:
         request, (program, _) = self.request(), self.build()
@@ -70,18 +70,20 @@ class _Case:
         privacy = audit(mechanism, budgets)
 
         def price(certificate: Any) -> float | None:
-            loss = exact_loss(certificate.mechanism, request.losses)
+            loss = compute_exact_loss(certificate.mechanism, request.losses)
             if most is None:
                 return float(loss)
             if loss > most * (1 + Fraction(1, 10**9)):
                 return None  # private, but its δ is that of a larger budget
-            return float(audit(certificate.mechanism, budgets).worst(notion).measured.upper)
+            return float(
+                audit(certificate.mechanism, budgets).worst_result(notion).measurement.upper
+            )
 
-        certified, value = certified_or_not(
+        certified, value = try_certify(
             lambda: certify(mechanism, notion, request.claim.epsilon, claimed), price
         )
         exact, private = (
-            float(privacy.worst(notion).measured.upper),
+            float(privacy.worst_result(notion).measurement.upper),
             privacy.meets(notion, budgets, claimed),
         )
         largest = float(max(budgets.values()))

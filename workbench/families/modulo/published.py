@@ -26,19 +26,19 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import NotApplicable
-from workbench.exact.distribution import NEAR
+from workbench.exact.distribution import LOG2_TOLERANCE
 from workbench.exact.numbers import ZERO, exp_interval, round_up
 from workbench.exact.objects import Pair
 from workbench.families.channel.published import PUBLISHED as CHANNEL_PUBLISHED
-from workbench.mechanisms.baselines.count_queries import FAMILIES
+from workbench.mechanisms.baselines.count_queries import BASELINE_FAMILIES
 from workbench.mechanisms.channel import Channel
 from workbench.notions import Notion
-from workbench.notions import notion as named
+from workbench.notions import get_notion as named
 from workbench.pipeline.published import Published, Reference, index_by_name
 from workbench.pipeline.recommendation import Query
 from workbench.pipeline.request import Aim
-from workbench.pipeline.requirements import HOCKEY_STICK, bounds_one_ratio, ratio_bounds
-from workbench.privacy.audit import REPORTED, Privacy, audit
+from workbench.pipeline.requirements import HOCKEY_STICK, bounds_one_ratio, make_ratio_bounds
+from workbench.privacy.audit import REPORTED_NOTIONS, Privacy, audit
 from workbench.privacy.claim import Claim
 from workbench.questions.finite_query import FiniteQuery
 from workbench.questions.modulo_noise import ModuloNoise
@@ -92,7 +92,7 @@ class Scan:
     """One family on 0..n: its tables over the scan of the parameter, computed once for all budgets."""
 
     def __init__(self, family: str, n: int, distances: Sequence[int], steps: int = 401) -> None:
-        self.family, self.n = FAMILIES[family], n
+        self.family, self.n = BASELINE_FAMILIES[family], n
         # each pair in one order: the other is that of the answers n - q, whose laws are the mirror images
         self.pairs = [(q, q + d) for d in sorted(set(distances)) for q in range(n + 1 - d)]
         self._p, self._q = np.array(self.pairs).T
@@ -115,7 +115,7 @@ class Scan:
         for parameter, channel in self._propose(epsilon, delta, notion):
             pairs = (
                 self._find_deciding_pairs(channel, epsilon)
-                if claim.notion in REPORTED
+                if claim.notion in REPORTED_NOTIONS
                 else self.pairs
             )
             privacy = audit(replace(channel, neighbours=tuple(pairs)), epsilon)
@@ -133,7 +133,10 @@ class Scan:
         logs = np.stack([row.logs - math.log2(row.total) for row in channel.rows])
         with np.errstate(invalid="ignore"):
             losses = logs[self._p] - logs[self._q] - float(epsilon) / math.log(2)
-        surely, perhaps = (np.where(losses > level, p, 0.0).sum(axis=1) for level in (NEAR, -NEAR))
+        surely, perhaps = (
+            np.where(losses > level, p, 0.0).sum(axis=1)
+            for level in (LOG2_TOLERANCE, -LOG2_TOLERANCE)
+        )
         sticks, largest = (
             np.maximum(p - math.exp(epsilon) * q, 0.0).sum(axis=1),
             np.nanmax(losses, axis=1),
@@ -141,14 +144,14 @@ class Scan:
         broken = (perhaps >= surely.max() - _TIE_TOLERANCE) | (
             sticks >= sticks.max() - _TIE_TOLERANCE
         )
-        decide = (broken & (perhaps > 0)) | (largest >= largest.max() - NEAR)
+        decide = (broken & (perhaps > 0)) | (largest >= largest.max() - LOG2_TOLERANCE)
         return [*compress(self.pairs, decide)]
 
     def _propose(
         self, epsilon: Fraction, delta: Fraction, notion: str | Notion
     ) -> Iterator[tuple[float, Channel]]:
         """Propose parameters that are private in floats, the smallest first, each with its channel."""
-        required = ratio_bounds(notion, {(): epsilon}, delta)
+        required = make_ratio_bounds(notion, {(): epsilon}, delta)
         ratio, weight = (
             math.exp(required.epsilons[()]),
             1.0 if required.kind == HOCKEY_STICK else 0.0,
@@ -165,7 +168,7 @@ class Scan:
             lambda x: bool(self._compute_deltas(table(x), ratio, weight) <= allowed),
             low,
             high,
-            turns=60,
+            max_steps=60,
         )
         near = (
             4 * _TIE_TOLERANCE / float(epsilon) if epsilon else 1.0
@@ -177,11 +180,11 @@ class Scan:
             yield parameter, self.family.build(self.n, parameter)
 
 
-def data_independent_error(
+def compute_data_independent_error(
     order: int, epsilon: Fraction, delta: Fraction, notion: str | Notion
 ) -> Fraction:
     """Compute ρ of the best data-independent mechanism on N = `order` noise values; e^ε is rounded down."""
-    required = ratio_bounds(notion, {(): epsilon}, delta)
+    required = make_ratio_bounds(notion, {(): epsilon}, delta)
     odds = exp_interval(required.epsilons[()], 80)[0]
     private, share = (order - 1) / (order - 1 + odds), 1 - required.delta
     return share * private if required.kind == HOCKEY_STICK else min(share, private)
@@ -222,13 +225,13 @@ def list_laws(request: Any) -> dict[str, tuple[Any, Vector]]:
     ):
         return {}
     if (
-        not question.scalar
+        not question.is_scalar
         or question.order > _MAX_SCANNED_ANSWERS
         or request.aim.minimise != "loss"
     ):
         return {}
     order, middle = question.order, question.order // 2
-    rho = float(data_independent_error(order, epsilon, delta, request.claim.notion.name))
+    rho = float(compute_data_independent_error(order, epsilon, delta, request.claim.notion.name))
     laws = {"data-independent": np.append(1 - rho, np.full(order - 1, rho / (order - 1)))}
     for name in _SCANNED_FAMILIES:
         if (
@@ -243,7 +246,7 @@ def _cost_data_independent(request: Any) -> Reference:
         raise NotApplicable("its loss is a mean, not that of the worst noise")
     delta = request.claim.delta or ZERO
     rho = float(
-        data_independent_error(
+        compute_data_independent_error(
             request.question.order, request.claim.epsilon, delta, request.claim.notion.name
         )
     )
@@ -253,7 +256,7 @@ def _cost_data_independent(request: Any) -> Reference:
 def _cost_clamped(name: str, request: Any) -> Reference:
     """Scan for a law of one parameter; for more answers take the law of channels, proven on the line."""
     question, notion, loss = request.question, request.claim.notion.name, request.aim.loss
-    if not question.scalar:
+    if not question.is_scalar:
         raise NotApplicable("it publishes one number, and the answers are tuples")
     if loss not in ("error-rate", "squared"):
         raise NotApplicable(
@@ -266,7 +269,7 @@ def _cost_clamped(name: str, request: Any) -> Reference:
             claim=Claim(notion, epsilon, delta),
             aim=Aim(loss=loss),
         )
-        return _FOR_ANSWERS[_WIDE_NAMES[name]].cost(query)
+        return _FOR_ANSWERS[_WIDE_NAMES[name]].make_reference(query)
     best = get_scan(name, question).find_private(epsilon, delta, notion)
     if best is None:
         raise NotApplicable("no parameter of the scan meets the budget", "infeasible")
@@ -277,7 +280,7 @@ def _cost_clamped(name: str, request: Any) -> Reference:
         "pure_epsilon": privacy.pure_epsilon,
     }
     return Reference(channel.error_rate if loss == "error-rate" else channel.mse, value=parameter, status="scan",
-                     more=exact)  # fmt: skip
+                     extra_columns=exact)  # fmt: skip
 
 
 PUBLISHED = (
@@ -288,7 +291,7 @@ PUBLISHED = (
         else replace(
             _FOR_ANSWERS[wide],
             name=name,
-            cost=partial(_cost_clamped, name),
+            make_reference=partial(_cost_clamped, name),
             serves=lambda request: request.question.order > _MAX_SCANNED_ANSWERS,
         )
         for name, wide in _WIDE_NAMES.items()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.families.channel.query_channels import design_of
+from workbench.families.channel.query_channels import make_certified_design
 from workbench.families.modulo.family import FAMILY
 from workbench.pipeline.design import Design
 from workbench.pipeline.recommendation import Candidate, Query, Value
@@ -22,7 +22,7 @@ _NAME = "modulo noise"
 def candidates(query: Query) -> Iterable[Candidate]:
     """Modulo noise, where the answers are all multiples of a step between two, and there is a prior."""
     grid = query.grid
-    if grid is None or not grid.whole or query.per_distance:
+    if grid is None or not grid.is_complete or query.is_per_distance:
         yield Candidate(_NAME, reason="it is for answers in equal steps, published as they are")
         return
     if query.question.prior is None:
@@ -37,9 +37,16 @@ def candidates(query: Query) -> Iterable[Candidate]:
     if named and not query.question.directed and not grid.low and grid.step == 1:
         command = query.design_command("modulo", n=grid.last, max_shift=grid.reach, loss=named)
     ask = partial(_ask, query, grid, question, named)
-    read = Value.of if named and not grid.low else partial(_value_of_answers, query)
-    yield Candidate.of_request(
-        _NAME, needs, ask, query.time, read, minimises=True, several=True, command=command
+    read = Value.from_design if named and not grid.low else partial(_value_of_answers, query)
+    yield Candidate.from_request(
+        _NAME,
+        needs,
+        ask,
+        query.time,
+        read,
+        finds_least_epsilon=True,
+        supports_runs=True,
+        command=command,
     )
 
 
@@ -59,7 +66,7 @@ def _question(query: Query, grid: AnswerGrid) -> ModuloNoise:
     q = query.question
     if not q.directed:
         return ModuloNoise(n=grid.last, max_shift=grid.reach)
-    shifts = {grid.places[i] - grid.places[j] for i, j in q.listed}
+    shifts = {grid.places[i] - grid.places[j] for i, j in q.neighbour_pairs}
     return ModuloNoise(n=grid.last, shifts=[*shifts], directed=True)
 
 
@@ -68,14 +75,14 @@ def _ask(query: Query, grid: AnswerGrid, question: ModuloNoise, named: str | Non
     loss: Any = named
     if named is None:
         places = np.arange(grid.last + 1)
-        prior = np.array([float(p) for p in grid.by_place(query.question.prior or ())])
+        prior = np.array([float(p) for p in grid.spread_weights(query.question.prior or ())])
         wrapped = (places[:, None] + places) % (grid.last + 1)  # (answer, noise)
-        table = query.losses.floats[np.argsort(grid.places)][:, [*grid.nearest]]
+        table = query.losses.floats[np.argsort(grid.places)][:, [*grid.nearest_outputs]]
         loss = prior @ np.take_along_axis(table, wrapped, axis=1)
-    return query.request(FAMILY, question, loss=loss, **query.budget)
+    return query.make_request(FAMILY, question, loss=loss, **query.budget_options)
 
 
 def _value_of_answers(query: Query, design: Design, stopped: bool) -> Value:
     """Return the value of noise whose design is that of the answers themselves, not of their places."""
-    value = Value.of(design, stopped)
-    return value._replace(design=partial(design_of, query, _NAME, value.mechanism))
+    value = Value.from_design(design, stopped)
+    return value._replace(design=partial(make_certified_design, query, _NAME, value.mechanism))

@@ -27,25 +27,33 @@ from workbench.errors import NotCertified
 from workbench.exact.numbers import exp_bounds, round_down, round_up
 from workbench.families.modulo.request import ModuloRequest
 from workbench.mechanisms.additive import AdditiveNoise
-from workbench.models.modulo.constraints import constraint_program
+from workbench.models.modulo.constraints import compile_constraints
 from workbench.models.oracles import ClosedForm
-from workbench.notions import delta_notion
+from workbench.notions import get_delta_notion
 from workbench.pipeline.loss_scale import LossScale
-from workbench.pipeline.outcome import translated_errors
-from workbench.pipeline.user_constraints import TOLERATED, residual
+from workbench.pipeline.outcome import translate_errors
+from workbench.pipeline.user_constraints import CONSTRAINTS_NOTE, find_max_violation
 from workbench.privacy.audit import Privacy, audit
 from workbench.privacy.claim import Claim
-from workbench.privacy.repair import Pattern, exact_loss, pattern_of, raised, repair_noise
+from workbench.privacy.repair import (
+    Pattern,
+    compute_exact_loss,
+    find_violation_pattern,
+    raise_weights,
+    repair_noise,
+)
 from workbench.solvers.arrays import Flags, Ints, Vector
 from workbench.solvers.exact.rational_lp import RationalLP, RationalPoint
-from workbench.solvers.exact.rational_refinement import held_by, solve_rational
+from workbench.solvers.exact.rational_refinement import read_held_sides, solve_rational
 from workbench.solvers.program import Program
 from workbench.solvers.search import Deadline
-from workbench.solvers.solution import PointStatus, Rest, Solution, Termination
+from workbench.solvers.solution import DualValues, PointStatus, Solution, Termination
 
-TAU = Fraction(1, 1 << 64)  # what the exact program gives away so that rounding cannot break it
+PROGRAM_MARGIN = Fraction(
+    1, 1 << 64
+)  # what the exact program gives away so that rounding cannot break it
 _BITS = 112
-CELLS = 60_000  # rows of the exact program above which it is not stated
+MAX_EXACT_ROWS = 60_000  # rows of the exact program above which it is not stated
 _CLOSE = Fraction(1, 10**12)  # how far above the solver's claim the closed form is asked as well
 _FINE, _SEEN = 120, 1e-7  # bits of a repaired mass; masses that a solver knows to some digits
 _STEEPER = (
@@ -57,8 +65,8 @@ _STEEPER = (
 )  # losses of the tails, of the largest loss seen
 _NEAR = 1e-7  # relative gap at which no other repair is tried
 
-DEFEATED = frozenset((Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE))
-LIMITS = {
+SOLVER_FAILURES = frozenset((Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE))
+LIMIT_NAMES = {
     Termination.TIME_LIMIT: "the time limit",
     Termination.NODE_LIMIT: "the node limit",
     Termination.ITERATION_LIMIT: "the iteration limit",
@@ -68,7 +76,7 @@ LIMITS = {
 
 
 @dataclass(frozen=True)
-class Certified:
+class CertifiedNoise:
     """A mechanism whose audit meets the request.
 
     origin: where its masses come from; objective: its exact loss (or its exact δ when that is minimised, rounded up);
@@ -83,7 +91,7 @@ class Certified:
     origin: str
     objective: Fraction
     delta: Fraction
-    optimum: Fraction | None = None
+    lower_bound: Fraction | None = None
     residual: Fraction | None = Fraction(0)
 
 
@@ -119,7 +127,7 @@ def certify_noise(
     solution: Solution,
     closed_form: Callable[[], ClosedForm | None] = lambda: None,
     deadline: Deadline | None = None,
-) -> Certified:
+) -> CertifiedNoise:
     """The best certified mechanism for a request near a solver's answer.
 
     closed_form: gives the least error rate known and its PMF (N,), or None; asked only where the pattern fails or does
@@ -134,7 +142,7 @@ def certify_noise(
     )  # constraints first
     raw = AdditiveNoise.from_pmf(request.question, np.maximum(solution["f"], 0.0))
     exactly = partial(_exactly, request, solution, deadline=deadline or Deadline())
-    affordable = request.question.order * len(request.budgets) <= CELLS
+    affordable = request.question.order * len(request.budgets) <= MAX_EXACT_ROWS
     for origin, pattern in _patterns(request, solution, raw) if affordable else []:
         candidates.attempt(partial(exactly, pattern, origin))
     if not candidates.mechanisms:
@@ -144,7 +152,9 @@ def certify_noise(
     short = not mechanisms or (
         claimed is not None and candidates.best.objective > Fraction(claimed) * (1 + _CLOSE)
     )
-    if short and affordable and request.bounds.mass:  # without violations there always is one
+    if (
+        short and affordable and request.bounds.bounds_mass
+    ):  # without violations there always is one
         nothing = {shift: np.zeros(request.question.order, dtype=bool) for shift in request.budgets}
         candidates.attempt(lambda: exactly(nothing, "exact optimum without violations"))
     law = closed_form() if short and request.aim.constraints is None else None
@@ -158,13 +168,13 @@ def certify_noise(
         if affordable:
             by_law = "exact optimum of the closed form's pattern"
             candidates.attempt(lambda: exactly(_pattern_of(request, noise), by_law))
-    best: Certified = candidates.best
-    if request.bounds.mass:
+    best: CertifiedNoise = candidates.best
+    if request.bounds.bounds_mass:
         return best
     bounds = [
         each.optimum for each in mechanisms if each.optimum is not None
     ]  # one program, so all hold for all
-    return replace(best, optimum=max(bounds, default=None))
+    return replace(best, lower_bound=max(bounds, default=None))
 
 
 def _patterns(
@@ -186,7 +196,7 @@ def _patterns(
 def _pattern_of(request: ModuloRequest, mechanism: AdditiveNoise) -> Pattern | None:
     """The violations a mechanism shows; None where the request allows none, or bounds no mass of them."""
     bounds = request.bounds
-    return pattern_of(mechanism, bounds.epsilons) if bounds.mass else None
+    return find_violation_pattern(mechanism, bounds.epsilons) if bounds.bounds_mass else None
 
 
 def _exact_program(
@@ -196,17 +206,23 @@ def _exact_program(
 
     def ratio(epsilon: Fraction) -> Fraction:
         low, high = exp_bounds(epsilon, _BITS)
-        return Fraction(high if relaxed else max(1 << _BITS, int(low * (1 - TAU))), 1 << _BITS)
+        return Fraction(
+            high if relaxed else max(1 << _BITS, int(low * (1 - PROGRAM_MARGIN))), 1 << _BITS
+        )
 
     def allowed(value: Fraction) -> Fraction:
-        return Fraction(math.ceil(value * (1 << 320)), 1 << 320) if relaxed else value * (1 - TAU)
+        return (
+            Fraction(math.ceil(value * (1 << 320)), 1 << 320)
+            if relaxed
+            else value * (1 - PROGRAM_MARGIN)
+        )
 
     values = {
-        "exp_epsilon": [ratio(epsilon) for epsilon in request.bounds.levels[1]],
+        "exp_epsilon": [ratio(epsilon) for epsilon in request.bounds.epsilon_levels[1]],
         "delta": [allowed(request.bounds.delta)],
         "max_loss": [allowed(request.loss_limit or Fraction(0))],
     }
-    return RationalLP.at(program, values, 320)
+    return RationalLP.from_program(program, values, 320)
 
 
 def _solve_exactly(
@@ -217,18 +233,20 @@ def _solve_exactly(
 
     Raises NotCertified, also when there is no time.
     """
-    with translated_errors():
+    with translate_errors():
         same, cost, shift = solution.program is program, program.cost, Fraction(program.shift)
         program = replace(program, template=replace(program.template, c=program.template.c * cost))
-        relaxed = None if request.bounds.mass else _exact_program(request, program, relaxed=True)
+        relaxed = (
+            None if request.bounds.bounds_mass else _exact_program(request, program, relaxed=True)
+        )
         basis = solution.basis if same and solution.solver == "highs" else None
         held = None if basis is None else _lifted(request, program.shape, solution["f"], basis)
         point = solve_rational(
             _exact_program(request, program),
-            relaxed=relaxed,
+            bound_program=relaxed,
             time_limit=time_limit,
             basis=basis,
-            held=held,
+            held_sides=held,
         )
     bound = None if point.bound is None else point.bound / Fraction(cost) + shift
     return replace(point, bound=bound, objective=point.objective / Fraction(cost) + shift)
@@ -242,7 +260,7 @@ def _lifted(
     q, epsilons, seen = request.question, request.budgets, f > _SEEN
     if shape != (1 + len(epsilons) * f.size, f.size) or seen.all():
         return None
-    moved = np.stack([q.index(shift) for shift in epsilons])
+    moved = np.stack([q.shifted_positions(shift) for shift in epsilons])
     before = np.argsort(moved, axis=1)  # η of η+μ
     small = np.flatnonzero(~seen)
     size, gain = (
@@ -255,7 +273,7 @@ def _lifted(
         known, size[small] = size[small], floors.max(axis=0)
         if (known == size[small]).all():
             break
-    low, high = held_by(basis)
+    low, high = read_held_sides(basis)
     rows = high[1 + f.size :].reshape(moved.shape)
     rows &= seen & seen[moved]
     asking = floors.argmax(axis=0)
@@ -264,7 +282,7 @@ def _lifted(
     return low, high
 
 
-def is_proven(solution: Solution, scale: LossScale) -> bool:
+def is_solution_proven(solution: Solution, scale: LossScale) -> bool:
     """Whether the answer is an optimum, or within the allowed gap of one."""
     return why_unproven(solution, scale) is None or solution.termination is Termination.GAP_LIMIT
 
@@ -276,7 +294,7 @@ def why_unproven(solution: Solution, scale: LossScale) -> str | None:
     losses says, whatever the solver's own tolerances call optimal.
     """
     if solution.termination is not Termination.OPTIMAL:
-        limit = LIMITS.get(solution.termination, f"its status {solution.termination}")
+        limit = LIMIT_NAMES.get(solution.termination, f"its status {solution.termination}")
         return f"stopped at {limit} before proving an optimum"
     objective, bound = solution.objective, solution.bound
     assert objective is not None
@@ -287,20 +305,22 @@ def why_unproven(solution: Solution, scale: LossScale) -> str | None:
     )
 
 
-def worth_refining(request: ModuloRequest, solution: Solution) -> bool:
+def should_refine(request: ModuloRequest, solution: Solution) -> bool:
     """Whether a linear program was answered without a proof, which its exact program may have.
 
     With e^ε as a coefficient a solver's duals are off by more than a tiny error rate, and e^ε - 1 may be less than
     its tolerances.
     """
-    if request.bounds.mass or request.question.order * len(request.budgets) > CELLS:
+    if request.bounds.bounds_mass or request.question.order * len(request.budgets) > MAX_EXACT_ROWS:
         return False
     if solution.termination is Termination.OPTIMAL:
         return why_unproven(solution, request.scale) is not None
-    return solution.termination in DEFEATED and solution.ray is None
+    return solution.termination in SOLVER_FAILURES and solution.ray is None
 
 
-def refined(request: ModuloRequest, solution: Solution, time_limit: float | None) -> Solution:
+def refine_exactly(
+    request: ModuloRequest, solution: Solution, time_limit: float | None
+) -> Solution:
     """The answer to a linear program with the exact one's point and bound; as it is where that has none."""
     clock = Deadline()
     try:
@@ -316,9 +336,9 @@ def refined(request: ModuloRequest, solution: Solution, time_limit: float | None
         point=PointStatus.FEASIBLE,
         dual=PointStatus.NONE,
         x=np.array([float(v) for v in exact.x]),
-        rest=Rest(),
+        dual_values=DualValues(),
         native_bound=round_down(exact.bound - Fraction(solution.program.shift)),
-        seconds=solution.seconds + clock.elapsed,
+        seconds=solution.seconds + clock.elapsed_seconds,
         raw_status="Optimal, refined",
         notes=(*solution.notes, word),
     )
@@ -330,17 +350,20 @@ def _exactly(
     pattern: Pattern | None,
     origin: str,
     deadline: Deadline,
-) -> Certified:
+) -> CertifiedNoise:
     """The exact program of a pattern, solved, repaired and judged. Raises NotCertified, also when there is no time."""
-    if deadline.passed:
+    if deadline.has_passed:
         raise NotCertified("There was no time left for the exact program of the solver's pattern.")
     program = request.model(pattern).program
-    point, f = _solve_exactly(request, program, solution, deadline.left), program.block("f")
+    point, f = (
+        _solve_exactly(request, program, solution, deadline.remaining_seconds),
+        program.block("f"),
+    )
     masses = slice(f.start, f.start + f.size)
     if request.aim.constraints is not None:
         try:
-            with translated_errors():
-                vertex = point.vertex()[masses]
+            with translate_errors():
+                vertex = point.solve_vertex()[masses]
             return _judged(request, vertex, pattern, origin, point.bound, raw=True)
         except NotCertified:
             pass  # rounding then moves them by what `residual` says
@@ -355,7 +378,7 @@ def _judged(
     optimum: Fraction | None = None,
     *,
     raw: bool = False,
-) -> Certified:
+) -> CertifiedNoise:
     """The mechanism these masses repair to, with what it costs. raw: keep the masses as they are."""
     q, limit, least = request.question, request.loss_limit, request.aim.minimise == "delta"
     # a least delta is whatever these masses reach; the audit says which
@@ -368,32 +391,35 @@ def _judged(
     )
     mechanism = privacy.mechanism
     assert isinstance(mechanism, AdditiveNoise)
-    objective, residual = exact_loss(mechanism, request.losses), _residual(request, mechanism)
+    objective, residual = (
+        compute_exact_loss(mechanism, request.losses),
+        _residual(request, mechanism),
+    )
     if least:
         assert limit is not None
         if residual is not None:
             residual = max(objective - limit, residual)
-        reached = privacy.worst(request.claim.notion).measured
-        delta = delta_notion(request.claim.notion).upper(reached)
+        reached = privacy.worst_result(request.claim.notion).measurement
+        delta = get_delta_notion(request.claim.notion).delta_upper_bound(reached)
         objective = delta = (
             delta if reached.b == 0 else Fraction(math.ceil(delta * (1 << 200)), 1 << 200)
         )
         claim = Claim(claim.notion, claim.epsilon, delta)
     if not privacy.holds(claim):
-        raise NotCertified(privacy.words(claim, "The repaired mechanism"))
-    return Certified(mechanism, privacy, origin, objective, delta, optimum, residual)
+        raise NotCertified(privacy.describe_verdict(claim, "The repaired mechanism"))
+    return CertifiedNoise(mechanism, privacy, origin, objective, delta, optimum, residual)
 
 
 def _residual(request: ModuloRequest, mechanism: AdditiveNoise) -> Fraction | None:
     """The largest violation of the request's extra constraints, exact; None where they are not linear in f alone."""
     if request.aim.constraints is None:
         return Fraction(0)
-    with translated_errors():
-        program = constraint_program(request.aim.constraints, request.question.order)
-    return residual(program, mechanism.exact_pmf)
+    with translate_errors():
+        program = compile_constraints(request.aim.constraints, request.question.order)
+    return find_max_violation(program, mechanism.exact_pmf)
 
 
-def cheapest_repair(
+def find_cheapest_repair(
     request: ModuloRequest, raw: AdditiveNoise, bound: Fraction | float | None
 ) -> AdditiveNoise:
     """The cheapest repaired candidate under several convex bounds. Raises NotCertified.
@@ -402,10 +428,12 @@ def cheapest_repair(
     """
     question, f = request.question, raw.pmf
     weights = [int(mass * 2.0**_FINE) for mass in f.tolist()]
-    moved = np.stack([f[question.index(shift)] for shift in question.differences])
+    moved = np.stack([f[question.shifted_positions(shift)] for shift in question.differences])
     with np.errstate(divide="ignore", invalid="ignore"):
         steepest = np.log(f / moved).max(initial=1e-3, where=(f > _SEEN) & (moved > _SEEN))
-    candidates = _Candidates(lambda repaired: exact_loss(repaired.mechanism, request.losses))
+    candidates = _Candidates(
+        lambda repaired: compute_exact_loss(repaired.mechanism, request.losses)
+    )
     for share in (None, *_STEEPER):
         values = raw.exact_pmf
         if share is not None:
@@ -413,7 +441,9 @@ def cheapest_repair(
             values = [
                 *map(
                     Fraction,
-                    raised(question, weights, dict.fromkeys(question.differences, most), None),
+                    raise_weights(
+                        question, weights, dict.fromkeys(question.differences, most), None
+                    ),
                 )
             ]
         if (
@@ -427,11 +457,13 @@ def cheapest_repair(
     return cheapest
 
 
-def missed_words(request: ModuloRequest, proof: Certified, solution: Solution) -> list[str]:
+def describe_shortfalls(
+    request: ModuloRequest, proof: CertifiedNoise, solution: Solution
+) -> list[str]:
     """What the certified mechanism has not, of what was asked and of what the solver claims."""
     words, claimed, objective = [], solution.objective, float(proof.objective)
     if proof.residual is None:
-        words.append(TOLERATED)
+        words.append(CONSTRAINTS_NOTE)
     elif proof.residual:
         what = (
             "its max_loss"

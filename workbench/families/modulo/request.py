@@ -12,31 +12,37 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data.labels import LabelledTuple, aligned
-from workbench.data.points import labelled_cells
+from workbench.data.labels import LabelledTuple, align_container
+from workbench.data.points import list_labelled_cells
 from workbench.errors import Infeasible, InvalidRequest, must
-from workbench.exact.numbers import ZERO, Rationals, Real, exact, nearest_float
+from workbench.exact.numbers import ZERO, Rationals, Real, nearest_float, read_number
 from workbench.exact.objects import Record, Values
 from workbench.io.files import names_file
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.models.convex.requirements import RatioBound
-from workbench.models.modulo.constraints import StatedEquations, UserConstraints
-from workbench.models.modulo.program import LOSSES, ModuloModel, OwnLosses, loss_vector
+from workbench.models.modulo.constraints import NoiseEquations, UserConstraints
+from workbench.models.modulo.program import LOSSES, ModuloModel, UserLosses, loss_vector
 from workbench.pipeline.loss_scale import LossScale
-from workbench.pipeline.option import within
-from workbench.pipeline.outcome import translated_errors
-from workbench.pipeline.request import Aim, How, Request, read_claim, refuse
-from workbench.pipeline.requirements import HOCKEY_STICK, Bounds, ratio_bounds
-from workbench.pipeline.stated import Stated, check_size, places, refuse_curved, stated
-from workbench.pipeline.user_constraints import checked_constraints
+from workbench.pipeline.option import check_epsilon_range
+from workbench.pipeline.outcome import translate_errors
+from workbench.pipeline.request import Aim, How, Request, read_claim, refuse_option
+from workbench.pipeline.requirements import HOCKEY_STICK, RatioBounds, make_ratio_bounds
+from workbench.pipeline.stated import (
+    FormulaProgram,
+    check_formula_request,
+    check_size,
+    locate_rationals,
+    make_formula_program,
+)
+from workbench.pipeline.user_constraints import check_constraints
 from workbench.privacy.claim import Claim
-from workbench.privacy.repair import Pattern, exact_loss
+from workbench.privacy.repair import Pattern, compute_exact_loss
 from workbench.questions.modulo_noise import ModuloNoise, Shift
 from workbench.solvers.arrays import Ints, Vector
 
-MOST_EPSILON = 20  # 2^20 e^20 is the largest coefficient of a scaled program, 5e14
-LEAST_EPSILON = Fraction(1, 10**12)
-MOST_COLUMNS = 5_000_000
+MAX_EPSILON = 20  # 2^20 e^20 is the largest coefficient of a scaled program, 5e14
+MIN_EPSILON = Fraction(1, 10**12)
+MAX_COLUMNS = 5_000_000
 _EACH = "a finite number >= 0"
 
 Budgets = Mapping[Shift, Fraction]
@@ -82,9 +88,9 @@ class ModuloRequest(Request):
     def __post_init__(self) -> None:
         _ = self.losses
         self.check_aim()
-        if self.cut:
+        if self.has_several_bounds:
             if self.how.method != "fast":
-                refuse("method", self.claim.notion.name, repr(self.how.method))
+                refuse_option("method", self.claim.notion.name, repr(self.how.method))
             return
         if self.aim.minimise == "epsilon" and isinstance(self.claim.epsilon, Mapping):
             raise InvalidRequest(
@@ -96,7 +102,7 @@ class ModuloRequest(Request):
     @cached_property
     def losses(self) -> Vector:
         """What each noise value costs, (N,), or (answers, N) for the worst answer. Raises InvalidRequest."""
-        with translated_errors():
+        with translate_errors():
             return _losses(self.aim.loss, self.question.sizes, self.aim.prior)
 
     @cached_property
@@ -107,7 +113,7 @@ class ModuloRequest(Request):
     @cached_property
     def budgets(self) -> Budgets:
         """ε of every difference. Raises InvalidRequest."""
-        return budgets_of(self.question, self.claim.epsilon)
+        return compute_shift_budgets(self.question, self.claim.epsilon)
 
     @cached_property
     def audited_claim(self) -> Claim:
@@ -118,10 +124,10 @@ class ModuloRequest(Request):
         )
 
     @cached_property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> RatioBounds:
         """What the notion requires of every difference; δ = 1 where it is minimised."""
         delta = None if self.aim.minimise == "delta" else self.claim.delta or ZERO
-        return ratio_bounds(self.claim.notion, self.budgets, delta)
+        return make_ratio_bounds(self.claim.notion, self.budgets, delta)
 
     @property
     def loss_limit(self) -> Fraction | None:
@@ -138,7 +144,9 @@ class ModuloRequest(Request):
 
     def check_max_loss(self) -> None:
         """Refuse a largest loss that needs no ε at all. Raises InvalidRequest, Infeasible."""
-        uniform = exact_loss(AdditiveNoise(self.question, [1] * self.question.order), self.losses)
+        uniform = compute_exact_loss(
+            AdditiveNoise(self.question, [1] * self.question.order), self.losses
+        )
         most = self.loss_limit
         if most is not None and uniform <= most and self.aim.constraints is None:
             need = (
@@ -146,15 +154,15 @@ class ModuloRequest(Request):
             )
             must("max_loss", need, f"{float(most):g}")
 
-    def in_scale(self) -> ModuloRequest:
+    def with_scaled_losses(self) -> ModuloRequest:
         """The same request for the least δ with losses of one's own, and their limit, in their unit."""
-        if self.aim.minimise != "delta" or not isinstance(self.aim.loss, OwnLosses):
+        if self.aim.minimise != "delta" or not isinstance(self.aim.loss, UserLosses):
             return self
         unit, shift = _unit_and_shift(self.losses)
         if unit == 1 and not shift:
             return self
         values = (self.losses - shift) / unit
-        losses = OwnLosses.of(
+        losses = UserLosses.from_values(
             f"{self.aim.loss} in its unit", [*map(Fraction, values.tolist())], values
         )
         assert self.aim.max_loss is not None
@@ -163,35 +171,35 @@ class ModuloRequest(Request):
 
     # The model.
 
-    def stated(self, broken: Pattern | None = None) -> Stated:
+    def formula_program(self, broken: Pattern | None = None) -> FormulaProgram:
         """The program in polynomials of e^ε; broken: of PDP, given the pattern. Raises InvalidRequest."""
-        refuse_curved(self, patterns=broken is not None)
+        check_formula_request(self, allow_patterns=broken is not None)
         check_size(self.question.order)
         program = self.model(broken).program
         first, order = program.block("f").start, self.question.order
         if self.aim.prior is None:
             values = (
                 self.aim.loss.exact
-                if isinstance(self.aim.loss, OwnLosses)
+                if isinstance(self.aim.loss, UserLosses)
                 else self.losses.ravel().tolist()
             )
-            costs = [exact(value, "loss") for value in values]
+            costs = [read_number(value, "loss") for value in values]
         else:
             squares = np.array(
                 loss_vector("worst-squared", self.question.sizes), dtype=int
             ).T.tolist()
             costs = [sum(map(operator.mul, self.aim.prior, row), ZERO) for row in squares]
         entries = program.template.A.data.tolist()
-        known = {"A": places(entries, {float(v): v for v in costs})}
+        known = {"A": locate_rationals(entries, {float(v): v for v in costs})}
         if self.losses.ndim == 1:
             known["c"] = {first + k: cost for k, cost in enumerate(costs)}
         names = {f"f({k})": (first + k,) for k in range(order)}
         what = f"best noise modulo {'x'.join(map(str, self.question.sizes))}, {self.aim.loss} loss"
-        return stated(program, self.bounds.levels[1], names, what, known)
+        return make_formula_program(program, self.bounds.epsilon_levels[1], names, what, known)
 
     def parameters(self) -> Values:
         """The model's parameters. Raises Infeasible."""
-        limit, levels = self.loss_limit, [float(level) for level in self.bounds.levels[1]]
+        limit, levels = self.loss_limit, [float(level) for level in self.bounds.epsilon_levels[1]]
         return self.model().values(
             levels, float(self.bounds.delta), None if limit is None else float(limit)
         )
@@ -199,7 +207,7 @@ class ModuloRequest(Request):
     def model(self, broken: Pattern | None = None) -> ModuloModel:
         """The model, without differences where the notion states several bounds. broken: the pairs that may be broken,
         where they are known. Raises ValueError."""
-        if self.cut:
+        if self.has_several_bounds:
             loss = self.aim.loss, self.aim.prior
             return _model(
                 self.question.sizes, (), HOCKEY_STICK, loss, "loss", False, (), self.aim.constraints
@@ -211,13 +219,13 @@ class ModuloRequest(Request):
             (self.aim.loss, self.aim.prior),
             self.aim.minimise,
             bool(self.bounds.delta),
-            self.bounds.levels[0],
+            self.bounds.epsilon_levels[0],
             self.aim.constraints,
         )
         return (
             model
             if broken is None
-            else replace(model, broken=np.stack([broken[shift] for shift in self.budgets]))
+            else replace(model, broken_pairs=np.stack([broken[shift] for shift in self.budgets]))
         )
 
 
@@ -264,19 +272,19 @@ def _scale(losses: Vector) -> LossScale:
     return LossScale(Fraction(float(floor)), float(width - floor))
 
 
-def request(question: ModuloNoise, values: Record) -> ModuloRequest:
+def make_modulo_request(question: ModuloNoise, values: Record) -> ModuloRequest:
     """The request that exact option values amount to. Raises InvalidRequest."""
-    values["loss"] = own_losses(values["loss"], question)
+    values["loss"] = resolve_losses(values["loss"], question)
     if values.get("prior") is not None:
         values["prior"] = tuple(
-            aligned(values["prior"], values["prior"], lambda: question.elements, "prior")
+            align_container(values["prior"], values["prior"], lambda: question.elements, "prior")
         )
-    values["constraints"] = constraints_of(question, values)
-    claim = read_claim(values, max_epsilon=Fraction(MOST_EPSILON))
-    return ModuloRequest.of(question, claim, values)
+    values["constraints"] = take_constraints(question, values)
+    claim = read_claim(values, max_epsilon=Fraction(MAX_EPSILON))
+    return ModuloRequest.from_values(question, claim, values)
 
 
-def constraints_of(question: ModuloNoise, values: Record) -> UserConstraints | None:
+def take_constraints(question: ModuloNoise, values: Record) -> UserConstraints | None:
     """The constraints that option values amount to, which are taken out of them. Raises InvalidRequest."""
     mean, equal = values.pop("zero_mean", False), values.pop("equal", None) or ()
     if any(len(group) < 2 for group in equal) or not all(
@@ -284,24 +292,26 @@ def constraints_of(question: ModuloNoise, values: Record) -> UserConstraints | N
     ):
         groups = ",".join("=".join(map(str, group)) for group in equal)
         must("equal", f"groups of noise values in 0..{question.order - 1} such as 1=8", groups)
-    more = checked_constraints(values.pop("constraints", None), "f")
+    more = check_constraints(values.pop("constraints", None), "f")
     if not mean and not equal:
         return more
-    return StatedEquations(question.sizes if mean else (), tuple(map(tuple, equal)), more)
+    return NoiseEquations(question.sizes if mean else (), tuple(map(tuple, equal)), more)
 
 
-def budgets_of(question: ModuloNoise, given: Real | Mapping[Any, Real]) -> Budgets:
+def compute_shift_budgets(question: ModuloNoise, given: Real | Mapping[Any, Real]) -> Budgets:
     """ε of every difference, exact. Raises InvalidRequest."""
     budgets = question.budgets(given)
     different = {
         id(value): value for value in budgets.values()
     }.values()  # one number for all is one object
     for epsilon in (max(different), min(different)):
-        within(epsilon, LEAST_EPSILON, MOST_EPSILON, " (e^epsilon is a coefficient of the program)")
+        check_epsilon_range(
+            epsilon, MIN_EPSILON, MAX_EPSILON, " (e^epsilon is a coefficient of the program)"
+        )
     columns = question.order * (1 + 2 * len(budgets))
-    if columns > MOST_COLUMNS:
+    if columns > MAX_COLUMNS:
         raise InvalidRequest(
-            f"The program would have {columns} columns; at most {MOST_COLUMNS} can be stated."
+            f"The program would have {columns} columns; at most {MAX_COLUMNS} can be stated."
         )
     return budgets
 
@@ -310,25 +320,25 @@ def read_loss(value: Any, name: str) -> Any:
     """Reader of an option: the name of a loss, a function, or the losses of all noise values as a tuple."""
     if (
         callable(value)
-        or isinstance(value, OwnLosses)
+        or isinstance(value, UserLosses)
         or (isinstance(value, str) and value in LOSSES)
     ):
         return value
     if isinstance(value, str) and not names_file(value):
         must(name, f"one of {', '.join(LOSSES)}, or a CSV file of losses", repr(value))
     wanted = "a name, a function of the noise value, or losses, one for every noise value"
-    cells = labelled_cells(value, name, wanted)
-    return LabelledTuple.under(cells, (_loss(cell, "every loss") for cell in cells))
+    cells = list_labelled_cells(value, name, wanted)
+    return LabelledTuple.with_labels_of(cells, (_loss(cell, "every loss") for cell in cells))
 
 
 def _loss(value: Any, name: str) -> Fraction:
-    loss = exact(value, name, _EACH)
+    loss = read_number(value, name, _EACH)
     if loss < 0 or nearest_float(loss) > 1e300:
         must(name, _EACH, value)
     return loss
 
 
-def own_losses(given: Any, question: ModuloNoise) -> Any:
+def resolve_losses(given: Any, question: ModuloNoise) -> Any:
     """The losses of a question's noise values under a name that their digits make; a named loss as it is.
 
     A function is called with the residue η in 0..n, or with the tuple of residues of a vector. Raises InvalidRequest.
@@ -338,13 +348,15 @@ def own_losses(given: Any, question: ModuloNoise) -> Any:
     if callable(given):
         from workbench.data.losses import call_loss
 
-        own, points = given, map(question.point, range(question.order))
+        own, points = given, map(question.element_at, range(question.order))
         given = tuple(
-            call_loss(own, "the noise value", point[0] if question.scalar else point)
+            call_loss(own, "the noise value", point[0] if question.is_scalar else point)
             for point in points
         )
-    given = tuple(aligned(given, given, lambda: question.elements, "loss", "noise values"))
+    given = tuple(align_container(given, given, lambda: question.elements, "loss", "noise values"))
     if len(given) != question.order:
         must("loss", f"{question.order} numbers, one for every noise value", len(given))
     values = np.array([float(value) for value in given])
-    return OwnLosses.of(f"own-{hashlib.sha256(values.tobytes()).hexdigest()[:12]}", given, values)
+    return UserLosses.from_values(
+        f"own-{hashlib.sha256(values.tobytes()).hexdigest()[:12]}", given, values
+    )

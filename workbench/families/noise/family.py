@@ -11,14 +11,22 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.data.intervals import read_range, spelled_range
-from workbench.data.labels import LabelledTuple, aligned, refuse_labels
+from workbench.data.intervals import format_range, read_range
+from workbench.data.labels import LabelledTuple, align_container, refuse_labels
 from workbench.errors import InvalidRequest, must
-from workbench.exact.numbers import ONE, ZERO, Rationals, exact, jsonable, positive, probability
+from workbench.exact.numbers import (
+    ONE,
+    ZERO,
+    Rationals,
+    read_number,
+    read_positive,
+    read_probability,
+    to_jsonable,
+)
 from workbench.exact.objects import Record, Values
 from workbench.io.files import names_file
 from workbench.io.shown import Facts
-from workbench.pipeline.design import exact_words
+from workbench.pipeline.design import format_exact_values
 from workbench.pipeline.family import Family, Session
 from workbench.pipeline.option import (
     MAX_LOSS,
@@ -27,45 +35,47 @@ from workbench.pipeline.option import (
     RUNS,
     SOLVING,
     Option,
-    count,
-    listed,
-    one_of,
-    or_zero,
-    parameter,
+    choice_reader,
+    integer_reader,
+    list_reader,
+    read_budget_parameter,
+    read_nonnegative,
 )
-from workbench.pipeline.requirements import convex_notions, hockey_stick_notions
+from workbench.pipeline.requirements import list_convex_notions, list_hockey_stick_notions
 
 if TYPE_CHECKING:
     from workbench.families.noise.request import AnswerLoss, NoiseRequest
-    from workbench.pipeline.design import Design, Laws, Tables
+    from workbench.pipeline.design import Design, LawsByName, Tables
     from workbench.questions.unbounded_noise import UnboundedNoise
 
 
 _SHOWN = 12  # noise values a report lists
 
 
-_notion = one_of(more=lambda: (*hockey_stick_notions(), *convex_notions()))
+_notion = choice_reader(more_choices=lambda: (*list_hockey_stick_notions(), *list_convex_notions()))
 
 _WANTED = "one of absolute, squared, error-rate, pinball:τ, huber:h; or losses of noise of size 0, 1, 2, ... (a list or file)"
 
 
 def _loss(value: Any, name: str) -> Any:
     """A name, a function, or the losses of |η| = 0, 1, 2, ...: a list, or a CSV file of them."""
-    from workbench.data.points import labelled_cells
-    from workbench.families.noise.request import NAMED, AnswerLoss
-    from workbench.models.losses import loss_named
-    from workbench.pipeline.outcome import translated_errors
+    from workbench.data.points import list_labelled_cells
+    from workbench.families.noise.request import NAMED_LOSSES, AnswerLoss
+    from workbench.models.losses import parse_loss
+    from workbench.pipeline.outcome import translate_errors
 
     if isinstance(value, AnswerLoss) or callable(value):
         return value
-    if isinstance(value, str) and value.partition(":")[0] in NAMED:
-        with translated_errors():
-            return loss_named(value).name
+    if isinstance(value, str) and value.partition(":")[0] in NAMED_LOSSES:
+        with translate_errors():
+            return parse_loss(value).name
     if isinstance(value, str) and not names_file(value):
         must(name, _WANTED, repr(value))
-    cells = labelled_cells(value, name, _WANTED)
-    losses = listed(exact)(cells, name)
-    losses = tuple(aligned(cells, losses, lambda: range(len(losses)), name, "sizes of the noise"))
+    cells = list_labelled_cells(value, name, _WANTED)
+    losses = list_reader(read_number)(cells, name)
+    losses = tuple(
+        align_container(cells, losses, lambda: range(len(losses)), name, "sizes of the noise")
+    )
     if min(losses) < 0 or len(losses) < 2:
         must(name, "at least two losses >= 0", repr(value))
     return losses
@@ -99,7 +109,7 @@ def _of_differences(loss: Any, question: Any) -> AnswerLoss:
 
 def _prior(value: Any, name: str) -> Rationals | str | None:
     """Shares of the clamped answers from weights: a list, or a CSV file of them; worst, or uniform (None)."""
-    from workbench.data.points import labelled_cells
+    from workbench.data.points import list_labelled_cells
 
     if (
         isinstance(value, (str, Path))
@@ -110,9 +120,9 @@ def _prior(value: Any, name: str) -> Rationals | str | None:
     if isinstance(value, Path) and "," in str(value) and not names_file(str(value)):
         value = str(value)
     wanted = "uniform, worst, or weights, in a list or a file"
-    cells = labelled_cells(value, name, wanted)
-    weights = listed(or_zero)(cells, name)
-    return LabelledTuple.under(cells, (weight / (sum(weights) or 1) for weight in weights))
+    cells = list_labelled_cells(value, name, wanted)
+    weights = list_reader(read_nonnegative)(cells, name)
+    return LabelledTuple.with_labels_of(cells, (weight / (sum(weights) or 1) for weight in weights))
 
 
 def _aligned_prior(prior: Rationals, question: Any) -> Rationals:
@@ -123,14 +133,16 @@ def _aligned_prior(prior: Rationals, question: Any) -> Rationals:
     if clamp is None or not isinstance(question, IntegerNoise):
         refuse_labels(prior, "prior")
         return prior
-    return tuple(aligned(prior, prior, lambda: range(clamp[0], clamp[1] + 1), "prior"))
+    return tuple(align_container(prior, prior, lambda: range(clamp[0], clamp[1] + 1), "prior"))
 
 
 class _NoiseFamily(Family):
     name = "noise"
     title = "additive noise on all integers or all reals"
     summary = "The best additive noise on all integers (clamped if wanted) or all reals, bounded from both sides."
-    no_formula = "its mechanisms have infinitely many masses, and its programs only bound them"
+    no_formula_reason = (
+        "its mechanisms have infinitely many masses, and its programs only bound them"
+    )
     examples = (
         "design noise --on integers --sensitivity 1 --epsilon 1 --delta 1e-5",
         "design noise --on integers --clamp 0..100 --loss squared --epsilon 1 --delta 1e-5 --notion dp --json",
@@ -143,15 +155,15 @@ class _NoiseFamily(Family):
         'design noise --on reals --loss absolute --notion curve --curve "0.5:0.1,1:0.01"',
     )
     options = (
-        Option("on", one_of("integers", "reals"), "integers", "integers or reals.", question=True),
-        Option("sensitivity", positive, ONE, "How far neighbouring answers differ at most.", question=True),
+        Option("on", choice_reader("integers", "reals"), "integers", "integers or reals.", question=True),
+        Option("sensitivity", read_positive, ONE, "How far neighbouring answers differ at most.", question=True),
         Option("clamp", read_range, help="Answers LOW..HIGH into which the sum is clamped.", question=True),
-        Option("grid", positive, help="Real noise is published rounded to multiples of it.", question=True),
+        Option("grid", read_positive, help="Real noise is published rounded to multiples of it.", question=True),
         Option(
             "loss", _loss, "squared",
             "absolute, squared, pinball:τ, huber:h, error-rate (clamped), or a CSV of losses of |noise| 0, 1, 2, ...",
         ),
-        Option("unit", parameter, ONE, "What a step of clamped answers is worth to the loss."),
+        Option("unit", read_budget_parameter, ONE, "What a step of clamped answers is worth to the loss."),
         Option(
             "prior", _prior,
             help="Weights of clamped answers, of the reals of equal parts of the range; or worst; uniform by default.",
@@ -159,23 +171,23 @@ class _NoiseFamily(Family):
         ),
         Option("notion", _notion, "dp", "dp, pure, curve, tradeoff, renyi, zcdp or gdp."),
         *NOTION_PARAMETERS,
-        Option("steps", count(1, 1024), help="Cells of a sensitivity, of the reals; refined by default.", kind=int),
-        Option("gap", or_zero, help="Relative, of loss and bound; 1e-8, on the reals 2e-4 or, for ε > 2, 2e-3."),
+        Option("steps", integer_reader(1, 1024), help="Cells of a sensitivity, of the reals; refined by default.", kind=int),
+        Option("gap", read_nonnegative, help="Relative, of loss and bound; 1e-8, on the reals 2e-4 or, for ε > 2, 2e-3."),
         replace(RUNS, help="For how many runs the budget is, of integer noise."),
         MINIMISE,
         replace(MAX_LOSS, hot=False),
         *SOLVING,
-        Option("delta", probability, ZERO, "In [0, 1]. Where it is minimised: an upper limit.", hot=True),
-        Option("epsilon", positive, help="Privacy budget > 0. Where it is minimised: an upper limit.", hot=True),
+        Option("delta", read_probability, ZERO, "In [0, 1]. Where it is minimised: an upper limit.", hot=True),
+        Option("epsilon", read_positive, help="Privacy budget > 0. Where it is minimised: an upper limit.", hot=True),
     )  # fmt: skip
 
     @property
-    def question(self) -> type[UnboundedNoise]:
+    def question_class(self) -> type[UnboundedNoise]:
         from workbench.questions.unbounded_noise import UnboundedNoise
 
         return UnboundedNoise
 
-    def spelled_question(self, values: Values) -> UnboundedNoise:
+    def parse_question(self, values: Values) -> UnboundedNoise:
         from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 
         spread, clamp = values["sensitivity"], values["clamp"]
@@ -186,11 +198,15 @@ class _NoiseFamily(Family):
         if spread.denominator != 1:
             must("sensitivity", "an integer for noise on the integers", float(spread))
         if clamp is not None and any(end.denominator != 1 for end in clamp):
-            must("clamp", "integers LOW..HIGH for noise on the integers", spelled_range(clamp))
+            must("clamp", "integers LOW..HIGH for noise on the integers", format_range(clamp))
         return IntegerNoise(int(spread), clamp and (int(clamp[0]), int(clamp[1])))
 
-    def checked(self, question: Any, values: Record) -> NoiseRequest:
-        from workbench.families.noise.request import MOST_DELTA, MOST_EPSILON, NoiseRequest
+    def build_request(self, question: Any, values: Record) -> NoiseRequest:
+        from workbench.families.noise.request import (
+            MAX_MINIMISED_DELTA,
+            MAX_MINIMISED_EPSILON,
+            NoiseRequest,
+        )
         from workbench.pipeline.request import read_claim
 
         if callable(values["loss"]):
@@ -199,10 +215,12 @@ class _NoiseFamily(Family):
             values["prior"] = _aligned_prior(values["prior"], question)
         if values["minimise"] == "delta":
             values["delta"] = values["delta"] or None  # At its default of 0 there is no limit.
-        claim = read_claim(values, max_epsilon=Fraction(MOST_EPSILON), max_delta=MOST_DELTA)
-        return NoiseRequest.of(question, claim, values)
+        claim = read_claim(
+            values, max_epsilon=Fraction(MAX_MINIMISED_EPSILON), max_delta=MAX_MINIMISED_DELTA
+        )
+        return NoiseRequest.from_values(question, claim, values)
 
-    def open(self, request: Any) -> Session:
+    def open_session(self, request: Any) -> Session:
         from workbench.families.noise.problem import ClampedSession, NoiseProblem, NoiseSession
 
         if request.reals and request.question.clamp is not None:
@@ -215,13 +233,13 @@ class _NoiseFamily(Family):
 
     # Mechanisms from elsewhere.
 
-    def loss(self, request: Any, mechanism: Any) -> float:
+    def compute_loss(self, request: Any, mechanism: Any) -> float:
         """The exact loss of noise on the same numbers."""
-        from workbench.families.noise.problem import exact_loss
+        from workbench.families.noise.problem import compute_noise_loss
 
-        return float(exact_loss(self.related(request, mechanism), request))
+        return float(compute_noise_loss(self.relate_mechanism(request, mechanism), request))
 
-    def related(self, request: Any, mechanism: Any) -> Any:
+    def relate_mechanism(self, request: Any, mechanism: Any) -> Any:
         """The noise for the question's sensitivity, clamped where the question is."""
         from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
         from workbench.mechanisms.real_noise import AdditiveRealNoise
@@ -242,8 +260,8 @@ class _NoiseFamily(Family):
 
     # What a design shows.
 
-    def status(self, design: Design) -> str:
-        from workbench.families.noise.problem import is_open
+    def describe_status(self, design: Design) -> str:
+        from workbench.families.noise.problem import has_open_gap
 
         if design.request.aim.runs > 1:
             return "found"
@@ -251,23 +269,23 @@ class _NoiseFamily(Family):
             "stopped"
             if design.details.get("stopped")
             else "gap_limit"
-            if is_open(design)
+            if has_open_gap(design)
             else "optimal"
         )
 
-    def columns(self, design: Design) -> Record:
-        return {"class": self.class_words(design)}
+    def extra_columns(self, design: Design) -> Record:
+        return {"class": self.describe_class(design)}
 
-    def json(self, design: Design) -> Record:
+    def extra_json(self, design: Design) -> Record:
         from workbench.families.noise.published import list_losses
         from workbench.mechanisms.real_noise import AdditiveRealNoise
 
         request, mechanism = design.request, design.mechanism
         entries = {
-            "class": self.class_words(design), "question": request.question.to_dict(),
+            "class": self.describe_class(design), "question": request.question.to_dict(),
             "notion": request.claim.notion.name, "loss": request.loss_name, **_budget(design),
             "beside": dict(list_losses(request)), **{
-                name: jsonable(value) for name, value in design.details.items() if name not in ("loss", "bound")
+                name: to_jsonable(value) for name, value in design.details.items() if name not in ("loss", "bound")
             },
         }  # fmt: skip
         if isinstance(mechanism, AdditiveRealNoise):
@@ -292,7 +310,7 @@ class _NoiseFamily(Family):
             **_tail(law),
         }
 
-    def class_words(self, design: Design) -> str:
+    def describe_class(self, design: Design) -> str:
         """What the optimum is taken over."""
         from workbench.questions.unbounded_noise import IntegerNoise
 
@@ -312,22 +330,25 @@ class _NoiseFamily(Family):
         return f"best noise on all integers{clamped}{worst}"
 
     def facts(self, design: Design) -> Facts:
-        from workbench.pipeline.budget import audited_at
+        from workbench.pipeline.budget import describe_audited_epsilon
 
-        request, exact_ = design.request, exact_words(design)
+        request, exact_ = design.request, format_exact_values(design)
         least = "costs less" if request.aim.minimise == "loss" else "does with less"
         bound = "none: what is published is the noise clamped"
         if design.bound is not None:
-            bound = f"{design.bound_words}: no such noise {least}"
+            bound = f"{design.bound_text}: no such noise {least}"
         elif request.aim.runs > 1:
-            bound = design.bound_words
+            bound = design.bound_text
         rows = [
-            (f"least {request.minimised}", f"{design.objective:.9g} ({self.class_words(design)})"),
+            (
+                f"least {request.objective_name}",
+                f"{design.objective:.9g} ({self.describe_class(design)})",
+            ),
             ("bound", bound),
-            ("asked", request.budget_words),
+            ("asked", request.budget_text),
             (
                 "exact",
-                f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{audited_at(design)}",
+                f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{describe_audited_epsilon(design)}",
             ),
         ]
         if composed := design.details.get("composed"):
@@ -346,12 +367,12 @@ class _NoiseFamily(Family):
             rows.append(
                 (
                     "solver",
-                    f"{d['solver']} {d['version']}, {self.status(design)}, {d['seconds']:.3f} s",
+                    f"{d['solver']} {d['version']}, {self.describe_status(design)}, {d['seconds']:.3f} s",
                 )
             )
         return rows
 
-    def tables(self, design: Design) -> Tables:
+    def list_tables(self, design: Design) -> Tables:
         from workbench.families.noise.published import list_losses
         from workbench.mechanisms.real_noise import AdditiveRealNoise
 
@@ -359,7 +380,10 @@ class _NoiseFamily(Family):
         mechanism = design.mechanism
         others = list_losses(design.request)
         if others:
-            rows = [["this design", self.loss(design.request, mechanism)], *map(list, others)]
+            rows = [
+                ["this design", self.compute_loss(design.request, mechanism)],
+                *map(list, others),
+            ]
             exact = not isinstance(mechanism, AdditiveRealNoise) and design.request.aim.runs == 1
             heads = ["noise", f"{design.request.loss_name} loss"]
             tables.append(("Beside it" + ("" if exact else ", in floating point"), heads, rows))
@@ -373,7 +397,7 @@ class _NoiseFamily(Family):
             tables.append((f"PMF, noise up to {_SHOWN}", ["noise", "probability"], cells))
         return tables
 
-    def beside(self, design: Design) -> Laws:
+    def comparison_laws(self, design: Design) -> LawsByName:
         import numpy as np
 
         from workbench.families.noise.published import list_curves
@@ -390,7 +414,7 @@ class _NoiseFamily(Family):
 def _budget(design: Design) -> Record:
     """Of JSON: ε and δ, or the parameters of another notion."""
     request = design.request
-    if request.cut:
+    if request.has_several_bounds:
         return {
             name: value
             for name, value in request.audited_claim.to_dict().items()

@@ -13,10 +13,10 @@ from typing import Any
 
 from workbench.exact.objects import Values
 from workbench.families.noise.family import FAMILY
-from workbench.pipeline.frontier_plan import Plan, design_task
+from workbench.pipeline.frontier_plan import Plan, make_design_task
 from workbench.pipeline.frontier_plots import Series
-from workbench.pipeline.notion_points import notion_plan, notion_requests
-from workbench.pipeline.requirements import hockey_stick_notions
+from workbench.pipeline.notion_points import list_notion_requests, make_notion_plan
+from workbench.pipeline.requirements import list_hockey_stick_notions
 
 SERIES = {
     "noise": Series("best noise", 2), "geometric": Series("geometric", 7, ":"),
@@ -29,7 +29,7 @@ SERIES = {
 }  # fmt: skip
 
 
-def plan(question: Any, values: Values) -> Plan:
+def plan_noise_frontier(question: Any, values: Values) -> Plan:
     """The plan of a frontier of noise."""
-    points = [*notion_requests(FAMILY, question, values)]
-    return notion_plan(points, "noise", SERIES, hockey_stick_notions(), design_task)
+    points = [*list_notion_requests(FAMILY, question, values)]
+    return make_notion_plan(points, "noise", SERIES, list_hockey_stick_notions(), make_design_task)

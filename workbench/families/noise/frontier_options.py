@@ -6,25 +6,32 @@ from dataclasses import replace
 from functools import partial
 
 from workbench.families.noise.family import FAMILY
-from workbench.pipeline.frontier_plan import Frontier, compared, later, several
-from workbench.pipeline.notion_points import OPTIONS, RUNS, notion_requests
+from workbench.pipeline.frontier_plan import (
+    Frontier,
+    distinct_list_reader,
+    load_when_called,
+    select_loss_points,
+)
+from workbench.pipeline.notion_points import NOTION_OPTIONS, RUNS_GRID, list_notion_requests
 from workbench.pipeline.option import CERTIFY, SOLVER, TIME_LIMIT
 
 FRONTIER = Frontier(
     "Least loss of noise on all integers or reals against ε and δ, ρ, μ or Rényi's ε, with bounds; least ε of losses.",
     (
         *(option for option in FAMILY.options if option.question),
-        *OPTIONS,
-        replace(FAMILY.option("notion"), read=several(FAMILY.option("notion").read)),
-        FAMILY.option("loss"),
+        *NOTION_OPTIONS,
         replace(
-            RUNS, default="1", help="Grid of how many runs share the budget, of integer noise."
+            FAMILY.get_option("notion"), read=distinct_list_reader(FAMILY.get_option("notion").read)
+        ),
+        FAMILY.get_option("loss"),
+        replace(
+            RUNS_GRID, default="1", help="Grid of how many runs share the budget, of integer noise."
         ),
         SOLVER,
         replace(TIME_LIMIT, help="Seconds of one design; then the best so far counts."),
         CERTIFY,
     ),
-    later("workbench.families.noise.frontier", "plan"),
+    load_when_called("workbench.families.noise.frontier", "plan_noise_frontier"),
     (
         "frontier noise --epsilon 0.25:2:8 --delta 1e-5,1e-3",
         "frontier noise --sensitivity 2 --notion zcdp --rho 0.02:1:6:log",
@@ -32,5 +39,5 @@ FRONTIER = Frontier(
         "frontier noise --max-loss 1:10:10 --delta 1e-5",
         "frontier noise --epsilon 4 --delta 1e-5 --runs 1,2,4,8,16 --out runs",
     ),
-    points=compared(partial(notion_requests, FAMILY)),
+    points=select_loss_points(partial(list_notion_requests, FAMILY)),
 )

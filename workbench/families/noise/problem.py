@@ -18,45 +18,45 @@ from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.numbers import ONE, ZERO, exp_interval, round_down
 from workbench.exact.objects import Record, Values
 from workbench.families.noise.bracket import (
-    Found,
+    BracketResult,
     LineNoise,
-    LinePrograms,
-    Within,
-    bracket,
-    coarse_bound,
+    LineProgramSolver,
+    NoiseClaimBounds,
+    bracket_optimum,
+    compute_coarse_bound,
 )
-from workbench.families.noise.pure import pure_bracket, told_at_times
-from workbench.families.noise.repair import repaired
-from workbench.families.noise.request import LEAST_DELTA, NoiseRequest
+from workbench.families.noise.pure import bracket_pure_noise, mix_with_point_mass
+from workbench.families.noise.repair import repair_line_noise
+from workbench.families.noise.request import MIN_DELTA, NoiseRequest
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.real_noise import MAX_STEPS, AdditiveRealNoise, best_gamma
 from workbench.models.oracles import line_noise
 from workbench.models.oracles.canonical_noise import (
     canonical_loss,
-    discrete_gaussian,
-    rounded_gaussian,
+    discrete_gaussian_loss,
+    rounded_gaussian_loss,
 )
-from workbench.pipeline.convex_notion import PATIENCE
+from workbench.pipeline.convex_notion import DEFAULT_TANGENT_SECONDS
 from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.family import Session
 from workbench.pipeline.loss_scale import LossScale
-from workbench.pipeline.outcome import translated_errors
-from workbench.pipeline.problem import PRIVATE_WITHOUT_DELTA, Problem, Repaired
-from workbench.pipeline.routes import Answer, Reason, Route, always, only_one_bound
-from workbench.pipeline.solve import ProblemSession, design
+from workbench.pipeline.outcome import translate_errors
+from workbench.pipeline.problem import ZERO_DELTA_NOTE, Problem, Repaired
+from workbench.pipeline.routes import Answer, Reason, Route, applies_always, require_one_bound
+from workbench.pipeline.solve import ProblemSession, design_problem
 from workbench.privacy.audit import Privacy
-from workbench.privacy.audit_work import LIMIT, work
+from workbench.privacy.audit_work import MAX_WORK_UNITS, count_work_units
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
-from workbench.privacy.objective import ExpectedLoss, Objective, rounded_value
-from workbench.privacy.repair import inverse_exponential, staircase
+from workbench.privacy.objective import ExpectedLoss, Objective, round_loss_up
+from workbench.privacy.repair import bound_inverse_exponential, build_staircase_law
 from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 from workbench.solvers.errors import SolverError
 from workbench.solvers.search import Deadline
 
 _BITS = 64
 _LEAST = Fraction(1, 1000)  # ε that is tried
-_AUDITED = 10 * LIMIT  # units of an audit of clamped noise, some ten seconds
+_AUDITED = 10 * MAX_WORK_UNITS  # units of an audit of clamped noise, some ten seconds
 _TINY_DELTA = Fraction(
     1, 10**9
 )  # Up to this δ the optimum at δ = 0 may end the search on the reals.
@@ -68,7 +68,7 @@ _STEPS, _FINE, _NARROW = (
 )  # of a sensitivity, for pure noise on the reals; for a γ below
 
 
-def is_open(design: Design) -> bool:
+def has_open_gap(design: Design) -> bool:
     """Whether the gap that was asked for is not reached."""
     if design.bound is None:  # of clamped real noise
         return False
@@ -79,46 +79,48 @@ def is_open(design: Design) -> bool:
     )
 
 
-def pure_cells(
-    question: RealNoise, epsilon: Fraction, name: str, given: int | None = None
+def make_staircase_on_reals(
+    question: RealNoise, epsilon: Fraction, loss_name: str, cell_count: int | None = None
 ) -> AdditiveRealNoise:
     """The staircase on the reals whose γ, half a cell less than whole ones, is nearest to the best. given: cells of a
     sensitivity."""
-    share = best_gamma(float(epsilon), name)
+    share = best_gamma(float(epsilon), loss_name)
     most = _FINE if share < _NARROW else _STEPS
     most = min(max(most, math.ceil(0.5 / share)), MAX_STEPS)  # half a cell is the least inner step
     choices = [
         (k, max(1, min(k, round(share * k + 0.5))))
-        for k in ([given] if given else range(1, most + 1))
+        for k in ([cell_count] if cell_count else range(1, most + 1))
     ]
     steps, inner = min(choices, key=lambda pair: abs((pair[1] - 0.5) / pair[0] - share))
-    return AdditiveRealNoise(question, steps, staircase(inverse_exponential(epsilon), steps, inner))
+    return AdditiveRealNoise(
+        question, steps, build_staircase_law(bound_inverse_exponential(epsilon), steps, inner)
+    )
 
 
-def clamped_design(design: Design, request: NoiseRequest) -> Design:
+def clamp_design(design: Design, request: NoiseRequest) -> Design:
     """Noise on the reals, the best before it is clamped, clamped as a request says."""
     mechanism = replace(design.mechanism, question=request.question)
-    loss, certificate = exact_loss(mechanism, request), design.certificate
+    loss, certificate = compute_noise_loss(mechanism, request), design.certificate
     if certificate is not None:
         certificate = Certificate(
             mechanism, certificate.claim, record={**certificate.record, "bound": None}
         )
-    answers = "of the worst answer" if request.worst else "answers uniform on the range"
-    if not request.worst and request.aim.prior is not None:
+    answers = "of the worst answer" if request.is_worst_case else "answers uniform on the range"
+    if not request.is_worst_case and request.aim.prior is not None:
         answers = f"answers uniform on each of {len(request.aim.prior)} equal parts of the range"
     best = "the best found" if design.details.get("stopped") else "the best"
     words = (
         f"The noise is {best} before it is clamped ({design.objective:.9g}); the loss is that of what is published, "
         f"{answers}. Of other clamped mechanisms nothing is claimed."
     )
-    none = OracleVerdict.none("no closed form is known for clamped noise.")
+    none = OracleVerdict.without_formula("no closed form is known for clamped noise.")
     return replace(design, request=request, mechanism=mechanism, bound=None, objective=float(loss),
                    certificate=certificate, oracle=none, words=(*design.words, words),
                    details={**design.details, "loss": loss, "bound": None},
                    route=f"{design.route}, then clamped")  # fmt: skip
 
 
-def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
+def compute_noise_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
     """The exact mean loss of a mechanism for a request."""
     if isinstance(mechanism, AdditiveRealNoise):
         if mechanism.question.clamp is None:
@@ -127,7 +129,7 @@ def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
         return mechanism.clamped_loss(
             request.loss_name, None if isinstance(weights, str) else weights
         )
-    if request.worst:
+    if request.is_worst_case:
         return max(_each_answer(mechanism, request))
     (loss,), law = request.line_losses, mechanism.noise
     if loss.power:
@@ -135,26 +137,26 @@ def exact_loss(mechanism: LineNoise, request: NoiseRequest) -> Fraction:
     # beyond its table the loss is a line on each side: with these as they are, and what the table differs from them by
     m = loss.span
     lines = [
-        (loss.at(side * m) - m * slope, slope)
+        (loss.value_at(side * m) - m * slope, slope)
         for side, slope in zip((1, -1), loss.slopes, strict=True)
     ]
-    law = law.over(-m, m)
-    return law.mean(loss.between(law.first, law.last).__getitem__, *lines)
+    law = law.cover(-m, m)
+    return law.mean(loss.values_between(law.first, law.last).__getitem__, *lines)
 
 
 def _each_answer(mechanism: AdditiveIntegerNoise, request: NoiseRequest) -> list[Fraction]:
     """The exact mean loss on every answer of clamped noise."""
-    loss = request.loss_at
+    loss = request.loss_function
     return [
         sum((w * loss(q, o) for o, w in enumerate(mechanism.rows[q].integers)), ZERO)
         / mechanism.rows[q].total
-        for q in request.counted
+        for q in request.counted_positions
     ]
 
 
-def stated_loss(mechanism: LineNoise, request: NoiseRequest) -> ExpectedLoss | Any:
+def make_certificate_loss(mechanism: LineNoise, request: NoiseRequest) -> ExpectedLoss | Any:
     """The loss as a certificate states it; None for one's own losses of clamped answers."""
-    loss, name, clamp = exact_loss(mechanism, request), request.loss_name, request.clamp
+    loss, name, clamp = compute_noise_loss(mechanism, request), request.loss_name, request.clamp
     if clamp is not None and isinstance(mechanism, AdditiveIntegerNoise):
         if not isinstance(request.aim.loss, str):
             return None  # certificates name the loss of what is published
@@ -164,16 +166,19 @@ def stated_loss(mechanism: LineNoise, request: NoiseRequest) -> ExpectedLoss | A
             each = _each_answer(mechanism, request)
             prior = tuple(Fraction(int(k == each.index(loss))) for k in range(len(each)))
         stated = ExpectedLoss(name, ZERO, answers, prior, answers, tuple(range(len(answers))))
-        return replace(stated, value=rounded_value(loss))
+        return replace(stated, value=round_loss_up(loss))
     own = None
     if isinstance(mechanism, AdditiveIntegerNoise) and not request.line_losses[0].power:
         name = "own"
         if mechanism.noise.ratio:
             return None  # a file lists losses of weights alone
         own = tuple(
-            map(request.line_losses[0].at, range(mechanism.noise.first, mechanism.noise.last + 1))
+            map(
+                request.line_losses[0].value_at,
+                range(mechanism.noise.first, mechanism.noise.last + 1),
+            )
         )
-    return Objective(name, rounded_value(loss), own)
+    return Objective(name, round_loss_up(loss), own)
 
 
 class NoiseProblem(Problem):
@@ -193,7 +198,7 @@ class NoiseProblem(Problem):
         ),
         Route(
             "programs from both sides",
-            always,
+            applies_always,
             lambda problem, programs, start: problem.answer_from(problem.bracket_at_delta),
         ),
     )
@@ -203,8 +208,10 @@ class NoiseProblem(Problem):
     def __init__(self, request: NoiseRequest) -> None:
         super().__init__(request)
         limit = request.how.options.time_limit
-        if limit is None and request.reals and request.cut:  # whose programs may take hours
-            limit = PATIENCE
+        if (
+            limit is None and request.is_on_reals and request.has_several_bounds
+        ):  # whose programs may take hours
+            limit = DEFAULT_TANGENT_SECONDS
         self.deadline = Deadline(limit)
         self._private: LineNoise | None = (
             None  # known to be private: the optimum at delta = 0, or pure noise
@@ -213,29 +220,29 @@ class NoiseProblem(Problem):
     def why_no_staircase(self) -> Reason:
         """Return why the staircase is not known to be optimal (Geng and Viswanath 2014)."""
         request = self.request
-        if (reason := only_one_bound(self)) is not None:
+        if (reason := require_one_bound(self)) is not None:
             return reason
         if request.claim.delta:
             return f"delta is {float(request.claim.delta):g}, not 0"
-        if request.worst:
+        if request.is_worst_case:
             return "the loss is that of the worst answer"
-        if not all(each.even and (each.power or each.rising) for each in request.line_losses):
+        if not all(each.is_even and (each.power or each.is_rising) for each in request.line_losses):
             return "the loss does not rise alike on both sides"
         return None
 
-    def staircase(self) -> Answer:
+    def answer_by_staircase(self) -> Answer:
         """Return the staircase; its ratio is shorter where a clamped law takes many powers of it."""
         request, name = self.request, self.request.loss_name
         question, epsilon = request.question, request.claim.epsilon
         if isinstance(question, RealNoise):
-            mechanism = pure_cells(question, epsilon, name, request.how.steps)
+            mechanism = make_staircase_on_reals(question, epsilon, name, request.how.steps)
             value = line_noise.staircase_reals(float(epsilon), float(question.sensitivity), name)
             words = "the closed form of Geng and Viswanath (2014), in floating point"
-            details = {"optimum": "staircase", "bound_words": words, **self._timing()}
+            details = {"optimum": "staircase", "bound_words": words, **self._timing_details()}
             return Answer(mechanism, Fraction(value * (1 - 1e-12)), details=details)
         assert isinstance(question, IntegerNoise)
         d, power = question.sensitivity, request.line_losses[0].power
-        ratio = inverse_exponential(epsilon, _BITS if power or question.clamp is None else 32)
+        ratio = bound_inverse_exponential(epsilon, _BITS if power or question.clamp is None else 32)
         less = exp_interval(-epsilon, _BITS)[0]
         if power:
             _, r = line_noise.staircase_integers(ratio, d, name)
@@ -243,34 +250,37 @@ class NoiseProblem(Problem):
         else:
             steps = range(1, d + 1)
             losses, below = (
-                [self.loss(AdditiveIntegerNoise(question, staircase(b, d, r))) for r in steps]
+                [
+                    self.compute_loss(AdditiveIntegerNoise(question, build_staircase_law(b, d, r)))
+                    for r in steps
+                ]
                 for b in (ratio, less)
             )
             r, bound = 1 + losses.index(min(losses)), min(below)
-        noise = AdditiveIntegerNoise(question, staircase(ratio, d, r))
-        return Answer(noise, bound, details={"optimum": "staircase", **self._timing()})
+        noise = AdditiveIntegerNoise(question, build_staircase_law(ratio, d, r))
+        return Answer(noise, bound, details={"optimum": "staircase", **self._timing_details()})
 
     def why_no_pure_programs(self) -> Reason:
         """Return why the programs of pure noise on the integers do not apply."""
         request = self.request
-        if request.reals:
+        if request.is_on_reals:
             return "the noise is on the reals"
         if request.claim.delta:
             return f"delta is {float(request.claim.delta):g}, not 0"
-        return only_one_bound(self)
+        return require_one_bound(self)
 
-    def answer_from(self, find: Callable[[Within], Found]) -> Answer:
+    def answer_by_programs(self, find: Callable[[NoiseClaimBounds], BracketResult]) -> Answer:
         """Answer by linear programs; by private noise that is known, where they stop early or are too large."""
-        with translated_errors():
-            within = Within(self.claim)
+        with translate_errors():
+            within = NoiseClaimBounds(self.claim)
             try:
                 best = find(within)
             except (SolverError, InvalidRequest) as error:
                 stopped = isinstance(error, SolverError)
-                if stopped and not self.deadline.passed:
+                if stopped and not self.deadline.has_passed:
                     raise
                 if self._private is not None:
-                    best = Found(
+                    best = BracketResult(
                         self._private, self._coarse_bound(), {"solver": self.request.how.solver}
                     )
                 elif stopped:
@@ -278,54 +288,59 @@ class NoiseProblem(Problem):
                     raise NotProven(words) from None
                 else:
                     raise
-        details = {**best.work, **self._timing()}
+        details = {**best.solver_details, **self._timing_details()}
         return Answer(best.mechanism, max(best.bound, ZERO), law=within, details=details)
 
-    def bracket_at_zero(self, within: Within) -> Found:
+    def bracket_at_zero_delta(self, within: NoiseClaimBounds) -> BracketResult:
         """Return the best noise on the integers at δ = 0, and a bound on all noise."""
-        return pure_bracket(LinePrograms(self.request, within, self.deadline), self.loss)
+        return bracket_pure_noise(
+            LineProgramSolver(self.request, within, self.deadline), self.compute_loss
+        )
 
-    def bracket_at_delta(self, within: Within) -> Found:
+    def bracket_at_positive_delta(self, within: NoiseClaimBounds) -> BracketResult:
         """Return the best noise found and a bound on all noise, from both sides.
 
         The optimum at δ = 0 is a candidate at every δ: a tiny δ leaves a solver no digits. Where a small program of it
         is exact it is mixed with a point mass.
         """
         request = self.request
-        programs = LinePrograms(request, within, self.deadline)
+        programs = LineProgramSolver(request, within, self.deadline)
         if (
-            request.cut
-            and request.reals
-            and not within.ends
+            request.has_several_bounds
+            and request.is_on_reals
+            and not within.can_end
             and isinstance(request.question, RealNoise)
         ):
-            self._private = pure_cells(
-                request.question, Fraction(within.epsilon), request.loss_name, request.how.steps
+            self._private = make_staircase_on_reals(
+                request.question,
+                Fraction(within.reference_epsilon),
+                request.loss_name,
+                request.how.steps,
             )
-        if request.cut or not request.claim.delta or request.claim.delta >= 1:
-            return bracket(request, within, self.loss, self.deadline)
+        if request.has_several_bounds or not request.claim.delta or request.claim.delta >= 1:
+            return bracket_optimum(request, within, self.compute_loss, self.deadline)
         if not self._programmed():
             self._private = pure = self._without_delta(programs)
-            can_end = request.reals and request.claim.delta <= _TINY_DELTA
+            can_end = request.is_on_reals and request.claim.delta <= _TINY_DELTA
             known = pure if can_end else None
-            return bracket(request, within, self.loss, self.deadline, known)
+            return bracket_optimum(request, within, self.compute_loss, self.deadline, known)
         loss = request.line_losses
-        pure = pure_bracket(programs, self.loss).mechanism
+        pure = bracket_pure_noise(programs, self.compute_loss).mechanism
         least = min(
             range(-loss[0].span, loss[0].span + 1),
-            key=lambda eta: max(each.at(eta) for each in loss),
+            key=lambda eta: max(each.value_at(eta) for each in loss),
         )
-        self._private = known = told_at_times(pure, request.claim.delta, least)
-        return bracket(request, within, self.loss, self.deadline, known)
+        self._private = known = mix_with_point_mass(pure, request.claim.delta, least)
+        return bracket_optimum(request, within, self.compute_loss, self.deadline, known)
 
-    def _without_delta(self, programs: LinePrograms) -> LineNoise | None:
+    def _without_delta(self, programs: LineProgramSolver) -> LineNoise | None:
         """The best noise at δ = 0; None where its own program is too large or has no answer."""
         try:
             at_zero = NoiseProblem(self.request.with_values(delta=ZERO))
             if at_zero.why_no_staircase() is None:
-                pure: LineNoise = at_zero.staircase().mechanism
+                pure: LineNoise = at_zero.answer_by_staircase().mechanism
             else:
-                pure = pure_bracket(programs, self.loss).mechanism
+                pure = bracket_pure_noise(programs, self.compute_loss).mechanism
         except (InvalidRequest, SolverError):
             return None
         return pure
@@ -333,56 +348,64 @@ class NoiseProblem(Problem):
     def _coarse_bound(self) -> Fraction:
         """A bound on all noise from a small program, where that of the request is too large; 0 where none is known."""
         name = self.request.loss_name
-        known = name in line_noise.POWERS and self.request.clamp is None and not self.request.cut
-        if not known or self.deadline.passed:
+        known = (
+            name in line_noise.POWERS
+            and self.request.clamp is None
+            and not self.request.has_several_bounds
+        )
+        if not known or self.deadline.has_passed:
             return ZERO
         try:
-            return coarse_bound(self.request, self.deadline)
+            return compute_coarse_bound(self.request, self.deadline)
         except SolverError:
             return ZERO
 
     def _programmed(self) -> bool:
         """Whether the losses end somewhere, so that a small program of pure noise is exact."""
-        if self.request.reals:
+        if self.request.is_on_reals:
             return False
         span = max(each.span for each in self.request.line_losses)
         listed = not any(each.power or any(each.slopes) for each in self.request.line_losses)
         return listed and span + self.request.question.sensitivity <= _LISTED
 
-    def _timing(self) -> Record:
-        return {"seconds": self.deadline.elapsed}
+    def _timing_details(self) -> Record:
+        return {"seconds": self.deadline.elapsed_seconds}
 
-    def repaired(self, answer: Answer) -> Repaired:
+    def repair(self, answer: Answer) -> Repaired:
         """The law that the exact audit accepts, its bound and its loss in the certificate."""
         mechanism, claim = answer.mechanism, self.claim
         words: list[str] = []
-        if isinstance(answer.law, Within):
+        if isinstance(answer.law, NoiseClaimBounds):
             mechanism = self._repaired(mechanism, answer.law)
-            if mechanism is self._private and not self.request.cut and not self._programmed():
+            if (
+                mechanism is self._private
+                and not self.request.has_several_bounds
+                and not self._programmed()
+            ):
                 claim = Claim(
                     claim.notion, claim.epsilon, ZERO
                 )  # quick to audit, and it implies the other
-                words.append(PRIVATE_WITHOUT_DELTA)
+                words.append(ZERO_DELTA_NOTE)
         assert answer.bound is not None
         record = {"bound": round_down(Fraction(answer.bound)), **answer.details}
         record.pop("seconds")
         self._check_size(mechanism)
-        stated = stated_loss(mechanism, self.request)
+        stated = make_certificate_loss(mechanism, self.request)
         return mechanism, Certificate(mechanism, claim, objective=stated, record=record), words
 
-    def _repaired(self, mechanism: LineNoise, within: Within) -> LineNoise:
+    def _repaired(self, mechanism: LineNoise, within: NoiseClaimBounds) -> LineNoise:
         """What the exact audit accepts, or the noise known to be private where that costs less. Raises
         NotCertified."""
         known = self._private
         if known is None:
-            return repaired(mechanism, within)
+            return repair_line_noise(mechanism, within)
         if mechanism is known:
             return known
         try:
-            candidate = repaired(mechanism, within)
+            candidate = repair_line_noise(mechanism, within)
         except NotCertified:
             return known
-        return known if self.loss(known) < self.loss(candidate) else candidate
+        return known if self.compute_loss(known) < self.compute_loss(candidate) else candidate
 
     def _check_size(self, mechanism: Any) -> None:
         """Raise InvalidRequest where an audit of so many clamped answers would outlast every time limit."""
@@ -394,7 +417,7 @@ class NoiseProblem(Problem):
             narrower = replace(
                 mechanism, question=replace(mechanism.question, clamp=(0, answers - 1))
             )
-            return work(narrower, claim.notion, claim.values)
+            return count_work_units(narrower, claim.notion, claim.values)
 
         answers = clamp[1] - clamp[0] + 1
         if units(answers) > _AUDITED:
@@ -405,62 +428,64 @@ class NoiseProblem(Problem):
                 "that is not clamped: clamping what it publishes costs no privacy."
             )
 
-    def loss(self, mechanism: Any) -> Fraction:
+    def compute_loss(self, mechanism: Any) -> Fraction:
         """Exact."""
-        return exact_loss(mechanism, self.request)
+        return compute_noise_loss(mechanism, self.request)
 
     @property
     def loss_scale(self) -> LossScale:
         """That of the losses of noise."""
         return self.request.scale
 
-    def audited(self, mechanism: Any) -> Privacy:
+    def audit(self, mechanism: Any) -> Privacy:
         """That of clamped noise where it ends."""
         self._check_size(mechanism)
-        return super().audited(mechanism)
+        return super().audit(mechanism)
 
-    def proven(self, reached: Design) -> Design:
+    def require_proof(self, design: Design) -> Design:
         """The design, within the gap that was asked for, or where nothing larger is stated. Raises NotProven."""
-        request, loss, bound = self.request, reached.objective, reached.bound
-        reached = replace(reached, oracle=self.verdict(loss), raw=None)
+        request, loss, bound = self.request, design.objective, design.bound
+        design = replace(design, oracle=self.judge_by_closed_forms(loss), raw=None)
         if bound is not None and not self.loss_scale.proves(
-            bound, loss, max(request.target, 1e-6)
+            bound, loss, max(request.target_gap, 1e-6)
         ):  # a raw answer, stopped
             raise NotProven(
                 f"The search stopped before its noise was private: it costs {loss:.9g}, less than any that is, "
                 f"{bound:.9g}. Without certify=False it is made private first.",
                 bound=bound,
             )
-        if not is_open(reached) or request.how.steps is not None:
-            return reached
-        reached = reached.stopped()
-        if not self.deadline.passed and request.how.gap is None:
+        if not has_open_gap(design) or request.how.steps is not None:
+            return design
+        design = design.mark_stopped()
+        if not self.deadline.has_passed and request.how.gap is None:
             why = (
                 "The solver's digits were used up"
-                if request.cut
+                if request.has_several_bounds
                 else "The largest grid was reached"
             )
             words = f"{why}: the optimum lies between {bound:.9g} and {loss:.9g}."
-            return replace(reached, words=(*reached.words, words))
-        reason = "at its time limit" if self.deadline.passed else "at the largest program it states"
+            return replace(design, words=(*design.words, words))
+        reason = (
+            "at its time limit" if self.deadline.has_passed else "at the largest program it states"
+        )
         raise NotProven(
-            f"The search stopped {reason}: incumbent {loss:.9g}, bound {reached.bound_words}.",
-            design=replace(reached, details={**reached.details, "stopped": True}),
+            f"The search stopped {reason}: incumbent {loss:.9g}, bound {design.bound_text}.",
+            design=replace(design, details={**design.details, "stopped": True}),
         )
 
-    def verdict(self, objective: float) -> OracleVerdict:
+    def judge_by_closed_forms(self, objective: float) -> OracleVerdict:
         """What closed forms say of a loss."""
         judge = partial(OracleVerdict.judge, scale=self.loss_scale)
         request, question, name = self.request, self.request.question, self.request.loss_name
-        if request.worst:
-            return OracleVerdict.none("no closed form is known for the worst answer.")
+        if request.is_worst_case:
+            return OracleVerdict.without_formula("no closed form is known for the worst answer.")
         canonical = self._canonical(objective)
         if canonical is not None:
             return canonical
         if name not in line_noise.POWERS or request.clamp is not None:
-            return OracleVerdict.none("no closed form is known for this loss.")
-        if request.cut:
-            return OracleVerdict.none("no closed form is known for this notion.")
+            return OracleVerdict.without_formula("no closed form is known for this loss.")
+        if request.has_several_bounds:
+            return OracleVerdict.without_formula("no closed form is known for this notion.")
         epsilon, delta = float(request.claim.epsilon), float(request.claim.delta)
         pure = (
             "Pure noise is (epsilon, delta)-private for every delta."
@@ -468,9 +493,9 @@ class NoiseProblem(Problem):
             else "Geng and Viswanath (2014)."
         )
         kind = "upper bound" if delta else "optimum"
-        spread, slack = float(question.sensitivity), max(2e-4, request.target)
-        if not request.reals:
-            ratio = inverse_exponential(request.claim.epsilon)
+        spread, slack = float(question.sensitivity), max(2e-4, request.target_gap)
+        if not request.is_on_reals:
+            ratio = bound_inverse_exponential(request.claim.epsilon)
             value = float(line_noise.staircase_integers(ratio, question.sensitivity, name)[0])
             return judge(objective, "staircase on the integers", value, kind, pure)
         if not delta:
@@ -488,22 +513,26 @@ class NoiseProblem(Problem):
         applies."""
         request, values = self.request, self.claim.values
         judge = partial(OracleVerdict.judge, scale=self.loss_scale)
-        if request.reals or not request.line_losses[0].even:
+        if request.is_on_reals or not request.line_losses[0].is_even:
             return None
 
         def loss(eta: int) -> float:
-            return float(request.line_losses[0].at(eta))
+            return float(request.line_losses[0].value_at(eta))
 
-        d, slack = request.question.sensitivity, max(1e-6, request.target)
+        d, slack = request.question.sensitivity, max(1e-6, request.target_gap)
         proof = "It is stochastically smallest for a trade-off function (Awan and Ramasethu, arXiv 2308.08343)."
-        sticks = () if request.tailed and not request.cut else self.claim.requirements(())
+        sticks = (
+            ()
+            if request.has_infinite_support and not request.has_several_bounds
+            else self.claim.list_ratio_bounds(())
+        )
         if sticks and d == 1 and min(stick.delta for stick in sticks) < 1:
             value = canonical_loss(
                 [(float(stick.epsilon), float(stick.delta)) for stick in sticks], loss
             )
             return judge(objective, "canonical discrete noise", value, "optimum", proof, slack)
         if (mu := self.claim.notion.gaussian_mu(values)) is not None:
-            value = rounded_gaussian(float(mu) / d, loss)
+            value = rounded_gaussian_loss(float(mu) / d, loss)
             kind = "optimum" if d == 1 else "upper bound"
             proof = proof if d == 1 else "Rounding a Gaussian is post-processing."
             return judge(objective, "rounded Gaussian", value, kind, proof, slack)
@@ -511,7 +540,7 @@ class NoiseProblem(Problem):
         if variance is None:
             return None
         value, proof = (
-            discrete_gaussian(d * d * float(variance), loss),
+            discrete_gaussian_loss(d * d * float(variance), loss),
             "Canonne, Kamath and Steinke 2020",
         )
         proof = f"It is within the budget ({proof})."
@@ -521,26 +550,26 @@ class NoiseProblem(Problem):
 class NoiseSession(ProblemSession):
     """The session of a family's requests. problem: that of their runs."""
 
-    def __init__(self, request: NoiseRequest, problem: type[NoiseProblem]) -> None:
-        super().__init__(request, problem, _LEAST)
+    def __init__(self, request: NoiseRequest, problem_class: type[NoiseProblem]) -> None:
+        super().__init__(request, problem_class, _LEAST)
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """The design at a point, or the least ε or δ there."""
-        request = self.request.at(point or {})
+        request = self.request.at_point(point or {})
         assert isinstance(request, NoiseRequest)
         if request.aim.minimise != "delta":
             return super().design(point, start=start)
         try:
-            pure = design(
+            pure = design_problem(
                 NoiseProblem(request.with_values(minimise="loss", max_loss=None, delta=ZERO))
             )
         except InvalidRequest:  # there is no closed form without δ
             pure = None
         if pure is None or pure.details["loss"] > (request.aim.max_loss or 0):
-            return self._least(request, "delta", LEAST_DELTA)
-        none = OracleVerdict.none("δ = 0 is the least there is.")
+            return self._design_least(request, "delta", MIN_DELTA)
+        none = OracleVerdict.without_formula("δ = 0 is the least there is.")
         return replace(
-            pure, request=request.at({"delta": ZERO}), objective=0.0, bound=0.0, oracle=none
+            pure, request=request.at_point({"delta": ZERO}), objective=0.0, bound=0.0, oracle=none
         )
 
 
@@ -554,19 +583,19 @@ class ClampedSession(Session):
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
         """The best noise at a point, clamped."""
-        request: Any = self.request.at(point or {})
+        request: Any = self.request.at_point(point or {})
         try:
-            reached = clamped_design(self._plain.design(point, start=start), request)
-            if request.cut or not ZERO < request.claim.delta <= _TINY_DELTA:
+            reached = clamp_design(self._plain.design(point, start=start), request)
+            if request.has_several_bounds or not ZERO < request.claim.delta <= _TINY_DELTA:
                 return reached
-            pure = clamped_design(
+            pure = clamp_design(
                 self._plain.design({**(point or {}), "delta": ZERO}, start=start), request
             )
             return min(reached, pure, key=lambda design: design.objective)
         except NotProven as error:
             if error.design is None:
                 raise
-            clamped = clamped_design(error.design, request)
+            clamped = clamp_design(error.design, request)
             words = f"{error} Clamped, it costs {clamped.objective:.9g}."
             raise NotProven(words, design=clamped, interrupted=error.interrupted) from None
 

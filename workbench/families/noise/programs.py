@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from workbench.exact.numbers import exact
+from workbench.exact.numbers import read_number
 from workbench.exact.objects import Values
 from workbench.models.noise.losses import LineLoss
 from workbench.models.noise.program import LineProgram
 from workbench.notions import HockeyStick
 from workbench.pipeline.programs import Instance
-from workbench.pipeline.requirements import in_numbers
+from workbench.pipeline.requirements import to_model_bound
 from workbench.solvers.program import Program
 
 
@@ -35,11 +35,11 @@ class _Case:
 
     def build(self) -> tuple[Program, Values]:
         """The program, without parameters."""
-        stick = HockeyStick(exact(self.epsilon, "epsilon"), exact(self.delta, "delta"))
+        stick = HockeyStick(read_number(self.epsilon, "epsilon"), read_number(self.delta, "delta"))
         reach = self.reach if self.upper else self.reach - self.sensitivity
-        loss = LineLoss("power", self.power).at
+        loss = LineLoss("power", self.power).value_at
         line = LineProgram(
-            self.sensitivity, reach, [loss], [in_numbers(stick)], open=not self.upper
+            self.sensitivity, reach, [loss], [to_model_bound(stick)], is_open=not self.upper
         )
         return line.program, {}
 

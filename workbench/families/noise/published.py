@@ -26,24 +26,24 @@ import numpy as np
 
 from workbench.errors import NotApplicable
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import ZERO, ball, ln_up
-from workbench.families.noise.problem import exact_loss, pure_cells
+from workbench.exact.numbers import ZERO, log_upper_bound, make_ball
+from workbench.families.noise.problem import compute_noise_loss, make_staircase_on_reals
 from workbench.families.noise.request import NoiseRequest
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.real_noise import MAX_STEPS, best_gamma
 from workbench.models.oracles import line_noise
-from workbench.models.oracles.canonical_noise import discrete_gaussian, rounded_gaussian
-from workbench.pipeline.integer_laws import NAMES, SOURCES, FittedLaw, best_law
-from workbench.pipeline.integer_laws import masses as masses_of
-from workbench.pipeline.published import Published, Reference, compute_costs, published_for
+from workbench.models.oracles.canonical_noise import discrete_gaussian_loss, rounded_gaussian_loss
+from workbench.pipeline.integer_laws import LAW_NAMES, LAW_SOURCES, FittedLaw, fit_best_law
+from workbench.pipeline.integer_laws import compute_masses as masses_of
+from workbench.pipeline.published import Published, Reference, compute_references, published_for
 from workbench.pipeline.requirements import is_hockey_stick
-from workbench.privacy.audit import holds
+from workbench.privacy.audit import satisfies_claim
 from workbench.privacy.claim import Claim
 from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 from workbench.solvers.arrays import Pair, Vector
 from workbench.solvers.search import bisect
 
-SHAPED = (
+REPEATED_NOISE_NAMES = (
     "geometric",
     "discrete Gaussian",
 )  # The noise that several runs have (`published_shapes`).
@@ -56,7 +56,7 @@ _MAX_LAW_VALUES = 1 << 22  # Laws of more values are not computed for comparison
 
 def list_losses(request: NoiseRequest) -> list[tuple[str, float]]:
     """List the published noise for a request with its mean loss, best first."""
-    references = compute_costs(published_for(request), request)
+    references = compute_references(published_for(request), request)
     return sorted(
         ((name, reference.objective) for name, reference in references.items()),
         key=lambda row: row[1],
@@ -78,7 +78,7 @@ def _cost_on_reals(
 ) -> Reference:
     """Scale a law for Δ = 1, (ε, δ, loss) -> `_Fitted`, to the sensitivity of a request."""
     spread, name = float(request.question.sensitivity), request.loss_name
-    if request.cut:
+    if request.has_several_bounds:
         sigma = _find_deviation(request.audited_claim) if law is _fit_gaussian else None
         if sigma is None:
             raise NotApplicable(
@@ -95,7 +95,7 @@ def _cost_on_reals(
 
 def _cost_staircase(request: NoiseRequest) -> Reference:
     """Audit the staircase as it is designed at δ = 0, and compute its loss."""
-    if request.cut or not request.claim.epsilon:
+    if request.has_several_bounds or not request.claim.epsilon:
         raise NotApplicable("it needs epsilon > 0, and a notion of one ratio")
     assert isinstance(request.question, RealNoise)
     spread, name = float(request.question.sensitivity), request.loss_name
@@ -103,13 +103,13 @@ def _cost_staircase(request: NoiseRequest) -> Reference:
         best_gamma(float(request.claim.epsilon), name) * MAX_STEPS < 0.5
     ):  # narrower than any cell of a design
         return Reference(line_noise.staircase_reals(float(request.claim.epsilon), spread, name))
-    noise = pure_cells(request.question, request.claim.epsilon, name)
+    noise = make_staircase_on_reals(request.question, request.claim.epsilon, name)
     private, most = (
-        holds(noise, Claim("pure", request.claim.epsilon)),
+        satisfies_claim(noise, Claim("pure", request.claim.epsilon)),
         noise.cells.last - noise.steps + Fraction(1, 2),
     )
     return Reference(
-        float(exact_loss(noise, request)), private, noise, "γ Δ", float(most * noise.width)
+        float(compute_noise_loss(noise, request)), private, noise, "γ Δ", float(most * noise.width)
     )
 
 
@@ -119,7 +119,9 @@ def _fit_laplace(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
     )
     power = line_noise.POWERS[loss]
     proven = not delta or _is_proven_in_balls(
-        lambda: 1 / ball(Fraction(scale)) <= ball(epsilon) - 2 * ball(1 - delta).log()
+        lambda: (
+            1 / make_ball(Fraction(scale)) <= make_ball(epsilon) - 2 * make_ball(1 - delta).log()
+        )
     )
     return scale**power * math.factorial(power), "b", scale, proven  # without δ it is 1/ε itself
 
@@ -127,9 +129,14 @@ def _fit_laplace(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
 def _fit_truncated_laplace(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
     if not 0 < delta <= Fraction(1, 2):
         raise NotApplicable("it needs 0 < delta <= 1/2")
-    end = line_noise.support(float(epsilon), float(delta)) * (1 + _PARAMETER_ROUNDING)
+    end = line_noise.truncated_laplace_support(float(epsilon), float(delta)) * (
+        1 + _PARAMETER_ROUNDING
+    )
     proven = _is_proven_in_balls(
-        lambda: ball(epsilon).expm1() <= 2 * ball(delta) * ball(epsilon * Fraction(end)).expm1()
+        lambda: (
+            make_ball(epsilon).expm1()
+            <= 2 * make_ball(delta) * make_ball(epsilon * Fraction(end)).expm1()
+        )
     )
     return line_noise.truncated_laplace(float(epsilon), float(delta), 1.0, loss), "A", end, proven
 
@@ -137,7 +144,7 @@ def _fit_truncated_laplace(epsilon: Fraction, delta: Fraction, loss: str) -> _Fi
 def _fit_gaussian(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
     if not delta:
         raise NotApplicable("it needs delta > 0")
-    return *_describe_normal(gaussian_sigma(epsilon, delta), loss), True
+    return *_describe_normal(compute_gaussian_sigma(epsilon, delta), loss), True
 
 
 def _is_proven_in_balls(holds: Callable[[], Any]) -> bool:
@@ -176,7 +183,7 @@ def _fit_uniform(epsilon: Fraction, delta: Fraction, loss: str) -> _Fitted:
 
 def list_curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
     """List laws by name: (edges, mean densities) on the reals, (values, masses) on the integers."""
-    if request.cut:
+    if request.has_several_bounds:
         return {}
     if isinstance(request.question, IntegerNoise):
         return _list_integer_laws(request) if request.question.clamp is None else {}
@@ -191,10 +198,10 @@ def list_curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
     top = (1 - b) / (2 * spread * (share + b * (1 - share)))
     densities = {"staircase (pure)": (fine, top * b ** np.ceil(middle / spread - share))}
     if delta:
-        end = line_noise.support(epsilon, delta) * spread
+        end = line_noise.truncated_laplace_support(epsilon, delta) * spread
         peak = epsilon / (2 * spread * -math.expm1(-epsilon * end / spread))
         truncated = np.where(middle <= end, peak * np.exp(-epsilon * middle / spread), 0.0)
-        sigma = gaussian_sigma(epsilon, delta) * spread
+        sigma = compute_gaussian_sigma(epsilon, delta) * spread
         normal = np.exp(-((middle / sigma) ** 2) / 2) / (sigma * math.sqrt(2 * math.pi))
         densities |= {"truncated Laplace": (fine, truncated), "Gaussian": (fine, normal)}
     return densities
@@ -202,9 +209,9 @@ def list_curves(request: NoiseRequest, edges: Vector) -> dict[str, Pair]:
 
 def _list_integer_laws(request: NoiseRequest) -> dict[str, Pair]:
     if request.aim.runs > 1:
-        return {name: _compute_run_law(name, request) for name in SHAPED}
+        return {name: _compute_run_law(name, request) for name in REPEATED_NOISE_NAMES}
     laws = {}
-    for name in NAMES:
+    for name in LAW_NAMES:
         with suppress(NotApplicable):
             if (size := _find_reach(law := _fit_law(name, request)[0].law)) <= _MAX_LAW_VALUES:
                 laws[name] = np.arange(-size, size + 1.0), masses_of(law, -size, size)
@@ -232,9 +239,9 @@ def _fit_law(name: str, request: NoiseRequest) -> tuple[FittedLaw, float]:
     assert isinstance(question, IntegerNoise)
 
     def loss(fit: FittedLaw) -> float:
-        return float(exact_loss(AdditiveIntegerNoise(question, fit.law), request))
+        return float(compute_noise_loss(AdditiveIntegerNoise(question, fit.law), request))
 
-    best = best_law(
+    best = fit_best_law(
         name,
         question.sensitivity,
         (request.claim.epsilon, request.claim.delta),
@@ -245,18 +252,22 @@ def _fit_law(name: str, request: NoiseRequest) -> tuple[FittedLaw, float]:
 
 
 def _cost_on_integers(name: str, request: NoiseRequest) -> Reference:
-    if request.cut:
+    if request.has_several_bounds:
         value, d = _find_gaussian_parameter(name, request), request.question.sensitivity
         assert value is not None
         scale, mean = (
-            (d * d * value, discrete_gaussian) if name in NAMES else (value / d, rounded_gaussian)
+            (d * d * value, discrete_gaussian_loss)
+            if name in LAW_NAMES
+            else (value / d, rounded_gaussian_loss)
         )
-        return Reference(mean(scale, lambda eta: float(request.line_losses[0].at(eta))))
+        return Reference(mean(scale, lambda eta: float(request.line_losses[0].value_at(eta))))
     if request.aim.runs > 1:
         x, law = _compute_run_law(name, request)
         return Reference(float((law * np.abs(x) ** line_noise.POWERS[request.loss_name]).sum()))
     fit, loss = _fit_law(name, request)
-    return Reference(loss, fit.holds(), fit.mechanism, fit.symbol, fit.value, more=fit.exact)
+    return Reference(
+        loss, fit.is_private(), fit.mechanism, fit.symbol, fit.value, extra_columns=fit.exact_values
+    )
 
 
 def _find_gaussian_parameter(name: str, request: NoiseRequest) -> float | None:
@@ -275,18 +286,24 @@ def _is_listed_on_integers(name: str, request: NoiseRequest) -> bool:
     it, for losses that are even; for several runs what has a shape."""
     if not isinstance(request.question, IntegerNoise):
         return False
-    if request.cut:
-        return request.line_losses[0].even and _find_gaussian_parameter(name, request) is not None
-    return name in NAMES and not request.worst and (request.aim.runs == 1 or name in SHAPED)
+    if request.has_several_bounds:
+        return (
+            request.line_losses[0].is_even and _find_gaussian_parameter(name, request) is not None
+        )
+    return (
+        name in LAW_NAMES
+        and not request.is_worst_case
+        and (request.aim.runs == 1 or name in REPEATED_NOISE_NAMES)
+    )
 
 
 def _find_reach(law: IntegerLaw) -> int:
     """Find the largest noise value whose mass a float shows."""
-    blocks = math.ceil(45 / -ln_up(law.ratio)) if law.ratio else 0
+    blocks = math.ceil(45 / -log_upper_bound(law.ratio)) if law.ratio else 0
     return int(max(abs(law.first), abs(law.last)) + law.period * blocks)
 
 
-def gaussian_sigma(epsilon: float | Fraction, delta: float | Fraction) -> float:
+def compute_gaussian_sigma(epsilon: float | Fraction, delta: float | Fraction) -> float:
     """σ/Δ of the analytic Gaussian mechanism: the least float for which balls of 160 bits prove that
     Φ(1/2σ - εσ) - e^ε Φ(-1/2σ - εσ) <= δ (Balle and Wang 2018, Theorem 8)."""
     from flint import arb, ctx
@@ -295,11 +312,11 @@ def gaussian_sigma(epsilon: float | Fraction, delta: float | Fraction) -> float:
         return (-x / arb(2).sqrt()).erfc() / 2
 
     def good(s: float) -> bool:
-        sigma, budget = arb(s), ball(Fraction(epsilon))
+        sigma, budget = arb(s), make_ball(Fraction(epsilon))
         reach = 1 / (2 * sigma)
         return bool(
             tail(reach - budget * sigma) - budget.exp() * tail(-reach - budget * sigma)
-            <= ball(Fraction(delta))
+            <= make_ball(Fraction(delta))
         )
 
     far = float(10 / delta + 10 / epsilon)
@@ -308,8 +325,8 @@ def gaussian_sigma(epsilon: float | Fraction, delta: float | Fraction) -> float:
             good,
             _MIN_SIGMA,
             far,
-            turns=_SIGMA_HALVINGS,
-            middle=lambda low, high: math.sqrt(low * high),
+            max_steps=_SIGMA_HALVINGS,
+            choose_point=lambda low, high: math.sqrt(low * high),
         )[1]
 
 
@@ -338,6 +355,6 @@ PUBLISHED = (
             partial(_is_listed_on_integers, name),
             any_budget=True,
         )
-        for name, source in {**SOURCES, "rounded Gaussian": "Awan and Vadhan 2023"}.items()
+        for name, source in {**LAW_SOURCES, "rounded Gaussian": "Awan and Vadhan 2023"}.items()
     ),
 )

@@ -19,13 +19,19 @@ from fractions import Fraction
 import numpy as np
 
 from workbench.errors import must
-from workbench.exact.integer_law import IntegerLaw, raised_law
+from workbench.exact.integer_law import IntegerLaw, raise_law_to_ratio
 from workbench.exact.numbers import ZERO, exp_interval
-from workbench.families.noise.bracket import Found, LineNoise, LinePrograms, Loss, Within
+from workbench.families.noise.bracket import (
+    BracketResult,
+    LineNoise,
+    LineProgramSolver,
+    NoiseClaimBounds,
+    NoiseLoss,
+)
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
-from workbench.models.noise.program import Answer, LineProgram
+from workbench.models.noise.program import LineAnswer, LineProgram
 from workbench.privacy.claim import Claim
-from workbench.privacy.repair import inverse_exponential
+from workbench.privacy.repair import bound_inverse_exponential
 from workbench.questions.unbounded_noise import IntegerNoise
 from workbench.solvers.arrays import Vector
 
@@ -47,34 +53,40 @@ _COLUMNS = 12_000
 _UNENDED = 400  # of a side where the loss goes on rising
 
 
-def pure_bracket(programs: LinePrograms, loss: Loss) -> Found:
+def bracket_pure_noise(programs: LineProgramSolver, loss: NoiseLoss) -> BracketResult:
     """The best pure noise found for the ε of a request, and a bound on all pure noise. Raises InvalidRequest,
     SolverError."""
     request = programs.request
     question, losses, epsilon = request.question, request.line_losses, request.claim.epsilon
     assert isinstance(question, IntegerNoise)
-    d, within = question.sensitivity, Within(Claim(request.claim.notion, epsilon, ZERO))
+    d, within = question.sensitivity, NoiseClaimBounds(Claim(request.claim.notion, epsilon, ZERO))
     less = exp_interval(-epsilon, _BITS)[0]
     folded, gap, proves = (
-        all(each.even for each in losses),
-        request.target / 10,
+        all(each.is_even for each in losses),
+        request.target_gap / 10,
         request.scale.proves,
     )
-    unit = programs.unit(within, d)
+    unit = programs.compute_loss_unit(within, d)
     size, bound = d + max(each.span for each in losses), ZERO
     best = None
     sloped = any(any(each.slopes) for each in losses)
     if sloped:
-        size = max(size, min(_FIRST, within.window(d, reals=False)))
+        size = max(size, min(_FIRST, within.compute_window_size(d, is_on_reals=False)))
     for _ in range(_WINDOWS):
         if 2 * (size + d) > _COLUMNS and best is None:
             fewer = f"at most {_COLUMNS} noise values in a program"
             must("the question", fewer, f"{2 * (size + d)}, for answers and sensitivity")
-        beyond = [each.least_beyond(size + d, d, less) for each in losses]
+        beyond = [each.min_tail_losses(size + d, d, less) for each in losses]
         line = LineProgram(
-            d, size, [each.at for each in losses], within.bounds, folded, beyond=beyond, unit=unit
+            d,
+            size,
+            [each.value_at for each in losses],
+            within.bounds,
+            folded,
+            tail_losses=beyond,
+            loss_unit=unit,
         )
-        answer = programs.answer(line)
+        answer = programs.solve_without_guess(line)
         bound = max(bound, answer.bound)
         for mechanism in laws_of(answer, question, epsilon):
             value = loss(mechanism)
@@ -84,31 +96,31 @@ def pure_bracket(programs: LinePrograms, loss: Loss) -> Found:
         if (
             best is None
             or proves(best[0], bound, gap)
-            or programs.deadline.passed
+            or programs.deadline.has_passed
             or 2 * (size + d) > _COLUMNS
         ):
             break
         if sloped and size > _UNENDED:
             break
     assert best is not None
-    return Found(best[1], bound, programs.work)
+    return BracketResult(best[1], bound, programs.solver_details)
 
 
-def told_at_times(mechanism: LineNoise, delta: Fraction, eta: int) -> AdditiveIntegerNoise:
+def mix_with_point_mass(mechanism: LineNoise, delta: Fraction, eta: int) -> AdditiveIntegerNoise:
     """(1 - δ) of pure noise and δ of a point mass at η: (ε, δ)-private, and for a small δ about the best."""
     assert isinstance(mechanism, AdditiveIntegerNoise)
-    law = mechanism.noise.over(eta, eta)
+    law = mechanism.noise.cover(eta, eta)
     weights = [*map(Fraction, law.weights)]
     weights[eta - law.first] += delta / (1 - delta) * law.total
     return mechanism.with_noise(IntegerLaw(law.first, weights, law.period, law.ratio))
 
 
 def laws_of(
-    answer: Answer, question: IntegerNoise, epsilon: Fraction
+    answer: LineAnswer, question: IntegerNoise, epsilon: Fraction
 ) -> list[AdditiveIntegerNoise]:
     """Pure noise near the answer of an open program."""
-    masses, d, ratio = answer.masses, answer.program.sensitivity, inverse_exponential(epsilon)
-    (right, left), last = answer.sides, answer.program.last
+    masses, d, ratio = answer.masses, answer.program.sensitivity, bound_inverse_exponential(epsilon)
+    (right, left), last = answer.tail_masses, answer.program.last
     constant, laws = question.clamp is not None, []
     ends = [(masses, right, left, last)]
     if (
@@ -126,7 +138,7 @@ def laws_of(
                 ]
                 laws.append(
                     AdditiveIntegerNoise(
-                        question, raised_law(-end - before.size, weights, d, ratio)
+                        question, raise_law_to_ratio(-end - before.size, weights, d, ratio)
                     )
                 )
     return laws

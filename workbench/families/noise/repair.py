@@ -7,30 +7,32 @@ import math
 from dataclasses import replace
 
 from workbench.exact.integer_law import IntegerLaw
-from workbench.families.noise.bracket import LineNoise, Within
+from workbench.families.noise.bracket import LineNoise, NoiseClaimBounds
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
-from workbench.privacy.audit import proves
-from workbench.privacy.repair import mixed_line
+from workbench.privacy.audit import provably_satisfies_claim
+from workbench.privacy.repair import mix_line_noise
 
 _LEAST = 48  # bits of the least share
 _BITS = 96  # of a mass of a law whose tails are written out
 _REST = 1e-27  # of a tail's mass
 
 
-def repaired(mechanism: LineNoise, within: Within) -> LineNoise:
+def repair_line_noise(mechanism: LineNoise, claim_bounds: NoiseClaimBounds) -> LineNoise:
     """What the exact audit proves, of clamped noise before it is clamped: then it holds after, as every notion of this
     family survives post-processing. Rows of clamped noise may meet a budget that the noise itself misses by its last
     digit. Raises NotCertified."""
-    if _accepted(mechanism, within):
+    if _is_proven_private(mechanism, claim_bounds):
         return mechanism
 
     def accepted(candidate: LineNoise) -> bool:
-        return _accepted(candidate, within)
+        return _is_proven_private(candidate, claim_bounds)
 
-    return mixed_line(_written_out(mechanism), within.private(mechanism.reach), accepted, _LEAST)[0]
+    return mix_line_noise(
+        _written_out(mechanism), claim_bounds.make_private_law(mechanism.reach), accepted, _LEAST
+    )[0]
 
 
-def _accepted(mechanism: LineNoise, within: Within) -> bool:
+def _is_proven_private(mechanism: LineNoise, claim_bounds: NoiseClaimBounds) -> bool:
     """Of all shifts, the farthest first, which press most; of a law that is its own mirror image those to one side, as
     the others compare the same masses."""
     law = mechanism.cells
@@ -38,7 +40,9 @@ def _accepted(mechanism: LineNoise, within: Within) -> bool:
     shifts = (s for far in range(mechanism.reach, 0, -1) for s in ((far,) if even else (far, -far)))
     if isinstance(mechanism, AdditiveIntegerNoise):
         mechanism = AdditiveIntegerNoise(replace(mechanism.question, clamp=None), mechanism.noise)
-    return proves(mechanism, within.claim, map(mechanism.moved, shifts))
+    return provably_satisfies_claim(
+        mechanism, claim_bounds.claim, map(mechanism.compare_with_shift, shifts)
+    )
 
 
 def _written_out(mechanism: LineNoise) -> LineNoise:
@@ -48,6 +52,6 @@ def _written_out(mechanism: LineNoise) -> LineNoise:
         return mechanism
     blocks = math.ceil(math.log(_REST) / math.log(law.ratio))
     unit = (1 << _BITS) / law.total
-    window = law.window(law.first - blocks * law.period, law.last + blocks * law.period)
+    window = law.weights_between(law.first - blocks * law.period, law.last + blocks * law.period)
     weights = [max(1, round(weight * unit)) for weight in window]
     return mechanism.with_noise(IntegerLaw(law.first - blocks * law.period, weights))

@@ -23,22 +23,27 @@ import numpy as np
 from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, round_up
-from workbench.families.noise.problem import NoiseProblem, stated_loss
+from workbench.families.noise.problem import NoiseProblem, make_certificate_loss
 from workbench.families.noise.request import NoiseRequest
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
-from workbench.models.noise.repeated_noise import ComposedDelta, best_losses, masses, slope
+from workbench.models.noise.repeated_noise import (
+    ComposedDelta,
+    log_slope,
+    noise_masses,
+    optimise_losses,
+)
 from workbench.models.noise.repeated_wide_noise import RepeatedWideNoise, published_shapes
 from workbench.models.oracles.line_noise import POWERS
 from workbench.pipeline.design import Design, OracleVerdict
-from workbench.pipeline.many_runs import unproven
+from workbench.pipeline.many_runs import format_unproven_note
 from workbench.pipeline.problem import Repaired
-from workbench.pipeline.routes import Answer, Route, always
-from workbench.pipeline.solve import design
+from workbench.pipeline.routes import Answer, Route, applies_always
+from workbench.pipeline.solve import design_problem
 from workbench.privacy.audit import audit
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.claim import Claim
-from workbench.privacy.composition import ComposedClaim, composed_delta
-from workbench.privacy.repair import inverse_exponential, staircase
+from workbench.privacy.composition import ComposedClaim, bound_composed_delta
+from workbench.privacy.repair import bound_inverse_exponential, build_staircase_law
 from workbench.questions.unbounded_noise import IntegerNoise
 from workbench.solvers.arrays import Vector
 
@@ -59,7 +64,7 @@ class RunsProblem(NoiseProblem):
     routes = (
         Route(
             "composed noise",
-            always,
+            applies_always,
             lambda problem, programs, start: problem.answer_by_composition(),
         ),
     )
@@ -85,13 +90,13 @@ class RunsProblem(NoiseProblem):
             POWERS[request.loss_name],
         )
         reach = self.question.sensitivity
-        part = deadline if reach == 1 else deadline.times(0.5)  # the rest is for noise for D
-        losses = best_losses(
+        part = deadline if reach == 1 else deadline.rescale(0.5)  # the rest is for noise for D
+        losses = optimise_losses(
             request.aim.runs,
             epsilon,
             delta,
             lambda k: k**power,
-            stop=lambda: self._late(part.passed),
+            should_stop=lambda: self._late(part.has_passed),
         )
         tried = (self._within(*each) for each in self._candidates(losses))
         best = next((pair for pair in tried if pair is not None), None)
@@ -104,7 +109,7 @@ class RunsProblem(NoiseProblem):
             raise NotCertified(
                 "The losses could not be shrunk until the composition is within delta."
             )
-        mechanism, reached = min(proven, key=lambda pair: self.loss(pair[0]))
+        mechanism, reached = min(proven, key=lambda pair: self.compute_loss(pair[0]))
         pure = audit(mechanism, 0).pure_epsilon
         share = Fraction(1, request.aim.runs)
         self.one_run = Claim("dp", share * request.claim.epsilon, share * request.claim.delta)
@@ -119,7 +124,7 @@ class RunsProblem(NoiseProblem):
         words = [
             f"Certified are {one_run}, and that {request.aim.runs} runs are ({epsilon:g}, {delta:g})-"
             "private together, by convolution in integers.",
-            unproven(request.aim.runs),
+            format_unproven_note(request.aim.runs),
         ]
         if self.stopped:
             limit = request.how.options.time_limit
@@ -127,30 +132,30 @@ class RunsProblem(NoiseProblem):
                 f"The search stopped at its time limit of {limit:g} s; this is the best it had."
             )
         return Answer(
-            mechanism, None, words=words, details={"composed": composed, **self._timing()}
+            mechanism, None, notes=words, details={"composed": composed, **self._timing_details()}
         )
 
     def _late(self, passed: bool) -> bool:
         self.stopped = self.stopped or passed
         return passed
 
-    def repaired(self, answer: Answer) -> Repaired:
+    def repair(self, answer: Answer) -> Repaired:
         """The mechanism as it is: it was proven when it was found."""
         request, mechanism = self.request, answer.mechanism
-        composed = ComposedClaim.of(
+        composed = ComposedClaim.for_mechanism(
             mechanism, request.aim.runs, request.claim.epsilon, request.claim.delta
         )
-        loss = stated_loss(mechanism, request)
+        loss = make_certificate_loss(mechanism, request)
         certificate = Certificate(mechanism, self.claim, objective=loss, composed=composed)
         return mechanism, certificate, []
 
-    def proven(self, reached: Design) -> Design:
+    def require_proof(self, design: Design) -> Design:
         """The design as it is: it is not claimed to be optimal."""
-        return reached
+        return design
 
-    def oracle(self, answer: Answer) -> OracleVerdict:
+    def judge_by_formula(self, answer: Answer) -> OracleVerdict:
         """None is known."""
-        return OracleVerdict.none("no closed form is known for many runs")
+        return OracleVerdict.without_formula("no closed form is known for many runs")
 
     def _candidates(self, losses: Vector) -> Iterable[Steepened]:
         """The best first. losses: of the noise for D = 1."""
@@ -161,8 +166,11 @@ class RunsProblem(NoiseProblem):
                 request.aim.runs, float(request.claim.epsilon), float(request.claim.epsilon) + 12
             )
             yield (
-                lambda share: (masses(losses * share)[0][: losses.size], float(losses[-1] * share)),
-                slope(lambda factor: floats(losses * factor)),
+                lambda share: (
+                    noise_masses(losses * share)[0][: losses.size],
+                    float(losses[-1] * share),
+                ),
+                log_slope(lambda factor: floats(losses * factor)),
             )
             return
         sums = np.concatenate([[0.0], np.cumsum(losses)])
@@ -182,22 +190,24 @@ class RunsProblem(NoiseProblem):
             for shape in (drawn_out, *published_shapes(reach).values())
         ]
         power = POWERS[request.loss_name]
-        for noise in sorted(noises, key=lambda noise: noise.mean(lambda eta: np.abs(eta) ** power)):
+        for noise in sorted(
+            noises, key=lambda noise: noise.expected_loss(lambda eta: np.abs(eta) ** power)
+        ):
 
             def law(share: float, noise: RepeatedWideNoise = noise) -> tuple[Vector, float]:
-                exponents = noise.exponents(share * noise.steepest)
+                exponents = noise.exponents(share * noise.max_steepness)
                 return np.exp(-exponents), float(exponents[-1] - exponents[-1 - reach])
 
-            yield law, slope(noise.composed_delta, noise.steepest)
+            yield law, log_slope(noise.composed_delta, noise.max_steepness)
 
     def _staircases(self) -> list[Proven]:
         """Pure noise at ε/T: the largest losses add up."""
         question = self.question
         ratio, reach = (
-            inverse_exponential(self.request.claim.epsilon / self.request.aim.runs),
+            bound_inverse_exponential(self.request.claim.epsilon / self.request.aim.runs),
             question.sensitivity,
         )
-        laws = (staircase(ratio, reach, inner) for inner in range(1, reach + 1))
+        laws = (build_staircase_law(ratio, reach, inner) for inner in range(1, reach + 1))
         return [(AdditiveIntegerNoise(question, law), ZERO) for law in laws]
 
     def _shared_equally(self) -> list[Proven]:
@@ -205,14 +215,14 @@ class RunsProblem(NoiseProblem):
         request = self.request
         epsilon = request.claim.epsilon / request.aim.runs * (1 - _LESS_EPSILON)
         delta = request.claim.delta / request.aim.runs * (1 - _LESS_DELTA)
-        left = self.deadline.left
+        left = self.deadline.remaining_seconds
         options = (
             request.how.options
             if left is None
             else replace(request.how.options, time_limit=max(0.1, left))
         )
         try:
-            single = design(
+            single = design_problem(
                 NoiseProblem(
                     request.with_values(
                         runs=1, epsilon=epsilon, delta=delta, options=options, check="certify"
@@ -225,7 +235,7 @@ class RunsProblem(NoiseProblem):
             single = error.design
         except (InvalidRequest, NotCertified):
             return []
-        reached = composed_delta(
+        reached = bound_composed_delta(
             single.mechanism, request.aim.runs, request.claim.epsilon, request.claim.delta
         )
         return [(single.mechanism, reached)] if reached <= request.claim.delta else []
@@ -237,10 +247,10 @@ class RunsProblem(NoiseProblem):
         """
         request, steepness = self.request, 1.0
         for turn in range(_TURNS):
-            if self.question.sensitivity > 1 and self._late(self.deadline.passed):
+            if self.question.sensitivity > 1 and self._late(self.deadline.has_passed):
                 break
             noise = self._tailed(*law(steepness))
-            reached = composed_delta(
+            reached = bound_composed_delta(
                 noise, request.aim.runs, request.claim.epsilon, request.claim.delta
             )
             if reached <= request.claim.delta:

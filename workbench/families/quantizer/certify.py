@@ -23,18 +23,20 @@ from itertools import pairwise
 
 from workbench.errors import InvalidRequest, NotCertified
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import ZERO, ln_up
+from workbench.exact.numbers import ZERO, log_upper_bound
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import Mechanism
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.privacy.audit import Privacy, audit_for, holds
+from workbench.privacy.audit import Privacy, audit_for_claim, satisfies_claim
 from workbench.privacy.certificate import Certificate
 from workbench.privacy.certify import certify
 from workbench.privacy.claim import Claim
 from workbench.privacy.repair_channel import repair_rows
 from workbench.solvers.arrays import Ints
 
-SMALL = Fraction(1, 10**6)  # a repair beyond this is worth another try, and a word to the reader
+SMALL_REPAIR_SHARE = Fraction(
+    1, 10**6
+)  # a repair beyond this is worth another try, and a word to the reader
 _LEAST = (ZERO, Fraction(1, 10**11), Fraction(1, 10**9), Fraction(1, 10**7), Fraction(1, 10**5))
 
 
@@ -47,25 +49,25 @@ def _asked(
         return quantizer, Claim("pure" if metric is None else "metric", epsilon)
     if any(a.right != b.left for a, b in pairwise(quantizer.segments)):
         raise InvalidRequest("The law must not jump between inputs that are dithered to its knots.")
-    links = Channel.of(quantizer.from_knots(), pairwise(range(len(quantizer.knots))))
+    links = Channel.from_pairs(quantizer.knot_channel(), pairwise(range(len(quantizer.knots))))
     steps = {(i, j): (quantizer.knots[i] - quantizer.knots[j]) ** 2 for i, j in links.budgets(0)}
     return links, Claim("metric", {label: epsilon * step for label, step in steps.items()})
 
 
 def is_private(quantizer: Quantizer, epsilon: Fraction, metric: str | None = None) -> bool:
     """Whether a quantizer is ε-private, decided exactly; its bias is left aside. Raises InvalidRequest."""
-    return holds(*_asked(quantizer, epsilon, metric))
+    return satisfies_claim(*_asked(quantizer, epsilon, metric))
 
 
-def audited(
+def audit_quantizer(
     quantizer: Quantizer, epsilon: Fraction, metric: str | None = None
 ) -> tuple[Privacy, Claim]:
     """The exact audit that decides whether a quantizer is ε-private, and the claim. Raises InvalidRequest."""
     subject, claim = _asked(quantizer, epsilon, metric)
-    return audit_for(subject, claim), claim
+    return audit_for_claim(subject, claim), claim
 
 
-def least_epsilon(privacy: Privacy, metric: str | None, epsilon: Fraction) -> float:
+def find_least_epsilon(privacy: Privacy, metric: str | None, epsilon: Fraction) -> float:
     """The least ε of a quantizer by its audit at a budget ε > 0, rounded up; inf where there is none."""
     if metric is None:
         return privacy.pure_epsilon
@@ -74,13 +76,13 @@ def least_epsilon(privacy: Privacy, metric: str | None, epsilon: Fraction) -> fl
     if any(pair.ratio is None for pair in privacy.pairs):
         return math.inf
     return max(
-        math.nextafter(ln_up(pair.ratio) / (pair.epsilon / epsilon), math.inf)
+        math.nextafter(log_upper_bound(pair.ratio) / (pair.epsilon / epsilon), math.inf)
         for pair in privacy.pairs
         if pair.ratio is not None
     )
 
 
-def repaired(
+def repair_quantizer(
     quantizer: Quantizer, epsilon: Fraction, metric: str | None = None
 ) -> tuple[Quantizer, Fraction]:
     """The quantizer itself when it is exactly unbiased and ε-private, else the nearest mixture that is, and its share.
@@ -102,7 +104,7 @@ def repaired(
             error = raised
             continue
         tried.append((max(share, least), mixed, share))
-        if tried[-1][0] <= SMALL:
+        if tried[-1][0] <= SMALL_REPAIR_SHARE:
             break
     if not tried:
         raise error
@@ -119,7 +121,7 @@ def _mixed_back(
     )
     part = Quantizer(quantizer.knots, tuple(quantizer.bins[i] for i in used), laws, quantizer.name)
     mixed, share = repair_rows(
-        part, lambda tried: is_private(tried, epsilon, metric), (part.bins, part.places)
+        part, lambda tried: is_private(tried, epsilon, metric), (part.bins, part.end_inputs)
     )
     masses = [dict(zip(used, law.integers, strict=True)) for law in mixed.ends]
     whole = [
@@ -128,7 +130,7 @@ def _mixed_back(
     return quantizer.with_rows(whole), share
 
 
-def certified_quantizer(
+def certify_quantizer(
     quantizer: Quantizer, epsilon: Fraction, metric: str | None = None
 ) -> tuple[Quantizer, Certificate, Fraction]:
     """The repaired quantizer, its certificate, and the share of the centre that was mixed in.
@@ -136,12 +138,12 @@ def certified_quantizer(
     metric "squared" is certified for the channel from the knots, which is what inputs are dithered to.
     Raises NotCertified.
     """
-    mechanism, share = repaired(quantizer, epsilon, metric)
+    mechanism, share = repair_quantizer(quantizer, epsilon, metric)
     noted = {"repair_share": float(share)} if share else {}
     if metric != "squared":
         notion = "pure" if metric is None else "metric"
         return mechanism, certify(mechanism, notion, epsilon, unbiased=True, record=noted), share
-    subject, knots = mechanism.from_knots(), mechanism.knots
+    subject, knots = mechanism.knot_channel(), mechanism.knots
     certificate = certify(
         subject,
         "metric",

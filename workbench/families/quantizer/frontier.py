@@ -14,11 +14,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.exact.objects import Values
-from workbench.families.quantizer.family import points
-from workbench.families.quantizer.limit import mae_limit
-from workbench.pipeline.frontier_plan import Plan, Plots, Row, baseline_task, design_task
-from workbench.pipeline.frontier_plots import Quantity, Series, all_series, by_panel
-from workbench.pipeline.outcome import translated_errors
+from workbench.families.quantizer.family import list_quantizer_points
+from workbench.families.quantizer.limit import compute_mae_limit
+from workbench.pipeline.frontier_plan import Plan, Plots, Row, make_baseline_task, make_design_task
+from workbench.pipeline.frontier_plots import Quantity, Series, add_baseline_series, draw_panels
+from workbench.pipeline.outcome import translate_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,24 +30,24 @@ if TYPE_CHECKING:
 SERIES = {
     "exact": Series("exact quantizer, outputs within 2x the least reach", 0),
     "product": Series("product optimum", 5), "optm": Series("OPTM", 1), "mvu": Series("MVU", 2),
-    "rqm": Series("RQM", 3, "--", jumps=True), "pbm": Series("PBM", 4, "--"),
+    "rqm": Series("RQM", 3, "--", has_jumps=True), "pbm": Series("PBM", 4, "--"),
     "laplace": Series("Laplace, any real output", 7, ":"),
 }  # fmt: skip
 
 
-def plan(question: Any, values: Values) -> Plan:
+def plan_quantizer_frontier(question: Any, values: Values) -> Plan:
     """The plan of a quantizer frontier on inputs in [-1, 1]. Raises InvalidRequest."""
     tasks = [
-        design_task(row, request, request.how.method, _of_the_mechanism)
-        for row, request in points(question, values)
+        make_design_task(row, request, request.how.method, _of_the_mechanism)
+        for row, request in list_quantizer_points(question, values)
     ]
-    plain = list(points(question, {**values, "method": ("exact",)}))
+    plain = list(list_quantizer_points(question, {**values, "method": ("exact",)}))
     first = [(row, request) for row, request in plain if request.question == plain[0][1].question]
     unlimited = [({**row, "levels": None}, request) for row, request in first]
     request = plain[0][1]
     if request.aim.loss == "absolute" and request.question.density.shape is None:
         tasks += [
-            baseline_task("any outputs", row, partial(_limit, request), "limit")
+            make_baseline_task("any outputs", row, partial(_limit, request), "limit")
             for row, request in unlimited
         ]
     title = f"Unbiased quantizers of x in [-1, 1], {request.question.density.name} inputs"
@@ -57,14 +57,14 @@ def plan(question: Any, values: Values) -> Plan:
 def _of_the_mechanism(design: Design) -> Row:
     """The error of the mechanism itself, whatever its method minimised."""
     request, quantizer = design.request, design.mechanism
-    error = quantizer.expected(request.aim.loss, request.question.density)
+    error = quantizer.expected_loss(request.aim.loss, request.question.density)
     bound = design.bound if request.how.method == "exact" else None
     return {"objective": error, "reach": float(quantizer.outputs[-1]), "bound": bound}
 
 
 def _limit(request: QuantizerRequest) -> Row:
-    with translated_errors():
-        limit = mae_limit(float(request.claim.epsilon))
+    with translate_errors():
+        limit = compute_mae_limit(float(request.claim.epsilon))
     return {"objective": limit.upper, "bound": limit.lower, "status": "bounds"}
 
 
@@ -73,13 +73,13 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
         loss, f"error {loss}"
     )
     series, epsilon, logged = (
-        all_series(SERIES, table),
+        add_baseline_series(SERIES, table),
         Quantity("epsilon", "ε"),
         Quantity("objective", error, True),
     )
     return {
         "error_epsilon": partial(
-            by_panel,
+            draw_panels,
             table,
             epsilon,
             logged,
@@ -88,9 +88,9 @@ def _draw(table: pd.DataFrame, title: str, loss: str) -> Plots:
             panel=Quantity("levels", "{:g} outputs"),
         ),
         "error_levels": partial(
-            by_panel,
+            draw_panels,
             table,
-            Quantity("levels", "number of outputs", whole=True),
+            Quantity("levels", "number of outputs", has_value_ticks=True),
             logged,
             series,
             f"{title}: error against outputs",

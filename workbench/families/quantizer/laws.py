@@ -21,26 +21,26 @@ from numpy.typing import NDArray
 
 from workbench.errors import NotProven
 from workbench.exact.numbers import ONE, Rationals
-from workbench.exact.objects import Progress, Values, Words
+from workbench.exact.objects import Progress, Strings, Values
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization_error import ErrorIntegrals, error_of, slope_of
-from workbench.models.quantizer.program import LawModel, odds_of
-from workbench.pipeline.outcome import translated_errors
-from workbench.questions.density import Density, uniform
-from workbench.questions.quantization import symmetric_bins
+from workbench.mechanisms.quantization_error import ErrorIntegrals, compute_error, error_slope
+from workbench.models.quantizer.program import LawModel, compute_odds
+from workbench.pipeline.outcome import translate_errors
+from workbench.questions.density import Density, uniform_density
+from workbench.questions.quantization import are_symmetric
 from workbench.solvers.arrays import Pair, Vector
-from workbench.solvers.backend import Options, Session, backend
+from workbench.solvers.backend import Options, Session, get_backend
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import Solution, Termination
 
-Losses = Callable[
+LossTables = Callable[
     [Vector], Pair
 ]  # outputs (m,) -> costs and their slopes in the outputs, both (n, m)
 Bins = Rationals
 _LAST_SECONDS = 5.0  # At least so many seconds, or the whole time limit if that is less, are given to one program.
 
 
-def silent(line: str) -> None:
+def ignore_progress(line: str) -> None:
     """Where nobody is told what a search has reached."""
 
 
@@ -59,16 +59,16 @@ class LawQuestion:
     """
 
     epsilon: Fraction
-    density: Density = field(default_factory=uniform)
+    density: Density = field(default_factory=uniform_density)
     loss: object = "absolute"
     metric: str | None = None
     solver: str = "highs"
     options: Options = field(default_factory=Options, compare=False)
-    progress: Progress = field(default=silent, compare=False)
+    progress: Progress = field(default=ignore_progress, compare=False)
     deadline: Deadline = field(default_factory=Deadline, compare=False)
 
     @property
-    def budget(self) -> float:
+    def float_epsilon(self) -> float:
         """ε as solvers take it."""
         return float(self.epsilon)
 
@@ -82,8 +82,8 @@ class QuantizerAnswer:
     bound: float | None
     quantizer: Quantizer
     solution: Solution
-    starts: tuple[float, ...] = ()
-    words: Words = ()
+    start_values: tuple[float, ...] = ()
+    notes: Strings = ()
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,11 @@ class LawAnswer:
 
     value: float
     laws: Vector
-    slope: Vector
+    slopes: Vector
     solution: Solution
 
 
-def no_answer(solution: Solution) -> NotProven:
+def make_no_answer_error(solution: Solution) -> NotProven:
     """The error of a solver that ended without an optimum, for its caller to raise."""
     reason = f"{solution.solver} stopped without an answer: {solution.raw_status}."
     return NotProven(reason, bound=solution.bound)
@@ -119,7 +119,7 @@ class LawProblem:
         self,
         points: Vector,
         outputs: int,
-        losses: Losses,
+        losses: LossTables,
         *,
         symmetric: bool,
         links: Callable[[float], Vector] | None = None,
@@ -129,23 +129,23 @@ class LawProblem:
         self._last: tuple[bytes, Pair] = b"", (points, points)
         self.context = context or LawQuestion(ONE)
         self.symmetric = symmetric and links is None
-        self.odds: Callable[[float], float | Vector] = links or odds_of
+        self.odds: Callable[[float], float | Vector] = links or compute_odds
         self.keep = np.arange(points.size // 2 if self.symmetric else 0, points.size)
         self.model = LawModel(self.keep.size, outputs, self.symmetric, "chain" if links else "all")
 
     @cached_property
     def _session(self) -> Session:
-        with translated_errors():
-            return backend(self.context.solver).open(self.model.program, self.context.options)
+        with translate_errors():
+            return get_backend(self.context.solver).open(self.model.program, self.context.options)
 
-    def losses(self, outputs: Vector) -> Pair:
+    def compute_losses(self, outputs: Vector) -> Pair:
         """What outputs cost, and the slopes; those asked for last are kept. Shapes (n, m)."""
         key = outputs.tobytes()
         if self._last[0] != key:
             self._last = key, self._losses(outputs)
         return self._last[1]
 
-    def excess(self, epsilon: float) -> float:
+    def compute_reach_excess(self, epsilon: float) -> float:
         """How far beyond the last points ±1 outputs must reach on either side for a law to exist, and need not farther.
 
         With outputs >= -B and p_{x'} <= r p_x, x' + B <= r (x + B): B >= (x' - x)/(r - 1) - x, and its mirror image. At
@@ -167,7 +167,7 @@ class LawProblem:
             folded[table.shape[0] // 2] /= 2
         return folded[self.keep]
 
-    def unfold(self, half: Vector) -> Vector:
+    def unfold_laws(self, half: Vector) -> Vector:
         """The laws at all points from those of the program."""
         if not self.symmetric:
             return half
@@ -176,15 +176,18 @@ class LawProblem:
             half = np.concatenate([(half[:1] + mirror[-1:]) / 2, half[1:]])
         return np.concatenate([mirror[: self.points.size // 2], half])
 
-    def values(self, epsilon: float, outputs: Vector) -> Values:
+    def parameter_values(self, epsilon: float, outputs: Vector) -> Values:
         """The parameter values of `model.program`."""
-        costs = self._fold(self.losses(outputs)[0])
+        costs = self._fold(self.compute_losses(outputs)[0])
         return self.model.values(self.odds(epsilon), outputs, self.points[self.keep], costs)
 
     def solve(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> Solution:
         """The solver's answer alone."""
-        with translated_errors():
-            values, limit = self.values(epsilon, outputs), self.context.deadline.limit
+        with translate_errors():
+            values, limit = (
+                self.parameter_values(epsilon, outputs),
+                self.context.deadline.solver_time_limit,
+            )
             if (
                 limit is not None
             ):  # a search that ran out of time still has its outputs to solve for
@@ -194,7 +197,9 @@ class LawProblem:
             raise KeyboardInterrupt
         return solution
 
-    def answer(self, epsilon: float, outputs: Vector, *, start: str = "hot") -> LawAnswer | None:
+    def find_optimum(
+        self, epsilon: float, outputs: Vector, *, start: str = "hot"
+    ) -> LawAnswer | None:
         """Return the optimum at these outputs, or None when the solver has none.
 
         Raises:
@@ -202,24 +207,24 @@ class LawProblem:
         """
         solution = self.solve(epsilon, outputs, start=start)
         if solution.termination is Termination.TIME_LIMIT:
-            raise no_answer(solution)
-        return self.read(solution, outputs)
+            raise make_no_answer_error(solution)
+        return self.read_solution(solution, outputs)
 
-    def read(self, solution: Solution, outputs: Vector) -> LawAnswer | None:
+    def read_solution(self, solution: Solution, outputs: Vector) -> LawAnswer | None:
         """What a solution says; None when it is none. The slope is empty where the solver gives no dual values."""
         if solution.x is None:
             return None
         half, row_dual = self.model.laws(solution.x), solution.row_dual
-        losses, moved = self.losses(outputs)
+        losses, moved = self.compute_losses(outputs)
         value = math.fsum(
             (self._fold(losses) * half).ravel()
         )  # rounded once, so the same on every machine
-        laws, slope = self.unfold(half), np.zeros(0)
+        laws, slope = self.unfold_laws(half), np.zeros(0)
         if row_dual is not None:
             slope = self.model.slopes(half, row_dual, self._fold(moved, -1.0))
         return LawAnswer(value, laws, slope, solution)
 
-    def duals(self, row_dual: Vector) -> Pair:
+    def unfold_duals(self, row_dual: Vector) -> Pair:
         """Those of Σ p = 1 and of the means, at all points: one that is stated stands for two, but for the middle."""
         n, odd = self.keep.size, self.points.size % 2
         alpha, beta = row_dual[:n], row_dual[n : 2 * n]
@@ -239,12 +244,12 @@ class LawProblem:
             self._session.close()
 
 
-def between_ends(inner: NDArray[Any]) -> Pair:
+def add_end_points(inner: NDArray[Any]) -> Pair:
     """Points and ±1, and their weights: equal ones inside, none at ±1, where laws bind but cost nothing."""
     return np.concatenate([[-1.0], inner, [1.0]]), np.pad(np.full(inner.size, 1 / inner.size), 1)
 
 
-def exact_problem(
+def make_exact_problem(
     knots: Vector, outputs: int, question: LawQuestion, *, symmetric: bool
 ) -> LawProblem:
     """The exact quantizer LP on fixed knots (bins need not be knots; then the law just has no jump there), at any ε.
@@ -286,10 +291,10 @@ def _links(width: Vector, metric: str) -> Callable[[float], Vector]:
     """
     if metric == "absolute":
         return lambda epsilon: epsilon * width
-    return lambda epsilon: np.array([odds_of(float(epsilon * w**2)) for w in width])
+    return lambda epsilon: np.array([compute_odds(float(epsilon * w**2)) for w in width])
 
 
-def grid_problem(
+def make_grid_problem(
     points: Vector,
     outputs: int,
     loss: object = "squared",
@@ -309,7 +314,7 @@ def grid_problem(
 
     def losses(bins: Vector) -> Pair:
         gap = bins - points[:, None]
-        return share * error_of(np.abs(gap), loss), share * slope_of(gap, loss)
+        return share * compute_error(np.abs(gap), loss), share * error_slope(gap, loss)
 
     if symmetric is None:
         symmetric = bool(np.allclose(points, -points[::-1]) and np.allclose(share, share[::-1]))
@@ -317,14 +322,14 @@ def grid_problem(
     return LawProblem(points, outputs, losses, symmetric=symmetric, links=links, context=context)
 
 
-def knots_of(bins: Sequence[Fraction], extra: int | Sequence[Fraction]) -> list[Fraction]:
+def list_knots(bins: Sequence[Fraction], extra: int | Sequence[Fraction]) -> list[Fraction]:
     """±1, the bins inside (-1, 1), and `extra` points equally spaced from -1 to 1, or these, each once."""
     if isinstance(extra, int):
         extra = [Fraction(2 * k, extra - 1) - 1 for k in range(extra)] if extra >= 2 else []
     return sorted({Fraction(-1), ONE, *(b for b in bins if -1 < b < 1), *extra})
 
 
-def exact_quantizer(
+def solve_exact_quantizer(
     bins: Bins, question: LawQuestion, *, knots: int | Sequence[Fraction] = 0
 ) -> QuantizerAnswer | None:
     """The exact quantizer LP at these bins; knots: how many equally spaced extra ones, or these. None when the solver
@@ -332,17 +337,17 @@ def exact_quantizer(
 
     Raises NotProven when a limit stopped the solver.
     """
-    cuts = knots_of(bins, knots)
+    cuts = list_knots(bins, knots)
     outputs = np.array(bins, dtype=float)
-    even = question.density.symmetric and symmetric_bins(bins)
-    problem = exact_problem(np.array(cuts, dtype=float), len(bins), question, symmetric=even)
-    solution = problem.solve(question.budget, outputs, start="cold")
+    even = question.density.is_symmetric and are_symmetric(bins)
+    problem = make_exact_problem(np.array(cuts, dtype=float), len(bins), question, symmetric=even)
+    solution = problem.solve(question.float_epsilon, outputs, start="cold")
     problem.close()
     if solution.termination is Termination.INFEASIBLE:
         return None
-    answer = problem.read(solution, outputs)
+    answer = problem.read_solution(solution, outputs)
     if answer is None:
-        raise no_answer(solution)
+        raise make_no_answer_error(solution)
     # a mass of 1e-11 at most is a solver's zero: an output that is nowhere used may not be told from one that leaks
     laws = answer.laws * (answer.laws.max(axis=0) > 1e-11)
     mechanism = Quantizer.from_ends("exact quantizer", bins, cuts, laws)

@@ -44,12 +44,17 @@ from functools import partial
 import numpy as np
 
 from workbench.errors import NotProven
-from workbench.exact.numbers import exact
-from workbench.families.quantizer.certify import repaired
-from workbench.families.quantizer.laws import LawQuestion, between_ends, exact_problem, grid_problem
+from workbench.exact.numbers import read_number
+from workbench.families.quantizer.certify import repair_quantizer
+from workbench.families.quantizer.laws import (
+    LawQuestion,
+    add_end_points,
+    make_exact_problem,
+    make_grid_problem,
+)
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.mechanisms.quantization_error import error_function, error_of
-from workbench.models.quantizer.program import odds_of, smallest_reach
+from workbench.mechanisms.quantization_error import compute_error, error_coefficients
+from workbench.models.quantizer.program import compute_odds, smallest_reach
 from workbench.questions.density import Density
 from workbench.solvers.arrays import Pair, Positions, Vector
 from workbench.solvers.search import bisect
@@ -85,7 +90,7 @@ class _Dual:
     def price(self, outputs: Vector) -> Vector:
         """h at outputs. Shape (m,)."""
         at = outputs[:, None]
-        g = self.w * error_of(np.abs(at - self.x), self.loss) - self.alpha - self.beta * at
+        g = self.w * compute_error(np.abs(at - self.x), self.loss) - self.alpha - self.beta * at
         return np.asarray(np.where(g > 0, g, self.odds * g).sum(axis=1))
 
     def shrunk(self) -> _Dual:
@@ -98,7 +103,7 @@ class _Dual:
 
     def bound(self, reach: float) -> float:
         """Σ α + β x, less what makes the duals feasible for every output in [-reach, reach]."""
-        (a, b), x = error_function(self.loss), self.x
+        (a, b), x = error_coefficients(self.loss), self.x
         breaks = [x]
         for sign in (
             -1.0,
@@ -125,13 +130,13 @@ class _Dual:
         return float(self.alpha.sum() + self.beta @ x) + min(0.0, lowest)
 
 
-def unlimited(
+def solve_unlimited_outputs(
     points: Vector,
     epsilon: float,
     loss: object = "squared",
     *,
     reach: float = math.inf,
-    share: Vector | None = None,
+    weights: Vector | None = None,
     symmetric: bool = True,
     rounds: int = 40,
     context: LawQuestion | None = None,
@@ -141,9 +146,9 @@ def unlimited(
     points, share: (n,), symmetric around 0 or not. `upper` is what `outputs` reach.
     context: see `LawProblem`.
     """
-    b = error_function(loss)[1]
+    b = error_coefficients(loss)[1]
     c = float(np.abs(points).max())
-    weights = np.full(points.size, 1 / points.size) if share is None else share
+    weights = np.full(points.size, 1 / points.size) if weights is None else weights
     least = smallest_reach(epsilon, c)
     far = min(reach, 60 * least if b else 3e3 * least)
     begin = (
@@ -156,9 +161,9 @@ def unlimited(
         [np.linspace(0, min(far, 3 * least), 700), np.geomspace(1e-3, 1, 60) * far]
     )
     grid = _mirrored(np.append(np.round(grid, 9), far))  # the same outputs on every machine
-    odds, lower, upper = 1 + odds_of(epsilon), -math.inf, math.inf
+    odds, lower, upper = 1 + compute_odds(epsilon), -math.inf, math.inf
     for _ in range(rounds):
-        problem = grid_problem(
+        problem = make_grid_problem(
             points, outputs.size, loss, weights=weights, symmetric=symmetric, context=context
         )
         solution = problem.solve(epsilon, outputs)
@@ -166,7 +171,7 @@ def unlimited(
         if solution.objective is None or solution.row_dual is None:
             raise NotProven(f"The limit's LP has no solution ({solution.raw_status}).")
         upper = solution.objective
-        dual = _Dual(points, weights, loss, odds, *problem.duals(solution.row_dual))
+        dual = _Dual(points, weights, loss, odds, *problem.unfold_duals(solution.row_dual))
         proven = dual.shrunk() if math.isinf(reach) and not b else dual
         lower = max(lower, proven.bound(reach))
         if upper - lower <= _TOLERANCE * max(1.0, upper):
@@ -184,7 +189,7 @@ def unlimited(
             break
         outputs = more
     return Limit(
-        lower - _DOUBLE * odds * float(error_of(np.abs(outputs).max(), loss)), upper, outputs
+        lower - _DOUBLE * odds * float(compute_error(np.abs(outputs).max(), loss)), upper, outputs
     )
 
 
@@ -193,29 +198,29 @@ def _mirrored(outputs: Vector) -> Vector:
     return np.unique(np.concatenate([-np.abs(outputs), np.abs(outputs)]))
 
 
-def least_error(question: LawQuestion, reach: float = math.inf) -> Limit:
+def bound_least_error(question: LawQuestion, reach: float = math.inf) -> Limit:
     """The error below which no unbiased ε-private mechanism is, with outputs in ±reach.
 
     `lower` is that bound; `upper` and `outputs` belong to the LP over the means of 40 cells.
     """
     (a, b), epsilon, even = (
-        error_function(question.loss),
-        question.budget,
+        error_coefficients(question.loss),
+        question.float_epsilon,
         question.density.shape is None,
     )
     if even:
         width = 2 / _CELLS
-        points, share = between_ends(-1 + width * (np.arange(_CELLS) + 0.5))
+        points, share = add_end_points(-1 + width * (np.arange(_CELLS) + 0.5))
         absolute, squared = width / 4, width**2 / 12
     else:
         points, share, absolute, squared = _cell_means(question.density)
     rounds = 40 if even else 10
-    limit = unlimited(
+    limit = solve_unlimited_outputs(
         points,
         epsilon,
         question.loss,
         reach=reach,
-        share=share,
+        weights=share,
         symmetric=even,
         rounds=rounds,
         context=question,
@@ -232,7 +237,7 @@ def _cell_means(density: Density) -> tuple[Vector, Vector, float, float]:
     cuts, cells = np.linspace(-1.0, 1.0, _CELLS + 1), _CELLS
 
     def inside(at: Vector) -> tuple[Vector, Vector, Positions]:
-        x, w = density.grid(at)
+        x, w = density.quadrature(at)
         within = (np.abs(x) < 1) & (w > 0)
         return (
             x[within],
@@ -261,13 +266,13 @@ def _cell_means(density: Density) -> tuple[Vector, Vector, float, float]:
     )
 
 
-def two_outputs(reach: float, loss: object, square: float) -> float:
+def compute_two_output_error(reach: float, loss: object, square: float) -> float:
     """The error a |e| + b e² with outputs ±reach, up to rounding. square: E x².
 
     They leave one unbiased law, Pr[B] = (B + x)/(2B), whose error at x is (B² - x²)(a/B + b). Of any two outputs it
     falls with the size of each: at the least reach it is the least.
     """
-    a, b = error_function(loss)
+    a, b = error_coefficients(loss)
     return (reach**2 - square) * (a / reach + b)
 
 
@@ -275,42 +280,56 @@ def _bound(
     limit: Callable[[], Limit], levels: int, question: LawQuestion, inputs: Pair, spread: float
 ) -> float:
     """The largest of the bounds that hold for all inputs. inputs: x and their weights; spread: E|X - median|."""
-    (a, b), odds, (x, w) = error_function(question.loss), odds_of(question.budget), inputs
+    (a, b), odds, (x, w) = (
+        error_coefficients(question.loss),
+        compute_odds(question.float_epsilon),
+        inputs,
+    )
     squared = float(w @ (1 + np.abs(x)) ** 2) * (1 + odds) / odds**2
     bounds = [(2 * a * spread / (2 + odds) + b * squared) * _ROUNDING]
     if levels == 2:
         bounds.append(
-            two_outputs(smallest_reach(question.budget), question.loss, float(w @ x**2)) * _ROUNDING
+            compute_two_output_error(
+                smallest_reach(question.float_epsilon), question.loss, float(w @ x**2)
+            )
+            * _ROUNDING
         )
     with contextlib.suppress(NotProven):
         bounds.append(limit().lower)
     return max(bounds)
 
 
-def alphabet_bound(
+def compute_alphabet_bound(
     points: Vector, question: LawQuestion, reach: float = math.inf, levels: int = 0
 ) -> float:
     """A lower bound on the mean error over points (from -1 to 1, symmetric around 0) for every alphabet within the
     reach, of any size or, where that is 2, of `levels`."""
     inputs = points, np.full(points.size, 1 / points.size)
     limit = partial(
-        unlimited, points, question.budget, question.loss, reach=reach, context=question
+        solve_unlimited_outputs,
+        points,
+        question.float_epsilon,
+        question.loss,
+        reach=reach,
+        context=question,
     )
     return _bound(limit, levels, question, inputs, float(np.abs(points).mean()))
 
 
-def output_bound(levels: int, question: LawQuestion, reach: float = math.inf) -> float | None:
+def compute_output_bound(
+    levels: int, question: LawQuestion, reach: float = math.inf
+) -> float | None:
     """The bound for `levels` outputs in [-reach, reach]; None when it is 0."""
     density = question.density
     best = _bound(
-        partial(least_error, question, reach),
+        partial(bound_least_error, question, reach),
         levels,
         question,
-        density.grid([0.0]),
+        density.quadrature([0.0]),
         _spread(density),
     )
     if density.shape is None:
-        (a, b), gap = error_function(question.loss), 2 / (levels - 1)
+        (a, b), gap = error_coefficients(question.loss), 2 / (levels - 1)
         best = max(best, (a * gap / 3 + b * gap**2 / 6) * _ROUNDING)
     return best if best > 0 else None
 
@@ -319,28 +338,28 @@ def _spread(density: Density) -> float:
     """E|X - median|, less than 2^-40 below it: at t the derivative of E|X - t| is at most 1 in size."""
 
     def beyond(t: float) -> bool:
-        x, w = density.grid([t])
+        x, w = density.quadrature([t])
         return float(w[x <= t].sum()) >= 0.5
 
     low, high = bisect(beyond, -1.0, 1.0, tolerance=2.0**-41)
-    x, w = density.grid([high])
+    x, w = density.quadrature([high])
     return max(0.0, float(w @ np.abs(x - high)) - (high - low))
 
 
-def mae_limit(epsilon: float, *, reach: float = math.inf) -> Limit:
+def compute_mae_limit(epsilon: float, *, reach: float = math.inf) -> Limit:
     """The least MAE of unbiased ε-private mechanisms for uniform x in [-1, 1], whatever their outputs in ±reach.
 
     The mechanism that gives the upper end has 41 knots, and is exactly unbiased and ε-private.
     """
-    law = LawQuestion(exact(epsilon, "epsilon"))
-    limit = least_error(law, reach)
+    law = LawQuestion(read_number(epsilon, "epsilon"))
+    limit = bound_least_error(law, reach)
     outputs, cuts = np.unique(np.round(limit.outputs, 9)), np.linspace(-1, 1, 41)
     used = np.zeros(outputs.size, dtype=bool)
     while (
         not used.all()
     ):  # outputs that are hardly drawn cannot be told from rounding: leave them out and solve again
-        problem = exact_problem(cuts, outputs.size, law, symmetric=True)
-        answer = problem.answer(epsilon, outputs, start="cold")
+        problem = make_exact_problem(cuts, outputs.size, law, symmetric=True)
+        answer = problem.find_optimum(epsilon, outputs, start="cold")
         problem.close()
         if answer is None:
             raise NotProven(
@@ -350,5 +369,5 @@ def mae_limit(epsilon: float, *, reach: float = math.inf) -> Limit:
         solved = Quantizer.from_ends("limit", outputs.tolist(), cuts.tolist(), answer.laws)
         used = answer.laws.max(axis=0) > 1e-7
         outputs = outputs[used]
-    mechanism, _ = repaired(solved, law.epsilon)
+    mechanism, _ = repair_quantizer(solved, law.epsilon)
     return Limit(limit.lower, mechanism.mae(), outputs, mechanism)

@@ -23,26 +23,26 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import Infeasible, NotCertified
-from workbench.exact.numbers import Real, positive
-from workbench.families.quantizer.certify import repaired
+from workbench.exact.numbers import Real, read_positive
+from workbench.families.quantizer.certify import repair_quantizer
 from workbench.families.quantizer.laws import (
     LawProblem,
     LawQuestion,
     QuantizerAnswer,
-    exact_problem,
-    grid_problem,
-    knots_of,
-    no_answer,
+    list_knots,
+    make_exact_problem,
+    make_grid_problem,
+    make_no_answer_error,
 )
-from workbench.families.quantizer.limit import alphabet_bound
+from workbench.families.quantizer.limit import compute_alphabet_bound
 from workbench.families.quantizer.outputs import (
-    alphabets,
-    asymmetric,
-    best_outputs,
-    merged,
-    mirrored,
-    oriented,
-    with_room,
+    draw_asymmetric_outputs,
+    make_start_alphabets,
+    merge_close_outputs,
+    mirror_outputs,
+    orient_outputs,
+    search_best_outputs,
+    widen_outermost_outputs,
 )
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.models.quantizer.program import smallest_reach
@@ -50,7 +50,7 @@ from workbench.solvers.arrays import Vector
 from workbench.solvers.solution import Termination
 
 
-def mvu(
+def solve_mvu(
     question: LawQuestion,
     outputs: int | Sequence[Fraction],
     *,
@@ -75,9 +75,9 @@ def mvu(
     Raises:
         Infeasible.
     """
-    epsilon, loss, metric = question.budget, question.loss, question.metric
+    epsilon, loss, metric = question.float_epsilon, question.loss, question.metric
     m = outputs if isinstance(outputs, int) else len(outputs)
-    knots = knots_of((), inputs or m)
+    knots = list_knots((), inputs or m)
     points = np.array(knots, dtype=float)
     bins: Sequence[Any]
     if isinstance(outputs, int):
@@ -86,7 +86,7 @@ def mvu(
         bins, reached = outputs, ()
     shown = np.array(bins, dtype=float)
     even = np.array_equal(shown, -shown[::-1])
-    problem = grid_problem(
+    problem = make_grid_problem(
         points, shown.size, loss, symmetric=even, metric=metric, context=question
     )
     solution = problem.solve(epsilon, shown, start="cold")
@@ -95,12 +95,12 @@ def mvu(
         raise Infeasible(
             f"No unbiased matrix with these outputs is private at epsilon = {epsilon:g}."
         )
-    answer = problem.read(solution, shown)
+    answer = problem.read_solution(solution, shown)
     if answer is None:
-        raise no_answer(solution)
+        raise make_no_answer_error(solution)
     lower = answer.solution.bound
     if isinstance(outputs, int):
-        lower = alphabet_bound(points, question, reach, m) if metric is None else None
+        lower = compute_alphabet_bound(points, question, reach, m) if metric is None else None
     return QuantizerAnswer(
         answer.value,
         lower,
@@ -114,27 +114,29 @@ def _alphabet(
     question: LawQuestion, points: Vector, m: int, starts: int, reach: float
 ) -> tuple[list[float], tuple[float, ...]]:
     """The best outputs, symmetric or, without a metric, not, and what every start reached. Raises Infeasible."""
-    epsilon, metric = question.budget, question.metric
-    problem = grid_problem(points, m, question.loss, metric=metric, context=question)
-    begin = alphabets(m, epsilon, points.size, starts, reach)
-    best = best_outputs(problem, epsilon, begin, limit=reach, progress=question.progress)
+    epsilon, metric = question.float_epsilon, question.metric
+    problem = make_grid_problem(points, m, question.loss, metric=metric, context=question)
+    begin = make_start_alphabets(m, epsilon, points.size, starts, reach)
+    best = search_best_outputs(problem, epsilon, begin, limit=reach, progress=question.progress)
     if best is None:
         raise Infeasible(f"No unbiased private alphabet was found at epsilon = {epsilon:g}.")
-    there, reached = best.outputs, best.starts
+    there, reached = best.outputs, best.start_values
     if metric is None:
-        free = LawProblem(points, m, problem.losses, symmetric=False, context=question)
+        free = LawProblem(points, m, problem.compute_losses, symmetric=False, context=question)
         begin = _perturbed(there, epsilon, 2 * starts, reach)
-        general = best_outputs(free, epsilon, begin, symmetric=False, limit=reach)
+        general = search_best_outputs(free, epsilon, begin, symmetric=False, limit=reach)
         if general is not None and general.value < best.value * (1 - 1e-6):
             problem, free = free, problem
-            there, reached = oriented(general.outputs), reached + general.starts
+            there, reached = orient_outputs(general.outputs), reached + general.start_values
         free.close()
     solution = problem.solve(epsilon, there, start="cold")
     problem.close()
-    answer = problem.read(solution, there)
+    answer = problem.read_solution(solution, there)
     if answer is None:
-        raise no_answer(solution)
-    return with_room(merged(there, answer.laws)[0], problem, epsilon).tolist(), reached
+        raise make_no_answer_error(solution)
+    return widen_outermost_outputs(
+        merge_close_outputs(there, answer.laws)[0], problem, epsilon
+    ).tolist(), reached
 
 
 def _perturbed(outputs: Vector, epsilon: float, count: int, reach: float) -> list[Vector]:
@@ -147,10 +149,10 @@ def _perturbed(outputs: Vector, epsilon: float, count: int, reach: float) -> lis
             np.concatenate([[min(start[0], -least)], start[1:-1], [max(start[-1], least)]])
         )
     reaches = least, 2 * least if math.isinf(reach) else max(least, reach)
-    return begin + [asymmetric(rng, m, reaches, least) for _ in range(count)]
+    return begin + [draw_asymmetric_outputs(rng, m, reaches, least) for _ in range(count)]
 
 
-def mvu_curve(
+def compute_mvu_curve(
     epsilons: Sequence[Real], *, bits: int = 5, iterations: int = 20
 ) -> list[tuple[float, float, Quantizer]]:
     """MVU with 2^bits outputs and as many dithering points at several ε: (ε, exact MSE for uniform x, quantizer).
@@ -166,24 +168,24 @@ def mvu_curve(
     half = np.arange(0.5, size // 2) / (
         size // 2
     )  # the outputs found at the ε before, in units of 1 + 1/ε
-    for epsilon in sorted((positive(e, "epsilon") for e in epsilons), reverse=True):
+    for epsilon in sorted((read_positive(e, "epsilon") for e in epsilons), reverse=True):
         budget = float(epsilon)
         law = LawQuestion(epsilon, loss="squared", metric="absolute")
-        problem = exact_problem(knots, size, law, symmetric=True)
-        start = mirrored((1 + (1 if rows else 2) / budget) * half, size)
-        best = best_outputs(problem, budget, [start], rounds=1, iterations=iterations)
+        problem = make_exact_problem(knots, size, law, symmetric=True)
+        start = mirror_outputs((1 + (1 if rows else 2) / budget) * half, size)
+        best = search_best_outputs(problem, budget, [start], rounds=1, iterations=iterations)
         if best is None:
             raise NotCertified(f"No law was found at epsilon = {budget:g}.")
         half = best.outputs[size // 2 :] / (1 + 1 / budget)
-        outputs = with_room(best.outputs, problem, budget)
-        answer = problem.answer(budget, outputs, start="cold")
+        outputs = widen_outermost_outputs(best.outputs, problem, budget)
+        answer = problem.find_optimum(budget, outputs, start="cold")
         problem.close()
         if answer is None:
             raise NotCertified(
                 f"No law on the outputs found was solved for at epsilon = {budget:g}."
             )
-        outputs, laws = merged(outputs, answer.laws)
-        quantizer, _ = repaired(
+        outputs, laws = merge_close_outputs(outputs, answer.laws)
+        quantizer, _ = repair_quantizer(
             Quantizer.from_ends("MVU", outputs.tolist(), knots.tolist(), laws), epsilon, "absolute"
         )
         rows.append((budget, quantizer.mse(), quantizer))

@@ -31,12 +31,12 @@ from workbench.errors import NotProven
 from workbench.families.quantizer.laws import LawQuestion, QuantizerAnswer
 from workbench.mechanisms.baselines.two_bin import rqm_selection, two_bin
 from workbench.models.quantizer.entrywise_program import EntrywiseProgram
-from workbench.models.quantizer.two_bin import Bounds, Key, TwoBinShape
-from workbench.pipeline.outcome import translated_errors
+from workbench.models.quantizer.two_bin import TwoBinShape, VectorBounds, VectorKey
+from workbench.pipeline.outcome import translate_errors
 from workbench.questions.density import Density
-from workbench.questions.quantization import symmetric_bins
+from workbench.questions.quantization import are_symmetric
 from workbench.solvers.arrays import Pair, Vector
-from workbench.solvers.backend import Session, backend
+from workbench.solvers.backend import Session, get_backend
 from workbench.solvers.search import OpenNodes
 from workbench.solvers.solution import Solution, Termination
 
@@ -53,20 +53,22 @@ _FINE = (
 )  # at a small ε masses are small: in units of 2^-20 a tolerance of 1e-7 is 1e-13 of probability
 
 
-def shape_of(bins: Sequence[Fraction], density: Density) -> TwoBinShape:
+def make_two_bin_shape(bins: Sequence[Fraction], density: Density) -> TwoBinShape:
     """The two-bin family on these bins, symmetric when bins and density are."""
     outputs = tuple(map(float, bins))
-    masses = density.masses([-1.0, *(b for b in outputs if -1 < b < 1), 1.0])
-    return TwoBinShape(outputs, tuple(masses.tolist()), density.symmetric and symmetric_bins(bins))
+    masses = density.interval_masses([-1.0, *(b for b in outputs if -1 < b < 1), 1.0])
+    return TwoBinShape(
+        outputs, tuple(masses.tolist()), density.is_symmetric and are_symmetric(bins)
+    )
 
 
-def rqm_laws(shape: TwoBinShape, q: float) -> dict[Key, Vector]:
+def make_rqm_selections(shape: TwoBinShape, q: float) -> dict[VectorKey, Vector]:
     """RQM's selections of the bounded vectors; q = 0: two-point randomized response, private whenever anything is."""
     laws = rqm_selection(shape.m, Fraction(q))
-    return {key: laws[key[1] - 1].floats for key in shape.bounded}
+    return {key: laws[key[1] - 1].floats for key in shape.bounded_vectors}
 
 
-class Point(NamedTuple):
+class ProgramOptimum(NamedTuple):
     """The optimum of a program."""
 
     objective: float
@@ -74,16 +76,16 @@ class Point(NamedTuple):
     solution: Solution
 
 
-class Live:
+class ProgramSolver:
     """Programs on live objects of the question's solver, one for all programs that are written alike."""
 
     def __init__(self, question: LawQuestion) -> None:
         self.question = question
-        self.scale = _FINE if question.budget < _SMALL else 1.0
+        self.scale = _FINE if question.float_epsilon < _SMALL else 1.0
         self._open: dict[tuple[bytes, bytes], Session] = {}
-        self.solves = 0
+        self.solve_count = 0
 
-    def solve(self, lp: EntrywiseProgram) -> Point | None:
+    def solve(self, lp: EntrywiseProgram) -> ProgramOptimum | None:
         """Return the solver's optimum, or None without one.
 
         Raises:
@@ -91,7 +93,7 @@ class Live:
         """
         return self._point(self._solution(lp))
 
-    def bounded(self, lp: EntrywiseProgram) -> tuple[float, Point | None]:
+    def solve_with_bound(self, lp: EntrywiseProgram) -> tuple[float, ProgramOptimum | None]:
         """Return a lower bound on the program's minimum, and the solver's optimum or None without one.
 
         The bound is infinite only where the solver says that no point exists. A solver that fails proves nothing.
@@ -111,28 +113,28 @@ class Live:
     def _solution(self, lp: EntrywiseProgram) -> Solution:
         """Solve a program. Raises NotProven when the time limit ended the solver."""
         question = self.question
-        self.solves += 1
-        with translated_errors():
-            program = lp.program("two-bin selections", scale=self.scale)
+        self.solve_count += 1
+        with translate_errors():
+            program = lp.to_program("two-bin selections", scale=self.scale)
             pattern = program.template.A.indices.tobytes(), program.template.A.indptr.tobytes()
             if pattern not in self._open:
-                self._open[pattern] = backend(question.solver).open(program, question.options)
+                self._open[pattern] = get_backend(question.solver).open(program, question.options)
             self._open[pattern].follow(program)
-            solution = self._open[pattern].solve(time_limit=question.deadline.limit)
+            solution = self._open[pattern].solve(time_limit=question.deadline.solver_time_limit)
         if solution.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
         if solution.termination is Termination.TIME_LIMIT:
             raise NotProven(
-                f"The time limit ended the search after {self.solves - 1} linear programs of {question.solver}."
+                f"The time limit ended the search after {self.solve_count - 1} linear programs of {question.solver}."
             )
         return solution
 
     @staticmethod
-    def _point(solution: Solution) -> Point | None:
+    def _point(solution: Solution) -> ProgramOptimum | None:
         """The optimum that a solution holds; None without one."""
-        if not solution.optimal or solution.objective is None or solution.x is None:
+        if not solution.is_optimal or solution.objective is None or solution.x is None:
             return None
-        return Point(solution.objective, solution.x, solution)
+        return ProgramOptimum(solution.objective, solution.x, solution)
 
     def close(self) -> None:
         """Give the solvers' resources back."""
@@ -149,42 +151,42 @@ def _around(q: Vector, far: float | Vector) -> Pair:
 class _Search:
     """Theorem 5's programs on one shape, and the best of those solved."""
 
-    def __init__(self, shape: TwoBinShape, epsilon: float, live: Live) -> None:
+    def __init__(self, shape: TwoBinShape, epsilon: float, live: ProgramSolver) -> None:
         self.shape, self.epsilon, self.live = shape, epsilon, live
-        self.best: Point | None = None
+        self.best: ProgramOptimum | None = None
 
     @property
     def value(self) -> float:
         """The least objective so far."""
         return math.inf if self.best is None else self.best.objective
 
-    def at(self, bounds: Bounds) -> Point | None:
+    def at(self, bounds: VectorBounds) -> ProgramOptimum | None:
         """The program with these bounds."""
         point = self.live.solve(self.shape.theorem5(self.epsilon, bounds))
         if point is not None and point.objective < self.value:
             self.best = point
         return point
 
-    def slices(self, key: Key, width: float) -> None:
+    def slices(self, key: VectorKey, width: float) -> None:
         """The best slice of a vector of two entries."""
         count = int(1 / width + 1e-9) - 1
         edges = width * np.arange(1, count + 2)
         ranges: OpenNodes[tuple[int, int]] = OpenNodes()
 
-        def bounds(start: int, stop: int) -> Bounds:
+        def bounds(start: int, stop: int) -> VectorBounds:
             low, high = float(edges[start]), float(edges[stop])
             return {key: (np.array([low, 1 - high]), np.array([high, 1 - low]))}
 
         ranges.put(-math.inf, (0, count))
-        while ranges.bound < self.value:
-            start, stop = ranges.first
+        while ranges.lower_bound < self.value:
+            start, stop = ranges.first_node
             ranges.pop()
             if stop - start == 1:
                 self.at(bounds(start, stop))
                 continue
             middle = (start + stop) // 2
             for part in ((start, middle), (middle, stop)):
-                bound, _ = self.live.bounded(
+                bound, _ = self.live.solve_with_bound(
                     self.shape.theorem5(self.epsilon, bounds(*part), optimistic=True)
                 )
                 if (
@@ -197,7 +199,7 @@ class _Search:
         spread = math.exp(_THICKNESS * min(self.epsilon, 1.0)) - 1
 
         def value(q: float) -> float:
-            laws = rqm_laws(self.shape, float(q))
+            laws = make_rqm_selections(self.shape, float(q))
             point = self.at(
                 {key: _around(p, spread * np.minimum(p, 1 - p)) for key, p in laws.items()}
             )
@@ -213,7 +215,7 @@ class _Search:
 
             minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": fine})
 
-    def around(self, here: dict[Key, Vector]) -> None:
+    def around(self, here: dict[VectorKey, Vector]) -> None:
         """Slices of every bounded vector around a selection, recentred while that gains, narrowed when it does not."""
         width, value = 0.04, math.inf
         while width > 2e-4:
@@ -222,19 +224,22 @@ class _Search:
                 width /= 2
             if point is not None:
                 value = min(value, point.objective)
-                here = {key: self.shape.read(point.x, key) for key in here}
+                here = {key: self.shape.read_distribution(point.x, key) for key in here}
 
-    def starts(self) -> Iterator[dict[Key, Vector]]:
+    def starts(self) -> Iterator[dict[VectorKey, Vector]]:
         """Selections of the bounded vectors to start from: Theorem 6's best point, then RQM's at several q."""
         reduced = min(self._theorem6(), key=lambda point: point.objective, default=None)
         if reduced is not None:
-            yield {key: self.shape.read(reduced.x, key) for key in self.shape.bounded}
+            yield {
+                key: self.shape.read_distribution(reduced.x, key)
+                for key in self.shape.bounded_vectors
+            }
         for q in (0.03, 0.1, 0.2, 0.35, 0.5):
-            yield rqm_laws(self.shape, q)
+            yield make_rqm_selections(self.shape, q)
 
-    def _theorem6(self) -> Iterator[Point]:
+    def _theorem6(self) -> Iterator[ProgramOptimum]:
         """The optima of Theorem 6's LPs on a grid of its bounds; none with fewer than two bins inside."""
-        inside = self.shape.inside
+        inside = self.shape.inner_bins
         if not self.shape.symmetric or len(inside) < 2:
             return
         uppers = (1.0,) if inside[0] == 2 else (0.1, 0.3, 0.6, 1.0)
@@ -249,12 +254,12 @@ class _Search:
                         yield point
 
 
-def optm(
+def solve_optm(
     bins: Sequence[Fraction],
     question: LawQuestion,
     *,
     width: float | None = 0.01,
-    live: Live | None = None,
+    solver: ProgramSolver | None = None,
 ) -> QuantizerAnswer | None:
     """Find the best two-bin mechanism by OPTM's LPs on these bins; None when no LP has a solution.
 
@@ -271,32 +276,36 @@ def optm(
         NotProven: when the time limit ended the search.
         SolverUnavailable: when the solver cannot solve linear programs.
     """
-    shape = shape_of(bins, question.density)
-    search = _Search(shape, question.budget, live or Live(question))
-    if not shape.bounded:
+    shape = make_two_bin_shape(bins, question.density)
+    search = _Search(shape, question.float_epsilon, solver or ProgramSolver(question))
+    if not shape.bounded_vectors:
         search.at({})
     elif width is None:
         search.relative()
-    elif len(shape.bounded) == 1 and shape.bounded[0][1] == 2:
-        search.slices(shape.bounded[0], width)
+    elif len(shape.bounded_vectors) == 1 and shape.bounded_vectors[0][1] == 2:
+        search.slices(shape.bounded_vectors[0], width)
     else:
         for start in search.starts():
             search.around(start)
-    if live is None:
+    if solver is None:
         search.live.close()
     if search.best is None:
         return None
-    quantizer = two_bin(list(bins), *shape.selection(search.best.x), name="OPTM")
+    quantizer = two_bin(list(bins), *shape.read_selections(search.best.x), name="OPTM")
     return QuantizerAnswer(search.best.objective, None, quantizer, search.best.solution)
 
 
-def optm_thinner(bins: Sequence[Fraction], question: LawQuestion) -> QuantizerAnswer | None:
+def solve_optm_with_thinner_slices(
+    bins: Sequence[Fraction], question: LawQuestion
+) -> QuantizerAnswer | None:
     """`optm` at the first of `widths_for` ε that gives a solution: a small ε, or bins just within reach, need thin
     slices."""
-    answers = (optm(bins, question, width=width) for width in widths_for(question.epsilon))
+    answers = (
+        solve_optm(bins, question, width=width) for width in list_slice_widths(question.epsilon)
+    )
     return next((answer for answer in answers if answer is not None), None)
 
 
-def widths_for(epsilon: Fraction) -> tuple[float | None, ...]:
+def list_slice_widths(epsilon: Fraction) -> tuple[float | None, ...]:
     """The widths of slices to try in turn; None: relative ones."""
     return (None,) if epsilon < _SMALL else (*WIDTHS, None)

@@ -28,25 +28,25 @@ from workbench.families.quantizer.laws import (
     LawProblem,
     LawQuestion,
     QuantizerAnswer,
-    exact_problem,
-    exact_quantizer,
-    knots_of,
+    list_knots,
+    make_exact_problem,
+    solve_exact_quantizer,
 )
-from workbench.families.quantizer.limit import two_outputs
+from workbench.families.quantizer.limit import compute_two_output_error
 from workbench.families.quantizer.outputs import (
     LocalOptimum,
-    alphabets,
-    asymmetric,
-    best_outputs,
-    merged,
-    oriented,
-    spread_starts,
-    with_room,
+    draw_asymmetric_outputs,
+    make_spread_starts,
+    make_start_alphabets,
+    merge_close_outputs,
+    orient_outputs,
+    search_best_outputs,
+    widen_outermost_outputs,
 )
-from workbench.families.quantizer.window_laws import window_outputs
+from workbench.families.quantizer.window_laws import search_window_outputs
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.models.quantizer.program import usual_reach
-from workbench.questions.quantization import symmetric_bins
+from workbench.models.quantizer.program import default_reach
+from workbench.questions.quantization import are_symmetric
 from workbench.solvers.arrays import Vector
 
 _RUNGS = (*range(2, 17), 24, 36, 54)  # numbers of outputs that are found on the way to more
@@ -56,7 +56,7 @@ _BETTER = 1e-7  # of the value: what one more output must bring, else it is left
 _CLOSE = 1e-6  # of the value: how far above the search's a solve may end
 
 
-def optimised_bins(
+def optimise_bins(
     levels: int,
     question: LawQuestion,
     *,
@@ -70,7 +70,7 @@ def optimised_bins(
     error keeps falling slightly as outermost bins go to infinity (their masses vanish), while the squared error grows
     without limit. knots: how many equally spaced ones; the bins inside are knots too.
     """
-    limit = usual_reach(question.budget) if reach is None else reach
+    limit = default_reach(question.float_epsilon) if reach is None else reach
     search = _OutputSearch(question, limit, knots, starts, repr(question.options))
     if search.reach > limit:
         return None
@@ -86,7 +86,7 @@ def optimised_bins(
             )
             break
     answer = None if best is None else search.published(best)
-    return None if answer is None else replace(answer, words=(*answer.words, *words))
+    return None if answer is None else replace(answer, notes=(*answer.notes, *words))
 
 
 class _TimeIsUp(Exception):
@@ -97,8 +97,8 @@ class _TimeIsUp(Exception):
 def _best(search: _OutputSearch, m: int) -> LocalOptimum | None:
     """The best at most m outputs, after those of fewer. Raises _TimeIsUp where the search has not ended."""
     if m == 2:  # one law for every pair of outputs: the error falls with them to the least reach
-        x, w = search.question.density.grid([0.0])
-        value = two_outputs(search.reach, search.question.loss, float(w @ x**2))
+        x, w = search.question.density.quadrature([0.0])
+        value = compute_two_output_error(search.reach, search.question.loss, float(w @ x**2))
         return LocalOptimum(search.reach * (1 + 1e-12) * np.array([-1.0, 1.0]), value, ())
     last = _best(search, max(rung for rung in _RUNGS if rung < m))
     best = search.searched(m, last)
@@ -119,7 +119,7 @@ class _OutputSearch:
     @cached_property
     def excess(self) -> float:
         """What the least reach has beyond 1."""
-        return self._problem(2).excess(self.question.budget)
+        return self._problem(2).compute_reach_excess(self.question.float_epsilon)
 
     @property
     def reach(self) -> float:
@@ -133,18 +133,24 @@ class _OutputSearch:
 
     def searched(self, m: int, last: LocalOptimum | None) -> LocalOptimum | None:
         """The best from all starts, of laws at every input or, by a metric, at knots; last: of fewer outputs."""
-        question, even = self.question, self.question.density.symmetric
-        spread = [self._within(start) for start in spread_starts(m, question.budget, self.starts)]
+        question, even = self.question, self.question.density.is_symmetric
+        spread = [
+            self._within(start)
+            for start in make_spread_starts(m, question.float_epsilon, self.starts)
+        ]
         begin = [] if last is None else [self._grown(last.outputs, m)]
         if even and question.metric is None:
-            like = alphabets(m, question.budget, m, 0, self.limit)
+            like = make_start_alphabets(m, question.float_epsilon, m, 0, self.limit)
             begin += [row for row in like if (np.diff(row) > 0).all()]
         if not even:
-            mean = math.fsum(np.prod(question.density.grid([0.0]), axis=0))
+            mean = math.fsum(np.prod(question.density.quadrature([0.0]), axis=0))
             begin += [s + mean * (np.abs(s) < 0.9 * np.abs(s).max()) for s in spread]
         if m <= _FEW:
             rng = np.random.default_rng(m)
-            begin += [asymmetric(rng, m, (self.reach, self.limit), 1.0) for _ in range(_RANDOM)]
+            begin += [
+                draw_asymmetric_outputs(rng, m, (self.reach, self.limit), 1.0)
+                for _ in range(_RANDOM)
+            ]
         known = None
         if even and m > _FEW and question.metric is not None:
             known = self._local(m, spread, True)
@@ -168,7 +174,7 @@ class _OutputSearch:
             best = min(
                 best, self._local(m, [folded], True) or best, key=lambda optimum: optimum.value
             )
-        turned = not np.array_equal(best.outputs, oriented(best.outputs))
+        turned = not np.array_equal(best.outputs, orient_outputs(best.outputs))
         return (
             replace(best, outputs=-best.outputs[::-1], bends=-best.bends[::-1]) if turned else best
         )
@@ -177,11 +183,11 @@ class _OutputSearch:
         """The best from these starts."""
         question, limit, told = self.question, self.limit, self.question.progress
         if question.metric is None:
-            return window_outputs(question, m, self._in_time(begin), limit, told)
+            return search_window_outputs(question, m, self._in_time(begin), limit, told)
         problem = self._problem(m)
         starts = self._in_time(begin)
-        best = best_outputs(
-            problem, question.budget, starts, symmetric=symmetric, limit=limit, progress=told
+        best = search_best_outputs(
+            problem, question.float_epsilon, starts, symmetric=symmetric, limit=limit, progress=told
         )
         problem.close()
         return best
@@ -189,7 +195,7 @@ class _OutputSearch:
     def _in_time(self, starts: Iterable[Vector]) -> Iterator[Vector]:
         """The starts while there is time. Raises _TimeIsUp."""
         for start in starts:
-            if self.question.deadline.passed:
+            if self.question.deadline.has_passed:
                 raise _TimeIsUp
             yield start
 
@@ -209,7 +215,7 @@ class _OutputSearch:
         if self.question.metric is not None:
             yield (
                 True,
-                with_room(outputs, self._problem(2), self.question.budget)
+                widen_outermost_outputs(outputs, self._problem(2), self.question.float_epsilon)
                 if outputs.size > 2
                 else outputs,
             )
@@ -224,7 +230,7 @@ class _OutputSearch:
     def _problem(self, m: int) -> LawProblem:
         """The LP over m outputs, on fixed knots."""
         knots = max(self.knots, 21) if self.question.metric is not None else self.knots
-        return exact_problem(np.linspace(-1.0, 1.0, knots), m, self.question, symmetric=False)
+        return make_exact_problem(np.linspace(-1.0, 1.0, knots), m, self.question, symmetric=False)
 
     # Starts.
 
@@ -233,13 +239,15 @@ class _OutputSearch:
         while outputs.size < m:
             ends = np.concatenate([[-self.limit], outputs, [self.limit]])
             middles = ((ends[1:] + ends[:-1]) / 2)[:: -1 if outputs.sum() < 0 else 1]
-            if self.question.density.symmetric and np.array_equal(
+            if self.question.density.is_symmetric and np.array_equal(
                 outputs, -outputs[::-1]
             ):  # mirror images err alike
                 middles = middles[: (middles.size + 1) // 2]
             values, problem = [], self._problem(outputs.size + 1)
             for at in self._in_time(middles):
-                answer = problem.answer(self.question.budget, np.sort(np.append(outputs, at)))
+                answer = problem.find_optimum(
+                    self.question.float_epsilon, np.sort(np.append(outputs, at))
+                )
                 values.append(math.inf if answer is None else float(f"{answer.value:.9g}"))
             problem.close()
             outputs = np.sort(np.append(outputs, middles[int(np.argmin(values))]))
@@ -253,7 +261,7 @@ class _OutputSearch:
 
     def _rounded(self, outputs: Vector) -> Rationals:
         """Outputs in decimals: outermost ones away from zero, since rounding must not lose feasibility."""
-        outputs, _ = merged(outputs, np.ones((1, outputs.size)), 2e-6)
+        outputs, _ = merge_close_outputs(outputs, np.ones((1, outputs.size)), 2e-6)
         low, high = -self._outermost(-outputs[0]), self._outermost(outputs[-1])
         inner = {Fraction(round(b * 10**9), 10**9) for b in outputs[1:-1].tolist()}
         return (low, *sorted(b for b in inner if low < b < high), high)
@@ -271,17 +279,17 @@ class _OutputSearch:
         bends = [
             Fraction(round(bend * 10**9), 10**9) for bend in best.bends.tolist() if abs(bend) < 1
         ]
-        if self.question.density.symmetric and symmetric_bins(bins):
+        if self.question.density.is_symmetric and are_symmetric(bins):
             bends = [sign * bend for bend in bends if bend > near for sign in (-1, 1)]
         if self.question.metric is not None:  # MVU's inputs, whose law is then one of the program's
-            bends = knots_of((), best.outputs.size)
+            bends = list_knots((), best.outputs.size)
         knots: list[Fraction] = []
-        for knot in (*knots_of((), self.knots), *bends):
+        for knot in (*list_knots((), self.knots), *bends):
             if all(abs(other - knot) > near for other in knots) and all(
                 b == knot or abs(b - knot) > near for b in bins
             ):
                 knots.append(knot)
-        answer = exact_quantizer(bins, self.question, knots=knots)
+        answer = solve_exact_quantizer(bins, self.question, knots=knots)
         if answer is None:
             return None
         law = answer.quantizer
@@ -290,4 +298,4 @@ class _OutputSearch:
             law = Quantizer.from_ends(
                 law.name, [*compress(bins, used)], law.knots, law.matrix[:, used]
             )
-        return replace(answer, quantizer=law, starts=best.starts)
+        return replace(answer, quantizer=law, start_values=best.start_values)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workbench.exact.objects import FloatPair, Progress
-from workbench.families.quantizer.laws import LawProblem, silent
+from workbench.families.quantizer.laws import LawProblem, ignore_progress
 from workbench.models.quantizer.program import smallest_reach
 from workbench.solvers.arrays import Pair, Positions, Vector
 
@@ -44,7 +44,7 @@ _WINDOW, _STALL = (
 _FIRST = 25  # iterations of a short descent
 _TOLERANCE = 1e-12  # The change of the value at which SLSQP ends.
 _Reached = tuple[float, Vector]  # a value, and its slope or where it is
-INFEASIBLE = 1e6  # the value of outputs at which no law is private and unbiased
+INFEASIBLE_VALUE = 1e6  # the value of outputs at which no law is private and unbiased
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class LocalOptimum:
 
     outputs: Vector
     value: float
-    starts: tuple[float, ...]
+    start_values: tuple[float, ...]
     bends: Vector = field(default_factory=lambda: np.zeros(0))
 
 
-def spread_starts(m: int, epsilon: float, count: int) -> list[Vector]:
+def make_spread_starts(m: int, epsilon: float, count: int) -> list[Vector]:
     """Symmetric outputs (m,): reaches 1.02 .. 2.2 times the least, spaced by powers."""
     least, first = smallest_reach(epsilon), 1.0 if m % 2 else 0.6
     steps = np.arange(m // 2) + first
@@ -71,20 +71,22 @@ def spread_starts(m: int, epsilon: float, count: int) -> list[Vector]:
         (1.15, 0.3),
         (1.4, 2.5),
     )[:count]
-    return [mirrored((least * reach * (steps / steps[-1]) ** power), m) for reach, power in shapes]
+    return [
+        mirror_outputs((least * reach * (steps / steps[-1]) ** power), m) for reach, power in shapes
+    ]
 
 
-def mirrored(half: Vector, m: int) -> Vector:
+def mirror_outputs(half: Vector, m: int) -> Vector:
     """Symmetric outputs from their positive half (m // 2,); an odd m has a 0 in the middle. Shape (m,)."""
     return np.concatenate([-half[::-1], np.zeros(m % 2), half])
 
 
-def alphabets(
+def make_start_alphabets(
     m: int, epsilon: float, inputs: int, starts: int, reach: float = math.inf
 ) -> list[Vector]:
     """Symmetric alphabets that a search starts from: spread ones, even ones, and nearly the inputs where those fit."""
     least = smallest_reach(epsilon)
-    begin = [*spread_starts(m, epsilon, starts), least * np.linspace(-1.001, 1.001, m)]
+    begin = [*make_spread_starts(m, epsilon, starts), least * np.linspace(-1.001, 1.001, m)]
     if m >= inputs and (m - inputs) % 2 == 0:
         grid = np.linspace(-1.0, 1.0, inputs)
         grid[[0, -1]] = (
@@ -95,14 +97,16 @@ def alphabets(
     return [np.clip(start, -reach, reach) for start in begin]
 
 
-def asymmetric(rng: np.random.Generator, m: int, reaches: FloatPair, inside: float) -> Vector:
+def draw_asymmetric_outputs(
+    rng: np.random.Generator, m: int, reaches: FloatPair, inside: float
+) -> Vector:
     """Random outputs (m,): outermost ones between two reaches, most near the first, inner ones uniform in ±inside."""
     near, far = reaches
     ends = near + (far - near) * rng.random(2) ** 3
     return np.concatenate([[-ends[0]], np.sort(inside * rng.uniform(-1, 1, m - 2)), [ends[1]]])
 
 
-def merged(outputs: Vector, laws: Vector, least: float = 1e-6) -> Pair:
+def merge_close_outputs(outputs: Vector, laws: Vector, least: float = 1e-6) -> Pair:
     """Outputs closer than `least` as one, their masses added, and unused ones left out: a search may end so.
 
     outputs: (m,); laws: (n, m). Returns both with fewer outputs.
@@ -114,10 +118,10 @@ def merged(outputs: Vector, laws: Vector, least: float = 1e-6) -> Pair:
     return np.where(np.abs(centre) < least, 0.0, centre), laws[:, used] @ onto
 
 
-def with_room(outputs: Vector, problem: LawProblem, epsilon: float) -> Vector:
+def widen_outermost_outputs(outputs: Vector, problem: LawProblem, epsilon: float) -> Vector:
     """Outputs whose outermost are beyond the least reach, by 4e-6 of what it has beyond 1: that itself, where a law is
     tight at every link, leaves a proof no room."""
-    least, wider = 1 + (1 + 4e-6) * problem.excess(epsilon), outputs.copy()
+    least, wider = 1 + (1 + 4e-6) * problem.compute_reach_excess(epsilon), outputs.copy()
     wider[[0, -1]] = min(outputs[0], -least), max(outputs[-1], least)
     return wider
 
@@ -220,7 +224,7 @@ class _Coordinates:
         else:
             size[0], slope[0] = -size[0], -slope[0]
         order = np.argsort(size, kind="stable")
-        return mirrored(size[order], self.m) if self.symmetric else size[order], order, slope
+        return mirror_outputs(size[order], self.m) if self.symmetric else size[order], order, slope
 
 
 def _exponential(z: float) -> float:
@@ -229,12 +233,12 @@ def _exponential(z: float) -> float:
         return float(Decimal(z).exp())
 
 
-def oriented(outputs: Vector) -> Vector:
+def orient_outputs(outputs: Vector) -> Vector:
     """Outputs or their mirror image: the one with the larger sum, to 1e-6."""
     return -outputs[::-1] if round(math.fsum(outputs), 6) < 0 else outputs
 
 
-def best_outputs(
+def search_best_outputs(
     problem: LawProblem,
     epsilon: float,
     starts: Iterable[Vector],
@@ -243,7 +247,7 @@ def best_outputs(
     limit: float = math.inf,
     rounds: int = 3,
     iterations: int = 60,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> LocalOptimum | None:
     """The best outputs from several starts, of equal values (nine digits) the first one's; None when none is feasible.
 
@@ -251,7 +255,7 @@ def best_outputs(
     least feasible reach by default. rounds: descents from one start; iterations: of each. Of several starts each has
     one short descent, and the best two go on to the end.
     """
-    excess, half = problem.excess(epsilon), problem.outputs // 2
+    excess, half = problem.compute_reach_excess(epsilon), problem.outputs // 2
     space = _Coordinates(
         problem.outputs, symmetric, excess, 40 * (1 + excess) if math.isinf(limit) else limit
     )
@@ -262,12 +266,12 @@ def best_outputs(
     def value(point: Vector) -> _Reached:
         z = space.snapped(point)
         outputs, order, moves = space.outputs(z)
-        answer, slope = problem.answer(epsilon, outputs), np.zeros_like(z)
-        if answer is None or not answer.slope.size:
-            return INFEASIBLE, slope
+        answer, slope = problem.find_optimum(epsilon, outputs), np.zeros_like(z)
+        if answer is None or not answer.slopes.size:
+            return INFEASIBLE_VALUE, slope
         if not seen or answer.value < seen[0][0]:
             seen[:] = [(answer.value, z)]
-        each = answer.slope
+        each = answer.slopes
         if symmetric:  # the mirror image moves against it
             each = each[outputs.size - half :] - each[:half][::-1]
         slope[order] = each
@@ -275,13 +279,13 @@ def best_outputs(
 
     def descend(z: Vector, rounds: int, iterations: int) -> _Reached:
         seen.clear()
-        reached = INFEASIBLE
+        reached = INFEASIBLE_VALUE
         for _ in range(rounds):
             _descend(value, z, space.bounds, iterations)
             if not seen or not seen[0][0] < reached * (1 - _STALL):
                 break
             reached, z = seen[0]
-        return seen[0] if seen else (INFEASIBLE, z)
+        return seen[0] if seen else (INFEASIBLE_VALUE, z)
 
     begin = [space.of(np.asarray(start, dtype=float)) for start in starts]
     several = len(begin) > 1
@@ -292,7 +296,9 @@ def best_outputs(
     lead = sorted(range(len(results)), key=lambda k: results[k][0])
     for k in lead[:2] if several else []:
         results[k] = descend(results[k][1], rounds, iterations)
-    best = min(results, key=lambda pair: float(f"{pair[0]:.9g}"), default=(INFEASIBLE, np.zeros(0)))
-    if best[0] >= INFEASIBLE:
+    best = min(
+        results, key=lambda pair: float(f"{pair[0]:.9g}"), default=(INFEASIBLE_VALUE, np.zeros(0))
+    )
+    if best[0] >= INFEASIBLE_VALUE:
         return None
     return LocalOptimum(space.outputs(best[1])[0], best[0], tuple(value for value, _ in results))

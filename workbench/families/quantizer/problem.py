@@ -18,20 +18,29 @@ from dataclasses import replace
 from functools import partial
 
 from workbench.errors import Infeasible, NotProven
-from workbench.families.quantizer.certify import SMALL, audited, certified_quantizer
-from workbench.families.quantizer.laws import Bins, QuantizerAnswer, exact_quantizer, knots_of
-from workbench.families.quantizer.limit import output_bound, two_outputs
-from workbench.families.quantizer.mvu import mvu
-from workbench.families.quantizer.optm import optm_thinner
-from workbench.families.quantizer.output_search import optimised_bins
-from workbench.families.quantizer.product import product_optimum
+from workbench.families.quantizer.certify import (
+    SMALL_REPAIR_SHARE,
+    audit_quantizer,
+    certify_quantizer,
+)
+from workbench.families.quantizer.laws import (
+    Bins,
+    QuantizerAnswer,
+    list_knots,
+    solve_exact_quantizer,
+)
+from workbench.families.quantizer.limit import compute_output_bound, compute_two_output_error
+from workbench.families.quantizer.mvu import solve_mvu
+from workbench.families.quantizer.optm import solve_optm_with_thinner_slices
+from workbench.families.quantizer.output_search import optimise_bins
+from workbench.families.quantizer.product import solve_product_optimum
 from workbench.families.quantizer.request import QuantizerRequest
-from workbench.families.quantizer.search import searched_bins
+from workbench.families.quantizer.search import search_bins
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.models.quantizer.program import smallest_epsilon, smallest_reach, usual_reach
+from workbench.models.quantizer.program import default_reach, smallest_epsilon, smallest_reach
 from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.loss_scale import LossScale
-from workbench.pipeline.outcome import translated_errors
+from workbench.pipeline.outcome import translate_errors
 from workbench.pipeline.problem import Problem, Repaired
 from workbench.pipeline.routes import Answer, Reason, Route
 from workbench.privacy.audit import Privacy
@@ -64,7 +73,7 @@ class QuantizerProblem(Problem):
 
     request: QuantizerRequest
     SUBJECT = "The solver's law"
-    BEST = False
+    CLAIMS_OPTIMUM = False
     routes = (
         _route("exact program", "exact", lambda problem: problem.exact(), "outputs"),
         _route("search over outputs", "exact", lambda problem: problem.search_outputs(), "levels"),
@@ -77,8 +86,10 @@ class QuantizerProblem(Problem):
         super().__init__(request)
         question, self.levels = request.question, request.question.levels
         self.law, self.scale = request.law
-        self.bins = question.centred
-        self.reach = math.inf if request.how.method == "mvu" else usual_reach(self.law.budget)
+        self.bins = question.centred_bins
+        self.reach = (
+            math.inf if request.how.method == "mvu" else default_reach(self.law.float_epsilon)
+        )
         if request.aim.reach is not None:
             self.reach = float(request.aim.reach / question.c)
 
@@ -93,7 +104,7 @@ class QuantizerProblem(Problem):
         method, question, bound = self.request.how.method, self.request.question, None
         least = self._least()
         try:
-            with translated_errors():
+            with translate_errors():
                 answer = solve()
         except Infeasible:
             raise Infeasible(self._why_none()) from None
@@ -107,33 +118,42 @@ class QuantizerProblem(Problem):
             Quantizer(knots, bins, law.ends, law.name),
             bound,
             answer.solution,
-            claimed=None if method in ("exact", "product") else self.scale * answer.objective,
-            proxy=True,
-            words=(*answer.words, *(self._searched_words(answer, bound) if answer.starts else ())),
+            claimed_objective=None
+            if method in ("exact", "product")
+            else self.scale * answer.objective,
+            is_proxy=True,
+            notes=(
+                *answer.notes,
+                *(self._searched_words(answer, bound) if answer.start_values else ()),
+            ),
             details={"smallest_epsilon": least},
         )
 
     def exact(self) -> QuantizerAnswer:
         """Solve the exact LP at given outputs. Raises Infeasible, NotProven."""
         assert self.bins is not None
-        best = exact_quantizer(self.bins, self.law, knots=self.request.extra_knots)
+        best = solve_exact_quantizer(self.bins, self.law, knots=self.request.extra_knot_count)
         if best is None:
             raise Infeasible
         return best
 
     def search_outputs(self) -> QuantizerAnswer:
         """Search the outputs within the reach whose exact LP has the least error. Raises Infeasible, NotProven."""
-        knots, starts = self.request.extra_knots, self.request.how.starts
-        best = optimised_bins(self.levels, self.law, reach=self.reach, knots=knots, starts=starts)
+        knots, starts = self.request.extra_knot_count, self.request.how.starts
+        best = optimise_bins(self.levels, self.law, reach=self.reach, knots=knots, starts=starts)
         if best is None:
             raise Infeasible
-        bound = output_bound(self.levels, self.law, self.reach) if self.law.metric is None else None
+        bound = (
+            compute_output_bound(self.levels, self.law, self.reach)
+            if self.law.metric is None
+            else None
+        )
         return replace(best, bound=bound)
 
     def mvu(self) -> QuantizerAnswer:
         """MVU's LP in P at given outputs, or over all within the reach. Raises Infeasible."""
         outputs = self.levels if self.bins is None else self.bins
-        answer = mvu(
+        answer = solve_mvu(
             self.law,
             outputs,
             inputs=self.request.how.inputs,
@@ -143,29 +163,29 @@ class QuantizerProblem(Problem):
         note = (
             "MVU's objective is the mean error over its input grid; mae and mse include dithering."
         )
-        return replace(answer, words=(note,))
+        return replace(answer, notes=(note,))
 
     def _found_bins(self) -> Bins:
         """The outputs that are given, or found by a search over the method's own."""
         if self.bins is not None:
             return self.bins
-        return searched_bins(self.levels, self.law, self.request.how.method, reach=self.reach)
+        return search_bins(self.levels, self.law, self.request.how.method, reach=self.reach)
 
     def optm(self) -> QuantizerAnswer:
         """OPTM's best selection. Raises NotProven."""
-        result = optm_thinner(self._found_bins(), self.law)
+        result = solve_optm_with_thinner_slices(self._found_bins(), self.law)
         if result is None:
-            at = f"at epsilon = {self.law.budget:g}"
+            at = f"at epsilon = {self.law.float_epsilon:g}"
             raise NotProven(f"OPTM's linear programs have no solution for these bins {at}.")
         note = "OPTM minimises an upper bound of the MAE (the objective shown); it proves no bound on the MAE itself."
-        return replace(result, words=(note,))
+        return replace(result, notes=(note,))
 
     def product(self) -> QuantizerAnswer:
         """The best two-bin mechanism, with a proven bound. Raises NotProven."""
-        best = product_optimum(self._found_bins(), self.law)
+        best = solve_product_optimum(self._found_bins(), self.law)
         if best is None:
             raise NotProven(
-                f"No two-bin mechanism was found for these bins at epsilon = {self.law.budget:g}."
+                f"No two-bin mechanism was found for these bins at epsilon = {self.law.float_epsilon:g}."
             )
         return best
 
@@ -211,9 +231,9 @@ class QuantizerProblem(Problem):
             return sentence
         points = request.how.inputs or len(self.bins)
         cuts = (
-            knots_of((), points)
+            list_knots((), points)
             if request.how.method == "mvu"
-            else knots_of(self.bins, request.extra_knots)
+            else list_knots(self.bins, request.extra_knot_count)
         )
         # Σ_i (B_i - low) p_i(x) = x - low grows from one point to the next by a ratio at most, and so from above
         low, high = self.bins[0], self.bins[-1]
@@ -225,7 +245,7 @@ class QuantizerProblem(Problem):
 
     def _searched_words(self, answer: QuantizerAnswer, bound: float | None) -> list[str]:
         """What a search over outputs has reached, of how many starts."""
-        c, starts = float(self.request.question.c), answer.starts
+        c, starts = float(self.request.question.c), answer.start_values
         reached = sum(value <= min(starts) + 1e-4 for value in starts)
         middle = f"{float(self.request.question.middle):g} " if self.request.question.middle else ""
         within = "" if math.isinf(self.reach) else f" within {middle}±{self.reach * c:.6g} (reach)"
@@ -240,31 +260,31 @@ class QuantizerProblem(Problem):
             words.append("The outermost output is at the reach: a larger reach may err less.")
         return words
 
-    def repaired(self, answer: Answer) -> Repaired:
+    def repair(self, answer: Answer) -> Repaired:
         """The one place where what a solver's rounding left is repaired. Raises NotCertified."""
-        mechanism, certificate, share = certified_quantizer(
+        mechanism, certificate, share = certify_quantizer(
             answer.mechanism, self.request.claim.epsilon, self.request.aim.metric
         )
         changed = f"The proof took {float(share):.2g} of another law mixed into the solver's; errors are those of both."
-        return mechanism, certificate, [changed] if share > SMALL else []
+        return mechanism, certificate, [changed] if share > SMALL_REPAIR_SHARE else []
 
-    def loss(self, mechanism: Quantizer) -> float:
+    def compute_loss(self, mechanism: Quantizer) -> float:
         """The exact error."""
-        return mechanism.expected(self.request.aim.loss, self.request.question.density)
+        return mechanism.expected_loss(self.request.aim.loss, self.request.question.density)
 
-    def audited(self, mechanism: Quantizer) -> Privacy:
+    def audit(self, mechanism: Quantizer) -> Privacy:
         """The audit of what decides the claim, linear in the end laws."""
-        return audited(mechanism, self.request.claim.epsilon, self.request.aim.metric)[0]
+        return audit_quantizer(mechanism, self.request.claim.epsilon, self.request.aim.metric)[0]
 
-    def claim_of(self, privacy: Privacy) -> Claim:
+    def claim_for_audit(self, privacy: Privacy) -> Claim:
         """By |x - x'|², with a budget for every two knots."""
         return (
             Claim("metric", privacy.budgets) if self.request.aim.metric == "squared" else self.claim
         )
 
-    def proven(self, reached: Design) -> Design:
+    def require_proof(self, design: Design) -> Design:
         """The design with what is known of the repaired law: every bound is proven, but need not be attained."""
-        quantizer, certificate, words = reached.mechanism, reached.certificate, [*reached.words]
+        quantizer, certificate, words = design.mechanism, design.certificate, [*design.words]
         origin = None
         if certificate is not None:
             share = certificate.record.get("repair_share")
@@ -282,15 +302,15 @@ class QuantizerProblem(Problem):
                 f"By |x - x'|² the guarantee is between the {len(quantizer.knots)} points that inputs are "
                 "dithered to; between all real inputs it would force a constant law."
             )
-        verdict = self._judged(self.loss(quantizer), reached.bound)
-        return replace(reached, origin=origin, oracle=verdict, words=tuple(words))
+        verdict = self._judged(self.compute_loss(quantizer), design.bound)
+        return replace(design, origin=origin, oracle=verdict, words=tuple(words))
 
     def _judged(self, error: float, bound: float | None) -> OracleVerdict:
         """The closed forms: of two outputs, given ±B or the best of all, which are at the least reach; the limit."""
         request, question = self.request, self.request.question
         metric, bins, exact = request.aim.metric, self.bins, request.how.method == "exact"
         if question.levels == 2 and (metric != "squared" if bins is None else bins[0] == -bins[1]):
-            x, w = question.density.grid([0.0])
+            x, w = question.density.quadrature([0.0])
             proof = "Two outputs ±B leave one unbiased law, Pr[B] = (B + x)/(2B); its absolute error is (B² - x²)/B"
             if bins is None:
                 reach = smallest_reach(float(request.claim.epsilon), float(question.c), metric)
@@ -300,9 +320,9 @@ class QuantizerProblem(Problem):
                 )
             else:
                 reach, kind, proof = float(bins[1] * question.c), "optimum", f"{proof}."
-            value = two_outputs(reach, request.aim.loss, float(w @ x**2))
+            value = compute_two_output_error(reach, request.aim.loss, float(w @ x**2))
             return OracleVerdict.judge(error, "two outputs", value, kind, proof)
         if bound is not None and bins is None and exact:
             proof = "A bound for all outputs within the same reach, proven by duality."
             return OracleVerdict.judge(error, "limit", bound, "lower bound", proof)
-        return OracleVerdict.none("no closed form is known for more than two outputs.")
+        return OracleVerdict.without_formula("no closed form is known for more than two outputs.")

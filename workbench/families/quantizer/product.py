@@ -14,15 +14,21 @@ import numpy as np
 
 from workbench.errors import NotProven
 from workbench.families.quantizer.laws import LawQuestion, QuantizerAnswer
-from workbench.families.quantizer.optm import Live, optm, rqm_laws, shape_of, widths_for
+from workbench.families.quantizer.optm import (
+    ProgramSolver,
+    list_slice_widths,
+    make_rqm_selections,
+    make_two_bin_shape,
+    solve_optm,
+)
 from workbench.mechanisms.baselines.two_bin import two_bin
-from workbench.mechanisms.quantization_error import error_of
-from workbench.models.quantizer.two_bin import Key, ProductModel, TwoBinShape
-from workbench.questions.density import Density, piece_of
+from workbench.mechanisms.quantization_error import compute_error
+from workbench.models.quantizer.two_bin import ProductModel, TwoBinShape, VectorKey
+from workbench.questions.density import Density, find_pieces
 from workbench.solvers.arrays import Pair, Vector
 from workbench.solvers.search import OpenNodes
 
-Box = dict[Key, Pair]
+Box = dict[VectorKey, Pair]
 
 _GAP = 1e-5
 
@@ -31,18 +37,18 @@ def _gains(shape: TwoBinShape, density: Density, loss: object) -> tuple[Vector, 
     """What the pairs of bins cost on every piece j, up to their probability. Shapes (j, m - j)."""
     bins = np.array(shape.bins)
     cuts = np.array([*(low for _, low, _ in shape.pieces), 1.0])
-    x, w = density.grid(cuts[1:-1])
-    place = piece_of(cuts, x)
+    x, w = density.quadrature(cuts[1:-1])
+    place = find_pieces(cuts, x)
     gains = []
     for at, (j, _, _) in enumerate(shape.pieces):
         y, v = x[place == at, None, None], w[place == at, None, None]
         left, right = y - bins[:j, None], bins[j:] - y
-        both = right * error_of(np.abs(left), loss) + left * error_of(np.abs(right), loss)
+        both = right * compute_error(np.abs(left), loss) + left * compute_error(np.abs(right), loss)
         gains.append((v * both).sum(axis=0) / (bins[j:] - bins[:j, None]))
     return tuple(gains)
 
 
-def product_optimum(
+def solve_product_optimum(
     bins: Sequence[Fraction],
     question: LawQuestion,
     *,
@@ -52,27 +58,29 @@ def product_optimum(
 
     It stops at a gap of 1e-5, absolute. nodes: at most so many boxes (then words say so, and the bound still holds).
     """
-    law, epsilon = question.density, question.budget
-    shape = shape_of(bins, law)
+    law, epsilon = question.density, question.float_epsilon
+    shape = make_two_bin_shape(bins, law)
     model = ProductModel(shape, _gains(shape, law, question.loss))
-    live = Live(question)
+    live = ProgramSolver(question)
     best = None
 
     def value() -> float:
         return math.inf if best is None else best.objective
 
-    def fixed(q: dict[Key, Vector]) -> None:
+    def fixed(q: dict[VectorKey, Vector]) -> None:
         nonlocal best
-        point = live.solve(model.lp(epsilon, {key: (law, law) for key, law in q.items()}))
+        point = live.solve(
+            model.build_box_program(epsilon, {key: (law, law) for key, law in q.items()})
+        )
         if point is not None and point.objective < value() - 1e-12:
             best = point
 
     boxes: OpenNodes[tuple[Box, Vector]] = OpenNodes()
 
     def put(box: Box) -> None:
-        bound, point = live.bounded(model.lp(epsilon, box))
+        bound, point = live.solve_with_bound(model.build_box_program(epsilon, box))
         if point is not None:
-            fixed({key: shape.read(point.x, key) for key in shape.bounded})
+            fixed({key: shape.read_distribution(point.x, key) for key in shape.bounded_vectors})
             if bound < value() - _GAP:
                 boxes.put(bound, (box, point.x))
         elif bound < math.inf:
@@ -81,14 +89,21 @@ def product_optimum(
             )
 
     # OPTM's selection is a product: begin with it
-    selection = optm(bins, question, width=widths_for(question.epsilon)[0], live=live)
+    selection = solve_optm(
+        bins, question, width=list_slice_widths(question.epsilon)[0], solver=live
+    )
     if selection is not None and selection.solution.x is not None:
-        fixed({key: shape.read(selection.solution.x, key) for key in shape.bounded})
-    fixed(rqm_laws(shape, 0))
-    put({key: (np.zeros(key[1]), np.ones(key[1])) for key in shape.bounded})
+        fixed(
+            {
+                key: shape.read_distribution(selection.solution.x, key)
+                for key in shape.bounded_vectors
+            }
+        )
+    fixed(make_rqm_selections(shape, 0))
+    put({key: (np.zeros(key[1]), np.ones(key[1])) for key in shape.bounded_vectors})
     visited = 0
-    while boxes.bound < value() - _GAP and visited < nodes:
-        bound, (box, x) = boxes.bound, boxes.first
+    while boxes.lower_bound < value() - _GAP and visited < nodes:
+        bound, (box, x) = boxes.lower_bound, boxes.first_node
         boxes.pop()
         visited += 1
         for part in _split(model, box, x):
@@ -99,19 +114,20 @@ def product_optimum(
     live.close()
     if best is None:
         return None
-    built = two_bin(list(bins), *shape.selection(best.x), name="product optimum")
+    built = two_bin(list(bins), *shape.read_selections(best.x), name="product optimum")
     words: tuple[str, ...] = ()
-    proven = min(value() - _GAP, boxes.bound)
+    proven = min(value() - _GAP, boxes.lower_bound)
     if proven < value() - _GAP:
         left = (value() - proven) / value()
         words = (f"Stopped after {visited} boxes; the optimum is at most {left:.2%} below.",)
-    return QuantizerAnswer(value(), proven, built, best.solution, words=words)
+    return QuantizerAnswer(value(), proven, built, best.solution, notes=words)
 
 
 def _split(model: ProductModel, box: Box, x: Vector) -> list[Box]:
     """Two boxes: the most violated entry cut near the LP's point."""
     scores = {
-        key: apart * (0.1 + box[key][1] - box[key][0]) for key, apart in model.violation(x).items()
+        key: apart * (0.1 + box[key][1] - box[key][0])
+        for key, apart in model.product_violation(x).items()
     }
     if not scores:
         return []

@@ -13,14 +13,23 @@ from pathlib import Path
 
 import numpy as np
 
-from workbench.families.quantizer.certify import audited, certified_quantizer, least_epsilon
-from workbench.families.quantizer.laws import LawProblem, LawQuestion, exact_problem, grid_problem
-from workbench.families.quantizer.optm import shape_of
+from workbench.families.quantizer.certify import (
+    audit_quantizer,
+    certify_quantizer,
+    find_least_epsilon,
+)
+from workbench.families.quantizer.laws import (
+    LawProblem,
+    LawQuestion,
+    make_exact_problem,
+    make_grid_problem,
+)
+from workbench.families.quantizer.optm import make_two_bin_shape
 from workbench.mechanisms.baselines.two_bin import two_bin
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.models.quantizer.program import smallest_reach
-from workbench.pipeline.programs import Built, Instance, Judged, certified_or_not
-from workbench.questions.density import uniform
+from workbench.pipeline.programs import BuiltProgram, Instance, Judged, try_certify
+from workbench.questions.density import uniform_density
 from workbench.solvers.arrays import Vector
 
 
@@ -34,13 +43,17 @@ def _judge(
 ) -> Judged:
     """The exact ε (or metric slope) of the mechanism in a point, and its certified neighbour."""
     quantizer, budget = mechanism(x), Fraction(epsilon)
-    privacy, claim = audited(quantizer, budget, metric)
+    privacy, claim = audit_quantizer(quantizer, budget, metric)
     private = not quantizer.bias and privacy.holds(claim)
-    certified, value = certified_or_not(
-        lambda: certified_quantizer(quantizer, budget, metric)[0], price
-    )
+    certified, value = try_certify(lambda: certify_quantizer(quantizer, budget, metric)[0], price)
     return Judged(
-        float(budget), 0.0, least_epsilon(privacy, metric, budget), None, private, certified, value
+        float(budget),
+        0.0,
+        find_least_epsilon(privacy, metric, budget),
+        None,
+        private,
+        certified,
+        value,
     )
 
 
@@ -63,23 +76,23 @@ def _law_instance(
     def problem() -> LawProblem:
         points = np.array(cuts, dtype=float)
         if grid:
-            return grid_problem(points, outputs, loss)
+            return make_grid_problem(points, outputs, loss)
         question = LawQuestion(Fraction(epsilon), loss=loss, metric=metric)
-        return exact_problem(points, outputs, question, symmetric=True)
+        return make_exact_problem(points, outputs, question, symmetric=True)
 
-    def build() -> Built:
-        return problem().model.program, problem().values(
+    def build() -> BuiltProgram:
+        return problem().model.program, problem().parameter_values(
             float(epsilon), np.array(bins, dtype=float)
         )
 
     def mechanism(x: Vector) -> Quantizer:
-        laws = np.maximum(problem().unfold(problem().model.laws(x)), 0.0)
+        laws = np.maximum(problem().unfold_laws(problem().model.laws(x)), 0.0)
         return Quantizer.from_ends("laws", bins, cuts, laws)
 
     def price(quantizer: Quantizer) -> float:
         if not grid:
-            return float(quantizer.expected(loss, uniform()))
-        losses, _ = problem().losses(quantizer.outputs)  # MVU's own: the mean over its grid
+            return float(quantizer.expected_loss(loss, uniform_density()))
+        losses, _ = problem().compute_losses(quantizer.outputs)  # MVU's own: the mean over its grid
         return float((losses * quantizer.probabilities(problem().points)).sum())
 
     model = (
@@ -98,18 +111,18 @@ def _two_bin_instance(
     """One of OPTM's linear programs: Theorem 5 with every bounded vector in a slice of 0.02 around a point."""
     outputs = [Fraction(b) for b in bins]
     middles = {int(size): tuple(middle) for size, middle in around.items()}
-    shape = cache(partial(shape_of, outputs, uniform()))
+    shape = cache(partial(make_two_bin_shape, outputs, uniform_density()))
 
-    def build() -> Built:
-        q = {key: np.array(middles[key[1]]) for key in shape().bounded}
+    def build() -> BuiltProgram:
+        q = {key: np.array(middles[key[1]]) for key in shape().bounded_vectors}
         bounds = {
             key: (np.maximum(p - 0.01, 0.0), np.minimum(p + 0.01, 1.0)) for key, p in q.items()
         }
         lp = shape().theorem5(float(epsilon), bounds)
-        return lp.program(f"OPTM, Theorem 5, {len(bins)} bins"), {}
+        return lp.to_program(f"OPTM, Theorem 5, {len(bins)} bins"), {}
 
     def mechanism(x: Vector) -> Quantizer:
-        return two_bin(outputs, *shape().selection(x), name="OPTM")
+        return two_bin(outputs, *shape().read_selections(x), name="OPTM")
 
     words = f"bins {', '.join(bins)}, epsilon = {epsilon}, slices of 0.02 around {middles}"
     judge = partial(

@@ -25,9 +25,9 @@ from typing import Any
 
 from workbench.errors import NotApplicable
 from workbench.families.quantizer.request import QuantizerRequest
-from workbench.families.quantizer.search import best_rqm
+from workbench.families.quantizer.search import find_best_rqm
 from workbench.mechanisms.baselines.poisson_binomial import poisson_binomial
-from workbench.mechanisms.quantization_error import error_function
+from workbench.mechanisms.quantization_error import error_coefficients
 from workbench.pipeline.published import Published, Reference
 from workbench.privacy.audit import audit_extremes
 from workbench.questions.quantization import Quantization
@@ -81,7 +81,7 @@ def _scale_to_range(losses: Callable[[float], Losses], query: Any) -> Reference:
 
 
 def _cost_rqm(request: QuantizerRequest) -> Reference:
-    best = best_rqm(
+    best = find_best_rqm(
         request.question.levels, request.claim.epsilon, request.aim.loss, request.question.density
     )
     if best is None:
@@ -97,17 +97,17 @@ def _cost_pbm(request: QuantizerRequest) -> Reference:
 def _make_reference(
     request: QuantizerRequest, mechanism: Any, private: float, status: str = "closed form"
 ) -> Reference:
-    (a, b), density = error_function(request.aim.loss), request.question.density
+    (a, b), density = error_coefficients(request.aim.loss), request.question.density
     mae, mse = mechanism.mae(density), mechanism.mse(density)
     more = {"pure_epsilon": private, "mae": mae, "mse": mse, "reach": float(mechanism.outputs[-1])}
-    return Reference(a * mae + b * mse, status=status, more=more)
+    return Reference(a * mae + b * mse, status=status, extra_columns=more)
 
 
 def _cost_laplace(request: QuantizerRequest) -> Reference:
     """Compute the errors of noise of scale b = 2/ε: MAE b, mean squared error 2b²."""
-    (a, b), scale = error_function(request.aim.loss), 2 / float(request.claim.epsilon)
+    (a, b), scale = error_coefficients(request.aim.loss), 2 / float(request.claim.epsilon)
     errors = {"pure_epsilon": float(request.claim.epsilon), "mae": scale, "mse": 2 * scale**2}
-    return Reference(a * scale + b * 2 * scale**2, more=errors)
+    return Reference(a * scale + b * 2 * scale**2, extra_columns=errors)
 
 
 def _is_for_quantizers(request: Any) -> bool:
@@ -122,7 +122,7 @@ def _has_few_levels(request: Any) -> bool:
 
 def _is_for_local_ranges(query: Any) -> bool:
     """Whether every two values of the range of a query are neighbours."""
-    return isinstance(query.question, RangeQuery) and query.question.local
+    return isinstance(query.question, RangeQuery) and query.question.has_all_neighbours
 
 
 PUBLISHED = (

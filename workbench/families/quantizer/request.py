@@ -7,15 +7,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from workbench.errors import InvalidRequest, must
-from workbench.families.quantizer.laws import LawQuestion, silent
+from workbench.families.quantizer.laws import LawQuestion, ignore_progress
 from workbench.models.quantizer.program import smallest_reach
-from workbench.pipeline.option import spell
+from workbench.pipeline.option import to_json_value
 from workbench.pipeline.request import Aim, How, Request
 from workbench.questions.quantization import Quantization
 from workbench.solvers.search import Deadline
 
 if TYPE_CHECKING:
-    from workbench.pipeline.stated import Stated
+    from workbench.pipeline.stated import FormulaProgram
 
 OPTIMISED_KNOTS = 41  # of the exact LP where the outputs are optimised
 LEAST, LARGEST = Fraction(1, 10**9), 30  # ε on [-1, 1]: e^ε is a coefficient of the program
@@ -84,7 +84,7 @@ class QuantizerRequest(Request):
         absolute, squared = c * share, c**2 * (1 - share)
         loss = loss if isinstance(loss, str) else absolute / (absolute + squared)
         density, epsilon = replace(self.question.density, c=1.0), self.claim.epsilon * self.scale
-        told = self.how.progress or silent
+        told = self.how.progress or ignore_progress
         deadline = Deadline(self.how.options.time_limit)
         law = LawQuestion(
             epsilon,
@@ -104,15 +104,15 @@ class QuantizerRequest(Request):
         return f"{self.question}, method {self.how.method}"
 
     @property
-    def budget_words(self) -> str:
+    def budget_text(self) -> str:
         """The budget, in words."""
         return f"epsilon = {float(self.claim.epsilon):g}" + (
             "" if self.aim.metric is None else f" ({self.aim.metric} metric)"
         )
 
-    def stated(self) -> Stated:
+    def formula_program(self) -> FormulaProgram:
         """See `Request.stated`."""
-        from workbench.families.quantizer.stated import stated
+        from workbench.families.quantizer.stated import state_exact_program
 
         if self.how.method != "exact" or self.question.bins is None:
             got = f"method {self.how.method}" + (
@@ -122,10 +122,10 @@ class QuantizerRequest(Request):
             raise InvalidRequest(f"A formula needs method exact with given bins: {why}. Got {got}.")
         if self.aim.metric is not None:
             must("metric", "left out, as a formula has powers of e^epsilon alone", self.aim.metric)
-        return stated(self.question, self.aim.loss, self.extra_knots)
+        return state_exact_program(self.question, self.aim.loss, self.extra_knot_count)
 
     @property
-    def extra_knots(self) -> int:
+    def extra_knot_count(self) -> int:
         """How many knots are added: 0 with given bins, 41 when bins are optimised; of other methods 0."""
         if self.how.knots is not None or self.how.method != "exact":
             return self.how.knots or 0
@@ -151,7 +151,9 @@ class QuantizerRequest(Request):
             ("reach", self.aim.reach, self.question.bins is None, "with bins, which say it"),
         ):
             if value is not None and not fits:
-                raise InvalidRequest(f"{name} must be left out {unless}. Got {spell(value)}.")
+                raise InvalidRequest(
+                    f"{name} must be left out {unless}. Got {to_json_value(value)}."
+                )
         if self.claim.epsilon * self.scale < LEAST:
             must("epsilon", f"at least {float(LEAST / self.scale):g}", self.claim.epsilon)
         if self.claim.epsilon * self.scale > LARGEST:

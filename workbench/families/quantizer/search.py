@@ -19,14 +19,14 @@ import numpy as np
 
 from workbench.data.intervals import read_bins
 from workbench.errors import NotProven
-from workbench.exact.numbers import ZERO, Real, exact, positive
+from workbench.exact.numbers import ZERO, Real, read_number, read_positive
 from workbench.families.quantizer.certify import is_private
 from workbench.families.quantizer.laws import Bins, LawQuestion
-from workbench.families.quantizer.optm import Live, optm, widths_for
-from workbench.families.quantizer.product import product_optimum
+from workbench.families.quantizer.optm import ProgramSolver, list_slice_widths, solve_optm
+from workbench.families.quantizer.product import solve_product_optimum
 from workbench.mechanisms.baselines.two_bin import equal_bins, randomized_response, rqm
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.models.quantizer.program import smallest_reach, usual_reach
+from workbench.models.quantizer.program import default_reach, smallest_reach
 from workbench.privacy.audit import audit_extremes
 from workbench.questions.density import Density
 from workbench.solvers.search import bisect
@@ -50,42 +50,42 @@ _FACTORS = (
 _REFINED = 4  # how often the grid is halved around its best
 
 
-def searched_bins(
+def search_bins(
     m: int,
     question: LawQuestion,
     method: str = "optm",
     *,
     reach: float | None = None,
-    every: int = 1,
+    stride: int = 1,
 ) -> Bins:
     """The best bins of the family for method "optm" or "product". Raises NotProven when the search ends with none.
 
     reach: the largest output allowed, by default twice the least feasible one; every: a part of the grid, the every-th
     outer and inner bin.
     """
-    top = usual_reach(question.budget) if reach is None else reach
-    grid = bin_grid(m, question, top, every=every)
-    widths = widths_for(question.epsilon)
+    top = default_reach(question.float_epsilon) if reach is None else reach
+    grid = list_bin_grid(m, question, top, stride=stride)
+    widths = list_slice_widths(question.epsilon)
     for width in widths if m <= 5 else dict.fromkeys((widths[0], None)):
         best = _best_of(grid, question, width)
         if best is not None:
             return best if method == "optm" else _refined(best, question, top)
     raise NotProven(
-        f"The search over {m} bins ended without a private mechanism at epsilon = {question.budget:g}."
+        f"The search over {m} bins ended without a private mechanism at epsilon = {question.float_epsilon:g}."
     )
 
 
-def bin_grid(m: int, question: LawQuestion, top: float, *, every: int = 1) -> list[Bins]:
+def list_bin_grid(m: int, question: LawQuestion, top: float, *, stride: int = 1) -> list[Bins]:
     """The bins that the search of Algorithm 2 looks at: -B, m - 2 around a centre (one: the centre itself), B."""
-    density, step = question.density, max(every, 2 if m > 5 else 1)
-    least = smallest_reach(question.budget)
+    density, step = question.density, max(stride, 2 if m > 5 else 1)
+    least = smallest_reach(question.float_epsilon)
     # bins are of use to about 2 beyond the least reach, however far that is: inner bins get at most about ε/2 each
     span = min(least, 5.0)
     far = top if span == least else min(top, least + span)
     inner = [ZERO] if m <= 3 else [Fraction(k, 10) for k in range(1, 11, step)]
     centres = [ZERO]
-    if not density.symmetric:
-        x, w = density.grid([0.0])
+    if not density.is_symmetric:
+        x, w = density.quadrature([0.0])
         centres = [_near(s * math.fsum(x * w)) for s in (0.0, 0.5, 1.0)]
     grid = []
     for outer in np.linspace(least + 0.02 * span, far, 11)[::step]:
@@ -102,17 +102,17 @@ def _rising(bins: Sequence[Fraction]) -> bool:
 def _best_of(grid: Sequence[Bins], question: LawQuestion, width: float | None) -> Bins | None:
     """The bins of the grid whose OPTM has the least exact error and is private, up to rounding; None without one."""
     epsilon, density = question.epsilon, question.density
-    live = Live(question)
+    live = ProgramSolver(question)
     least, best = math.inf, None
     for at, bins in enumerate(grid):
         if at == 0 or bins[-1] != grid[at - 1][-1]:
             question.progress(
-                f"outer bin {float(bins[-1]):g} ({at + 1} of {len(grid)} choices of bins), {live.solves} LPs"
+                f"outer bin {float(bins[-1]):g} ({at + 1} of {len(grid)} choices of bins), {live.solve_count} LPs"
             )
-        design = optm(bins, question, width=width, live=live)
+        design = solve_optm(bins, question, width=width, solver=live)
         if design is None:
             continue
-        value = design.quantizer.expected(question.loss, density)
+        value = design.quantizer.expected_loss(question.loss, density)
         if value < least and is_private(design.quantizer, epsilon + Fraction(1, 10**9)):
             least, best = value, bins
     live.close()
@@ -121,10 +121,10 @@ def _best_of(grid: Sequence[Bins], question: LawQuestion, width: float | None) -
 
 def _refined(bins: Bins, question: LawQuestion, top: float) -> Bins:
     """The bins moved one after the other while the product optimum improves (symmetric pairs together)."""
-    m, even = len(bins), question.density.symmetric
+    m, even = len(bins), question.density.is_symmetric
 
     def value_of(bins: Bins) -> float:
-        best = product_optimum(bins, question, nodes=40 if m <= 6 else 4)
+        best = solve_product_optimum(bins, question, nodes=40 if m <= 6 else 4)
         return math.inf if best is None else best.objective
 
     value, step = value_of(bins), Fraction(1, 5)
@@ -151,10 +151,10 @@ def _refined(bins: Bins, question: LawQuestion, top: float) -> Bins:
 
 def _near(value: float) -> Fraction:
     """A bin in hundredths."""
-    return exact(f"{value:.2f}", "a bin")
+    return read_number(f"{value:.2f}", "a bin")
 
 
-def largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
+def find_largest_q_rqm(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
     """RQM with the largest q that is exactly ε-private on these bins; None when there is none.
 
     digits: of q, and of 1 - q where that is smaller: a large budget allows a q that many digits of q round down.
@@ -167,14 +167,16 @@ def largest_q(bins: Any, epsilon: Real, *, digits: int = 3) -> Quantizer | None:
     if leaks(0):
         return None
     while True:
-        largest, _ = bisect(leaks, 0, top, tolerance=1, middle=lambda low, high: (low + high) // 2)
+        largest, _ = bisect(
+            leaks, 0, top, tolerance=1, choose_point=lambda low, high: (low + high) // 2
+        )
         if top - largest >= 10 ** (digits - 2) or top >= _FINEST:
             break
         top *= 10
     return rqm(outputs, Fraction(int(largest), top))
 
 
-def best_rqm(
+def find_best_rqm(
     levels: int, epsilon: Real, loss: Any = "absolute", density: Density | None = None
 ) -> Quantizer | None:
     """The best RQM with equal bins on [-1, 1]: outer bin on a grid that is refined around the best, the largest private
@@ -184,15 +186,15 @@ def best_rqm(
     """
     if levels == 2:
         return randomized_response(epsilon)
-    reach = 1 / math.tanh(float(positive(epsilon, "epsilon")) / 2)
+    reach = 1 / math.tanh(float(read_positive(epsilon, "epsilon")) / 2)
     tried: dict[float, tuple[float, Quantizer | None]] = {}
 
     def expected(factor: float) -> float:
         if factor not in tried:
             outer = Fraction(math.ceil(reach * factor * 10**4), 10**4)
-            quantizer = largest_q(equal_bins(levels, outer), epsilon)
+            quantizer = find_largest_q_rqm(equal_bins(levels, outer), epsilon)
             tried[factor] = (
-                math.inf if quantizer is None else quantizer.expected(loss, density),
+                math.inf if quantizer is None else quantizer.expected_loss(loss, density),
                 quantizer,
             )
         return tried[factor][0]

@@ -17,22 +17,24 @@ from flint import fmpz_poly
 
 from workbench.errors import must
 from workbench.exact.numbers import ZERO, RationalPair
-from workbench.families.quantizer.laws import knots_of
-from workbench.io.files import spelled
+from workbench.families.quantizer.laws import list_knots
+from workbench.io.files import format_fraction
 from workbench.models.quantizer.program import LawModel
 from workbench.pipeline.loss_scale import LossScale
-from workbench.pipeline.stated import Stated, check_size
+from workbench.pipeline.stated import FormulaProgram, check_size
 from workbench.questions.quantization import Quantization
-from workbench.solvers.exact.parametric import Parametric
+from workbench.solvers.exact.parametric import ParametricProgram
 
 
-def stated(question: Quantization, loss: str | Fraction, extra_knots: int) -> Stated:
+def state_exact_program(
+    question: Quantization, loss: str | Fraction, extra_knots: int
+) -> FormulaProgram:
     """The program for given bins. Raises InvalidRequest for a question without one."""
     c = question.c
     if question.density.name != "uniform":
         must("density", "uniform, for which losses are rational", question.density.name)
-    bins, outputs = question.bins or (), [*(question.centred or ())]
-    knots = knots_of(tuple(outputs), extra_knots)
+    bins, outputs = question.bins or (), [*(question.centred_bins or ())]
+    knots = list_knots(tuple(outputs), extra_knots)
     share = Fraction(loss == "absolute") if isinstance(loss, str) else loss
     units = c * share, c**2 * (1 - share)
     losses = [
@@ -51,22 +53,22 @@ def stated(question: Quantization, loss: str | Fraction, extra_knots: int) -> St
     }
     unit = LossScale(ZERO, float(max(map(max, losses)))).unit
     in_scale = replace(model.program, cost=1 / unit)
-    program = Parametric(in_scale, {"odds": [fmpz_poly([-1, 1])]}, numbers=numbers)
+    program = ParametricProgram(in_scale, {"odds": [fmpz_poly([-1, 1])]}, numbers=numbers)
     sides = [
-        f"{spelled(question.middle + x * c)}{'-' if e % 2 and x < 1 else '+' if e and e % 2 == 0 else ''}"
+        f"{format_fraction(question.middle + x * c)}{'-' if e % 2 and x < 1 else '+' if e and e % 2 == 0 else ''}"
         for e, x in enumerate(points)
     ]
     masses = {
-        f"P({spelled(bins[i])}|{side})": (e + i * n, n * m + i)
+        f"P({format_fraction(bins[i])}|{side})": (e + i * n, n * m + i)
         for e, side in enumerate(sides)
         for i in range(m)
     }
     named = (
         loss
         if isinstance(loss, str)
-        else f"{spelled(share)} absolute, {spelled(1 - share)} squared"
+        else f"{format_fraction(share)} absolute, {format_fraction(1 - share)} squared"
     )
-    return Stated(
+    return FormulaProgram(
         program, masses, f"best unbiased law affine between {len(knots)} knots, {named} loss"
     )
 

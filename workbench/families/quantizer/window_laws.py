@@ -32,10 +32,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.exact.objects import Progress
-from workbench.families.quantizer.laws import LawQuestion, silent
-from workbench.families.quantizer.outputs import INFEASIBLE, LocalOptimum
-from workbench.mechanisms.quantization_error import error_of, slope_of
-from workbench.models.quantizer.program import odds_of
+from workbench.families.quantizer.laws import LawQuestion, ignore_progress
+from workbench.families.quantizer.outputs import INFEASIBLE_VALUE, LocalOptimum
+from workbench.mechanisms.quantization_error import compute_error, error_slope
+from workbench.models.quantizer.program import compute_odds
 from workbench.solvers.arrays import Pair, Vector
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ _SLACK = 1e-9  # of what the least reach has beyond 1: how far a mean may stay f
 
 
 @dataclass(frozen=True)
-class WindowError:
+class WindowObjective:
     """value: F; slopes: in outputs and low (2 m,); bends: x at which the laws bend, in increasing order."""
 
     value: float
@@ -65,10 +65,12 @@ class WindowError:
     bends: Vector
 
 
-def window_error(question: LawQuestion, outputs: Vector, low: Vector) -> WindowError:
+def compute_window_objective(
+    question: LawQuestion, outputs: Vector, low: Vector
+) -> WindowObjective:
     """F at outputs in increasing order and their least masses, both (m,); inputs out of reach are taken as they would
     cost if the window's last outputs had more capacity."""
-    odds, width, m = odds_of(question.budget), 1 - low.sum(), low.size
+    odds, width, m = compute_odds(question.float_epsilon), 1 - low.sum(), low.size
     ends, moments = np.zeros((2, m + 1))
     np.add.accumulate(odds * low, out=ends[1:])
     np.add.accumulate(odds * low * outputs, out=moments[1:])
@@ -79,7 +81,7 @@ def window_error(question: LawQuestion, outputs: Vector, low: Vector) -> WindowE
         + np.interp(places + width, ends, moments)
         - np.interp(places, ends, moments)
     )
-    x, share = question.density.grid(np.concatenate([bends, outputs]))
+    x, share = question.density.quadrature(np.concatenate([bends, outputs]))
     left = np.interp(x, bends, places)
     first = np.minimum(ends.searchsorted(left, side="right") - 1, m - 1)
     last = np.minimum(np.maximum(ends.searchsorted(left + width) - 1, 0), m - 1)
@@ -89,16 +91,19 @@ def window_error(question: LawQuestion, outputs: Vector, low: Vector) -> WindowE
     missing = (x - law @ outputs) / apart
     law[each, last] += missing
     law[each, first] -= missing
-    error = error_of(np.abs(gap), question.loss)
+    error = compute_error(np.abs(gap), question.loss)
     least = error[each, first]
     beta = ((error[each, last] - least) / apart)[:, None]
     g = error - least[:, None] - beta * (outputs - start[:, None])
-    by_output, by_low = law * (slope_of(gap, question.loss) - beta), np.minimum(g, (1 + odds) * g)
+    by_output, by_low = (
+        law * (error_slope(gap, question.loss) - beta),
+        np.minimum(g, (1 + odds) * g),
+    )
     slopes = np.concatenate([share @ by_output, share @ by_low])
-    return WindowError(math.fsum(share * (law * error).sum(axis=1)), slopes, bends)
+    return WindowObjective(math.fsum(share * (law * error).sum(axis=1)), slopes, bends)
 
 
-def farthest_mean(ratio: float, outputs: Vector, low: Vector) -> tuple[float, Vector]:
+def compute_farthest_mean(ratio: float, outputs: Vector, low: Vector) -> tuple[float, Vector]:
     """How far the mean of the window farthest right is beyond 1; its slopes in outputs and low (2 m,). ratio: e^ε."""
     more = np.add.accumulate((ratio - 1) * low[::-1]).searchsorted(1 - low.sum())
     k = max(0, low.size - 1 - int(more))
@@ -121,12 +126,12 @@ class _Descent:
     @cached_property
     def ratio(self) -> float:
         """e^ε."""
-        return 1 + odds_of(self.question.budget)
+        return 1 + compute_odds(self.question.float_epsilon)
 
     @cached_property
     def units(self) -> Pair:
         """The variables' units, and from where they count."""
-        excess = 2 / odds_of(self.question.budget)
+        excess = 2 / compute_odds(self.question.float_epsilon)
         units, zero = np.full(2 * self.m, 1 / self.ratio), np.zeros(2 * self.m)
         units[: self.m] = max(1.0, excess)
         units[[0, self.m - 1]], zero[[0, self.m - 1]] = excess, [-1.0, 1.0]
@@ -160,8 +165,8 @@ class _Descent:
         """How far the farthest means are beyond ±1, in units of an outermost output, and their slopes. Shapes (2,) and
         (2, 2 m)."""
         outputs, low = self.read(z)
-        right, by_right = farthest_mean(self.ratio, outputs, low)
-        left, by_left = farthest_mean(self.ratio, -outputs[::-1], low[::-1])
+        right, by_right = compute_farthest_mean(self.ratio, outputs, low)
+        left, by_left = compute_farthest_mean(self.ratio, -outputs[::-1], low[::-1])
         by_left = np.concatenate([-by_left[self.m - 1 :: -1], by_left[: self.m - 1 : -1]])
         excess = self.units[0][0]
         return np.array([right, left]) / excess, np.array([by_right, by_left]) * self.units[
@@ -188,13 +193,13 @@ class _Descent:
         rows, least = self.linear
 
         def value(z: Vector) -> tuple[float, Vector]:
-            error = window_error(self.question, *self.read(z))
+            error = compute_window_objective(self.question, *self.read(z))
             if (not best or error.value < best[0][0]) and means(z.tobytes())[0].min() > -_SLACK:
                 best[:] = [(error.value, z.copy())]
             return error.value / self.limit, error.slopes * self.units[0] / self.limit
 
         def stop(intermediate_result: OptimizeResult) -> None:
-            values.append(best[0][0] if best else INFEASIBLE - len(values))
+            values.append(best[0][0] if best else INFEASIBLE_VALUE - len(values))
             if len(values) > _WINDOW and not values[-1] < values[-_WINDOW - 1] * (1 - _STALL):
                 raise StopIteration
 
@@ -218,7 +223,7 @@ class _Descent:
 
     def rounded(self, z: Vector) -> Pair:
         """Outputs in so many digits, and the least masses; symmetric ones where they nearly are and the density is."""
-        if self.question.density.symmetric:
+        if self.question.density.is_symmetric:
             mirror = np.append(-z[: self.m][::-1], z[self.m :][::-1])
             z = (z + mirror) / 2 if np.abs(z - mirror)[: self.m].max() < _EVEN else z
         near = np.where(np.arange(z.size) < self.m, np.round(z, _DIGITS), z)
@@ -227,12 +232,12 @@ class _Descent:
         return self.read(near)
 
 
-def window_outputs(
+def search_window_outputs(
     question: LawQuestion,
     m: int,
     starts: Iterable[Vector],
     limit: float,
-    progress: Progress = silent,
+    progress: Progress = ignore_progress,
 ) -> LocalOptimum | None:
     """The best outputs from several starts (m,), of equal values (nine digits) the first one's; None without a law."""
     descent, reached = _Descent(question, m, limit), []
@@ -246,5 +251,5 @@ def window_outputs(
     best = min(reached, key=lambda end: float(f"{end[0]:.9g}"))
     value, z = descent.descend(best[1], _TOLERANCE) or best
     outputs, low = descent.rounded(z)
-    bends = window_error(question, outputs, low).bends
+    bends = compute_window_objective(question, outputs, low).bends
     return LocalOptimum(outputs, value, tuple(value for value, _ in reached), bends)

@@ -32,12 +32,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.data.plain import whole_number
+from workbench.data.plain import read_integer
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
-from workbench.exact.distribution import Distribution, over_common
+from workbench.exact.distribution import Distribution, to_common_denominator
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import Real, exp_bounds, number_where, positive, probability
+from workbench.exact.numbers import (
+    Real,
+    exp_bounds,
+    read_number_where,
+    read_positive,
+    read_probability,
+)
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.mechanisms.channel import Channel
 from workbench.questions.modulo_noise import ModuloNoise
@@ -46,13 +52,13 @@ _MOST = 10_000  # answers
 _BITS = 160  # a discrete Gaussian is held to 2^-160: its tail beyond that is below any δ a float can show
 
 
-def clamped(n: int, law: IntegerLaw) -> Channel:
+def clamped_channel(n: int, law: IntegerLaw) -> Channel:
     """Integer noise clamped into 0..n: the law of min(max(0, q + η), n), (57) and the corrected (58).
 
     Pr[0|q] = F(-q), Pr[k|q] = f(k - q) for 0 < k < n, Pr[n|q] = 1 - F(n - q - 1). Raises InvalidRequest.
     """
-    whole_number(n, "n", 1, _MOST)
-    return Channel(tuple(law.clamped(-q, n - q) for q in range(n + 1)))
+    read_integer(n, "n", 1, _MOST)
+    return Channel(tuple(law.clamp(-q, n - q) for q in range(n + 1)))
 
 
 def geometric_alpha(variance: Real) -> float:
@@ -60,14 +66,14 @@ def geometric_alpha(variance: Real) -> float:
 
     Figs 6 and 8 print α = 0.7 with variance 3.38; it has variance 15.56, and 3.38 needs α = 0.4717.
     """
-    v = float(positive(variance, "variance"))
+    v = float(read_positive(variance, "variance"))
     return v / (1 + v + math.sqrt(1 + 2 * v))  # the same root, without cancellation
 
 
 def clamped_geometric(n: int, alpha: Real) -> Channel:
     """The clamped two-sided geometric mechanism of [8], exact. alpha: in [0, 1). Raises InvalidRequest."""
-    ratio = number_where(alpha, "alpha", "a number in [0, 1)", lambda number: 0 <= number < 1)
-    return clamped(n, IntegerLaw(0, [1], ratio=ratio))
+    ratio = read_number_where(alpha, "alpha", "a number in [0, 1)", lambda number: 0 <= number < 1)
+    return clamped_channel(n, IntegerLaw(0, [1], ratio=ratio))
 
 
 def clamped_gaussian(n: int, variance: Real) -> Channel:
@@ -76,8 +82,8 @@ def clamped_gaussian(n: int, variance: Real) -> Channel:
     variance: the parameter σ² of exp(-η²/2σ²), finite and > 0 (the variance itself is a little below it when σ² < 1).
     Raises InvalidRequest.
     """
-    radius, law = discrete_gaussian(positive(variance, "variance"))
-    return clamped(n, IntegerLaw(-radius, law))
+    radius, law = discrete_gaussian(read_positive(variance, "variance"))
+    return clamped_channel(n, IntegerLaw(-radius, law))
 
 
 @lru_cache(maxsize=64)
@@ -95,9 +101,9 @@ def exponential_mechanism(n: int, scale: Real) -> Channel:
 
     scale: β', finite and > 0; e^{-1/β'} is the rational that its float is. Raises InvalidRequest.
     """
-    whole_number(n, "n", 1, _MOST)
-    step = Fraction(math.exp(-1 / float(positive(scale, "scale"))))
-    powers, _ = over_common([step**d for d in range(n + 1)])
+    read_integer(n, "n", 1, _MOST)
+    step = Fraction(math.exp(-1 / float(read_positive(scale, "scale"))))
+    powers, _ = to_common_denominator([step**d for d in range(n + 1)])
     rows = ([powers[abs(k - q)] for k in range(n + 1)] for q in range(n + 1))
     return Channel(tuple(map(Distribution.from_integers, rows)))
 
@@ -107,7 +113,7 @@ def data_independent(question: ModuloNoise, error_rate: Real) -> AdditiveNoise:
 
     error_rate: ρ in [0, 1]. Raises InvalidRequest.
     """
-    rho, others = probability(error_rate, "error_rate"), question.order - 1
+    rho, others = read_probability(error_rate, "error_rate"), question.order - 1
     return AdditiveNoise(question, [1 - rho, *[rho / others] * others])
 
 
@@ -126,7 +132,7 @@ def _clamped(n: int, tails: Vector) -> Vector:
     return np.asarray(table)
 
 
-def _geometric(n: int, alpha: float) -> Vector:
+def _geometric_table(n: int, alpha: float) -> Vector:
     return _clamped(n, np.power(alpha, np.arange(1.0, n + 2)) / (1 + alpha))
 
 
@@ -142,7 +148,7 @@ def _exponential(n: int, scale: float) -> Vector:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-class Family(NamedTuple):
+class BaselineFamily(NamedTuple):
     """A one-parameter baseline. table: Pr[k|q] in floats at a coordinate in span; parameter: that coordinate's
     parameter; build: (n, parameter) -> the exact channel.
     """
@@ -153,31 +159,35 @@ class Family(NamedTuple):
     build: Callable[[int, float], Channel]
 
 
-FAMILIES = {
-    "geometric": Family(_geometric, (0.0, 1 - 1e-6), float, clamped_geometric),
-    "gaussian": Family(_gaussian, (math.log(1e-3), math.log(1e8)), math.exp, clamped_gaussian),
-    "exponential": Family(_exponential, (1e-3, 1e6), float, exponential_mechanism),
+BASELINE_FAMILIES = {
+    "geometric": BaselineFamily(_geometric_table, (0.0, 1 - 1e-6), float, clamped_geometric),
+    "gaussian": BaselineFamily(
+        _gaussian, (math.log(1e-3), math.log(1e8)), math.exp, clamped_gaussian
+    ),
+    "exponential": BaselineFamily(_exponential, (1e-3, 1e6), float, exponential_mechanism),
 }
 
 
-def fit(family: str, n: int, *, mse: Real | None = None, error_rate: Real | None = None) -> float:
+def fit_baseline(
+    family: str, n: int, *, mse: Real | None = None, error_rate: Real | None = None
+) -> float:
     """The parameter at which a baseline on answers 0..n has this MSE or this error rate, to about 1e-14.
 
     family: "geometric" (the parameter is α), "gaussian" (σ²) or "exponential" (β'); give one of mse and error_rate.
     Raises InvalidRequest, also for an error the family cannot have.
     """
-    if family not in FAMILIES:
-        must("family", f"one of {', '.join(FAMILIES)}", family)
+    if family not in BASELINE_FAMILIES:
+        must("family", f"one of {', '.join(BASELINE_FAMILIES)}", family)
     if (mse is None) == (error_rate is None):
         raise InvalidRequest("A target must be given by exactly one of mse and error_rate.")
-    whole_number(n, "n", 1, _MOST)
+    read_integer(n, "n", 1, _MOST)
     from scipy.optimize import brentq
 
-    table, (low, high), parameter, _ = FAMILIES[family]
+    table, (low, high), parameter, _ = BASELINE_FAMILIES[family]
     name, wanted, loss = (
         ("error_rate", error_rate, _gaps(n) != 0) if mse is None else ("mse", mse, _gaps(n) ** 2)
     )
-    target = float(positive(wanted, name))
+    target = float(read_positive(wanted, name))
 
     def miss(x: float) -> float:
         return float((table(n, x) * loss).sum() / (n + 1)) - target

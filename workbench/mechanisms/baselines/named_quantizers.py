@@ -6,13 +6,13 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from workbench.data.intervals import half_width, read_bins
+from workbench.data.intervals import read_bins, read_half_width
 from workbench.errors import InvalidRequest
-from workbench.exact.numbers import Real, exact
+from workbench.exact.numbers import Real, read_number
 from workbench.exact.objects import Record
 from workbench.mechanisms.baselines.poisson_binomial import NonAffine, poisson_binomial
 from workbench.mechanisms.baselines.two_bin import (
-    Biased,
+    BiasedQuantizer,
     erm,
     erm_epsilon_bound,
     erm_error_bound,
@@ -24,7 +24,7 @@ from workbench.mechanisms.baselines.two_bin import (
 from workbench.mechanisms.piecewise_affine import Quantizer
 
 # mechanism -> the parameters it takes besides c
-MECHANISMS = {
+QUANTIZER_PARAMETERS = {
     "rqm": ("bins", "q"),
     "erm": ("bins", "gamma"),
     "pbm": ("levels", "theta or epsilon"),
@@ -33,9 +33,9 @@ MECHANISMS = {
 }
 
 
-def _biased(bins: Any, q: Real, beta: Real, *, c: Real) -> Biased:
-    outputs = read_bins(bins, half_width(c))
-    return Biased.of(outputs, rqm_selection(len(outputs), q), beta, c=c)
+def _biased(bins: Any, q: Real, beta: Real, *, c: Real) -> BiasedQuantizer:
+    outputs = read_bins(bins, read_half_width(c))
+    return BiasedQuantizer.from_selection(outputs, rqm_selection(len(outputs), q), beta, c=c)
 
 
 _BUILD: dict[str, Callable[..., Quantizer | NonAffine]] = {
@@ -47,13 +47,13 @@ _BUILD: dict[str, Callable[..., Quantizer | NonAffine]] = {
 }
 
 
-def built(mechanism: str, *, c: Real = 1, **given: Any) -> Quantizer | NonAffine:
+def build_named_quantizer(mechanism: str, *, c: Real = 1, **given: Any) -> Quantizer | NonAffine:
     """The mechanism of a name and its parameters (`MECHANISMS`); all it needs and nothing else. Raises InvalidRequest.
 
     bins: increasing; q: in [0, 1); gamma, beta: >= 0; theta: in (0, 1/2); levels: >= 2; epsilon: > 0.
     """
-    InvalidRequest.unless_among(MECHANISMS, "mechanism", mechanism)
-    needs = {words: {*words.split(" or ")} for words in MECHANISMS[mechanism]}
+    InvalidRequest.check_choice(QUANTIZER_PARAMETERS, "mechanism", mechanism)
+    needs = {words: {*words.split(" or ")} for words in QUANTIZER_PARAMETERS[mechanism]}
     given = {name: value for name, value in given.items() if value is not None}
     for name, value in given.items():
         if name not in set().union(*needs.values()):
@@ -64,7 +64,7 @@ def built(mechanism: str, *, c: Real = 1, **given: Any) -> Quantizer | NonAffine
     return _BUILD[mechanism](**given, c=c)
 
 
-def bounds(
+def published_bounds(
     mechanism: str, quantizer: Quantizer | NonAffine, parameters: Record
 ) -> dict[str, float]:
     """Theorems 1 and 2 of Cai et al. 2024 and the bound of Youn et al. 2023: for equally spaced bins only."""
@@ -78,7 +78,7 @@ def bounds(
             if extra
             else {}
         )
-    given = quantizer.m, (gamma := exact(parameters["gamma"], "gamma")), extra, quantizer.c
+    given = quantizer.m, (gamma := read_number(parameters["gamma"], "gamma")), extra, quantizer.c
     return {"epsilon": erm_epsilon_bound(*given)} | (
         {"error": erm_error_bound(*given)} if gamma > 0 else {}
     )

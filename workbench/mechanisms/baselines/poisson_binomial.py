@@ -19,26 +19,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.data.intervals import half_width, read_inputs, real_input
-from workbench.data.plain import whole_number
+from workbench.data.intervals import read_half_width, read_inputs, read_real_input
+from workbench.data.plain import read_integer
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import Rationals, Real, exact, ln_up, positive
+from workbench.exact.numbers import Rationals, Real, log_upper_bound, read_number, read_positive
 from workbench.exact.objects import Record
 from workbench.exact.random_source import Source
-from workbench.io.plain_figures import Figure
-from workbench.io.records import RATIO, WHOLE, RecordForm, refuse
+from workbench.io.plain_figures import FigureData
+from workbench.io.records import INTEGER, RATIO, RecordForm, raise_corrupt_entry
 from workbench.mechanisms.affine_sampler import AffineSampler
-from workbench.mechanisms.mechanism import Budget, Budgets, Comparison, compare_pairs, label_budgets
+from workbench.mechanisms.mechanism import (
+    Budget,
+    Budgets,
+    Comparison,
+    assign_budgets,
+    compare_pairs,
+)
 from workbench.mechanisms.quantization_error import RealErrors
 from workbench.mechanisms.shown_mechanism import ShownMechanism, affine_figure
 from workbench.questions.density import Density
-from workbench.questions.density import spelled as density_of
+from workbench.questions.density import parse_density as density_of
 
 _MOST = 10_000  # outputs of a mechanism in a file
 _FORM = RecordForm(
-    "The mechanism", {"kind": "poisson-binomial"}, outputs=WHOLE, theta=RATIO, c=RATIO
+    "The mechanism", {"kind": "poisson-binomial"}, outputs=INTEGER, theta=RATIO, c=RATIO
 )
 
 
@@ -64,14 +70,14 @@ class NonAffine(RealErrors):
         values = read_inputs(x, -float(self.c), float(self.c), clip=clip)
         return self._probabilities(values.ravel()).reshape((*values.shape, self.m))
 
-    def expected(self, loss: Any = "absolute", density: Density | None = None) -> float:
+    def expected_loss(self, loss: Any = "absolute", density: Density | None = None) -> float:
         """E error under a density (uniform by default)."""
         half = float(self.c)
         law = density_of("uniform" if density is None else density, half)
         law = replace(
             law, shape=law.shape or (lambda x: np.full(x.shape, 0.5))
         )  # the mechanism's is curved: three nodes would not do
-        x, w = law.grid(np.concatenate([self.outputs, np.linspace(-half, half, 17)]))
+        x, w = law.quadrature(np.concatenate([self.outputs, np.linspace(-half, half, 17)]))
         return math.fsum(w * self.error_at(np.clip(x, -half, half), loss))
 
     @property
@@ -82,7 +88,7 @@ class NonAffine(RealErrors):
         x = np.concatenate([np.linspace(-half, half, 4001), near])
         return float(np.abs(self.probabilities(x) @ self.outputs - x).max())
 
-    def drawing(self) -> Figure:
+    def drawing(self) -> FigureData:
         """p(x, i) against x, at 201 inputs."""
         half = float(self.c)
         x = np.linspace(-half, half, 201)
@@ -106,12 +112,15 @@ class PoissonBinomial(NonAffine, ShownMechanism):
 
     def law(self, x: Any) -> Distribution:
         """The exact law at a rational x in [-c, c]; a float is the rational it is. Raises InvalidRequest."""
-        n, p = self.m - 1, Fraction(1, 2) + self.theta * real_input(x, -self.c, self.c) / self.c
+        n, p = (
+            self.m - 1,
+            Fraction(1, 2) + self.theta * read_real_input(x, -self.c, self.c) / self.c,
+        )
         return Distribution([math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)])
 
     def budgets(self, epsilon: Budget) -> Budgets:
         """One budget for both orders of the two outermost inputs."""
-        return label_budgets(((0, 1), (1, 0)), epsilon)
+        return assign_budgets(((0, 1), (1, 0)), epsilon)
 
     def comparisons(self) -> Iterator[Comparison]:
         """The laws at -c and c, both ways. They decide every ratio and hockey stick: binomial laws have a monotone
@@ -149,7 +158,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
         """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
         fields = _FORM.read(data)
         if fields["outputs"] > _MOST:
-            refuse("outputs", f"at most {_MOST}")
+            raise_corrupt_entry("outputs", f"at most {_MOST}")
         return poisson_binomial(fields.pop("outputs"), **fields)
 
     # Numbers.
@@ -172,7 +181,7 @@ class PoissonBinomial(NonAffine, ShownMechanism):
     @property
     def epsilon(self) -> float:
         """n ln((1 + 2θ)/(1 - 2θ)), rounded up."""
-        return ln_up(self.ratio)
+        return log_upper_bound(self.ratio)
 
 
 def poisson_binomial(
@@ -182,15 +191,15 @@ def poisson_binomial(
 
     Raises InvalidRequest.
     """
-    whole_number(m, "m", 2)
+    read_integer(m, "m", 2)
     if (theta is None) == (epsilon is None):
         raise InvalidRequest("theta or epsilon must be given, and not both.")
-    half = half_width(c)
+    half = read_half_width(c)
     if theta is not None:
-        value = exact(theta, "theta", "a number in (0, 1/2)")
+        value = read_number(theta, "theta", "a number in (0, 1/2)")
     else:
         value = Fraction(
-            math.tanh(float(positive(epsilon, "epsilon")) / (2 * (m - 1))) / 2 * (1 - 2.0**-50)
+            math.tanh(float(read_positive(epsilon, "epsilon")) / (2 * (m - 1))) / 2 * (1 - 2.0**-50)
         )
     if not 0 < value < Fraction(1, 2):
         must("theta", "a number in (0, 1/2)", theta)

@@ -39,20 +39,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workbench.data.intervals import half_width, read_bins
-from workbench.data.plain import whole_number
+from workbench.data.intervals import read_bins, read_half_width
+from workbench.data.plain import read_integer
 from workbench.errors import Infeasible, must
 from workbench.exact.arrays import Vector
-from workbench.exact.distribution import Distribution, over_common
+from workbench.exact.distribution import Distribution, to_common_denominator
 from workbench.exact.numbers import (
     Rationals,
     Real,
-    ball,
     ball_ends,
-    exact,
-    ln_up,
-    number_where,
-    positive,
+    log_upper_bound,
+    make_ball,
+    read_number,
+    read_number_where,
+    read_positive,
     round_up,
 )
 from workbench.mechanisms.baselines.poisson_binomial import NonAffine
@@ -64,8 +64,8 @@ Numbers = NDArray[Any]  # floats, or objects that add and multiply: rationals, b
 
 def equal_bins(m: int, reach: Real) -> Rationals:
     """m bins equally spaced from -reach to reach. Raises InvalidRequest."""
-    whole_number(m, "m", 2)
-    top = positive(reach, "reach")
+    read_integer(m, "m", 2)
+    top = read_positive(reach, "reach")
     return tuple(-top + 2 * top * i / (m - 1) for i in range(m))
 
 
@@ -90,15 +90,15 @@ def two_bin(
     Raises:
         InvalidRequest: for bins or distributions that are none.
     """
-    half = half_width(c)
+    half = read_half_width(c)
     outputs = read_bins(bins, half)
-    (*scaled, end), _ = over_common([*outputs, half])
+    (*scaled, end), _ = to_common_denominator([*outputs, half])
     places, laws = np.array(scaled, dtype=object), []
     q, r = (
         _selection(selection, len(outputs)),
         _selection(selection if right is None else right, len(outputs)),
     )
-    for j, a, b in _pieces(scaled, end):
+    for j, a, b in _bin_pieces(scaled, end):
         left_law, right_law = q[j - 1], r[len(outputs) - j - 1]
         if left_law is None or right_law is None:
             used = f"given for {j} and {len(outputs) - j} bins, which inputs use"
@@ -106,13 +106,13 @@ def two_bin(
         apart = places[j:] - places[:j, None]
         both = np.outer(left_law.array, right_law.array[::-1]) * (math.lcm(*apart.flat) // apart)
         for x in (a, b):  # all masses times one integer
-            law = _kept(both, places[j:] - x, x - places[:j, None])
+            law = _combine_shares(both, places[j:] - x, x - places[:j, None])
             laws.append(Distribution.from_integers(law.tolist(), "an end law"))
     knots = (-half, *(b for b in outputs if -half < b < half), half)
     return Quantizer(knots, outputs, tuple(laws), name)
 
 
-def _pieces(bins: Sequence[Any], c: Any) -> list[tuple[int, Any, Any]]:
+def _bin_pieces(bins: Sequence[Any], c: Any) -> list[tuple[int, Any, Any]]:
     """(j, a, b): for x in [a, b) there are j bins at or left of x."""
     return [
         (bisect_right(bins, a), a, b)
@@ -125,21 +125,21 @@ def _selection(given: Sequence[Any], m: int) -> list[Distribution | None]:
         must("selection", f"{m - 1} distributions", len(given))
     laws = []
     for j, row in enumerate(given, 1):
-        law = None if row is None else Distribution.rounded(row, f"selection of {j}")
+        law = None if row is None else Distribution.read_rounded(row, f"selection of {j}")
         if law is not None and len(law) != j:
             must(f"selection of {j}", f"{j} probabilities", len(law))
         laws.append(law)
     return laws
 
 
-def _kept(both: Numbers, left: Numbers, right: Numbers) -> Numbers:
+def _combine_shares(both: Numbers, left: Numbers, right: Numbers) -> Numbers:
     """p(x, .) from the joint law of the two bins and the shares in which either is kept. Shape (..., m)."""
     return np.concatenate([(both * left).sum(axis=-1), (both * right).sum(axis=-2)], axis=-1)
 
 
 def rqm_selection(m: int, q: Real) -> Selection:
     """The geometric selection of RQM, exact. q in [0, 1). Raises InvalidRequest."""
-    value = number_where(q, "q", "a number in [0, 1)", lambda number: 0 <= number < 1)
+    value = read_number_where(q, "q", "a number in [0, 1)", lambda number: 0 <= number < 1)
     keep = 1 - value
     return [
         Distribution([keep ** (j - 1), *(value * keep ** (j - i) for i in range(2, j + 1))])
@@ -149,13 +149,13 @@ def rqm_selection(m: int, q: Real) -> Selection:
 
 def rqm(bins: Any, q: Real, *, c: Real = 1) -> Quantizer:
     """The randomized quantization mechanism of Youn et al. 2023. bins: as `two_bin` (equally spaced in the papers)."""
-    outputs = read_bins(bins, half_width(c))
+    outputs = read_bins(bins, read_half_width(c))
     return two_bin(outputs, rqm_selection(len(outputs), q), c=c, name="RQM")
 
 
 def erm_selection(bins: Sequence[Fraction], gamma: Real) -> Selection:
     """The selection (2) of ERM, in floats read exactly. gamma >= 0. Raises InvalidRequest."""
-    value = positive(gamma, "gamma", or_zero=True)
+    value = read_positive(gamma, "gamma", or_zero=True)
     laws = [Distribution([1])]
     for j, last in enumerate(bins[1:-1], 2):
         weights = [math.exp(value * (b - last) / (2 * (last - bins[0]))) for b in bins[:j]]
@@ -165,7 +165,7 @@ def erm_selection(bins: Sequence[Fraction], gamma: Real) -> Selection:
 
 def erm(bins: Any, gamma: Real, *, c: Real = 1) -> Quantizer:
     """The exponential randomized mechanism, eq. (2). bins must be symmetric. Raises InvalidRequest."""
-    outputs = read_bins(bins, half_width(c))
+    outputs = read_bins(bins, read_half_width(c))
     if any(a != -b for a, b in zip(outputs, reversed(outputs), strict=True)):
         must("bins", "symmetric around 0 for ERM", ", ".join(f"{float(b):g}" for b in outputs))
     return two_bin(outputs, erm_selection(outputs, gamma), c=c, name="ERM")
@@ -173,7 +173,7 @@ def erm(bins: Any, gamma: Real, *, c: Real = 1) -> Quantizer:
 
 def randomized_response(epsilon: Real, *, c: Real = 1) -> Quantizer:
     """Two-point randomized response: outputs ±c (e^ε + 1)/(e^ε - 1), rounded up so that ε holds exactly."""
-    budget, half = positive(epsilon, "epsilon"), half_width(c)
+    budget, half = read_positive(epsilon, "epsilon"), read_half_width(c)
     if budget > 700:
         raise Infeasible(f"epsilon must be at most 700 here. Got {float(budget):g}.")
     reach = half * Fraction(
@@ -183,7 +183,7 @@ def randomized_response(epsilon: Real, *, c: Real = 1) -> Quantizer:
 
 
 @dataclass(frozen=True, eq=False)
-class Biased(NonAffine):
+class BiasedQuantizer(NonAffine):
     """selection: as `two_bin`, j-th over bins 1..j (right ones counted from the right); beta: >= 0, exact."""
 
     selection: tuple[Distribution, ...]
@@ -193,12 +193,14 @@ class Biased(NonAffine):
     not_exact = "Biased quantization has logistic probabilities, which are no rationals: it is a baseline to compare with."
 
     @classmethod
-    def of(cls, bins: Any, selection: Sequence[Any], beta: Real, *, c: Real = 1) -> Biased:
+    def from_selection(
+        cls, bins: Any, selection: Sequence[Any], beta: Real, *, c: Real = 1
+    ) -> BiasedQuantizer:
         """The biased variant of a symmetric two-bin mechanism. Raises InvalidRequest."""
-        half = half_width(c)
+        half = read_half_width(c)
         outputs = read_bins(bins, half)
         laws = tuple(law for law in _selection(selection, len(outputs)) if law is not None)
-        return cls(outputs, half, laws, positive(beta, "beta", or_zero=True))
+        return cls(outputs, half, laws, read_positive(beta, "beta", or_zero=True))
 
     def _both(self, j: int) -> Numbers:
         """The joint law of a left and a right bin, both from left to right. Shape (j, m - j)."""
@@ -212,7 +214,7 @@ class Biased(NonAffine):
             here = x[place == j, None, None]
             score = float(self.beta) * (2 * here - self.outputs[:j, None] - self.outputs[j:])
             share = 1 / (1 + np.exp(np.clip(score, -700, 700)))
-            p[place == j] = _kept(self._both(j).astype(float), share, 1 - share)
+            p[place == j] = _combine_shares(self._both(j).astype(float), share, 1 - share)
         return p
 
     @cached_property
@@ -222,18 +224,18 @@ class Biased(NonAffine):
 
         bins, balls, exp = (
             np.array(self.bins, dtype=object),
-            *(np.frompyfunc(f, 1, 1) for f in (ball, lambda v: v.exp())),
+            *(np.frompyfunc(f, 1, 1) for f in (make_ball, lambda v: v.exp())),
         )
         laws = []
         with ctx.workprec(160):
-            for j, a, b in _pieces(self.bins, self.c):
+            for j, a, b in _bin_pieces(self.bins, self.c):
                 for x in (a, b):
                     score = balls(self.beta * (2 * x - bins[:j, None] - bins[j:]))
                     share = 1 / (1 + exp(score))
                     laws.append(
                         [
                             ball_ends(value)
-                            for value in _kept(balls(self._both(j)), share, 1 - share)
+                            for value in _combine_shares(balls(self._both(j)), share, 1 - share)
                         ]
                     )
         ends = [
@@ -243,28 +245,28 @@ class Biased(NonAffine):
         drawn = [(low, high) for low, high in ends if high > 0]
         if any(low <= 0 for low, _ in drawn):
             return math.inf
-        return max(ln_up(Fraction(round_up(high / low))) for low, high in drawn)
+        return max(log_upper_bound(Fraction(round_up(high / low))) for low, high in drawn)
 
 
 def _span(c: Real, delta: Real) -> tuple[float, float]:
-    return float(half_width(c)), float(positive(delta, "delta", or_zero=True))
+    return float(read_half_width(c)), float(read_positive(delta, "delta", or_zero=True))
 
 
 def erm_epsilon_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
     """Theorem 1: ERM with m equal bins on [-c-Δ, c+Δ] has ε < γ + ln(2m(c+Δ)/c) (its proof takes m >= 4)."""
     half, extra = _span(c, delta)
-    return float(exact(gamma, "gamma")) + math.log(2 * m * (half + extra) / half)
+    return float(read_number(gamma, "gamma")) + math.log(2 * m * (half + extra) / half)
 
 
 def erm_error_bound(m: int, gamma: Real, delta: Real, c: Real = 1) -> float:
     """Theorem 2: E|M(x) - x| <= 4/γ ln(m) (c+Δ) + (2c+2Δ)/(m-1) for ERM with m equal bins."""
     half, extra = _span(c, delta)
-    rate = float(positive(gamma, "gamma"))
+    rate = float(read_positive(gamma, "gamma"))
     return 4 / rate * math.log(m) * (half + extra) + 2 * (half + extra) / (m - 1)
 
 
 def rqm_epsilon_bound(m: int, q: Real, delta: Real, c: Real = 1) -> float:
     """Youn et al. 2023, as quoted: ε <= ln(2(1-q)²(c+Δ)/Δ) + m ln 1/(1-q)."""
     half, extra = _span(c, delta)
-    keep = 1 - float(exact(q, "q"))
+    keep = 1 - float(read_number(q, "q"))
     return math.log(2 * keep**2 * (half + extra) / extra) + m * math.log(1 / keep)

@@ -37,23 +37,23 @@ import numpy.typing as npt
 from workbench.errors import must
 from workbench.exact.arrays import Integers, Positions, Vector, Words
 from workbench.exact.numbers import round_up
-from workbench.io.plain_figures import Figure as Drawing
-from workbench.io.plain_figures import bars, chart
+from workbench.io.plain_figures import FigureData as Drawing
+from workbench.io.plain_figures import draw_chart, make_bar_figure
 from workbench.io.shown import Facts, Shown
 from workbench.mechanisms.dyadic_laplace.dyadic_law import (
     Levels,
+    compute_levels,
     delta_zero,
     level_thresholds,
-    levels,
 )
 from workbench.mechanisms.dyadic_laplace.elias import Code
-from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM, DataLaw, mean_bits
+from workbench.mechanisms.dyadic_laplace.mean_length import UNIFORM_DATA, DataLaw, mean_bits
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import (
     MAX_QUOTIENT,
-    decoded,
+    decode_in_chunks,
     dithered_round,
-    encoded,
-    positive_float,
+    encode_in_chunks,
+    read_positive_float,
 )
 from workbench.mechanisms.dyadic_laplace.randomness import (
     LocalStream,
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-REACH = 2.0**24
+DEFAULT_REACH = 2.0**24
 _FINEST = (
     2.0**-45
 )  # smallest step in use: the 53 bits of the geometric variable still resolve its period 2δ
@@ -89,11 +89,11 @@ class DyadicLaplace(Shown):
 
     epsilon: float
     ell: float
-    reach: float = REACH
+    reach: float = DEFAULT_REACH
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "ell", "reach"):
-            self.__dict__[name] = positive_float(getattr(self, name), name)
+            self.__dict__[name] = read_positive_float(getattr(self, name), name)
         if self.max_level < 0:
             finest = max(_FINEST, self.reach / MAX_QUOTIENT)
             must(
@@ -113,7 +113,7 @@ class DyadicLaplace(Shown):
     @cached_property
     def law(self) -> Levels:
         """The law of T as run, given T <= max_level."""
-        return levels(self.ell, self.max_level)
+        return compute_levels(self.ell, self.max_level)
 
     @property
     def decoder_epsilon(self) -> float:
@@ -151,7 +151,7 @@ class DyadicLaplace(Shown):
     def drawing(self) -> Drawing:
         """Pr[T = t] against the step δ_t/ε that outputs then are apart, as plain data."""
         steps = [f"{step:.2g}" for step in (self.law.deltas / self.epsilon)[::-1]]
-        return bars(
+        return make_bar_figure(
             "Probability of every step between outputs",
             "step between outputs",
             steps,
@@ -160,11 +160,11 @@ class DyadicLaplace(Shown):
 
     def figure(self) -> Figure:
         """The same."""
-        return chart(
+        return draw_chart(
             self.drawing(), f"dyadic quantized Laplace, ε = {self.epsilon:g}, ℓ = {self.ell:g}"
         )
 
-    def mean_bits(self, code: Code = "gamma", data: DataLaw = UNIFORM) -> float:
+    def mean_bits(self, code: Code = "gamma", data: DataLaw = UNIFORM_DATA) -> float:
         """The exact mean length of the description of one scalar x ~ data, T capped. Raises InvalidRequest."""
         return mean_bits(self.epsilon, self.law, code, data)
 
@@ -185,7 +185,7 @@ class DyadicLaplace(Shown):
                 part * tables.per_step[level], noise, symmetric_uniform(own[:, 2]), u
             )
 
-        return encoded(
+        return encode_in_chunks(
             x, self.reach / self.epsilon, "reach / epsilon, a public bound", shared, local, chunk
         )
 
@@ -200,7 +200,7 @@ class DyadicLaplace(Shown):
             level, u = self._level_and_dither(both)
             return (part + u) * self._tables.steps[level]
 
-        return decoded(m, shared, chunk)
+        return decode_in_chunks(m, shared, chunk)
 
     @cached_property
     def _tables(self) -> _Tables:

@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.data.plain import whole_number
+from workbench.data.plain import read_integer
 from workbench.errors import must
 from workbench.exact.arrays import Vector
 from workbench.mechanisms.dyadic_laplace.piecewise_linear import QuantizedPiecewiseLinear
@@ -126,16 +126,16 @@ def _law(deltas: Vector, ell: Vector, excess: Vector) -> tuple[Vector, Vector]:
     return cdf, cdf * fall
 
 
-def ell_of(delta0: npt.ArrayLike) -> tuple[Vector, Vector]:
+def ell_from_delta(delta0: npt.ArrayLike) -> tuple[Vector, Vector]:
     """(ℓ, ℓ - 1) of a largest step: ℓ = (e^(δ₀) - 1)/δ₀, which increases from 1. Any shape."""
     first = np.asarray(delta0, dtype=np.float64)
     return np.expm1(first) / first, _excess_exp(first) / first
 
 
-def levels_at(delta0: npt.ArrayLike) -> tuple[Vector, Vector, Vector]:
+def compute_levels_at(delta0: npt.ArrayLike) -> tuple[Vector, Vector, Vector]:
     """(ℓ, δ_t, P(T = t)) of the ideal law for many δ₀ at once. delta0: (n,); returns (n,), (n, rows), (n, rows)."""
     first = np.asarray(delta0, dtype=np.float64)
-    ell, excess = ell_of(first)
+    ell, excess = ell_from_delta(first)
     deltas = np.ldexp(
         first[:, None], -np.arange(_DEPTH + max(0, math.ceil(math.log2(first.max()))))
     )
@@ -143,14 +143,14 @@ def levels_at(delta0: npt.ArrayLike) -> tuple[Vector, Vector, Vector]:
 
 
 @lru_cache(maxsize=512)
-def levels(ell: float, max_level: int | None = None) -> Levels:
+def compute_levels(ell: float, max_level: int | None = None) -> Levels:
     """The law of T for ℓ, ideal or given T <= max_level.
 
     ell: finite, > 1; max_level: an integer >= 0 or None. Raises InvalidRequest.
     """
     first = delta_zero(ell)
     if max_level is not None:
-        whole_number(max_level, "max_level", 0, constraint="an integer >= 0, or None")
+        read_integer(max_level, "max_level", 0, constraint="an integer >= 0, or None")
     deltas = np.ldexp(
         first, -np.arange(max(_DEPTH + max(0, math.ceil(math.log2(first))), (max_level or 0) + 1))
     )
@@ -180,7 +180,7 @@ def component(ell: float, t: int) -> QuantizedPiecewiseLinear:
     deepest = (
         50 + math.frexp(first)[1]
     )  # below δ_t = 2^-50 the ratio e^(-2δ) leaves too few digits of 1 - q
-    whole_number(t, "t", 0, deepest, f"an integer from 0 to {deepest} for ell = {ell:g}")
+    read_integer(t, "t", 0, deepest, f"an integer from 0 to {deepest} for ell = {ell:g}")
     delta = math.ldexp(first, -t)
     a, b, q = (float(v) for v in step_weights(np.asarray(delta), ell))
     return QuantizedPiecewiseLinear(

@@ -22,11 +22,11 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
-from workbench.data.plain import whole_number
+from workbench.data.plain import read_integer
 from workbench.errors import CorruptFile, must
 from workbench.exact.arrays import Integers, Words
 from workbench.exact.objects import Pair
-from workbench.mechanisms.dyadic_laplace.piecewise_linear import integers
+from workbench.mechanisms.dyadic_laplace.piecewise_linear import read_integer_array
 
 Code = Literal["gamma", "delta"]
 CODES: Final[tuple[Code, ...]] = ("gamma", "delta")
@@ -62,10 +62,10 @@ def encode(m: npt.ArrayLike, code: Code) -> bytes:
     total = int(ends[-1]) if ends.size else 0
     words = np.zeros(total // 64 + 2, dtype=np.uint64)
     if code == "gamma":
-        _put(words, k, ends)
+        _put_values(words, k, ends)
     else:
-        _put(words, (n + 1).astype(np.uint64), ends - n)
-        _put(words, k - np.left_shift(np.uint64(1), n.astype(np.uint64)), ends)
+        _put_values(words, (n + 1).astype(np.uint64), ends - n)
+        _put_values(words, k - np.left_shift(np.uint64(1), n.astype(np.uint64)), ends)
     return words.astype(">u8").tobytes()[: (total + 7) // 8]
 
 
@@ -77,7 +77,7 @@ def decode(data: bytes, count: int, code: Code) -> Integers:
     changed within the code is a valid stream of other numbers: that takes a checksum to detect.
     """
     check_code(code)
-    whole_number(count, "count", 0)
+    read_integer(count, "count", 0)
     if count > 8 * len(data):
         raise CorruptFile(f"{_CORRUPT} {len(data)} bytes cannot hold {count} integers.")
     words = np.frombuffer(data + bytes(-len(data) % 8 + 16), dtype=">u8").astype(np.uint64)
@@ -143,7 +143,7 @@ def _decode(words: Words, total: int, m: Integers, delta: bool) -> Pair:
 
 def _fold(m: npt.ArrayLike) -> Words:
     """k = 2|m - 1/4| + 1/2 in whole numbers: 2m for m > 0, 2|m| + 1 otherwise."""
-    signed = integers(m)
+    signed = read_integer_array(m)
     if signed.size and int(signed.min()) == -(2**63):
         must("m", "integers below 2^63 in size", -(2**63))
     return np.left_shift(np.abs(signed).astype(np.uint64), np.uint64(1)) + (signed <= 0)
@@ -156,7 +156,7 @@ def _log2(k: Words) -> Integers:
     return guess - (np.left_shift(np.uint64(1), guess.astype(np.uint64)) > k)
 
 
-def _put(words: Words, values: Words, ends: Integers) -> None:
+def _put_values(words: Words, values: Words, ends: Integers) -> None:
     """Add each value to the zero bits that end before bit `ends`; values with disjoint places, so adding is or-ing."""
     last = ends - 1
     at, shift = last >> 6, (63 - (last & 63)).astype(np.uint64)

@@ -24,10 +24,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.data.plain import finite_numbers, plain_numbers, whole_number
+from workbench.data.plain import read_finite_floats, read_floats, read_integer
 from workbench.errors import must
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import exact
+from workbench.exact.numbers import read_number
 from workbench.mechanisms.dyadic_laplace.dyadic_law import Levels, tail_mean
 from workbench.mechanisms.dyadic_laplace.elias import Code, check_code, class_length
 from workbench.questions.density import Density
@@ -52,7 +52,7 @@ class DataLaw:
     @classmethod
     def point(cls, x: float) -> DataLaw:
         """x itself. Raises InvalidRequest unless finite."""
-        number = finite_numbers(x, "x", "a finite number")
+        number = read_finite_floats(x, "x", "a finite number")
         if number.ndim:
             must("x", "a finite number", x)
         place = float(number)
@@ -62,7 +62,7 @@ class DataLaw:
     def uniform(cls, low: float, high: float) -> DataLaw:
         """x ~ Unif(low, high). Raises InvalidRequest unless low < high are finite."""
         wanted = "low and high", "finite numbers with low < high"
-        ends = plain_numbers([low, high], *wanted)
+        ends = read_floats([low, high], *wanted)
         if ends.shape != (2,) or not -math.inf < ends[0] < ends[1] < math.inf:
             must(*wanted, f"{low} and {high}")
         return cls(
@@ -80,9 +80,9 @@ class DataLaw:
         """
         if not callable(density):
             must("density", "a function of an array", repr(density))
-        count = whole_number(panels, "panels", 1, 100_000)
+        count = read_integer(panels, "panels", 1, 100_000)
         low, high = (
-            float(exact(end, "low, high", "finite with low < high")) for end in (low, high)
+            float(read_number(end, "low, high", "finite with low < high")) for end in (low, high)
         )
         if not low < high:
             must("low, high", "finite with low < high", (low, high))
@@ -95,8 +95,8 @@ class DataLaw:
                 return must("density", "a function of an array", f"{type(error).__name__}: {error}")
 
         law = Density(f"a density on [{low:g}, {high:g}]", half, scaled)
-        law.checked()
-        x, masses = law.grid(np.linspace(-half, half, count + 1))
+        law.validate()
+        x, masses = law.quadrature(np.linspace(-half, half, count + 1))
         points = tuple((x + middle).tolist())
         return cls(points, points, tuple((masses / masses.sum()).tolist()), law.name)
 
@@ -114,15 +114,15 @@ class DataLaw:
         )
 
     @property
-    def largest(self) -> float:
+    def max_size(self) -> float:
         """The largest |x|."""
         return max(abs(x) for x in (*self.lows, *self.highs))
 
 
-UNIFORM = DataLaw.uniform(-1.0, 1.0)  # the data of the paper's Fig. 3
+UNIFORM_DATA = DataLaw.uniform(-1.0, 1.0)  # the data of the paper's Fig. 3
 
 
-def mean_bits(epsilon: float, law: Levels, code: Code, data: DataLaw = UNIFORM) -> float:
+def mean_bits(epsilon: float, law: Levels, code: Code, data: DataLaw = UNIFORM_DATA) -> float:
     """E[bits of M] for one scalar x ~ data at scale ε, T ~ law. Raises InvalidRequest for an unknown code."""
     return float(
         mean_bits_at(
@@ -137,7 +137,7 @@ def mean_bits_at(
     """`mean_bits` of many ℓ at once. ell: (n,); deltas, pmf: (n, rows); returns (n,)."""
     check_code(code)
     classes = np.arange(
-        math.ceil(math.log2(epsilon * data.largest / deltas.min() + 800 / deltas.min())) + 3
+        math.ceil(math.log2(epsilon * data.max_size / deltas.min() + 800 / deltas.min())) + 3
     )
     sizes = class_length(classes, code).astype(np.float64)
     gains, halves = np.diff(sizes), np.ldexp(1.0, classes[1:] - 1) - 0.5  # h - 1/2

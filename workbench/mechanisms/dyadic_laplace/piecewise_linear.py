@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.data.plain import plain_array, whole_number
+from workbench.data.plain import read_integer, read_plain_array
 from workbench.errors import must
 from workbench.exact.arrays import Integers, Vector, Words
-from workbench.exact.numbers import positive
+from workbench.exact.numbers import read_positive
 from workbench.mechanisms.dyadic_laplace.randomness import (
     LocalStream,
     SharedStream,
@@ -56,9 +56,9 @@ def dithered_round(quotient: Vector, noise: Vector, w: Vector, u: Vector) -> Int
     return np.asarray(whole.astype(np.int64) + rest.astype(np.int64))
 
 
-def finite_reals(x: npt.ArrayLike, largest: float, bound: str) -> Vector:
+def read_real_array(x: npt.ArrayLike, largest: float, bound: str) -> Vector:
     """x as doubles, each finite and at most `largest` in size (both public); raises InvalidRequest naming the first."""
-    values = plain_array(x, "x", "finite numbers", column=True)
+    values = read_plain_array(x, "x", "finite numbers", column=True)
     if values.dtype.kind not in "fiu":
         must("x", "a real number or an array of real numbers", f"dtype {values.dtype}")
     reals = values.astype(np.float64)
@@ -71,24 +71,24 @@ def finite_reals(x: npt.ArrayLike, largest: float, bound: str) -> Vector:
     return reals
 
 
-def integers(m: npt.ArrayLike) -> Integers:
+def read_integer_array(m: npt.ArrayLike) -> Integers:
     """m as 64-bit integers; raises InvalidRequest for anything else."""
-    values = plain_array(m, "m", "integers", column=True)
+    values = read_plain_array(m, "m", "integers", column=True)
     if values.size and (values.dtype.kind not in "iu" or values.max() >= 2**63):
         must("m", "an integer or an array of integers below 2^63 in size", f"dtype {values.dtype}")
     return values.astype(np.int64)
 
 
-def positive_float(value: Any, name: str) -> float:
+def read_positive_float(value: Any, name: str) -> float:
     """A request's number > 0 as a double, of a size whose square and reciprocal are doubles; raises InvalidRequest."""
-    number = positive(value, name)
+    number = read_positive(value, name)
     value_as_float = float(number) if number < 2**1000 else math.inf
     if not 2.0**-_SIZE <= value_as_float <= 2.0**_SIZE:
         must(name, f"a number from 2^-{_SIZE} to 2^{_SIZE}", value)
     return value_as_float
 
 
-def encoded(
+def encode_in_chunks(
     x: npt.ArrayLike,
     largest: float,
     bound: str,
@@ -103,18 +103,20 @@ def encoded(
     Raises InvalidRequest, also for generators in each other's place.
     """
     check_streams(shared, given)
-    local, values = LocalStream() if given is None else given, finite_reals(x, largest, bound)
+    local, values = LocalStream() if given is None else given, read_real_array(x, largest, bound)
     return _in_chunks(
         values, np.int64, lambda part: chunk(part, shared.take(part.size), local.take(part.size, 3))
     )
 
 
-def decoded(
+def decode_in_chunks(
     m: npt.ArrayLike, shared: SharedStream, chunk: Callable[[Integers, Words], Vector]
 ) -> Any:
     """X̂ in the shape of m (a float for a scalar). chunk: integers and their shared words (n, 2) -> numbers."""
     check_streams(shared)
-    return _in_chunks(integers(m), np.float64, lambda part: chunk(part, shared.take(part.size)))
+    return _in_chunks(
+        read_integer_array(m), np.float64, lambda part: chunk(part, shared.take(part.size))
+    )
 
 
 def _in_chunks(values: Any, dtype: npt.DTypeLike, chunk: Callable[[Any], Any]) -> Any:
@@ -144,7 +146,7 @@ class QuantizedPiecewiseLinear:
     _cdf: Vector = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        step = positive_float(self.step, "step")
+        step = read_positive_float(self.step, "step")
         weights = np.asarray(self.core, dtype=np.float64)
         if (
             weights.ndim != 1
@@ -157,7 +159,7 @@ class QuantizedPiecewiseLinear:
             ratio = getattr(self, name)
             if not (isinstance(ratio, int | float) and 0 <= ratio < 1):
                 must(name, "a ratio in [0, 1)", ratio)
-        whole_number(self.period, "period", 1, weights.size)
+        read_integer(self.period, "period", 1, weights.size)
         # blocks: one entry for each residue of the left tail, then the core, then each residue of the right tail
         blocks = np.concatenate(
             [
@@ -216,11 +218,11 @@ class QuantizedPiecewiseLinear:
             noise, u = self._sample(own[:, 0], own[:, 1]), symmetric_uniform(both[:, 1])
             return dithered_round(part / self.step, noise, symmetric_uniform(own[:, 2]), u)
 
-        return encoded(x, MAX_QUOTIENT * self.step, "2^61 steps", shared, local, chunk)
+        return encode_in_chunks(x, MAX_QUOTIENT * self.step, "2^61 steps", shared, local, chunk)
 
     def decode(self, m: npt.ArrayLike, shared: SharedStream) -> Any:
         """X̂ = δ (M + U) in the shape of m (a float for a scalar); shared advances by m.size. Raises InvalidRequest."""
-        return decoded(
+        return decode_in_chunks(
             m, shared, lambda part, both: (part + symmetric_uniform(both[:, 1])) * self.step
         )
 

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from workbench.data.plain import whole_number
+from workbench.data.plain import read_integer
 from workbench.errors import must
 from workbench.exact.arrays import Vector, Words
 
@@ -87,7 +87,7 @@ class SharedStream:
             plain = isinstance(given, bytes | bytearray)
             if not plain or not MIN_KEY_BYTES <= len(given) <= most:
                 must(name, words, f"{len(given)} bytes" if plain else type(given).__name__)
-        whole_number(position, "position", 0, 2**63 - 1, "an integer >= 0 and < 2^63")
+        read_integer(position, "position", 0, 2**63 - 1, "an integer >= 0 and < 2^63")
         self.nonce = bytes(nonce)
         self.position = position
         own = hmac.new(bytes(key), _SHARED_LABEL + self.nonce, hashlib.sha256).digest()
@@ -143,7 +143,7 @@ class InsecureLocalStream(LocalStream):
     """
 
     def __init__(self, seed: int) -> None:
-        self.seed = whole_number(seed, "seed", 0)
+        self.seed = read_integer(seed, "seed", 0)
         super().__init__()
 
     def _rekey(self) -> None:

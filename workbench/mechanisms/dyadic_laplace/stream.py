@@ -35,7 +35,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from workbench.data.plain import plain_numbers
+from workbench.data.plain import read_floats
 from workbench.errors import CorruptFile, InvalidRequest, must
 from workbench.exact.arrays import Vector
 from workbench.io.files import read_bytes
@@ -91,7 +91,7 @@ def write_stream(
     elias.check_code(code)
     shared = SharedStream.fresh(key)
     m = np.asarray(
-        mechanism.encode(plain_numbers(x, "x", column=True).reshape(-1), shared, local),
+        mechanism.encode(read_floats(x, "x", column=True).reshape(-1), shared, local),
         dtype=np.int64,
     )
     payload = elias.encode(m, code)

@@ -33,12 +33,12 @@ from scipy.special import gammainc
 
 from workbench.errors import InvalidRequest, must
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import Real, positive
+from workbench.exact.numbers import Real, read_positive
 from workbench.mechanisms.real_noise import best_gamma
 from workbench.questions.labels import Labels
 
 _NODE = 1 / math.sqrt(3)
-NOISES = ("laplace", "staircase", "exponential")
+NOISE_KINDS = ("laplace", "staircase", "exponential")
 
 
 @dataclass(frozen=True, init=False)
@@ -72,11 +72,11 @@ class LabelNoise:
         loss: str = "squared",
         gamma: float | None = None,
     ) -> None:
-        InvalidRequest.unless_among(NOISES, "kind", kind)
+        InvalidRequest.check_choice(NOISE_KINDS, "kind", kind)
         if not -math.inf < low < high < math.inf:
             must("low, high", "finite numbers with low < high", f"{low}, {high}")
         _check_loss(loss)
-        budget = float(positive(epsilon, "epsilon"))
+        budget = float(read_positive(epsilon, "epsilon"))
         if kind == "staircase":
             gamma = best_gamma(budget, loss) if gamma is None else gamma
             if not 0 < gamma < 1:

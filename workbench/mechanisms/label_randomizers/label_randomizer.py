@@ -27,10 +27,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.data.plain import finite_numbers, plain_numbers, whole_number
+from workbench.data.plain import read_finite_floats, read_floats, read_integer
 from workbench.errors import InvalidRequest, NotCertified, must
 from workbench.exact.arrays import Vector
-from workbench.exact.numbers import RationalPair, Real, exact, positive, sign_exp
+from workbench.exact.numbers import RationalPair, Real, read_number, read_positive, sign_exp
 from workbench.exact.random_source import Source
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse
@@ -49,9 +49,9 @@ def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> RationalPair
 
     Raises InvalidRequest unless ε₁ < ε, which is n > split² k/ε².
     """
-    budget, share = positive(epsilon, "epsilon"), positive(split, "split")
+    budget, share = read_positive(epsilon, "epsilon"), read_positive(split, "split")
     for name, count in (("k", k), ("n", n)):
-        whole_number(count, name, 1)
+        read_integer(count, name, 1)
     wanted = float(share) * math.sqrt(k / n) * _GRAIN
     first = Fraction(max(1, math.floor(wanted)), _GRAIN) if wanted < math.inf else budget
     if first >= budget:
@@ -63,12 +63,12 @@ def split_budget(epsilon: Real, k: int, n: int, split: Real = 1) -> RationalPair
     return first, budget - first
 
 
-def project(noisy: ArrayLike, projection: str = "clip") -> Vector:
+def project_counts(noisy: ArrayLike, projection: str = "clip") -> Vector:
     """Probabilities from noisy counts (k,): "clip" negative ones to 0 and divide by the sum (uniform when all are 0),
     or the nearest point of the "simplex" in Euclidean distance (counts divided by n). Raises InvalidRequest.
     """
-    h = finite_numbers(noisy, "noisy counts")
-    InvalidRequest.unless_among(PROJECTIONS, "projection", projection)
+    h = read_finite_floats(noisy, "noisy counts")
+    InvalidRequest.check_choice(PROJECTIONS, "projection", projection)
     if projection == "clip":
         kept = np.maximum(h, 0.0)
         total = float(kept.sum())
@@ -80,19 +80,19 @@ def project(noisy: ArrayLike, projection: str = "clip") -> Vector:
     return np.asarray(kept / kept.sum())
 
 
-def private_prior(
+def estimate_private_prior(
     counts: ArrayLike, epsilon: Fraction, *, projection: str = "clip", source: Source | None = None
 ) -> Vector:
     """Algorithm 4: an ε-DP estimate of the distribution behind counts (k,). Raises InvalidRequest."""
-    given = plain_numbers(counts, "counts", "whole numbers >= 0")
+    given = read_floats(counts, "counts", "whole numbers >= 0")
     if not ((given >= 0) & (given == np.floor(given)) & (given < 2.0**53)).all():
         must("counts", "whole numbers >= 0", given)
     h = given.astype(np.int64)
-    rate = positive(epsilon, "epsilon") / 2
+    rate = read_positive(epsilon, "epsilon") / 2
     if rate.denominator >= 1 << 40:
         must("epsilon", "a rational with a denominator below 2^39", epsilon)
-    noisy = h + (source or Source()).discrete_laplace(rate.numerator, rate.denominator, h.size)
-    return project(noisy / max(int(h.sum()), 1), projection)
+    noisy = h + (source or Source()).draw_discrete_laplace(rate.numerator, rate.denominator, h.size)
+    return project_counts(noisy / max(int(h.sum()), 1), projection)
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Release:
 
     labels: Vector
     mechanism: RandomizedResponse | Channel
-    known: Labels
+    label_set: Labels
     epsilon_prior: Fraction
     epsilon_response: Fraction
 
@@ -117,13 +117,13 @@ class Release:
     @property
     def expected_error(self) -> dict[str, float]:
         """What a published label is off by, and what the means are, under P' and for the worst label."""
-        mechanism, prior = self.mechanism, self.known.prior
+        mechanism, prior = self.mechanism, self.label_set.prior
         errors = mechanism.losses(lambda o, y: np.abs(o - y))
         shifts = mechanism.losses(lambda o, y: o - y)
         squared = float(prior @ mechanism.losses(lambda o, y: (o - y) ** 2))
         mean, largest = float(prior @ shifts), float(np.abs(shifts).max())
         rounding = 1e-12 * float(
-            np.abs([*mechanism.outputs, *self.known.values]).max()
+            np.abs([*mechanism.outputs, *self.label_set.values]).max()
         )  # of the sums above
         return {
             "mean absolute error under the private prior": float(prior @ errors),
@@ -155,12 +155,12 @@ class LabelRandomizer:
         epsilon_prior: Real | None = None,
     ) -> None:
         self.labels = Labels(values)
-        self.epsilon = positive(epsilon, "epsilon")
+        self.epsilon = read_positive(epsilon, "epsilon")
         self.optimise = optimise
-        self.split = positive(split, "split")
-        InvalidRequest.unless_among(PROJECTIONS, "projection", projection)
+        self.split = read_positive(split, "split")
+        InvalidRequest.check_choice(PROJECTIONS, "projection", projection)
         self.projection = projection
-        self.first = None if epsilon_prior is None else exact(epsilon_prior, "epsilon_prior")
+        self.first = None if epsilon_prior is None else read_number(epsilon_prior, "epsilon_prior")
         if self.first is not None and not 0 < self.first < self.epsilon:
             must(
                 "epsilon_prior",
@@ -178,15 +178,15 @@ class LabelRandomizer:
         """Randomize a column of labels (n,). Raises InvalidRequest, also for a value outside the label set,
         and NotCertified when the mechanism spends more than ε₂.
         """
-        given = plain_numbers(values, "labels", column=True)
+        given = read_floats(values, "labels", column=True)
         if given.ndim != 1 or given.size == 0:
             must("labels", "a non-empty column", f"shape {given.shape}")
         source = source or Source()
         first, second = self.budgets(given.size)
-        counts = np.bincount(self.labels.positions(given), minlength=self.labels.k)
+        counts = np.bincount(self.labels.find_positions(given), minlength=self.labels.k)
         known = Labels(
             self.labels.values,
-            private_prior(counts, first, projection=self.projection, source=source),
+            estimate_private_prior(counts, first, projection=self.projection, source=source),
         )
         mechanism = self.optimise(known, second)
         shown = mechanism.audit_rows if isinstance(mechanism, RandomizedResponse) else mechanism

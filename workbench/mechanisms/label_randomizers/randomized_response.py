@@ -24,15 +24,22 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from workbench.data.intervals import rationals
-from workbench.data.plain import whole_number
+from workbench.data.intervals import read_rationals
+from workbench.data.plain import read_integer
 from workbench.errors import must
 from workbench.exact.arrays import Integers, Positions, Vector
 from workbench.exact.distribution import Distribution
-from workbench.exact.numbers import RationalPair, Rationals, Real, exact, exp_interval, positive
+from workbench.exact.numbers import (
+    RationalPair,
+    Rationals,
+    Real,
+    exp_interval,
+    read_number,
+    read_positive,
+)
 from workbench.exact.objects import Pair, Record
 from workbench.exact.random_source import Source
-from workbench.io.records import DOUBLES, RATIO, TEXT, WHOLES, RecordForm, refuse
+from workbench.io.records import DOUBLES, INTEGERS, RATIO, TEXT, RecordForm, raise_corrupt_entry
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.mechanism import Budget, Budgets, Comparison, Distances
 from workbench.mechanisms.shown_mechanism import ShownMechanism
@@ -43,7 +50,7 @@ LossFunction: TypeAlias = Callable[[Any, Any], Vector]  # (outputs, labels) -> l
 _BITS = 64
 _MAX_CELLS = 4_000_000
 _FORM = RecordForm(
-    "Randomized response", {"kind": "randomized-response"}, labels=DOUBLES, prior=DOUBLES, outputs=DOUBLES, own=WHOLES,
+    "Randomized response", {"kind": "randomized-response"}, labels=DOUBLES, prior=DOUBLES, outputs=DOUBLES, own=INTEGERS,
     odds=RATIO, epsilon=RATIO, name=TEXT,
 )  # fmt: skip
 
@@ -61,7 +68,7 @@ class RandomizedResponse(ShownMechanism):
     epsilon: Fraction
     name: str
 
-    one_sided = False
+    is_one_sided = False
     segments = ()
 
     @property
@@ -72,9 +79,9 @@ class RandomizedResponse(ShownMechanism):
     @property
     def distances(self) -> Distances:
         """Every two labels are neighbours."""
-        return Distances("listed", listed=self.inputs.tolist(), farthest=1)
+        return Distances("listed", inputs=self.inputs.tolist(), max_distance=1)
 
-    def within(self, distance: int) -> RandomizedResponse:
+    def with_max_distance(self, distance: int) -> RandomizedResponse:
         """Itself."""
         return self
 
@@ -87,12 +94,12 @@ class RandomizedResponse(ShownMechanism):
         """The mechanism written by `to_dict`, which claims no privacy: audit it. Raises CorruptFile, InvalidRequest."""
         values, prior, outputs, own, odds, *rest = _FORM.read(data).values()
         if len(own) != len(values) or not all(-1 <= j < len(outputs) for j in own) or odds < 1:
-            refuse(
+            raise_corrupt_entry(
                 "Randomized response",
                 "of an output's position, or -1, for each label, and of odds >= 1",
             )
         return cls(
-            Labels.stored(values, prior), outputs, np.array(own, dtype=np.int64), odds, *rest
+            Labels.restore(values, prior), outputs, np.array(own, dtype=np.int64), odds, *rest
         )
 
     @property
@@ -109,7 +116,7 @@ class RandomizedResponse(ShownMechanism):
             else [high if j == own else low for j in range(self.outputs.size)]
         )
 
-    def distinct(self, limit: int | None = None) -> Positions:
+    def distinct_rows(self, limit: int | None = None) -> Positions:
         """One label position for every different row, at most `limit` rows with an own output and one without.
 
         Two rows with own outputs i, j differ by exchanging the masses of i and j, so any two of them (and the one
@@ -122,7 +129,7 @@ class RandomizedResponse(ShownMechanism):
     @cached_property
     def audit_rows(self) -> Channel:
         """Rows that show every ratio of masses (see `distinct`): all of up to 40, else two and the uniform one."""
-        at = self.distinct(None if self.outputs.size <= 40 else 2)
+        at = self.distinct_rows(None if self.outputs.size <= 40 else 2)
         return self._rows(at if at.size > 1 else np.concatenate([at, at]))
 
     def _rows(self, at: Positions) -> Channel:
@@ -168,20 +175,20 @@ class RandomizedResponse(ShownMechanism):
 
     def sample(self, values: ArrayLike, source: Source | None = None) -> Vector:
         """A randomized copy of labels, from the exact law. Raises InvalidRequest for a value that is no label."""
-        own, source = self.own[self.labels.positions(values)], source or Source()
+        own, source = self.own[self.labels.find_positions(values)], source or Source()
         m, (high, low) = self.outputs.size, self.weights
         # keeping with probability (odds-1)/(odds+m-1), else drawing uniformly from all m outputs, is the law above
-        drawn = source.below(m, own.size)
-        kept = source.bernoulli(high - low, high + (m - 1) * low, own.size) & (own >= 0)
+        drawn = source.draw_integers(m, own.size)
+        kept = source.draw_bernoulli(high - low, high + (m - 1) * low, own.size) & (own >= 0)
         return self.outputs[np.where(kept, own, drawn)]
 
-    def position(self, label: Any) -> int:
+    def find_row(self, label: Any) -> int:
         """Where a label stands. Raises InvalidRequest for a value that is none."""
-        return int(self.labels.positions(float(exact(label, "answer")), "answer"))
+        return int(self.labels.find_positions(float(read_number(label, "answer")), "answer"))
 
     def law(self, x: Any) -> Distribution:
         """The exact law of the output's position for a label. Raises InvalidRequest."""
-        return self.row(self.position(x))
+        return self.row(self.find_row(x))
 
     def budgets(self, epsilon: Budget) -> Budgets:
         """The budget of every comparison. Raises InvalidRequest."""
@@ -202,7 +209,7 @@ class RandomizedResponse(ShownMechanism):
     @property
     def unbiased_means(self) -> tuple[Rationals, Rationals]:
         """(what is published, the labels), which the mean is where the mechanism is unbiased."""
-        return rationals(self.outputs.tolist(), "outputs"), rationals(
+        return read_rationals(self.outputs.tolist(), "outputs"), read_rationals(
             self.labels.values.tolist(), "labels"
         )
 
@@ -221,15 +228,15 @@ class RandomizedResponse(ShownMechanism):
         return f"{self.name}({self.labels!r}, {self.outputs.size} outputs, epsilon={float(self.epsilon):g})"
 
 
-def odds_below(epsilon: Real) -> RationalPair:
+def round_odds_down(epsilon: Real) -> RationalPair:
     """(the largest multiple of 2^-64 that is <= e^ε, ε exact). Raises InvalidRequest unless 0 < ε <= 700."""
-    budget = positive(epsilon, "epsilon")
+    budget = read_positive(epsilon, "epsilon")
     if budget > 700:
         must("epsilon", "at most 700", epsilon)
     return exp_interval(budget, _BITS)[0], budget
 
 
-def on_bins(
+def rr_on_bins(
     labels: Labels, starts: ArrayLike, values: ArrayLike, epsilon: Real
 ) -> RandomizedResponse:
     """RR-on-Bins (Algorithm 1): starts (d,) first label position of each bin, values (d,) what each publishes.
@@ -248,34 +255,34 @@ def on_bins(
         must("values", f"{first.size} finite numbers", published)
     own = np.searchsorted(first, np.arange(labels.k), side="right") - 1
     return RandomizedResponse(
-        labels, published, own.astype(np.int64), *odds_below(epsilon), "RR-on-Bins"
+        labels, published, own.astype(np.int64), *round_odds_down(epsilon), "RR-on-Bins"
     )
 
 
-def k_ary(labels: Labels, epsilon: Real) -> RandomizedResponse:
+def rr_k_ary(labels: Labels, epsilon: Real) -> RandomizedResponse:
     """k-ary randomized response over all labels. Raises InvalidRequest."""
-    return top_k(labels, labels.k, epsilon, "RR")
+    return rr_top_k(labels, labels.k, epsilon, "RR")
 
 
-def top_k(labels: Labels, count: int, epsilon: Real, name: str = "") -> RandomizedResponse:
+def rr_top_k(labels: Labels, count: int, epsilon: Real, name: str = "") -> RandomizedResponse:
     """RRTop-k: randomized response over the `count` likeliest labels, the others answered uniformly among them.
 
     Ties go to the smaller label. name: of the mechanism, "RRTop-k" by default. Raises InvalidRequest.
     """
-    kept = whole_number(count, "count", 1, labels.k)
+    kept = read_integer(count, "count", 1, labels.k)
     chosen = np.sort(np.argsort(-labels.prior, kind="stable")[:kept])
     own = np.full(labels.k, -1, dtype=np.int64)
     own[chosen] = np.arange(kept)
     return RandomizedResponse(
-        labels, labels.values[chosen], own, *odds_below(epsilon), name or f"RRTop-{kept}"
+        labels, labels.values[chosen], own, *round_odds_down(epsilon), name or f"RRTop-{kept}"
     )
 
 
-def with_prior(labels: Labels, epsilon: Real) -> RandomizedResponse:
+def rr_with_prior(labels: Labels, epsilon: Real) -> RandomizedResponse:
     """RRWithPrior: RRTop-k with the k that maximises Pr[o = y] = e^ε/(e^ε + k - 1) Σ_{top k} p (the least such k)."""
-    odds, _ = odds_below(epsilon)
+    odds, _ = round_odds_down(epsilon)
     count = (
         int(np.argmax(np.cumsum(np.sort(labels.prior)[::-1]) / (float(odds) + np.arange(labels.k))))
         + 1
     )
-    return top_k(labels, count, epsilon, "RRWithPrior")
+    return rr_top_k(labels, count, epsilon, "RRWithPrior")

@@ -18,14 +18,21 @@ import numpy as np
 import pandas as pd
 
 from workbench.exact.objects import Record
-from workbench.families.laplace.least_ell import least_ell
-from workbench.families.quantizer.mvu import mvu_curve
+from workbench.families.laplace.least_ell import find_least_ell
+from workbench.families.quantizer.mvu import compute_mvu_curve
 from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
-from workbench.mechanisms.dyadic_laplace.dyadic_law import component, levels
+from workbench.mechanisms.dyadic_laplace.dyadic_law import component, compute_levels
 from workbench.mechanisms.dyadic_laplace.elias import check_code
 from workbench.mechanisms.dyadic_laplace.mean_length import DataLaw, mean_bits, theorem8_bounds
 from workbench.mechanisms.dyadic_laplace.randomness import InsecureLocalStream, SharedStream
-from workbench.papers.artifact import Artifact, Comparison, artifact, paper_stated, printed, rounded
+from workbench.papers.artifact import (
+    Artifact,
+    Comparison,
+    build_declared_paper,
+    make_artifact,
+    read_printed_numbers,
+    round_to_digits,
+)
 from workbench.privacy.audit import audit_extremes
 from workbench.solvers.arrays import Vector
 
@@ -35,7 +42,7 @@ _PARTS = 48  # that add up to the Laplace density
 
 def _parts(ell: float, at: Vector) -> Vector:
     """p_T(t) f_t for t = 0, 1, ... Shape (parts, places)."""
-    law = levels(ell)
+    law = compute_levels(ell)
     return np.array([law.pmf[t] * component(ell, t).density(at) for t in range(_PARTS)])
 
 
@@ -45,7 +52,7 @@ def _laplace(at: Vector) -> Vector:
 
 def fig2(full: bool) -> Artifact:
     """The parts of the Laplace law as a mixture, and the constants printed beside them."""
-    claims = printed("dql")["fig2"]
+    claims = read_printed_numbers("dql")["fig2"]
     ell, x, wide = (
         float(claims["parameters"]["ell"]),
         np.linspace(-5, 5, 2001),
@@ -67,21 +74,21 @@ def fig2(full: bool) -> Artifact:
         pd.DataFrame({"x": x, "laplace": _laplace(x), **curves}),
         np.abs(below[-1] - _laplace(x)).max(),
     )
-    return artifact("dql", "fig2", frame, comparisons, gap=gap)
+    return make_artifact("dql", "fig2", frame, comparisons, gap=gap)
 
 
 def _spaced(low: float, high: float, count: int) -> list[float]:
     """So many points of equal ratios, to the digits that are written: the same numbers on every machine."""
-    return [rounded(x) for x in np.geomspace(low, high, count).tolist()]
+    return [round_to_digits(x) for x in np.geomspace(low, high, count).tolist()]
 
 
 def at_bits(points: int, further: Sequence[float], bits: int) -> pd.DataFrame:
     """The smallest ℓ with this mean length at so many ε in 0.1..10 and some further ones."""
-    claims = printed("dql")["fig3"]["parameters"]
+    claims = read_printed_numbers("dql")["fig3"]["parameters"]
     code, data = check_code(claims["code"]), DataLaw.uniform(claims["low"], claims["high"])
     rows = []
     for epsilon in [*_spaced(0.1, 10.0, points), *further]:
-        least = least_ell(epsilon, float(bits), code, data)
+        least = find_least_ell(epsilon, float(bits), code, data)
         private = (None, None) if least.ell is None else (2 / epsilon**2, epsilon)
         rows.append(
             [
@@ -111,11 +118,11 @@ def mvu(points: int, bits: int) -> pd.DataFrame:
     rows = [
         (
             epsilon,
-            rounded(mse, 4),
-            rounded(audit_extremes(searched, 0).metric_epsilon, 6),
+            round_to_digits(mse, 4),
+            round_to_digits(audit_extremes(searched, 0).metric_epsilon, 6),
             searched.m,
         )
-        for epsilon, mse, searched in mvu_curve(_spaced(0.1, 10.0, points), bits=bits)
+        for epsilon, mse, searched in compute_mvu_curve(_spaced(0.1, 10.0, points), bits=bits)
     ]
     table = pd.DataFrame(rows, columns=["epsilon", "mse", "database_epsilon", "outputs"])
     return table.assign(decoder_epsilon=table["database_epsilon"])
@@ -142,7 +149,7 @@ def theorem8() -> pd.DataFrame:
     """E[-ln δ_T] and its bound at many ℓ."""
     frame = pd.DataFrame({"ell_minus_1": _spaced(1e-6, 1e6, 241)})
     frame["mean_neg_log_delta"] = [
-        levels(1 + e).mean_neg_log_delta for e in frame["ell_minus_1"].tolist()
+        compute_levels(1 + e).mean_neg_log_delta for e in frame["ell_minus_1"].tolist()
     ]
     bound = np.log1p(math.e / frame["ell_minus_1"]) - 0.5
     return frame.assign(bound=bound, slack=bound - frame["mean_neg_log_delta"])
@@ -150,7 +157,7 @@ def theorem8() -> pd.DataFrame:
 
 def slack(table: pd.DataFrame) -> Record:
     """Whether the bound holds, and the constant 9/8 of its proof."""
-    claims = printed("dql")["theorem8"]
+    claims = read_printed_numbers("dql")["theorem8"]
     u = np.linspace(-0.5, 0.5, 1_000_001)
     constant = 2 * float(np.trapezoid(np.abs(u + 0.25), u)) + 0.5
     compared = [
@@ -165,7 +172,7 @@ def lengths(epsilon: float, points: int) -> pd.DataFrame:
     data = DataLaw.uniform(-1, 1)
     rows = []
     for e in _spaced(1e-2, 1e2, points):
-        law = levels(1 + e)
+        law = compute_levels(1 + e)
         gamma, delta = (
             mean_bits(epsilon, law, "gamma", data),
             mean_bits(epsilon, law, "delta", data),
@@ -181,7 +188,7 @@ def lengths(epsilon: float, points: int) -> pd.DataFrame:
 
 def areas() -> Record:
     """The first areas of Fig. 2, counted from 0 and from 1."""
-    law = levels(2.0)
+    law = compute_levels(2.0)
     return {"area": float(law.cdf[1]), "pmf": law.pmf[1], "pmf_2": law.pmf[0], "first": law.cdf[0]}
 
 
@@ -204,10 +211,10 @@ def reference() -> Record:
 
 def codes() -> Record:
     """The least ℓ at 5 bits and the mean lengths of both codes."""
-    law = levels(2.0)
+    law = compute_levels(2.0)
     return {
-        "ell": least_ell(1.0, 5.0, "gamma").ell,
-        "ell_2": least_ell(1.0, 5.0, "delta").ell,
+        "ell": find_least_ell(1.0, 5.0, "gamma").ell,
+        "ell_2": find_least_ell(1.0, 5.0, "delta").ell,
         "mean_bits": mean_bits(1.0, law, "gamma"),
         "mean_bits_2": mean_bits(1.0, law, "delta"),
         "sharp": theorem8_bounds(1.0, law, 0.5)[0],
@@ -220,8 +227,8 @@ def cancellation() -> Record:
     delta = DyadicLaplace(1.0, ell).delta0 * 2.0**-t
     line, power = delta * ell + 1, np.exp(-delta)
     factor = (4 - 4 * line * power) / ((1 + power) ** 2 * (2 / (1 + power**2) - line))
-    law = levels(ell)
+    law = compute_levels(ell)
     return {"t": t, "factor": 1 - factor, "right": float(law.pmf[t] / law.cdf[t])}
 
 
-PAPER = paper_stated("dql", globals())
+PAPER = build_declared_paper("dql", globals())

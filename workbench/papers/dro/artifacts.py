@@ -45,7 +45,7 @@ import pandas as pd
 from workbench.exact.objects import Record
 from workbench.io.result import Row
 from workbench.models.oracles.line_noise import geng_formula, truncated_laplace
-from workbench.papers.artifact import Comparison, paper_stated, printed
+from workbench.papers.artifact import Comparison, build_declared_paper, read_printed_numbers
 from workbench.pipeline.api import design
 from workbench.questions.unbounded_noise import RealNoise
 
@@ -175,14 +175,14 @@ def _outside(implied: Interval, proven: Interval, by: str) -> list[str]:
 
 def _values(name: str) -> dict[tuple[float, float], float]:
     """The printed cells of a table by (ε, δ)."""
-    claims = printed("dro")
+    claims = read_printed_numbers("dro")
     places = product(map(float, claims["epsilon"]), map(float, claims["delta"]))
     return dict(zip(places, np.ravel(claims[name]["cells"]).tolist(), strict=True))
 
 
 def _beside(frame: pd.DataFrame, name: str, ours: str, what: str) -> list[Comparison]:
     """Printed cells beside ours, each with what is proven of it."""
-    claims, squared = printed("dro"), name == "table4_squared"
+    claims, squared = read_printed_numbers("dro"), name == "table4_squared"
     key = "table4" if squared else name
     known = (
         {"table4": _values(name)}
@@ -274,4 +274,4 @@ def grid(table: str, loss: str, epsilon: float, delta: float) -> Record:
     return {"percent": percent, "low": low, "high": high, "least": proven["lower"]}
 
 
-PAPER = paper_stated("dro", globals())
+PAPER = build_declared_paper("dro", globals())

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from workbench.papers.artifact import paper_stated
+from workbench.papers.artifact import build_declared_paper
 from workbench.papers.label_dp import curves, data, errata_checks, figures
 
-PAPER = paper_stated("label_dp", *map(vars, (curves, data, figures, errata_checks)))
+PAPER = build_declared_paper("label_dp", *map(vars, (curves, data, figures, errata_checks)))

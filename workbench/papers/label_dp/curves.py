@@ -18,11 +18,14 @@ import numpy as np
 import pandas as pd
 
 from workbench.exact.random_source import Source
-from workbench.families.labels.problem import best_bins
+from workbench.families.labels.problem import find_best_bins
 from workbench.io.result import Row
-from workbench.mechanisms.label_randomizers.label_randomizer import private_prior, split_budget
-from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, k_ary
-from workbench.models.losses import loss_named
+from workbench.mechanisms.label_randomizers.label_randomizer import (
+    estimate_private_prior,
+    split_budget,
+)
+from workbench.mechanisms.label_randomizers.randomized_response import RandomizedResponse, rr_k_ary
+from workbench.models.losses import parse_loss
 from workbench.models.oracles.bins import Bins, optimal_bins, printed_bins
 from workbench.papers.label_dp.data import DATA, DataSet, criteo
 from workbench.papers.label_dp.lattice import lattice_noise
@@ -31,7 +34,7 @@ from workbench.pipeline.api import design
 from workbench.questions.labels import Labels
 from workbench.solvers.search import Deadline
 
-SQUARED = loss_named("squared")
+SQUARED = parse_loss("squared")
 
 
 # Randomized labels, and models trained on them.
@@ -48,21 +51,21 @@ def losses(data: str, mechanism: str, epsilon: Sequence[float]) -> pd.DataFrame:
         if e == math.inf:
             return float(labels.prior @ SQUARED(values, values))
         if mechanism in RESPONSES:
-            return response(chosen, mechanism, e).loss(SQUARED)
+            return make_response(chosen, mechanism, e).loss(SQUARED)
         if data == "census":
-            return lattice(labels, mechanism.lower(), e)
+            return lattice_noise_mse(labels, mechanism.lower(), e)
         return continuous_noise(mechanism, values, e).loss(labels)
 
     return pd.DataFrame({"epsilon": epsilon, "mse": [mse(e) for e in epsilon]})
 
 
-def response(data: DataSet, mechanism: str, epsilon: float) -> RandomizedResponse:
+def make_response(data: DataSet, mechanism: str, epsilon: float) -> RandomizedResponse:
     """RR-on-Bins or RRWithPrior with what the prior leaves of a budget."""
     _, second = split_budget(epsilon, data.labels.k, data.records)
     return RESPONSES[mechanism](data.labels, second)
 
 
-def lattice(labels: Labels, kind: str, epsilon: float) -> float:
+def lattice_noise_mse(labels: Labels, kind: str, epsilon: float) -> float:
     """MSE of clipped integer noise, a finite sum."""
     low, high = int(labels.values[0]), int(labels.values[-1])
     outputs = np.arange(low, high + 1)
@@ -97,7 +100,9 @@ def blocks(
         ]
     if sizes:
         chosen = DATA[data]()
-        kept = (response(chosen, mechanisms[0], e).outputs.size for e in epsilon if e < math.inf)
+        kept = (
+            make_response(chosen, mechanisms[0], e).outputs.size for e in epsilon if e < math.inf
+        )
         table["labels_kept"] = [*kept, chosen.labels.k]
     return table
 
@@ -126,7 +131,7 @@ def unbiasedness(epsilon: float) -> list[Row]:
     solved = design(labels, epsilon=epsilon, method="unbiased")
     q, k = math.expm1(epsilon), labels.k
     outputs = ((q + k) * labels.values - labels.values.sum()) / q
-    debiased = replace(k_ary(labels, epsilon), outputs=outputs).loss(SQUARED)
+    debiased = replace(rr_k_ary(labels, epsilon), outputs=outputs).loss(SQUARED)
     row = {
         "biased": design(labels, epsilon=epsilon).objective,
         "unbiased": float(f"{solved.objective:.6g}"),
@@ -137,7 +142,7 @@ def unbiasedness(epsilon: float) -> list[Row]:
 def splits(split: str, projection: str, records: Sequence[int], repeats: int) -> pd.DataFrame:
     """Algorithm 3 at ε = 1 against the known prior, where a split leaves a budget."""
     labels, epsilon = criteo().labels, 1
-    ideal = best_bins(labels, epsilon).loss(SQUARED)
+    ideal = find_best_bins(labels, epsilon).loss(SQUARED)
     rows = []
     for n in records:
         if Fraction(split) ** 2 * labels.k >= n:
@@ -146,8 +151,8 @@ def splits(split: str, projection: str, records: Sequence[int], repeats: int) ->
         lost = []
         for run in range(repeats):
             counts = np.random.default_rng((n, run)).multinomial(n, labels.prior)
-            prior = private_prior(counts, first, projection=projection, source=Source(run))
-            randomizer = best_bins(Labels(labels.values, prior), second)
+            prior = estimate_private_prior(counts, first, projection=projection, source=Source(run))
+            randomizer = find_best_bins(Labels(labels.values, prior), second)
             lost.append(float(labels.prior @ randomizer.losses(SQUARED)) / ideal - 1)
         rows.append((n, float(np.mean(lost)), float(np.std(lost))))
     return pd.DataFrame(rows, columns=["records", "excess", "std"])
@@ -156,22 +161,22 @@ def splits(split: str, projection: str, records: Sequence[int], repeats: int) ->
 # The work of Algorithm 2 as printed and of the fast exact algorithm.
 
 
-def timed(algorithm: str, k: int, loss: str, turns: int = 1) -> tuple[float, Bins]:
+def time_algorithm(algorithm: str, k: int, loss: str, repeats: int = 1) -> tuple[float, Bins]:
     """Best CPU seconds of one run on k labels, an uneven prior, ε = 2; and the bins it found."""
     labels, prior = np.arange(float(k)), np.random.default_rng(k).gamma(0.5, 1.0, k)
     run = optimal_bins if algorithm == "fast" else printed_bins
     best = math.inf
-    for _ in range(turns):
+    for _ in range(repeats):
         clock = Deadline(cpu=True)
         optimum = run(labels, prior, 2.0, loss)
-        best = min(best, clock.elapsed)
+        best = min(best, clock.elapsed_seconds)
     return best, optimum
 
 
 def work(algorithm: str, loss: str, labels: Sequence[int], *, seconds: bool = False) -> list[Row]:
     """Steps and rounds against k; or seconds, the best of some turns, and the objective."""
     optimal_bins(np.arange(3.0), None, 1.0)  # compile before the clock runs
-    runs = [timed(algorithm, k, loss, 3 if seconds and k <= 500 else 1) for k in labels]
+    runs = [time_algorithm(algorithm, k, loss, 3 if seconds and k <= 500 else 1) for k in labels]
     return [
         {
             "labels": k,
@@ -184,7 +189,7 @@ def work(algorithm: str, loss: str, labels: Sequence[int], *, seconds: bool = Fa
     ]
 
 
-def growth(sizes: Sequence[float], effort: Sequence[float]) -> float:
+def fit_growth_exponent(sizes: Sequence[float], effort: Sequence[float]) -> float:
     """The exponent of k fitted to the logarithm of the work."""
     return float(np.polyfit(np.log(sizes), np.log(effort), 1)[0])
 
@@ -193,4 +198,8 @@ def growths(table: pd.DataFrame) -> dict[str, list[float]]:
     """How fast the work of each line grows at its end: in seconds, where they were taken."""
     effort = "seconds" if "seconds" in table else "steps"
     lines = [line.tail(3) for _, line in table.groupby(["algorithm", "loss"], sort=False)]
-    return {"growth": [growth(line["labels"].tolist(), line[effort].tolist()) for line in lines]}
+    return {
+        "growth": [
+            fit_growth_exponent(line["labels"].tolist(), line[effort].tolist()) for line in lines
+        ]
+    }

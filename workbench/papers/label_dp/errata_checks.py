@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 
 from workbench.exact.objects import Record
-from workbench.mechanisms.channel import Channel, within
-from workbench.mechanisms.label_randomizers.label_randomizer import project
-from workbench.models.losses import loss_named
+from workbench.mechanisms.channel import Channel, pairs_within
+from workbench.mechanisms.label_randomizers.label_randomizer import project_counts
+from workbench.models.losses import parse_loss
 from workbench.models.oracles.bins import interval_losses, optimal_bins
-from workbench.papers.artifact import printed
+from workbench.papers.artifact import read_printed_numbers
 from workbench.papers.label_dp.figures import example, signature
 from workbench.papers.label_dp.lattice import lattice_noise
 from workbench.privacy.audit import audit
@@ -36,7 +36,7 @@ def squared_minimum() -> Record:
         "true": float(weights @ (x - y) ** 2),
         "printed": float(weights @ y**2 - 2 * (weights @ y) * x + x * x),
         "right": float(weights @ y**2 - 2 * (weights @ y) * x + weights.sum() * x * x),
-        "used": float(interval_losses(y, p, math.log(3), loss_named("squared"))[1, 2]),
+        "used": float(interval_losses(y, p, math.log(3), parse_loss("squared"))[1, 2]),
     }
 
 
@@ -68,7 +68,7 @@ def pointer() -> Record:
 
 def assumption() -> Record:
     """Whether the Poisson deviance meets the assumption, and cuts the bins that the Poisson loss does."""
-    loss, deviance = loss_named("poisson"), loss_named("poisson-deviance")
+    loss, deviance = parse_loss("poisson"), parse_loss("poisson-deviance")
     y = np.arange(1, 21.0)
     at = loss(10.0, y)  # must fall up to y = 10 and rise beyond
     shift = [float(deviance(o, 7.0) - loss(o, 7.0)) for o in (1.0, 3.0, 12.0)]
@@ -89,7 +89,7 @@ def assumption() -> Record:
 def all_clipped() -> Record:
     """A projection of counts that are all negative."""
     h = np.array([-1.0, -2.0, -0.5])
-    shares = project(h)
+    shares = project_counts(h)
     return {
         "kept": np.maximum(h, 0).sum(),
         "round": shares.round(4).tolist(),
@@ -103,7 +103,7 @@ def caption() -> Record:
     return {
         "two": two is not None,
         "half": half is not None,
-        "same": two == printed("label_dp")["fig5"]["signature"],
+        "same": two == read_printed_numbers("label_dp")["fig5"]["signature"],
     }
 
 
@@ -111,7 +111,8 @@ def exponential() -> Record:
     """The exact ε of exponential noise on label ranges."""
     ranges = {high: lattice_noise("exponential", 0, high, 1).rows for high in (4, 10, 51)}
     epsilons = [
-        audit(Channel.of(rows, within(high, high)), 1).pure_epsilon for high, rows in ranges.items()
+        audit(Channel.from_pairs(rows, pairs_within(high, high)), 1).pure_epsilon
+        for high, rows in ranges.items()
     ]
     return {
         "listed": ", ".join(f"{value:.6f}" for value in epsilons),
@@ -122,4 +123,4 @@ def exponential() -> Record:
 
 def infinite() -> Record:
     """The Poisson loss of the output 0."""
-    return {"value": float(loss_named("poisson")(0.0, 3.0))}
+    return {"value": float(parse_loss("poisson")(0.0, 3.0))}

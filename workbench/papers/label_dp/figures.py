@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from workbench.exact.objects import Record
-from workbench.papers.artifact import Artifact, Comparison, artifact, printed
-from workbench.papers.label_dp.curves import SQUARED, response
+from workbench.papers.artifact import Artifact, Comparison, make_artifact, read_printed_numbers
+from workbench.papers.label_dp.curves import SQUARED, make_response
 from workbench.papers.label_dp.data import DataSet, census, criteo
 from workbench.papers.label_dp.learning import continuous_noise
 
@@ -32,10 +32,14 @@ def _apart(data: DataSet) -> str:
 
 def fig2(full: bool) -> Artifact:
     """Where labels go: RR-on-Bins beside Laplace, ε = 3."""
-    claims, data, table = printed("label_dp")["fig2"], criteo(), printed("label_dp")["table1"]
+    claims, data, table = (
+        read_printed_numbers("label_dp")["fig2"],
+        criteo(),
+        read_printed_numbers("label_dp")["table1"],
+    )
     labels, epsilon = data.labels, float(claims["epsilon"])
     bins, noise = (
-        response(data, "RR-on-Bins", epsilon),
+        make_response(data, "RR-on-Bins", epsilon),
         continuous_noise("Laplace", labels.values, epsilon),
     )
     edges = np.append(np.arange(0, labels.values[-1], _CELL), labels.values[-1] + 1)
@@ -103,7 +107,7 @@ def fig2(full: bool) -> Artifact:
     ]
     drawn = {"bins": pd.DataFrame({"output": bins.outputs, "mechanism": "RR-on-Bins"})}
     words = data.words | mse | {"CELL": _CELL, "most": frame["probability"].max()}
-    return artifact("label_dp", "fig2", frame, comparisons, further=drawn, **words)
+    return make_artifact("label_dp", "fig2", frame, comparisons, further=drawn, **words)
 
 
 _WORDS = {"laplace": "Laplace", "bins": "RR-on-Bins", "with_prior": "RRWithPrior"}
@@ -140,7 +144,7 @@ def _block(
 
 def table1(table: pd.DataFrame) -> Record:
     """Criteo: the Mechanism block recomputed, the Generalization block on another data set."""
-    claims, data = printed("label_dp")["table1"], criteo()
+    claims, data = read_printed_numbers("label_dp")["table1"], criteo()
     tolerances = {key: (3 * np.array(claims[f"{key}_std"])).tolist() for key in ("laplace", "bins")}
     compared = _block(table, 1, data, tolerances, "stand-in, within 3 printed standard deviations")
     return {"comparisons": compared, **data.words}
@@ -159,7 +163,7 @@ def example() -> list[list[Fraction]]:
     """The M of Fig. 5."""
     return [
         [Fraction(0) if d == 0 else Fraction(1, d) for d in row]
-        for row in printed("label_dp")["fig5"]["denominators"]
+        for row in read_printed_numbers("label_dp")["fig5"]["denominators"]
     ]
 
 
@@ -186,7 +190,7 @@ def signature(matrix: Sequence[Sequence[Fraction]], exp_epsilon: Fraction) -> li
 
 def fig5(full: bool) -> Artifact:
     """The example of a signature matrix, recomputed from its M."""
-    claims = printed("label_dp")["fig5"]
+    claims = read_printed_numbers("label_dp")["fig5"]
     matrix = example()
     right = signature(matrix, Fraction(2))
     signatures = right or [""] * len(matrix)
@@ -210,4 +214,4 @@ def fig5(full: bool) -> Artifact:
         beside("signature entries that agree, of 20", printed=20, ours=agree, tolerance=0.5),
         replace(slip, expected=False),
     ]
-    return artifact("label_dp", "fig5", table, compared)
+    return make_artifact("label_dp", "fig5", table, compared)

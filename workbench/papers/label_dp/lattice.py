@@ -9,7 +9,7 @@ from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.channel import Channel
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.models.oracles.line_noise import staircase_integers
-from workbench.privacy.repair import inverse_exponential, staircase
+from workbench.privacy.repair import bound_inverse_exponential, build_staircase_law
 from workbench.questions.unbounded_noise import IntegerNoise
 
 
@@ -21,13 +21,13 @@ def lattice_noise(kind: str, low: int, high: int, epsilon: float) -> AdditiveInt
     above e^(-ε/2D)."""
     width, budget = high - low, Fraction(epsilon)
     if kind == "exponential":
-        ratio = inverse_exponential(budget / (2 * width))
+        ratio = bound_inverse_exponential(budget / (2 * width))
         weights = [ratio.numerator**i * ratio.denominator ** (width - i) for i in range(width + 1)]
         rows = [[weights[abs(i - j)] for j in range(width + 1)] for i in range(width + 1)]
         return Channel(tuple(map(Distribution, rows)))
     if kind == "laplace":
-        law = IntegerLaw(0, [1], 1, inverse_exponential(budget / width))
+        law = IntegerLaw(0, [1], 1, bound_inverse_exponential(budget / width))
     else:
-        ratio = inverse_exponential(budget)
-        law = staircase(ratio, width, staircase_integers(ratio, width, "squared")[1])
+        ratio = bound_inverse_exponential(budget)
+        law = build_staircase_law(ratio, width, staircase_integers(ratio, width, "squared")[1])
     return AdditiveIntegerNoise(IntegerNoise(width, (low, high)), law)

@@ -24,11 +24,11 @@ import pandas as pd
 from workbench.errors import InvalidRequest
 from workbench.exact.random_source import Source
 from workbench.exact.sampler import Sampler
-from workbench.families.labels.problem import best_bins
-from workbench.io.extras import need
+from workbench.families.labels.problem import find_best_bins
+from workbench.io.extras import require_extra
 from workbench.mechanisms.label_randomizers.label_noise import LabelNoise
 from workbench.mechanisms.label_randomizers.label_randomizer import LabelRandomizer
-from workbench.mechanisms.label_randomizers.randomized_response import with_prior
+from workbench.mechanisms.label_randomizers.randomized_response import rr_with_prior
 from workbench.papers.label_dp.data import census
 from workbench.papers.label_dp.lattice import lattice_noise
 from workbench.solvers.arrays import Vector
@@ -39,14 +39,17 @@ EPSILONS = (0.05, 0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
 
 def _sklearn() -> Any:
-    need("learning", "Training on privatised labels")
+    require_extra("learning", "Training on privatised labels")
     import sklearn.datasets
     import sklearn.linear_model
 
     return sklearn
 
 
-RESPONSES = {"RR-on-Bins": best_bins, "RRWithPrior": with_prior}  # labels and ε -> the response
+RESPONSES = {
+    "RR-on-Bins": find_best_bins,
+    "RRWithPrior": rr_with_prior,
+}  # labels and ε -> the response
 
 
 def continuous_noise(name: str, values: Vector, epsilon: float) -> LabelNoise:

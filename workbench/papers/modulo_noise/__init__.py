@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from workbench.papers.artifact import paper_stated
+from workbench.papers.artifact import build_declared_paper
 from workbench.papers.modulo_noise import curves, errata_checks, figures
 
-PAPER = paper_stated("modulo_noise", *map(vars, (curves, figures, errata_checks)))
+PAPER = build_declared_paper("modulo_noise", *map(vars, (curves, figures, errata_checks)))

@@ -18,14 +18,14 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from workbench.exact.numbers import ZERO, Real, exact, exp_interval
+from workbench.exact.numbers import ZERO, Real, exp_interval, read_number
 from workbench.exact.objects import Record
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.models import oracles
 from workbench.models.oracles import ClosedForm
-from workbench.papers.artifact import Comparison, printed
+from workbench.papers.artifact import Comparison, read_printed_numbers
 from workbench.pipeline.api import design
-from workbench.pipeline.requirements import ratio_kind
+from workbench.pipeline.requirements import get_ratio_kind
 from workbench.privacy.audit import audit
 from workbench.questions.modulo_noise import ModuloNoise
 
@@ -33,7 +33,7 @@ from workbench.questions.modulo_noise import ModuloNoise
 @cache
 def numbers() -> Record:
     """The printed numbers of this paper."""
-    return printed("modulo_noise")
+    return read_printed_numbers("modulo_noise")
 
 
 def question_of(*, directed: bool = True, **question: Any) -> ModuloNoise:
@@ -66,8 +66,13 @@ def law(
     question: ModuloNoise, epsilon: float, delta: float = 0.0, notion: str = "pdp"
 ) -> ClosedForm:
     """The oracle of the least error rate, a closed form or an exact search; `kind` says whether it is proven."""
-    verdict = oracles.bounds(
-        question.sizes, question.differences, question.directed, epsilon, delta, ratio_kind(notion)
+    verdict = oracles.error_rate_bounds(
+        question.sizes,
+        question.differences,
+        question.directed,
+        epsilon,
+        delta,
+        get_ratio_kind(notion),
     ).strongest
     assert verdict
     return verdict
@@ -79,7 +84,7 @@ def staircase(question: ModuloNoise, levels: Sequence[int], epsilon: Real) -> Ad
     levels: one per noise value, -1 for a zero mass. Rounding a up keeps f(η) <= e^ε f(η') where the levels differ by
     one, so that an audit counts no rounding accident as a violation.
     """
-    ratio = exp_interval(-exact(epsilon, "epsilon"), 200)[1]
+    ratio = exp_interval(-read_number(epsilon, "epsilon"), 200)[1]
     return AdditiveNoise(question, [ratio**level if level >= 0 else ZERO for level in levels])
 
 
@@ -92,7 +97,7 @@ def needed(pmf: ArrayLike | AdditiveNoise, question: ModuloNoise, epsilon: Real)
         noise, beyond = AdditiveNoise(question, pmf.masses), ZERO
     else:
         noise, beyond = AdditiveNoise.from_pmf(question, pmf), Fraction("1e-9")
-    return float(audit(noise, exact(epsilon, "epsilon") + beyond).pdp_delta)
+    return float(audit(noise, read_number(epsilon, "epsilon") + beyond).pdp_delta)
 
 
 def compare(

@@ -30,29 +30,29 @@ import numpy as np
 import pandas as pd
 
 from workbench.data.parameter_grid import Grid as Numbers
-from workbench.data.parameter_grid import in_order
+from workbench.data.parameter_grid import read_grid_in_order
 from workbench.errors import WorkbenchError
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import exact
+from workbench.exact.numbers import read_number
 from workbench.exact.objects import Values
 from workbench.families.modulo.family import FAMILY
 from workbench.mechanisms.baselines.count_queries import (
-    FAMILIES,
+    BASELINE_FAMILIES,
     data_independent,
     discrete_gaussian,
-    fit,
+    fit_baseline,
     geometric_alpha,
 )
-from workbench.mechanisms.channel import Channel, within
+from workbench.mechanisms.channel import Channel, pairs_within
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
-from workbench.models.modulo.frontier import delta_frontier
+from workbench.models.modulo.frontier import compute_delta_frontier
 from workbench.models.oracles.bounded_difference import column_cut_law
 from workbench.models.oracles.printed_theorem3 import printed_pmf, staircases
 from workbench.models.oracles.rational_forms import theorem2 as exact_pieces
 from workbench.models.oracles.single_distance import level_curve
 from workbench.papers.modulo_noise.common import law, needed, question_of, snap, solve_each
 from workbench.pipeline.api import design
-from workbench.pipeline.integer_laws import masses
+from workbench.pipeline.integer_laws import compute_masses
 from workbench.pipeline.published import index_by_name
 from workbench.privacy.curve import profile
 from workbench.questions.modulo_noise import ModuloNoise
@@ -63,7 +63,7 @@ _SAME = 1e-12  # between the ends of pieces that meet
 
 
 def _numbers(grid: Numbers) -> list[float]:
-    return [float(number) for number in in_order(grid, "grid")]
+    return [float(number) for number in read_grid_in_order(grid, "grid")]
 
 
 # Optimal noise, by the solver and by the oracles.
@@ -194,8 +194,8 @@ def theorem3(n: int, max_shift: int, epsilon: float, delta: float) -> pd.DataFra
 def exact_curve(epsilon: float, **question: Any) -> pd.DataFrame:
     """That of the optimum, every piece proven (`workbench.models.modulo.frontier`)."""
     relation = question_of(**question)
-    pieces = delta_frontier(relation.sizes, relation.differences, epsilon)
-    if not all(piece.proven for piece in pieces):
+    pieces = compute_delta_frontier(relation.sizes, relation.differences, epsilon)
+    if not all(piece.is_proven for piece in pieces):
         raise WorkbenchError(
             f"A piece of the exact frontier of {relation} is not proven at epsilon = {epsilon:g}."
         )
@@ -232,7 +232,7 @@ def level(
 def steps(mechanism: Any, parameter: float) -> pd.DataFrame:
     """(ε from which on, δ) of the exact staircase δ(ε) of a mechanism, up to the largest ε shown."""
     curve = profile(mechanism, "pdp")
-    ends = np.unique(np.round(curve.ends, 11))  # losses that differ by rounding are one
+    ends = np.unique(np.round(curve.breakpoints, 11))  # losses that differ by rounding are one
     shown = pd.DataFrame({"epsilon": ends[ends <= _MOST], "parameter": parameter})
     return shown.assign(delta=curve.deltas((shown["epsilon"] + 1e-10).tolist())).drop_duplicates(
         "delta"
@@ -241,14 +241,14 @@ def steps(mechanism: Any, parameter: float) -> pd.DataFrame:
 
 def fitted_steps(family: str, n: int, **target: float) -> pd.DataFrame:
     """δ(ε) of the baseline that has an MSE or an error rate."""
-    x = fit(family, n, **target)
-    return steps(Channel.of(FAMILIES[family].build(n, x), within(n, 1)), x)
+    x = fit_baseline(family, n, **target)
+    return steps(Channel.from_pairs(BASELINE_FAMILIES[family].build(n, x), pairs_within(n, 1)), x)
 
 
 def _noise(variance: float, alpha: float | None, *, gaussian: bool) -> tuple[float, IntegerLaw]:
     """Geometric noise of this α, or of the α with this variance, or Gaussian noise: its parameter and its law."""
     if gaussian:
-        radius, law = discrete_gaussian(exact(variance, "variance"))
+        radius, law = discrete_gaussian(read_number(variance, "variance"))
         return variance, IntegerLaw(-radius, law)
     ratio = geometric_alpha(variance) if alpha is None else alpha
     return ratio, IntegerLaw(0, [1], 1, Fraction(ratio))
@@ -273,7 +273,7 @@ def noise_pmf(
     """The masses of noise on -n..n."""
     parameter, law = _noise(variance, alpha, gaussian=gaussian)
     return pd.DataFrame(
-        {"parameter": parameter, "eta": np.arange(-n, n + 1.0), "mass": masses(law, -n, n)}
+        {"parameter": parameter, "eta": np.arange(-n, n + 1.0), "mass": compute_masses(law, -n, n)}
     )
 
 
@@ -282,8 +282,10 @@ def least_baseline(family: str, n: int, epsilon: Numbers, delta: float) -> pd.Da
     entry = index_by_name(FAMILY.published_mechanisms())[family]
     question, rows = ModuloNoise(n=n, shifts=[1]), []
     for e in _numbers(epsilon):
-        request = partial(FAMILY.request, question, epsilon=e, delta=delta, notion="pdp")
-        squared, rate = (entry.cost(request(loss=loss)) for loss in ("squared", "error-rate"))
+        request = partial(FAMILY.make_request, question, epsilon=e, delta=delta, notion="pdp")
+        squared, rate = (
+            entry.make_reference(request(loss=loss)) for loss in ("squared", "error-rate")
+        )
         rows.append((e, rate.value, squared.objective, rate.objective))
     return pd.DataFrame(rows, columns=["epsilon", "parameter", "mse", "error_rate"])
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from workbench.exact.integer_law import IntegerLaw
-from workbench.exact.numbers import exact
+from workbench.exact.numbers import read_number
 from workbench.exact.objects import Record
 from workbench.mechanisms.baselines.count_queries import (
     clamped_geometric,
@@ -43,7 +43,7 @@ def _listed(values: Iterable[float], between: str = ", ") -> str:
 
 def post_processing(variance: float, at: float) -> Record:
     """By how much clamping a Gaussian raises its hockey stick (nowhere), and its PDP δ at one ε."""
-    radius, noise = discrete_gaussian(exact(variance, "variance"))
+    radius, noise = discrete_gaussian(read_number(variance, "variance"))
     free, within = (clamped(n, IntegerLaw(-radius, noise)) for n in (None, 8))
     grid = np.linspace(0, 3, 301).tolist()
     before, after = (profile(mechanism, "pdp").delta(at) for mechanism in (free, within))
@@ -166,7 +166,7 @@ def last_line(n: int) -> Record:
     noise = IntegerLaw(0, [1], ratio=ratio)
     inside = [sum(noise.weight(k - q) for k in range(1, n)) for q in range(n + 1)]
     kept = [
-        noise.below(1 - q) + middle + noise.total - noise.below(n - q + 1)
+        noise.weight_below(1 - q) + middle + noise.total - noise.weight_below(n - q + 1)
         for q, middle in enumerate(inside)
     ]
     rows = [value / noise.total for value in kept]

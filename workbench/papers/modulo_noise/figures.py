@@ -14,7 +14,7 @@ from workbench.exact.objects import Record
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.models.oracles.bounded_difference import column_cut_law
 from workbench.models.oracles.printed_theorem3 import Staircase, staircases
-from workbench.papers.artifact import Artifact, artifact
+from workbench.papers.artifact import Artifact, make_artifact
 from workbench.papers.modulo_noise.common import (
     compare,
     needed,
@@ -147,4 +147,4 @@ def table1(full: bool = False) -> Artifact:
         "optimum": exact_curve(epsilon, n=n, max_shift=mu_bar),
         "theorem3": printed_curve(n, mu_bar, epsilon),
     }
-    return artifact("modulo_noise", "table1", pd.DataFrame(rows), comparisons, further=curves)
+    return make_artifact("modulo_noise", "table1", pd.DataFrame(rows), comparisons, further=curves)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.papers.artifact import paper_stated
+from workbench.papers.artifact import build_declared_paper
 from workbench.papers.optm import errata, figures, sgd, tables, vectors
 
-PAPER = paper_stated("optm", *map(vars, (tables, figures, vectors, sgd, errata)))
+PAPER = build_declared_paper("optm", *map(vars, (tables, figures, vectors, sgd, errata)))

@@ -26,13 +26,13 @@ import numpy as np
 
 from workbench.exact.numbers import ONE
 from workbench.families.quantizer.laws import LawQuestion
-from workbench.families.quantizer.optm import Live, shape_of
+from workbench.families.quantizer.optm import ProgramSolver, make_two_bin_shape
 from workbench.mechanisms.baselines.two_bin import two_bin
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.models.quantizer.entrywise_program import EntrywiseProgram
 from workbench.models.quantizer.program import smallest_reach
-from workbench.models.quantizer.two_bin import Entries, Key, TwoBinShape
-from workbench.questions.density import normal, uniform
+from workbench.models.quantizer.two_bin import Entries, TwoBinShape, VectorKey
+from workbench.questions.density import normal_density, uniform_density
 
 Bins = tuple[Fraction, ...]
 _LEAST = 1e-5  # of every q
@@ -41,7 +41,7 @@ _LEAST = 1e-5  # of every q
 @lru_cache
 def authors_optm(bins: Bins, epsilon: Fraction) -> Quantizer:
     """optm.py: given symmetric bins, uniform inputs, slices [l, l + .01] of q_2(1), l = .01, ..., .99."""
-    shape = shape_of(bins, uniform())
+    shape = make_two_bin_shape(bins, uniform_density())
     return _least(
         (bins, shape, _symmetric(shape, float(epsilon), k / 100, (k + 1) / 100))
         for k in range(1, 100)
@@ -64,7 +64,7 @@ def authors_optm_gaussian(mu: float, sigma: float, epsilon: Fraction) -> Quantiz
     def programs() -> Iterable[tuple[Bins, TwoBinShape, EntrywiseProgram]]:
         for pair, b in itertools.product(inner, outer):
             bins = (-b, *pair, b)
-            shape = shape_of(bins, normal(mu, sigma))
+            shape = make_two_bin_shape(bins, normal_density(mu, sigma))
             for left, right in itertools.product(slices, repeat=2):
                 yield bins, shape, _asymmetric(shape, float(epsilon), left, right)
 
@@ -73,24 +73,24 @@ def authors_optm_gaussian(mu: float, sigma: float, epsilon: Fraction) -> Quantiz
 
 def _least(programs: Iterable[tuple[Bins, TwoBinShape, EntrywiseProgram]]) -> Quantizer:
     """The mechanism of the program of least objective."""
-    live, best = Live(LawQuestion(ONE)), None
+    live, best = ProgramSolver(LawQuestion(ONE)), None
     for bins, shape, lp in programs:
         point = live.solve(lp)
         if point is not None and (best is None or point.objective < best[0]):
-            best = point.objective, bins, shape.selection(point.x)
+            best = point.objective, bins, shape.read_selections(point.x)
     live.close()
     assert best
     return two_bin(list(best[1]), *best[2], name="OPTM")
 
 
 def _program(
-    shape: TwoBinShape, slices: Mapping[Key, tuple[float, float]], extra: int
+    shape: TwoBinShape, slices: Mapping[VectorKey, tuple[float, float]], extra: int
 ) -> EntrywiseProgram:
     """Σ q = 1, q >= 1e-5, slices of first entries, and so many columns more; no losses."""
     every = {key: (np.full(key[1], _LEAST), np.ones(key[1])) for key in shape.columns}
     for key, (low, high) in slices.items():
         every[key][0][0], every[key][1][0] = max(low, _LEAST), high
-    return shape.program(extra, every)
+    return shape.start_program(extra, every)
 
 
 def _symmetric(shape: TwoBinShape, epsilon: float, low: float, high: float) -> EntrywiseProgram:
@@ -101,7 +101,7 @@ def _symmetric(shape: TwoBinShape, epsilon: float, low: float, high: float) -> E
     lp.c[q2[0]] = -2 * B2 * (B2 - B1)
 
     def law(j: int, x: float, q: float = 1.0) -> list[Entries]:
-        return shape.replaced(j, x, {("l", 2): np.full(2, q)})
+        return shape.replaced_probabilities(j, x, {("l", 2): np.full(2, q)})
 
     at_ends, whole = (law(1, -c), law(3, c)), np.ones(1)
     outer = (
@@ -110,11 +110,11 @@ def _symmetric(shape: TwoBinShape, epsilon: float, low: float, high: float) -> E
     )
     inner = (
         ((q2[1:], whole), (q3[2:], whole)),
-        ((q2[1:], low * shape.shares(2, B3)[1:, 1]), at_ends[1][1], at_ends[0][1]),
+        ((q2[1:], low * shape.left_probabilities(2, B3)[1:, 1]), at_ends[1][1], at_ends[0][1]),
     )
     for larger, smaller in (outer, inner):
         for z, w in itertools.product(larger, smaller):
-            lp.below(z, w, float(np.exp(epsilon)))
+            lp.add_at_most(z, w, float(np.exp(epsilon)))
     return lp
 
 
@@ -138,16 +138,16 @@ def _asymmetric(
     t = [shape.size], [1.0]  # z <= e^ε t, t <= w: as much as every pair of the two
     for large, small in sides:
         for z in large:
-            lp.below(z, t, float(np.exp(epsilon)))
+            lp.add_at_most(z, t, float(np.exp(epsilon)))
         for w in small:
-            lp.below(t, w)
+            lp.add_at_most(t, w)
     return lp
 
 
 @lru_cache(maxsize=256)
 def _law(shape: TwoBinShape, j: int, x: float) -> list[Entries]:
     """p(x, i) on piece j, where q_2 is bounded by 1."""
-    return shape.replaced(j, x, {("l", 2): np.ones(2)})
+    return shape.replaced_probabilities(j, x, {("l", 2): np.ones(2)})
 
 
 @lru_cache(maxsize=32)
@@ -159,7 +159,7 @@ def _one_side(shape: TwoBinShape, low: float) -> tuple[list[Entries], list[Entri
     """Larger and smaller probabilities of outputs left of their inputs. low: the lower end of the right slice."""
     (_, B2, B3, _), c, q = shape.bins, 1.0, shape.columns["l", 2]
 
-    far = low * shape.shares(2, B3)[:, 1]  # beside the last bin
+    far = low * shape.left_probabilities(2, B3)[:, 1]  # beside the last bin
     at_b3, at_c = _law(shape, 3, B3), _law(shape, 3, c)
     larger = [
         _law(shape, 1, -c)[0],

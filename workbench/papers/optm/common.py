@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 
 from workbench.data.intervals import read_bins
-from workbench.exact.numbers import exact
+from workbench.exact.numbers import read_number
 from workbench.exact.objects import Record
-from workbench.families.quantizer.certify import repaired
+from workbench.families.quantizer.certify import repair_quantizer
 from workbench.families.quantizer.laws import LawQuestion
-from workbench.families.quantizer.limit import Limit, mae_limit
-from workbench.families.quantizer.search import largest_q
+from workbench.families.quantizer.limit import Limit, compute_mae_limit
+from workbench.families.quantizer.search import find_largest_q_rqm
 from workbench.mechanisms.baselines.two_bin import erm, rqm
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.models.quantizer.program import usual_reach
-from workbench.papers.artifact import printed
+from workbench.models.quantizer.program import default_reach
+from workbench.papers.artifact import read_printed_numbers
 from workbench.papers.optm.authors import authors_optm
 from workbench.pipeline.api import design
-from workbench.questions.density import Density, uniform
+from workbench.questions.density import Density, uniform_density
 from workbench.questions.quantization import Quantization
 from workbench.solvers.arrays import Vector
 
@@ -35,7 +35,7 @@ TABLES = {"0.5": "table3", "1": "table4", "1.5": "table5"}
 @lru_cache
 def parameters() -> Record:
     """The printed numbers and parameters."""
-    return printed("optm")
+    return read_printed_numbers("optm")
 
 
 def listed(values: Iterable[float], form: str = ".4f") -> str:
@@ -58,7 +58,7 @@ def designed(
     anywhere). options: of `workbench design quantizer`."""
     given: Record = {"levels": outputs} if isinstance(outputs, int) else {"bins": outputs}
     quantizer: Quantizer = design(
-        Quantization(**given, density=density or uniform()), epsilon=epsilon, **options
+        Quantization(**given, density=density or uniform_density()), epsilon=epsilon, **options
     ).mechanism
     return quantizer
 
@@ -66,7 +66,7 @@ def designed(
 def authors_optm_at(epsilon: str) -> Quantizer:
     """OPTM of Tables 3-5 as the authors' public program computes it, before any repair."""
     return authors_optm(
-        read_bins(parameters()[TABLES[epsilon]]["OPTM"]["bins"]), exact(epsilon, "epsilon")
+        read_bins(parameters()[TABLES[epsilon]]["OPTM"]["bins"]), read_number(epsilon, "epsilon")
     )
 
 
@@ -88,7 +88,11 @@ def printed_at(
         return mvu_at(given.get("bins", 4), epsilon)
     if name == "ERM":
         return erm(given["bins"], given["gamma"])
-    return rqm(given["bins"], given["q"]) if "q" in given else largest_q(given["bins"], epsilon)
+    return (
+        rqm(given["bins"], given["q"])
+        if "q" in given
+        else find_largest_q_rqm(given["bins"], epsilon)
+    )
 
 
 def published(epsilon: str, table: str | None = None) -> dict[str, Quantizer]:
@@ -100,19 +104,19 @@ def published(epsilon: str, table: str | None = None) -> dict[str, Quantizer]:
 
 def law_question(epsilon: str, density: Density | None = None) -> LawQuestion:
     """On [-1, 1], inputs uniform where no density is given."""
-    return LawQuestion(exact(epsilon, "epsilon"), density or uniform())
+    return LawQuestion(read_number(epsilon, "epsilon"), density or uniform_density())
 
 
 def certified(quantizer: Quantizer, epsilon: str) -> Quantizer:
     """The quantizer, repaired where its solver's rounding misses ε or unbiasedness (which moves errors by 1e-13)."""
-    return repaired(quantizer, exact(epsilon, "epsilon"))[0]
+    return repair_quantizer(quantizer, read_number(epsilon, "epsilon"))[0]
 
 
 @lru_cache
 def limit(epsilon: str, *, capped: bool = False) -> Limit:
     """The limit for unlimited outputs, or for outputs within twice the least feasible reach; outward to 4 decimals."""
-    eps = float(exact(epsilon, "epsilon"))
-    bounds = mae_limit(eps, reach=usual_reach(eps)) if capped else mae_limit(eps)
+    eps = float(read_number(epsilon, "epsilon"))
+    bounds = compute_mae_limit(eps, reach=default_reach(eps)) if capped else compute_mae_limit(eps)
     return replace(
         bounds,
         lower=math.floor(1e4 * bounds.lower) / 1e4,

@@ -11,8 +11,8 @@ import numpy as np
 from workbench.data.intervals import read_bins
 from workbench.exact.numbers import ONE
 from workbench.exact.objects import Record
-from workbench.families.quantizer.laws import LawQuestion, exact_quantizer
-from workbench.families.quantizer.optm import Live, shape_of
+from workbench.families.quantizer.laws import LawQuestion, solve_exact_quantizer
+from workbench.families.quantizer.optm import ProgramSolver, make_two_bin_shape
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
 from workbench.papers.optm.common import (
     EPSILONS,
@@ -25,7 +25,7 @@ from workbench.papers.optm.common import (
 from workbench.papers.optm.tables import authors_at, gaussian, no_erm, no_rqm, standard_error
 from workbench.papers.optm.vectors import metric_floor
 from workbench.privacy.audit import audit_extremes
-from workbench.questions.density import uniform
+from workbench.questions.density import uniform_density
 from workbench.solvers.search import bisect
 
 
@@ -64,7 +64,7 @@ def table2_mvu() -> Record:
     for sigma, cell in zip(printed["sigma"], printed["MVU"], strict=True):
         density = gaussian(sigma)
         means.append(quantizer.mae(density))
-        x, weights = density.grid(
+        x, weights = density.quadrature(
             np.concatenate([[float(k) for k in quantizer.knots], y[np.abs(y) < 1]])
         )
         gaps = 2 * np.abs(x[:, None] - y)
@@ -124,7 +124,8 @@ def _least_metric_epsilon(points: int) -> float:
 
     def feasible(epsilon: float) -> bool:
         return (
-            exact_quantizer(bins, replace(law, epsilon=Fraction(epsilon)), knots=points) is not None
+            solve_exact_quantizer(bins, replace(law, epsilon=Fraction(epsilon)), knots=points)
+            is not None
         )
 
     return bisect(feasible, 0.0, 8.0, tolerance=1e-3)[1]
@@ -149,7 +150,10 @@ def objective() -> Record:
     """The MAE of stochastic rounding, and (8)'s constant."""
     # stochastic rounding to the two nearest bins: every ζ is 0, what is left is (8)'s constant
     bins = read_bins("-2.7,-0.9,0.9,2.7")
-    mae, shape = two_bin(bins, [[1], [0, 1], [0, 0, 1]]).mae(), shape_of(bins, uniform())
+    mae, shape = (
+        two_bin(bins, [[1], [0, 1], [0, 0, 1]]).mae(),
+        make_two_bin_shape(bins, uniform_density()),
+    )
     return {
         "mae": mae,
         "proxy_2": float(sum(shape.losses[columns[-1]] for columns in shape.columns.values())),
@@ -163,7 +167,10 @@ def theorem6() -> Record:
     for number in (3, 4, 6):
         bins = read_bins(parameters()[f"table{number}"]["OPTM"]["bins"])
         least[number] = float((bins[3] - bins[2]) / (bins[3] - bins[1]))
-    shape, live = shape_of(read_bins("-3,-0.5,0.5,3"), uniform()), Live(LawQuestion(ONE))
+    shape, live = (
+        make_two_bin_shape(read_bins("-3,-0.5,0.5,3"), uniform_density()),
+        ProgramSolver(LawQuestion(ONE)),
+    )
     solved = [
         live.solve(shape.theorem6(20.0, 1.0, float(q), 0.0)) is not None
         for q in np.arange(0.05, 1, 0.1)

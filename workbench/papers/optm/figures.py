@@ -7,12 +7,12 @@ import math
 import pandas as pd
 
 from workbench.exact.objects import Record
-from workbench.families.quantizer.optm import optm_thinner
-from workbench.families.quantizer.search import best_rqm, searched_bins
+from workbench.families.quantizer.optm import solve_optm_with_thinner_slices
+from workbench.families.quantizer.search import find_best_rqm, search_bins
 from workbench.io.result import Row
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, randomized_response
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.papers.artifact import Artifact, artifact
+from workbench.papers.artifact import Artifact, make_artifact
 from workbench.papers.optm.common import EPSILONS, certified, designed, law_question, limit, mvu_at
 from workbench.privacy.audit import audit_extremes
 
@@ -22,7 +22,7 @@ _ERM = ("1.6", "1.5")  # outer bin and γ of Fig. 2, chosen by us
 def fig2(full: bool) -> Artifact:
     """p(x, 3) and p(x, 6) of ERM with 8 bins."""
     quantizer = erm(equal_bins(8, _ERM[0]), _ERM[1])
-    x, law = [float(at) for at in quantizer.places], quantizer.matrix
+    x, law = [float(at) for at in quantizer.end_inputs], quantizer.matrix
     table = pd.DataFrame(
         {
             "x": x,
@@ -33,7 +33,7 @@ def fig2(full: bool) -> Artifact:
     )
     bins = pd.DataFrame({"bin": quantizer.outputs, "number": range(1, 9)}).query("-1 < bin < 1")
     further = {"pieces": table.assign(piece=table.index // 2), "bins": bins}
-    return artifact("optm", "fig2", table, further=further, ERM=_ERM[0], ERM_2=_ERM[1])
+    return make_artifact("optm", "fig2", table, further=further, ERM=_ERM[0], ERM_2=_ERM[1])
 
 
 def limits(table: pd.DataFrame) -> Record:
@@ -48,7 +48,9 @@ def _optm(levels: int, epsilon: str) -> Quantizer | None:
     if levels == 2:
         return randomized_response(epsilon)
     law = law_question(epsilon)
-    thinned = optm_thinner(searched_bins(levels, law, every=2 if levels <= 6 else 4), law)
+    thinned = solve_optm_with_thinner_slices(
+        search_bins(levels, law, stride=2 if levels <= 6 else 4), law
+    )
     return certified(thinned.quantizer, epsilon) if thinned else None
 
 
@@ -60,7 +62,7 @@ def bits(epsilon: str, *, full: bool = False) -> list[Row]:
         if full or m in (2, 3, 4, 5, 6, 8, 12, 16):
             mechanisms |= {
                 "MVU": mvu_at(m, epsilon),
-                "RQM": best_rqm(m, epsilon),
+                "RQM": find_best_rqm(m, epsilon),
                 "OPTM": _optm(m, epsilon),
             }
         for name, quantizer in mechanisms.items():

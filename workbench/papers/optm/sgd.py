@@ -26,9 +26,9 @@ from scipy.special import softmax
 
 from workbench.errors import CorruptFile, WorkbenchError
 from workbench.exact.arrays import Positions
-from workbench.io.extras import need
+from workbench.io.extras import require_extra
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.papers.artifact import Artifact, artifact
+from workbench.papers.artifact import Artifact, make_artifact
 from workbench.papers.optm.common import designed, parameters, published, simulated
 from workbench.solvers.arrays import Vector
 
@@ -103,7 +103,7 @@ def _trained(name: str, data: Data, table: str, rate: float, runs: int, **words:
         data, table, Training(given["batch"], given["clip"], rate, runs), given["epsilon"]
     )
     dimension = (data[0].shape[1] + 1) * np.unique(data[1]).size
-    return artifact(
+    return make_artifact(
         "optm", name, frame, rate=rate, runs=runs, dimension=dimension, **given, **words
     )
 
@@ -135,7 +135,7 @@ def fig4d(full: bool) -> Artifact:
 
 def _sklearn(name: str) -> Data:
     """Features and labels of data that ship with scikit-learn."""
-    need("learning", "DP-SGD on these data")
+    require_extra("learning", "DP-SGD on these data")
     bunch = getattr(importlib.import_module("sklearn.datasets"), name)()
     return np.asarray(bunch.data, dtype=float), np.asarray(bunch.target, dtype=np.intp)
 

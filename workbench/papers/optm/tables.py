@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 
 from workbench.data.intervals import read_bins
-from workbench.exact.numbers import ONE, exact
+from workbench.exact.numbers import ONE, read_number
 from workbench.exact.objects import Record
-from workbench.families.quantizer.product import product_optimum
-from workbench.families.quantizer.search import largest_q
+from workbench.families.quantizer.product import solve_product_optimum
+from workbench.families.quantizer.search import find_largest_q_rqm
 from workbench.io.result import Row
 from workbench.mechanisms.baselines.two_bin import equal_bins, erm, rqm
 from workbench.mechanisms.piecewise_affine import Quantizer
-from workbench.papers.artifact import Comparison, declared
+from workbench.papers.artifact import Comparison, read_declaration
 from workbench.papers.optm.authors import authors_optm_gaussian
 from workbench.papers.optm.common import (
     EPSILONS,
@@ -34,14 +34,14 @@ from workbench.papers.optm.common import (
     published,
 )
 from workbench.privacy.audit import audit_extremes
-from workbench.questions.density import Density, normal, uniform
+from workbench.questions.density import Density, normal_density, uniform_density
 
 MOST = 16  # outputs of the optimised quantizers beside the limit
 
 
 def gaussian(sigma: float) -> Density:
     """The inputs of Table 2: N(0.5, σ²) clipped to [-1, 1]."""
-    return normal(parameters()["table2"]["mu"], sigma)
+    return normal_density(parameters()["table2"]["mu"], sigma)
 
 
 def authors_at(sigma: float) -> Quantizer:
@@ -62,7 +62,7 @@ def _made(by: str, epsilon: str, sigma: float | None) -> Quantizer:
         case "ERM beyond ±1":
             quantizer = no_erm(epsilon)[1]
         case "product":
-            best = product_optimum(
+            best = solve_product_optimum(
                 read_bins(bins), law_question(epsilon, density), nodes=400 if sigma is None else 200
             )
             assert best
@@ -79,7 +79,7 @@ def _made(by: str, epsilon: str, sigma: float | None) -> Quantizer:
 
 def _measured(quantizer: Quantizer, density: Density | None = None) -> Record:
     """The columns of the errors and of the exact audit."""
-    density = density or uniform()
+    density = density or uniform_density()
     errors = {
         "mae (51 points)": quantizer.mae_51,
         "mae": quantizer.mae(density),
@@ -97,7 +97,7 @@ def compared(mechanism: str, epsilon: float = 1, sigma: float | None = None) -> 
     declared/optm.toml states how each mechanism is made and the line that prints it; outputs of a search are shown to
     the digits it converges to.
     """
-    stated, budget = declared("optm")["mechanisms"][mechanism], f"{epsilon:g}"
+    stated, budget = read_declaration("optm")["mechanisms"][mechanism], f"{epsilon:g}"
     quantizer = _made(stated["by"], budget, sigma)
     row = _measured(quantizer, None if sigma is None else gaussian(sigma))
     form = ".3g" if stated["by"] == "optimised" else "g"
@@ -129,7 +129,7 @@ def as_printed(mechanism: str, table: str, sigma: float | None = None) -> list[R
 
 def error_curve(mechanism: str, epsilon: str) -> pd.DataFrame:
     """The expected error of a mechanism of Table 1 against x, with both limits where its law jumps."""
-    quantizer = _made(declared("optm")["mechanisms"][mechanism]["by"], epsilon, None)
+    quantizer = _made(read_declaration("optm")["mechanisms"][mechanism]["by"], epsilon, None)
     inside = quantizer.outputs[np.abs(quantizer.outputs) < 1]
     x = np.unique(np.concatenate([np.linspace(-1, 1, 401), inside, np.nextafter(inside, -1)]))
     return pd.DataFrame({"x": x, "error": quantizer.error_at(x)})
@@ -148,13 +148,13 @@ def _spread(name: str, epsilon: str) -> tuple[list[Quantizer], str]:
             mvu_at(",".join(map(str, alphabet)), epsilon) for alphabet in alphabets
         ], "alphabet printed to 0.01"
     if name == "RQM":
-        q = exact(given["q"], "q")
+        q = read_number(given["q"], "q")
         moved = [
             rqm(equal_bins(4, bins[-1] + Fraction(a, 200)), q + Fraction(b, 2000))
             for a, b in itertools.product(signs, repeat=2)
         ]
         return moved, "outer bin printed to 0.01, q to 0.001, bins equally spaced"
-    gamma = exact(given["gamma"], "gamma")
+    gamma = read_number(given["gamma"], "gamma")
     return [erm(bins, gamma + Fraction(a, 2000)) for a in signs], "gamma printed to 0.001"
 
 
@@ -212,7 +212,7 @@ def table2(table: pd.DataFrame) -> Record:
 
 def standard_error(quantizer: Quantizer, density: Density) -> float:
     """Of the average of E|M(x) - x| over 1000 independent inputs x: outputs are averaged exactly, not drawn."""
-    x, weights = density.grid([*map(float, quantizer.places), *quantizer.outputs])
+    x, weights = density.quadrature([*map(float, quantizer.end_inputs), *quantizer.outputs])
     errors = quantizer.error_at(x)
     return math.sqrt(max(0.0, float(weights @ (errors - float(weights @ errors)) ** 2)) / 1000)
 
@@ -224,7 +224,7 @@ def no_rqm(epsilon: str) -> Quantizer | None:
         Fraction(round(reach * factor * 10**6), 10**6)
         for factor in (1.0001, 1.001, 1.01, 1.03, 1.1, 1.3)
     )
-    largest = (largest_q(equal_bins(4, b), epsilon, digits=4) for b in outer)
+    largest = (find_largest_q_rqm(equal_bins(4, b), epsilon, digits=4) for b in outer)
     return min((q for q in largest if q), key=lambda q: q.mae_51, default=None)
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 
 from workbench.exact.objects import Record
-from workbench.families.quantizer.laws import between_ends
-from workbench.families.quantizer.limit import unlimited
+from workbench.families.quantizer.laws import add_end_points
+from workbench.families.quantizer.limit import solve_unlimited_outputs
 from workbench.models.quantizer.program import smallest_epsilon
 from workbench.papers.optm.common import designed, published, simulated
-from workbench.questions.density import Density, from_function, uniform
+from workbench.questions.density import Density, density_from_function, uniform_density
 from workbench.solvers.arrays import Vector
 
 _COUNT, _CUBE, _BALL = 10_000, 10, 100  # vectors, and their dimensions
@@ -33,7 +33,9 @@ def ball_coordinate() -> Density:
             density = density * base
         return density
 
-    return from_function(shape, breaks=np.linspace(-1, 1, 41)[1:-1].tolist(), symmetric=True)
+    return density_from_function(
+        shape, breaks=np.linspace(-1, 1, 41)[1:-1].tolist(), is_symmetric=True
+    )
 
 
 def ball(count: int, rng: np.random.Generator) -> Vector:
@@ -53,9 +55,10 @@ def _least(epsilon: str, vectors: Vector) -> float:
     size = np.sort(np.abs(vectors), axis=None)
     groups = size[: size.size // 20 * 20].reshape(20, -1)
     means = np.round(groups.mean(axis=1), 9)  # the same points on every machine
-    points, share = between_ends(np.concatenate([-means[::-1], means]))
+    points, share = add_end_points(np.concatenate([-means[::-1], means]))
     lower = (
-        unlimited(points, float(epsilon), "squared", share=share).lower - groups.var(axis=1).mean()
+        solve_unlimited_outputs(points, float(epsilon), "squared", weights=share).lower
+        - groups.var(axis=1).mean()
     )
     return float(np.sqrt(vectors.shape[1] * max(0.0, lower)))
 
@@ -63,7 +66,7 @@ def _least(epsilon: str, vectors: Vector) -> float:
 def vectors(inputs: str, epsilon: float) -> pd.DataFrame:
     """The errors of every mechanism on the vectors of a figure, and the least root mean squared error."""
     rng, budget = np.random.default_rng(4), f"{epsilon:g}"
-    drawn, density = rng.uniform(-1, 1, (_COUNT, _CUBE)), uniform()
+    drawn, density = rng.uniform(-1, 1, (_COUNT, _CUBE)), uniform_density()
     if inputs == "ball":
         drawn, density = ball(_COUNT, rng), ball_coordinate()
     best = designed(4, budget, density, loss="squared", starts=1)

@@ -33,12 +33,12 @@ def rows_of(program: Program) -> int:
 
 def ask(prior: Any = "uniform", **options: Any) -> Any:
     question = wb.FiniteQuery("0..29", max_shift=1, prior=prior)
-    return FAMILY.request(question, **{"epsilon": 1, "delta": "1e-5", **options})
+    return FAMILY.make_request(question, **{"epsilon": 1, "delta": "1e-5", **options})
 
 
 def all_stated(request: Any) -> Any:
     """The request with every comparison stated."""
-    vars(request)["binding"] = None
+    vars(request)["binding_comparisons"] = None
     return request
 
 
@@ -47,21 +47,21 @@ def all_stated(request: Any) -> Any:
 def test_fewer_comparisons_have_the_same_optimum(
     prior: Any, loss: str, programs: list[Program]
 ) -> None:
-    design = FAMILY.designed(ask(prior, loss=loss))
-    assert rows_of(programs[-1]) < 0.6 * design.request.compared
-    every = FAMILY.designed(all_stated(ask(prior, loss=loss)))
-    assert rows_of(programs[-1]) == design.request.compared
+    design = FAMILY.design_request(ask(prior, loss=loss))
+    assert rows_of(programs[-1]) < 0.6 * design.request.comparison_count
+    every = FAMILY.design_request(all_stated(ask(prior, loss=loss)))
+    assert rows_of(programs[-1]) == design.request.comparison_count
     assert design.objective == pytest.approx(every.objective, rel=1e-9)
     assert design.bound == pytest.approx(every.bound, rel=1e-9)
 
 
 def test_comparisons_that_bind_after_all_are_stated(programs: list[Program]) -> None:
     request = ask()
-    binding = np.zeros_like(request.binding)
-    vars(request)["binding"] = binding
-    design = FAMILY.designed(request)
-    assert {rows_of(program) for program in programs} == {0, request.compared}
-    every = FAMILY.designed(all_stated(ask()))
+    binding = np.zeros_like(request.binding_comparisons)
+    vars(request)["binding_comparisons"] = binding
+    design = FAMILY.design_request(request)
+    assert {rows_of(program) for program in programs} == {0, request.comparison_count}
+    every = FAMILY.design_request(all_stated(ask()))
     assert design.objective == pytest.approx(every.objective, rel=1e-9)
     assert design.objective - float(design.bound) <= 1e-8
 
@@ -77,9 +77,9 @@ def test_comparisons_that_bind_after_all_are_stated(programs: list[Program]) -> 
     ],
 )
 def test_every_comparison_is_stated_where_the_guess_would_fail(options: dict[str, Any]) -> None:
-    assert ask(**options).binding is None
+    assert ask(**options).binding_comparisons is None
 
 
 def test_every_comparison_of_directed_neighbours_is_stated() -> None:
     question = wb.FiniteQuery("0..29", max_shift=1, directed=True)
-    assert FAMILY.request(question, epsilon=1, delta="1e-5").binding is None
+    assert FAMILY.make_request(question, epsilon=1, delta="1e-5").binding_comparisons is None

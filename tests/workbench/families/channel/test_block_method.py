@@ -194,7 +194,7 @@ def test_outputs_share_the_slack_of_every_pair(shift: int, delta: str, optimum: 
     question = wb.FiniteQuery("0..99", max_shift=shift)
     design = wb.design(question, loss="absolute", epsilon=1, delta=delta, method="block")
     request = design.request
-    assert request.support.sum() < request.support.size // 2
+    assert request.stated_masses.sum() < request.stated_masses.size // 2
     assert design.bound <= optimum + 1e-7
     assert design.objective == pytest.approx(optimum, abs=2e-7)
     assert design.objective - design.bound <= 1e-8
@@ -203,12 +203,14 @@ def test_outputs_share_the_slack_of_every_pair(shift: int, delta: str, optimum: 
 def test_masses_that_were_needed_after_all_are_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     """A support that is too small proves nothing: all masses follow."""
     question = wb.FiniteQuery("0..19", max_shift=1)
-    request = FAMILY.request(question, loss="absolute", epsilon=1, delta="0.01", method="block")
+    request = FAMILY.make_request(
+        question, loss="absolute", epsilon=1, delta="0.01", method="block"
+    )
     near = np.abs(np.subtract.outer(np.arange(20), np.arange(20))) <= 1
-    monkeypatch.setitem(vars(request), "support", near)
-    design = FAMILY.designed(request)
+    monkeypatch.setitem(vars(request), "stated_masses", near)
+    design = FAMILY.design_request(request)
     assert design.objective - design.bound <= 1e-8
-    few = blocks.solved(request, near)
+    few = blocks.solve_by_blocks(request, near)
     assert few.solution.point is PointStatus.INFEASIBLE
 
 
@@ -242,7 +244,7 @@ def test_every_backend_can_still_be_asked() -> None:
 
 
 def test_progress_says_iteration_gap_and_seconds_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "_PERIOD", 0.0)
+    monkeypatch.setattr(blocks, "_PROGRESS_PERIOD_SECONDS", 0.0)
     lines: list[str] = []
     wb.design(wb.FiniteQuery("0..39", neighbours="all"), epsilon=1, notion="pure", method="block",
               progress=lines.append)  # fmt: skip
@@ -261,7 +263,7 @@ def test_progress_says_iteration_gap_and_seconds_left(monkeypatch: pytest.Monkey
 def test_ctrl_c_keeps_the_best_channel_certified(
     monkeypatch: pytest.MonkeyPatch, question: wb.FiniteQuery, options: dict[str, object]
 ) -> None:
-    monkeypatch.setattr(blocks, "_PERIOD", 0.0)
+    monkeypatch.setattr(blocks, "_PROGRESS_PERIOD_SECONDS", 0.0)
     lines: list[str] = []
 
     def stop(line: str) -> None:
@@ -298,8 +300,11 @@ def test_what_does_not_fit_into_memory_is_refused_with_the_size_that_does(
             wb.FiniteQuery("0..499", neighbours="all"), epsilon=1, notion="pure", method="block"
         )
     fit = int(re.findall(r"about (\d+) inputs", str(error.value))[0])
-    assert block_work.too_large(block_work.BlocksSize(fit, fit, None)) is None
-    assert block_work.too_large(block_work.BlocksSize(2 * fit, 2 * fit, None)) is not None
+    assert block_work.explain_memory_shortfall(block_work.BlocksSize(fit, fit, None)) is None
+    assert (
+        block_work.explain_memory_shortfall(block_work.BlocksSize(2 * fit, 2 * fit, None))
+        is not None
+    )
 
 
 @pytest.mark.parametrize(
@@ -344,7 +349,7 @@ def test_an_equation_without_a_mass_is_kept(right: float) -> None:
         np.ones(4),
         none,
     )
-    assert ExtraRows.of(Program("an equation, and a row", data), 2).tied(2)
+    assert ExtraRows.from_program(Program("an equation, and a row", data), 2).has_mixed_rows(2)
     constraint = [lambda M: [0 * cp.sum(M) == right, M[0, 0] <= 0.5]]
     with pytest.raises(wb.Infeasible, match="By itself it cannot hold"):
         wb.design(
@@ -359,8 +364,8 @@ def test_outputs_that_are_best_for_no_input_may_have_no_mass_stated():
     """Where δ makes masses needless: those between answers, which are far more outputs than answers."""
     design = wb.design("channel", answers="0..70", outputs="0..70:0.5", max_shift=3, prior="worst", loss="squared",
                        epsilon=1, delta="0.3", method="block")  # fmt: skip
-    assert design.request.support is not None
-    assert not design.request.support.any(axis=0).all()
+    assert design.request.stated_masses is not None
+    assert not design.request.stated_masses.any(axis=0).all()
     assert design.objective == pytest.approx(design.bound, rel=1e-7)
 
 
@@ -368,12 +373,12 @@ def test_a_channel_whose_objective_is_infinite_is_saved(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     """The method has no finite objective if it stops before the sums of rows are 1. Its repair is private."""
-    find_point = blocks._point
+    find_point = blocks._find_block_point
 
     def find_unfinished_point(*arguments: Any) -> Any:
         return replace(find_point(*arguments), objective=math.inf, why="time limit")
 
-    monkeypatch.setattr(blocks, "_point", find_unfinished_point)
+    monkeypatch.setattr(blocks, "_find_block_point", find_unfinished_point)
     question = wb.FiniteQuery("0..4", neighbours="consecutive", prior="worst")
     with pytest.raises(wb.NotProven) as stopped:
         wb.design(question, loss=np.arange(25).reshape(5, 5) % 7, epsilon=1, method="block")

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from scipy.sparse import lil_array
 
 import workbench as wb
-from workbench.pipeline.registry import family
+from workbench.pipeline.registry import get_family
 
 Q = wb.FiniteQuery
 
@@ -62,7 +62,7 @@ def test_known_optima_are_certified_to_a_billionth(question, request_, value):
 def least(question: wb.FiniteQuery, losses: np.ndarray, epsilon: float, delta: float) -> float:
     """The least loss, by SciPy from the definition."""
     k, m = losses.shape
-    pairs = [*question.listed, *((j, i) for i, j in question.listed)]
+    pairs = [*question.neighbour_pairs, *((j, i) for i, j in question.neighbour_pairs)]
     n = k * m + len(pairs) * m + 1
     above, right = lil_array((len(pairs) * (m + 1) + k, n)), np.zeros(len(pairs) * (m + 1) + k)
     row = 0
@@ -270,14 +270,14 @@ def test_long_lines_need_no_program(monkeypatch: pytest.MonkeyPatch):
     )
     assert close(made)
     assert made.solution is not None
-    monkeypatch.setattr("workbench.families.channel.request.ChannelRequest.MOST", 10_000)
+    monkeypatch.setattr("workbench.families.channel.request.ChannelRequest.MAX_COMPARISONS", 10_000)
     with pytest.raises(wb.NotProven, match="no less than"):
         wb.design(made.question, epsilon=1, loss=lambda o, x: (x + o) % 7, notion="pure")
 
 
 def test_large_programs_leave_out_what_delta_makes_needless_and_prove_it():
-    request = family("channel").request(Q("0..80", max_shift=1), epsilon=2, delta="1e-4")
-    support = request.support
+    request = get_family("channel").make_request(Q("0..80", max_shift=1), epsilon=2, delta="1e-4")
+    support = request.stated_masses
     assert support.sum() < support.size / 3
     assert close(wb.design(request.question, epsilon=2, delta="1e-4"))
 
@@ -338,7 +338,7 @@ def test_what_is_too_large_is_refused_with_the_size_that_would_fit():
     ) as error:
         wb.design(Q("0..900", max_shift=3), epsilon=1, delta="0.01", method="program")
     assert "Got 4859994 (901 inputs, 901 outputs, 2697 pairs)" in str(error.value)
-    family("channel").request(Q("0..407", max_shift=3), epsilon=1, delta="0.01")
+    get_family("channel").make_request(Q("0..407", max_shift=3), epsilon=1, delta="0.01")
     with pytest.raises(wb.NotProven, match="at most 4000 binaries") as stopped:
         wb.design(Q("0..60", max_shift=1), epsilon=1, delta="0.01", notion="pdp")
     assert stopped.value.design.objective == pytest.approx(1.76169089)  # of delta = 0

@@ -12,7 +12,7 @@ import workbench as wb
 from workbench.solvers.errors import SolverError
 from workbench.solvers.growing import GrowingProgram
 from workbench.solvers.session import Session
-from workbench.solvers.solution import Rest, Termination
+from workbench.solvers.solution import DualValues, Termination
 
 
 def why(**given: object) -> str:
@@ -96,7 +96,7 @@ def a_solver_that_calls_everything_infeasible(monkeypatch: pytest.MonkeyPatch) -
 
     def infeasible(self: Session, *given: Any, **more: Any) -> Any:
         found = solve(self, *given, **more)
-        nothing = {"x": None, "rest": Rest()}
+        nothing = {"x": None, "rest": DualValues()}
         return replace(
             found, termination=Termination.INFEASIBLE, raw_status="Infeasible", **nothing
         )

@@ -11,9 +11,9 @@ import pytest
 import workbench as wb
 from tests.fuzz.queries import least_loss
 from workbench.families.channel.family import FAMILY
-from workbench.families.channel.proof import gain_of_delta
-from workbench.families.channel.range import _Search
-from workbench.models.losses import loss_named
+from workbench.families.channel.proof import bound_gain_of_delta
+from workbench.families.channel.range import _RangeSearch
+from workbench.models.losses import parse_loss
 from workbench.models.oracles.bins import optimal_bins
 from workbench.questions.range_query import RangeQuery
 
@@ -37,8 +37,8 @@ def test_the_cost_is_the_mean_over_real_answers(loss: str):
 @pytest.mark.parametrize("cut", [False, True])
 def test_a_range_of_which_a_program_was_stopped_says_so(cut: bool):
     """Also where what it has is within 1 %: with more time another one may be found."""
-    request = FAMILY.request(RangeQuery("0..8", sensitivity=4), epsilon="0.1", loss="squared")
-    search = _Search(request)
+    request = FAMILY.make_request(RangeQuery("0..8", sensitivity=4), epsilon="0.1", loss="squared")
+    search = _RangeSearch(request)
     search.run()
     search._is_stopped = cut
     assert search.is_close
@@ -72,10 +72,10 @@ def test_neighbours_within_a_sensitivity():
     assert value.bound <= value.objective <= value.bound / 0.99
     assert value.objective < everyone.objective
     assert (
-        RangeQuery("0..10", sensitivity=3, cells=8).below().pairs
-        == RangeQuery("0..10", cells=8).finite(2).pairs
+        RangeQuery("0..10", sensitivity=3, cells=8).lower_bound_query().pairs
+        == RangeQuery("0..10", cells=8).finite_query(2).pairs
     )
-    assert RangeQuery("0..10", sensitivity=3, cells=8).far == 3
+    assert RangeQuery("0..10", sensitivity=3, cells=8).max_point_distance == 3
     uneven = best(0, 10, sensitivity="3.125", epsilon=1)  # which few cells do not divide
     assert 0.99 * uneven.objective <= uneven.bound <= uneven.objective
 
@@ -119,7 +119,7 @@ def test_a_prior_of_parts_and_the_worst_answer(prior: str, loss: str):
             <= free.objective + 1e-9
         )
     assert 0.9 * value.objective < value.bound < value.objective
-    constant = value.question.constant(loss)
+    constant = value.question.best_constant(loss)
     assert value.objective < float(constant[1])
 
 
@@ -169,8 +169,8 @@ def test_the_bound_of_a_small_delta_is_below_a_plain_program(
     """That of the best bins of k points, less what δ may gain: below the program at (ε, δ) on many outputs."""
     k, x = 6, np.arange(6) + 0.5
     shares = np.repeat([float(v) for v in prior.split(",")], 2)
-    bins = optimal_bins(x, shares, float(epsilon), loss_named(loss))
-    gain = float(gain_of_delta(Fraction(epsilon), Fraction(delta), k))
+    bins = optimal_bins(x, shares, float(epsilon), parse_loss(loss))
+    gain = float(bound_gain_of_delta(Fraction(epsilon), Fraction(delta), k))
     bound = bins.bound - gain * 5.0 ** (2 if loss == "squared" else 1)
     table = np.abs(np.linspace(0.5, 5.5, 121) - x[:, None]) ** (2 if loss == "squared" else 1)
     least = least_loss(
@@ -197,11 +197,11 @@ def test_answers_rounded_at_random_are_as_private_as_their_points(sensitivity: s
 
 
 def test_what_one_output_costs():
-    assert RangeQuery("0..10", prior="1,3").constant("squared") == (
+    assert RangeQuery("0..10", prior="1,3").best_constant("squared") == (
         Fraction(25, 4),
         Fraction(325, 48),
     )
-    output, loss = RangeQuery("0..10", prior="1,3").constant("absolute")
+    output, loss = RangeQuery("0..10", prior="1,3").best_constant("absolute")
     x = np.concatenate(
         [(np.arange(20_000) + 0.5) / 4000, *[5 + (np.arange(20_000) + 0.5) / 4000] * 3]
     )
@@ -252,7 +252,7 @@ def test_a_certificate_holds_the_channel_of_the_cells(tmp_path):
 )
 def test_what_a_range_does_not_take(given, words):
     with pytest.raises(wb.InvalidRequest, match=words):
-        FAMILY.spelled(**{"epsilon": 1, **given})
+        FAMILY.make_request_from_options(**{"epsilon": 1, **given})
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_bins_are_cells_of_their_own():
 
 def test_the_least_epsilon_is_that_of_the_table():
     asked = {"range": "0..10", "loss": "absolute", "minimise": "epsilon", "max_loss": "2"}
-    value = FAMILY.designed(FAMILY.spelled(**asked))
+    value = FAMILY.design_request(FAMILY.make_request_from_options(**asked))
     row = wb.recommend(**asked, only="channel on a grid", time_limit=300)[0]
     assert (value.objective, value.bound) == (row["objective"], row["bound"])
     assert "--only" in row["command"]
@@ -344,14 +344,16 @@ def test_the_least_epsilon_is_that_of_the_table():
     above = wb.design(RangeQuery("0..10"), loss="absolute", epsilon=value.objective * 0.97)
     assert above.bound > 2 or value.bound < value.objective * 0.97
     with pytest.raises(wb.Infeasible, match=r"no epsilon up to 0\.5 is enough"):
-        FAMILY.designed(FAMILY.spelled(**asked, epsilon="0.5"))
+        FAMILY.design_request(FAMILY.make_request_from_options(**asked, epsilon="0.5"))
     with pytest.raises(wb.InvalidRequest, match=r"max_loss must be less than 2\.5"):
-        FAMILY.designed(FAMILY.spelled(**{**asked, "max_loss": "2.5"}))
+        FAMILY.design_request(FAMILY.make_request_from_options(**{**asked, "max_loss": "2.5"}))
 
 
 def test_one_bin_is_the_constant():
     value = wb.design(RangeQuery("0..8", prior="5,1,1,0"), loss="absolute", epsilon="0.2")
-    assert value.objective == pytest.approx(float(value.question.constant("absolute")[1]), rel=0.01)
+    assert value.objective == pytest.approx(
+        float(value.question.best_constant("absolute")[1]), rel=0.01
+    )
     assert 0.99 * value.objective <= value.bound <= value.objective
 
 

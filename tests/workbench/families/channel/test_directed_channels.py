@@ -28,7 +28,7 @@ def _checked(tool: str, path: Path) -> str:
 def _plain(design: wb.Design, delta: str, *, worst: bool) -> float:
     q, x = design.question, np.arange(design.question.k, dtype=float)
     near = np.zeros((q.k, q.k), dtype=bool)
-    near[tuple(np.array(q.ordered).T)] = True
+    near[tuple(np.array(q.ordered_pairs).T)] = True
     weights = None if worst else np.ones(q.k)
     return least_loss(np.abs(x - x[:, None]), weights, near, {"epsilon": "0.7", "delta": delta})
 
@@ -47,7 +47,7 @@ def test_the_least_loss_is_that_of_a_plain_program(delta: str, prior: str, metho
     assert design.objective == pytest.approx(
         _plain(design, delta, worst=prior == "worst"), rel=1e-7
     )
-    assert design.mechanism.one_sided
+    assert design.mechanism.is_one_sided
     assert set(design.mechanism.pairs) == {
         (i, j) for i in range(14) for j in range(max(0, i - 3), i)
     }
@@ -138,7 +138,9 @@ def test_recommended_classes_say_which_sides_they_protect():
     assert "directed" in rows["RR-on-Bins"]["notes"]
     assert any("Directed neighbours" in line for line in table.sentences)
     assert all("--directed" in row["command"].split() for row in table if row["command"])
-    assert all(table.design(name).mechanism.one_sided for name in ("best channel", "exponential"))
+    assert all(
+        table.design(name).mechanism.is_one_sided for name in ("best channel", "exponential")
+    )
     modulo = wb.design(wb.ModuloNoise(n=4, max_shift=2, directed=True), epsilon=1)
     assert rows["modulo noise"]["objective"] == pytest.approx(modulo.objective)
     risen = {

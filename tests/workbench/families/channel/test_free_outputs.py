@@ -18,8 +18,8 @@ from scipy.optimize import linprog
 
 import workbench as wb
 from workbench.cli import main
-from workbench.families.channel.output_cells import lower, posterior_points
-from workbench.models.losses import loss_named
+from workbench.families.channel.output_cells import find_posterior_points, make_lower_question
+from workbench.models.losses import parse_loss
 
 
 def run(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str, str]:
@@ -149,7 +149,7 @@ def test_the_losses_of_the_lower_question_are_below_the_loss_between_its_knots()
     )
     dense = np.linspace(0, 7, 4001)
     for name in ("squared", "huber:1.25"):
-        question = lower(inputs, anchors, loss_named(name))
+        question = make_lower_question(inputs, anchors, parse_loss(name))
         assert question.losses.values.min() >= 0
         knots = np.array([float(z) for z in question.knots])
         for x, row in zip(inputs, question.losses.floats - float(question.shift), strict=True):
@@ -160,7 +160,7 @@ def test_the_losses_of_the_lower_question_are_below_the_loss_between_its_knots()
 
 def test_a_huber_point_costs_least():
     x, weights = np.array([0.0, 1.0, 4.0, 9.0]), np.random.default_rng(2).random((4, 6))
-    points = posterior_points(loss_named("huber:1.5"), x, weights)
+    points = find_posterior_points(parse_loss("huber:1.5"), x, weights)
     for point, column in zip(points, weights.T, strict=True):
         dense = np.linspace(0, 9, 20001)
         values = cost("huber:1.5", dense[None, :] - x[:, None]).T @ column
@@ -346,7 +346,7 @@ def test_a_bound_at_a_delta_is_over_all_outputs():
     from workbench.families.channel.free_outputs import FreeOutputsProblem
 
     question = wb.FiniteQuery("0..6", "free", max_shift=1, prior=[0, 0, 1, 1, 1, 0, 0])
-    request = FAMILY.request(question, epsilon="0.1", delta="1e-6", loss="squared")
+    request = FAMILY.make_request(question, epsilon="0.1", delta="1e-6", loss="squared")
     problem = FreeOutputsProblem(request)
     before = problem.bound_at_delta(4)
     problem.answer_by_search()

@@ -14,8 +14,8 @@ from scipy.optimize import linprog
 
 import workbench as wb
 from workbench.families.channel.family import FAMILY
-from workbench.families.channel.interior_bound import least_smooth_loss, solved_by_interior
-from workbench.families.channel.proof import least_loss_bound
+from workbench.families.channel.interior_bound import bound_smooth_loss, solve_by_interior_point
+from workbench.families.channel.proof import bound_least_loss
 from workbench.families.channel.repair import Edges
 from workbench.models.convex.requirements import POWER_CONE, RELATIVE_ENTROPY, Bound
 from workbench.notions.gdp import GDP
@@ -58,7 +58,7 @@ def test_any_multipliers_and_tangents_prove_no_more_than_the_optimum(prior):
                 (bound, i, j, float(size * rng.random())) for i, j in LINE for bound in bounds
             ]
             masses = rng.dirichlet(np.full(5, 0.5 if size < 1 else 20.0), 3)
-            best = max(best, float(least_smooth_loss(table, prior, rng.random(3), presses, masses)))
+            best = max(best, float(bound_smooth_loss(table, prior, rng.random(3), presses, masses)))
     assert best <= least + 1e-7
 
 
@@ -67,18 +67,18 @@ def test_any_multipliers_and_tangents_prove_no_more_than_the_optimum(prior):
 def test_the_multipliers_of_the_interior_method_prove_its_own_point(prior, notion):
     outputs = "0..2:0.25"
     budget = {"alpha": 3, "epsilon": "0.4"} if notion == "renyi" else {"rho": "0.2"}
-    request = FAMILY.request(
+    request = FAMILY.make_request(
         wb.FiniteQuery("0..2", outputs, max_shift=1, prior=prior), notion=notion, **budget
     )
-    masses, bound = solved_by_interior(request)
+    masses, bound = solve_by_interior_point(request)
     each = (masses * request.losses.floats).sum(axis=1)
-    reached = each.max() if request.weights is None else request.weights @ each
+    reached = each.max() if request.prior_weights is None else request.prior_weights @ each
     assert float(bound) <= reached + 1e-9
     assert reached - float(bound) <= 1e-4 * reached
     alphas = [3.0] if notion == "renyi" else [1.5, 2.0, 3.0, 5.0]
     limits = {a: math.exp((a - 1) * (0.4 if notion == "renyi" else 0.2 * a)) for a in alphas}
     least = least_loss(
-        request.losses.floats, request.weights, limits, 0 if notion == "renyi" else 0.2
+        request.losses.floats, request.prior_weights, limits, 0 if notion == "renyi" else 0.2
     )
     assert least - 1e-6 <= reached  # which is within more bounds
     if notion == "renyi":
@@ -128,9 +128,9 @@ def test_hockey_sticks_of_several_epsilons_prove_no_more_than_their_program():
     prior = [Fraction(1, 3)] * 3
     for _ in range(50):
         u = {"ratio": rng.random((len(rows), 4)) * rng.choice([0.01, 0.1, 1])}
-        assert least_loss_bound(table, prior, edges, delta, u) <= found.fun + 1e-9
+        assert bound_least_loss(table, prior, edges, delta, u) <= found.fun + 1e-9
     duals = -found.ineqlin.marginals.reshape(len(rows), 5)[:, :4]
-    assert float(least_loss_bound(table, prior, edges, delta, {"ratio": duals})) == pytest.approx(
+    assert float(bound_least_loss(table, prior, edges, delta, {"ratio": duals})) == pytest.approx(
         found.fun, abs=1e-9
     )
 
@@ -139,7 +139,7 @@ def test_hockey_sticks_of_several_epsilons_prove_no_more_than_their_program():
 def test_the_tighter_hockey_sticks_meet_above_the_curve_of_gaussian_dp(mu):
     """P - e^ε Q = δ and P - e^ε' Q = δ' cross at (P, Q) with Φ^-1(P) - Φ^-1(Q) <= μ; those implied have the δ of μ."""
     normal, value = NormalDist(), float(mu)
-    sticks = GDP().dense({"mu": Fraction(mu)})
+    sticks = GDP().hockey_stick_grid({"mu": Fraction(mu)})
     for (implied, one), (_, two) in pairwise(sticks):
         assert one.epsilon == implied.epsilon
         assert one.delta < implied.delta

@@ -15,7 +15,12 @@ from workbench.errors import NotApplicable
 from workbench.exact.integer_law import IntegerLaw
 from workbench.families.channel.family import FAMILY as CHANNEL
 from workbench.families.channel.published import PUBLISHED
-from workbench.pipeline.integer_laws import NAMES, clamped_rows, fitted_laws, masses
+from workbench.pipeline.integer_laws import (
+    LAW_NAMES,
+    compute_clamped_rows,
+    compute_masses,
+    fit_laws,
+)
 from workbench.pipeline.published import index_by_name, published_for
 from workbench.pipeline.recommendation import Query
 from workbench.pipeline.request import Aim
@@ -45,16 +50,16 @@ def hockey_stick(f: np.ndarray, epsilon: float, reach: int) -> float:
 
 
 @pytest.mark.parametrize("reach", [1, 3])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", LAW_NAMES)
 def test_least_parameters_spend_the_whole_budget(name: str, reach: int):
     epsilon, delta = Fraction(1, 2), Fraction(1, 100)
     if (name, reach) == ("staircase", 1):
         with pytest.raises(NotApplicable, match="it is the geometric noise"):
-            fitted_laws(name, reach, epsilon, delta, "dp")
+            fit_laws(name, reach, epsilon, delta, "dp")
         return
-    fitted = fitted_laws(name, reach, epsilon, delta, "dp")
-    assert all(one.holds() for one in fitted)
-    f = masses(fitted[0].law, -400, 400)
+    fitted = fit_laws(name, reach, epsilon, delta, "dp")
+    assert all(one.is_private() for one in fitted)
+    f = compute_masses(fitted[0].law, -400, 400)
     assert f.sum() == pytest.approx(1)
     spent = hockey_stick(f, 0.5, reach)
     if name in ("geometric", "discrete Gaussian"):
@@ -70,8 +75,8 @@ def test_least_parameters_spend_the_whole_budget(name: str, reach: int):
 
 
 def test_clamped_rows_are_the_law_summed_beyond_the_ends():
-    law = fitted_laws("geometric", 2, Fraction(1), Fraction(0), "pure")[0].law
-    alpha, table = float(law.ratio), np.array([*clamped_rows(law, 5)])
+    law = fit_laws("geometric", 2, Fraction(1), Fraction(0), "pure")[0].law
+    alpha, table = float(law.ratio), np.array([*compute_clamped_rows(law, 5)])
     direct = np.zeros((5, 5))
     for q in range(5):
         for eta in range(-300, 301):
@@ -83,7 +88,7 @@ def test_clamped_rows_are_the_law_summed_beyond_the_ends():
 @pytest.mark.parametrize("prior", [None, "worst"])
 def test_losses_keep_their_digits_at_large_epsilon(epsilon: int, prior: str | None):
     """Clamped geometric noise and randomized response in rationals, whose masses off the diagonal may be 1e-130."""
-    alpha = fitted_laws("geometric", 1, Fraction(epsilon), Fraction(0), "dp")[0].law.ratio
+    alpha = fit_laws("geometric", 1, Fraction(epsilon), Fraction(0), "dp")[0].law.ratio
     asked = query("0..10", str(epsilon), max_shift=1, prior=prior)
 
     def mass(q: int, j: int) -> Fraction:
@@ -91,10 +96,10 @@ def test_losses_keep_their_digits_at_large_epsilon(epsilon: int, prior: str | No
 
     each = [sum(mass(q, j) * (j - q) ** 2 for j in range(11)) for q in range(11)]
     assert sum(mass(3, j) for j in range(11)) == 1
-    assert ENTRIES["clamped geometric"].cost(asked).objective == float(
+    assert ENTRIES["clamped geometric"].make_reference(asked).objective == float(
         max(each) if prior else sum(each) / 11
     )
-    response = ENTRIES["randomized response"].cost(asked)
+    response = ENTRIES["randomized response"].make_reference(asked)
     own = response.mechanism.rows[0]
     rest = Fraction(own.integers[1], own.total)
     spread = [sum((j - q) ** 2 for j in range(11)) for q in range(11)]
@@ -140,7 +145,7 @@ def test_nothing_published_is_ranked_below_a_proven_bound_of_its_class(epsilon: 
 def test_noise_beside_integer_noise_is_told_at_any_epsilon():
     """From ε = 37 on, 1 - e^-ε is 1 in floats."""
     rows = wb.frontier(wb.IntegerNoise(1), epsilon="40", delta="0", notion="dp", loss="squared")
-    alpha = fitted_laws("geometric", 1, Fraction(40), Fraction(0), "dp")[0].law.ratio
+    alpha = fit_laws("geometric", 1, Fraction(40), Fraction(0), "dp")[0].law.ratio
     (geometric,) = (row for row in rows if row["mechanism"] == "geometric")
     assert geometric["objective"] == float(2 * alpha / (1 - alpha) ** 2)
 
@@ -155,7 +160,7 @@ def test_a_scan_reaches_the_least_parameter_of_large_budgets():
         level="none",
     )
     (scanned,) = (row for row in rows if row["mechanism"] == "geometric")
-    least = ENTRIES["clamped geometric"].cost(query("0..8", "20", max_shift=1)).objective
+    least = ENTRIES["clamped geometric"].make_reference(query("0..8", "20", max_shift=1)).objective
     assert scanned["objective"] == pytest.approx(least, rel=1e-4)
 
 
@@ -187,18 +192,18 @@ def test_every_baseline_is_there_or_says_why(asked: Query, applies: set[str]):
     assert {entry.name for entry in published_for(asked, CHANNEL)} == {*ENTRIES} - PLANAR
     for name in ENTRIES:
         if name in applies:
-            found = ENTRIES[name].cost(asked)
-            assert found.certified
+            found = ENTRIES[name].make_reference(asked)
+            assert found.is_certified
             assert found.objective > 0
         else:
             with pytest.raises(NotApplicable, match=r"\w+ \w+"):
-                ENTRIES[name].cost(asked)
+                ENTRIES[name].make_reference(asked)
 
 
 def test_a_channel_of_a_baseline_costs_what_its_row_says():
     """Clamped discrete Gaussian noise, row by row, at the parameter that was found."""
     asked = query("0..8", "1", "0.05", max_shift=2, prior=[1, 2, 3, 4, 5, 4, 3, 2, 1])
-    found = ENTRIES["clamped discrete Gaussian"].cost(asked)
+    found = ENTRIES["clamped discrete Gaussian"].make_reference(asked)
     eta = np.arange(-60, 61)
     f = np.exp(-(eta**2) / (2 * found.value))
     f /= f.sum()
@@ -290,7 +295,7 @@ def flipped(weights: list[Fraction]) -> list[Fraction]:
 
 def test_permute_and_flip_is_its_definition():
     asked = query("0..4", "1", max_shift=2)
-    found = ENTRIES["permute-and-flip"].cost(asked)
+    found = ENTRIES["permute-and-flip"].make_reference(asked)
     ratio = Fraction(found.value)
     for i, row in enumerate(found.mechanism.rows):
         law = flipped([ratio ** abs(i - j) for j in range(5)])
@@ -310,6 +315,6 @@ def test_permute_and_flip_is_its_definition():
     ],
 )
 def test_clamped_rows_in_rationals_are_those_of_the_law(law: IntegerLaw):
-    assert [[*row] for row in clamped_rows(law, 10, Fraction)] == [
-        [*law.clamped(-q, 9 - q)] for q in range(10)
+    assert [[*row] for row in compute_clamped_rows(law, 10, Fraction)] == [
+        [*law.clamp(-q, 9 - q)] for q in range(10)
     ]

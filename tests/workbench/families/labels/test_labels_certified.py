@@ -14,12 +14,12 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
-from workbench.families.labels.problem import best_bins
+from workbench.families.labels.problem import find_best_bins
 from workbench.mechanisms.channel import Channel
-from workbench.models.labels.unbiased_levels import optimum
+from workbench.models.labels.unbiased_levels import find_unbiased_optimum
 from workbench.privacy.audit import audit, audit_extremes
 from workbench.privacy.certificate import Certificate
-from workbench.privacy.certificate_file import from_dict
+from workbench.privacy.certificate_file import certificate_from_dict
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -231,7 +231,7 @@ def test_wrong_columns_are_refused(change, words, tmp_path: Path):
     )
     change(made["mechanism"])
     with pytest.raises(wb.CorruptFile, match=words):
-        from_dict(made)
+        certificate_from_dict(made)
     (tmp_path / "wrong.json").write_text(json.dumps(made))
     tool = Path(__file__).parents[4] / "tools" / "check_certificate.py"
     done = subprocess.run(
@@ -296,7 +296,9 @@ def test_certify_is_true_or_false(question, wrong):
 
 def test_a_randomizer_that_spends_more_than_its_share_is_refused():
     """`optimise` is anybody's function: what it returns is compared with the budget it was given."""
-    greedy = wb.LabelRandomizer([0, 1, 2], 2, lambda prior, second: best_bins(prior, 2 * second))
+    greedy = wb.LabelRandomizer(
+        [0, 1, 2], 2, lambda prior, second: find_best_bins(prior, 2 * second)
+    )
     with pytest.raises(wb.NotCertified, match="A ratio of masses of the mechanism exceeds"):
         greedy.run([0, 1, 2] * 100)
 
@@ -317,9 +319,9 @@ def test_the_short_proof_decides_as_every_pair_does():
             assert not whole.meets("pure", Fraction(13, 10))
             continue
         answers.add(True)
-        assert len(proof.deciding.pairs) < len(subject.pairs)
-        assert proof.privacy.pure_epsilon == proof.deciding.pure_epsilon
-        assert proof.privacy.dp_delta == proof.deciding.dp_delta
+        assert len(proof.deciding_audit.pairs) < len(subject.pairs)
+        assert proof.privacy.pure_epsilon == proof.deciding_audit.pure_epsilon
+        assert proof.privacy.dp_delta == proof.deciding_audit.dp_delta
     assert answers == {True, False}
 
 
@@ -362,7 +364,7 @@ def test_an_unbiased_design_with_a_gap_states_its_interval(
     monkeypatch: pytest.MonkeyPatch, gap, status
 ):
     def loosen(*arguments):
-        point = optimum(*arguments)
+        point = find_unbiased_optimum(*arguments)
         return replace(point, proof=replace(point.proof, bound=point.bound * (1 - gap)))
 
     monkeypatch.setattr("workbench.families.labels.unbiased.optimum", loosen)

@@ -117,8 +117,8 @@ def test_constraints_vectors_and_directed_differences():
 
 
 def test_a_session_moves_along_the_budget():
-    with FAMILY.open(
-        FAMILY.request(LINE, notion="renyi", alpha=2, epsilon=1, loss="squared")
+    with FAMILY.open_session(
+        FAMILY.make_request(LINE, notion="renyi", alpha=2, epsilon=1, loss="squared")
     ) as session:
         errors = [session.design({"epsilon": Fraction(e)}).objective for e in ("0.25", "0.5", "1")]
         assert errors == sorted(errors, reverse=True)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.privacy.expected_error import expected_error
+from workbench.privacy.expected_error import compute_expected_error
 
 
 def test_what_clamping_leaves_of_real_noise():
     """Against a midpoint sum over answers and noise values."""
-    plain = wb.AdditiveRealNoise.of(wb.RealNoise(1), 2, -3, [1, 2, 3, 4, 3, 2, 1], 5)
+    plain = wb.AdditiveRealNoise.from_masses(wb.RealNoise(1), 2, -3, [1, 2, 3, 4, 3, 2, 1], 5)
     edges, values = plain.density()
     eta = np.linspace(edges[0], edges[-1], 70_001)
     eta = (eta[1:] + eta[:-1]) / 2
@@ -38,7 +38,7 @@ def test_what_clamping_leaves_of_real_noise():
     )
     assert narrow.clamped_loss("squared", None) > narrow.clamped_loss("squared")
     assert wide.clamped_loss("squared", None) == plain.loss("squared")
-    uneven = wb.AdditiveRealNoise.of(law.question, 2, -1, [1, 2, 2], 5)
+    uneven = wb.AdditiveRealNoise.from_masses(law.question, 2, -1, [1, 2, 2], 5)
     with pytest.raises(wb.InvalidRequest, match="not even"):
         uneven.clamped_loss("squared", weights)
 
@@ -81,11 +81,11 @@ def test_a_prior_of_the_range(prior: str, words: str, loss: str):
     plain = wb.design(wb.RealNoise(3), loss=loss, epsilon=1, delta="0.01")
     assert made.mechanism.cells == plain.mechanism.cells
     assert made.objective < plain.objective
-    error = expected_error(made.mechanism, loss)
-    assert (error.mean, error.worst) == tuple(
+    error = compute_expected_error(made.mechanism, loss)
+    assert (error.mean_error, error.worst_error) == tuple(
         made.mechanism.clamped_loss(loss, each) for each in ((1,), None)
     )
-    assert error.mean < plain.mechanism.loss(loss)
+    assert error.mean_error < plain.mechanism.loss(loss)
 
 
 def test_a_search_that_is_stopped_has_the_numbers_of_clamped_noise(monkeypatch):

@@ -19,8 +19,8 @@ from workbench.models.noise.losses import LineLoss
 from workbench.models.noise.program import LineProgram
 from workbench.models.oracles.canonical_noise import (
     canonical_loss,
-    discrete_gaussian,
-    rounded_gaussian,
+    discrete_gaussian_loss,
+    rounded_gaussian_loss,
 )
 from workbench.privacy.audit import audit
 
@@ -81,8 +81,8 @@ def test_known_laws():
         2 * b / (1 - b) ** 2, rel=1e-12
     )
     assert canonical_loss([(1.0, 1e-3)], lambda k: k * k) == pytest.approx(1.7739, abs=5e-5)
-    assert rounded_gaussian(0.3, lambda k: k * k) == pytest.approx(1 / 0.09 + 1 / 12, rel=1e-9)
-    assert discrete_gaussian(10.0, lambda k: k * k) == pytest.approx(10, rel=1e-12)
+    assert rounded_gaussian_loss(0.3, lambda k: k * k) == pytest.approx(1 / 0.09 + 1 / 12, rel=1e-9)
+    assert discrete_gaussian_loss(10.0, lambda k: k * k) == pytest.approx(10, rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", [HOCKEY_STICK, POWER_CONE, RELATIVE_ENTROPY])
@@ -91,7 +91,7 @@ def test_the_relaxation_is_below_every_law_that_is_feasible(kind):
     ratio = math.exp(-0.5)
     law = IntegerLaw(-1, [Fraction(ratio), 1, Fraction(ratio)], 1, Fraction(ratio))
     loss = float(AdditiveIntegerNoise(wb.IntegerNoise(1), law).loss("squared"))
-    p, q, _ = law.compared(1)
+    p, q, _ = law.compare_with_shift(1)
     total, pairs = float(law.total), [(float(a), float(b)) for a, b in zip(p, q, strict=True)]
     if kind == POWER_CONE:
         bound = Bound(POWER_CONE, 3.0, sum(a**3 * b**-2 for a, b in pairs) / total)
@@ -101,8 +101,10 @@ def test_the_relaxation_is_below_every_law_that_is_feasible(kind):
         bound = Bound(HOCKEY_STICK, math.exp(0.5), 0.0)
     before = 0.0
     for size in (3, 8, 15):
-        program = LineProgram(1, size, [LineLoss.named("squared").at], [bound])
-        near = program.columns(np.array([float(mass / law.total) for mass in law.window(-40, 40)]))
+        program = LineProgram(1, size, [LineLoss.from_name("squared").value_at], [bound])
+        near = program.columns_of_law(
+            np.array([float(mass / law.total) for mass in law.weights_between(-40, 40)])
+        )
         answer = program.solve(near)
         assert before * (1 - 1e-9) <= float(answer.bound) <= loss * (1 + 1e-9)
         assert float(answer.bound) == pytest.approx(answer.value, rel=1e-7)
@@ -114,24 +116,31 @@ def test_merged_outcomes_are_those_of_the_exact_law():
     """P and Q of the open program are those of the exact law, all beyond the reach as one outcome."""
     law = IntegerLaw(-3, [1, 2, 3, 4, 3, 2, 1], 2, Fraction(1, 4))
     total = float(law.total)
-    program = LineProgram(2, 3, [LineLoss.named("absolute").at], [], folded=False)
+    program = LineProgram(2, 3, [LineLoss.from_name("absolute").value_at], [], is_folded=False)
     x = np.array(
         [
             float(mass) / total
-            for mass in (*law.window(-5, 5), law.total - law.below(6), law.below(-5))
+            for mass in (
+                *law.weights_between(-5, 5),
+                law.total - law.weight_below(6),
+                law.weight_below(-5),
+            )
         ]
     )
-    p, q = program.compared.laws(x)
+    p, q = program.comparisons.laws_at(x)
     for shift, first, row in zip(program.shifts.tolist(), p, q, strict=True):
         inside = [(float(law.weight(eta)), float(law.weight(eta + shift))) for eta in range(-3, 4)]
-        right = float(law.total - law.below(4)), float(law.total - law.below(4 + shift))
-        left = float(law.below(-3)), float(law.below(-3 + shift))
+        right = (
+            float(law.total - law.weight_below(4)),
+            float(law.total - law.weight_below(4 + shift)),
+        )
+        left = float(law.weight_below(-3)), float(law.weight_below(-3 + shift))
         exact = np.array([*inside, right, left]) / total
         assert np.column_stack([first, row]) == pytest.approx(exact)
-    folded = LineProgram(2, 3, [LineLoss.named("absolute").at], [])
+    folded = LineProgram(2, 3, [LineLoss.from_name("absolute").value_at], [])
     half = np.append(x[5:11], x[11])
     for shift in range(2):
-        pairs = np.column_stack([law[shift] for law in folded.compared.laws(half)])
+        pairs = np.column_stack([law[shift] for law in folded.comparisons.laws_at(half)])
         assert pairs == pytest.approx(np.column_stack([p[shift], q[shift]]))
 
 

@@ -17,13 +17,13 @@ from scipy.stats import chisquare, kstest
 import workbench as wb
 from workbench.cli import main
 from workbench.exact.integer_law import IntegerLaw
-from workbench.families.noise.bracket import Within
+from workbench.families.noise.bracket import NoiseClaimBounds
 from workbench.families.noise.problem import NoiseProblem
-from workbench.families.noise.repair import _accepted
+from workbench.families.noise.repair import _is_proven_private
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.privacy.audit import audit
 from workbench.privacy.claim import Claim
-from workbench.privacy.repair import inverse_exponential, staircase
+from workbench.privacy.repair import bound_inverse_exponential, build_staircase_law
 
 ROOT = Path(__file__).resolve().parents[4]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -99,7 +99,7 @@ def test_a_thousand_clamped_answers_are_proven_or_refused():
 def test_the_repair_decides_as_the_audit_of_all_shifts_does(weights, delta):
     noise = AdditiveIntegerNoise(wb.IntegerNoise(2), IntegerLaw(-2, weights))
     claim = Claim("dp", Fraction(1), Fraction(delta))
-    assert _accepted(noise, Within(claim)) == audit(noise, 1).holds(claim)
+    assert _is_proven_private(noise, NoiseClaimBounds(claim)) == audit(noise, 1).holds(claim)
 
 
 def test_a_given_grid_is_not_held_against_the_optimum_of_all():
@@ -116,7 +116,7 @@ def test_a_frontier_without_any_value_says_why(capsys, tmp_path: Path):
 
 def test_tiny_budgets_are_reported():
     made = wb.design(wb.IntegerNoise(1), notion="pure", epsilon="1e-9")
-    assert made.family.tables(made)[1:] == []  # nothing beside it: laws of billions of values
+    assert made.family.list_tables(made)[1:] == []  # nothing beside it: laws of billions of values
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_a_changed_certificate_proves_nothing(real, tmp_path: Path):
 
 
 def test_draws_of_real_noise_follow_the_density():
-    law = wb.AdditiveRealNoise.of(wb.RealNoise(1, grid="1/1024"), 2, -1, [1, 2, 1], 4)
+    law = wb.AdditiveRealNoise.from_masses(wb.RealNoise(1, grid="1/1024"), 2, -1, [1, 2, 1], 4)
     drawn = wb.sample(law, 40_000, answer=Fraction(1, 3), insecure_seed=5)
     assert np.array_equal(drawn * 1024, np.round(drawn * 1024))
     noise = drawn - round(1024 / 3) / 1024
@@ -273,18 +273,20 @@ def test_draws_reach_into_the_tails():
     ],
 )
 def test_laws_with_tails_add_up(law: IntegerLaw):
-    wide = law.window(-60, 60)
+    wide = law.weights_between(-60, 60)
     assert float(sum(wide)) == pytest.approx(float(law.total))
     for eta in (-9, -3, -2, 0, 1, 3, 4, 10):
-        assert float(law.below(eta)) == pytest.approx(float(sum(law.window(-80, eta - 1))))
+        assert float(law.weight_below(eta)) == pytest.approx(
+            float(sum(law.weights_between(-80, eta - 1)))
+        )
     for power, beyond in ((1, (0, 1)), (2, (0, 0, 1))):
         mean = law.mean(lambda eta, p=power: Fraction(abs(eta) ** p), tuple(map(Fraction, beyond)))
         near = sum(w * abs(eta) ** power for eta, w in zip(range(-60, 61), wide, strict=True))
         assert float(mean) == pytest.approx(float(near / law.total))
     for shift in (-3, 1, 2):
-        p, q, _ = law.compared(shift)
+        p, q, _ = law.compare_with_shift(shift)
         assert sum(p) == sum(q) == law.total
-    assert sum(law.clamped(-1, 5).integers) == law.clamped(-1, 5).total
+    assert sum(law.clamp(-1, 5).integers) == law.clamp(-1, 5).total
 
 
 def test_noise_that_misses_is_repaired():
@@ -294,9 +296,9 @@ def test_noise_that_misses_is_repaired():
     pure = wb.certify(rough, "pure", 1)
     assert pure.privacy.pure_epsilon <= 1
     stairs = wb.AdditiveIntegerNoise(
-        wb.IntegerNoise(4), staircase(inverse_exponential(Fraction(1)), 4, 2)
+        wb.IntegerNoise(4), build_staircase_law(bound_inverse_exponential(Fraction(1)), 4, 2)
     )
-    assert wb.audit(stairs, 1).holds(Claim.of("pure", stairs, {"epsilon": 1}))
+    assert wb.audit(stairs, 1).holds(Claim.for_mechanism("pure", stairs, {"epsilon": 1}))
 
 
 def test_a_column_of_salaries(real, capsys, tmp_path: Path):
@@ -352,9 +354,9 @@ def test_a_raw_answer_below_its_bound_is_not_proven(question):
     """Programs that a time limit stops leave laws that are not private, and that cost less than any that is."""
     d = wb.design(question, epsilon=1, delta="0.01", loss="absolute", gap="0.01", certify=False)
     problem = NoiseProblem(d.request)
-    assert problem.proven(d).objective == d.objective
+    assert problem.require_proof(d).objective == d.objective
     with pytest.raises(wb.NotProven, match="before its noise was private") as stop:
-        problem.proven(replace(d, objective=0.9 * d.bound))
+        problem.require_proof(replace(d, objective=0.9 * d.bound))
     assert stop.value.incumbent is None
     assert stop.value.bound == d.bound
 

@@ -10,8 +10,8 @@ import pytest
 
 import workbench as wb
 from workbench.models.oracles.line_noise import staircase_integers
-from workbench.privacy.composition import composed_delta
-from workbench.privacy.repair import inverse_exponential
+from workbench.privacy.composition import bound_composed_delta
+from workbench.privacy.repair import bound_inverse_exponential
 
 
 @pytest.fixture(scope="module")
@@ -20,11 +20,11 @@ def wide() -> wb.Design:
 
 
 def test_it_is_proven_and_no_worse_than_the_split_budget(wide: wb.Design):
-    assert composed_delta(wide.mechanism, 4, Fraction(3)) <= Fraction(1, 1000)
+    assert bound_composed_delta(wide.mechanism, 4, Fraction(3)) <= Fraction(1, 1000)
     assert wide.details["composed"]["delta"] <= 1e-3
     assert wide.certificate is not None
     assert wide.certificate.composed.delta == wide.request.claim.delta
-    pure = staircase_integers(inverse_exponential(Fraction(3, 4)), 3, "squared")[0]
+    pure = staircase_integers(bound_inverse_exponential(Fraction(3, 4)), 3, "squared")[0]
     assert wide.objective <= float(pure)
     assert wide.bound is None
     assert "none: not proven optimal among all designs for 4 runs" in str(wide)
@@ -34,7 +34,9 @@ def test_another_library_agrees_at_every_shift(wide: wb.Design):
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     law = wide.mechanism.noise
     reach = 400
-    window = np.array([float(Fraction(weight) / law.total) for weight in law.window(-reach, reach)])
+    window = np.array(
+        [float(Fraction(weight) / law.total) for weight in law.weights_between(-reach, reach)]
+    )
     assert abs(window.sum() - 1) < 1e-12
     for shift in (1, 2, 3, -3):
         p = {k: math.log(window[k + reach]) for k in range(-300, 301)}
@@ -47,7 +49,7 @@ def test_another_library_agrees_at_every_shift(wide: wb.Design):
 
 def test_published_noise_stands_beside_it(wide: wb.Design):
     """Each at its least parameter within the budget of all runs, by the losses at every shift."""
-    rows = wide.family.json(wide)["beside"]
+    rows = wide.family.extra_json(wide)["beside"]
     assert {*rows} == {"geometric", "discrete Gaussian"}
     assert wide.objective <= min(rows.values()) * (1 + 1e-4)
     eta = np.arange(-150, 151)
@@ -76,7 +78,7 @@ def test_a_time_limit_ends_the_search_with_what_is_proven():
     short = wb.design(wb.IntegerNoise(3), epsilon=3, delta="1e-3", runs=4, time_limit="0.001")
     assert "stopped at its time limit" in str(short)
     assert (short.status, short.private) == ("found", True)
-    split, _ = staircase_integers(inverse_exponential(Fraction(3, 4)), 3, "squared")
+    split, _ = staircase_integers(bound_inverse_exponential(Fraction(3, 4)), 3, "squared")
     assert short.objective <= float(split)
 
 

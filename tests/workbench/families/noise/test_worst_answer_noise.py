@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 import workbench as wb
-from workbench.privacy.objective import rounds
+from workbench.privacy.objective import is_rounded_up
 
 
 def direct(n: int, D: int, epsilon: float, delta: float, power: int, L: int) -> float:
@@ -65,7 +65,7 @@ def test_worst_answer_is_bounded_from_both_sides(
     assert mean.objective < design.objective
     assert design.certificate is not None
     stated = design.certificate.objective
-    assert rounds(stated.value, stated.of(design.mechanism))
+    assert is_rounded_up(stated.value, stated.of(design.mechanism))
 
 
 def test_pure_noise_for_the_worst_answer_is_a_mixture_of_staircases():

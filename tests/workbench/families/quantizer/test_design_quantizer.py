@@ -15,10 +15,10 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
-from workbench.mechanisms.baselines.named_quantizers import built
-from workbench.pipeline.registry import families
+from workbench.mechanisms.baselines.named_quantizers import build_named_quantizer
+from workbench.pipeline.registry import list_families
 from workbench.privacy.certificate_file import check
-from workbench.questions.density import spelled
+from workbench.questions.density import parse_density
 
 KEYS = {"mae", "mae_51", "mse", "exact", "bins", "method", "objective", "bound", "status"}
 
@@ -396,7 +396,7 @@ def test_the_command_line_audits_published_quantizers(capsys: pytest.CaptureFixt
 )
 def test_published_quantizers_that_make_no_sense(mechanism: str, parameters: dict):
     with pytest.raises(wb.InvalidRequest):
-        built(mechanism, **parameters)
+        build_named_quantizer(mechanism, **parameters)
 
 
 def test_every_published_quantizer_can_be_built():
@@ -405,8 +405,8 @@ def test_every_published_quantizer_can_be_built():
         ("randomized-response", {"epsilon": 1}),
         ("biased", {"bins": "-2.7,-0.9,0.9,2.7", "q": 0.22, "beta": 0.3}),
     ):
-        made = built(mechanism, **parameters)
-        assert made.mae(spelled("normal:0.5,0.2", 1.0)) > 0
+        made = build_named_quantizer(mechanism, **parameters)
+        assert made.mae(parse_density("normal:0.5,0.2", 1.0)) > 0
         assert (
             0 < (made.epsilon if hasattr(made, "epsilon") else wb.audit(made, 0).pure_epsilon) < 3
         )
@@ -426,14 +426,14 @@ def test_outputs_stay_within_the_reach_and_the_words_name_it(method: str):
 
 
 def test_bits_are_levels():
-    kind = next(kind for kind in families() if kind.name == "quantizer")
-    assert kind.spelled(bits=2, epsilon=1).question == wb.Quantization(levels=4)
+    kind = next(kind for kind in list_families() if kind.name == "quantizer")
+    assert kind.make_request_from_options(bits=2, epsilon=1).question == wb.Quantization(levels=4)
     given, spelled = (
-        kind.read({"epsilon": 1, **more}, "sweep") for more in ({"bits": 2}, {"levels": 4})
+        kind.read_values({"epsilon": 1, **more}, "sweep") for more in ({"bits": 2}, {"levels": 4})
     )
-    assert kind.key(given) == kind.key(spelled)
+    assert kind.sweep_key(given) == kind.sweep_key(spelled)
     with pytest.raises(wb.InvalidRequest, match="bits must be left out with levels"):
-        kind.spelled(bits=2, levels=4, epsilon=1)
+        kind.make_request_from_options(bits=2, levels=4, epsilon=1)
 
 
 @pytest.mark.parametrize("loss", ["mae", "mse", "worst", 2])

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.families.quantizer.laws import LawQuestion, grid_problem
-from workbench.families.quantizer.limit import alphabet_bound
-from workbench.families.quantizer.mvu import mvu
-from workbench.families.quantizer.outputs import alphabets
-from workbench.questions.density import uniform
+from workbench.families.quantizer.laws import LawQuestion, make_grid_problem
+from workbench.families.quantizer.limit import compute_alphabet_bound
+from workbench.families.quantizer.mvu import solve_mvu
+from workbench.families.quantizer.outputs import make_start_alphabets
+from workbench.questions.density import uniform_density
 
 # at most: the best of other programs at ε = 0.5 and 1.5, of the input grid's own points at 10 and 30
 LEAST = [("0.5", 15.98813), ("1.5", 1.619785), ("10", 2.28e-4), ("30", 6.7e-5)]
@@ -37,19 +37,19 @@ def test_the_best_known_alphabets_are_found_and_certified(epsilon: str, least: f
 def test_the_bound_of_alphabets_is_below_random_ones():
     points, rng = np.linspace(-1, 1, 5), np.random.default_rng(3)
     for epsilon, loss in ((0.7, "squared"), (3.0, "absolute"), (6.0, "squared"), (9.0, "0.4")):
-        problem = grid_problem(points, 6, loss)
-        bound = alphabet_bound(points, LawQuestion(Fraction(epsilon), loss=loss))
+        problem = make_grid_problem(points, 6, loss)
+        bound = compute_alphabet_bound(points, LawQuestion(Fraction(epsilon), loss=loss))
         assert bound > 0
-        for start in alphabets(6, epsilon, 5, 4):
+        for start in make_start_alphabets(6, epsilon, 5, 4):
             half = np.sort(np.abs(start[3:] * (1 + 0.2 * rng.random(3))))
-            answer = problem.answer(epsilon, np.concatenate([-half[::-1], half]))
+            answer = problem.find_optimum(epsilon, np.concatenate([-half[::-1], half]))
             if answer is not None:
                 assert bound <= answer.value
         problem.close()
 
 
 def test_nearly_the_inputs_are_nearly_best_at_large_budgets():
-    made = mvu(LawQuestion(Fraction(10), uniform(), "squared"), 4)
+    made = solve_mvu(LawQuestion(Fraction(10), uniform_density(), "squared"), 4)
     assert made.bound is not None
     # two points 2 apart cost 4 e^ε/(e^ε - 1)² in variance (Hammersley, Chapman and Robbins)
     assert made.bound == pytest.approx((4 + 16 / 9) / 2 * np.exp(10) / np.expm1(10) ** 2, rel=1e-6)

@@ -12,15 +12,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from workbench.families.quantizer.laws import LawQuestion, exact_problem, exact_quantizer
-from workbench.families.quantizer.limit import output_bound
-from workbench.families.quantizer.mvu import mvu
-from workbench.families.quantizer.output_search import optimised_bins
-from workbench.families.quantizer.search import best_rqm, searched_bins
-from workbench.families.quantizer.window_laws import farthest_mean, window_error
-from workbench.models.quantizer.program import odds_of, smallest_reach, usual_reach
+from workbench.families.quantizer.laws import LawQuestion, make_exact_problem, solve_exact_quantizer
+from workbench.families.quantizer.limit import compute_output_bound
+from workbench.families.quantizer.mvu import solve_mvu
+from workbench.families.quantizer.output_search import optimise_bins
+from workbench.families.quantizer.search import find_best_rqm, search_bins
+from workbench.families.quantizer.window_laws import compute_farthest_mean, compute_window_objective
+from workbench.models.quantizer.program import compute_odds, default_reach, smallest_reach
 from workbench.privacy.audit import audit_extremes
-from workbench.questions.density import Density, normal, uniform
+from workbench.questions.density import Density, normal_density, uniform_density
 from workbench.solvers.search import Deadline
 
 ONE = Fraction(1)
@@ -34,28 +34,32 @@ OUTPUTS = {
 
 def least_masses(outputs: np.ndarray, epsilon: float, share: float) -> np.ndarray:
     """The LP's at many knots, mixed with equal ones."""
-    answer = exact_problem(np.linspace(-1, 1, 41), outputs.size, LAW, symmetric=False).answer(
-        epsilon, outputs
-    )
-    return (1 - share) * answer.laws.min(axis=0) + share * 2 / (2 + odds_of(epsilon)) / outputs.size
+    answer = make_exact_problem(
+        np.linspace(-1, 1, 41), outputs.size, LAW, symmetric=False
+    ).find_optimum(epsilon, outputs)
+    return (1 - share) * answer.laws.min(axis=0) + share * 2 / (
+        2 + compute_odds(epsilon)
+    ) / outputs.size
 
 
 @pytest.mark.parametrize("epsilon", OUTPUTS)
-@pytest.mark.parametrize(("density", "loss"), [(uniform(), "absolute"), (normal(0.3, 0.4), "0.5")])
+@pytest.mark.parametrize(
+    ("density", "loss"), [(uniform_density(), "absolute"), (normal_density(0.3, 0.4), "0.5")]
+)
 def test_the_slopes_of_the_window_s_error_are_difference_quotients(
     epsilon: float, density, loss: str
 ):
     question = replace(LAW, epsilon=Fraction(epsilon), density=density, loss=loss)
     outputs = np.array(OUTPUTS[epsilon])
     low = least_masses(outputs, epsilon, 0.1)
-    found, ratio = window_error(question, outputs, low), 1 + odds_of(epsilon)
-    mean, rises = farthest_mean(ratio, outputs, low)
+    found, ratio = compute_window_objective(question, outputs, low), 1 + compute_odds(epsilon)
+    mean, rises = compute_farthest_mean(ratio, outputs, low)
     assert mean == pytest.approx(0, abs=0.2)
     for direction, slope, rise in zip(np.eye(8).reshape(8, 2, 4), found.slopes, rises, strict=True):
         step = 1e-6 * low.min() * direction
         sides = [(outputs + sign * step[0], low + sign * step[1]) for sign in (1, -1)]
-        errors = [window_error(question, *side).value for side in sides]
-        means = [farthest_mean(ratio, *side)[0] for side in sides]
+        errors = [compute_window_objective(question, *side).value for side in sides]
+        means = [compute_farthest_mean(ratio, *side)[0] for side in sides]
         assert slope == pytest.approx(
             (errors[0] - errors[1]) / (2 * step.max()), rel=1e-3, abs=1e-3
         )
@@ -69,8 +73,10 @@ def test_the_laws_of_a_window_are_the_program_s_where_they_bend(epsilon: float):
     outputs = np.array(OUTPUTS[epsilon])
     knots, errors = np.linspace(-1, 1, 41), []
     for _ in range(12):
-        answer = exact_problem(knots, 4, question, symmetric=False).answer(epsilon, outputs)
-        window = window_error(question, outputs, answer.laws.min(axis=0))
+        answer = make_exact_problem(knots, 4, question, symmetric=False).find_optimum(
+            epsilon, outputs
+        )
+        window = compute_window_objective(question, outputs, answer.laws.min(axis=0))
         assert window.value <= answer.value * (1 + 1e-9)
         errors.append(answer.value)
         knots = np.unique(np.concatenate([knots, np.clip(window.bends, -1, 1)]))
@@ -81,26 +87,28 @@ def test_the_laws_of_a_window_are_the_program_s_where_they_bend(epsilon: float):
 # the best known for four outputs, uniform inputs; symmetric outputs reach .700259 at ε = 2
 @pytest.mark.parametrize(("epsilon", "best"), [("1", 1.657626), ("2", 0.694530), ("10", 0.222384)])
 def test_the_best_known_outputs_are_found(epsilon: str, best: float):
-    found = optimised_bins(4, LawQuestion(Fraction(epsilon)), starts=1)
+    found = optimise_bins(4, LawQuestion(Fraction(epsilon)), starts=1)
     assert found is not None
     assert found.objective <= best
-    assert abs(found.quantizer.outputs).max() <= usual_reach(float(epsilon)) + 1e-6
+    assert abs(found.quantizer.outputs).max() <= default_reach(float(epsilon)) + 1e-6
     assert sum(found.quantizer.bins) >= 0  # of two mirror images always the same one
     assert audit_extremes(found.quantizer, 0).pure_epsilon == pytest.approx(
         float(epsilon), abs=1e-6
     )
 
 
-@pytest.mark.parametrize(("epsilon", "density"), [("0.5", uniform()), ("2", normal(0.5, 0.3))])
+@pytest.mark.parametrize(
+    ("epsilon", "density"), [("0.5", uniform_density()), ("2", normal_density(0.5, 0.3))]
+)
 def test_more_outputs_are_never_worse(epsilon: str, density):
     reached = []
     for m in (2, 3, 4, 5):
-        found = optimised_bins(m, LawQuestion(Fraction(epsilon), density), starts=1, knots=11)
+        found = optimise_bins(m, LawQuestion(Fraction(epsilon), density), starts=1, knots=11)
         assert found is not None
         assert found.quantizer.m <= m
         reached.append(found.objective)
-        bound = output_bound(
-            m, LawQuestion(Fraction(epsilon), density), usual_reach(float(epsilon))
+        bound = compute_output_bound(
+            m, LawQuestion(Fraction(epsilon), density), default_reach(float(epsilon))
         )
         assert bound is not None
         assert bound <= found.objective
@@ -109,13 +117,13 @@ def test_more_outputs_are_never_worse(epsilon: str, density):
 
 @pytest.mark.parametrize(("epsilon", "m"), [("1.5", 3), ("3", 4)])
 def test_optimised_outputs_are_never_worse_than_published_ones(epsilon: str, m: int):
-    found = optimised_bins(m, LawQuestion(Fraction(epsilon)), starts=1, knots=11)
-    rqm = best_rqm(m, epsilon)
+    found = optimise_bins(m, LawQuestion(Fraction(epsilon)), starts=1, knots=11)
+    rqm = find_best_rqm(m, epsilon)
     assert found is not None
     assert rqm is not None
     assert found.objective <= rqm.mae()
-    bins = searched_bins(m, LawQuestion(Fraction(epsilon)), every=5)
-    optm = exact_quantizer(bins, LawQuestion(Fraction(epsilon)), knots=11)
+    bins = search_bins(m, LawQuestion(Fraction(epsilon)), stride=5)
+    optm = solve_exact_quantizer(bins, LawQuestion(Fraction(epsilon)), knots=11)
     assert optm is not None
     assert found.objective <= optm.objective
 
@@ -133,12 +141,14 @@ def test_optimised_outputs_are_never_worse_than_published_ones(epsilon: str, m: 
 def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, loss: str):
     """At large ε MVU's law bends at its inputs, ±1/3 for four: those are knots as well. At small ε two outputs of its
     squared error's best are near each other."""
-    found = optimised_bins(
-        m, LawQuestion(Fraction(epsilon), uniform(), loss=loss), starts=1, knots=11
+    found = optimise_bins(
+        m, LawQuestion(Fraction(epsilon), uniform_density(), loss=loss), starts=1, knots=11
     )
     assert found is not None
-    theirs = mvu(
-        LawQuestion(Fraction(epsilon), uniform(), "squared"), m, reach=usual_reach(float(epsilon))
+    theirs = solve_mvu(
+        LawQuestion(Fraction(epsilon), uniform_density(), "squared"),
+        m,
+        reach=default_reach(float(epsilon)),
     ).quantizer
     assert found.objective <= (theirs.mae() if loss == "absolute" else theirs.mse()) * (
         1 + 1e-8
@@ -185,16 +195,16 @@ def test_the_bound_is_below_every_quantizer(loss: str):
         (-0.25, 0.5),
     )
     for epsilon in (0.3, 6.0):
-        reach, least = usual_reach(epsilon), smallest_reach(epsilon)
+        reach, least = default_reach(epsilon), smallest_reach(epsilon)
         bounds = [
-            output_bound(3, LawQuestion(Fraction(epsilon), law, loss), reach)
-            for law in (uniform(), density)
+            compute_output_bound(3, LawQuestion(Fraction(epsilon), law, loss), reach)
+            for law in (uniform_density(), density)
         ]
         for _ in range(3):
             ends = least + (reach - least) * rng.random(2)
             outputs = tuple(Fraction(b) for b in (-ends[0], rng.uniform(-1, 1), ends[1]))
-            for law, bound in zip((uniform(), density), bounds, strict=True):
-                found = exact_quantizer(
+            for law, bound in zip((uniform_density(), density), bounds, strict=True):
+                found = solve_exact_quantizer(
                     outputs, LawQuestion(Fraction(epsilon), law, loss), knots=21
                 )
                 assert found is not None
@@ -204,26 +214,26 @@ def test_the_bound_is_below_every_quantizer(loss: str):
 
 def test_the_bound_by_two_inputs():
     # half the inputs at -1/2, half at 1/2: 2 E|X - median|/(1 + e^ε) = 1/(1 + e^ε)
-    bound = output_bound(
+    bound = compute_output_bound(
         4,
         LawQuestion(
             Fraction(25), Density("samples", 1.0, np.zeros_like, (), ((-0.5, 0.5), (0.5, 0.5)))
         ),
     )
-    assert bound == pytest.approx(1 / (2 + odds_of(25.0)), rel=1e-6)
+    assert bound == pytest.approx(1 / (2 + compute_odds(25.0)), rel=1e-6)
 
 
 def test_a_search_that_is_out_of_time_keeps_the_outputs_that_it_has():
     spent = LawQuestion(Fraction(1), deadline=Deadline(1.0))
     spent.deadline._begin -= 100  # as if the time were over
-    found = optimised_bins(40, spent)
+    found = optimise_bins(40, spent)
     assert len(found.quantizer.bins) == 2
-    assert any("ran out of time: 2 outputs of 40" in sentence for sentence in found.words)
-    whole = optimised_bins(
+    assert any("ran out of time: 2 outputs of 40" in sentence for sentence in found.notes)
+    whole = optimise_bins(
         3, LawQuestion(Fraction(1)), knots=11
     )  # what was cut short is not kept for later
-    assert (len(whole.quantizer.bins), whole.words) == (3, ())
-    again = optimised_bins(
+    assert (len(whole.quantizer.bins), whole.notes) == (3, ())
+    again = optimise_bins(
         3, replace(spent, options=LAW.options), knots=11
     )  # what is known needs no time
     assert len(again.quantizer.bins) == 3

@@ -10,9 +10,9 @@ import pytest
 
 import workbench as wb
 from workbench.families.noise.family import FAMILY as NOISE
-from workbench.families.noise.published import gaussian_sigma
+from workbench.families.noise.published import compute_gaussian_sigma
 from workbench.families.quantizer.published import PUBLISHED
-from workbench.pipeline.published import compute_costs, index_by_name
+from workbench.pipeline.published import compute_references, index_by_name
 from workbench.pipeline.recommendation import Query
 from workbench.pipeline.request import Aim
 from workbench.privacy.claim import Claim
@@ -55,13 +55,15 @@ def test_a_closed_form_is_the_integral_of_its_density(name: str, loss: str, epsi
         total += (np.diff(grown) * density).sum() / X.size
         if ENTRIES[name].is_unbiased:
             assert (np.diff(ends**2) / 2 * density).sum() == pytest.approx(x, abs=1e-9)
-    assert ENTRIES[name].cost(query(epsilon, loss)).objective == pytest.approx(total, rel=1e-5)
+    assert ENTRIES[name].make_reference(query(epsilon, loss)).objective == pytest.approx(
+        total, rel=1e-5
+    )
 
 
 def test_hybrid_is_duchi_at_small_epsilon_and_a_mixture_beyond():
-    known = compute_costs(PUBLISHED, query(0.6, "squared"))
+    known = compute_references(PUBLISHED, query(0.6, "squared"))
     assert known["hybrid"].objective == known["Duchi et al."].objective
-    known = compute_costs(PUBLISHED, query(2.0, "squared"))
+    known = compute_references(PUBLISHED, query(2.0, "squared"))
     assert (
         known["piecewise"].objective < known["hybrid"].objective < known["Duchi et al."].objective
     )
@@ -71,22 +73,22 @@ def test_duchi_is_its_two_point_law():
     b = (math.e + 1) / (math.e - 1)
     up = (1 + X / b) / 2
     expected = (up * (b - X) + (1 - up) * (b + X)).mean()
-    assert ENTRIES["Duchi et al."].cost(query(1.0, "absolute")).objective == pytest.approx(
-        expected, rel=1e-6
-    )
+    assert ENTRIES["Duchi et al."].make_reference(
+        query(1.0, "absolute")
+    ).objective == pytest.approx(expected, rel=1e-6)
 
 
 def test_they_protect_the_whole_range_only():
-    assert not compute_costs(PUBLISHED, query(1.0, "absolute", 1))
+    assert not compute_references(PUBLISHED, query(1.0, "absolute", 1))
     names = ["Duchi et al.", "piecewise", "hybrid", "optimal piecewise"]
-    assert [*compute_costs(PUBLISHED, query(1.0, "absolute"))] == names
+    assert [*compute_references(PUBLISHED, query(1.0, "absolute"))] == names
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-5), (1.0, 0.01), (4.0, 0.3)])
 def test_the_gaussian_parameter_is_the_least_that_is_private(epsilon: float, delta: float):
     from scipy.stats import norm
 
-    sigma = gaussian_sigma(epsilon, delta)
+    sigma = compute_gaussian_sigma(epsilon, delta)
 
     def spent(s: float) -> float:
         return norm.cdf(0.5 / s - epsilon * s) - math.exp(epsilon) * norm.cdf(
@@ -101,13 +103,13 @@ def test_the_gaussian_parameter_is_the_least_that_is_private(epsilon: float, del
 @pytest.mark.parametrize("delta", ["0.1", "0.5"])
 def test_noise_on_the_reals_is_private_on_a_fine_grid(loss: str, delta: str):
     """Laplace and uniform noise: their hockey stick at a shift of 1, summed over cells."""
-    request = NOISE.request(wb.RealNoise(1), epsilon=1, delta=delta, loss=loss)
+    request = NOISE.make_request(wb.RealNoise(1), epsilon=1, delta=delta, loss=loss)
     entries = index_by_name(NOISE.published_mechanisms())
     width, eta = 1 / 400, np.arange(-16_000, 16_001)
-    scale, reach = (entries[name].cost(request).value for name in ("Laplace", "uniform"))
+    scale, reach = (entries[name].make_reference(request).value for name in ("Laplace", "uniform"))
     for law in (np.exp(-np.abs(eta * width) / scale), (np.abs(eta * width) <= reach) * 1.0):
         f = law / law.sum()
         excess = np.maximum(f[400:] - math.e * f[:-400], 0).sum() + f[:400].sum()
         assert excess <= float(delta) * 1.01
-    uniform = entries["uniform"].cost(request)
+    uniform = entries["uniform"].make_reference(request)
     assert uniform.objective == pytest.approx(reach / 2 if loss == "absolute" else reach**2 / 3)

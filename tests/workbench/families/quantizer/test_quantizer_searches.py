@@ -13,21 +13,33 @@ from bench.bench_quantizer import every_slice
 from workbench.data.intervals import read_bins
 from workbench.families.quantizer.laws import (
     LawQuestion,
-    exact_problem,
-    exact_quantizer,
-    grid_problem,
+    make_exact_problem,
+    make_grid_problem,
+    solve_exact_quantizer,
 )
-from workbench.families.quantizer.limit import least_error, mae_limit, unlimited
-from workbench.families.quantizer.mvu import mvu, mvu_curve
-from workbench.families.quantizer.optm import Live, optm, optm_thinner
-from workbench.families.quantizer.output_search import optimised_bins
-from workbench.families.quantizer.outputs import best_outputs, merged, spread_starts
-from workbench.families.quantizer.product import product_optimum
-from workbench.families.quantizer.search import largest_q
+from workbench.families.quantizer.limit import (
+    bound_least_error,
+    compute_mae_limit,
+    solve_unlimited_outputs,
+)
+from workbench.families.quantizer.mvu import compute_mvu_curve, solve_mvu
+from workbench.families.quantizer.optm import (
+    ProgramSolver,
+    solve_optm,
+    solve_optm_with_thinner_slices,
+)
+from workbench.families.quantizer.output_search import optimise_bins
+from workbench.families.quantizer.outputs import (
+    make_spread_starts,
+    merge_close_outputs,
+    search_best_outputs,
+)
+from workbench.families.quantizer.product import solve_product_optimum
+from workbench.families.quantizer.search import find_largest_q_rqm
 from workbench.mechanisms.baselines.two_bin import equal_bins, rqm, two_bin
 from workbench.models.quantizer.program import smallest_reach
 from workbench.privacy.audit import audit_extremes
-from workbench.questions.density import normal, uniform
+from workbench.questions.density import normal_density, uniform_density
 
 ONE = Fraction(1)
 LAW = LawQuestion(ONE)
@@ -35,17 +47,20 @@ BINS = tuple(Fraction(b) for b in ("-3", "-1/2", "1/2", "3"))
 
 
 def test_the_pruned_search_is_the_full_search():
-    quick, slow = Live(LAW), Live(LAW)
+    quick, slow = ProgramSolver(LAW), ProgramSolver(LAW)
     for B, b in itertools.product(
         (Fraction(5, 2), Fraction(3), Fraction(6)), (Fraction(1, 5), Fraction(1, 2), ONE)
     ):
-        pruned, full = optm([-B, -b, b, B], LAW, live=quick), every_slice([-B, -b, b, B], ONE, slow)
+        pruned, full = (
+            solve_optm([-B, -b, b, B], LAW, solver=quick),
+            every_slice([-B, -b, b, B], ONE, slow),
+        )
         assert (pruned is None) == math.isinf(full)
         if pruned is not None:
             assert pruned.objective == pytest.approx(full, abs=1e-9)
             assert pruned.quantizer.mae() <= pruned.objective + 1e-12  # (8) is an upper bound
-    assert slow.solves == 9 * 99
-    assert quick.solves < slow.solves / 3
+    assert slow.solve_count == 9 * 99
+    assert quick.solve_count < slow.solve_count / 3
 
 
 def test_optm_is_private_between_the_bounds_and_above_the_product_optimum():
@@ -56,24 +71,24 @@ def test_optm_is_private_between_the_bounds_and_above_the_product_optimum():
     ):
         outputs = [Fraction(b) for b in bins]
         found, best = (
-            optm(outputs, LawQuestion(epsilon)),
-            product_optimum(outputs, LawQuestion(epsilon)),
+            solve_optm(outputs, LawQuestion(epsilon)),
+            solve_product_optimum(outputs, LawQuestion(epsilon)),
         )
         assert found is not None
         assert best is not None
-        assert not best.words
+        assert not best.notes
         assert audit_extremes(found.quantizer, 0).pure_epsilon <= float(epsilon) + 1e-9
         assert audit_extremes(best.quantizer, 0).pure_epsilon <= float(epsilon) + 1e-9
         assert best.objective == pytest.approx(product, abs=1.5e-4)
         assert best.quantizer.mae() == pytest.approx(best.objective, abs=1e-6)
         assert best.bound <= best.objective <= found.quantizer.mae()
-        exact = exact_quantizer(tuple(outputs), LawQuestion(epsilon))
+        exact = solve_exact_quantizer(tuple(outputs), LawQuestion(epsilon))
         assert exact is not None
         assert exact.objective < best.bound
 
 
 def test_the_product_optimum_against_a_grid_of_selections():
-    best = product_optimum(BINS, LawQuestion(ONE))
+    best = solve_product_optimum(BINS, LawQuestion(ONE))
     assert best is not None
     for t in np.linspace(0.55, 0.8, 6):
         for a in np.linspace(0.45, 0.7, 8):
@@ -86,20 +101,20 @@ def test_the_product_optimum_against_a_grid_of_selections():
 @pytest.mark.parametrize("m", [3, 5, 6, 9, 16])
 def test_every_number_of_bins(m: int):
     bins = equal_bins(m, 3)
-    found = optm(bins, LAW)
+    found = solve_optm(bins, LAW)
     assert found is not None
     assert audit_extremes(found.quantizer, 0).pure_epsilon <= 1 + 1e-9
     assert found.quantizer.bias == 0
-    exact = exact_quantizer(bins, LawQuestion(ONE))
+    exact = solve_exact_quantizer(bins, LawQuestion(ONE))
     assert exact is not None
     assert exact.objective <= found.quantizer.mae() + 1e-9
 
 
 def test_asymmetric_optm_for_a_clipped_normal():
-    density = normal(0.5, 0.1)
+    density = normal_density(0.5, 0.1)
     bins = [Fraction(b) for b in ("-4", "1/5", "3/5", "4")]
-    found = optm(bins, LawQuestion(ONE, density))
-    even = optm(bins, LAW)
+    found = solve_optm(bins, LawQuestion(ONE, density))
+    even = solve_optm(bins, LAW)
     assert found is not None
     assert even is not None
     assert audit_extremes(found.quantizer, 0).pure_epsilon <= 1 + 1e-9
@@ -113,21 +128,23 @@ def test_mvu_at_printed_alphabets_and_out_of_its_trap():
         ("1", "-2.42,-1.69,1.69,2.42", 1.9300),
         ("1.5", "-1.83,-1.11,1.11,1.83", 1.2546),
     ):
-        found = mvu(LawQuestion(Fraction(epsilon), uniform(), "squared"), read_bins(alphabet))
+        found = solve_mvu(
+            LawQuestion(Fraction(epsilon), uniform_density(), "squared"), read_bins(alphabet)
+        )
         assert found.quantizer.mae_51 == pytest.approx(value, abs=5e-5)
-    best = mvu(LawQuestion(Fraction("1.5"), uniform(), "squared"), 4)
+    best = solve_mvu(LawQuestion(Fraction("1.5"), uniform_density(), "squared"), 4)
     assert best.objective == pytest.approx(
         1.61978, abs=1e-4
     )  # the best symmetric outputs: 1.636118
     assert best.bound is not None
     assert best.bound <= best.objective
     assert best.bound == pytest.approx(1.5985, abs=1e-3)
-    assert max(best.starts) > 1.7  # some starts do fall into local optima
+    assert max(best.start_values) > 1.7  # some starts do fall into local optima
     assert audit_extremes(best.quantizer, 0).pure_epsilon == pytest.approx(1.5, abs=1e-9)
 
 
 def test_mvu_curve_for_the_dql_paper():
-    rows = mvu_curve([1, 4], bits=3, iterations=15)
+    rows = compute_mvu_curve([1, 4], bits=3, iterations=15)
     assert [row[0] for row in rows] == [1.0, 4.0]
     assert rows[0][1] > rows[1][1] > 0
     for epsilon, mse, quantizer in rows:
@@ -141,8 +158,8 @@ def test_mvu_curve_for_the_dql_paper():
 
 @pytest.mark.parametrize("m", [12, 14, 16])
 def test_a_product_is_never_worse_than_optm(m: int):
-    found = optm(equal_bins(m, 3), LAW)
-    best = product_optimum(equal_bins(m, 3), LawQuestion(ONE), nodes=0)
+    found = solve_optm(equal_bins(m, 3), LAW)
+    best = solve_product_optimum(equal_bins(m, 3), LawQuestion(ONE), nodes=0)
     assert found is not None
     assert best is not None
     assert best.quantizer.mae() <= found.quantizer.mae() + 1e-9
@@ -150,20 +167,20 @@ def test_a_product_is_never_worse_than_optm(m: int):
 
 def test_thin_slices_serve_where_thick_ones_leave_nothing():
     bins = [Fraction(b) for b in ("-2.2", "-0.4", "0.4", "2.2")]  # Table 8, just feasible at 1
-    assert optm(bins, LAW) is None
-    found = optm_thinner(bins, LAW)
+    assert solve_optm(bins, LAW) is None
+    found = solve_optm_with_thinner_slices(bins, LAW)
     assert found is not None
     assert audit_extremes(found.quantizer, 0).pure_epsilon <= 1 + 1e-9
 
 
 def test_mvu_by_distance_is_private_for_all_real_inputs():
     # a ratio e^{εw} between grid points w apart would give the affine law in between a slope (e^{εw} - 1)/w > ε
-    found = mvu(LawQuestion(ONE, uniform(), "squared", "absolute"), BINS)
+    found = solve_mvu(LawQuestion(ONE, uniform_density(), "squared", "absolute"), BINS)
     assert audit_extremes(found.quantizer, 0).metric_epsilon == pytest.approx(1, abs=1e-9)
 
 
 def test_outputs_that_coincide_become_one():
-    outputs, laws = merged(
+    outputs, laws = merge_close_outputs(
         np.array([-1.0, -1e-8, 1e-8, 1.0, 2.0]), np.array([[0.2, 0.3, 0.1, 0.4, 0.0]])
     )
     np.testing.assert_allclose(outputs, [-1, 0, 1])
@@ -172,7 +189,7 @@ def test_outputs_that_coincide_become_one():
 
 @pytest.mark.parametrize(("epsilon", "least"), [("0.5", 3.61), ("1", 1.66), ("1.5", 1.02)])
 def test_optimised_bins_beat_every_published_mechanism(epsilon: str, least: float):
-    found = optimised_bins(4, LawQuestion(Fraction(epsilon)), starts=1)
+    found = optimise_bins(4, LawQuestion(Fraction(epsilon)), starts=1)
     assert found is not None
     assert found.quantizer.mae() < least
     assert found.quantizer.m == 4
@@ -183,16 +200,16 @@ def test_optimised_bins_beat_every_published_mechanism(epsilon: str, least: floa
 
 
 def test_a_search_over_outputs_stays_where_laws_exist():
-    problem = grid_problem(np.linspace(-1, 1, 4), 4)
-    found = best_outputs(problem, 1.0, spread_starts(4, 1.0, 2))
-    assert problem.answer(1.0, found.outputs).value == pytest.approx(found.value, abs=1e-9)
-    assert best_outputs(problem, 1.0, [np.array([-0.3, -0.2, 0.2, 0.3])], limit=1.0) is None
+    problem = make_grid_problem(np.linspace(-1, 1, 4), 4)
+    found = search_best_outputs(problem, 1.0, make_spread_starts(4, 1.0, 2))
+    assert problem.find_optimum(1.0, found.outputs).value == pytest.approx(found.value, abs=1e-9)
+    assert search_best_outputs(problem, 1.0, [np.array([-0.3, -0.2, 0.2, 0.3])], limit=1.0) is None
 
 
 @pytest.mark.parametrize("epsilon", ["0.5", "1", "2"])
 def test_limits_are_bounds_and_nearly_reached(epsilon: str):
     eps = float(epsilon)
-    free, capped = mae_limit(eps), mae_limit(eps, reach=2 * smallest_reach(eps))
+    free, capped = compute_mae_limit(eps), compute_mae_limit(eps, reach=2 * smallest_reach(eps))
     assert free.lower < free.upper < capped.upper
     assert capped.lower < capped.upper
     assert free.upper - free.lower < 0.012
@@ -204,7 +221,9 @@ def test_limits_are_bounds_and_nearly_reached(epsilon: str):
         assert found.quantizer.mae() == found.upper
     # an arbitrary private unbiased quantizer with a fine grid of outputs stays above
     bins = np.concatenate([-np.geomspace(60, 0.02, 12), np.geomspace(0.02, 60, 12)])
-    answer = exact_problem(np.linspace(-1, 1, 21), 24, LAW, symmetric=True).answer(eps, bins)
+    answer = make_exact_problem(np.linspace(-1, 1, 21), 24, LAW, symmetric=True).find_optimum(
+        eps, bins
+    )
     assert answer is not None
     assert free.lower <= answer.value
 
@@ -212,10 +231,10 @@ def test_limits_are_bounds_and_nearly_reached(epsilon: str):
 @pytest.mark.parametrize("loss", ["squared", "0.5"])
 def test_the_limit_of_other_errors(loss: str):
     reach = 2 * smallest_reach(1.0)
-    found = least_error(LawQuestion(ONE, loss=loss), reach)
-    best = optimised_bins(4, LawQuestion(ONE, uniform(), loss), starts=1, knots=11)
+    found = bound_least_error(LawQuestion(ONE, loss=loss), reach)
+    best = optimise_bins(4, LawQuestion(ONE, uniform_density(), loss), starts=1, knots=11)
     assert best is not None
-    value = best.quantizer.expected(loss)
+    value = best.quantizer.expected_loss(loss)
     assert found.lower < value < found.lower * 1.03
 
 
@@ -224,7 +243,7 @@ def test_the_largest_q_is_the_largest_to_its_digits():
         bins = equal_bins(
             m, Fraction(12, 10) * Fraction(round(smallest_reach(float(epsilon)) * 100), 100)
         )
-        made = largest_q(bins, epsilon, digits=2)
+        made = find_largest_q_rqm(bins, epsilon, digits=2)
         assert made is not None
         assert audit_extremes(made, 0).meets("pure", epsilon)
         kept = [
@@ -237,12 +256,12 @@ def test_the_largest_q_is_the_largest_to_its_digits():
 
 def test_the_grid_limit_is_below_every_alphabet():
     points = np.linspace(-1, 1, 5)
-    limit = unlimited(points, 1.0, "squared")
+    limit = solve_unlimited_outputs(points, 1.0, "squared")
     assert limit.lower <= limit.upper <= limit.lower * (1 + 1e-3)
-    problem = grid_problem(points, 6)
+    problem = make_grid_problem(points, 6)
     rng = np.random.default_rng(0)
     for _ in range(20):
         half = np.sort(rng.uniform(0, 3, 3)) + np.array([0, 0, 1.0])
-        answer = problem.answer(1.0, np.concatenate([-half[::-1], half]))
+        answer = problem.find_optimum(1.0, np.concatenate([-half[::-1], half]))
         if answer is not None:
             assert answer.value >= limit.lower - 1e-9

@@ -10,7 +10,7 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
-from workbench.privacy.expected_error import expected_error
+from workbench.privacy.expected_error import compute_expected_error
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_bins_and_formulas_are_in_the_units_of_the_range() -> None:
     assert made.objective == pytest.approx(
         wb.design(wb.Quantization("-11,0,11", c=5), epsilon=2).objective, rel=1e-12
     )
-    assert expected_error(made).mean == pytest.approx(made.objective)
+    assert compute_expected_error(made).mean_error == pytest.approx(made.objective)
     formula = wb.formula(question, epsilon=2)
     assert [*map(float, formula(2))] == pytest.approx([made.objective] * 2)
 
@@ -110,7 +110,9 @@ def test_a_quantizer_costs_the_answers_of_a_query_what_its_laws_say(prior: str, 
         assert (made.bound, "The best for uniform answers" in made.words[-1]) == (None, True)
     else:
         assert (
-            made.bound <= made.objective <= uniform.mechanism.expected(loss, made.question.density)
+            made.bound
+            <= made.objective
+            <= uniform.mechanism.expected_loss(loss, made.question.density)
         )
         assert "--prior" in table[0]["command"]
 
@@ -124,11 +126,11 @@ def test_weights_of_parts_are_numbers(wrong: str) -> None:
 def test_a_density_of_parts_is_that_of_its_pieces() -> None:
     """An odd number of parts has no break in the middle; masses and the mean of the whole."""
     law = wb.Quantization(levels=2, range="0..6", density="parts:1,0,3").density
-    assert law.masses([-3, -1, 1, 3]) == pytest.approx([0.25, 0, 0.75])
-    x, w = law.grid([0.5])
+    assert law.interval_masses([-3, -1, 1, 3]) == pytest.approx([0.25, 0, 0.75])
+    x, w = law.quadrature([0.5])
     assert (w @ x) == pytest.approx(0.25 * -2 + 0.75 * 2)
-    assert not law.symmetric
-    assert wb.Quantization(levels=2, density="parts:1,2,1").density.symmetric
+    assert not law.is_symmetric
+    assert wb.Quantization(levels=2, density="parts:1,2,1").density.is_symmetric
 
 
 def test_what_the_solver_claims_is_in_the_units_of_the_range():

@@ -8,7 +8,7 @@ import pytest
 
 import workbench as wb
 from workbench.families.quantizer.laws import LawQuestion
-from workbench.families.quantizer.optm import optm_thinner
+from workbench.families.quantizer.optm import solve_optm_with_thinner_slices
 from workbench.mechanisms.piecewise_affine import Quantizer
 from workbench.models.quantizer.program import smallest_reach
 
@@ -23,7 +23,7 @@ def unbiased_and_private(quantizer: Quantizer, epsilon: Fraction) -> bool:
     means = [sum(b * p for b, p in zip(quantizer.bins, law, strict=True)) for law in laws]
     return (
         all(sum(law) == 1 and min(law) >= 0 for law in laws)
-        and means == list(quantizer.places)
+        and means == list(quantizer.end_inputs)
         and all(max(column) <= odds * min(column) for column in zip(*laws, strict=True))
     )
 
@@ -44,7 +44,7 @@ def test_four_outputs_at_a_small_epsilon(method: str, epsilon: str):
 )
 def test_outputs_within_reach_always_have_a_law(bins: str):
     outputs = [Fraction(b) for b in bins.split(",")]
-    answer = optm_thinner(outputs, LawQuestion(Fraction(1, 100)))
+    answer = solve_optm_with_thinner_slices(outputs, LawQuestion(Fraction(1, 100)))
     assert answer is not None
     reach = float(outputs[-1])
     assert answer.quantizer.mae() <= (reach - 1 / (3 * reach)) * (
@@ -55,6 +55,6 @@ def test_outputs_within_reach_always_have_a_law(bins: str):
 
 def test_relative_slices_serve_where_no_width_does():
     bins = [Fraction(b) for b in ("-2.17", "-0.4", "0.4", "2.17")]  # the least reach is 2.16395
-    answer = optm_thinner(bins, LawQuestion(Fraction(1)))
+    answer = solve_optm_with_thinner_slices(bins, LawQuestion(Fraction(1)))
     assert answer is not None
     assert unbiased_and_private(answer.quantizer, 1 + Fraction(1, 10**9))
