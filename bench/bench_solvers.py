@@ -112,7 +112,7 @@ def moving_entries(A: sp.csc_array) -> NDArray[np.intp]:
 def ours(session: Any, start: str, change: str) -> Turn:
     def turn(value: float) -> Answer:
         solution = session.solve({"right": 0.0, "coefficient": 0.0} | {change: value}, start=start)
-        assert solution.optimal
+        assert solution.is_optimal
         return solution.x, solution.objective
 
     return turn

@@ -84,7 +84,7 @@ class _MathOptSession(Session):
             parameters.gscip.bool_params["misc/catchctrlc"] = True
         if options.time_limit is not None:
             parameters.time_limit.FromNanoseconds(int(options.time_limit * 1e9))
-        for key, value in self.owner.in_words(replace(options, native={})).items():
+        for key, value in self.owner.translate_options(replace(options, native={})).items():
             _put(parameters, key, value)
         for key, value in options.native.items():
             try:

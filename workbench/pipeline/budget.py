@@ -26,7 +26,7 @@ def describe_audited_epsilon(design: Design) -> str:
     """At which ε the exact values are, where that is not the one of the request."""
     return (
         ""
-        if design.claim.in_epsilon_delta
+        if design.claim.is_epsilon_delta
         else f" (at epsilon = {float(design.privacy.epsilon or 0):g})"
     )
 
@@ -51,7 +51,7 @@ def budget_to_json(design: Design) -> Record:
     claim = design.claim
     stated = design.request.claim
     aim = design.request.aim
-    if aim.runs == 1 and not claim.in_epsilon_delta:
+    if aim.runs == 1 and not claim.is_epsilon_delta:
         return {**claim.to_dict()}
     entries = {
         "notion": stated.notion.name,

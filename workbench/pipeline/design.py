@@ -488,7 +488,7 @@ def format_upper_bound(value: float | str | None, *budgets: float) -> str:
 
 def format_exact_values(design: Design) -> dict[str, str]:
     """The exact values of a design in nine digits, rounded up, and on the right side of what was asked."""
-    if not design.claim.in_epsilon_delta:
+    if not design.claim.is_epsilon_delta:
         return {name: format_upper_bound(value) for name, value in design.exact.items()}
     epsilon, delta = design.claim.epsilon, design.claim.delta
     words = {}

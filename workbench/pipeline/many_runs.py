@@ -124,7 +124,7 @@ class _Search:
         )
         claim = design.claim
         if (
-            claim.in_epsilon_delta
+            claim.is_epsilon_delta
             and not claim.delta
             and claim.epsilon * runs <= epsilon
             and design.private

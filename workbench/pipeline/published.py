@@ -95,7 +95,7 @@ class Reference:
     def explain_shortfall(self, request: Any) -> str:
         """Say by how much the mechanism misses the budget of a request."""
         claim = request.audited_claim
-        if claim.in_epsilon_delta:
+        if claim.is_epsilon_delta:
             return audit(self.mechanism, claim.values["epsilon"]).describe_verdict(
                 claim.on(self.mechanism)
             )
@@ -111,7 +111,7 @@ class Reference:
         if self.mechanism is None:
             return {**row, **self.extra_columns}
         audited: Row = {}
-        if request.audited_claim.in_epsilon_delta:
+        if request.audited_claim.is_epsilon_delta:
             privacy = audit_extremes(self.mechanism, request.claim.epsilon)
             audited = {"dp_delta": privacy.dp_delta.upper, "pure_epsilon": privacy.pure_epsilon}
             # A law that is clamped later has another PDP delta.

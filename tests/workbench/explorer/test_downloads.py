@@ -59,7 +59,7 @@ def test_the_numbers_of_every_family_keep_the_certified_promise(tmp_path: Path, 
     certificate.write_text(view["certificate"])
     proven = wb.check(certificate)
     found = read_mechanism_file(saved(view["figures"][0], tmp_path)).with_neighbours()
-    epsilon = proven.claim.values["epsilon"] if proven.claim.in_epsilon_delta else 1
+    epsilon = proven.claim.values["epsilon"] if proven.claim.is_epsilon_delta else 1
     own, theirs = wb.audit(proven.mechanism, epsilon), wb.audit(found, epsilon)
     assert theirs.pure_ratio == own.pure_ratio
     assert theirs.dp_delta == own.dp_delta

@@ -424,4 +424,4 @@ def test_certificates_of_places_state_their_loss() -> None:
         design = wb.design("channel", places=corners, **options, **more)
         assert design.certificate.record[name] == pytest.approx(design.objective, rel=1e-12)
         assert design.certificate.record[name] >= design.details["loss"]
-        assert repr(design.certificate.record[name]) in " ".join(design.certificate.words)
+        assert repr(design.certificate.record[name]) in " ".join(design.certificate.sentences)

@@ -116,7 +116,7 @@ def test_designed_labels_carry_their_prior_and_loss(loss):
     if loss.startswith("poisson"):
         assert stated is None
         assert not is_exact_loss(loss)
-        assert "It proves no loss." in made.certificate.words
+        assert "It proves no loss." in made.certificate.sentences
     else:
         assert float(stated.value) == pytest.approx(made.objective, rel=1e-12)
         assert certificate_from_dict(made.certificate.to_dict()) == made.certificate

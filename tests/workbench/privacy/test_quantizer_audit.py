@@ -130,6 +130,6 @@ def test_a_metric_certificate_lists_no_comparisons(monkeypatch: pytest.MonkeyPat
     )
     certificate = wb.Certificate(law, "metric", steepest)
     assert certificate.holds()
-    assert "metric" in " ".join(certificate.words)
+    assert "metric" in " ".join(certificate.sentences)
     with pytest.raises(wb.NotCertified, match="exact metric epsilon is"):
         wb.Certificate(law, "metric", steepest - Fraction(1, 10**9))

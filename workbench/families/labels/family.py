@@ -274,7 +274,7 @@ class _LabelFamily(Family):
     # What a design shows.
 
     def exact_values(self, design: Design) -> Record:
-        if design.claim.notion.has_delta or not design.claim.in_epsilon_delta:
+        if design.claim.notion.has_delta or not design.claim.is_epsilon_delta:
             return super().exact_values(design)
         known = (
             0.0 if design.private else None
@@ -286,7 +286,7 @@ class _LabelFamily(Family):
 
     def extra_json(self, design: Design) -> Record:
         request, mechanism = design.request, design.mechanism
-        budget, of_bounds = design.claim.to_dict(), not design.claim.in_epsilon_delta
+        budget, of_bounds = design.claim.to_dict(), not design.claim.is_epsilon_delta
         if not of_bounds:
             budget = {"epsilon": float(request.claim.epsilon), "delta": float(request.claim.delta)}
         exact = {name: to_jsonable(value) for name, value in design.exact.items()}

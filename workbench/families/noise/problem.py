@@ -194,12 +194,12 @@ class NoiseProblem(Problem):
         Route(
             "programs at delta = 0",
             lambda problem: problem.why_no_pure_programs(),
-            lambda problem, programs, start: problem.answer_from(problem.bracket_at_zero),
+            lambda problem, programs, start: problem.answer_by_programs(problem.bracket_at_zero_delta),
         ),
         Route(
             "programs from both sides",
             applies_always,
-            lambda problem, programs, start: problem.answer_from(problem.bracket_at_delta),
+            lambda problem, programs, start: problem.answer_by_programs(problem.bracket_at_positive_delta),
         ),
     )
 

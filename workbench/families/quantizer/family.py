@@ -204,7 +204,7 @@ class _Quantizer(Family):
             "metric": request.aim.metric,
             "density": density.name,
             "loss": to_json_value(request.aim.loss),
-            "knots": request.extra_knots,
+            "knots": request.extra_knot_count,
             "mae": mechanism.mae(density),
             "mae_51": mechanism.mae_51,
             "mse": mechanism.mse(density),

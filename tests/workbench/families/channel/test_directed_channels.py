@@ -91,7 +91,7 @@ def test_a_file_of_one_side_says_so(tmp_path: Path):
     design.save(path)
     assert (
         "Only one side of each pair of neighbours is protected (directed differences)."
-        in design.certificate.words
+        in design.certificate.sentences
     )
     assert "one side of each alone" in design.mechanism.describe()
     assert "4 pairs of neighbours, directed" in str(design)

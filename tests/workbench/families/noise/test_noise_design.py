@@ -182,7 +182,7 @@ def test_reals_from_both_sides(real, tmp_path: Path):
     assert 0.558576 * (1 - 5e-3) <= real.bound <= real.objective <= 0.558765 * (1 + 5e-3)
     assert real.oracle.name == "truncated Laplace"
     assert real.certificate.holds()
-    assert any("all real shifts" in sentence for sentence in real.certificate.words)
+    assert any("all real shifts" in sentence for sentence in real.certificate.sentences)
     real.plot(tmp_path / "r.svg")
     page = (tmp_path / "r.svg").read_text()
     assert "truncated Laplace" in page
