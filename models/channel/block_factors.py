@@ -1,22 +1,27 @@
-"""Inverses of the blocks of `workbench.models.channel.block_interior`, one for every output: without cancellation,
-summed, applied.
+"""Inverses of the blocks of `workbench.models.channel.block_interior`, without cancellation.
 
-    H = G' diag(z/w) G,    G v = w > 0:    rows λ v_b - v_a of a graph, or v_y - t and λ t - v_y of all pairs
+There is one block for each output. The inverses are summed over outputs, or applied to vectors.
 
-Near an optimum z/w spans 1e-16..1e16 and H written as a matrix has lost what decides. Two exact forms keep it:
+    H = G' diag(z/w) G,    G v = w > 0:    rows λ v_b - v_a of a graph,
+                                           or v_y - t and λ t - v_y of all pairs
 
-    graph       with V = diag(v), V H V = L + diag(v ∘ G'z), L the Laplacian with weights Σ λ z v_a v_b / w >= 0 of the
-                pairs: elimination on weights and row sums (Grassmann, Taksar and Heyman 1985) only adds positive
-                numbers to the weights; the inverse is sums of products of what it leaves (Takahashi's recursion).
-                The label eliminated last is taken apart, H⁻¹ = N + u u'/(u'H u), u = v - N H v, N the inverse of the
-                others: where other sums of an output are tight, their differences of H⁻¹ would cancel
-    all pairs   H is diagonal plus one row, its Schur complement Σ_y D1 D2 (λ-1)²/(D1+D2) a sum of positive terms, for
-                D1, D2 the scalings z/w of v - t and λ t - v
+Near an optimum z/w spans 1e-16..1e16 and H written as a matrix has lost the digits that decide. Two
+exact forms keep them:
 
-Labels are put in an order of small bandwidth b: line 1, grid its side, any graph what reverse Cuthill-McKee finds. An
-elimination takes k b² steps, the inverse k² b.
+    graph       with V = diag(v), V H V = L + diag(v ∘ G'z), L the Laplacian with weights
+                Σ λ z v_a v_b / w >= 0 of the pairs: elimination on weights and row sums (Grassmann,
+                Taksar and Heyman 1985) only adds positive numbers to the weights; the inverse is
+                sums of products of the factors (Takahashi's recursion). The label eliminated last
+                is treated apart, H⁻¹ = N + u u'/(u'H u), u = v - N H v, N the inverse of the
+                others: where other sums of an output are tight, their differences of H⁻¹ would
+                cancel
+    all pairs   H is diagonal plus one row, its Schur complement Σ_y D1 D2 (λ-1)²/(D1+D2) a sum of
+                positive terms, for D1, D2 the scalings z/w of v - t and λ t - v
 
-Arrays are (labels or rows, outputs): the outputs of one part, which knows nothing of the others.
+Labels are put in an order of small bandwidth b: 1 for a line, the side for a grid, the result of
+reverse Cuthill-McKee for other graphs. An elimination takes k b² steps, the inverse k² b.
+
+Arrays have the shape (labels or rows, outputs).
 """
 
 from __future__ import annotations
@@ -29,326 +34,568 @@ from numpy.lib.stride_tricks import as_strided
 
 from workbench.solvers.arrays import Positions, Vector
 
-_INVERSES = 1_000_000  # numbers of the inverses that are held at a time
-_TINY = 1e-18  # of what is added in a pivot
+_MAX_INVERSE_ENTRIES = 1_000_000  # Inverses of several outputs are held up to this many entries.
+_MIN_PIVOT_SHARE = 1e-18  # A pivot is at least this share of the numbers that are added in it.
+_MIN_PIVOT = 1e-300  # A pivot is never smaller than this, so that it can divide.
 
 
 class BlockFactors(ABC):
-    """The factors of the blocks of some outputs; `factor` first. n: variables of a block, of which k are labels;
-    extra: (R, k outputs), label by label, what is summed beside the masses, or None."""
+    """The factors of the blocks of some outputs. Call `factorize` before the solving methods.
+
+    Attributes:
+        k: number of labels.
+        n: number of variables of a block; the first k are the masses of the labels.
+        extra_sums: linear functions of all masses that are summed beside the row sums, with one
+            column for each label and output, label by label; shape (R, k outputs). None for none.
+    """
 
     k: int
     n: int
     extra_sums: sp.csr_array | None = None
 
     def spread_multipliers(self, q: Vector, outputs: int) -> Vector:
-        """Σ W q, (n, outputs)."""
-        out = np.zeros((self.n, outputs))
-        out[: self.k] = q[: self.k, None]
+        """Compute Σ W q, the contribution of multipliers of sums to every variable.
+
+        Args:
+            q: multipliers of the sums, shape (K,).
+            outputs: number of outputs.
+
+        Returns:
+            Contributions, shape (n, outputs).
+        """
+        contributions = np.zeros((self.n, outputs))
+        contributions[: self.k] = q[: self.k, None]
         if self.extra_sums is not None:
-            out[: self.k] += (q[self.k :] @ self.extra_sums).reshape(self.k, outputs)
-        return out
+            contributions[: self.k] += (q[self.k :] @ self.extra_sums).reshape(self.k, outputs)
+        return contributions
 
     def sum_outputs(self, x: Vector) -> Vector:
-        """Σ_o W' x. (K,)"""
-        plain = x[: self.k].sum(axis=1)
-        return (
-            plain
-            if self.extra_sums is None
-            else np.concatenate([plain, self.extra_sums @ x[: self.k].ravel()])
-        )
+        """Compute the sums Σ_o W' x, shape (K,).
+
+        Args:
+            x: variables, shape (n, outputs).
+        """
+        row_sums: Vector = x[: self.k].sum(axis=1)
+        if self.extra_sums is None:
+            return row_sums
+        return np.concatenate([row_sums, self.extra_sums @ x[: self.k].ravel()])
 
     def min_reduced_costs(self, costs: Vector, z: Vector, q: Vector) -> Vector:
-        """What the sums prove at multipliers z: the least reduced cost of every label, and multipliers. (K,)"""
-        reduced = (costs - self.apply_adjoint(self.make_feasible(z)))[: self.k]
+        """Compute the multipliers of sums with which z proves a lower bound.
+
+        They are the smallest reduced cost of every label, then q of the other sums.
+
+        Args:
+            costs: costs of the variables, shape (n, outputs).
+            z: multipliers of the privacy rows, shape (rows, outputs).
+            q: multipliers of the sums, shape (K,).
+
+        Returns:
+            Multipliers, shape (K,).
+        """
+        reduced_costs = (costs - self.apply_adjoint(self.make_feasible(z)))[: self.k]
         if self.extra_sums is not None:
-            reduced -= (q[self.k :] @ self.extra_sums).reshape(reduced.shape)
-        return np.concatenate([reduced.min(axis=1), q[self.k :]])
+            reduced_costs -= (q[self.k :] @ self.extra_sums).reshape(reduced_costs.shape)
+        return np.concatenate([reduced_costs.min(axis=1), q[self.k :]])
 
     def label_masses(self, x: Vector) -> Vector:
-        """M, (k, outputs), in the order of the labels."""
+        """Return the channel M, shape (k, outputs), with the labels in their own order.
+
+        Args:
+            x: variables, shape (n, outputs).
+        """
         return x[: self.k]
 
     def row_multipliers(self, z: Vector) -> Vector:
-        """Of the privacy rows, (rows, outputs)."""
+        """Return the multipliers of the privacy rows, shape (rows, outputs).
+
+        Args:
+            z: multipliers of all rows of G, shape (rows of G, outputs).
+        """
         return z
 
     def place_costs(self, costs: Vector) -> Vector:
-        """Costs of masses (k, outputs) as those of all variables."""
+        """Return the costs of all variables, shape (n, outputs).
+
+        Args:
+            costs: costs of the masses, shape (k, outputs).
+        """
         return np.concatenate([costs, np.zeros((self.n - self.k, costs.shape[1]))])
 
     @abstractmethod
     def interior_start(self, share: Vector, outputs: int) -> Vector:
-        """A point (n, outputs) that is strictly feasible but for its sums; share: (k, 1), its masses, all equal where
-        nothing but the sums is shared."""
+        """Return a point, shape (n, outputs), that is strictly feasible except for its sums.
+
+        Args:
+            share: masses of the labels, all equal unless slacks are shared, shape (k, 1).
+            outputs: number of outputs.
+        """
 
     @abstractmethod
     def apply_rows(self, x: Vector) -> Vector:
-        """G x."""
+        """Compute G x, shape (rows, outputs).
+
+        Args:
+            x: variables, shape (n, outputs).
+        """
 
     @abstractmethod
     def apply_adjoint(self, z: Vector) -> Vector:
-        """G' z."""
+        """Compute G' z, shape (n, outputs).
+
+        Args:
+            z: multipliers, shape (rows, outputs).
+        """
 
     def make_feasible(self, z: Vector) -> Vector:
-        """Multipliers near z whose rows of what is no label prove something: G'z <= 0 there."""
+        """Return multipliers near z that prove a bound: G'z <= 0 at variables without a sum.
+
+        Args:
+            z: multipliers, shape (rows, outputs).
+        """
         return z
 
     @abstractmethod
     def factorize(self, x: Vector, w: Vector, z: Vector) -> None:
-        """Factors at x, w = G x and z, all > 0."""
+        """Compute the factors at a point.
+
+        Args:
+            x: variables > 0, shape (n, outputs).
+            w: G x > 0, shape (rows, outputs).
+            z: multipliers > 0, shape (rows, outputs).
+        """
 
     @abstractmethod
     def schur_complement(self) -> Vector:
-        """Σ_o W' H⁻¹ W, (K, K): of masses alone the labels' part of the inverses."""
+        """Compute Σ_o W' H⁻¹ W, shape (K, K)."""
 
     @abstractmethod
     def solve(self, right: Vector) -> Vector:
-        """H⁻¹ times (n, outputs)."""
+        """Compute H⁻¹ times a right-hand side.
+
+        Args:
+            right: right-hand sides, shape (n, outputs).
+        """
 
 
 class AllPairsFactors(BlockFactors):
-    """Columns v with t <= v <= λ t; t is the last variable, the rows are v - t, then λ t - v."""
+    """Blocks of t <= v <= λ t. The last variable is t; the rows are v - t, then λ t - v.
+
+    Args:
+        k: number of labels.
+        ratio: λ.
+    """
 
     def __init__(self, k: int, ratio: float) -> None:
-        self.k, self.n, self._ratio = k, k + 1, ratio
-        self._a = self._u = self._sigma = np.empty(0)
+        self.k = k
+        self.n = k + 1
+        self._ratio = ratio
+        self._diagonal = np.empty(0)
+        self._t_shares = np.empty(0)
+        self._t_pivots = np.empty(0)
 
     def interior_start(self, share: Vector, outputs: int) -> Vector:
-        """Equal masses, t half way down."""
+        """Return equal masses, with t at the geometric mean of its ends.
+
+        Args:
+            share: masses of the labels, shape (k, 1).
+            outputs: number of outputs.
+        """
         x = np.full((self.n, outputs), share[0])
         x[-1] /= np.sqrt(self._ratio)
         return x
 
     def apply_rows(self, x: Vector) -> Vector:
-        """v - t and λ t - v."""
+        """Compute v - t and λ t - v, shape (2 k, outputs).
+
+        Args:
+            x: variables, shape (n, outputs).
+        """
         return np.concatenate([x[:-1] - x[-1], self._ratio * x[-1] - x[:-1]])
 
     def apply_adjoint(self, z: Vector) -> Vector:
-        """The transpose."""
-        least, most = z[: self.k], z[self.k :]
-        return np.concatenate(
-            [least - most, (self._ratio * most.sum(axis=0) - least.sum(axis=0))[None]]
-        )
+        """Compute G' z, shape (n, outputs).
+
+        Args:
+            z: multipliers, shape (2 k, outputs).
+        """
+        lower = z[: self.k]
+        upper = z[self.k :]
+        of_t = self._ratio * upper.sum(axis=0) - lower.sum(axis=0)
+        return np.concatenate([lower - upper, of_t[None]])
 
     def make_feasible(self, z: Vector) -> Vector:
-        """With Σ most / λ lowered to Σ least."""
-        least, most = z[: self.k].sum(axis=0), z[self.k :].sum(axis=0) * self._ratio
-        return np.concatenate([z[: self.k], z[self.k :] * np.minimum(1.0, least / most)])
+        """Return z with the multipliers of λ t - v lowered so that G'z <= 0 at t.
+
+        Args:
+            z: multipliers, shape (2 k, outputs).
+        """
+        lower_sums = z[: self.k].sum(axis=0)
+        upper_sums = z[self.k :].sum(axis=0) * self._ratio
+        factors = np.minimum(1.0, lower_sums / upper_sums)
+        return np.concatenate([z[: self.k], z[self.k :] * factors])
 
     def factorize(self, x: Vector, w: Vector, z: Vector) -> None:
-        """The diagonal, the row divided by it, the Schur complement."""
-        low, high = z[: self.k] / w[: self.k], z[self.k :] / w[self.k :]
-        self._a = low + high
-        self._u = (low + self._ratio * high) / self._a
-        self._sigma = (low * (high / self._a)).sum(axis=0) * (self._ratio - 1) ** 2
+        """Compute the diagonal, the row of t divided by it, and the Schur complement of t.
+
+        Args:
+            x: variables, shape (n, outputs); they are not needed.
+            w: G x > 0, shape (2 k, outputs).
+            z: multipliers > 0, shape (2 k, outputs).
+        """
+        lower = z[: self.k] / w[: self.k]
+        upper = z[self.k :] / w[self.k :]
+        self._diagonal = lower + upper
+        self._t_shares = (lower + self._ratio * upper) / self._diagonal
+        products = lower * (upper / self._diagonal)
+        self._t_pivots = products.sum(axis=0) * (self._ratio - 1) ** 2
 
     def schur_complement(self) -> Vector:
-        """A diagonal and one product."""
-        u, cells = self._u / np.sqrt(self._sigma), np.arange(self._u.size)
-        m = len(u.T)
-        sums = sp.csr_array((np.ones(u.size), cells, np.arange(0, u.size + 1, m)))
+        """Compute Σ_o W' H⁻¹ W, shape (K, K), from the diagonal and one product."""
+        scaled_shares = self._t_shares / np.sqrt(self._t_pivots)
+        size = scaled_shares.size
+        cells = np.arange(size)
+        outputs = len(scaled_shares.T)
+        row_starts = np.arange(0, size + 1, outputs)
+        sums = sp.csr_array((np.ones(size), cells, row_starts))
         if self.extra_sums is not None:
             sums = sp.csr_array(sp.vstack([sums, self.extra_sums]))
-        rows = (sums @ sp.csr_array((u.ravel(), cells % m, np.append(cells, u.size)))).toarray()
-        own = sp.csr_array(sp.csr_array(sums / self._a.ravel()) @ sums.T)
-        return np.asarray(rows @ rows.T + own.toarray())
+        by_output = sp.csr_array((scaled_shares.ravel(), cells % outputs, np.append(cells, size)))
+        rows = (sums @ by_output).toarray()
+        diagonal_part = sp.csr_array(sp.csr_array(sums / self._diagonal.ravel()) @ sums.T)
+        return np.asarray(rows @ rows.T + diagonal_part.toarray())
 
     def solve(self, right: Vector) -> Vector:
-        """By the Schur complement of t."""
-        t = (right[-1] + (self._u * right[:-1]).sum(axis=0)) / self._sigma
-        return np.concatenate([right[:-1] / self._a + self._u * t, t[None]])
+        """Compute H⁻¹ times a right-hand side by the Schur complement of t.
+
+        Args:
+            right: right-hand sides, shape (n, outputs).
+        """
+        t = (right[-1] + (self._t_shares * right[:-1]).sum(axis=0)) / self._t_pivots
+        masses = right[:-1] / self._diagonal + self._t_shares * t
+        return np.concatenate([masses, t[None]])
 
 
 class BandedOrder:
-    """What the blocks of one graph share: its rows λ x[second] >= x[first], labels in an order of small bandwidth.
+    """The rows λ x[second] >= x[first] of a graph, with the labels in an order of small bandwidth.
 
-    Labels in no row get the row x >= 0; otherwise x >= 0 follows, round a cycle, from ratios whose product exceeds 1.
+    A label in no row gets the row x >= 0. For all others x >= 0 follows, round a cycle, from ratios
+    whose product exceeds 1.
+
+    Args:
+        k: number of labels.
+        first: labels x[first] of the rows, shape (rows,).
+        second: labels x[second] of the rows, shape (rows,).
+        ratios: λ of the rows, shape (rows,).
+
+    Attributes:
+        k: number of labels.
+        positions: position of every label in the order, shape (k,).
+        label_order: label at every position, shape (k,).
+        band: bandwidth of the order, at least 1.
+        ratios: λ of the rows, shape (rows, 1).
+        i: positions of the first labels, shape (rows,).
+        j: positions of the second labels, shape (rows,).
+        matrix: all rows of G, shape (rows of G, k).
+        transposed: the transpose of `matrix`.
+        low: smaller position of each unordered pair, shape (pairs,).
+        high: larger position of each unordered pair, shape (pairs,).
+        pair_sums: matrix that sums rows to unordered pairs, shape (pairs, rows).
     """
 
     def __init__(self, k: int, first: Positions, second: Positions, ratios: Vector) -> None:
-        ones, count = np.ones(first.size), first.size
+        count = first.size
+        rows = np.arange(count)
         self.positions = banded_positions(k, first, second)
         self.label_order = np.argsort(self.positions)
-        self.k, self.band = k, max(1, _band(self.positions, first, second))
-        self.ratios, self.i, self.j = ratios[:, None], self.positions[first], self.positions[second]
-        alone = np.setdiff1d(np.arange(k), np.concatenate([self.i, self.j]))
-        at = np.arange(count)
-        entries = np.concatenate([ratios, -np.ones(count), np.ones(alone.size)])
-        where = (
-            np.concatenate([at, at, count + np.arange(alone.size)]),
-            np.concatenate([self.j, self.i, alone]),
-        )
-        self.matrix = sp.csr_array((entries, where), shape=(count + alone.size, k))
+        self.k = k
+        self.band = max(1, _bandwidth(self.positions, first, second))
+        self.ratios = ratios[:, None]
+        self.i = self.positions[first]
+        self.j = self.positions[second]
+        isolated = np.setdiff1d(np.arange(k), np.concatenate([self.i, self.j]))
+        entries = np.concatenate([ratios, -np.ones(count), np.ones(isolated.size)])
+        row_numbers = np.concatenate([rows, rows, count + np.arange(isolated.size)])
+        column_numbers = np.concatenate([self.j, self.i, isolated])
+        shape = (count + isolated.size, k)
+        self.matrix = sp.csr_array((entries, (row_numbers, column_numbers)), shape=shape)
         self.transposed = sp.csr_array(self.matrix.T)
-        low, high = np.minimum(self.i, self.j), np.maximum(self.i, self.j)
-        pairs, which = np.unique(low * k + high, return_inverse=True)
-        self.low, self.high = pairs // k, pairs % k
-        self.pair_sums = sp.csr_array((ones, (which, at)), shape=(pairs.size, count))
+        low = np.minimum(self.i, self.j)
+        high = np.maximum(self.i, self.j)
+        pairs, pair_of_row = np.unique(low * k + high, return_inverse=True)
+        self.low = pairs // k
+        self.high = pairs % k
+        ones = np.ones(count)
+        self.pair_sums = sp.csr_array((ones, (pair_of_row, rows)), shape=(pairs.size, count))
 
 
 def banded_positions(k: int, first: Positions, second: Positions) -> Positions:
-    """Where each of k labels comes in an order of small bandwidth: the one that is, or reverse Cuthill-McKee's."""
-    from scipy.sparse.csgraph import reverse_cuthill_mckee  # slow to import
+    """Return the position of each label in an order of small bandwidth, shape (k,).
+
+    The order is the given one or that of reverse Cuthill-McKee, whichever has the smaller band.
+
+    Args:
+        k: number of labels.
+        first: first labels of the pairs, shape (pairs,).
+        second: second labels of the pairs, shape (pairs,).
+    """
+    from scipy.sparse.csgraph import reverse_cuthill_mckee  # This import is slow.
 
     graph = sp.csr_array((np.ones(first.size), (first, second)), shape=(k, k))
     order = reverse_cuthill_mckee(sp.csr_array(graph + graph.T), symmetric_mode=True)
-    place, given = np.empty(k, dtype=int), np.arange(k)
-    place[order] = given
-    return place if _band(place, first, second) < _band(given, first, second) else given
+    present_positions = np.arange(k)
+    new_positions = np.empty(k, dtype=int)
+    new_positions[order] = present_positions
+    if _bandwidth(new_positions, first, second) < _bandwidth(present_positions, first, second):
+        return new_positions
+    return present_positions
 
 
-def _band(place: Positions, first: Positions, second: Positions) -> int:
-    return int(np.abs(place[first] - place[second]).max(initial=0))
+def _bandwidth(positions: Positions, first: Positions, second: Positions) -> int:
+    """Return the largest distance between the positions of a pair."""
+    return int(np.abs(positions[first] - positions[second]).max(initial=0))
 
 
 class GraphFactors(BlockFactors):
-    """Blocks of a graph, labels in `Order.order`."""
+    """Blocks of a graph, with the labels in the order of `BandedOrder`.
+
+    Args:
+        order: the rows and the order of the labels.
+    """
 
     def __init__(self, order: BandedOrder) -> None:
-        self._order, self.k, self.n = order, order.k, order.k
-        self._factors = self._pivots = self._x = np.empty(0)
+        self._order = order
+        self.k = order.k
+        self.n = order.k
+        self._shares = np.empty(0)
+        self._pivots = np.empty(0)
+        self._x = np.empty(0)
 
     def label_masses(self, x: Vector) -> Vector:
-        """Labels as they were."""
+        """Return the channel M, shape (k, outputs), with the labels in their own order.
+
+        Args:
+            x: masses in the banded order, shape (k, outputs).
+        """
         return x[self._order.positions]
 
     def row_multipliers(self, z: Vector) -> Vector:
-        """Without those of labels in no row."""
+        """Return the multipliers of the pairs, without those of isolated labels.
+
+        Args:
+            z: multipliers of all rows of G, shape (rows of G, outputs).
+        """
         return z[: self._order.i.size]
 
     def interior_start(self, share: Vector, outputs: int) -> Vector:
-        """Equal masses."""
+        """Return equal masses, shape (k, outputs).
+
+        Args:
+            share: masses of the labels, shape (k, 1).
+            outputs: number of outputs.
+        """
         return np.full((self.n, outputs), share[0])
 
     def apply_rows(self, x: Vector) -> Vector:
-        """λ x_b - x_a."""
+        """Compute λ x_b - x_a, shape (rows, outputs).
+
+        Args:
+            x: masses in the banded order, shape (k, outputs).
+        """
         return self._order.matrix @ x
 
     def apply_adjoint(self, z: Vector) -> Vector:
-        """The transpose."""
+        """Compute G' z, shape (k, outputs).
+
+        Args:
+            z: multipliers, shape (rows, outputs).
+        """
         return self._order.transposed @ z
 
     def factorize(self, x: Vector, w: Vector, z: Vector) -> None:
-        """L D L' of V H V: what is eliminated is never subtracted from."""
-        order, n, b = self._order, self.n, self._order.band
-        m, count = x.shape[1], order.i.size
+        """Factor V H V as L D L'. Eliminated entries are never subtracted from.
+
+        Args:
+            x: masses > 0 in the banded order, shape (k, outputs).
+            w: G x > 0, shape (rows, outputs).
+            z: multipliers > 0, shape (rows, outputs).
+        """
+        order = self._order
+        n = self.n
+        b = self._order.band
+        outputs = x.shape[1]
+        count = order.i.size
         self._x = x
-        weights = np.asarray(
-            order.pair_sums @ (order.ratios * z[:count] / w[:count] * x[order.i] * x[order.j])
-        )
-        sums = np.concatenate([x * self.apply_adjoint(z), np.zeros((b, m))])
-        self._factors, self._pivots = np.empty((n, b, m)), np.empty((n, m))
-        band = np.zeros((n + b, 2 * b + 1, m))
+        row_weights = order.ratios * z[:count] / w[:count] * x[order.i] * x[order.j]
+        weights = np.asarray(order.pair_sums @ row_weights)
+        sums = np.concatenate([x * self.apply_adjoint(z), np.zeros((b, outputs))])
+        self._shares = np.empty((n, b, outputs))
+        self._pivots = np.empty((n, outputs))
+        band = np.zeros((n + b, 2 * b + 1, outputs))
         band[order.low, order.high - order.low + b] = weights
         band[order.high, order.low - order.high + b] = weights
-        eliminate(band, sums.copy(), self._factors, self._pivots)
+        eliminate(band, sums.copy(), self._shares, self._pivots)
         self._pivots[-1] = np.inf
-        away = x * substitute(self._factors, self._pivots, sums[:n])
-        self._last, self._energy = x - away, (z / w * (w - self.apply_rows(away)) ** 2).sum(axis=0)
+        others_part = x * substitute(self._shares, self._pivots, sums[:n])
+        self._last = x - others_part
+        self._energy = (z / w * (w - self.apply_rows(others_part)) ** 2).sum(axis=0)
 
     def schur_complement(self) -> Vector:
-        """Of some outputs at a time."""
-        n, x = self.n, np.ascontiguousarray(self._x.T)
-        extra = None if self.extra_sums is None else sp.csc_array(self.extra_sums)
-        size = n if extra is None else n + extra.shape[0]
-        total, last = np.zeros((size, size)), self._last / np.sqrt(self._energy)
+        """Compute Σ_o W' H⁻¹ W, shape (K, K), from the inverses of a few outputs at a time."""
+        n = self.n
+        x = np.ascontiguousarray(self._x.T)
+        extra_sums = None if self.extra_sums is None else sp.csc_array(self.extra_sums)
+        size = n if extra_sums is None else n + extra_sums.shape[0]
+        total = np.zeros((size, size))
+        last = self._last / np.sqrt(self._energy)
         total[:n, :n] = last @ last.T
-        step = max(1, _INVERSES // (n * n))
-        for at in range(0, len(x), step):
-            part = slice(at, at + step)
-            inverse = invert_blocks(self._factors[:, :, part], self._pivots[:, part])
-            total[:n, :n] += np.einsum("oi,oij,oj->ij", x[part], inverse, x[part])
-            if extra is None:
+        step = max(1, _MAX_INVERSE_ENTRIES // (n * n))
+        for start in range(0, len(x), step):
+            part = slice(start, start + step)
+            inverses = invert_blocks(self._shares[:, :, part], self._pivots[:, part])
+            total[:n, :n] += np.einsum("oi,oij,oj->ij", x[part], inverses, x[part])
+            if extra_sums is None:
                 continue
-            for output, own in enumerate(inverse, at):
-                uses = sp.csr_array(extra[:, output :: len(x)])
-                rows = np.flatnonzero(np.diff(uses.indptr))
-                uses = uses[rows]
-                along, share = uses @ last[:, output], uses @ (x[output][:, None] * own * x[output])
-                total[n + rows, :n] += share + along[:, None] * last[:, output]
-                total[np.ix_(n + rows, n + rows)] += uses @ share.T + along[:, None] * along
+            for output, inverse in enumerate(inverses, start):
+                coefficients = sp.csr_array(extra_sums[:, output :: len(x)])
+                rows = np.flatnonzero(np.diff(coefficients.indptr))
+                coefficients = coefficients[rows]
+                last_sums = coefficients @ last[:, output]
+                block = x[output][:, None] * inverse * x[output]
+                shares = coefficients @ block
+                last_column = last_sums[:, None]
+                total[n + rows, :n] += shares + last_column * last[:, output]
+                extra_block = coefficients @ shares.T + last_column * last_sums
+                total[np.ix_(n + rows, n + rows)] += extra_block
         total[:n, n:] = total[n:, :n].T
         return total
 
     def solve(self, right: Vector) -> Vector:
-        """V (V H V)⁻¹ V."""
-        along = (self._last * right).sum(axis=0) / self._energy
-        moved: Vector = (
-            self._x * substitute(self._factors, self._pivots, self._x * right) + self._last * along
-        )
-        return moved
+        """Compute H⁻¹ times a right-hand side as V (V H V)⁻¹ V.
+
+        Args:
+            right: right-hand sides, shape (k, outputs).
+        """
+        last_amounts = (self._last * right).sum(axis=0) / self._energy
+        others = self._x * substitute(self._shares, self._pivots, self._x * right)
+        solution: Vector = others + self._last * last_amounts
+        return solution
 
 
-def eliminate(band: Vector, sums: Vector, factors: Vector, pivots: Vector) -> None:
-    """L D L' of Laplacians plus diagonals, many beside each other: what is eliminated is never subtracted from.
+def eliminate(band: Vector, sums: Vector, shares: Vector, pivots: Vector) -> None:
+    """Factor Laplacians plus diagonals as L D L', one matrix for each output.
 
-    band: (n + b, 2 b + 1, outputs), of label a the weights to a - b..a + b; sums: (n + b, outputs) of rows: both are
-    used up. factors: (n, b, outputs) and pivots: (n, outputs) are written.
+    Eliminated entries are never subtracted from. The arguments `band` and `sums` are overwritten.
+
+    Args:
+        band: weights of label a to the labels a - b..a + b, shape (n + b, 2 b + 1, outputs).
+        sums: row sums, shape (n + b, outputs).
+        shares: the factors L, which are written, shape (n, b, outputs).
+        pivots: the diagonal D, which is written, shape (n, outputs).
     """
-    n, b, m = factors.shape
-    size = band.itemsize
-    down, along = (2 * b + 1) * m * size, m * size
+    n, b, outputs = shares.shape
+    itemsize = band.itemsize
+    row_stride = (2 * b + 1) * outputs * itemsize
+    column_stride = outputs * itemsize
     for a in range(n):
         row = band[a, b + 1 :]
-        beside = row.sum(axis=0)
-        pivot = np.maximum(sums[a] + beside, _TINY * (np.abs(sums[a]) + beside) + 1e-300)
+        row_sum = row.sum(axis=0)
+        pivot = np.maximum(
+            sums[a] + row_sum, _MIN_PIVOT_SHARE * (np.abs(sums[a]) + row_sum) + _MIN_PIVOT
+        )
         share = row / pivot
-        factors[a], pivots[a] = share, pivot
+        shares[a] = share
+        pivots[a] = pivot
         reach = min(b, n - 1 - a)
         sums[a + 1 : a + reach + 1] += share[:reach] * sums[a]
-        later = as_strided(
-            band[a + 1, b:], (reach, reach, m), (down - along, along, size)
-        )  # weights to each other
-        later[:] += share[:reach, None] * row[None, :reach]
+        # This view holds the weights of the next labels to each other.
+        next_weights = as_strided(
+            band[a + 1, b:],
+            (reach, reach, outputs),
+            (row_stride - column_stride, column_stride, itemsize),
+        )
+        next_weights[:] += share[:reach, None] * row[None, :reach]
 
 
-def substitute(factors: Vector, pivots: Vector, right: Vector) -> Vector:
-    """The solution (n, outputs) of what `eliminate` left."""
-    n, b, _ = factors.shape
+def substitute(shares: Vector, pivots: Vector, right: Vector) -> Vector:
+    """Solve systems that `eliminate` has factored.
+
+    Args:
+        shares: the factors L, shape (n, b, outputs).
+        pivots: the diagonal D, shape (n, outputs).
+        right: right-hand sides, shape (n, outputs).
+
+    Returns:
+        The solutions, shape (n, outputs).
+    """
+    n, b, _ = shares.shape
     y = np.concatenate([right, np.zeros((b, right.shape[1]))])
     for a in range(n - 1):
-        y[a + 1 : a + b + 1] += factors[a] * y[a]
+        y[a + 1 : a + b + 1] += shares[a] * y[a]
     y[:n] /= pivots
     y[n:] = 0
     for a in range(n - 2, -1, -1):
-        y[a] += (factors[a] * y[a + 1 : a + b + 1]).sum(axis=0)
+        y[a] += (shares[a] * y[a + 1 : a + b + 1]).sum(axis=0)
     return y[:n]
 
 
-def invert_blocks(factors: Vector, pivots: Vector) -> Vector:
-    """The inverses of what `eliminate` left, by Takahashi's recursion in blocks of labels, from the last. (outputs, n,
-    n)"""
-    n, b, m = factors.shape
-    height = b if 16 <= b <= 64 else 24 if b < 16 else 48
-    factors, pivots = np.ascontiguousarray(factors.transpose(2, 0, 1)), pivots.T
-    inverse = np.empty((m, n, n))
+def invert_blocks(shares: Vector, pivots: Vector) -> Vector:
+    """Compute the inverses of matrices that `eliminate` has factored.
+
+    Takahashi's recursion runs over groups of labels, from the last group to the first.
+
+    Args:
+        shares: the factors L, shape (n, b, outputs).
+        pivots: the diagonal D, shape (n, outputs).
+
+    Returns:
+        The inverses, shape (outputs, n, n).
+    """
+    n, b, outputs = shares.shape
+    if b < 16:
+        height = 24
+    elif b <= 64:
+        height = b
+    else:
+        height = 48
+    shares = np.ascontiguousarray(shares.transpose(2, 0, 1))
+    pivots = pivots.T
+    inverse = np.empty((outputs, n, n))
     for start in range((n - 1) // height * height, -1, -height):
         end = min(start + height, n)
-        beyond = min(b, n - end)
-        shares = np.zeros((m, end - start, height + b + 1))
-        for i in range(end - start):
-            shares[:, i, i + 1 : i + 1 + b] = factors[:, start + i]
-        own = invert_unit_triangle(shares[:, :, : end - start], b)
-        within = (own / pivots[:, None, start:end]) @ own.transpose(0, 2, 1)
-        if beyond:
-            onto = own @ shares[:, :, end - start : end - start + beyond]
-            later = onto @ inverse[:, end : end + beyond, end:]
+        size = end - start
+        later_count = min(b, n - end)
+        group_shares = np.zeros((outputs, size, height + b + 1))
+        for i in range(size):
+            group_shares[:, i, i + 1 : i + 1 + b] = shares[:, start + i]
+        triangle = invert_unit_triangle(group_shares[:, :, :size], b)
+        diagonal_block = (triangle / pivots[:, None, start:end]) @ triangle.transpose(0, 2, 1)
+        if later_count:
+            onto_later = triangle @ group_shares[:, :, size : size + later_count]
+            later = onto_later @ inverse[:, end : end + later_count, end:]
             inverse[:, start:end, end:] = later
             inverse[:, end:, start:end] = later.transpose(0, 2, 1)
-            within += later[:, :, :beyond] @ onto.transpose(0, 2, 1)
-        inverse[:, start:end, start:end] = within
+            diagonal_block += later[:, :, :later_count] @ onto_later.transpose(0, 2, 1)
+        inverse[:, start:end, start:end] = diagonal_block
     return inverse
 
 
 def invert_unit_triangle(shares: Vector, band: int) -> Vector:
-    """(I - F)⁻¹ of strictly upper triangular F >= 0 with a band. (outputs, h, h)"""
+    """Compute (I - F)⁻¹ for strictly upper triangular matrices F >= 0.
+
+    Args:
+        shares: F, shape (outputs, h, h).
+        band: bandwidth of F.
+
+    Returns:
+        The inverses, shape (outputs, h, h).
+    """
     height = shares.shape[1]
     inverse = np.zeros_like(shares)
-    inverse[:, np.arange(height), np.arange(height)] = 1
+    diagonal = np.arange(height)
+    inverse[:, diagonal, diagonal] = 1
     for i in range(height - 2, -1, -1):
         reach = min(height, i + 1 + band)
-        inverse[:, i, i + 1 :] += (
-            shares[:, i : i + 1, i + 1 : reach] @ inverse[:, i + 1 : reach, i + 1 :]
-        )[:, 0]
+        row = shares[:, i : i + 1, i + 1 : reach]
+        inverse[:, i, i + 1 :] += (row @ inverse[:, i + 1 : reach, i + 1 :])[:, 0]
     return inverse

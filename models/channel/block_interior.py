@@ -1,29 +1,34 @@
-"""Channels by a primal-dual interior point whose blocks are the outputs: columns of a channel meet only in row sums.
+"""Optimal channels by a primal-dual interior point method whose blocks are the outputs.
+
+The columns of a channel meet only in the row sums.
 
     min Σ_o c_o · v_o    s.t.  Σ_o v_o = 1,    w_o = G v_o >= 0 for every output o,
 
-G the privacy rows of `workbench.models.channel.program`, the same for every output: λ v_b - v_a of neighbours, or t <=
-v <= λ t of all pairs. With multipliers y of the sums and z_o of G, Newton's step towards w z = ν falls apart by
-outputs,
+G are the privacy rows of `workbench.models.channel.program`, the same for every output: λ v_b - v_a
+of neighbours, or t <= v <= λ t of all pairs. With multipliers y of the sums and z_o of G, Newton's
+step towards w z = ν splits into outputs,
 
     H_o = G' diag(z_o/w_o) G,    H_o dv_o = dy + h_o,    h_o = G'(ν/w_o) - c_o + y,
     (Σ_o H_o⁻¹) dy = 1 - Σ_o v_o - Σ_o H_o⁻¹ h_o,
 
-a k × k Schur complement, and its step lengths and centring are Mehrotra's (1992), with correctors after Gondzio (1996):
-several for each factorisation, while they lengthen the step. For the worst input c_o = π ∘ ℓ_o
-with the multipliers π of Σ_o ℓ_o v_o + s = ω, which join the sums: (q = (y, -π), W_o = [1, ℓ_o]) in what follows. So
-do linear rows of one's own, Σ_o A_o v_o <= b or = b: one within an output is a sum over that output alone.
+a k × k Schur complement. Step lengths and centring are Mehrotra's (1992), with correctors after
+Gondzio (1996): several for each factorisation, while they lengthen the step. For the worst input
+c_o = π ∘ ℓ_o with the multipliers π of Σ_o ℓ_o v_o + s = ω, which join the sums:
+q = (y, -π), W_o = [1, ℓ_o] in what follows. User-defined linear rows Σ_o A_o v_o <= b or = b join
+them too; a row within one output is a sum over that output alone.
 
-`workbench.models.channel.block_factors` inverts the blocks without cancellation; δ > 0 adds the slacks of pairs
-(`workbench.models.channel.block_slack`). `workbench.models.channel.block_parts` holds the columns, one for each
-output, of which this file needs sums over outputs alone, of K or K × K numbers. Multipliers G'z + Σ W q = c hold after
-every step up to what is refined here, since z/w multiplies the rounding of dw.
+`workbench.models.channel.block_factors` inverts the blocks without cancellation; δ > 0 adds the
+slacks of pairs (`workbench.models.channel.block_slack`). `workbench.models.channel.block_parts` has
+the columns, one for each output, of which this file needs sums over outputs alone, of K or K × K
+numbers. The multipliers satisfy G'z + Σ W q = c after every step up to the residual that is refined
+here, since z/w multiplies the rounding of dw.
 
-| here             | meaning                                                              |
-|------------------|----------------------------------------------------------------------|
-| x (n, m)         | v_o, for all pairs with t_o as its last row, flat with slacks for δ  |
-| w, z (rows, m)   | G x and its multipliers                                              |
-| q (K,)           | multipliers of what is summed over outputs: K = k, or 2k (worst case), own rows, pairs (δ) |
+| here             | meaning                                                                       |
+|------------------|-------------------------------------------------------------------------------|
+| x (n, m)         | v_o, for all pairs with t_o as its last row, flat with slacks for δ           |
+| w, z (rows, m)   | G x and its multipliers                                                       |
+| q (K,)           | multipliers of the sums over outputs: K = k, or 2k (worst case), user-defined |
+|                  | rows, pairs (δ)                                                               |
 """
 
 from __future__ import annotations
@@ -34,34 +39,80 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from workbench.models.channel.block_parts import BlockProblem, Setup
+from workbench.models.channel.block_parts import BlockProblem, BlockSetup
 from workbench.models.channel.block_sums import Target
 from workbench.solvers.arrays import Vector
 from workbench.solvers.search import Deadline
 
-_STEPS = 300
-_SHARE, _SHORT_SHARE = 0.995, 0.7  # of the way to the boundary, of steps near 1 and near 0
-_LEAST, _MOST = 1e-8, 0.1  # centring
-_CORRECTORS, _LONG = 10, 0.95  # of a step, until it is so long
-_SHRUNK = 0.5  # of the shorter step, below which a corrector is none
-_FARTHER, _FAR = 1.08, 0.2  # a corrector looks at products this much farther along
-_LOW, _HIGH = 0.1, 10.0  # times what products are to be
-_FEASIBLE = 1e-8  # residual of a sum that is 1
-_REFINED, _ENOUGH = (
-    5,
-    1e-15,
-)  # turns, and the residual of multipliers (in units of the largest loss) that is enough
-_MOST_REFINED, _WANTED = 15, 1e-12  # turns, where that many leave more
-_LOST = 1e-7  # ... up to which a direction is one
-_STUCK = 1e-7  # step
-_STALE = 8  # steps without a better bound
+
+@dataclass(frozen=True)
+class BlockLimits:
+    """The tuning numbers of the interior point method.
+
+    Attributes:
+        max_steps: steps after which the method stops.
+        boundary_share: share of the way to the boundary that a step of length near 1 takes.
+        short_boundary_share: the same share for a step of length near 0.
+        min_centring: smallest aim of the products, over their mean.
+        max_centring: largest aim of the products, over their mean.
+        max_correctors: correctors of a step.
+        long_step: correctors stop when a step is this long.
+        min_step_share: a corrector is dropped if the shorter step falls below this share of it.
+        lookahead_factor: a corrector looks at products further along by this factor ...
+        lookahead_offset: ... and by this offset.
+        low_product: smallest product that a corrector leaves, over the aim.
+        high_product: largest product that a corrector leaves, over the aim.
+        max_sum_error: residual of a sum at which a point counts as feasible.
+        min_refinements: refinements after which `usable_residual` is enough.
+        good_residual: residual of multipliers, in units of the largest loss, that ends refinement.
+        max_refinements: refinements if the residual stays above `usable_residual`.
+        usable_residual: residual that ends refinement after `min_refinements`.
+        max_residual: directions with a larger residual are not used.
+        min_step: the method stops when a step would be shorter.
+        max_stale_steps: steps without a better bound after which the method stops.
+    """
+
+    max_steps: int = 300
+    boundary_share: float = 0.995
+    short_boundary_share: float = 0.7
+    min_centring: float = 1e-8
+    max_centring: float = 0.1
+    max_correctors: int = 10
+    long_step: float = 0.95
+    min_step_share: float = 0.5
+    lookahead_factor: float = 1.08
+    lookahead_offset: float = 0.2
+    low_product: float = 0.1
+    high_product: float = 10.0
+    max_sum_error: float = 1e-8
+    min_refinements: int = 5
+    good_residual: float = 1e-15
+    max_refinements: int = 15
+    usable_residual: float = 1e-12
+    max_residual: float = 1e-7
+    min_step: float = 1e-7
+    max_stale_steps: int = 8
+
+
+_LIMITS = BlockLimits()
 
 
 @dataclass(frozen=True, eq=False)
 class BlockPoint:
-    """What was reached. masses: (k, m), > 0, rows nearly summing to 1; multipliers: (rows, m) of G; weights: (k,) of
-    the inputs, where the worst one counts; extra: of `Blocks.extra`, <= 0 but for equations; objective, bound: in
-    floats; why: it stopped, "optimal" where they meet, "interrupted" by Ctrl-C."""
+    """The best point and the best multipliers of a solve.
+
+    Attributes:
+        masses: channel with masses > 0, whose rows nearly sum to 1, shape (k, m).
+        multipliers: multipliers of the rows G, shape (rows, m).
+        weights: weights of the inputs if the worst one counts, shape (k,), else None.
+        extra_multipliers: multipliers of the user-defined rows, <= 0 except for equations.
+        objective: loss of the channel, in floats.
+        bound: lower bound, in floats.
+        iterations: number of steps.
+        seconds: runtime.
+        stop_reason: why the method stopped: "optimal" if loss and bound meet, "interrupted" by
+            Ctrl-C, or another text.
+    """
 
     masses: Vector
     multipliers: Vector
@@ -76,194 +127,251 @@ class BlockPoint:
 
 @dataclass
 class _Best:
-    """The best point and the best multipliers so far."""
+    """The best point and the best multipliers so far, in scaled losses.
+
+    Attributes:
+        objective: loss of the best point.
+        merit: that loss plus the point's violation of the sums.
+        bound: the best lower bound.
+        x: variables of the best point.
+        z: multipliers of the best bound.
+        total_weight: sum of the weights of inputs that belongs to `z`.
+        weights: weights of the inputs of the best bound.
+        extra_multipliers: multipliers of the user-defined rows of the best bound.
+        stale_steps: steps since the bound last rose.
+    """
 
     objective: float = np.inf
     merit: float = np.inf
     bound: float = -np.inf
     x: Vector | None = None
     z: Vector | None = None
-    total: float = 1.0
+    total_weight: float = 1.0
     weights: Vector | None = None
-    extra: Vector = field(default_factory=lambda: np.zeros(0))
-    since: int = 0
+    extra_multipliers: Vector = field(default_factory=lambda: np.zeros(0))
+    stale_steps: int = 0
 
 
 class BlockInteriorPoint:
-    """The method on some blocks. report: told (iteration, objective, bound) after every step."""
+    """The interior point method on one channel program.
+
+    Args:
+        blocks: the channel program.
+        report: called with (iteration, objective, bound) after every step; None for no calls.
+    """
 
     def __init__(
         self, blocks: BlockProblem, report: Callable[[int, float, float], None] | None = None
     ) -> None:
-        self.blocks, self._report = blocks, report
+        self.blocks = blocks
+        self._report = report
         k = blocks.losses.shape[0]
-        worst = blocks.prior is None
-        costs = blocks.losses if blocks.prior is None else blocks.losses * blocks.prior[:, None]
-        low = np.full(k, costs.min()) if worst else costs.min(axis=1)
-        self._low = float(low[0] if worst else low.sum())
-        costs = costs - low[:, None]
-        self._unit = (
-            float((costs.max(axis=0) if worst else costs.sum(axis=0)).min())
-            or float(costs.max())
-            or 1.0
-        )
-        self._setup = Setup(blocks, costs / self._unit)
-        self._left = np.empty(0)  # what the sums lack after a direction
+        if blocks.prior is None:
+            costs = blocks.losses
+            row_minima = np.full(k, costs.min())
+            self._loss_shift = float(row_minima[0])
+        else:
+            costs = blocks.losses * blocks.prior[:, None]
+            row_minima = costs.min(axis=1)
+            self._loss_shift = float(row_minima.sum())
+        costs = costs - row_minima[:, None]
+        column_losses = costs.max(axis=0) if blocks.prior is None else costs.sum(axis=0)
+        self._loss_unit = float(column_losses.min()) or float(costs.max()) or 1.0
+        self._setup = BlockSetup(blocks, costs / self._loss_unit)
+        self._sum_residuals = np.empty(0)  # A direction leaves these residuals of the sums.
         self._start()
 
     def _start(self) -> None:
+        """Build the columns and sums at a start whose multipliers have about the right size."""
         costs = self._setup.costs
-        pull = self._setup.columns().start()[1]
-        scale = max(float(costs.sum()) / (costs.shape[0] if self._setup.worst else 1), 1e-3) / pull
+        total_effect = self._setup.build_columns().start()[1]
+        label_count = costs.shape[0] if self._setup.has_worst_case else 1
+        scale = max(float(costs.sum()) / label_count, 1e-3) / total_effect
         self._setup = replace(self._setup, scale=scale)
-        self._columns = self._setup.columns()
-        sums, _, count = self._columns.start()
-        self._master = self._setup.sums(sums)
-        self._count = count + self._master.slack.size
+        self._columns = self._setup.build_columns()
+        start_sums, _, row_count = self._columns.start()
+        self._master = self._setup.build_sums(start_sums)
+        self._product_count = row_count + self._master.slack.size
         self._state = self._columns.state()
 
     def solve(
         self, gap: float, deadline: Deadline | None = None, loss_floor: float = 0.0
     ) -> BlockPoint:
-        """The best that is reached: to a gap relative to what is above the floor, to where floats end, at the deadline,
-        or at Ctrl-C."""
-        deadline, best = deadline or Deadline(), _Best(extra=np.zeros(self._setup.own.size))
-        if self._setup.worst:
-            best.weights = np.full(self._setup.costs.shape[0], 1 / self._setup.costs.shape[0])
-        why, iteration = "iteration limit", 0
+        """Run the method until the gap is closed, floats end, the time limit or Ctrl-C.
+
+        Args:
+            gap: relative gap to end at; losses count from `loss_floor` on.
+            deadline: time limit; None for none.
+            loss_floor: a loss that no channel is below.
+
+        Returns:
+            The best point and the best multipliers.
+        """
+        deadline = deadline or Deadline()
+        best = _Best(extra_multipliers=np.zeros(self._setup.user_sums.size))
+        if self._setup.has_worst_case:
+            k = self._setup.costs.shape[0]
+            best.weights = np.full(k, 1 / k)
+        stop_reason = "iteration limit"
+        iteration = 0
         try:
-            for iteration in range(_STEPS):
-                self._measured(best)
+            for iteration in range(_LIMITS.max_steps):
+                self._update_best(best)
+                value, bound = self._unscaled_values(best)
                 if self._report is not None:
-                    self._report(iteration, *self._values(best))
-                value, bound = self._values(best)
-                if np.isfinite(value) and value - bound <= gap * max(
-                    abs(value - loss_floor), abs(bound - loss_floor)
-                ):
-                    why = "optimal"
+                    self._report(iteration, value, bound)
+                size = max(abs(value - loss_floor), abs(bound - loss_floor))
+                if np.isfinite(value) and value - bound <= gap * size:
+                    stop_reason = "optimal"
                     break
                 if deadline.has_passed:
-                    why = "time limit"
+                    stop_reason = "time limit"
                     break
-                if best.since > _STALE or not self._stepped():
-                    why = "floats end here"
+                if best.stale_steps > _LIMITS.max_stale_steps or not self._take_step():
+                    stop_reason = "floats end here"
                     break
         except KeyboardInterrupt:
-            why = "interrupted"
-        value, bound = self._values(best)
+            stop_reason = "interrupted"
+        value, bound = self._unscaled_values(best)
         state = self._state
-        masses = self._columns.masses(state.x if best.x is None else best.x)
-        multipliers = self._columns.multipliers(state.z if best.z is None else best.z)
+        masses = self._columns.label_masses(state.x if best.x is None else best.x)
+        multipliers = self._columns.row_multipliers(state.z if best.z is None else best.z)
         return BlockPoint(
-            np.maximum(masses, 0.0),
-            multipliers / best.total * self._unit,
-            best.weights,
-            best.extra * self._unit,
-            value,
-            bound,
-            iteration,
-            deadline.elapsed_seconds,
-            why,
+            masses=np.maximum(masses, 0.0),
+            multipliers=multipliers / best.total_weight * self._loss_unit,
+            weights=best.weights,
+            extra_multipliers=best.extra_multipliers * self._loss_unit,
+            objective=value,
+            bound=bound,
+            iterations=iteration,
+            seconds=deadline.elapsed_seconds,
+            stop_reason=stop_reason,
         )
 
-    def _values(self, best: _Best) -> tuple[float, float]:
-        return best.objective * self._unit + self._low, best.bound * self._unit + self._low
+    def _unscaled_values(self, best: _Best) -> tuple[float, float]:
+        """Return the best objective and bound in the losses of the program."""
+        objective = best.objective * self._loss_unit + self._loss_shift
+        return objective, best.bound * self._loss_unit + self._loss_shift
 
-    def _measured(self, best: _Best) -> None:
-        """Objective and bound at the point, kept where they are the best."""
+    def _update_best(self, best: _Best) -> None:
+        """Compute objective and bound at the point and keep them if they are the best."""
         master = self._master
-        self._sums, cost, products, least = self._columns.measured(master.q)
-        self._mean = (products + master.complementarity()) / self._count
-        losses = self._sums[master.most][master.rises]
-        value = float(losses.max()) if master.worst else cost
-        bound = float(master.limit @ least)
-        total = float(master.weights.sum()) if master.worst else 1.0
-        best.since += 1
-        excess = master.excess(self._sums)
-        merit = value + excess  # which is moved in the end, at a cost of about one unit
-        if excess <= _FEASIBLE and merit < best.merit:
-            best.objective, best.merit, best.x = value, merit, self._state.x
-        if bound / total > best.bound:
-            best.bound, best.z, best.since = bound / total, self._state.z, 0
-            best.total = total
-            best.weights = master.weights / total if master.worst else None
-            best.extra = master.q[self._setup.own] / total
+        self._sums, cost, products, proof = self._columns.measure(master.q)
+        self._mean_product = (products + master.complementarity()) / self._product_count
+        losses = self._sums[master.inequalities][master.is_loss]
+        value = float(losses.max()) if master.has_losses else cost
+        bound = float(master.limit @ proof)
+        total_weight = float(master.loss_weights.sum()) if master.has_losses else 1.0
+        best.stale_steps += 1
+        violation = master.max_violation(self._sums)
+        # The violation is repaired in the end, at a loss of about one unit for a unit of mass.
+        merit = value + violation
+        if violation <= _LIMITS.max_sum_error and merit < best.merit:
+            best.objective = value
+            best.merit = merit
+            best.x = self._state.x
+        if bound / total_weight > best.bound:
+            best.bound = bound / total_weight
+            best.z = self._state.z
+            best.stale_steps = 0
+            best.total_weight = total_weight
+            best.weights = master.loss_weights / total_weight if master.has_losses else None
+            best.extra_multipliers = master.q[self._setup.user_sums] / total_weight
 
-    def _stepped(self) -> bool:
-        """One step of Mehrotra's, with Gondzio's correctors while they lengthen it; False where floats allow none."""
+    def _take_step(self) -> bool:
+        """Take one step of Mehrotra's, with Gondzio's correctors while they lengthen it.
+
+        Returns False if floats allow no step.
+        """
         master = self._master
+        max_residual = _LIMITS.max_residual
         try:
-            master.factor(self._columns.system())
-            while not (self._affine() <= _LOST and self._centred() <= _LOST):
-                master.factors.stiffer()
+            master.factorize(self._columns.factorize())
+            while not (
+                self._solve_affine() <= max_residual and self._solve_centred() <= max_residual
+            ):
+                master.factors.increase_shift()
         except LinAlgError:
             return False
-        low, high = _LOW * self._aim, _HIGH * self._aim
-        taken = np.minimum(self._longest(), 1.0)
-        for _ in range(_CORRECTORS):
-            if taken.min() > _LONG:
-                break
-            primal, dual = np.minimum(_FARTHER * taken + _FAR, 1.0).tolist()
-            left, before = self._left, taken
-            off = self._corrected(Target(primal, dual, low, high))
-            taken = np.minimum(self._longest(), 1.0)
-            if not (
-                off <= _LOST and taken.sum() > before.sum() and taken.min() > _SHRUNK * before.min()
-            ):
-                self._columns.undo()
-                master.undo()
-                self._left = left
-                break
-        self._refined(self._columns.again(), _ENOUGH)
-        steps = self._longest()
-        share = _SHORT_SHARE + (_SHARE - _SHORT_SHARE) * np.minimum(steps, 1.0)
+        self._add_correctors()
+        self._refine(self._columns.solve_residual(), _LIMITS.good_residual)
+        steps = self._max_steps()
+        share_range = _LIMITS.boundary_share - _LIMITS.short_boundary_share
+        share = _LIMITS.short_boundary_share + share_range * np.minimum(steps, 1.0)
         primal, dual = np.minimum(share * steps, 1.0).tolist()
-        if not max(primal, dual) > _STUCK:
+        if not max(primal, dual) > _LIMITS.min_step:
             return False
-        self._state = self._columns.move(primal, dual)
-        master.move(primal, dual)
+        self._state = self._columns.take_step(primal, dual)
+        master.take_step(primal, dual)
         return True
 
-    def _affine(self) -> float:
-        """Newton's direction towards products that are 0; what it leaves of the equations."""
-        self._master.begin()
-        self._left = self._master.missing(self._sums)
-        return self._refined(self._columns.begin(self._master.q))
-
-    def _centred(self) -> float:
-        """Mehrotra's direction, to products that are what the affine one promises; what it leaves of the equations."""
-        steps = np.minimum(self._longest(), 1.0)
-        ahead = self._columns.ahead(*steps) + self._master.ahead(*steps)
-        aim = self._mean * min(
-            max((max(ahead, 0.0) / self._count / self._mean) ** 3, _LEAST), _MOST
-        )
-        self._aim = aim
-        return self._corrected(Target(1.0, 1.0, aim, aim))
-
-    def _corrected(self, target: Target) -> float:
-        """The direction to other products; what it leaves of the equations."""
-        self._master.correct(target)
-        return self._refined(self._columns.correct(target))
-
-    def _refined(self, sums: Vector, enough: float = _WANTED) -> float:
-        """Refine the direction while that helps; what it leaves of the equations."""
-        master, before = self._master, np.inf
-        lack = master.missing(self._sums)
-        for turn in range(_MOST_REFINED + 1):
-            moved, residual = self._columns.end(master.refine(self._left - sums), master.d_q)
-            self._left = lack - moved
-            off = max(residual, float(np.abs(self._left[master.fixed]).max()))
-            if (
-                off <= enough
-                or (turn >= _REFINED and off <= _WANTED)
-                or turn == _MOST_REFINED
-                or not off < 0.5 * before
-            ):
+    def _add_correctors(self) -> None:
+        """Correct the direction while that lengthens the steps."""
+        low = _LIMITS.low_product * self._aim
+        high = _LIMITS.high_product * self._aim
+        steps = np.minimum(self._max_steps(), 1.0)
+        for _ in range(_LIMITS.max_correctors):
+            if steps.min() > _LIMITS.long_step:
                 break
-            before = off
-            sums = self._columns.again()
-        return float(off)
+            lookahead = _LIMITS.lookahead_factor * steps + _LIMITS.lookahead_offset
+            primal, dual = np.minimum(lookahead, 1.0).tolist()
+            saved_residuals = self._sum_residuals
+            earlier_steps = steps
+            residual = self._correct(Target(primal, dual, low, high))
+            steps = np.minimum(self._max_steps(), 1.0)
+            is_longer = (
+                steps.sum() > earlier_steps.sum()
+                and steps.min() > _LIMITS.min_step_share * earlier_steps.min()
+            )
+            if not (residual <= _LIMITS.max_residual and is_longer):
+                self._columns.undo_correction()
+                self._master.undo_correction()
+                self._sum_residuals = saved_residuals
+                break
 
-    def _longest(self) -> Vector:
-        """The longest steps of values and of multipliers."""
-        return np.asarray(np.min([self._columns.longest(), self._master.longest()], axis=0))
+    def _solve_affine(self) -> float:
+        """Compute Newton's direction towards products of 0 and return its residual."""
+        self._master.start_direction()
+        self._sum_residuals = self._master.residuals(self._sums)
+        return self._refine(self._columns.start_direction(self._master.q))
+
+    def _solve_centred(self) -> float:
+        """Compute Mehrotra's direction, whose aim the affine one predicts; return its residual."""
+        steps = np.minimum(self._max_steps(), 1.0)
+        predicted_sum = self._columns.complementarity_after(*steps)
+        predicted_sum = predicted_sum + self._master.complementarity_after(*steps)
+        ratio = max(predicted_sum, 0.0) / self._product_count / self._mean_product
+        centring = min(max(ratio**3, _LIMITS.min_centring), _LIMITS.max_centring)
+        self._aim = self._mean_product * centring
+        return self._correct(Target(1.0, 1.0, self._aim, self._aim))
+
+    def _correct(self, target: Target) -> float:
+        """Compute the direction to other products and return its residual."""
+        self._master.correct_direction(target)
+        return self._refine(self._columns.correct_direction(target))
+
+    def _refine(self, sums: Vector, good_residual: float = _LIMITS.usable_residual) -> float:
+        """Refine the direction while that helps and return its residual."""
+        master = self._master
+        last_residual = np.inf
+        lack = master.residuals(self._sums)
+        for turn in range(_LIMITS.max_refinements + 1):
+            added_q = master.refine_direction(self._sum_residuals - sums)
+            dx_sums, multiplier_residual = self._columns.refine_direction(added_q, master.d_q)
+            self._sum_residuals = lack - dx_sums
+            equation_residual = float(np.abs(self._sum_residuals[master.equations]).max())
+            residual = max(multiplier_residual, equation_residual)
+            has_min_turns = turn >= _LIMITS.min_refinements
+            is_good = residual <= good_residual
+            is_usable = has_min_turns and residual <= _LIMITS.usable_residual
+            is_last = turn == _LIMITS.max_refinements
+            if is_good or is_usable or is_last or not residual < 0.5 * last_residual:
+                break
+            last_residual = residual
+            sums = self._columns.solve_residual()
+        return float(residual)
+
+    def _max_steps(self) -> Vector:
+        """Return the longest steps of values and of multipliers, shape (2,)."""
+        steps = [self._columns.max_steps(), self._master.max_steps()]
+        return np.asarray(np.min(steps, axis=0))

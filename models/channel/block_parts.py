@@ -1,5 +1,7 @@
-"""Parts of the interior point of `workbench.models.channel.block_interior`: what is solved, its sums, and the columns
-of the channel."""
+"""The parts of the interior point method of `workbench.models.channel.block_interior`.
+
+They are the problem, the sums over outputs that it needs, and the columns of the channel.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,28 @@ from workbench.models.channel.block_factors import (
     GraphFactors,
 )
 from workbench.models.channel.block_slack import SlackFactors, SumLayout
-from workbench.models.channel.block_sums import Sums, Target, max_step
+from workbench.models.channel.block_sums import OutputSums, Target, max_step
 from workbench.solvers.arrays import Flags, Positions, Vector
 
 
 @dataclass(frozen=True, eq=False)
 class BlockProblem:
-    """What is solved: losses (k, m), times the prior (k,) unless that is None, for the worst input.
+    """A channel program whose blocks are the outputs.
 
-    extra: (R, k m) linear rows of one's own, label by label, whose sums are at most `limit` (R,), or that where
-    `equal`; None for none.
-
-    first, second, ratios: (rows,) rows v[first] <= ratio v[second]; None: all pairs under one ratio, ratios (1,).
-    delta: of every row its slacks' sum, (rows,), or one for all; stated: (k, m) masses that may be positive where
-    delta > 0, None for all.
+    Attributes:
+        losses: loss of every output for every label, shape (k, m).
+        prior: weights of the labels, shape (k,). None for the worst label.
+        first: first labels of the rows v[first] <= ratio v[second], shape (rows,). None for all
+            pairs under one ratio.
+        second: second labels of the rows, shape (rows,), or None.
+        ratios: ratios of the rows, shape (rows,), or (1,) for all pairs.
+        delta: limit of the sum of each row's slacks, shape (rows,), or one number for all rows.
+        is_stated: which masses may be positive if delta > 0, shape (k, m). None for all.
+        extra_rows: user-defined linear rows in M, with one column for each label and output, label
+            by label; shape (R, k m). None for none.
+        extra_limits: limits of the user-defined rows, shape (R,).
+        is_equation: which user-defined rows are equations; the others are at most their limit.
+            Shape (R,).
     """
 
     losses: Vector
@@ -45,224 +55,318 @@ class BlockProblem:
     is_equation: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
 
-class State(NamedTuple):
-    """Where the columns are: x, w = G x, and its multipliers z."""
+class BlockState(NamedTuple):
+    """A point of the columns.
+
+    Attributes:
+        x: variables of the blocks.
+        w: rows G x.
+        z: multipliers of the rows.
+    """
 
     x: Vector
     w: Vector
     z: Vector
 
 
-class Direction(NamedTuple):
-    """Steps of x, w and z, and what they leave of the multipliers' equations."""
+class BlockDirection(NamedTuple):
+    """A direction of the columns.
+
+    Attributes:
+        x: change of x.
+        w: change of w.
+        z: change of z.
+        residual: what it leaves of the equations of the multipliers.
+    """
 
     x: Vector
     w: Vector
     z: Vector
-    left: Vector
+    residual: Vector
 
 
 @dataclass(frozen=True, eq=False)
-class Setup:
-    """What columns and sums are made of. costs: (k, m), scaled, of labels as they were; ratios of `blocks`."""
+class BlockSetup:
+    """The data from which the columns and the sums are made.
 
-    blocks: BlockProblem
+    Attributes:
+        problem: the channel program.
+        costs: scaled costs of the masses, with the labels in their own order, shape (k, m).
+        scale: product w z at the start.
+    """
+
+    problem: BlockProblem
     costs: Vector
     scale: float = 1.0
 
     @property
-    def worst(self) -> bool:
-        """Whether the largest loss counts, and is summed."""
-        return self.blocks.prior is None
+    def has_worst_case(self) -> bool:
+        """Check whether the largest loss counts, so that losses are summed."""
+        return self.problem.prior is None
 
     @cached_property
     def order(self) -> BandedOrder | None:
-        """Of a graph without slacks."""
-        blocks = self.blocks
-        if blocks.first is None or blocks.second is None or np.any(blocks.delta):
+        """Return the rows of a graph without slacks, None in other cases."""
+        problem = self.problem
+        if problem.first is None or problem.second is None or np.any(problem.delta):
             return None
-        return BandedOrder(self.costs.shape[0], blocks.first, blocks.second, blocks.ratios)
+        return BandedOrder(self.costs.shape[0], problem.first, problem.second, problem.ratios)
 
     @cached_property
-    def extra(self) -> sp.csr_array | None:
-        """What is summed beside masses, label by label: losses first, where the worst input counts."""
-        own = self.blocks.extra_rows
-        if not self.worst:
-            return own
-        (k, m), cells = self.costs.shape, np.arange(self.costs.size)
-        rows = [sp.csr_array((self.costs.ravel(), (cells // m, cells)), shape=(k, k * m))]
-        return sp.csr_array(sp.vstack(rows if own is None else [*rows, own]))
+    def extra_sums(self) -> sp.csr_array | None:
+        """Return the sums beside those of masses: losses, then user-defined rows.
+
+        The matrix has one column for each label and output, label by label.
+        """
+        user_rows = self.problem.extra_rows
+        if not self.has_worst_case:
+            return user_rows
+        k, m = self.costs.shape
+        cells = np.arange(self.costs.size)
+        loss_rows = sp.csr_array((self.costs.ravel(), (cells // m, cells)), shape=(k, k * m))
+        if user_rows is None:
+            return sp.csr_array(sp.vstack([loss_rows]))
+        return sp.csr_array(sp.vstack([loss_rows, user_rows]))
 
     @cached_property
-    def pairs(self) -> SumLayout | None:
-        """Of slacks."""
-        blocks = self.blocks
-        if blocks.first is None or blocks.second is None or not np.any(blocks.delta):
+    def layout(self) -> SumLayout | None:
+        """Return the order of the sums if there are slacks, else None."""
+        problem = self.problem
+        if problem.first is None or problem.second is None or not np.any(problem.delta):
             return None
         k, m = self.costs.shape
-        at = (
-            np.empty(0, dtype=int)
-            if self.extra is None
-            else self.extra.indices[self.extra.indptr[:-1]] // m
-        )
-        return SumLayout(k, blocks.first, blocks.second, blocks.ratios, at)
+        first_labels = np.empty(0, dtype=int)
+        if self.extra_sums is not None:
+            first_labels = self.extra_sums.indices[self.extra_sums.indptr[:-1]] // m
+        return SumLayout(k, problem.first, problem.second, problem.ratios, first_labels)
 
-    def sums(self, at: Vector) -> Sums:
-        """What is summed. at: the sums at the start."""
-        blocks, losses, pair, band = self.blocks, self.losses, np.empty(0, dtype=int), None
-        if self.pairs is not None:
-            pair, band = (
-                self.pairs.pair_sums,
-                None if losses.size else self.pairs.bandwidth(self.stated),
-            )
-        limit = np.ones(at.size)
-        limit[losses], limit[self.own], limit[pair] = 0.0, blocks.extra_limits, blocks.delta
-        most = np.concatenate([losses, self.own[~blocks.is_equation], pair])
-        return Sums(limit, most, np.arange(most.size) < losses.size, at, self.scale, band)
+    def build_sums(self, start_sums: Vector) -> OutputSums:
+        """Build the sums over outputs.
+
+        Args:
+            start_sums: the sums at the start, shape (K,).
+        """
+        problem = self.problem
+        loss_sums = self.loss_sums
+        slack_sums = np.empty(0, dtype=int)
+        band = None
+        if self.layout is not None:
+            slack_sums = self.layout.pair_sums
+            if not loss_sums.size:
+                band = self.layout.bandwidth(self.is_stated)
+        limit = np.ones(start_sums.size)
+        limit[loss_sums] = 0.0
+        limit[self.user_sums] = problem.extra_limits
+        limit[slack_sums] = problem.delta
+        limited_user_sums = self.user_sums[~problem.is_equation]
+        inequalities = np.concatenate([loss_sums, limited_user_sums, slack_sums])
+        is_loss = np.arange(inequalities.size) < loss_sums.size
+        return OutputSums(limit, inequalities, is_loss, start_sums, self.scale, band)
 
     @property
-    def losses(self) -> Positions:
-        """The positions of losses among the sums."""
+    def loss_sums(self) -> Positions:
+        """Return the positions of the sums of losses."""
         k = self.costs.shape[0]
-        return self._places[: k * self.worst]
+        return self._extra_positions[: k * self.has_worst_case]
 
     @property
-    def own(self) -> Positions:
-        """The positions of rows of one's own."""
-        return self._places[self.losses.size :]
+    def user_sums(self) -> Positions:
+        """Return the positions of the sums of user-defined rows."""
+        return self._extra_positions[self.loss_sums.size :]
 
     @property
-    def _places(self) -> Positions:
-        if self.pairs is not None:
-            return self.pairs.extra_sums
-        k, more = self.costs.shape[0], 0 if self.extra is None else self.extra.shape[0]
-        return np.arange(k, k + more)
+    def _extra_positions(self) -> Positions:
+        """Return the positions of the sums beside those of masses and slacks."""
+        if self.layout is not None:
+            return self.layout.extra_sums
+        k = self.costs.shape[0]
+        count = 0 if self.extra_sums is None else self.extra_sums.shape[0]
+        return np.arange(k, k + count)
 
     @property
-    def stated(self) -> Flags:
-        """Masses that may be positive."""
-        return (
-            np.ones(self.costs.shape, dtype=bool)
-            if self.blocks.is_stated is None
-            else self.blocks.is_stated
-        )
+    def is_stated(self) -> Flags:
+        """Return which masses may be positive, shape (k, m)."""
+        if self.problem.is_stated is None:
+            return np.ones(self.costs.shape, dtype=bool)
+        return self.problem.is_stated
 
-    def columns(self) -> Columns:
-        """Make the columns of all outputs, at their start."""
-        cells, (k, m) = np.arange(self.costs.size).reshape(self.costs.shape), self.costs.shape
+    def build_columns(self) -> BlockColumns:
+        """Build the columns of all outputs, at their start."""
+        k, m = self.costs.shape
+        cells = np.arange(self.costs.size).reshape(self.costs.shape)
         share = np.ones((k, 1)) / m
         if self.order is not None:
             cells = cells[self.order.label_order]
-        extra = None if self.extra is None else sp.csr_array(self.extra[:, cells.ravel()])
-        if self.pairs is not None:
-            share = 1 / self.stated.sum(axis=1, keepdims=True)
-            factors: BlockFactors = SlackFactors(self.pairs, self.stated, extra)
+        extra_sums = None
+        if self.extra_sums is not None:
+            extra_sums = sp.csr_array(self.extra_sums[:, cells.ravel()])
+        if self.layout is not None:
+            share = 1 / self.is_stated.sum(axis=1, keepdims=True)
+            factors: BlockFactors = SlackFactors(self.layout, self.is_stated, extra_sums)
+        elif self.order is None:
+            factors = AllPairsFactors(k, float(self.problem.ratios[0]))
+            factors.extra_sums = extra_sums
         else:
-            factors = (
-                AllPairsFactors(k, float(self.blocks.ratios[0]))
-                if self.order is None
-                else GraphFactors(self.order)
-            )
-            factors.extra_sums = extra
-        costs = np.zeros(cells.shape) if self.worst else self.costs.ravel()[cells]
-        return Columns(factors, costs, share, self.scale)
+            factors = GraphFactors(self.order)
+            factors.extra_sums = extra_sums
+        costs = np.zeros(cells.shape) if self.has_worst_case else self.costs.ravel()[cells]
+        return BlockColumns(factors, costs, share, self.scale)
 
 
-class Columns:
-    """The columns of a channel, one for each output: their point, and what of it is summed over outputs."""
+class BlockColumns:
+    """The columns of a channel, one for each output, with their point and direction.
+
+    Args:
+        factors: the factors of the blocks.
+        costs: costs of the masses in the order of the factors, shape (k, outputs).
+        share: masses at the start, shape (k, 1).
+        scale: product w z at the start.
+
+    Attributes:
+        x: variables of the blocks.
+        w: rows G x.
+        z: multipliers of the rows.
+    """
 
     def __init__(self, factors: BlockFactors, costs: Vector, share: Vector, scale: float) -> None:
-        """costs: (k, outputs), in the order of the factors; share: (k, 1), masses at the start; scale: of multipliers
-        there."""
-        self._f = factors
+        self._factors = factors
         self._outputs = costs.shape[1]
         self.x = factors.interior_start(share, self._outputs)
         self._costs = factors.place_costs(costs)
         self.w = factors.apply_rows(self.x)
         self.z = scale / self.w
 
-    def state(self) -> State:
-        """Return where the columns are. Its arrays are never changed."""
-        return State(self.x, self.w, self.z)
+    def state(self) -> BlockState:
+        """Return the point. Its arrays are never changed."""
+        return BlockState(self.x, self.w, self.z)
 
     def start(self) -> tuple[Vector, float, int]:
-        """(sums, what multipliers 1/w pull at labels, how many there are)."""
-        pulled = self._f.apply_adjoint(1 / self.w)
-        return (
-            self._f.sum_outputs(self.x),
-            float(np.abs(self._f.label_masses(pulled)).sum()),
-            self.w.size,
-        )
+        """Return the sums, the total effect of multipliers 1/w on labels, and the row count."""
+        effects = self._factors.apply_adjoint(1 / self.w)
+        total_effect = float(np.abs(self._factors.label_masses(effects)).sum())
+        return self._factors.sum_outputs(self.x), total_effect, self.w.size
 
-    def masses(self, x: Vector) -> Vector:
-        """M of a point, (k, outputs)."""
-        return self._f.label_masses(x)
+    def label_masses(self, x: Vector) -> Vector:
+        """Return the channel M of a point, shape (k, outputs).
 
-    def multipliers(self, z: Vector) -> Vector:
-        """Of the privacy rows, (rows, outputs)."""
-        return self._f.row_multipliers(z)
+        Args:
+            x: variables of the blocks.
+        """
+        return self._factors.label_masses(x)
 
-    def measured(self, q: Vector) -> tuple[Vector, float, float, Vector]:
-        """(sums, cost, w · z, what the sums prove)."""
+    def row_multipliers(self, z: Vector) -> Vector:
+        """Return the multipliers of the privacy rows, shape (rows, outputs).
+
+        Args:
+            z: multipliers of all rows.
+        """
+        return self._factors.row_multipliers(z)
+
+    def measure(self, q: Vector) -> tuple[Vector, float, float, Vector]:
+        """Measure the point.
+
+        Args:
+            q: multipliers of the sums, shape (K,).
+
+        Returns:
+            The sums (K,), the cost, w · z, and the multipliers of sums that prove a bound (K,).
+        """
         cost = float((self._costs * self.x).sum())
-        least = self._f.min_reduced_costs(self._costs, self.z, q)
-        return self._f.sum_outputs(self.x), cost, float((self.w * self.z).sum()), least
+        proof = self._factors.min_reduced_costs(self._costs, self.z, q)
+        products = float((self.w * self.z).sum())
+        return self._factors.sum_outputs(self.x), cost, products, proof
 
-    def system(self) -> Vector:
-        """Factor the blocks; return their part of the Schur complement. (K, K)"""
+    def factorize(self) -> Vector:
+        """Factor the blocks and return their part of the Schur complement, shape (K, K)."""
         self._scalings = self.z / self.w
-        self._f.factorize(self.x, self.w, self.z)
-        return self._f.schur_complement()
+        self._factors.factorize(self.x, self.w, self.z)
+        return self._factors.schur_complement()
 
-    def begin(self, q: Vector) -> Vector:
-        """Start a direction, towards w z = 0; Σ W' H⁻¹ h."""
-        slack = self._costs - self._f.spread_multipliers(q, self._outputs)
-        self._residual = slack - self._f.apply_adjoint(self.z)
-        self._d = Direction(np.zeros_like(self.x), np.zeros_like(self.w), -self.z, -slack)
-        return self.again()
+    def start_direction(self, q: Vector) -> Vector:
+        """Start a direction towards w z = 0.
 
-    def correct(self, target: Target) -> Vector:
-        """Change what the direction leads to; Σ W' H⁻¹ h of the change."""
-        self._kept = x, w, z, left = self._d
-        more = target.more(self.w, w, self.z, z) / self.w
-        self._d = Direction(x, w, z + more, left + self._f.apply_adjoint(more))
-        return self.again()
+        Args:
+            q: multipliers of the sums, shape (K,).
 
-    def undo(self) -> None:
+        Returns:
+            Σ W' H⁻¹ h, shape (K,).
+        """
+        slack = self._costs - self._factors.spread_multipliers(q, self._outputs)
+        self._residual = slack - self._factors.apply_adjoint(self.z)
+        no_x = np.zeros_like(self.x)
+        no_w = np.zeros_like(self.w)
+        self._direction = BlockDirection(no_x, no_w, -self.z, -slack)
+        return self.solve_residual()
+
+    def correct_direction(self, target: Target) -> Vector:
+        """Change the products at which the direction aims.
+
+        Args:
+            target: the products.
+
+        Returns:
+            Σ W' H⁻¹ h of the change, shape (K,).
+        """
+        self._saved = self._direction
+        x, w, z, residual = self._direction
+        corrections = target.product_corrections(self.w, w, self.z, z) / self.w
+        residual = residual + self._factors.apply_adjoint(corrections)
+        self._direction = BlockDirection(x, w, z + corrections, residual)
+        return self.solve_residual()
+
+    def undo_correction(self) -> None:
         """Take the last correction back."""
-        self._d = self._kept
+        self._direction = self._saved
 
-    def end(self, more: Vector, total: Vector) -> tuple[Vector, float]:
-        """Take a step with `more` multipliers, `total` of them in this direction: (sums of dx, the largest residual of
-        the multipliers)."""
-        x, w, z, left = self._d
-        step = self._f.solve(
-            left + self._f.spread_multipliers(more, self._outputs)
-        )  # at once: either alone is far larger
-        move = self._f.apply_rows(step)
-        z = z - self._scalings * move
-        left = (
-            self._f.spread_multipliers(total, self._outputs)
-            + self._f.apply_adjoint(z)
-            - self._residual
-        )
-        self._d = Direction(x + step, w + move, z, left)
-        return self._f.sum_outputs(self._d.x), float(np.abs(left).max())
+    def refine_direction(self, added_q: Vector, d_q: Vector) -> tuple[Vector, float]:
+        """Add the effect of multipliers of sums to the direction.
 
-    def again(self) -> Vector:
-        """Start a refinement of the direction."""
-        return self._f.sum_outputs(self._f.solve(self._d.left))
+        Args:
+            added_q: multipliers that were added, shape (K,).
+            d_q: all multipliers of the direction, shape (K,).
 
-    def longest(self) -> tuple[float, float]:
-        """The longest steps that keep w and z >= 0."""
-        return max_step(self.w, self._d.w), max_step(self.z, self._d.z)
+        Returns:
+            The sums of dx, shape (K,), and the largest residual of the multipliers.
+        """
+        x, w, z, residual = self._direction
+        # Both parts are solved at once, since either alone is far larger than their sum.
+        right = residual + self._factors.spread_multipliers(added_q, self._outputs)
+        step = self._factors.solve(right)
+        row_step = self._factors.apply_rows(step)
+        z = z - self._scalings * row_step
+        sum_effects = self._factors.spread_multipliers(d_q, self._outputs)
+        residual = sum_effects + self._factors.apply_adjoint(z) - self._residual
+        self._direction = BlockDirection(x + step, w + row_step, z, residual)
+        sums = self._factors.sum_outputs(self._direction.x)
+        return sums, float(np.abs(residual).max())
 
-    def ahead(self, primal: float, dual: float) -> float:
-        """w · z after steps."""
-        return float(((self.w + primal * self._d.w) * (self.z + dual * self._d.z)).sum())
+    def solve_residual(self) -> Vector:
+        """Compute the sums of H⁻¹ times the residual of the direction, shape (K,)."""
+        return self._factors.sum_outputs(self._factors.solve(self._direction.residual))
 
-    def move(self, primal: float, dual: float) -> State:
-        """Take the direction; where it leads."""
-        self.x = self.x + primal * self._d.x
-        self.w, self.z = self.w + primal * self._d.w, self.z + dual * self._d.z
+    def max_steps(self) -> tuple[float, float]:
+        """Return the longest steps that keep w >= 0 and z >= 0."""
+        return max_step(self.w, self._direction.w), max_step(self.z, self._direction.z)
+
+    def complementarity_after(self, primal: float, dual: float) -> float:
+        """Compute w · z after steps.
+
+        Args:
+            primal: step length of w.
+            dual: step length of z.
+        """
+        w = self.w + primal * self._direction.w
+        z = self.z + dual * self._direction.z
+        return float((w * z).sum())
+
+    def take_step(self, primal: float, dual: float) -> BlockState:
+        """Move along the direction and return the new point.
+
+        Args:
+            primal: step length of x and w.
+            dual: step length of z.
+        """
+        self.x = self.x + primal * self._direction.x
+        self.w = self.w + primal * self._direction.w
+        self.z = self.z + dual * self._direction.z
         return self.state()

@@ -1,28 +1,34 @@
-"""Blocks of `workbench.models.channel.block_interior` where δ > 0: outputs share the slack of every ordered pair
-beside their sums.
+"""Blocks of `workbench.models.channel.block_interior` with slacks, for δ > 0.
 
-    s_p >= v_a - λ v_b,    s_p >= 0,    v >= 0 in every output,    Σ_o s_p <= δ for every ordered pair p = (a, b)
+Outputs share the slack of every ordered pair beside their sums.
 
-With g_p v = v_a - λ v_b and D0, D1, D2 the scalings z/w of v, of s - g v and of s, slacks are eliminated in a block:
+    s_p >= v_a - λ v_b,    s_p >= 0,    v >= 0 in every output,
+    Σ_o s_p <= δ for every ordered pair p = (a, b)
 
-    H = diag(D0) + Σ_p D1 D2/(D1 + D2) g_p' g_p  (sums of what is >= 0),    f = D1/(D1 + D2),
-    [I; f g] H⁻¹ [I, g' f] + diag(0, 1/(D1 + D2))    is the block's share of the Schur complement of sums and pairs.
+With g_p v = v_a - λ v_b and D0, D1, D2 the scalings z/w of v, of s - g v and of s, slacks are
+eliminated in a block:
 
-Near an optimum H⁻¹ is large along v itself where all pairs of an output are tight, and the differences g H⁻¹ g' would
-cancel. So the label eliminated last is taken apart: with N the inverse of the others' block and u = v - N H v,
-H⁻¹ = N + u u'/(u'H u), g u = (s - (s - g v)) - g N H v from the slacks as they are kept, and u'H u a sum of what is
->= 0.
+    H = diag(D0) + Σ_p D1 D2/(D1 + D2) g_p' g_p  (sums of numbers >= 0),    f = D1/(D1 + D2),
+    [I; f g] H⁻¹ [I, g' f] + diag(0, 1/(D1 + D2))    is the block's share of the Schur complement
+                                                     of sums and pairs.
 
-Masses far out that δ makes needless may be left out: an output states those of its own inputs alone, so its block and
-its share are small, and the Schur complement is banded where near inputs share outputs. No proof rests on it:
-multipliers bound all channels.
+Near an optimum H⁻¹ is large along v itself if all pairs of an output are tight, and the differences
+g H⁻¹ g' would cancel. So the label eliminated last is treated apart: with N the inverse of the
+others' block and u = v - N H v, H⁻¹ = N + u u'/(u'H u). Here g u = (s - (s - g v)) - g N H v comes
+from the slacks as they are stored, and u'H u is a sum of numbers >= 0.
 
-Arrays are flat: what is stated of all outputs, masses, then slacks, then s - g v, which is kept apart: it falls to 0.
+Masses far from their label may be left out if δ makes them needless: an output states the masses of
+some inputs alone. Its block and its share are then small, and the Schur complement is banded if
+neighbouring inputs share outputs. No proof depends on this choice: multipliers bound all channels.
+
+Arrays are flat. They list the stated masses of all outputs, then the slacks, then s - g v. The last
+part is stored separately because it falls to 0.
 """
 
 from __future__ import annotations
 
 from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,282 +42,442 @@ from workbench.models.channel.block_factors import (
 )
 from workbench.solvers.arrays import Flags, Pair, Positions, Vector
 
-_FEW, _AT_ONCE = (
-    24,
-    8,
-)  # masses of an output; outputs of few whose shares are added up by one product
+_MAX_JOINED_MASSES = 24  # Outputs of at most this many masses have their shares added by products.
+_OUTPUTS_PER_PRODUCT = 8  # This many outputs of few masses are added by one product.
 
 
 class SumLayout:
-    """What all outputs share: ordered pairs first <= ratios second + slack of k labels, in the order in which sums are
-    counted: of every label its mass, what else is summed from it on, then its pairs. extra: (R,) these labels."""
+    """The order of the sums that all outputs share, for rows first <= ratios second + slack.
+
+    For every label the order lists its mass, the extra sums that begin with it, then its pairs.
+
+    Args:
+        k: number of labels.
+        first: first labels of the ordered pairs, shape (pairs,).
+        second: second labels of the ordered pairs, shape (pairs,).
+        ratios: λ of the ordered pairs, shape (pairs,).
+        extra: first label of each extra sum, shape (R,).
+
+    Attributes:
+        k: number of labels.
+        first: as above.
+        second: as above.
+        ratios: as above.
+        mass_sums: position of the sum of each label's masses, shape (k,).
+        extra_sums: positions of the extra sums, shape (R,).
+        pair_sums: positions of the sums of slacks, shape (pairs,).
+        size: number of sums.
+    """
 
     def __init__(
         self, k: int, first: Positions, second: Positions, ratios: Vector, extra: Positions
     ) -> None:
-        self.k, self.first, self.second, self.ratios = k, first, second, ratios
-        own = 1 + np.bincount(extra, minlength=k)
+        self.k = k
+        self.first = first
+        self.second = second
+        self.ratios = ratios
+        count_before_pairs = 1 + np.bincount(extra, minlength=k)
         order = np.argsort(banded_positions(k, first, second))
-        counts = own + np.bincount(first, minlength=k)
+        counts = count_before_pairs + np.bincount(first, minlength=k)
         ends = np.cumsum(counts[order])
         starts = np.empty_like(ends)
         starts[order] = ends - counts[order]
         self.mass_sums = starts
-        self.extra_sums, self.pair_sums = _counted(extra, starts + 1), _counted(first, starts + own)
+        self.extra_sums = _number_by_label(extra, starts + 1)
+        self.pair_sums = _number_by_label(first, starts + count_before_pairs)
         self.size = int(ends[-1])
-        self._starts, self._ends = starts, starts + counts
+        self._starts = starts
+        self._ends = starts + counts
 
-    def bandwidth(self, stated: Flags) -> int:
-        """How far apart two sums are that one output enters."""
-        first = np.where(stated, self._starts[:, None], self.size).min(axis=0)
-        last = np.where(stated, self._ends[:, None], 0).max(axis=0)
+    def bandwidth(self, is_stated: Flags) -> int:
+        """Return the largest distance between two sums that one output enters.
+
+        Args:
+            is_stated: which masses are stated, shape (k, outputs).
+        """
+        first = np.where(is_stated, self._starts[:, None], self.size).min(axis=0)
+        last = np.where(is_stated, self._ends[:, None], 0).max(axis=0)
         return int((last - first).max()) - 1
 
 
-def _counted(labels: Positions, starts: Positions) -> Positions:
-    """Positions from the start of each one's label on."""
-    order, at = np.argsort(labels, kind="stable"), np.empty_like(labels)
-    at[order] = (
-        starts[labels[order]]
-        + np.arange(labels.size)
-        - np.searchsorted(labels[order], labels[order])
-    )
-    return at
+def _number_by_label(labels: Positions, starts: Positions) -> Positions:
+    """Number items consecutively from the start of each item's label on."""
+    order = np.argsort(labels, kind="stable")
+    sorted_labels = labels[order]
+    rank_in_label = np.arange(labels.size) - np.searchsorted(sorted_labels, sorted_labels)
+    numbers = np.empty_like(labels)
+    numbers[order] = starts[sorted_labels] + rank_in_label
+    return numbers
+
+
+class _OutputPart(NamedTuple):
+    """The part of one output in the flat arrays and in the sums.
+
+    Attributes:
+        masses: its masses among the masses.
+        slacks: its slacks among the slacks.
+        pair_places: places of its pairs among its sums.
+        sums: positions of the sums that it enters, rising.
+        coefficients: how these sums depend on its masses, shape (sums, masses).
+    """
+
+    masses: slice
+    slacks: slice
+    pair_places: Positions
+    sums: Positions
+    coefficients: sp.csr_array
 
 
 class SlackFactors(BlockFactors):
-    """The blocks of some outputs. stated: (k, outputs) masses that are; extra: (R, k outputs) of them, or None."""
+    """The blocks of some outputs with slacks.
 
-    def __init__(self, pairs: SumLayout, stated: Flags, extra: sp.csr_array | None) -> None:
-        self.pairs, self.k = pairs, pairs.k
-        self.inputs, self.outputs = (each.astype(int) for each in np.nonzero(stated.T)[::-1])
-        outputs = stated.shape[1]
-        at = np.full((outputs, pairs.k), -1)
-        at[self.outputs, self.inputs] = np.arange(self.inputs.size)
-        output, self.which = np.nonzero(stated[pairs.first].T)  # pairs whose first mass is stated
-        self.pair_outputs = output
-        first, second = at[output, pairs.first[self.which]], at[output, pairs.second[self.which]]
-        self.stated, slacks = self.inputs.size, output.size
-        self.n = self.stated + 2 * slacks
-        self._end = self.stated + slacks  # of the slacks
-        rows, there, ratios = np.arange(slacks), second >= 0, pairs.ratios[self.which]
-        entries = np.concatenate([np.ones(slacks), -ratios[there]])
-        where = np.concatenate([rows, rows[there]]), np.concatenate([first, second[there]])
-        self._g = sp.csr_array((entries, where), shape=(slacks, self.stated))
-        self._g_turned = sp.csr_array(self._g.T)
-        self._summing(extra)
-        self._blocks(first, second, ratios, outputs)
-        self._f = self._rest = self._total = self._inverses = np.empty(0)
+    Args:
+        layout: the pairs and the order of the sums.
+        is_stated: which masses are stated, shape (k, outputs).
+        extra_sums: linear functions that are summed, shape (R, k outputs), or None.
+    """
 
-    def _summing(self, extra: sp.csr_array | None) -> None:
-        """The sums of flat arrays, (K, n), and their positions."""
-        pairs, cells = self.pairs, np.arange(self.stated)
-        rows = [pairs.mass_sums[self.inputs], pairs.pair_sums[self.which]]
-        columns, entries = [cells, self.stated + np.arange(self.which.size)], [np.ones(self._end)]
-        if extra is not None:
-            own = sp.coo_array(extra[:, self.inputs * (extra.shape[1] // pairs.k) + self.outputs])
-            rows.append(pairs.extra_sums[own.row])
-            columns.append(cells[own.col])
-            entries.append(own.data)
-        where = np.concatenate(rows), np.concatenate(columns)
-        self._sums = sp.csr_array((np.concatenate(entries), where), shape=(pairs.size, self.n))
-        self._pulls = sp.csr_array(self._sums.T)
+    def __init__(
+        self, layout: SumLayout, is_stated: Flags, extra_sums: sp.csr_array | None
+    ) -> None:
+        self.layout = layout
+        self.k = layout.k
+        outputs, inputs = np.nonzero(is_stated.T)
+        self.outputs = outputs.astype(int)
+        self.inputs = inputs.astype(int)
+        self.mass_count = self.inputs.size
+        output_count = is_stated.shape[1]
+        mass_number = np.full((output_count, layout.k), -1)
+        mass_number[self.outputs, self.inputs] = np.arange(self.mass_count)
+        # A slack exists if the first mass of its pair is stated.
+        self.pair_outputs, self.pair_numbers = np.nonzero(is_stated[layout.first].T)
+        first = mass_number[self.pair_outputs, layout.first[self.pair_numbers]]
+        second = mass_number[self.pair_outputs, layout.second[self.pair_numbers]]
+        slack_count = self.pair_outputs.size
+        self.n = self.mass_count + 2 * slack_count
+        self._slack_end = self.mass_count + slack_count
+        rows = np.arange(slack_count)
+        has_second = second >= 0
+        ratios = layout.ratios[self.pair_numbers]
+        entries = np.concatenate([np.ones(slack_count), -ratios[has_second]])
+        row_numbers = np.concatenate([rows, rows[has_second]])
+        column_numbers = np.concatenate([first, second[has_second]])
+        shape = (slack_count, self.mass_count)
+        self._g = sp.csr_array((entries, (row_numbers, column_numbers)), shape=shape)
+        self._g_transposed = sp.csr_array(self._g.T)
+        self._build_sums(extra_sums)
+        self._build_blocks(first, second, ratios, output_count)
+        self._f = self._one_minus_f = self._slack_scalings = self._inverses = np.empty(0)
 
-    def _blocks(self, first: Positions, second: Positions, ratios: Vector, outputs: int) -> None:
-        """Of every output its masses, its slacks, its sums and how they depend on its masses; where its Laplacian has
-        the weights of its pairs; all blocks as large as the largest."""
-        at = np.searchsorted(self.outputs, np.arange(outputs + 1))
-        pair_at = np.searchsorted(self.pair_outputs, np.arange(outputs + 1))
-        size = max(1, int(np.diff(at).max()))
-        local = np.arange(self.stated) - at[self.outputs]
-        self._roots = np.diff(at) - 1
-        self._slot = self.outputs, local
-        both = np.flatnonzero(second >= 0)
-        i, j, o = first[both], second[both], self.pair_outputs[both]
-        apart = local[j] - local[i]
-        b = self._band = max(1, int(np.abs(apart).max(initial=0)))
-        self._shape = size, outputs
-        self._ends, self._weights_of = (i, j), ratios[both]
-        self._both = both
-        rows = [
-            (local[x] * (2 * b + 1) + b + gap) * outputs + o for x, gap in ((i, apart), (j, -apart))
-        ]
-        columns = np.arange(both.size)
-        entries = np.ones(2 * both.size), (np.concatenate(rows), np.concatenate([columns, columns]))
-        self._onto = sp.csr_array(entries, shape=((size + b) * (2 * b + 1) * outputs, both.size))
-        depends = sp.csc_array(self._sums)  # a mass counts in its own sums; slacks by their pairs
-        self._of: list[tuple[slice, slice, Positions, Positions, sp.csr_array]] = []
-        for output in range(outputs):
-            cells, slacks = (slice(ends[output], ends[output + 1]) for ends in (at, pair_at))
-            part = sp.csr_array(depends[:, cells])
-            kept = np.flatnonzero(np.diff(part.indptr))
-            sums = np.concatenate([kept, self.pairs.pair_sums[self.which[slacks]]])
-            uses = sp.csr_array(sp.vstack([part[kept], self._g[slacks, cells]]))
+    def _build_sums(self, extra_sums: sp.csr_array | None) -> None:
+        """Build the matrix from flat arrays to the sums, shape (K, n), and its transpose."""
+        layout = self.layout
+        masses = np.arange(self.mass_count)
+        rows = [layout.mass_sums[self.inputs], layout.pair_sums[self.pair_numbers]]
+        columns = [masses, self.mass_count + np.arange(self.pair_numbers.size)]
+        entries = [np.ones(self._slack_end)]
+        if extra_sums is not None:
+            output_count = extra_sums.shape[1] // layout.k
+            stated_columns = self.inputs * output_count + self.outputs
+            stated_sums = sp.coo_array(extra_sums[:, stated_columns])
+            rows.append(layout.extra_sums[stated_sums.row])
+            columns.append(masses[stated_sums.col])
+            entries.append(stated_sums.data)
+        places = np.concatenate(rows), np.concatenate(columns)
+        self._sums = sp.csr_array((np.concatenate(entries), places), shape=(layout.size, self.n))
+        self._sums_transposed = sp.csr_array(self._sums.T)
+
+    def _build_blocks(
+        self, first: Positions, second: Positions, ratios: Vector, output_count: int
+    ) -> None:
+        """Build the layout of the Laplacians and the parts of the outputs.
+
+        All blocks get the size of the largest one.
+        """
+        output_numbers = np.arange(output_count + 1)
+        mass_starts = np.searchsorted(self.outputs, output_numbers)
+        slack_starts = np.searchsorted(self.pair_outputs, output_numbers)
+        mass_counts = np.diff(mass_starts)
+        size = max(1, int(mass_counts.max()))
+        local = np.arange(self.mass_count) - mass_starts[self.outputs]
+        self._last_masses = mass_counts - 1
+        self._places = self.outputs, local
+        inner_pairs = np.flatnonzero(second >= 0)
+        i = first[inner_pairs]
+        j = second[inner_pairs]
+        offsets = local[j] - local[i]
+        b = self._band = max(1, int(np.abs(offsets).max(initial=0)))
+        self._shape = size, output_count
+        self._pair_masses = (i, j)
+        self._pair_ratios = ratios[inner_pairs]
+        self._inner_pairs = inner_pairs
+        pair_output = self.pair_outputs[inner_pairs]
+        cells = []
+        for label, offset in ((i, offsets), (j, -offsets)):
+            cells.append((local[label] * (2 * b + 1) + b + offset) * output_count + pair_output)
+        columns = np.arange(inner_pairs.size)
+        places = np.concatenate(cells), np.concatenate([columns, columns])
+        cell_count = (size + b) * (2 * b + 1) * output_count
+        ones = np.ones(2 * inner_pairs.size)
+        shape = (cell_count, inner_pairs.size)
+        self._weights_to_band = sp.csr_array((ones, places), shape=shape)
+        # A mass enters its own sums directly, and the sums of slacks through its pairs.
+        by_column = sp.csc_array(self._sums)
+        self._parts: list[_OutputPart] = []
+        for output in range(output_count):
+            masses = slice(mass_starts[output], mass_starts[output + 1])
+            slacks = slice(slack_starts[output], slack_starts[output + 1])
+            mass_part = sp.csr_array(by_column[:, masses])
+            mass_sums = np.flatnonzero(np.diff(mass_part.indptr))
+            slack_sums = self.layout.pair_sums[self.pair_numbers[slacks]]
+            sums = np.concatenate([mass_sums, slack_sums])
+            coefficients = sp.vstack([mass_part[mass_sums], self._g[slacks, masses]])
+            coefficients = sp.csr_array(coefficients)
             order = np.argsort(sums)
-            of_pairs = np.argsort(order)[kept.size :]
-            self._of.append((cells, slacks, of_pairs, sums[order], sp.csr_array(uses[order])))
+            pair_places = np.argsort(order)[mass_sums.size :]
+            sorted_coefficients = sp.csr_array(coefficients[order])
+            part = _OutputPart(masses, slacks, pair_places, sums[order], sorted_coefficients)
+            self._parts.append(part)
 
     def place_costs(self, costs: Vector) -> Vector:
-        """Those of what is stated."""
+        """Return the costs of all variables, shape (n, 1).
+
+        Args:
+            costs: costs of the masses, shape (k, outputs).
+        """
         flat = np.zeros((self.n, 1))
-        flat[: self.stated, 0] = costs[self.inputs, self.outputs]
+        flat[: self.mass_count, 0] = costs[self.inputs, self.outputs]
         return flat
 
     def interior_start(self, share: Vector, outputs: int) -> Vector:
-        """Equal masses of every label; slacks above what they must be."""
-        v, more = share[self.inputs], share[self.pairs.first[self.which]]
-        above = self._g @ v
-        return np.concatenate([v, more + np.maximum(0.0, above), more + np.maximum(0.0, -above)])
+        """Return equal masses of every label, with slacks above their smallest values.
+
+        Args:
+            share: masses of the labels, shape (k, 1).
+            outputs: number of outputs.
+        """
+        v = share[self.inputs]
+        margin = share[self.layout.first[self.pair_numbers]]
+        excess = self._g @ v
+        slacks = margin + np.maximum(0.0, excess)
+        differences = margin + np.maximum(0.0, -excess)
+        return np.concatenate([v, slacks, differences])
 
     def apply_rows(self, x: Vector) -> Vector:
-        """They are the variables."""
+        """Return the variables, which are the rows.
+
+        Args:
+            x: flat variables, shape (n, 1).
+        """
         return x
 
     def apply_adjoint(self, z: Vector) -> Vector:
-        """The transpose of (v, s) -> (v, s, s - g v)."""
-        own, slack, ratio = self._split(z)
-        return np.concatenate([own - self._g_turned @ ratio, slack + ratio, np.zeros_like(ratio)])[
-            :, None
-        ]
+        """Apply the transpose of (v, s) -> (v, s, s - g v).
+
+        Args:
+            z: flat multipliers, shape (n, 1).
+        """
+        mass_z, slack_z, difference_z = self._split(z)
+        masses = mass_z - self._g_transposed @ difference_z
+        no_differences = np.zeros_like(difference_z)
+        return np.concatenate([masses, slack_z + difference_z, no_differences])[:, None]
 
     def _split(self, x: Vector) -> tuple[Vector, Vector, Vector]:
+        """Return the masses, the slacks and the differences s - g v of a flat array."""
         flat = x[:, 0]
-        return flat[: self.stated], flat[self.stated : self._end], flat[self._end :]
+        slacks = flat[self.mass_count : self._slack_end]
+        return flat[: self.mass_count], slacks, flat[self._slack_end :]
 
     def spread_multipliers(self, q: Vector, outputs: int) -> Vector:
-        """Multipliers of the sums at what is summed."""
-        return np.asarray(self._pulls @ q)[:, None]
+        """Compute the contribution of multipliers of sums to every variable, shape (n, 1).
+
+        Args:
+            q: multipliers of the sums, shape (K,).
+            outputs: number of outputs.
+        """
+        return np.asarray(self._sums_transposed @ q)[:, None]
 
     def sum_outputs(self, x: Vector) -> Vector:
-        """What is summed. (K,)"""
+        """Compute the sums, shape (K,).
+
+        Args:
+            x: flat variables, shape (n, 1).
+        """
         return np.asarray(self._sums @ x[:, 0])
 
     def min_reduced_costs(self, costs: Vector, z: Vector, q: Vector) -> Vector:
-        """Of pairs less the largest multiplier of s >= g v."""
-        u, other = z[self._end :, 0], q.copy()
-        other[self.pairs.mass_sums] = other[self.pairs.pair_sums] = 0
-        reduced = (
-            costs[: self.stated, 0]
-            + self._g_turned @ u
-            - np.asarray(self._pulls @ other)[: self.stated]
-        )
-        least = other.copy()
-        least[self.pairs.mass_sums] = np.inf
-        np.minimum.at(least, self.pairs.mass_sums[self.inputs], reduced)
-        np.minimum.at(least, self.pairs.pair_sums[self.which], -u)
-        return least
+        """Compute the multipliers of sums with which z proves a lower bound, shape (K,).
+
+        Sums of slacks get minus the largest multiplier of s >= g v.
+
+        Args:
+            costs: costs of the variables, shape (n, 1).
+            z: flat multipliers, shape (n, 1).
+            q: multipliers of the sums, shape (K,).
+        """
+        u = z[self._slack_end :, 0]
+        layout = self.layout
+        extra_q = q.copy()
+        extra_q[layout.mass_sums] = 0
+        extra_q[layout.pair_sums] = 0
+        extra_costs = np.asarray(self._sums_transposed @ extra_q)[: self.mass_count]
+        reduced_costs = costs[: self.mass_count, 0] + self._g_transposed @ u - extra_costs
+        multipliers = extra_q.copy()
+        multipliers[layout.mass_sums] = np.inf
+        np.minimum.at(multipliers, layout.mass_sums[self.inputs], reduced_costs)
+        np.minimum.at(multipliers, layout.pair_sums[self.pair_numbers], -u)
+        return multipliers
 
     def label_masses(self, x: Vector) -> Vector:
-        """0 where none is stated."""
+        """Return the channel M, shape (k, outputs), with 0 for masses that are not stated.
+
+        Args:
+            x: flat variables, shape (n, 1).
+        """
         table = np.zeros((self.k, self._shape[1]))
-        table[self.inputs, self.outputs] = x[: self.stated, 0]
+        table[self.inputs, self.outputs] = x[: self.mass_count, 0]
         return table
 
     def row_multipliers(self, z: Vector) -> Vector:
-        """Of ordered pairs."""
-        table = np.zeros((self.pairs.first.size, self._shape[1]))
-        table[self.which, self.pair_outputs] = z[self._end :, 0]
+        """Return the multipliers of the ordered pairs, shape (pairs, outputs).
+
+        Args:
+            z: flat multipliers, shape (n, 1).
+        """
+        table = np.zeros((self.layout.first.size, self._shape[1]))
+        table[self.pair_numbers, self.pair_outputs] = z[self._slack_end :, 0]
         return table
 
     def factorize(self, x: Vector, w: Vector, z: Vector) -> None:
-        """The inverses of H of all outputs, through V H V = Laplacian + diag(v ∘ (z0 + g'(f z2 - (1 - f) z1)))."""
-        (size, outputs), b = self._shape, self._band
-        own, low, high = self._split(z / w)
-        self._total, self._f, self._rest = low + high, high / (low + high), low / (low + high)
-        v, (i, j) = x[: self.stated, 0], self._ends
-        weights = (low * self._f)[self._both] * self._weights_of * v[i] * v[j]
-        band = np.asarray(self._onto @ weights).reshape(size + b, 2 * b + 1, outputs)
-        own_z, slack_z, ratio_z = self._split(z)
-        sums = np.ones((size + b, outputs))
-        output, local = self._slot
-        sums[local, output] = v * (
-            own_z + self._g_turned @ (self._f * slack_z - self._rest * ratio_z)
-        )
-        self._factors, self._pivots = np.empty((size, b, outputs)), np.empty((size, outputs))
-        eliminate(band, sums.copy(), self._factors, self._pivots)
-        self._scale = np.ones((size, outputs))
-        self._scale[local, output] = v
-        self._pivots[self._roots, np.arange(outputs)] = np.inf
-        away = (self._scale * substitute(self._factors, self._pivots, sums))[local, output]
-        self._inverses = invert_blocks(self._factors, self._pivots)
+        """Factor and invert V H V of all outputs.
+
+        V H V is a Laplacian plus diag(v ∘ (z0 + g'(f z2 - (1 - f) z1))).
+
+        Args:
+            x: flat variables, shape (n, 1).
+            w: the rows, which are the variables, shape (n, 1).
+            z: flat multipliers, shape (n, 1).
+        """
+        size, output_count = self._shape
+        b = self._band
+        outputs, local = self._places
+        all_outputs = np.arange(output_count)
+        mass_scaling, low, high = self._split(z / w)
+        self._slack_scalings = low + high
+        self._f = high / (low + high)
+        self._one_minus_f = low / (low + high)
+        v = x[: self.mass_count, 0]
+        i, j = self._pair_masses
+        weights = (low * self._f)[self._inner_pairs] * self._pair_ratios * v[i] * v[j]
+        band = np.asarray(self._weights_to_band @ weights)
+        band = band.reshape(size + b, 2 * b + 1, output_count)
+        mass_z, slack_z, difference_z = self._split(z)
+        pair_z = self._f * slack_z - self._one_minus_f * difference_z
+        sums = np.ones((size + b, output_count))
+        sums[local, outputs] = v * (mass_z + self._g_transposed @ pair_z)
+        self._shares = np.empty((size, b, output_count))
+        self._pivots = np.empty((size, output_count))
+        eliminate(band, sums.copy(), self._shares, self._pivots)
+        self._scale = np.ones((size, output_count))
+        self._scale[local, outputs] = v
+        self._pivots[self._last_masses, all_outputs] = np.inf
+        others_part = self._scale * substitute(self._shares, self._pivots, sums)
+        others_part = others_part[local, outputs]
+        self._inverses = invert_blocks(self._shares, self._pivots)
         self._inverses *= self._scale.T[:, :, None]
         self._inverses *= self._scale.T[:, None, :]
-        self._last = v - away
-        self._last_above = (x[self.stated : self._end] - x[self._end :])[:, 0] - self._g @ away
-        self._energy = np.bincount(output, own * self._last**2, outputs)
-        self._energy += np.bincount(self.pair_outputs, low * self._f * self._last_above**2, outputs)
-        self._energy[self._roots < 0] = 1.0  # of outputs of which no mass is stated
+        self._last = v - others_part
+        slack_differences = (x[self.mass_count : self._slack_end] - x[self._slack_end :])[:, 0]
+        self._last_pairs = slack_differences - self._g @ others_part
+        self._energy = np.bincount(outputs, mass_scaling * self._last**2, output_count)
+        pair_energy = low * self._f * self._last_pairs**2
+        self._energy += np.bincount(self.pair_outputs, pair_energy, output_count)
+        self._energy[self._last_masses < 0] = 1.0  # These outputs have no stated mass.
 
     def schur_complement(self) -> Vector:
-        """Dense, (K, K)."""
-        total = np.zeros((self.pairs.size, self.pairs.size))
-        if self._shape[0] <= _FEW:
-            self._add_few(total)
+        """Compute the Schur complement as a dense matrix, shape (K, K)."""
+        total = np.zeros((self.layout.size, self.layout.size))
+        if self._shape[0] <= _MAX_JOINED_MASSES:
+            self._add_joined_shares(total)
         else:
-            self._add_many(total)
-        own = self.pairs.pair_sums[self.which]
-        np.add.at(total, (own, own), 1 / self._total)
+            self._add_single_shares(total)
+        slack_sums = self.layout.pair_sums[self.pair_numbers]
+        np.add.at(total, (slack_sums, slack_sums), 1 / self._slack_scalings)
         return total
 
-    def _add_few(self, total: Vector) -> None:
-        """The shares of outputs of few masses, of outputs with the same sums by one product."""
-        for _, alike in groupby(
-            enumerate(self._of), lambda each: (each[0] // _AT_ONCE, each[1][3].tobytes())
-        ):
-            sides, sums = zip(
-                *((self._share(output, *of), of[3]) for output, of in alike), strict=True
-            )
-            left, right = map(np.hstack, zip(*sides, strict=True))
-            total[np.ix_(sums[0], sums[0])] += left @ right.T
+    def _add_joined_shares(self, total: Vector) -> None:
+        """Add the shares of outputs of few masses.
 
-    def _share(
-        self,
-        output: int,
-        cells: slice,
-        slacks: slice,
-        of_pairs: Positions,
-        sums: Positions,
-        uses: sp.csr_array,
-    ) -> Pair:
-        """(A, B), whose product A B' is the share of an output without its slacks' own, (sums, masses + 1) each."""
-        size, scale = uses.shape[1], np.ones((sums.size, 1))
-        along = (uses @ self._last[cells])[:, None]
-        along[of_pairs, 0], scale[of_pairs, 0] = self._last_above[slacks], self._f[slacks]
-        left = np.hstack(
-            [uses @ self._inverses[output, :size, :size], along / self._energy[output]]
-        )
-        return scale * left, scale * np.hstack([uses.toarray(), along])
+        Consecutive outputs with the same sums are added by one product.
+        """
 
-    def _add_many(self, total: Vector) -> None:
-        """The shares of outputs of many masses, on few of which each sum depends."""
-        for output, (cells, slacks, of_pairs, sums, uses) in enumerate(self._of):
+        def group_key(item: tuple[int, _OutputPart]) -> tuple[int, bytes]:
+            output, part = item
+            return output // _OUTPUTS_PER_PRODUCT, part.sums.tobytes()
+
+        for _, group in groupby(enumerate(self._parts), group_key):
+            left_factors = []
+            right_factors = []
+            for output, part in group:
+                left, right = self._share_factors(output, part)
+                left_factors.append(left)
+                right_factors.append(right)
+                sums = part.sums
+            total[np.ix_(sums, sums)] += np.hstack(left_factors) @ np.hstack(right_factors).T
+
+    def _share_factors(self, output: int, part: _OutputPart) -> Pair:
+        """Return (A, B) so that A B' is the share of an output without its slacks' diagonal.
+
+        Both have the shape (sums, masses + 1).
+        """
+        size = part.coefficients.shape[1]
+        scale = np.ones((part.sums.size, 1))
+        last_sums = (part.coefficients @ self._last[part.masses])[:, None]
+        last_sums[part.pair_places, 0] = self._last_pairs[part.slacks]
+        scale[part.pair_places, 0] = self._f[part.slacks]
+        inverse_part = part.coefficients @ self._inverses[output, :size, :size]
+        left = np.hstack([inverse_part, last_sums / self._energy[output]])
+        return scale * left, scale * np.hstack([part.coefficients.toarray(), last_sums])
+
+    def _add_single_shares(self, total: Vector) -> None:
+        """Add the shares of outputs of many masses, on few of which each sum depends."""
+        for output, (masses, slacks, pair_places, sums, coefficients) in enumerate(self._parts):
             if not sums.size:
                 continue
-            size, scale = uses.shape[1], np.ones(sums.size)
-            share = uses @ (uses @ self._inverses[output, :size, :size]).T
-            of_last = uses @ self._last[cells]
-            of_last[of_pairs], scale[of_pairs] = self._last_above[slacks], self._f[slacks]
-            share += of_last[:, None] * (of_last / self._energy[output])
+            size = coefficients.shape[1]
+            scale = np.ones(sums.size)
+            inverse = self._inverses[output, :size, :size]
+            share = coefficients @ (coefficients @ inverse).T
+            last_sums = coefficients @ self._last[masses]
+            last_sums[pair_places] = self._last_pairs[slacks]
+            scale[pair_places] = self._f[slacks]
+            share += last_sums[:, None] * (last_sums / self._energy[output])
             share *= scale[:, None]
             share *= scale
-            first, last = sums[0], sums[-1] + 1
-            if last - first == sums.size:
-                total[first:last, first:last] += share
+            first = sums[0]
+            end = sums[-1] + 1
+            if end - first == sums.size:
+                total[first:end, first:end] += share
             else:
                 total[np.ix_(sums, sums)] += share
 
     def solve(self, right: Vector) -> Vector:
-        """By elimination of the slacks."""
+        """Compute H⁻¹ times a right-hand side, by elimination of the slacks.
+
+        Args:
+            right: flat right-hand side, shape (n, 1).
+        """
         masses, slacks, _ = self._split(right)
-        masses = masses + self._g_turned @ (self._f * slacks)
-        (output, local), table = self._slot, np.zeros(self._shape)
-        table[local, output] = masses
-        moved = (self._scale * substitute(self._factors, self._pivots, self._scale * table))[
-            local, output
-        ]
-        along = np.bincount(output, self._last * masses, self._shape[1]) / self._energy
-        above = self._g @ moved + self._last_above * along[self.pair_outputs]
-        moved, slacks = moved + self._last * along[output], slacks / self._total
-        return np.concatenate([moved, slacks + self._f * above, slacks - self._rest * above])[
-            :, None
-        ]
+        masses = masses + self._g_transposed @ (self._f * slacks)
+        outputs, local = self._places
+        table = np.zeros(self._shape)
+        table[local, outputs] = masses
+        others_table = self._scale * substitute(self._shares, self._pivots, self._scale * table)
+        others = others_table[local, outputs]
+        last_amounts = np.bincount(outputs, self._last * masses, self._shape[1]) / self._energy
+        pair_values = self._g @ others + self._last_pairs * last_amounts[self.pair_outputs]
+        mass_solution = others + self._last * last_amounts[outputs]
+        scaled_slacks = slacks / self._slack_scalings
+        slack_solution = scaled_slacks + self._f * pair_values
+        difference_solution = scaled_slacks - self._one_minus_f * pair_values
+        return np.concatenate([mass_solution, slack_solution, difference_solution])[:, None]

@@ -1,12 +1,15 @@
-"""What outputs share in `workbench.models.channel.block_interior`: sums of masses, of losses in the worst case, of
-slacks where δ > 0.
+"""The sums over outputs in `workbench.models.channel.block_interior`.
 
-    Σ_o v_o = 1,    Σ_o ℓ_o v_o + r = ω (worst case),    Σ_o s_o + r = δ (δ > 0),    Σ_o A_o v_o + r = b (one's own),
-    r >= 0, or r = 0 where one's own are equations
+They are sums of masses, of losses if the worst input counts, of slacks if δ > 0, and the sums of
+user-defined rows.
 
-    (S + diag(r/π at sums that have one)) dq - [0, 1, 0] dω = what sums lack,    Σ dq of losses = Σ π - 1,    π = -q
+    Σ_o v_o = 1,    Σ_o ℓ_o v_o + r = ω (worst case),    Σ_o s_o + r = δ (δ > 0),
+    Σ_o A_o v_o + r = b (user-defined),    r >= 0, or r = 0 where user-defined rows are equations
 
-the last only where there is an ω.
+    (S + diag(r/π at sums that have one)) dq - [0, 1, 0] dω = residuals of the sums,
+    Σ dq of losses = Σ π - 1,    π = -q
+
+The last equation exists only if there is an ω.
 """
 
 from __future__ import annotations
@@ -18,147 +21,230 @@ import numpy as np
 from workbench.models.channel.scaled_cholesky import ScaledCholesky
 from workbench.solvers.arrays import Flags, Positions, Vector
 
-_SHIFTS = (
-    0.0,
-    *(10.0**power for power in range(-16, -5)),
-)  # of the scaled Schur complement, where it is not positive
-_REFINED = 3
-_LEAST = 0.01  # of what is left at the start of a sum that is at most 0
-_BANDED = 4  # times narrower than the whole, from which a band is factored
+# Shifts of the scaled Schur complement that are tried if it is not positive definite.
+_DIAGONAL_SHIFTS = (0.0, *(10.0**power for power in range(-16, -5)))
+_REFINEMENT_STEPS = 3  # A solution of the Schur complement is refined this many times.
+_MIN_START_SLACK = 0.01  # A sum with a limit of at most 0 has at least this slack at the start.
+_MIN_BAND_RATIO = 4  # A band is factored as one if it is this many times narrower than the matrix.
 
 
-def max_step(value: Vector, move: Vector) -> float:
-    """The longest step that keeps values > 0 from falling below 0."""
-    least = float((move / value).min(initial=0.0))
-    return -1 / least if least < 0 else np.inf
+def max_step(values: Vector, direction: Vector) -> float:
+    """Return the longest step that keeps positive values from falling below 0.
+
+    Args:
+        values: positive values, any shape.
+        direction: changes of the values in a step of length 1, the same shape.
+    """
+    smallest_ratio = float((direction / values).min(initial=0.0))
+    return -1 / smallest_ratio if smallest_ratio < 0 else np.inf
 
 
 class Target(NamedTuple):
-    """Products that a corrector aims at (Mehrotra 1992; Gondzio 1996): those of values after steps, brought between
-    `low` and `high`, and lowered by at most `high`."""
+    """Products w z at which a corrector aims (Mehrotra 1992; Gondzio 1996).
+
+    The aim are the products after steps, clipped to [low, high] and lowered by at most `high`.
+
+    Attributes:
+        primal: step length of the values.
+        dual: step length of the multipliers.
+        low: the smallest product aimed at.
+        high: the largest product aimed at.
+    """
 
     primal: float
     dual: float
     low: float
     high: float
 
-    def more(self, w: Vector, dw: Vector, z: Vector, dz: Vector) -> Vector:
-        """What products are to have more than w z + w dz + z dw."""
-        product = (w + self.primal * dw) * (z + self.dual * dz)
-        return np.maximum(np.clip(product, self.low, self.high) - product, -self.high)
+    def product_corrections(self, w: Vector, dw: Vector, z: Vector, dz: Vector) -> Vector:
+        """Compute how much larger than w z + w dz + z dw the products are to be.
+
+        Args:
+            w: values, any shape.
+            dw: their directions, the same shape.
+            z: multipliers, the same shape.
+            dz: their directions, the same shape.
+        """
+        products = (w + self.primal * dw) * (z + self.dual * dz)
+        return np.maximum(np.clip(products, self.low, self.high) - products, -self.high)
 
 
-class Sums:
-    """What is summed over outputs, (K,), with what is left of each that is at most its limit.
+class OutputSums:
+    """The K sums over outputs, with the slacks of sums that have an upper limit.
 
-    limit: (K,), 1 of masses, δ of slacks, 0 of losses, which are at most ω, b; most: positions of those that are at
-    most their limit; rises: of these, whether that is ω.
+    Args:
+        limit: limits of the sums: 1 for masses, δ for slacks, 0 for losses (which are at most ω),
+            b for user-defined rows; shape (K,).
+        inequalities: positions of the sums that are at most their limit, shape (inequalities,).
+        is_loss: which inequalities are sums of losses, limited by ω, shape (inequalities,).
+        start_sums: the sums at the start, shape (K,).
+        scale: product of slack and multiplier at the start.
+        band: bandwidth of the Schur complement, None for a full matrix.
+
+    Attributes:
+        limit: as above.
+        inequalities: as above.
+        is_loss: as above.
+        has_losses: whether the worst input counts.
+        equations: positions of the sums that equal their limit.
+        q: multipliers of the sums, shape (K,); q = -π for inequalities.
+        largest_loss: ω.
+        slack: r of the inequalities, shape (inequalities,).
+        d_q: direction of q.
+        d_largest_loss: direction of ω.
     """
 
     def __init__(
         self,
         limit: Vector,
-        most: Positions,
-        rises: Flags,
-        at: Vector,
+        inequalities: Positions,
+        is_loss: Flags,
+        start_sums: Vector,
         scale: float,
         band: int | None = None,
     ) -> None:
-        """at: the sums at the start; scale: of slack times multiplier there; band: of the Schur complement."""
-        self.limit, self.most, self.rises, self.worst = limit, most, rises, bool(rises.any())
-        self.fixed = np.delete(np.arange(limit.size), most)
-        self._ones = np.zeros(limit.size)
-        self._ones[most] = rises
+        self.limit = limit
+        self.inequalities = inequalities
+        self.is_loss = is_loss
+        self.has_losses = bool(is_loss.any())
+        self.equations = np.delete(np.arange(limit.size), inequalities)
+        self._loss_indicator = np.zeros(limit.size)
+        self._loss_indicator[inequalities] = is_loss
         self.q = np.zeros(limit.size)
-        self._band = band if band is not None and _BANDED * band < limit.size else None
-        self.top = 1.5 * float(at[most][rises].max()) if self.worst else 0.0
-        bound = limit[most] + self.top * rises
-        self.slack = np.maximum(
-            bound - at[most], np.where(bound > 0, 0.5 * bound, _LEAST - 0.5 * bound)
-        )
-        self.q[most] = np.where(rises, -1 / max(1, int(rises.sum())), -scale / self.slack)
-        self.begin()
+        is_narrow = band is not None and _MIN_BAND_RATIO * band < limit.size
+        self._band = band if is_narrow else None
+        sums = start_sums[inequalities]
+        self.largest_loss = 1.5 * float(sums[is_loss].max()) if self.has_losses else 0.0
+        upper = limit[inequalities] + self.largest_loss * is_loss
+        min_slack = np.where(upper > 0, 0.5 * upper, _MIN_START_SLACK - 0.5 * upper)
+        self.slack = np.maximum(upper - sums, min_slack)
+        loss_weight = -1 / max(1, int(is_loss.sum()))
+        self.q[inequalities] = np.where(is_loss, loss_weight, -scale / self.slack)
+        self.start_direction()
 
     @property
     def multipliers(self) -> Vector:
-        """π of all sums that are at most their limit."""
-        return -self.q[self.most]
+        """Return π of all inequalities, shape (inequalities,)."""
+        return -self.q[self.inequalities]
 
     @property
-    def weights(self) -> Vector:
-        """π of the losses."""
-        return self.multipliers[self.rises]
+    def loss_weights(self) -> Vector:
+        """Return π of the sums of losses."""
+        return self.multipliers[self.is_loss]
 
-    def missing(self, sums: Vector) -> Vector:
-        """What the sums at a point lack."""
+    def residuals(self, sums: Vector) -> Vector:
+        """Compute what the sums at a point lack, shape (K,).
+
+        Args:
+            sums: the sums, shape (K,).
+        """
         lack = self.limit - sums
-        lack[self.most] += self.top * self.rises - self.slack
+        lack[self.inequalities] += self.largest_loss * self.is_loss - self.slack
         return lack
 
-    def excess(self, sums: Vector) -> float:
-        """How far they are from what they must be."""
-        over = (sums - self.limit)[self.most[~self.rises]].max(initial=0.0)
-        return max(float(np.abs(self.limit - sums)[self.fixed].max()), float(over))
+    def max_violation(self, sums: Vector) -> float:
+        """Compute by how much the sums of a point break an equation or a limit at most.
+
+        Args:
+            sums: the sums, shape (K,).
+        """
+        limited = self.inequalities[~self.is_loss]
+        excess = float((sums - self.limit)[limited].max(initial=0.0))
+        equation_error = float(np.abs(self.limit - sums)[self.equations].max())
+        return max(equation_error, excess)
 
     def complementarity(self) -> float:
-        """r · π."""
+        """Compute r · π."""
         return float(self.slack @ self.multipliers)
 
-    def factor(self, system: Vector) -> None:
-        """Scaled to a diagonal of ones, shifted where floats do not have it positive. Raises LinAlgError."""
-        system[self.most, self.most] += self.slack / self.multipliers
-        self.factors = ScaledCholesky(system, _SHIFTS, _REFINED, self._band)
+    def factorize(self, system: Vector) -> None:
+        """Factor the Schur complement of the sums.
 
-    def begin(self) -> None:
-        """Start a direction, towards slack times multiplier 0."""
-        self._goal = -self.slack * self.multipliers
-        self.d_q, self.d_top = np.zeros_like(self.q), 0.0
+        Args:
+            system: the blocks' part of the Schur complement, shape (K, K), which is overwritten.
 
-    def correct(self, target: Target) -> None:
-        """Change what the direction leads to."""
-        self._kept = self._goal, self.d_q, self.d_top
-        self._goal = self._goal + target.more(
-            self.slack, self.d_slack, self.multipliers, -self.d_q[self.most]
+        Raises:
+            LinAlgError: the system is not positive definite at any shift.
+        """
+        system[self.inequalities, self.inequalities] += self.slack / self.multipliers
+        self.factors = ScaledCholesky(system, _DIAGONAL_SHIFTS, _REFINEMENT_STEPS, self._band)
+
+    def start_direction(self) -> None:
+        """Start a direction towards products r π = 0."""
+        self._product_steps = -self.slack * self.multipliers
+        self.d_q = np.zeros_like(self.q)
+        self.d_largest_loss = 0.0
+
+    def correct_direction(self, target: Target) -> None:
+        """Change the products at which the direction aims.
+
+        Args:
+            target: the products.
+        """
+        self._saved = self._product_steps, self.d_q, self.d_largest_loss
+        self._product_steps = self._product_steps + target.product_corrections(
+            self.slack, self.d_slack, self.multipliers, -self.d_q[self.inequalities]
         )
 
-    def undo(self) -> None:
+    def undo_correction(self) -> None:
         """Take the last correction back."""
-        self._goal, self.d_q, self.d_top = self._kept
+        self._product_steps, self.d_q, self.d_largest_loss = self._saved
 
     @property
     def d_slack(self) -> Vector:
-        """The step of what is left."""
-        return (self._goal + self.slack * self.d_q[self.most]) / self.multipliers
+        """Return the direction of the slacks, shape (inequalities,)."""
+        return (self._product_steps + self.slack * self.d_q[self.inequalities]) / self.multipliers
 
-    def refine(self, lack: Vector) -> Vector:
-        """More multipliers for what the direction leaves of `missing`: lack - sums of dx."""
+    def refine_direction(self, lack: Vector) -> Vector:
+        """Add multipliers that remove the residuals that the direction leaves.
+
+        Args:
+            lack: residuals minus the sums of dx, shape (K,).
+
+        Returns:
+            The added multipliers, shape (K,).
+        """
         lack = lack.copy()
-        lack[self.most] += self.d_top * self.rises - self.d_slack
-        more, top = self._bordered(lack, self.weights.sum() - 1 - self._ones @ self.d_q)
-        self.d_q, self.d_top = self.d_q + more, self.d_top + top
-        return more
+        lack[self.inequalities] += self.d_largest_loss * self.is_loss - self.d_slack
+        weight_error = self.loss_weights.sum() - 1 - self._loss_indicator @ self.d_q
+        added_q, added_loss = self._solve_bordered(lack, weight_error)
+        self.d_q = self.d_q + added_q
+        self.d_largest_loss = self.d_largest_loss + added_loss
+        return added_q
 
-    def _bordered(self, right: Vector, total: float) -> tuple[Vector, float]:
-        """(q, ω) with S q - [0, 1, 0] ω = right and Σ q of losses = total."""
+    def _solve_bordered(self, right: Vector, total: float) -> tuple[Vector, float]:
+        """Return (q, ω) with S q - [0, 1, 0] ω = right and Σ q of losses = total."""
         a = self.factors.solve(right)
-        if not self.worst:
+        if not self.has_losses:
             return a, 0.0
-        b = self.factors.solve(self._ones)
-        top = (total - self._ones @ a) / (self._ones @ b)
-        return a + top * b, float(top)
+        b = self.factors.solve(self._loss_indicator)
+        omega = (total - self._loss_indicator @ a) / (self._loss_indicator @ b)
+        return a + omega * b, float(omega)
 
-    def longest(self) -> tuple[float, float]:
-        """The longest steps that keep r and π >= 0."""
-        return max_step(self.slack, self.d_slack), max_step(self.multipliers, -self.d_q[self.most])
+    def max_steps(self) -> tuple[float, float]:
+        """Return the longest steps that keep r >= 0 and π >= 0."""
+        primal = max_step(self.slack, self.d_slack)
+        dual = max_step(self.multipliers, -self.d_q[self.inequalities])
+        return primal, dual
 
-    def ahead(self, primal: float, dual: float) -> float:
-        """r · π after steps."""
-        return float(
-            (self.slack + primal * self.d_slack) @ (self.multipliers - dual * self.d_q[self.most])
-        )
+    def complementarity_after(self, primal: float, dual: float) -> float:
+        """Compute r · π after steps.
 
-    def move(self, primal: float, dual: float) -> None:
-        """Take the direction."""
+        Args:
+            primal: step length of the slacks.
+            dual: step length of the multipliers.
+        """
+        slack = self.slack + primal * self.d_slack
+        multipliers = self.multipliers - dual * self.d_q[self.inequalities]
+        return float(slack @ multipliers)
+
+    def take_step(self, primal: float, dual: float) -> None:
+        """Move along the direction.
+
+        Args:
+            primal: step length of the slacks and of ω.
+            dual: step length of the multipliers.
+        """
         self.slack = self.slack + primal * self.d_slack
         self.q = self.q + dual * self.d_q
-        self.top += primal * self.d_top
+        self.largest_loss += primal * self.d_largest_loss

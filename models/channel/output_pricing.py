@@ -1,98 +1,158 @@
-"""Multipliers of convex bounds at every output: the masses at which a column of a channel costs least.
+"""The cheapest columns of a channel at multipliers of convex bounds, for every output.
 
-With multipliers λ_c of bounds Σ_o φ_c(M[i,o], M[j,o]) <= L_c and v_y of the rows of M, a column x of masses costs
+With multipliers λ_c of bounds Σ_o φ_c(M[i,o], M[j,o]) <= L_c and v_y of the rows of M, a column x
+of masses costs
 
     h_o(x) = Σ_y (c[y,o] - v_y) x_y + Σ_c λ_c φ_c(x_i, x_j)
 
-convex and homogeneous of degree 1. Where h_o(x) - τ Σ_y ln x_y is least over Σ_y x_y = 1, the slopes of φ_c leave every
-reduced cost above the least of h_o, less k τ: masses of an interior method do so only where an output is in use.
-Newton's method with steps that lower the barrier function, for all outputs at once, while τ falls.
+convex and homogeneous of degree 1. Where h_o(x) - τ Σ_y ln x_y is smallest over Σ_y x_y = 1, the
+slopes of φ_c leave every reduced cost above the minimum of h_o minus k τ. The masses of an interior
+method do so only where an output is in use. Newton's method minimises the barrier function for all
+outputs at once, with steps that lower it, while τ falls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from workbench.models.convex.interior import ComparisonBounds
 from workbench.models.convex.requirements import Bound
-from workbench.solvers.arrays import Vector
+from workbench.solvers.arrays import Positions, Vector
 
-_FIRST, _FALL, _STEPS, _MOST = (
-    0.1,
-    0.2,
-    3,
-    30,
-)  # τ over the range of costs; of τ; steps for each, and the last
-_CLOSE, _NOISE = (
-    1e-7,
-    1e-15,
-)  # decrease that a step promises, over τ, from which it is the last; of the function
-_SHARE, _DESCENT, _HALVED = (
-    0.9,
-    1e-3,
-    12,
-)  # of the way to the boundary; Armijo's share; times that a step is halved
+
+@dataclass(frozen=True)
+class PricingLimits:
+    """The tuning numbers of the pricing of columns.
+
+    Attributes:
+        first_barrier: the first τ, over the range of costs.
+        barrier_factor: factor by which τ falls.
+        steps: Newton steps for each τ.
+        last_steps: Newton steps for the last τ.
+        min_decrease: steps that promise a smaller decrease, over τ, end the iteration.
+        function_noise: relative rounding error of the function.
+        boundary_share: share of the way to the boundary that a step takes.
+        armijo_share: share of the promised decrease that a step must reach (Armijo's rule).
+        max_halvings: halvings of a step; a step that still fails is not taken.
+        min_ratio: smaller ratios count as this where they divide.
+    """
+
+    first_barrier: float = 0.1
+    barrier_factor: float = 0.2
+    steps: int = 3
+    last_steps: int = 30
+    min_decrease: float = 1e-7
+    function_noise: float = 1e-15
+    boundary_share: float = 0.9
+    armijo_share: float = 1e-3
+    max_halvings: int = 12
+    min_ratio: float = 1e-300
+
+
+_LIMITS = PricingLimits()
+
+
+class _ColumnCosts:
+    """The costs h_o of columns, with their derivatives."""
+
+    def __init__(
+        self, costs: Vector, active_bounds: Sequence[tuple[Bound, int, int, float]]
+    ) -> None:
+        self._costs = costs
+        count = len(active_bounds)
+        self.i = np.array([i for _, i, _, _ in active_bounds], dtype=int)
+        self.j = np.array([j for _, _, j, _ in active_bounds], dtype=int)
+        bounds = [bound for bound, *_ in active_bounds]
+        self._bounds = ComparisonBounds(np.arange(count), bounds)
+        multipliers = np.array([multiplier for *_, multiplier in active_bounds])
+        self._weights = multipliers[:, None] * self._bounds.limits
+
+    def slopes(self, x: Vector) -> tuple[Vector, Vector]:
+        """Compute the gradient of h, shape (k, m), and the weighted w of the bounds."""
+        _, a, b, w = self._bounds.evaluate(x[self.i], x[self.j])
+        gradient = self._costs.copy()
+        np.add.at(gradient, self.i, self._weights * a)
+        np.add.at(gradient, self.j, self._weights * b)
+        return gradient, self._weights * w
+
+    def barrier_value(self, x: Vector, tau: float) -> Vector:
+        """Compute h_o(x) - τ Σ_y ln x_y, shape (m,)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            costs = (self.slopes(x)[0] * x).sum(axis=0)
+            return np.asarray(costs - tau * np.log(x).sum(axis=0))
 
 
 def find_cheapest_columns(
-    costs: Vector, active_bounds: Sequence[tuple[Bound, int, int, float]], final_barrier: float
+    costs: Vector,
+    active_bounds: Sequence[tuple[Bound, int, int, float]],
+    final_barrier: float,
 ) -> Vector:
-    """The masses, (k, m) > 0. costs: (k, m), c - v; presses: φ, i, j and λ; last: τ in the end."""
-    (k, m), i, j = (
-        costs.shape,
-        *(np.array([each[at] for each in active_bounds], dtype=int) for at in (1, 2)),
-    )
-    stated = ComparisonBounds(np.arange(len(active_bounds)), [bound for bound, *_ in active_bounds])
-    weights = np.array([each[3] for each in active_bounds])[:, None] * stated.limits
-    diagonal = np.arange(k)
+    """Find the masses at which every column costs least.
 
-    def slopes(x: Vector) -> tuple[Vector, Vector]:
-        _, a, b, w = stated.evaluate(x[i], x[j])
-        rise = costs.copy()
-        np.add.at(rise, i, weights * a)
-        np.add.at(rise, j, weights * b)
-        return rise, weights * w
+    Args:
+        costs: c - v, shape (k, m).
+        active_bounds: bounds φ, each with the labels i and j and its multiplier λ.
+        final_barrier: the last τ.
 
-    def height(x: Vector, tau: float) -> Vector:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray((slopes(x)[0] * x).sum(axis=0) - tau * np.log(x).sum(axis=0))
-
-    def moved(x: Vector, tau: float) -> tuple[Vector, float]:
-        rise, w = slopes(x)
-        r = x[i] / x[j]
-        bend = np.zeros((k, k, m))
-        for at, second, value in ((i, i, w), (j, j, w * r * r), (i, j, -w * r), (j, i, -w * r)):
-            np.add.at(bend, (at, second), value)
-        bend[diagonal, diagonal] += tau / x**2
-        rise = rise - tau / x
-        sides = np.stack([rise, np.ones_like(x)], axis=-1).transpose(
-            1, 0, 2
-        )  # scaled by x, where H is near τ
-        H = bend.transpose(2, 0, 1) * (x.T[:, :, None] * x.T[:, None, :]) / tau
-        solved = np.linalg.solve(H, sides * x.T[:, :, None] / tau) * x.T[:, :, None]
-        step = -(
-            solved[..., 0]
-            - solved[..., 1] * (solved[..., 0].sum(1) / solved[..., 1].sum(1))[:, None]
-        ).T
-        length = np.minimum(1.0, _SHARE / np.maximum(-(step / x).min(axis=0), 1e-300))
-        here, along = height(x, tau), (rise * step).sum(axis=0)
-        for _ in range(_HALVED):
-            off = ~(
-                height(x + length * step, tau)
-                <= here + _DESCENT * length * along + _NOISE * np.abs(here)
-            )
-            if not off.any():
-                break
-            length = np.where(off, length / 2, length)
-        return x + np.where(off, 0.0, length) * step, float(-along.min() / tau)
-
-    x, tau = np.full((k, m), 1 / k), _FIRST * float(np.ptp(costs))
+    Returns:
+        Masses > 0 with sum 1 for each output, shape (k, m).
+    """
+    k, m = costs.shape
+    column_costs = _ColumnCosts(costs, active_bounds)
+    x = np.full((k, m), 1 / k)
+    tau = _LIMITS.first_barrier * float(np.ptp(costs))
     while tau > final_barrier:
-        tau = max(tau * _FALL, final_barrier)
-        for _ in range(_STEPS if tau > final_barrier else _MOST):
-            x, decrement = moved(x, tau)
-            if decrement < _CLOSE:
+        tau = max(tau * _LIMITS.barrier_factor, final_barrier)
+        for _ in range(_LIMITS.steps if tau > final_barrier else _LIMITS.last_steps):
+            x, decrease = _take_newton_step(column_costs, x, tau)
+            if decrease < _LIMITS.min_decrease:
                 break
     return x
+
+
+def _take_newton_step(column_costs: _ColumnCosts, x: Vector, tau: float) -> tuple[Vector, float]:
+    """Take one Newton step for all outputs.
+
+    Returns the new masses, shape (k, m), and the largest promised decrease over τ.
+    """
+    gradient, w = column_costs.slopes(x)
+    hessian = _hessian(column_costs.i, column_costs.j, x, w, tau)
+    gradient = gradient - tau / x
+    # Rows and columns are scaled by x, where the matrix is near τ.
+    right_sides = np.stack([gradient, np.ones_like(x)], axis=-1).transpose(1, 0, 2)
+    scale = x.T[:, :, None]
+    scaled_hessian = hessian.transpose(2, 0, 1) * (scale * x.T[:, None, :]) / tau
+    solutions = np.linalg.solve(scaled_hessian, right_sides * scale / tau) * scale
+    newton = solutions[..., 0]
+    ones = solutions[..., 1]
+    step = -(newton - ones * (newton.sum(1) / ones.sum(1))[:, None]).T
+    boundary_ratio = np.maximum(-(step / x).min(axis=0), _LIMITS.min_ratio)
+    length = np.minimum(1.0, _LIMITS.boundary_share / boundary_ratio)
+    value = column_costs.barrier_value(x, tau)
+    slope = (gradient * step).sum(axis=0)
+    noise = _LIMITS.function_noise * np.abs(value)
+    for _ in range(_LIMITS.max_halvings):
+        new_value = column_costs.barrier_value(x + length * step, tau)
+        max_value = value + _LIMITS.armijo_share * length * slope + noise
+        is_too_high = ~(new_value <= max_value)
+        if not is_too_high.any():
+            break
+        length = np.where(is_too_high, length / 2, length)
+    return x + np.where(is_too_high, 0.0, length) * step, float(-slope.min() / tau)
+
+
+def _hessian(i: Positions, j: Positions, x: Vector, w: Vector, tau: float) -> Vector:
+    """Compute the second derivative of the barrier function, shape (k, k, m)."""
+    k, m = x.shape
+    r = x[i] / x[j]
+    hessian = np.zeros((k, k, m))
+    np.add.at(hessian, (i, i), w)
+    np.add.at(hessian, (j, j), w * r * r)
+    np.add.at(hessian, (i, j), -w * r)
+    np.add.at(hessian, (j, i), -w * r)
+    diagonal = np.arange(k)
+    hessian[diagonal, diagonal] += tau / x**2
+    return hessian

@@ -1,15 +1,20 @@
-"""The least-loss private channel between finitely many labels and outputs, by linear programming.
+"""Linear program of the private channel with the smallest loss, for finite labels and outputs.
 
-    min Σ_y p_y Σ_o M[y,o] ℓ(o,y)   s.t.  M >= 0, Σ_o M[y,o] = 1, and the privacy rows:                       (2)
+    min Σ_y p_y Σ_o M[y,o] ℓ(o,y)   s.t.  M >= 0, Σ_o M[y,o] = 1, and the privacy rows:          (2)
 
-    pure, all pairs     t_o <= M[y,o] <= e^ε t_o              one column variable: 2 k m rows instead of k (k-1) m
-    pure, a graph       M[y,o] <= e^ε M[y',o]                 for both orders of every neighbouring pair
-    metric              M[y,o] <= e^{ε d(y,y')} M[y',o]       a graph with a budget for each pair; on a line the
-                                                              consecutive labels suffice, their budgets add up
-    several bounds      none here: tangents of both orders of every pair, as `workbench.models.convex.tangent_program`
-                        needs them
-    dp with δ           s >= M[y,o] - e^ε M[y',o], s >= 0, Σ_o s <= δ    for both orders of every pair
-    pdp with δ          M[y,o] - e^ε M[y',o] <= b, s >= M[y,o] + b - 1, s >= 0, Σ_o s <= δ, b in {0, 1}
+    pure, all pairs     t_o <= M[y,o] <= e^ε t_o            one column variable: 2 k m rows instead
+                                                            of k (k-1) m
+    pure, a graph       M[y,o] <= e^ε M[y',o]               for both orders of every neighbouring
+                                                            pair
+    metric              M[y,o] <= e^{ε d(y,y')} M[y',o]     a graph with a budget for each pair; on
+                                                            a line the consecutive labels
+                                                            suffice, their budgets add up
+    several bounds      no rows here: both orders of every pair get tangents, which
+                        `workbench.models.convex.tangent_program` adds as they are needed
+    dp with δ           s >= M[y,o] - e^ε M[y',o], s >= 0, Σ_o s <= δ
+                        for both orders of every pair
+    pdp with δ          M[y,o] - e^ε M[y',o] <= b, s >= M[y,o] + b - 1, s >= 0, Σ_o s <= δ,
+                        b in {0, 1}
 
     worst case          min z  s.t.  z >= Σ_o M[y,o] ℓ(o,y) for every y
     minimum δ           min δ  s.t.  the expected (or every) loss is at most "max_loss"
@@ -23,7 +28,8 @@ The column form has the same feasible channels: t_o = min_y M[y,o] serves whenev
 | 𝒴, 𝒪, P                                    | labels, outputs, prior   |
 | e^ε                                        | parameter "exp_epsilon"  |
 
-Optional constraints, by name (Sec. 6 of the paper asks for the first, Cormode et al. 2018 for the others):
+Optional constraints, by name (Sec. 6 of the paper proposes the first, Cormode et al. 2018 the
+others):
 
     unbiased          Σ_o o M[y,o] = y
     row-monotone      M[y,·] falls as o moves away from y
@@ -31,7 +37,7 @@ Optional constraints, by name (Sec. 6 of the paper asks for the first, Cormode e
     symmetric         M[y,o] = M[k-1-y, m-1-o]
     honest            M[y,y] >= M[y,o] for every o
 
-Constraints of one's own are a function of the CVXPY variable M (k, m).
+User-defined constraints are a function of the CVXPY variable M (k, m).
 """
 
 from __future__ import annotations
@@ -56,10 +62,10 @@ if TYPE_CHECKING:
     from workbench.models.convex.tangent_program import Comparisons
 
 
-_LEAST_COEFFICIENT = (
-    1.1e-9  # Losses in rows of the program are 0 below this, where solvers would drop them.
-)
-_LARGEST_LOSS = 1e12  # Losses above this, which no good channel has, are stated as this.
+# Losses in rows of the program are 0 below this, where solvers would drop them.
+_MIN_ROW_LOSS = 1.1e-9
+# Larger losses, which no good channel has, are stated as this.
+_MAX_STATED_LOSS = 1e12
 
 Pairs = tuple[tuple[int, int], ...]
 UserRows = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
@@ -68,7 +74,13 @@ CONSTRAINTS = ("unbiased", "row-monotone", "column-monotone", "symmetric", "hone
 
 
 def consecutive_pairs(k: int) -> Pairs:
-    """The neighbours (i, i+1) of k answers in a row: the relation of counts, and the generator of the line's metric."""
+    """Return the neighbours (i, i+1) of k answers in a row.
+
+    They are the neighbours of counts, and generate the metric of the line.
+
+    Args:
+        k: number of answers.
+    """
     return tuple((i, i + 1) for i in range(k - 1))
 
 
@@ -77,22 +89,27 @@ class ChannelModel:
     """One channel model, compiled once; e^ε and δ are its parameters.
 
     Attributes:
-        labels: (k,), outputs: (m,), the values in increasing order (positions where there are none); prior: (k,), sums
-            to 1; None for the worst case over labels.
-        loss: (k, m) loss of every output for every label; inf forbids an output to a label of positive probability.
-        pairs: neighbouring label positions, unordered unless directed, or None for all pairs.
-        directed: whether a pair (i, j) bounds row i by row j alone.
-        groups: which entry of "exp_epsilon" each pair takes; all 0 for one ε. Only with pairs.
-        approximate: whether the notion has a δ; `pairs` must be given (all of them for all pairs).
-        constraints: names from CONSTRAINTS; more: constraints of one's own.
-        requires: what the notion with δ bounds. minimise: "loss", or "delta" for a given max_loss.
-        scale: of the program (`workbench.solvers.program`): units of 1/scale of probability.
-        unit, shift: `loss` times unit, and shift of every channel, is the loss of the objective. The program is solved
-            in `loss`, which should be near 1 where it matters.
-        support: (k, m) masses that may be positive, None for all: a restriction, whose duals bound the whole all the
-            same where they leave no reduced cost negative.
-        binding: (ordered pairs, m) comparisons of masses that are stated with δ, in the order of "ratio" in
-            `multipliers`; None for all: a relaxation.
+        labels: values of the labels in increasing order, or positions, shape (k,).
+        outputs: values of the outputs in increasing order, or positions, shape (m,).
+        prior: weights of the labels with sum 1, shape (k,). None for the worst label.
+        loss: loss of every output for every label, shape (k, m). An infinite loss forbids an output
+            to a label of positive probability.
+        pairs: pairs of neighbouring label positions, unordered unless directed. None for all pairs.
+        groups: entry of "exp_epsilon" for each pair; empty for one ε. Only with `pairs`.
+        has_delta: whether the notion has a δ. Then `pairs` must list all pairs.
+        constraints: names from CONSTRAINTS.
+        user_rows: function of M that returns user-defined constraints, or None.
+        requires: the bound that the notion with δ requires.
+        minimise: "loss", or "delta" for a given max_loss.
+        scale: the program is solved in units of 1/scale of probability.
+        unit: factor from `loss` to the objective. The program is solved in `loss`, whose values
+            should be near 1 where they matter.
+        shift: loss of every channel that is added to the objective.
+        support: masses that may be positive, shape (k, m). None for all. This restricts the
+            program; its duals bound the whole if they leave no reduced cost negative.
+        is_directed: whether a pair (i, j) bounds row i by row j alone.
+        stated_comparisons: comparisons of masses that are stated with δ, shape (ordered pairs, m),
+            in the order of "ratio" in `multipliers`. None for all. This relaxes the program.
     """
 
     labels: Vector
@@ -116,9 +133,8 @@ class ChannelModel:
     def __post_init__(self) -> None:
         for name in self.constraints:
             if name not in CONSTRAINTS:
-                raise ValueError(
-                    f"constraints must be among {', '.join(CONSTRAINTS)}. Got {name!r}."
-                )
+                names = ", ".join(CONSTRAINTS)
+                raise ValueError(f"constraints must be among {names}. Got {name!r}.")
         if self.has_delta and self.pairs is None:
             raise ValueError("pairs must be listed for a notion with delta. Got none.")
         shape = (self.labels.size, self.outputs.size)
@@ -127,81 +143,87 @@ class ChannelModel:
 
     @ignore_float_warnings
     def problem(self, cp: Any) -> Any:
-        """The model, in CVXPY or another language of the same names (`workbench.models.statement`)."""
+        """State the model.
+
+        Args:
+            cp: the language of the statement: CVXPY, or a module with the same names
+                (`workbench.models.statement`).
+        """
         k, m = self.loss.shape
-        M = cp.Variable((k, m), name="M", bounds=[0, self._stated[1]])
-        exp_epsilon = cp.Parameter(max(self.groups, default=0) + 1, name="exp_epsilon", nonneg=True)
+        M = cp.Variable((k, m), name="M", bounds=[0, self._stated_data[1]])
+        epsilon_count = max(self.groups, default=0) + 1
+        exp_epsilon = cp.Parameter(epsilon_count, name="exp_epsilon", nonneg=True)
         rows = [cp.sum(M, axis=1) == 1]
         delta = None
-        if self.has_delta:
-            least = self.minimise == "delta"
-            delta = (
-                cp.Variable(name="delta", bounds=[0, 1])
-                if least
-                else cp.Parameter(name="delta", nonneg=True)
-            )
+        if self.has_delta and self.minimise == "delta":
+            delta = cp.Variable(name="delta", bounds=[0, 1])
+        elif self.has_delta:
+            delta = cp.Parameter(name="delta", nonneg=True)
         if self.pairs is None:
             column = np.ones((k, 1)) @ cp.Variable((1, m), name="t", bounds=[0, 1])
-            rows += [
-                (column <= M).set_label("least"),
-                (exp_epsilon[0] * column >= M).set_label("most"),
-            ]
+            rows.append((column <= M).set_label("least"))
+            rows.append((exp_epsilon[0] * column >= M).set_label("most"))
         else:
-            rows += self._graph(cp, M, exp_epsilon, delta)
+            rows += self._graph_rows(cp, M, exp_epsilon, delta)
         rows += self.extra_rows(M)
-        loss = cp.sum(cp.multiply(self._stated[0], M), axis=None if self.prior is not None else 1)
+        axis = 1 if self.prior is None else None
+        loss = cp.sum(cp.multiply(self._stated_data[0], M), axis=axis)
         if self.minimise == "delta":
-            return cp.Problem(
-                cp.Minimize(delta),
-                [*rows, (loss <= cp.Parameter(name="max_loss")).set_label("losses")],
-            )
+            max_loss = cp.Parameter(name="max_loss")
+            rows.append((loss <= max_loss).set_label("losses"))
+            return cp.Problem(cp.Minimize(delta), rows)
         if self.prior is not None:
             return cp.Problem(cp.Minimize(loss), rows)
-        worst = cp.Variable(name="worst", bounds=[0, float(self._stated[0].max(initial=0.0))])
-        return cp.Problem(cp.Minimize(worst), [*rows, (loss <= worst).set_label("losses")])
+        largest_loss = float(self._stated_data[0].max(initial=0.0))
+        worst_loss = cp.Variable(name="worst", bounds=[0, largest_loss])
+        rows.append((loss <= worst_loss).set_label("losses"))
+        return cp.Problem(cp.Minimize(worst_loss), rows)
 
     @cached_property
-    def _stated(self) -> tuple[Vector, Any]:
-        """(k, m) the losses that a solver is given, weighted by the prior where there is one, and the upper bounds of
-        M. What is so small that it would drop is 0 in rows: repair and bound have the losses as they are."""
-        allowed = np.isfinite(self.loss)
-        losses = np.where(allowed, self.loss, 0.0)
+    def _stated_data(self) -> tuple[Vector, Any]:
+        """Return the losses that a solver gets, shape (k, m), and the upper bounds of M.
+
+        The losses are weighted by the prior, if there is one. Losses in rows are 0 if they are so
+        small that a solver would drop them; repair and bound use the original losses.
+        """
+        is_allowed = np.isfinite(self.loss)
+        losses = np.where(is_allowed, self.loss, 0.0)
         if self.prior is not None:
             losses = losses * self.prior[:, None]
-            allowed |= self.prior[:, None] == 0
+            is_allowed |= self.prior[:, None] == 0
         if self.support is not None:
-            allowed &= self.support
-        losses = np.minimum(losses, _LARGEST_LOSS)
+            is_allowed &= self.support
+        losses = np.minimum(losses, _MAX_STATED_LOSS)
         if self.prior is None or self.minimise == "delta":
-            losses = np.where(np.abs(losses) < _LEAST_COEFFICIENT, 0.0, losses)
-        return losses, 1 if allowed.all() else allowed.astype(float)
+            losses = np.where(np.abs(losses) < _MIN_ROW_LOSS, 0.0, losses)
+        return losses, 1 if is_allowed.all() else is_allowed.astype(float)
 
     @property
     def has_changed_losses(self) -> bool:
-        """Whether some losses are so small or so large that the program states others for them."""
+        """Check whether the program states other losses for very small or very large ones."""
         losses = np.where(np.isfinite(self.loss), self.loss, 0.0)
-        return not np.array_equal(
-            self._stated[0], losses if self.prior is None else losses * self.prior[:, None]
-        )
+        if self.prior is not None:
+            losses = losses * self.prior[:, None]
+        return not np.array_equal(self._stated_data[0], losses)
 
-    def _ordered(self) -> Iterator[tuple[int, Positions, Positions]]:
-        """Every budget with the two ends of its pairs, in both orders unless they are directed."""
+    def _ordered_pairs(self) -> Iterator[tuple[int, Positions, Positions]]:
+        """Yield every budget with the two ends of its pairs, in both orders unless directed."""
         ends = np.array(self.pairs or (), dtype=int).reshape(-1, 2)
         groups = np.array(self.groups or (0,) * len(ends), dtype=int)
-        for group in sorted({*groups.tolist()}):  # what np.unique loads is slow to import
+        # A set replaces np.unique here, whose first call imports slowly.
+        for group in sorted({*groups.tolist()}):
             i, j = ends[groups == group].T
-            yield (
-                (group, i, j)
-                if self.is_directed
-                else (group, np.concatenate([i, j]), np.concatenate([j, i]))
-            )
+            if self.is_directed:
+                yield group, i, j
+            else:
+                yield group, np.concatenate([i, j]), np.concatenate([j, i])
 
-    def _graph(self, cp: Any, M: Any, exp_epsilon: Any, delta: Any) -> list[Any]:
-        """The privacy rows of neighbouring pairs, one block for each budget."""
+    def _graph_rows(self, cp: Any, M: Any, exp_epsilon: Any, delta: Any) -> list[Any]:
+        """Return the privacy rows of neighbouring pairs, one block for each budget."""
         m = self.outputs.size
         rows = []
         start = 0
-        for group, first, second in self._ordered():
+        for group, first, second in self._ordered_pairs():
             excess = M[first, :] - exp_epsilon[group] * M[second, :]
             if not self.has_delta:
                 rows.append((excess <= 0).set_label(f"ratio_{group}"))
@@ -213,85 +235,104 @@ class ChannelModel:
             elif self.stated_comparisons is None:
                 rows.append((excess <= s).set_label(f"ratio_{group}"))
             else:
-                kept = np.nonzero(self.stated_comparisons[start : start + first.size])
-                rows.append((excess[kept] <= s[kept]).set_label(f"ratio_{group}"))
+                places = np.nonzero(self.stated_comparisons[start : start + first.size])
+                rows.append((excess[places] <= s[places]).set_label(f"ratio_{group}"))
             rows.append(cp.sum(s, axis=1) <= delta)
             start += first.size
         return rows
 
     def multipliers(self, row_dual: Vector) -> dict[str, Vector]:
-        """The multipliers >= 0 of the rows in a dual vector, for losses as in `loss`: "ratio" (ordered pairs, m), group
-        by group both orders of pairs unless directed, or "least" and "most" (k, m); "losses" (k,) or (1,) where there
-        are any."""
+        """Return the multipliers >= 0 of the rows, for losses as in `loss`.
+
+        Args:
+            row_dual: dual values of all rows, shape (rows,).
+
+        Returns:
+            "ratio" of shape (ordered pairs, m), group by group both orders of pairs unless
+            directed; or "least" and "most", each of shape (k, m). With rows of losses also
+            "losses" of shape (k,) or (1,).
+        """
         if self.minimise == "loss":
             row_dual = row_dual / self.unit
-        shape = {"least": self.loss.shape, "most": self.loss.shape}
+        shapes = {"least": self.loss.shape, "most": self.loss.shape}
         blocks: dict[str, Vector] = {}
         for block in self.program.rows:
             values = np.maximum(-row_dual[block.start : block.start + block.size], 0.0)
             if block.name.startswith("ratio_"):
-                blocks[block.name] = values
                 if self.stated_comparisons is None:
-                    blocks[block.name] = values.reshape((-1, self.outputs.size), order="F")
+                    values = values.reshape((-1, self.outputs.size), order="F")
+                blocks[block.name] = values
             elif block.name in ("least", "most", "losses"):
-                blocks[block.name] = values.reshape(shape.get(block.name, (-1,)), order="F")
-        ratios = [blocks.pop(name) for name in list(blocks) if name.startswith("ratio_")]
-        if not ratios:
+                blocks[block.name] = values.reshape(shapes.get(block.name, (-1,)), order="F")
+        ratio_names = [name for name in blocks if name.startswith("ratio_")]
+        if not ratio_names:
             return blocks
-        stated = np.concatenate(ratios)
+        ratios = np.concatenate([blocks.pop(name) for name in ratio_names])
         if self.stated_comparisons is None:
-            return blocks | {"ratio": stated}
-        every = np.zeros(self.stated_comparisons.shape)
-        every[self.stated_comparisons] = (
-            stated  # Comparisons that are not stated have the multiplier 0.
-        )
-        return blocks | {"ratio": every}
+            return blocks | {"ratio": ratios}
+        # Comparisons that are not stated have the multiplier 0.
+        table = np.zeros(self.stated_comparisons.shape)
+        table[self.stated_comparisons] = ratios
+        return blocks | {"ratio": table}
 
     def extra_rows(self, M: Any) -> list[Any]:
-        """The rows of the constraints that were asked for."""
-        named = [
-            label_user_constraint(row, name)
-            for name in self.constraints
-            for row in self._constraint(name, M)
-        ]
-        return [*named, *(self.user_rows(M) if self.user_rows else [])]
+        """Return the rows of the named and the user-defined constraints.
 
-    def _constraint(self, name: str, M: Any) -> list[Any]:
+        Args:
+            M: variable of the channel, shape (k, m).
+        """
+        rows = []
+        for name in self.constraints:
+            rows += [label_user_constraint(row, name) for row in self._constraint_rows(name, M)]
+        if self.user_rows is not None:
+            rows += self.user_rows(M)
+        return rows
+
+    def _constraint_rows(self, name: str, M: Any) -> list[Any]:
+        """Return the rows of one named constraint."""
         k, m = self.loss.shape
         if name == "unbiased":
             return [M @ self.outputs == self.labels]
         if name == "symmetric":
             return [M[y, :] == M[k - 1 - y, ::-1] for y in range((k + 1) // 2)]
         if name == "honest":
-            own = M[np.arange(k), self._own_outputs()]
-            return [own >= M[:, o] for o in range(m)]
+            diagonal = M[np.arange(k), self._outputs_of_labels()]
+            return [diagonal >= M[:, o] for o in range(m)]
         axis = int(name == "row-monotone")
-        beyond = (self.outputs[None, :] - self.labels[:, None]) * (
-            1 if axis else -1
-        )  # (k, m), rises along the axis
-        near, far = (
-            np.argwhere(part)
-            for part in (np.delete(beyond, 0, axis) <= 0, np.delete(beyond, -1, axis) >= 0)
-        )
-        step = np.eye(2, dtype=int)[axis]  # from a mass to the next
-        return [
-            (M[tuple(low.T)] <= M[tuple(high.T)])
-            for low, high in ((near, near + step), (far + step, far))
-            if low.size
-        ]
+        # The signed distances (k, m) rise along the axis.
+        sign = 1 if axis else -1
+        distances = (self.outputs[None, :] - self.labels[:, None]) * sign
+        rising_cells = np.argwhere(np.delete(distances, 0, axis) <= 0)
+        falling_cells = np.argwhere(np.delete(distances, -1, axis) >= 0)
+        step = np.eye(2, dtype=int)[axis]
+        rows = []
+        for low, high in (
+            (rising_cells, rising_cells + step),
+            (falling_cells + step, falling_cells),
+        ):
+            if low.size:
+                rows.append(M[tuple(low.T)] <= M[tuple(high.T)])
+        return rows
 
-    def _own_outputs(self) -> Positions:
-        """The position of each label among the outputs. Raises ValueError when one is missing."""
-        at = np.minimum(np.searchsorted(self.outputs, self.labels), self.outputs.size - 1)
-        if not np.array_equal(self.outputs[at], self.labels):
+    def _outputs_of_labels(self) -> Positions:
+        """Return the position of each label among the outputs.
+
+        Raises ValueError if a label is missing.
+        """
+        positions = np.searchsorted(self.outputs, self.labels)
+        positions = np.minimum(positions, self.outputs.size - 1)
+        if not np.array_equal(self.outputs[positions], self.labels):
             raise ValueError("honest channels need every label among the outputs.")
-        return at
+        return positions
 
     @cached_property
     def program(self) -> Program:
-        """The model as a program, without CVXPY unless constraints of one's own are stated in it."""
-        under = "all pairs" if self.pairs is None else f"{len(self.pairs)} neighbouring pairs"
-        name = f"channel from {self.labels.size} labels to {self.outputs.size} outputs, {under}"
+        """Compile the model, without CVXPY unless user-defined constraints need it."""
+        relation = "all pairs"
+        if self.pairs is not None:
+            relation = f"{len(self.pairs)} neighbouring pairs"
+        size = f"{self.labels.size} labels to {self.outputs.size} outputs"
+        name = f"channel from {size}, {relation}"
         program = build_program(
             self.problem, name, self.scale, without_cvxpy=self.user_rows is None
         )
@@ -301,21 +342,33 @@ class ChannelModel:
         return replace(program, template=data, cost=1 / self.unit, shift=self.shift)
 
     def build_comparisons(self, pairs: Pairs) -> Comparisons:
-        """The rows of ordered pairs of label positions, where bounds on them are stated by tangents."""
+        """Return the rows of ordered pairs of labels, for bounds that are stated by tangents.
+
+        Args:
+            pairs: ordered pairs of label positions.
+        """
         from workbench.models.convex.tangent_program import Comparisons
 
         block = self.program.block("M")
-        rows = np.arange(block.start, block.start + block.size).reshape(block.shape, order="F")
+        columns = np.arange(block.start, block.start + block.size)
+        table = columns.reshape(block.shape, order="F")
         first, second = np.array(pairs, dtype=int).reshape(-1, 2).T
-        return Comparisons(
-            sp.csr_array(sp.eye_array(self.program.shape[1])), rows[first], rows[second]
-        )
+        entries = sp.csr_array(sp.eye_array(self.program.shape[1]))
+        return Comparisons(entries, table[first], table[second])
 
     def values(
         self, epsilons: Sequence[float], delta: float = 0.0, max_loss: float = 0.0
     ) -> Mapping[str, Any]:
-        """Parameter values of the program: one ε per group, and δ or max_loss (as `loss`) as the model asks."""
-        named = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
+        """Return the parameter values of the program.
+
+        Args:
+            epsilons: ε of every group.
+            delta: δ, if the model has one as a parameter.
+            max_loss: largest loss (as in `loss`), if δ is minimised.
+        """
+        values: dict[str, Any] = {"exp_epsilon": np.exp(np.asarray(epsilons, dtype=float))}
         if self.minimise == "delta":
-            return named | {"max_loss": float(max_loss)}
-        return named | ({"delta": float(delta)} if self.has_delta else {})
+            values["max_loss"] = float(max_loss)
+        elif self.has_delta:
+            values["delta"] = float(delta)
+        return values

@@ -1,7 +1,7 @@
-"""Systems of interior-point methods by Cholesky factors, where floats may not have them positive.
+"""Cholesky factors of the systems of interior-point methods, which rounding may make indefinite.
 
-Rows and columns are scaled to a diagonal of ones; where the factors do not exist, shifts of the diagonal are tried in
-turn. Solutions are refined against the system without its shift.
+Rows and columns are scaled to a diagonal of ones. If the factors do not exist, shifts of the
+diagonal are tried in turn. Solutions are refined against the system without its shift.
 """
 
 from __future__ import annotations
@@ -16,23 +16,39 @@ from workbench.solvers.arrays import Vector
 
 
 class ScaledCholesky:
-    """Factors of a symmetric system (n, n). shifts: of the scaled one; turns: of the refinement; band: how far from the
-    diagonal the system is not 0, None where that is everywhere. Raises LinAlgError."""
+    """The factors of a symmetric positive definite system.
+
+    Args:
+        system: the matrix, shape (n, n).
+        shifts: shifts of the diagonal of the scaled system, in the order in which they are tried.
+        turns: refinement steps of a solution.
+        band: bandwidth of the system; None for a full matrix.
+
+    Raises:
+        LinAlgError: the system has no factors at any shift, or has infinite entries.
+    """
 
     def __init__(
         self, system: Vector, shifts: Iterable[float], turns: int, band: int | None = None
     ) -> None:
         self._band = band
-        if not (np.diag(system) > 0).all():
+        diagonal = np.diag(system)
+        if not (diagonal > 0).all():
             raise LinAlgError("the system is not positive definite")
-        self._size, self._turns, self._shifts = np.sqrt(np.diag(system)), turns, [*shifts]
+        self._size = np.sqrt(diagonal)
+        self._turns = turns
+        self._shifts = [*shifts]
         self._system = system / (self._size[:, None] * self._size)
         if not np.isfinite(self._system).all():
             raise LinAlgError("the system overflowed")
-        self.stiffer()
+        self.increase_shift()
 
-    def stiffer(self) -> None:
-        """The next shift that makes the system positive. Raises LinAlgError where there is none."""
+    def increase_shift(self) -> None:
+        """Factor with the next shift that makes the system positive definite.
+
+        Raises:
+            LinAlgError: no such shift is left.
+        """
         while self._shifts:
             shift = self._shifts.pop(0)
             try:
@@ -43,24 +59,34 @@ class ScaledCholesky:
         raise LinAlgError("the system is not positive definite")
 
     def _factor(self, shift: float) -> None:
-        # slow to import, and programs that are small need none
+        """Factor the scaled system with a shift of its diagonal."""
+        # This import is slow, and small programs do not need it.
         from scipy.linalg import cho_factor, cho_solve, cho_solve_banded, cholesky_banded
 
+        size = self._size.size
         if self._band is None:
-            shifted = self._system + shift * np.eye(self._size.size) if shift else self._system
-            self._solve = partial(
-                cho_solve, cho_factor(shifted, lower=True, check_finite=False), check_finite=False
-            )
+            system = self._system
+            if shift:
+                system = system + shift * np.eye(size)
+            factors = cho_factor(system, lower=True, check_finite=False)
+            self._solve = partial(cho_solve, factors, check_finite=False)
             return
-        lower = np.zeros((self._band + 1, self._size.size))
-        for below in range(self._band + 1):
-            lower[below, : self._size.size - below] = np.diagonal(self._system, -below)
-        lower[0] += shift
-        factors = cholesky_banded(lower, overwrite_ab=True, lower=True, check_finite=False), True
-        self._solve = partial(cho_solve_banded, factors, check_finite=False)
+        diagonals = np.zeros((self._band + 1, size))
+        for offset in range(self._band + 1):
+            diagonals[offset, : size - offset] = np.diagonal(self._system, -offset)
+        diagonals[0] += shift
+        lower = cholesky_banded(diagonals, overwrite_ab=True, lower=True, check_finite=False)
+        self._solve = partial(cho_solve_banded, (lower, True), check_finite=False)
 
     def solve(self, right: Vector) -> Vector:
-        """The solution (n,)."""
+        """Solve the system.
+
+        Args:
+            right: right-hand side, shape (n,).
+
+        Returns:
+            The solution, shape (n,).
+        """
         right = right / self._size
         x = self._solve(right)
         for _ in range(self._turns):

@@ -1,25 +1,31 @@
-"""Programs whose columns hold laws under convex bounds (`workbench.models.convex.tangent_program`) by a primal-dual
-interior method, from even laws, which are within all bounds.
+"""A primal-dual interior-point method for linear programs over laws under smooth convex bounds.
 
-    min c'x   s.t.   A x = b,   G x <= h,   low <= x <= high,   g_i(x) = Σ_o φ(P_o, Q_o) / limit - 1 <= 0
+It starts from even laws, which are within all bounds, and serves
+`workbench.models.convex.tangent_program`.
 
-With slacks s of all inequalities, their multipliers y and derivatives J, and H = Σ y_i ∇²g_i, Newton's equations are
+    min c'x   s.t.   A x = b,   G x <= h,   low <= x <= high,
+                     g_i(x) = Σ_o φ(P_o, Q_o) / limit - 1 <= 0
+
+With slacks s of all inequalities, their multipliers y and derivatives J, and H = Σ y_i ∇²g_i,
+Newton's equations are
 
     (H + J'(y/s)J) dx - A'dλ = A'λ - c - J'(y + (μ - s y + y (Jx + s))/s),     A dx = b - A x
 
-solved with the rows of J and A beside x, where H is sparse: of a channel, a block for each output.
+They are solved with the rows of J and A as further unknowns beside x, so that H stays sparse: for a
+channel it has one block for each output.
 
-φ is homogeneous: its second derivative is w (dP - r dQ)², r = P/Q, so that an outcome adds a matrix of rank one to H.
+φ is homogeneous: its second derivative is w (dP - r dQ)², r = P/Q, so that each outcome adds a
+matrix of rank one to H.
 
-A notion that bounds every level θ of a range, g(x, θ) <= 0, is stated where g has its maxima over θ, which move with x.
-There ∂g/∂θ = 0, so that the largest g has the derivative of g in x, and as its second derivative (local reduction,
-Hettich and Kortanek 1993, Sec. 7)
+A notion that bounds every level θ of a range, g(x, θ) <= 0, is stated where g has its maxima over
+θ, which move with x. There ∂g/∂θ = 0, so that the largest g has the derivative of g in x, and as
+its second derivative (local reduction, Hettich and Kortanek 1993, Sec. 7)
 
     ∇²g - (∂²g/∂x∂θ) (∂²g/∂x∂θ)' / (∂²g/∂θ²)
 
-Mehrotra's predictor and corrector (1992) with one step length, at whose end x is within all bounds, of all levels, and
-no product s y is far below the others. Only a guess: what is claimed is proven by the tangents at its point, with y as
-their multipliers.
+The steps are Mehrotra's predictor and corrector (1992) with one step length. At its end x is within
+all bounds of all levels, and no product s y is far below the others. The result is only a guess:
+claims are proven by the tangents at its point, with y as their multipliers.
 """
 
 from __future__ import annotations
@@ -39,349 +45,498 @@ from workbench.solvers.arrays import Integers, Pair, Positions, Vector
 from workbench.solvers.data import Data
 from workbench.solvers.search import Deadline
 
-_STEPS, _SHARE, _LESS = (
-    300,
-    0.99,
-    0.7,
-)  # at most; of the way to where a variable vanishes; of a step that is refused
-_SHORTEST, _CAUTIOUS = 1e-8, 1e-2  # step; from which on it raises y
-_TURNS = 2  # by which levels follow
-_NEAR, _CAREFUL = (
-    1e-4,
-    0.9,
-)  # products s y, over their mean, at least; of them, how much stays after steps of length 0
-_GAP, _WRONG = (
-    1e-9,
-    1e-6,
-)  # relative, at which it ends: Σ s y over the value, equations over the largest cost
-_SLOW, _STUCK = 0.05, 8  # steps so short, and how many of them, or at the gap, in a row end it
-_LITTLE = 1e-10  # share of the largest cost, up to which the costs of a bound do not count
-_PRESSES = 0.5  # of a limit, from where a level is stated
-_NOISE, _FLAT = 1e-12, 1e-9  # of g; of its second derivative
-_STEP, _FINE = 2.0**-7, 2.0**36  # of differences in θ; θ are multiples of its inverse
-_CELLS, _FAR = (
-    160,
-    2.0**-4,
-)  # of the range of θ in which maxima are looked for; the longest step of θ
-_LESS_EVEN, _MORE_EVEN = (
-    3.0,
-    2.0,
-)  # times that products of ends of columns may be below and above even ones
-_EVENED = 2  # times, that equations are scaled
-_TINY = 1e-300  # mass that counts as 0
-_APART, _BEGIN = 1e-3, 0.1  # slacks at least at the start; Σ s y there, over the largest cost
+
+@dataclass(frozen=True)
+class InteriorLimits:
+    """The tuning numbers of the interior-point method.
+
+    Attributes:
+        max_steps: steps after which the method ends.
+        boundary_share: share of the way to where a variable vanishes that a step takes.
+        step_reduction: factor by which a refused step is shortened.
+        min_step: the method ends when a step would have to be shorter.
+        min_plain_step: after shorter steps, multipliers y are raised so that no product s y is
+            far below the mean.
+        min_product_share: smallest product s y after a step, over the mean product.
+        centring_after_stall: share of the mean product that stays the aim after a step of length 0.
+        gap: relative complementarity Σ s y at which the method ends.
+        max_residual: largest residual of the equations, over the largest cost, at the end.
+        short_step: steps of this length or less count as stalled.
+        max_stalled_steps: consecutive stalled steps, or steps at the gap, after which it ends.
+        min_active_share: a bound counts as active if its costs exceed this share of the largest.
+        min_level_height: levels of the grid are added where g is above this value.
+        height_noise: rounding error of g.
+        min_curvature: smaller second derivatives of g in θ count as 0.
+        level_step: step of difference quotients in θ.
+        levels_per_unit: θ are multiples of the inverse of this.
+        level_updates: passes in which levels follow the maxima.
+        grid_levels: levels of the grid in which maxima over θ are found.
+        max_level_step: the longest step of a level in one pass.
+        max_multiplier_division: multipliers of column ends are at least the even ones over this.
+        max_multiplier_factor: multipliers of column ends are at most the even ones times this.
+        scalings: passes that scale the equations to entries of about one.
+        min_mass: smaller numbers count as this where they divide or have a logarithm.
+        min_start_slack: smallest slack at the start.
+        start_complementarity: Σ s y at the start, over the largest cost.
+    """
+
+    max_steps: int = 300
+    boundary_share: float = 0.99
+    step_reduction: float = 0.7
+    min_step: float = 1e-8
+    min_plain_step: float = 1e-2
+    min_product_share: float = 1e-4
+    centring_after_stall: float = 0.9
+    gap: float = 1e-9
+    max_residual: float = 1e-6
+    short_step: float = 0.05
+    max_stalled_steps: int = 8
+    min_active_share: float = 1e-10
+    min_level_height: float = -0.5
+    height_noise: float = 1e-12
+    min_curvature: float = 1e-9
+    level_step: float = 2.0**-7
+    levels_per_unit: float = 2.0**36
+    level_updates: int = 2
+    grid_levels: int = 160
+    max_level_step: float = 2.0**-4
+    max_multiplier_division: float = 3.0
+    max_multiplier_factor: float = 2.0
+    scalings: int = 2
+    min_mass: float = 1e-300
+    min_start_slack: float = 1e-3
+    start_complementarity: float = 0.1
+
+
+_LIMITS = InteriorLimits()
 
 
 @dataclass(frozen=True)
 class LevelRange:
-    """The bounds of every level θ in a range. at: the bound of a level."""
+    """The bounds of every level θ in a range.
+
+    Attributes:
+        low: the smallest level.
+        high: the largest level.
+        bound_at: function from a level to its bound.
+    """
 
     low: float
     high: float
     bound_at: Callable[[float], Bound]
 
 
-def _measured(kind: str, level: Vector, p: Vector, q: Vector) -> tuple[Vector, ...]:
-    """φ, its derivatives in P and Q, and w. level: (..., 1); p, q: (..., outcomes)."""
+def _evaluate_kind(kind: str, levels: Vector, p: Vector, q: Vector) -> tuple[Vector, ...]:
+    """Compute φ, its derivatives in P and in Q, and w of bounds of one kind.
+
+    Levels have the shape (..., 1), p and q the shape (..., outcomes).
+    """
     ratio = p / q
     if kind == POWER_CONE:
-        rise = ratio ** (level - 1)
-        slopes = level * (rise - 1), (1 - level) * (ratio * rise - 1)
-        return (
-            np.maximum(slopes[0] * p + slopes[1] * q, 0.0),
-            *slopes,
-            level * (level - 1) * rise / p,
-        )
+        power = ratio ** (levels - 1)
+        p_slopes = levels * (power - 1)
+        q_slopes = (1 - levels) * (ratio * power - 1)
+        terms = np.maximum(p_slopes * p + q_slopes * q, 0.0)
+        return terms, p_slopes, q_slopes, levels * (levels - 1) * power / p
     log = np.log(ratio)
     return np.maximum(p * log - p + q, 0.0), log, 1 - ratio, 1 / p
 
 
 class ComparisonBounds:
-    """Of comparisons `at`, with their levels; (K,) each. kinds, m, limits: in numbers."""
+    """A list of K bounds, each on the laws of one comparison.
 
-    def __init__(self, at: Positions, bounds: Sequence[Bound]) -> None:
-        self.comparisons, self.bounds = at, list(bounds)
+    Args:
+        comparisons: the comparison of every bound, shape (K,).
+        bounds: the K bounds.
+
+    Attributes:
+        comparisons: the comparison of every bound, shape (K,).
+        bounds: the K bounds.
+        kinds: their kinds, shape (K,).
+        levels: their levels, shape (K, 1).
+        limits: the largest sums of their terms, shape (K, 1).
+    """
+
+    def __init__(self, comparisons: Positions, bounds: Sequence[Bound]) -> None:
+        self.comparisons = comparisons
+        self.bounds = list(bounds)
         self.kinds = np.array([bound.kind for bound in bounds], dtype=object)
         self.levels = np.array([bound.level for bound in bounds])[:, None]
         self.limits = np.array([max_term_sum(bound) for bound in bounds])[:, None]
 
     def evaluate(self, p: Vector, q: Vector) -> list[Vector]:
-        """g, (K,), and the derivatives of its terms and w, (K, outcomes), at all laws (comparisons, outcomes)."""
+        """Compute g and the derivatives of its terms.
+
+        Args:
+            p: masses P of all comparisons, shape (comparisons, outcomes).
+            q: masses Q of all comparisons, the same shape.
+
+        Returns:
+            g of shape (K,), then the derivatives of its terms in P and in Q, and w, each of shape
+            (K, outcomes).
+        """
         parts = [np.zeros((len(self.bounds), p.shape[1])) for _ in range(4)]
         for kind in set(self.kinds):
-            here = self.kinds == kind
-            of_kind = _measured(
-                kind, self.levels[here], p[self.comparisons[here]], q[self.comparisons[here]]
-            )
-            for part, values in zip(parts, of_kind, strict=True):
-                part[here] = values / self.limits[here]
+            has_kind = self.kinds == kind
+            chosen = self.comparisons[has_kind]
+            values_of_kind = _evaluate_kind(kind, self.levels[has_kind], p[chosen], q[chosen])
+            for part, values in zip(parts, values_of_kind, strict=True):
+                part[has_kind] = values / self.limits[has_kind]
         return [parts[0].sum(axis=1) - 1, *parts[1:]]
 
 
-class _Program:
-    """The program in its free columns, (columns,) each, with ends of columns below alone."""
+class _FreeProgram:
+    """The program in its free columns, of which only lower ends are stated.
+
+    Equations are A x = b, inequalities G x <= h. Vectors of columns have the shape (columns,).
+    """
 
     def __init__(
         self, data: Data, entries: sp.csr_array, first: Integers, second: Integers
     ) -> None:
-        self.free = data.upper > data.lower
-        self.fixed, equal = np.where(self.free, 0.0, data.lower), data.row_lower == data.row_upper
-        rows, beside = data.A.tocsr()[:, self.free].toarray(), data.A @ self.fixed
-        self.above, below = (
-            np.isfinite(side) & ~equal for side in (data.row_upper, data.row_lower)
-        )
-        self.A, self.b = rows[equal], (data.row_upper - beside)[equal]
-        self.G = np.vstack([rows[self.above], -rows[below]])
-        self.h = np.concatenate(
-            [(data.row_upper - beside)[self.above], (beside - data.row_lower)[below]]
-        )
-        self.c, self.low = data.c[self.free], data.lower[self.free]
-        self.ends = np.flatnonzero(np.isfinite(self.low))
-        self.scale = float(np.abs(self.c).max(initial=0.0)) or 1.0
-        self.entries, self.constant = sp.csr_array(entries[:, self.free]), entries @ self.fixed
-        self.first, self.second = np.broadcast_to(first, second.shape), second
+        self.is_free = data.upper > data.lower
+        self.fixed_values = np.where(self.is_free, 0.0, data.lower)
+        is_equation = data.row_lower == data.row_upper
+        rows = data.A.tocsr()[:, self.is_free].toarray()
+        fixed_sums = data.A @ self.fixed_values
+        self.has_upper_side = np.isfinite(data.row_upper) & ~is_equation
+        has_lower_side = np.isfinite(data.row_lower) & ~is_equation
+        self.A = rows[is_equation]
+        self.b = (data.row_upper - fixed_sums)[is_equation]
+        self.G = np.vstack([rows[self.has_upper_side], -rows[has_lower_side]])
+        upper_sides = (data.row_upper - fixed_sums)[self.has_upper_side]
+        lower_sides = (fixed_sums - data.row_lower)[has_lower_side]
+        self.h = np.concatenate([upper_sides, lower_sides])
+        self.c = data.c[self.is_free]
+        self.low = data.lower[self.is_free]
+        self.end_columns = np.flatnonzero(np.isfinite(self.low))
+        self.cost_scale = float(np.abs(self.c).max(initial=0.0)) or 1.0
+        self.entries = sp.csr_array(entries[:, self.is_free])
+        self.constant = entries @ self.fixed_values
+        self.first = np.broadcast_to(first, second.shape)
+        self.second = second
 
-    def laws(self, x: Vector) -> Pair:
-        """(P, Q), no mass of which is 0."""
-        e = np.maximum(self.entries @ x + self.constant, _TINY)
+    def laws_at(self, x: Vector) -> Pair:
+        """Compute (P, Q) of all comparisons, with every mass above 0."""
+        e = np.maximum(self.entries @ x + self.constant, _LIMITS.min_mass)
         return e[self.first], e[self.second]
 
-    def slacks(self, x: Vector) -> Vector:
-        """Of the ends and rows."""
-        return np.concatenate([(x - self.low)[self.ends], self.h - self.G @ x])
+    def linear_slacks(self, x: Vector) -> Vector:
+        """Compute the slacks of the column ends and of the rows."""
+        return np.concatenate([(x - self.low)[self.end_columns], self.h - self.G @ x])
 
-    def slopes(self, at: Positions, a: Vector, b: Vector) -> Vector:
-        """Σ_o a P_o + b Q_o of comparisons as rows, (K, columns)."""
-        size, rows = self.constant.size, np.arange(at.size)[:, None]
-        e = np.bincount((rows * size + self.first[at]).ravel(), a.ravel(), at.size * size)
-        e += np.bincount((rows * size + self.second[at]).ravel(), b.ravel(), at.size * size)
-        return (self.entries.T @ e.reshape(at.size, size).T).T
+    def law_rows(self, comparisons: Positions, a: Vector, b: Vector) -> Vector:
+        """Compute the coefficients of Σ_o a P_o + b Q_o in x, shape (K, columns)."""
+        size = self.constant.size
+        count = comparisons.size
+        offsets = np.arange(count)[:, None] * size
+        first_places = (offsets + self.first[comparisons]).ravel()
+        second_places = (offsets + self.second[comparisons]).ravel()
+        e = np.bincount(first_places, a.ravel(), count * size)
+        e += np.bincount(second_places, b.ravel(), count * size)
+        return (self.entries.T @ e.reshape(count, size).T).T
 
-    def bend(self, at: Positions, weights: Vector, ratios: Vector) -> sp.csr_array:
-        """Σ weights (dP - r dQ)², (columns, columns)."""
-        first, second, size = self.first[at].ravel(), self.second[at].ravel(), self.constant.size
-        w, r = weights.ravel(), ratios.ravel()
-        where = (
-            np.concatenate([first, second, first, second]),
-            np.concatenate([first, second, second, first]),
-        )
-        e = sp.csr_array(
-            (np.concatenate([w, w * r * r, -w * r, -w * r]), where), shape=(size, size)
-        )
+    def curvature(self, comparisons: Positions, weights: Vector, ratios: Vector) -> sp.csr_array:
+        """Compute the matrix Σ weights (dP - ratios dQ)², shape (columns, columns)."""
+        first = self.first[comparisons].ravel()
+        second = self.second[comparisons].ravel()
+        size = self.constant.size
+        w = weights.ravel()
+        r = ratios.ravel()
+        row_numbers = np.concatenate([first, second, first, second])
+        column_numbers = np.concatenate([first, second, second, first])
+        values = np.concatenate([w, w * r * r, -w * r, -w * r])
+        e = sp.csr_array((values, (row_numbers, column_numbers)), shape=(size, size))
         return sp.csr_array(self.entries.T @ e @ self.entries)
 
 
-class _Interior:
-    """The iterate: x; s and y of ends, rows and bounds, in this order; λ. stated: bounds, first those that are given,
-    each of all comparisons, then those of the levels theta."""
+class _Iterate:
+    """The iterate of the method: x, s, y and λ.
+
+    s and y list the column ends, then the rows, then the bounds. The bounds
+    are first the fixed ones, each of all comparisons, then those of the levels θ. With `is_loose`
+    the multipliers of column ends follow the reduced costs, as the caller prices the columns
+    again.
+    """
 
     def __init__(
         self,
-        program: _Program,
+        program: _FreeProgram,
         bounds: Sequence[Bound],
-        levels: LevelRange | None,
+        level_range: LevelRange | None,
         x: Vector,
         *,
-        loose: bool,
+        is_loose: bool,
     ) -> None:
-        self.program, self.x, self.last, count = program, x, 0.0, len(program.second)
-        self.loose = loose
-        self.given = ComparisonBounds(
-            np.tile(np.arange(count), len(bounds)), [b for b in bounds for _ in range(count)]
-        )
-        self.stated, self.theta, self.grid = self.given, np.zeros(0), list[float]()
-        if levels is not None:
-            self.at, self.ends = lru_cache(maxsize=None)(levels.bound_at), (levels.low, levels.high)
-            self.grid = _fine(np.linspace(levels.low, levels.high, _CELLS)).tolist()
-            self.wide = 1.5 * (self.grid[1] - self.grid[0])
-            self.cells = [
-                ComparisonBounds(np.arange(count), [self.at(theta)] * count) for theta in self.grid
+        self.program = program
+        self.x = x
+        self.last_step = 0.0
+        self.is_loose = is_loose
+        comparison_count = len(program.second)
+        comparisons = np.arange(comparison_count)
+        repeated_bounds: list[Bound] = []
+        for bound in bounds:
+            repeated_bounds += [bound] * comparison_count
+        self.fixed_bounds = ComparisonBounds(np.tile(comparisons, len(bounds)), repeated_bounds)
+        self.bounds = self.fixed_bounds
+        self.theta = np.zeros(0)
+        self.grid: list[float] = []
+        if level_range is not None:
+            self.bound_at = lru_cache(maxsize=None)(level_range.bound_at)
+            self.level_ends = level_range.low, level_range.high
+            grid = np.linspace(level_range.low, level_range.high, _LIMITS.grid_levels)
+            self.grid = _round_levels(grid).tolist()
+            self.level_distance = 1.5 * (self.grid[1] - self.grid[0])
+            self.grid_bounds = [
+                ComparisonBounds(comparisons, [self.bound_at(theta)] * comparison_count)
+                for theta in self.grid
             ]
-        self.g = self.stated.evaluate(*program.laws(x))[0]
-        s = np.concatenate([np.maximum(program.slacks(x), _APART), -self.g])
-        self.s, self.y, self.dual = s, _BEGIN * program.scale / s.size / s, np.zeros(program.b.size)
+        self.g = self.bounds.evaluate(*program.laws_at(x))[0]
+        linear_slacks = np.maximum(program.linear_slacks(x), _LIMITS.min_start_slack)
+        self.s = np.concatenate([linear_slacks, -self.g])
+        self.y = _LIMITS.start_complementarity * program.cost_scale / self.s.size / self.s
+        self.dual = np.zeros(program.b.size)
 
     @property
-    def gap(self) -> float:
-        """Σ s y."""
+    def complementarity(self) -> float:
+        """Return Σ s y."""
         return float(self.s @ self.y)
 
     def step(self) -> bool:
-        """Whether there was one. Raises LinAlgError."""
-        here, s, y, linear = self.program, self.s, self.y, self.s.size - self.g.size
-        _, a, b, w = self.stated.evaluate(*here.laws(self.x))
-        p, q = (side[self.stated.comparisons] for side in here.laws(self.x))
-        J = np.vstack([here.G, here.slopes(self.stated.comparisons, a, b)])
-        ends, rest = slice(0, here.ends.size), slice(here.ends.size, None)
-        reduced = here.c + J.T @ y[rest] - here.A.T @ self.dual
-        if self.loose:  # what is left of a cost, where that is near, leaves no residual
-            even = self.gap / s.size / s[ends]
-            y[ends] = np.clip(reduced[here.ends], even / _LESS_EVEN, even * _MORE_EVEN)
-        reduced[here.ends] -= y[ends]
-        matrix = here.bend(self.stated.comparisons, w * y[linear:, None], p / q)
-        wrong = np.concatenate([s[:linear] - here.slacks(self.x), self.g + s[linear:]])
-        missing = here.b - here.A @ self.x
-        self.off = float(np.abs(reduced) @ np.abs(self.x))
-        self.wrong = max(
-            float(np.abs(each).max(initial=0.0)) for each in (reduced / here.scale, missing, wrong)
+        """Take a step with one predictor and one corrector. Raises LinAlgError.
+
+        Returns False if every step that keeps x within the bounds is too short.
+        """
+        program = self.program
+        s = self.s
+        y = self.y
+        linear_count = s.size - self.g.size
+        comparisons = self.bounds.comparisons
+        _, a, b, w = self.bounds.evaluate(*program.laws_at(self.x))
+        p, q = (law[comparisons] for law in program.laws_at(self.x))
+        J = np.vstack([program.G, program.law_rows(comparisons, a, b)])
+        end_columns = program.end_columns
+        ends = slice(0, end_columns.size)
+        inequalities = slice(end_columns.size, None)
+        reduced_costs = program.c + J.T @ y[inequalities] - program.A.T @ self.dual
+        if self.is_loose:
+            # Multipliers near the even ones absorb the reduced costs, which leaves no residual.
+            even_multipliers = self.complementarity / s.size / s[ends]
+            y[ends] = np.clip(
+                reduced_costs[end_columns],
+                even_multipliers / _LIMITS.max_multiplier_division,
+                even_multipliers * _LIMITS.max_multiplier_factor,
+            )
+        reduced_costs[end_columns] -= y[ends]
+        hessian = program.curvature(comparisons, w * y[linear_count:, None], p / q)
+        slack_errors = np.concatenate(
+            [s[:linear_count] - program.linear_slacks(self.x), self.g + s[linear_count:]]
         )
-        along, stiff = self._reduced(y[linear:])
-        own = np.zeros(self.x.size)
-        own[here.ends] = (y / s)[ends]
-        diagonal = np.concatenate([0 * missing, (s / y)[rest], stiff])
-        solve = _solver(matrix + sp.diags_array(own), np.vstack([-here.A, J, along]), diagonal)
-        none = np.zeros(stiff.size)
+        row_errors = program.b - program.A @ self.x
+        self.cost_error = float(np.abs(reduced_costs) @ np.abs(self.x))
+        residuals = (reduced_costs / program.cost_scale, row_errors, slack_errors)
+        self.largest_residual = max(float(np.abs(part).max(initial=0.0)) for part in residuals)
+        level_rows, level_diagonal = self._level_terms(y[linear_count:])
+        end_diagonal = np.zeros(self.x.size)
+        end_diagonal[end_columns] = (y / s)[ends]
+        solve = _factor_newton_system(
+            hessian + sp.diags_array(end_diagonal),
+            np.vstack([-program.A, J, level_rows]),
+            np.concatenate([0 * row_errors, (s / y)[inequalities], level_diagonal]),
+        )
+        no_level_errors = np.zeros(level_diagonal.size)
 
-        def move(products: Vector) -> tuple[Vector, ...]:
-            right = -reduced
-            right[here.ends] += ((products + y * wrong) / s)[ends]
-            dx, more = solve(right, np.concatenate([-missing, (-wrong - products / y)[rest], none]))
-            ds = -wrong - np.concatenate([-dx[here.ends], J @ dx])
-            return dx, ds, (products - y * ds) / s, more[: missing.size]
+        def solve_direction(products: Vector) -> tuple[Vector, ...]:
+            right = -reduced_costs
+            right[end_columns] += ((products + y * slack_errors) / s)[ends]
+            inequality_errors = (-slack_errors - products / y)[inequalities]
+            beside = np.concatenate([-row_errors, inequality_errors, no_level_errors])
+            dx, multipliers = solve(right, beside)
+            ds = -slack_errors - np.concatenate([-dx[end_columns], J @ dx])
+            return dx, ds, (products - y * ds) / s, multipliers[: row_errors.size]
 
-        _, ds, dy, _ = move(-s * y)
-        length = min(_longest(s, ds), _longest(y, dy))
-        mean = self.gap / s.size
-        after = float((s + length * ds) @ (y + length * dy)) / s.size
-        goal = mean * max((after / mean) ** 3, _CAREFUL * (1 - self.last) ** 2, 1e-6)
-        goal = max(goal, 0.3 * _GAP * abs(float(here.c @ self.x)) / s.size)
-        moved = move(goal - s * y - length * ds * dy)
-        length = min(1.0, _SHARE * min(_longest(s, moved[1]), _longest(y, moved[2])))
-        while not self._reaches(length, *moved):
-            length *= _LESS
-            if length < _SHORTEST:
+        _, ds, dy, _ = solve_direction(-s * y)
+        length = min(_max_step_length(s, ds), _max_step_length(y, dy))
+        mean = self.complementarity / s.size
+        predicted_mean = float((s + length * ds) @ (y + length * dy)) / s.size
+        stall_share = _LIMITS.centring_after_stall * (1 - self.last_step) ** 2
+        goal = mean * max((predicted_mean / mean) ** 3, stall_share, 1e-6)
+        goal = max(goal, 0.3 * _LIMITS.gap * abs(float(program.c @ self.x)) / s.size)
+        direction = solve_direction(goal - s * y - length * ds * dy)
+        max_length = min(_max_step_length(s, direction[1]), _max_step_length(y, direction[2]))
+        length = min(1.0, _LIMITS.boundary_share * max_length)
+        while not self._try_step(length, *direction):
+            length *= _LIMITS.step_reduction
+            if length < _LIMITS.min_step:
                 return False
-        self.last = length
+        self.last_step = length
         return True
 
-    def _of_levels(self, at: Positions, theta: Vector) -> ComparisonBounds:
-        """The bounds of levels, each of its comparison."""
-        return ComparisonBounds(at, [self.at(level) for level in theta.tolist()])
+    def _bounds_of_levels(self, comparisons: Positions, theta: Vector) -> ComparisonBounds:
+        """Return the bounds of levels, each on its comparison."""
+        return ComparisonBounds(comparisons, [self.bound_at(level) for level in theta.tolist()])
 
-    def _reduced(self, y: Vector) -> Pair:
-        """(R, d): what levels that follow x add to H is R' diag(1/d) R. y: of the stated bounds."""
-        low, high = self.ends if self.theta.size else (0.0, 0.0)
-        inner = np.flatnonzero((self.theta - _STEP > low) & (self.theta + _STEP < high))
-        which, laws = self.given.comparisons.size + inner, self.program.laws(self.x)
-        if not inner.size:
+    def _level_terms(self, y: Vector) -> Pair:
+        """Compute (R, d), with which levels that follow x add R' diag(1/d) R to H.
+
+        The argument y has the multipliers of the bounds.
+        """
+        low, high = self.level_ends if self.theta.size else (0.0, 0.0)
+        step = _LIMITS.level_step
+        inner_levels = np.flatnonzero((self.theta - step > low) & (self.theta + step < high))
+        if not inner_levels.size:
             return np.zeros((0, self.x.size)), np.zeros(0)
-        at = self.stated.comparisons[which]
-        (g, a, b, _), (h, c, d, _) = (
-            self._of_levels(at, self.theta[inner] + side).evaluate(*laws)
-            for side in (-_STEP, _STEP)
-        )
-        bend = (2 * self.g[which] - g - h) / _STEP**2
-        rows = self.program.slopes(at, (c - a) / (2 * _STEP), (d - b) / (2 * _STEP))
-        bent = bend > _FLAT
-        return rows[bent], (bend / y[which])[bent]
+        laws = self.program.laws_at(self.x)
+        positions = self.fixed_bounds.comparisons.size + inner_levels
+        comparisons = self.bounds.comparisons[positions]
+        theta = self.theta[inner_levels]
+        lower_bounds = self._bounds_of_levels(comparisons, theta - step)
+        upper_bounds = self._bounds_of_levels(comparisons, theta + step)
+        lower_g, lower_a, lower_b, _ = lower_bounds.evaluate(*laws)
+        upper_g, upper_a, upper_b, _ = upper_bounds.evaluate(*laws)
+        bend = (2 * self.g[positions] - lower_g - upper_g) / step**2
+        p_slopes = (upper_a - lower_a) / (2 * step)
+        q_slopes = (upper_b - lower_b) / (2 * step)
+        rows = self.program.law_rows(comparisons, p_slopes, q_slopes)
+        has_bend = bend > _LIMITS.min_curvature
+        return rows[has_bend], (bend / y[positions])[has_bend]
 
-    def _reaches(self, length: float, dx: Vector, ds: Vector, dy: Vector, dual: Vector) -> bool:
-        """Go so far, if that is within all bounds and no product is far below the others. Levels follow."""
-        x, linear = self.x + length * dx, self.s.size - self.g.size
-        laws = self.program.laws(x)
-        stated, theta = self.stated, self.theta
+    def _try_step(self, length: float, dx: Vector, ds: Vector, dy: Vector, dual: Vector) -> bool:
+        """Take a step if it stays within all bounds and keeps the products s y near each other.
+
+        The levels follow their maxima. Returns whether the step was taken.
+        """
+        x = self.x + length * dx
+        linear_count = self.s.size - self.g.size
+        laws = self.program.laws_at(x)
+        bounds = self.bounds
+        theta = self.theta
         if self.grid:
-            at, theta = self._apart(*self._followed(*self._with_tops(laws), laws))
-            levels = self._of_levels(at, theta)
-            stated = ComparisonBounds(
-                np.concatenate([self.given.comparisons, at]), [*self.given.bounds, *levels.bounds]
+            comparisons, theta = self._levels_with_peaks(laws)
+            comparisons, theta = self._follow_maxima(comparisons, theta, laws)
+            comparisons, theta = self._drop_duplicates(comparisons, theta)
+            levels = self._bounds_of_levels(comparisons, theta)
+            bounds = ComparisonBounds(
+                np.concatenate([self.fixed_bounds.comparisons, comparisons]),
+                [*self.fixed_bounds.bounds, *levels.bounds],
             )
-        g = stated.evaluate(*laws)[0]
+        g = bounds.evaluate(*laws)[0]
         if not (g < 0).all():
             return False
-        s, y = np.concatenate([self.s[:linear] + length * ds[:linear], -g]), self.y + length * dy
+        s = np.concatenate([self.s[:linear_count] + length * ds[:linear_count], -g])
+        y = self.y + length * dy
         mean = float((s[: y.size] @ y) / y.size)
         y = np.concatenate([y, mean / s[y.size :]])
-        if length < _CAUTIOUS:
-            y = np.maximum(y, _NEAR * mean / s)
-        elif not (s * y >= _NEAR * mean).all():
+        if length < _LIMITS.min_plain_step:
+            y = np.maximum(y, _LIMITS.min_product_share * mean / s)
+        elif not (s * y >= _LIMITS.min_product_share * mean).all():
             return False
-        self.x, self.s, self.y, self.dual = x, s, y, self.dual + length * dual
-        self.stated, self.theta, self.g = stated, theta, g
+        self.x = x
+        self.s = s
+        self.y = y
+        self.dual = self.dual + length * dual
+        self.bounds = bounds
+        self.theta = theta
+        self.g = g
         return True
 
-    def _with_tops(self, laws: Pair) -> tuple[Positions, Vector]:
-        """Comparisons and their levels, also levels of the grid where a comparison comes near the limit, and none is
-        stated nearby."""
+    def _levels_with_peaks(self, laws: Pair) -> tuple[Positions, Vector]:
+        """Return the comparisons and levels of the bounds, with peaks of the grid added.
+
+        A peak is a level of the grid where g of a comparison has a maximum near 0 or above, and no
+        level of that comparison is nearby.
+        """
         heights = np.pad(
-            [cell.evaluate(*laws)[0] for cell in self.cells],
+            [bounds.evaluate(*laws)[0] for bounds in self.grid_bounds],
             ((1, 1), (0, 0)),
             constant_values=-np.inf,
         )
-        tops = (
-            (heights[1:-1] >= heights[:-2])
-            & (heights[1:-1] >= heights[2:])
-            & (heights[1:-1] > -_PRESSES)
-        )
-        at, theta = (
-            self.stated.comparisons[self.given.comparisons.size :].tolist(),
-            self.theta.tolist(),
-        )
-        for cell, k in np.argwhere(tops).tolist():
+        middle_heights = heights[1:-1]
+        is_maximum = (middle_heights >= heights[:-2]) & (middle_heights >= heights[2:])
+        is_peak = is_maximum & (middle_heights > _LIMITS.min_level_height)
+        comparisons = self.bounds.comparisons[self.fixed_bounds.comparisons.size :].tolist()
+        theta = self.theta.tolist()
+        for cell, comparison in np.argwhere(is_peak).tolist():
             level = self.grid[cell]
-            if not any(
-                other == k and abs(near - level) < self.wide
-                for other, near in zip(at, theta, strict=True)
-            ):
-                at, theta = [*at, k], [*theta, level]
-        return np.array(at, dtype=np.intp), np.array(theta)
-
-    def _apart(self, at: Positions, theta: Vector) -> tuple[Positions, Vector]:
-        """Without new levels that lead to others."""
-        kept = [*range(self.theta.size)]
-        for k in range(self.theta.size, theta.size):
-            if not any(at[j] == at[k] and abs(theta[j] - theta[k]) < self.wide / 10 for j in kept):
-                kept.append(k)
-        return at[kept], theta[kept]
-
-    def _followed(self, at: Positions, theta: Vector, laws: Pair) -> tuple[Positions, Vector]:
-        """Levels at the tops of parabolas through three of them, where bounds are higher there."""
-        low, high = self.ends
-
-        def heights(levels: Vector) -> Vector:
-            return self._of_levels(at, levels).evaluate(*laws)[0]
-
-        for _ in range(_TURNS if theta.size else 0):
-            middle = np.clip(theta, low + _STEP, high - _STEP)
-            before, here, behind = (heights(middle + side) for side in (-_STEP, 0.0, _STEP))
-            bend = np.minimum(before - 2 * here + behind, -_TINY)
-            new = _fine(
-                np.clip(
-                    middle + np.clip((before - behind) / (2 * bend) * _STEP, -_FAR, _FAR), low, high
-                )
+            has_level_nearby = any(
+                k == comparison and abs(present - level) < self.level_distance
+                for k, present in zip(comparisons, theta, strict=True)
             )
-            theta = np.where(heights(new) > heights(theta) - _NOISE, new, theta)
-        return at, theta
+            if not has_level_nearby:
+                comparisons.append(comparison)
+                theta.append(level)
+        return np.array(comparisons, dtype=np.intp), np.array(theta)
+
+    def _drop_duplicates(self, comparisons: Positions, theta: Vector) -> tuple[Positions, Vector]:
+        """Drop new levels that moved next to another level of the same comparison."""
+        distance = self.level_distance / 10
+        positions = list(range(self.theta.size))
+        for k in range(self.theta.size, theta.size):
+            is_duplicate = any(
+                comparisons[j] == comparisons[k] and abs(theta[j] - theta[k]) < distance
+                for j in positions
+            )
+            if not is_duplicate:
+                positions.append(k)
+        return comparisons[positions], theta[positions]
+
+    def _follow_maxima(
+        self, comparisons: Positions, theta: Vector, laws: Pair
+    ) -> tuple[Positions, Vector]:
+        """Move each level to the top of the parabola through three levels, if g is higher there."""
+        low, high = self.level_ends
+        step = _LIMITS.level_step
+
+        def heights_at(levels: Vector) -> Vector:
+            return self._bounds_of_levels(comparisons, levels).evaluate(*laws)[0]
+
+        for _ in range(_LIMITS.level_updates if theta.size else 0):
+            centre = np.clip(theta, low + step, high - step)
+            left_heights = heights_at(centre - step)
+            centre_heights = heights_at(centre + 0.0)
+            right_heights = heights_at(centre + step)
+            bend = left_heights - 2 * centre_heights + right_heights
+            bend = np.minimum(bend, -_LIMITS.min_mass)
+            shift = (left_heights - right_heights) / (2 * bend) * step
+            shift = np.clip(shift, -_LIMITS.max_level_step, _LIMITS.max_level_step)
+            moved_levels = _round_levels(np.clip(centre + shift, low, high))
+            is_higher = heights_at(moved_levels) > heights_at(theta) - _LIMITS.height_noise
+            theta = np.where(is_higher, moved_levels, theta)
+        return comparisons, theta
 
 
-def _fine(levels: Vector) -> Vector:
-    return np.rint(levels * _FINE) / _FINE
+def _round_levels(levels: Vector) -> Vector:
+    """Round levels to the multiples on which they are stated."""
+    return np.rint(levels * _LIMITS.levels_per_unit) / _LIMITS.levels_per_unit
 
 
-def _solver(
+def _factor_newton_system(
     matrix: sp.csr_array, rows: Vector, diagonal: Vector
 ) -> Callable[[Vector, Vector], Pair]:
-    """Solves M x + R'v = a, R x - D v = b, scaled to entries of about one, columns first: M is sparse. Raises
-    LinAlgError."""
-    from scipy.sparse.linalg import splu  # slow to import
+    """Factor the system M x + R'v = a, R x - D v = b and return its solver. Raises LinAlgError.
 
-    beside = sp.csr_array(rows)
-    whole = sp.csr_array(
-        sp.vstack([sp.hstack([matrix, beside.T]), sp.hstack([beside, sp.diags_array(-diagonal)])])
-    )
-    if not np.isfinite(whole.data).all():
+    The system is scaled to entries of about one. Its columns come first, since M is sparse.
+    """
+    from scipy.sparse.linalg import splu  # This import is slow.
+
+    row_matrix = sp.csr_array(rows)
+    upper_part = sp.hstack([matrix, row_matrix.T])
+    lower_part = sp.hstack([row_matrix, sp.diags_array(-diagonal)])
+    system = sp.csr_array(sp.vstack([upper_part, lower_part]))
+    if not np.isfinite(system.data).all():
         raise LinAlgError("the equations overflowed")
-    size = np.ones(whole.shape[0])
-    for _ in range(_EVENED):
-        scaled = abs(whole) * size
-        size /= np.sqrt(np.maximum(scaled.max(axis=1).toarray().ravel() * size, _TINY))
+    factors = np.ones(system.shape[0])
+    for _ in range(_LIMITS.scalings):
+        scaled_system = abs(system) * factors
+        largest_entries = scaled_system.max(axis=1).toarray().ravel() * factors
+        factors /= np.sqrt(np.maximum(largest_entries, _LIMITS.min_mass))
     try:
-        factors = splu(sp.csc_array(whole * size * size[:, None]), "NATURAL")
+        decomposition = splu(sp.csc_array(system * factors * factors[:, None]), "NATURAL")
     except RuntimeError as error:
         raise LinAlgError("the equations are singular") from error
 
     def solve(a: Vector, b: Vector) -> Pair:
-        x = size * factors.solve(size * np.concatenate([a, b]))
+        x = factors * decomposition.solve(factors * np.concatenate([a, b]))
         if not np.isfinite(x).all():
             raise LinAlgError("the equations are singular")
         return x[: a.size], x[a.size :]
@@ -389,14 +544,20 @@ def _solver(
     return solve
 
 
-def _longest(v: Vector, dv: Vector) -> float:
-    """Step to where a variable vanishes."""
-    return 1 / max(float((-dv / v).max()), _TINY)
+def _max_step_length(v: Vector, dv: Vector) -> float:
+    """Return the step at which the first of some positive variables vanishes."""
+    return 1 / max(float((-dv / v).max()), _LIMITS.min_mass)
 
 
 class InteriorPoint(NamedTuple):
-    """Columns x within all bounds, near the optimum; the bounds that press there, each with its comparison and its
-    multiplier, of Σ φ <= limit; multipliers of rows, >= 0 of those that are at most a limit, (rows,)."""
+    """Columns within all bounds, near the optimum, with multipliers.
+
+    Attributes:
+        x: values of the columns, shape (columns,).
+        active_bounds: the bounds that are active at x, each with its comparison and with its
+            multiplier of Σ φ <= limit.
+        row_multipliers: multipliers of the rows, >= 0 for rows with an upper side, shape (rows,).
+    """
 
     x: Vector
     active_bounds: list[tuple[Bound, int, float]]
@@ -412,51 +573,65 @@ def solve_interior_point(
     deadline: Deadline | None = None,
     gap: float | None = None,
 ) -> InteriorPoint | None:
-    """Where it ends; None where even laws are not within the bounds.
+    """Minimise a linear objective over laws under smooth bounds.
 
-    compared: entries, first and second of `workbench.models.convex.tangent_program.Comparisons`; bounds: of all
-    comparisons, cones with limits > 0; levels: further ones; even: columns whose laws are even; gap: relative, that is
-    enough where columns are priced once more, so that multipliers of those in use count alone.
+    Args:
+        data: the program without the bounds.
+        comparisons: entries, first and second of
+            `workbench.models.convex.tangent_program.Comparisons`.
+        bounds: bounds on all comparisons; cones must have limits > 0.
+        level_range: further bounds, one for each level of a range, or None.
+        even_columns: columns whose laws are even, shape (columns,).
+        deadline: time limit; None for none.
+        gap: relative gap to end at if the caller prices the columns again, so that only the
+            multipliers of columns in use count. None for the default gap.
+
+    Returns:
+        The last iterate, or None if the even laws are not within the bounds.
     """
-    from threadpoolctl import threadpool_limits  # slow to import
+    from threadpoolctl import threadpool_limits  # This import is slow.
 
-    program = _Program(data, *comparisons)
+    program = _FreeProgram(data, *comparisons)
     with (
         threadpool_limits(1, "blas"),
         np.errstate(over="ignore", divide="ignore", invalid="ignore"),
     ):
-        at = _Interior(
-            program, bounds, level_range, even_columns[program.free], loose=gap is not None
-        )
-        if not (at.g < 0).all():
+        even_free_columns = even_columns[program.is_free]
+        is_loose = gap is not None
+        iterate = _Iterate(program, bounds, level_range, even_free_columns, is_loose=is_loose)
+        if not (iterate.g < 0).all():
             return None
-        slow = 0
-        for _ in range(_STEPS):
+        stalled_steps = 0
+        for _ in range(_LIMITS.max_steps):
             try:
-                if (deadline is not None and deadline.has_passed) or not at.step():
+                if (deadline is not None and deadline.has_passed) or not iterate.step():
                     break
             except LinAlgError:
                 break
-            enough = (gap or _GAP) * abs(float(program.c @ at.x))
-            slow = slow + 1 if at.last < _SLOW or (at.loose and at.gap < enough) else 0
-            if slow == _STUCK or (
-                at.gap < enough and (at.wrong < _WRONG or (at.loose and at.off < enough))
-            ):
+            max_gap = (gap or _LIMITS.gap) * abs(float(program.c @ iterate.x))
+            is_gap_closed = iterate.complementarity < max_gap
+            if iterate.last_step < _LIMITS.short_step or (is_loose and is_gap_closed):
+                stalled_steps += 1
+            else:
+                stalled_steps = 0
+            is_exact = iterate.largest_residual < _LIMITS.max_residual
+            is_exact_enough = is_exact or (is_loose and iterate.cost_error < max_gap)
+            if stalled_steps == _LIMITS.max_stalled_steps or (is_gap_closed and is_exact_enough):
                 break
-        _, a, b, _ = at.stated.evaluate(*program.laws(at.x))
-    x = program.fixed.copy()
-    x[program.free] = at.x
-    y = at.y[at.s.size - at.g.size :]
-    presses = np.flatnonzero(y * np.abs(np.hstack([a, b])).max(axis=1) > _LITTLE * program.scale)
-    limits = at.stated.limits[:, 0]
-    rows = np.zeros(data.row_upper.size)
-    rows[data.row_lower == data.row_upper] = at.dual
-    rows[program.above] = at.y[program.ends.size :][: program.above.sum()]
-    return InteriorPoint(
-        x,
-        [
-            (at.stated.bounds[k], int(at.stated.comparisons[k]), float(y[k] / limits[k]))
-            for k in presses
-        ],
-        rows,
-    )
+        _, a, b, _ = iterate.bounds.evaluate(*program.laws_at(iterate.x))
+    x = program.fixed_values.copy()
+    x[program.is_free] = iterate.x
+    y = iterate.y[iterate.s.size - iterate.g.size :]
+    bound_costs = y * np.abs(np.hstack([a, b])).max(axis=1)
+    active_positions = np.flatnonzero(bound_costs > _LIMITS.min_active_share * program.cost_scale)
+    active_bounds = []
+    for k in active_positions:
+        multiplier = float(y[k] / iterate.bounds.limits[k, 0])
+        comparison = int(iterate.bounds.comparisons[k])
+        active_bounds.append((iterate.bounds.bounds[k], comparison, multiplier))
+    row_multipliers = np.zeros(data.row_upper.size)
+    row_multipliers[data.row_lower == data.row_upper] = iterate.dual
+    row_count = program.has_upper_side.sum()
+    upper_multipliers = iterate.y[program.end_columns.size :][:row_count]
+    row_multipliers[program.has_upper_side] = upper_multipliers
+    return InteriorPoint(x, active_bounds, row_multipliers)

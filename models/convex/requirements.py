@@ -1,14 +1,14 @@
-"""What a model can require of two neighbouring distributions P and Q, by name and as plain numbers; m = e^ε.
+"""Bounds that a model can require of two neighbouring distributions P and Q, by name; m = e^ε.
 
     "hockey-stick"        Σ max(0, P - m Q) <= δ              linear
-    "mass-above-ratio"    Σ P over {P > m Q} <= δ             linear with one binary for each outcome
-    either, with δ = 0    P <= m Q                            linear
+    "mass-above-ratio"    Σ P over {P > m Q} <= δ             linear, a binary for each outcome
+    both, with δ = 0      P <= m Q                            linear
     "power-cone"          Σ P^α Q^(1-α) <= M                  a power cone for each outcome
     "relative-entropy"    Σ P ln(P/Q) <= K                    an exponential cone for each outcome
 
-A notion of privacy says which of them it needs; no model and no oracle knows a notion by name.
+A notion of privacy lists the bounds that it needs. Models and oracles do not know notions by name.
 
-All but the second are jointly convex in (P, Q).
+All bounds except "mass-above-ratio" are jointly convex in (P, Q).
 """
 
 from __future__ import annotations
@@ -21,12 +21,19 @@ RatioBound: TypeAlias = Literal["hockey-stick", "mass-above-ratio"]
 HOCKEY_STICK: RatioBound = "hockey-stick"
 MASS_ABOVE_RATIO: RatioBound = "mass-above-ratio"
 RATIO_BOUNDS: tuple[RatioBound, ...] = (HOCKEY_STICK, MASS_ABOVE_RATIO)
-POWER_CONE, RELATIVE_ENTROPY = "power-cone", "relative-entropy"
+POWER_CONE = "power-cone"
+RELATIVE_ENTROPY = "relative-entropy"
 
 
 @dataclass(frozen=True)
 class Bound:
-    """One bound on (P, Q) in numbers. level: m of a hockey stick, α of a power cone; limit: δ, M, K."""
+    """One bound on (P, Q) in numbers.
+
+    Attributes:
+        kind: one of the names above.
+        level: m of a hockey stick or a mass above a ratio, α of a power cone.
+        limit: δ, M or K.
+    """
 
     kind: str
     level: float

@@ -1,23 +1,30 @@
-"""Linear programs whose columns hold laws under convex bounds, which are stated by tangents as they are needed.
+"""Linear programs over laws under convex bounds, where tangents of the bounds are added as they are
+needed.
 
-    min c'x  s.t.  rows of x,  and  Σ_o φ(P_o, Q_o) <= limit   for every bound and comparison (P, Q), linear in x
+    min c'x  s.t.  rows of x,  and
+                   Σ_o φ(P_o, Q_o) <= limit   for every bound and comparison (P, Q), linear in x
 
-Every bound (`workbench.models.convex.requirements`) is such a sum with terms φ that are convex, homogeneous and >= 0:
-the largest of 0 and their tangents a P + b Q at ratios P/Q (`workbench.models.convex.tangents`):
+Every bound (`workbench.models.convex.requirements`) is such a sum with terms φ that are convex,
+homogeneous and >= 0: the largest of 0 and their tangents a P + b Q at ratios P/Q
+(`workbench.models.convex.tangents`):
 
-    t_o >= a P_o + b Q_o  for some tangents,  t >= 0,  Σ_o t_o <= limit            limit = 0: a P_o + b Q_o <= 0
+    t_o >= a P_o + b Q_o  for some tangents,  t >= 0,  Σ_o t_o <= limit
+    a P_o + b Q_o <= 0                                                      if limit = 0
 
-A hockey stick has one tangent beside 0, so that nothing is lost; cones gain tangents where a point breaks them.
-Whatever is stated, the program is a relaxation, and multipliers prove a lower bound on the optimum.
+A hockey stick has one tangent beside 0, so that nothing is lost; cones gain tangents where a point
+breaks them. With any set of tangents the program is a relaxation, and its multipliers prove a lower
+bound on the optimum.
 
-Few t are positive at an optimum. They are stated where a point breaks a bound; what is not stated is 0. HiGHS goes on
-by its dual simplex method: the new column costs nothing, so duals stay feasible. Notions that amount to infinitely many
-bounds add those that a point breaks (`More`).
+Few t are positive at an optimum. A t becomes a column when a point breaks its bound; until then it
+is 0. HiGHS continues with its dual simplex method: the new column has no cost, so the duals stay
+feasible. Some notions amount to infinitely many bounds; a function finds those that a point breaks
+(`FindBrokenBounds`), and they are added.
 
-Vertices break bounds by far, and at steep ratios. Where even laws are a point of the program, the way from a point
-within all bounds to each optimum is followed, and tangents are those where it leaves a bound (in-out separation,
-Ben-Ameur and Neto 2007); the answer is the cheapest point of these ways that is within all bounds. Where all bounds are
-smooth, an interior-point method finds the first of these points (`workbench.models.convex.interior`), and its tangents.
+Vertices exceed the bounds by much, and at steep ratios. Where even laws are a point of the program,
+the segment from a point within all bounds to each optimum is followed, and tangents are added where
+it leaves a bound (in-out separation, Ben-Ameur and Neto 2007). The answer is the cheapest point of
+these segments that is within all bounds. Where all bounds are smooth, an interior-point method
+finds the first of these points, and its tangents (`workbench.models.convex.interior`).
 """
 
 from __future__ import annotations
@@ -42,45 +49,74 @@ from workbench.solvers.program import Program
 from workbench.solvers.search import Deadline, bisect_each
 from workbench.solvers.solution import Solution
 
-FindBrokenBounds = Callable[
-    [Vector, Vector], Iterable[Bound]
-]  # (P, Q) -> further bounds that they break
+# A function of one comparison (P, Q) that lists further bounds that the two laws break.
+FindBrokenBounds = Callable[[Vector, Vector], Iterable[Bound]]
 
-_TOLERANCE = (
-    1e-10  # HiGHS's least: reduced costs within its usual one may cost a bound 1e-8 of its value
-)
-_ROUNDS, _AT_ONCE = (
-    2000,
-    8,
-)  # of work; bounds, and comparisons of cones, that gain tangents in a round where few do
-_LITTLE = 1e-2  # share of the worst outcome's excess from which outcomes gain tangents
-_ROUGH = 1e-2  # relative excess up to which further bounds are asked for
-_NEARLY = 1e-7  # relative, below a limit, where a bound may press at the optimum
-_SPECK = 1e-9  # mass beside which ratios do not count
-_HALVINGS, _INWARDS = (
-    40,
-    0.5,
-)  # of the way to an optimum; of the way that is inside, by which the point inside follows
-_FIRST, _LESS = 3, 1e-3  # bounds of a comparison, those that the way leaves first; as _LITTLE
-_CLOSE, _IDLE, _GAIN = (
-    1e-10,
-    8,
-    0.9,
-)  # relative gap that is enough; rounds, and share of the gap that they must close
-_WIDE = 11_000  # outcomes of all comparisons, where few gain tangents, from which these are priced by Devex weights
-_ENOUGH, _COLUMNS, _MISSED = (
-    5e-8,
-    1500,
-    1e-9,
-)  # the gap from an interior point; columns of one; what rows may miss
+
+@dataclass(frozen=True)
+class TangentLimits:
+    """The tuning numbers of `TangentProgram`.
+
+    Attributes:
+        simplex_tolerance: tolerance of HiGHS, the smallest it accepts. Its usual tolerance on
+            reduced costs can shift a bound by 1e-8 of its value.
+        max_rounds: rounds of solving and adding tangents.
+        max_bounds_per_round: bounds that gain tangents in one round, and passes that look for
+            further bounds on one segment.
+        min_gap_share: outcomes gain tangents if their gap is above this share of the largest gap.
+        max_excess_for_new_bounds: further bounds are searched while the relative excess is below
+            this.
+        active_margin: a bound this close below its limit, relatively, may be active at the optimum.
+        min_ratio_mass: smaller masses count as this where a ratio of masses is limited.
+        segment_halvings: bisection steps that find where a segment leaves a bound.
+        inner_step_share: share of the feasible part of a segment by which the inner point follows.
+        max_exit_bounds: bounds of a comparison that gain tangents on one segment, in the order
+            in which the segment leaves them.
+        min_exit_share: as `min_gap_share`, for tangents where a segment leaves a bound.
+        closed_gap: relative gap at which no further rounds are worth their time.
+        idle_rounds: rounds over which the gap must shrink.
+        max_gap_ratio: the gap after `idle_rounds` must be at most this share of the gap before.
+        min_devex_outcomes: with this many outcomes of similar comparisons or more, HiGHS uses
+            Devex weights.
+        interior_gap: relative gap at which the interior point is accepted as the answer.
+        max_interior_columns: programs with more columns skip the interior-point method.
+        max_interior_violation: rows may miss their sides by this much at the interior point.
+    """
+
+    simplex_tolerance: float = 1e-10
+    max_rounds: int = 2000
+    max_bounds_per_round: int = 8
+    min_gap_share: float = 1e-2
+    max_excess_for_new_bounds: float = 1e-2
+    active_margin: float = 1e-7
+    min_ratio_mass: float = 1e-9
+    segment_halvings: int = 40
+    inner_step_share: float = 0.5
+    max_exit_bounds: int = 3
+    min_exit_share: float = 1e-3
+    closed_gap: float = 1e-10
+    idle_rounds: int = 8
+    max_gap_ratio: float = 0.9
+    min_devex_outcomes: int = 11_000
+    interior_gap: float = 5e-8
+    max_interior_columns: int = 1500
+    max_interior_violation: float = 1e-9
+
+
+_LIMITS = TangentLimits()
 
 
 @dataclass(frozen=True, eq=False)
 class Comparisons:
-    """Laws as columns x >= 0 hold them: with e = entries x,  P = e[first],  Q = e[second].
+    """Pairs of laws (P, Q) that are linear in the columns x >= 0 of a program.
 
-    entries: (entries, columns) >= 0; first: (comparisons, outcomes), or (outcomes,) where P is the same in all; second:
-    (comparisons, outcomes).
+    With e = entries x, the laws are P = e[first] and Q = e[second].
+
+    Attributes:
+        entries: nonnegative matrix, shape (entries, columns).
+        first: positions of P among the entries, shape (comparisons, outcomes), or (outcomes,) if P
+            is the same in all comparisons.
+        second: positions of Q among the entries, shape (comparisons, outcomes).
     """
 
     entries: sp.csr_array
@@ -88,53 +124,111 @@ class Comparisons:
     second: Integers
 
     def laws_at(self, x: Vector) -> Pair:
-        """(P, Q) at the columns x, each (comparisons, outcomes)."""
+        """Compute (P, Q) of all comparisons.
+
+        Args:
+            x: values of the columns, shape (columns,).
+
+        Returns:
+            P and Q, each of shape (comparisons, outcomes).
+        """
         e = self.entries @ x
         return np.broadcast_to(e[self.first], self.second.shape), e[self.second]
 
     def law_entries(self, comparison: int) -> tuple[Integers, Integers]:
-        """Which entries (P, Q) are."""
-        return (self.first if self.first.ndim == 1 else self.first[comparison]), self.second[
-            comparison
-        ]
+        """Return the positions of P and Q among the entries, each of shape (outcomes,).
+
+        Args:
+            comparison: number of the comparison.
+        """
+        first = self.first if self.first.ndim == 1 else self.first[comparison]
+        return first, self.second[comparison]
 
 
 class StatedBound:
-    """A bound of the program. unit: of its rows; columns: of its t, -1 where none is stated, (comparisons, outcomes);
-    sums: the row Σ t <= limit of every comparison, -1 where none is."""
+    """A bound of the program with the columns and rows that state it.
+
+    Args:
+        bound: the bound on every comparison.
+        shape: (comparisons, outcomes).
+
+    Attributes:
+        requirement: the bound.
+        limit: the largest sum of its terms.
+        unit: factor by which its rows are divided.
+        columns: column of each t, -1 where none is stated, shape (comparisons, outcomes).
+        sums: row Σ t <= limit of each comparison, -1 where none is stated, shape (comparisons,).
+    """
 
     def __init__(self, bound: Bound, shape: Ints) -> None:
-        self.requirement, self.limit = bound, max_term_sum(bound)
+        self.requirement = bound
+        self.limit = max_term_sum(bound)
         self.unit = max(1.0, self.limit)
-        self.columns, self.sums = np.full(shape, -1), np.full(shape[0], -1)
+        self.columns = np.full(shape, -1)
+        self.sums = np.full(shape[0], -1)
 
-    def evaluate_terms(self, p: Vector, q: Vector) -> Vector:
-        """φ(P, Q), but for the steepest ratios, where it is the steepest tangent."""
+    def tangent_terms(self, p: Vector, q: Vector) -> Vector:
+        """Evaluate the terms by the tangents at their own ratios.
+
+        The result equals φ(P, Q), except at extreme ratios, where the steepest tangent replaces φ.
+
+        Args:
+            p: masses P, shape (comparisons, outcomes).
+            q: masses Q, the same shape.
+        """
         a, b = compute_tangents(self.requirement, p, q)
         return np.maximum(a * p + b * q, 0.0)
 
-    def feasible_shares(self, inside: Pair, laws: Pair) -> Vector:
-        """How much of the way from laws inside the bound to others is inside it, at every comparison."""
+    def feasible_shares(self, inner_laws: Pair, outer_laws: Pair) -> Vector:
+        """Find how much of the segment between two points is within the bound.
 
-        def out(share: Vector) -> Flags:
-            p, q = _between(inside, laws, share[:, None])
+        Args:
+            inner_laws: (P, Q) within the bound, each of shape (comparisons, outcomes).
+            outer_laws: (P, Q) at the other end, the same shapes.
+
+        Returns:
+            Share of the segment that is within the bound, shape (comparisons,); 1 for all of it.
+        """
+
+        def is_outside(shares: Vector) -> Flags:
+            p, q = _interpolate_laws(inner_laws, outer_laws, shares[:, None])
             return self.relative_excess(evaluate_terms(self.requirement, p, q), p) > 0
 
-        none, whole = np.zeros(self.sums.size), np.ones(self.sums.size)
-        left = out(whole)
-        low, _ = bisect_each(out, none, whole, _HALVINGS if left.any() else 0)
-        return np.where(left, low, 1.0)
+        start = np.zeros(self.sums.size)
+        end = np.ones(self.sums.size)
+        has_exit = is_outside(end)
+        step_count = _LIMITS.segment_halvings if has_exit.any() else 0
+        low, _ = bisect_each(is_outside, start, end, step_count)
+        return np.where(has_exit, low, 1.0)
 
     def relative_excess(self, terms: Vector, p: Vector) -> Vector:
-        """Over the limit, relative, at every comparison; of the worst outcome where the limit is 0."""
+        """Compute how far the terms exceed the limit, relatively.
+
+        Args:
+            terms: terms of the outcomes, shape (comparisons, outcomes).
+            p: masses P, the same shape.
+
+        Returns:
+            Excess of each comparison, shape (comparisons,). If the limit is 0, it is the largest
+            ratio of a term to its mass.
+        """
         if self.limit:
             return np.asarray(terms.sum(axis=1) / self.limit - 1)
-        return np.asarray((terms / np.maximum(p, _SPECK)).max(axis=1))
+        return np.asarray((terms / np.maximum(p, _LIMITS.min_ratio_mass)).max(axis=1))
 
 
 @dataclass(frozen=True)
 class Tangents:
-    """Rows a P + b Q <= t of outcomes of a bound, at one comparison, from a row on."""
+    """Consecutive rows a P + b Q <= t of some outcomes of a bound, at one comparison.
+
+    Attributes:
+        row: the first of the rows.
+        bound: the bound that the rows belong to.
+        comparison: number of the comparison.
+        outcomes: outcomes of the rows, shape (rows,).
+        a: coefficients of P, shape (rows,).
+        b: coefficients of Q, shape (rows,).
+    """
 
     row: int
     bound: StatedBound
@@ -146,8 +240,18 @@ class Tangents:
 
 @dataclass(frozen=True)
 class BoundMultipliers:
-    """Of a bound at one comparison: of its sum, and of tangents a P + b Q <= t of outcomes, whose entries are first (P)
-    and second (Q)."""
+    """The multipliers of a bound at one comparison.
+
+    Attributes:
+        limit: the limit of the sum row, in its unit.
+        sum_multiplier: multiplier of the row Σ t <= limit.
+        outcomes: outcomes of the tangents, shape (tangents,).
+        first: entries of P, shape (tangents,).
+        second: entries of Q, shape (tangents,).
+        a: coefficients of P, shape (tangents,).
+        b: coefficients of Q, shape (tangents,).
+        tangent_multipliers: multipliers of the rows a P + b Q <= t, shape (tangents,).
+    """
 
     limit: float
     sum_multiplier: float
@@ -160,11 +264,18 @@ class BoundMultipliers:
 
 
 class TangentProgram:
-    """The program as far as it is stated.
+    """A linear program with the tangents that have been added so far.
 
-    base: the rows of x, without a moving number; few: whether the comparisons are so much alike (shifts of one law)
-    that a bound gains tangents at few of them in a round, a hockey stick at its worst alone; levels: bounds of which
-    `More` gives some; solver: HiGHS goes on from basis to basis unless there are whole numbers.
+    Args:
+        base: the rows of x, without a moving number.
+        comparisons: the pairs of laws that are bounded.
+        bounds: bounds on every comparison.
+        solver: name of the backend. HiGHS continues from basis to basis, unless there are
+            integer columns.
+        has_similar_comparisons: whether the comparisons are nearly alike (shifts of one law). Then
+            a bound gains tangents at few of them in a round, a hockey stick at its worst one.
+        level_range: a range of levels whose bounds `FindBrokenBounds` adds, or None.
+        options: options of every solve; None for the defaults.
     """
 
     def __init__(
@@ -178,41 +289,40 @@ class TangentProgram:
         level_range: LevelRange | None = None,
         options: Options | None = None,
     ) -> None:
-        self.base, self.comparisons, self.has_similar_comparisons, self.size = (
-            base,
-            comparisons,
-            has_similar_comparisons,
-            base.shape[1],
-        )
+        self.base = base
+        self.comparisons = comparisons
+        self.has_similar_comparisons = has_similar_comparisons
         self.level_range = level_range
-        live = solver == "highs" and not base.is_mip and options in (None, Options())
-        wide = has_similar_comparisons and comparisons.second.size >= _WIDE
-        self.master = (
-            GrowingProgram(base, _TOLERANCE, use_devex=wide)
-            if live
-            else RestatedProgram(base, solver, options)
-        )
-        self.solver, self.options = solver, options or Options()
+        self.size = base.shape[1]
+        if solver == "highs" and not base.is_mip and options in (None, Options()):
+            outcome_count = comparisons.second.size
+            use_devex = has_similar_comparisons and outcome_count >= _LIMITS.min_devex_outcomes
+            self.master: RestatedProgram = GrowingProgram(
+                base, _LIMITS.simplex_tolerance, use_devex=use_devex
+            )
+        else:
+            self.master = RestatedProgram(base, solver, options)
+        self.solver = solver
+        self.options = options or Options()
         self.bounds: list[StatedBound] = []
         self.tangents: list[Tangents] = []
         self.point: Point | None = None
-        self.x, self.largest_excess, self.rounds = np.zeros(self.size), 0.0, 0
-        self._know(bounds)
-        self.even_columns: Vector | None = (
-            None  # columns within all bounds, where the way to every optimum begins
-        )
-        self.inner_columns, self.best_columns, self.best_value = (
-            self.x,
-            self.x,
-            np.inf,
-        )  # others; the cheapest, and their value
-        self.best_proof: Solution | None = (
-            None  # what proves the highest bound, where there is an even point; else the last
-        )
-        self.bound, self.gap_history = (
-            -np.inf,
-            [np.inf] * _IDLE,
-        )  # what it proves; from there to the cheapest, by rounds
+        self.x = np.zeros(self.size)
+        self.largest_excess = 0.0
+        self.rounds = 0
+        self._add_bounds(bounds)
+        # The even columns are within all bounds; the first segment starts there.
+        self.even_columns: Vector | None = None
+        # The inner columns are within all bounds; every further segment starts there.
+        self.inner_columns = self.x
+        # The best columns are the cheapest known ones within all bounds.
+        self.best_columns = self.x
+        self.best_value = np.inf
+        # The best proof has the multipliers of the highest lower bound, or the last ones if there
+        # are no even columns.
+        self.best_proof: Solution | None = None
+        self.proven_bound = -np.inf
+        self.gap_history = [np.inf] * _LIMITS.idle_rounds
 
     def solve(
         self,
@@ -220,279 +330,369 @@ class TangentProgram:
         precision: float,
         deadline: Deadline | None = None,
     ) -> Point:
-        """The last point, which breaks no limit by more than a relative precision, but where rounds or time were up.
+        """Solve, adding tangents until the optimum breaks no limit by more than the precision.
 
-        more: where bounds are infinitely many. Raises SolverError where there is no point at all.
+        Args:
+            find_broken_bounds: finds further bounds if there are infinitely many, else None.
+            precision: relative excess over a limit that is accepted.
+            deadline: time limit; None for none.
+
+        Returns:
+            The last optimum. It may break a limit if rounds or time ran out.
+
+        Raises:
+            SolverError: no optimum was found at all.
         """
-        for _ in range(_ROUNDS):
+        for _ in range(_LIMITS.max_rounds):
             try:
                 self.point = self.master.solve(deadline)
-            except SolverError:  # numerical trouble, or no time: what was known before it stands
+            except SolverError:
+                # After numerical trouble or a time limit the last optimum stays the answer.
                 if self.point is None:
                     raise
                 break
-            self.x, self.rounds = np.maximum(self.point.x[: self.size], 0.0), self.rounds + 1
+            self.x = np.maximum(self.point.x[: self.size], 0.0)
+            self.rounds += 1
             if not self.has_similar_comparisons:
-                self._prove(self.point)
-                if self.rounds == 1 and self._start(deadline) and self._state_inside(deadline):
+                self._record_proof(self.point)
+                is_first_round = self.rounds == 1
+                if is_first_round and self._start_even(deadline) and self._start_inside(deadline):
                     continue
-            if self.rounds == 2 and self.best_value - self.bound <= _ENOUGH * abs(self.point.value):
+            max_gap = _LIMITS.interior_gap * abs(self.point.value)
+            if self.rounds == 2 and self.best_value - self.proven_bound <= max_gap:
                 break
-            new = (
-                self._left(self.point, find_broken_bounds)
-                if self.even_columns is not None
-                else self._broken(self.point, find_broken_bounds, precision)
-            )
-            if not new or (deadline is not None and deadline.has_passed):
+            if self.even_columns is not None:
+                has_new_rows = self._add_exit_tangents(self.point, find_broken_bounds)
+            else:
+                has_new_rows = self._add_broken_tangents(self.point, find_broken_bounds, precision)
+            if not has_new_rows or (deadline is not None and deadline.has_passed):
                 break
         assert self.point is not None
         return self.point
 
     def build_solution(self) -> Solution:
-        """The multipliers that prove most, with the cheapest columns known within all bounds, or else their own."""
+        """Return the best proof with the cheapest columns that are known to be within all bounds.
+
+        If no such columns are known, the solution has the columns of the proof.
+        """
         assert self.best_proof is not None
         x = np.array(self.best_proof.x)
         if self.best_value < np.inf:
             x[: self.size] = self.best_columns
         return replace(self.best_proof, x=x)
 
-    def _prove(self, point: Point) -> None:
-        """Keep a point that proves more than those before: near-parallel rows spoil multipliers of some optima."""
-        answer = self.master.to_solution(point)
-        bound = -np.inf if answer.bound is None else answer.bound - self.base.shift
-        if self.even_columns is None or bound > self.bound:
-            self.best_proof, self.bound = answer, bound
+    def _record_proof(self, point: Point) -> None:
+        """Keep a point if it proves a higher bound than all before.
+
+        Nearly parallel rows spoil the multipliers of some optima.
+        """
+        solution = self.master.to_solution(point)
+        bound = -np.inf if solution.bound is None else solution.bound - self.base.shift
+        if self.even_columns is None or bound > self.proven_bound:
+            self.best_proof = solution
+            self.proven_bound = bound
 
     def bound_multipliers(self, point: Point) -> Iterator[BoundMultipliers]:
-        """What a point proves, of every bound and comparison that has tangents."""
-        duals, known = np.maximum(-point.duals, 0.0), defaultdict(list)
-        for part in self.tangents:
-            known[id(part.bound), part.comparison].append(part)
-        for parts in known.values():
-            bound, at = parts[0].bound, parts[0].comparison
-            first, second = self.comparisons.law_entries(at)
-            o, a, b = (
-                np.concatenate([getattr(part, k) for part in parts]) for k in ("outcomes", "a", "b")
-            )
-            amounts = np.concatenate(
-                [duals[part.row : part.row + part.outcomes.size] for part in parts]
-            )
-            own = np.bincount(
-                o[: amounts.size], amounts
-            )  # a t may be at its own bound, with no multiplier of the sum
-            of_sum = float(
-                own.max(initial=duals[bound.sums[at]] if 0 <= bound.sums[at] < duals.size else 0.0)
-            )
+        """Yield the multipliers of every bound and comparison that has tangents.
+
+        Args:
+            point: an optimum of the master program with its duals.
+        """
+        duals = np.maximum(-point.duals, 0.0)
+        groups = defaultdict(list)
+        for tangents in self.tangents:
+            groups[id(tangents.bound), tangents.comparison].append(tangents)
+        for group in groups.values():
+            bound = group[0].bound
+            comparison = group[0].comparison
+            first, second = self.comparisons.law_entries(comparison)
+            outcomes = np.concatenate([part.outcomes for part in group])
+            a = np.concatenate([part.a for part in group])
+            b = np.concatenate([part.b for part in group])
+            slices = [duals[part.row : part.row + part.outcomes.size] for part in group]
+            tangent_multipliers = np.concatenate(slices)
+            sum_row = bound.sums[comparison]
+            sum_dual = duals[sum_row] if 0 <= sum_row < duals.size else 0.0
+            # A t may be at its own upper bound; then the sum row has no multiplier.
+            outcome_sums = np.bincount(outcomes[: tangent_multipliers.size], tangent_multipliers)
             yield BoundMultipliers(
-                bound.limit / bound.unit, of_sum, o, first[o], second[o], a, b, amounts
+                limit=bound.limit / bound.unit,
+                sum_multiplier=float(outcome_sums.max(initial=sum_dual)),
+                outcomes=outcomes,
+                first=first[outcomes],
+                second=second[outcomes],
+                a=a,
+                b=b,
+                tangent_multipliers=tangent_multipliers,
             )
 
-    def _start(self, deadline: Deadline | None) -> bool:
-        """Begin at columns whose laws are even on what they may hold. Whether the program has such a point."""
+    def _start_even(self, deadline: Deadline | None) -> bool:
+        """Find columns whose laws are even on the outcomes they may use.
+
+        Returns whether the program has such columns.
+        """
         data = self.base.template
-        allowed, even, compared = data.upper > 0, self.x.copy(), np.zeros(self.size, dtype=bool)
+        is_usable = data.upper > 0
+        even = self.x.copy()
+        is_compared = np.zeros(self.size, dtype=bool)
         for comparison in range(len(self.comparisons.second)):
             for law in self.comparisons.law_entries(comparison):
-                even[law], compared[law] = (
-                    self.x[law].sum() * allowed[law] / max(1, allowed[law].sum()),
-                    True,
-                )
-        lower, upper = (np.where(compared, even, side) for side in (data.lower, data.upper))
-        spread = replace(self.base, template=replace(data, lower=lower, upper=upper))
-        options = replace(
-            self.options, time_limit=None if deadline is None else deadline.solver_time_limit
-        )
-        self.even_columns = solve(spread, solver=self.solver, options=options).x
-        if self.even_columns is not None:
-            self.inner_columns = self.even_columns
-        return self.even_columns is not None
-
-    def _state_inside(self, deadline: Deadline | None) -> bool:
-        """Whether the interior-point method knows a point, whose tangents are stated."""
-        stated = [
-            b.requirement
-            for b in self.bounds
-            if self.level_range is None or b.requirement.kind == RELATIVE_ENTROPY
-        ]
-        smooth = all(bound.kind != HOCKEY_STICK and max_term_sum(bound) > 0 for bound in stated)
-        if not smooth or self.size > _COLUMNS or self.base.is_mip:
+                usable_count = max(1, is_usable[law].sum())
+                even[law] = self.x[law].sum() * is_usable[law] / usable_count
+                is_compared[law] = True
+        lower = np.where(is_compared, even, data.lower)
+        upper = np.where(is_compared, even, data.upper)
+        fixed_program = replace(self.base, template=replace(data, lower=lower, upper=upper))
+        time_limit = None if deadline is None else deadline.solver_time_limit
+        options = replace(self.options, time_limit=time_limit)
+        self.even_columns = solve(fixed_program, solver=self.solver, options=options).x
+        if self.even_columns is None:
             return False
-        data, compared = (
-            self.base.template,
-            (self.comparisons.entries, self.comparisons.first, self.comparisons.second),
-        )
+        self.inner_columns = self.even_columns
+        return True
+
+    def _start_inside(self, deadline: Deadline | None) -> bool:
+        """Run the interior-point method and add the tangents at its point.
+
+        Returns whether the method applies and found a point.
+        """
+        requirements = [bound.requirement for bound in self.bounds]
+        if self.level_range is not None:
+            requirements = [bound for bound in requirements if bound.kind == RELATIVE_ENTROPY]
+        for bound in requirements:
+            if bound.kind == HOCKEY_STICK or max_term_sum(bound) <= 0:
+                return False
+        if self.size > _LIMITS.max_interior_columns or self.base.is_mip:
+            return False
+        data = self.base.template
         answer = solve_interior_point(
-            data, compared, stated, self.level_range, self.inner_columns, deadline
+            data,
+            (self.comparisons.entries, self.comparisons.first, self.comparisons.second),
+            requirements,
+            self.level_range,
+            self.inner_columns,
+            deadline,
         )
         if answer is None:
             return False
-        x, rows = answer.x, data.A @ answer.x
-        if (
-            np.concatenate([data.row_lower - rows, rows - data.row_upper, x - data.upper]).max()
-            > _MISSED
-        ):
+        x = answer.x
+        rows = data.A @ x
+        violations = [data.row_lower - rows, rows - data.row_upper, x - data.upper]
+        if np.concatenate(violations).max() > _LIMITS.max_interior_violation:
             return False
-        self.inner_columns, self.best_columns, self.best_value = (
-            x,
-            x,
-            float(data.c @ x) + data.offset,
-        )
-        self._know(bound for bound, *_ in answer.active_bounds)
-        known, (p, q) = (
-            {bound.requirement: bound for bound in self.bounds},
-            self.comparisons.laws_at(x),
-        )
-        for bound, at, _ in answer.active_bounds:
-            self._state(known[bound], at, p[at], q[at], np.ones(p.shape[1], dtype=bool))
+        self.inner_columns = x
+        self.best_columns = x
+        self.best_value = float(data.c @ x) + data.offset
+        self._add_bounds(bound for bound, *_ in answer.active_bounds)
+        stated_bounds = {bound.requirement: bound for bound in self.bounds}
+        p, q = self.comparisons.laws_at(x)
+        all_outcomes = np.ones(p.shape[1], dtype=bool)
+        for bound, comparison, _ in answer.active_bounds:
+            self._add_tangents(
+                stated_bounds[bound], comparison, p[comparison], q[comparison], all_outcomes
+            )
         return True
 
-    def _left(self, point: Point, more: FindBrokenBounds | None) -> bool:
-        """Whether the way from the point inside to the last one leaves a bound, of which more is now stated. The point
-        inside follows."""
-        inside, outside = (
-            self.comparisons.laws_at(self.inner_columns),
-            self.comparisons.laws_at(self.x),
-        )
-        shares = np.array([bound.feasible_shares(inside, outside) for bound in self.bounds])
-        for _ in range(_AT_ONCE):
-            known, laws = len(self.bounds), _between(inside, outside, shares.min(initial=1.0))
-            if more is None or not self._know(
-                [bound for p, q in zip(*laws, strict=True) for bound in more(p, q)]
-            ):
-                break
-            shares = np.vstack(
-                [shares, [bound.feasible_shares(inside, outside) for bound in self.bounds[known:]]]
-            )
-        if not self._gained(float(shares.min(initial=1.0)), point):
-            return False
-        t, new = np.append(point.x, 0.0), False
-        for k, at in zip(
-            *np.nonzero((shares < 1) & (shares.argsort(axis=0).argsort(axis=0) < _FIRST)),
-            strict=True,
-        ):
-            bound, p, q = self.bounds[k], outside[0][at], outside[1][at]
-            r, s = _between((inside[0][at], inside[1][at]), (p, q), shares[k, at])
-            a, b = compute_tangents(bound.stated, r, s)
-            gaps = a * p + b * q - t[bound.columns[at]] * bound.unit
-            new |= self._state(bound, int(at), r, s, gaps > _LESS * gaps.max())
-        return new
+    def _add_exit_tangents(self, point: Point, find_broken: FindBrokenBounds | None) -> bool:
+        """Add tangents where the segment from the inner point to the last optimum leaves a bound.
 
-    def _gained(self, share: float, point: Point) -> bool:
-        """Follow the way by a share that is inside. Whether the gap is worth further rounds."""
+        The inner point follows the segment. Returns whether tangents were added.
+        """
+        inner_laws = self.comparisons.laws_at(self.inner_columns)
+        outer_laws = self.comparisons.laws_at(self.x)
+        shares = np.array([bound.feasible_shares(inner_laws, outer_laws) for bound in self.bounds])
+        for _ in range(_LIMITS.max_bounds_per_round):
+            if find_broken is None:
+                break
+            bound_count = len(self.bounds)
+            laws = _interpolate_laws(inner_laws, outer_laws, shares.min(initial=1.0))
+            broken_bounds: list[Bound] = []
+            for p, q in zip(*laws, strict=True):
+                broken_bounds += find_broken(p, q)
+            if not self._add_bounds(broken_bounds):
+                break
+            new_shares = [
+                bound.feasible_shares(inner_laws, outer_laws) for bound in self.bounds[bound_count:]
+            ]
+            shares = np.vstack([shares, new_shares])
+        if not self._follow_segment(float(shares.min(initial=1.0)), point):
+            return False
+        t = np.append(point.x, 0.0)
+        has_new_rows = False
+        exit_rank = shares.argsort(axis=0).argsort(axis=0)
+        is_early_exit = (shares < 1) & (exit_rank < _LIMITS.max_exit_bounds)
+        for k, comparison in zip(*np.nonzero(is_early_exit), strict=True):
+            bound = self.bounds[k]
+            p = outer_laws[0][comparison]
+            q = outer_laws[1][comparison]
+            inner_law = (inner_laws[0][comparison], inner_laws[1][comparison])
+            r, s = _interpolate_laws(inner_law, (p, q), shares[k, comparison])
+            a, b = compute_tangents(bound.requirement, r, s)
+            gaps = a * p + b * q - t[bound.columns[comparison]] * bound.unit
+            gains_tangent = gaps > _LIMITS.min_exit_share * gaps.max()
+            has_new_rows |= self._add_tangents(bound, int(comparison), r, s, gains_tangent)
+        return has_new_rows
+
+    def _follow_segment(self, share: float, point: Point) -> bool:
+        """Move the inner point along a share of the segment that is within all bounds.
+
+        Returns whether the gap is worth further rounds.
+        """
         assert self.even_columns is not None
         data = self.base.template
-        reached = self.inner_columns + share * (self.x - self.inner_columns)
-        value = float(data.c @ reached) + data.offset
+        reached_columns = self.inner_columns + share * (self.x - self.inner_columns)
+        value = float(data.c @ reached_columns) + data.offset
         if share and value < self.best_value:
-            self.best_columns, self.best_value = reached, value
-        self.inner_columns = (
-            self.inner_columns + _INWARDS * (reached - self.inner_columns)
-            if share
-            else (self.inner_columns + self.even_columns) / 2
-        )
-        self.gap_history.append(self.best_value - self.bound)
-        return (
-            _CLOSE * abs(point.value) < self.gap_history[-1] <= _GAIN * self.gap_history[-1 - _IDLE]
-        )
+            self.best_columns = reached_columns
+            self.best_value = value
+        if share:
+            step = reached_columns - self.inner_columns
+            self.inner_columns = self.inner_columns + _LIMITS.inner_step_share * step
+        else:
+            self.inner_columns = (self.inner_columns + self.even_columns) / 2
+        gap = self.best_value - self.proven_bound
+        self.gap_history.append(gap)
+        earlier_gap = self.gap_history[-1 - _LIMITS.idle_rounds]
+        return _LIMITS.closed_gap * abs(point.value) < gap <= _LIMITS.max_gap_ratio * earlier_gap
 
-    def _know(self, bounds: Iterable[Bound]) -> bool:
-        """Whether any of the bounds is new."""
-        known = {bound.requirement for bound in self.bounds}
-        new = [bound for bound in dict.fromkeys(bounds) if bound not in known]
-        self.bounds += [StatedBound(bound, self.comparisons.second.shape) for bound in new]
-        return bool(new)
+    def _add_bounds(self, bounds: Iterable[Bound]) -> bool:
+        """Add the bounds that the program does not have yet. Returns whether there are any."""
+        present = {bound.requirement for bound in self.bounds}
+        new_bounds = [bound for bound in dict.fromkeys(bounds) if bound not in present]
+        shape = self.comparisons.second.shape
+        self.bounds += [StatedBound(bound, shape) for bound in new_bounds]
+        return bool(new_bounds)
 
     def add_all_tangents(self) -> None:
-        """Tangents of all outcomes, of cones at P = Q/2 and P = 2 Q."""
-        comparisons, outcomes = (
-            len(self.comparisons.second),
-            np.ones(self.comparisons.second.shape[1]),
-        )
+        """Add tangents of all outcomes: of hockey sticks the only one, of cones two.
+
+        Cones gain the tangents at P = Q/2 and P = 2 Q.
+        """
+        comparison_count, outcome_count = self.comparisons.second.shape
+        outcomes = np.ones(outcome_count)
         for bound in self.bounds:
-            for comparison in range(comparisons):
-                for ratio in (1.0,) if bound.requirement.kind == HOCKEY_STICK else (0.5, 2.0):
-                    self._state(bound, comparison, ratio * outcomes, outcomes, outcomes > 0)
+            ratios = (1.0,) if bound.requirement.kind == HOCKEY_STICK else (0.5, 2.0)
+            for comparison in range(comparison_count):
+                for ratio in ratios:
+                    self._add_tangents(bound, comparison, ratio * outcomes, outcomes, outcomes > 0)
 
     def add_tangents_near(self, x: Vector) -> None:
-        """Tangents of all bounds that a point reaches."""
+        """Add the tangents of all bounds that a point reaches or nearly reaches.
+
+        Args:
+            x: values of the columns, shape (columns,).
+        """
         p, q = self.comparisons.laws_at(x)
         for bound in self.bounds:
-            terms = bound.evaluate_terms(p, q)
-            nearly = _NEARLY if bound.requirement.kind == HOCKEY_STICK else 1.0
-            for comparison in np.flatnonzero(bound.relative_excess(terms, p) >= -nearly).tolist():
-                self._state(bound, comparison, p[comparison], q[comparison], terms[comparison] > 0)
+            terms = bound.tangent_terms(p, q)
+            is_stick = bound.requirement.kind == HOCKEY_STICK
+            margin = _LIMITS.active_margin if is_stick else 1.0
+            is_reached = bound.relative_excess(terms, p) >= -margin
+            for comparison in np.flatnonzero(is_reached).tolist():
+                self._add_tangents(
+                    bound, comparison, p[comparison], q[comparison], terms[comparison] > 0
+                )
 
-    def _broken(self, point: Point, more: FindBrokenBounds | None, precision: float) -> bool:
-        """Whether the last point breaks a bound, of which more is now stated."""
-        p, q = self.comparisons.laws_at(self.x)
-        t = np.append(point.x, 0.0)  # 0 where none is stated
-        worst = []
-        for bound in self.bounds:
-            terms = bound.evaluate_terms(p, q)
-            excess = bound.relative_excess(terms, p)
-            alone = self.has_similar_comparisons and bound.requirement.kind == HOCKEY_STICK
-            broken = (
-                [int(excess.argmax())] if alone else np.flatnonzero(excess > precision).tolist()
-            )
-            worst += [(float(excess[at]), at, bound, terms[at]) for at in broken]
-        worst.sort(key=lambda each: -each[0])
-        self.largest_excess, new = max([0.0, *(each[0] for each in worst[:1])]), False
-        for excess_there, at, bound, term in worst[
-            : _AT_ONCE if self.has_similar_comparisons else None
-        ]:
-            if excess_there > precision:
-                gaps = term - t[bound.columns[at]] * bound.unit
-                least = 0.0 if bound.requirement.kind == HOCKEY_STICK else _LITTLE * gaps.max()
-                new |= self._state(bound, at, p[at], q[at], gaps > least)
-        if more is not None and self.largest_excess < _ROUGH:
-            for first, second in zip(p, q, strict=True):
-                new |= self._know(more(first, second))
-        return new
-
-    def _state(
-        self, bound: StatedBound, comparison: int, p: Vector, q: Vector, where: Flags
+    def _add_broken_tangents(
+        self, point: Point, find_broken: FindBrokenBounds | None, precision: float
     ) -> bool:
-        """State the tangents of some outcomes at their ratios p/q. Whether there are new ones."""
-        entries, (first, second) = (
-            self.comparisons.entries,
-            self.comparisons.law_entries(comparison),
-        )
+        """Add tangents of the bounds that the last optimum breaks.
+
+        Returns whether it breaks any.
+        """
+        p, q = self.comparisons.laws_at(self.x)
+        t = np.append(point.x, 0.0)  # Index -1 reads this 0, the value of a t without a column.
+        candidates: list[tuple[float, int, StatedBound, Vector]] = []
+        for bound in self.bounds:
+            terms = bound.tangent_terms(p, q)
+            excess = bound.relative_excess(terms, p)
+            if self.has_similar_comparisons and bound.requirement.kind == HOCKEY_STICK:
+                broken_comparisons = [int(excess.argmax())]
+            else:
+                broken_comparisons = np.flatnonzero(excess > precision).tolist()
+            candidates += [(float(excess[k]), k, bound, terms[k]) for k in broken_comparisons]
+        candidates.sort(key=lambda candidate: -candidate[0])
+        self.largest_excess = max([0.0, *(excess for excess, *_ in candidates[:1])])
+        if self.has_similar_comparisons:
+            candidates = candidates[: _LIMITS.max_bounds_per_round]
+        has_new_rows = False
+        for excess_here, comparison, bound, comparison_terms in candidates:
+            if excess_here > precision:
+                gaps = comparison_terms - t[bound.columns[comparison]] * bound.unit
+                min_gap = 0.0
+                if bound.requirement.kind != HOCKEY_STICK:
+                    min_gap = _LIMITS.min_gap_share * gaps.max()
+                has_new_rows |= self._add_tangents(
+                    bound, comparison, p[comparison], q[comparison], gaps > min_gap
+                )
+        if find_broken is not None and self.largest_excess < _LIMITS.max_excess_for_new_bounds:
+            for first, second in zip(p, q, strict=True):
+                has_new_rows |= self._add_bounds(find_broken(first, second))
+        return has_new_rows
+
+    def _add_tangents(
+        self, bound: StatedBound, comparison: int, p: Vector, q: Vector, is_selected: Flags
+    ) -> bool:
+        """Add the tangents of the selected outcomes at their ratios p/q.
+
+        Returns whether any were added. A hockey stick has one tangent for each outcome.
+        """
+        first, second = self.comparisons.law_entries(comparison)
         columns = bound.columns[comparison]
-        o = np.flatnonzero(
-            where & (columns < 0) if bound.requirement.kind == HOCKEY_STICK else where
-        )
-        if not o.size:
+        if bound.requirement.kind == HOCKEY_STICK:
+            is_selected = is_selected & (columns < 0)
+        outcomes = np.flatnonzero(is_selected)
+        if not outcomes.size:
             return False
-        none, width = np.zeros(0, dtype=np.intp), self.master.width
+        count = outcomes.size
+        no_columns = np.zeros(0, dtype=np.intp)
+        width = self.master.width
+        limit = bound.limit / bound.unit
         if bound.limit and bound.sums[comparison] < 0:
-            limit = bound.limit / bound.unit
-            bound.sums[comparison] = self.master.extend(none, sp.csr_array((1, width)), limit)
-        a, b = (side / bound.unit for side in compute_tangents(bound.requirement, p[o], q[o]))
-        new, of = o[columns[o] < 0], entries[np.concatenate([first[o], second[o]])].tocoo()
+            bound.sums[comparison] = self.master.extend(no_columns, sp.csr_array((1, width)), limit)
+        slopes = compute_tangents(bound.requirement, p[outcomes], q[outcomes])
+        a, b = (slope / bound.unit for slope in slopes)
+        new_outcomes = outcomes[columns[outcomes] < 0]
+        law_entries = np.concatenate([first[outcomes], second[outcomes]])
+        law_rows = self.comparisons.entries[law_entries].tocoo()
+        # Each part has the values, the row numbers and the column numbers of some coefficients.
         parts: list[tuple[Any, ...]] = [
-            (of.data * np.concatenate([a, b])[of.row], of.row % o.size, of.col)
+            (
+                law_rows.data * np.concatenate([a, b])[law_rows.row],
+                law_rows.row % count,
+                law_rows.col,
+            )
         ]
-        columns[new] = width + np.arange(new.size) if bound.limit else 0
-        places, wide = none, self.size
         if bound.limit:
-            wide = width + new.size
-            parts.append((np.full(o.size, -1.0), np.arange(o.size), columns[o]))
-            places = np.full(new.size, bound.sums[comparison])
-        values, rows, at = map(np.concatenate, zip(*parts, strict=True))
-        stated = _seen(sp.csr_array((values, (rows, at)), shape=(o.size, wide)))
-        row = self.master.extend(places, stated, 0.0, bound.limit / bound.unit)
-        self.tangents.append(Tangents(row, bound, comparison, o, a, b))
+            columns[new_outcomes] = width + np.arange(new_outcomes.size)
+            row_width = width + new_outcomes.size
+            parts.append((np.full(count, -1.0), np.arange(count), columns[outcomes]))
+            column_rows = np.full(new_outcomes.size, bound.sums[comparison])
+        else:
+            columns[new_outcomes] = 0
+            row_width = self.size
+            column_rows = no_columns
+        values, row_numbers, column_numbers = map(np.concatenate, zip(*parts, strict=True))
+        rows = sp.csr_array((values, (row_numbers, column_numbers)), shape=(count, row_width))
+        first_row = self.master.extend(column_rows, _weaken_small_entries(rows), 0.0, limit)
+        self.tangents.append(Tangents(first_row, bound, comparison, outcomes, a, b))
         return True
 
 
-def _between(inside: Pair, laws: Pair, share: Vector | float) -> Pair:
-    p, q = (here + share * (there - here) for here, there in zip(inside, laws, strict=True))
+def _interpolate_laws(inner_laws: Pair, outer_laws: Pair, share: Vector | float) -> Pair:
+    """Return the laws at a share of the segment between two pairs of laws."""
+    p = inner_laws[0] + share * (outer_laws[0] - inner_laws[0])
+    q = inner_laws[1] + share * (outer_laws[1] - inner_laws[1])
     return p, q
 
 
-def _seen(rows: sp.csr_array) -> sp.csr_array:
-    """Rows without coefficients that solvers would drop: smaller ones, so that no x >= 0 is cut off."""
-    small = np.abs(rows.data) <= MIN_COEFFICIENT
-    rows.data[small] = np.where(rows.data[small] < 0, -np.nextafter(MIN_COEFFICIENT, 1.0), 0.0)
+def _weaken_small_entries(rows: sp.csr_array) -> sp.csr_array:
+    """Replace coefficients that solvers would drop by smaller ones that they read.
+
+    A smaller coefficient weakens the row, so that no x >= 0 is cut off.
+    """
+    is_small = np.abs(rows.data) <= MIN_COEFFICIENT
+    weaker_entries = np.where(rows.data[is_small] < 0, -np.nextafter(MIN_COEFFICIENT, 1.0), 0.0)
+    rows.data[is_small] = weaker_entries
     rows.eliminate_zeros()
     return rows

@@ -1,7 +1,9 @@
-"""Convex bounds on two laws (P, Q) as tangents: linear inequalities that they imply, exact in floats but for rounding,
-which only weakens them.
+"""Tangents of convex bounds on two laws (P, Q): linear inequalities that the bounds imply.
 
-A bound Σ Q φ(P/Q) <= M, φ convex, implies for any ratios r_i (Q φ(P/Q) is convex and homogeneous in (P, Q))
+They are exact in floats except for rounding, which only weakens them.
+
+A bound Σ Q φ(P/Q) <= M, φ convex, implies for any ratios r_i (Q φ(P/Q) is convex and homogeneous in
+(P, Q))
 
     Σ_i φ'(r_i) P_i + (φ(r_i) - r_i φ'(r_i)) Q_i  <=  M
 
@@ -9,12 +11,15 @@ A bound Σ Q φ(P/Q) <= M, φ convex, implies for any ratios r_i (Q φ(P/Q) is c
     power-cone (α, M)       φ(r) = r^α / M, bounded by 1
     relative-entropy (K)    φ(r) = r ln r
 
-What is added to φ that sums to 0 for laws of one mass, a (P - Q), changes none of this: with φ(1) = φ'(1) = 0 every
-term Q φ(P/Q) is >= 0, the sum of some of them is within the limit too, and each is the largest of 0 and its tangents.
+A multiple a (P - Q) may be added to φ: it sums to 0 for laws of one mass, so that nothing above
+changes. With φ(1) = φ'(1) = 0 every term Q φ(P/Q) is >= 0, the sum of some of the terms is within
+the limit too, and each term is the largest of 0 and its tangents.
 
-    hockey-stick m >= 1     max(0, P - m Q)                      tangent at r: P - m Q                 <= δ
-    power-cone              P^α Q^(1-α) - α P + (α - 1) Q        α (r^(α-1) - 1), (1 - α) (r^α - 1)    <= M - 1
-    relative-entropy        P ln(P/Q) - P + Q                    ln r, 1 - r                           <= K
+    bound                term                            a and b of the tangent at r          limit
+
+    hockey-stick, m >= 1 max(0, P - m Q)                 1, -m                                δ
+    power-cone           P^α Q^(1-α) - α P + (α - 1) Q   α (r^(α-1) - 1), (1 - α) (r^α - 1)   M - 1
+    relative-entropy     P ln(P/Q) - P + Q               ln r, 1 - r                          K
 """
 
 from __future__ import annotations
@@ -26,48 +31,85 @@ import numpy as np
 from workbench.models.convex.requirements import HOCKEY_STICK, POWER_CONE, Bound
 from workbench.solvers.arrays import Pair, Vector
 
-_STEEPEST, _LESS = (
-    1e6,
-    1e-13,
-)  # coefficient of a term's tangent, over the limit; relative, more than its rounding
-_LARGEST = 24.0  # relative entropy up to which a single term has tangents that reach it
+# Tangents with larger coefficients, in units of the limit, become the steepest allowed one.
+_MAX_TANGENT_COEFFICIENT = 1e6
+# Coefficients are lowered by this relative amount, which exceeds their rounding error.
+_ROUNDING_ALLOWANCE = 1e-13
+# Up to this relative entropy one term alone has a tangent that reaches the limit.
+_MAX_SINGLE_TERM_ENTROPY = 24.0
+# Masses below this count as this when a ratio is computed, so that no division by 0 occurs.
+_MIN_MASS = 1e-300
 
 
 def evaluate_terms(bound: Bound, p: Vector, q: Vector) -> Vector:
-    """The terms >= 0 of the outcomes, in floats. Shape of p and q."""
+    """Compute the nonnegative terms Q φ(P/Q) of the outcomes, in floats.
+
+    Args:
+        bound: the bound that defines φ.
+        p: masses P >= 0, any shape whose last axis counts outcomes.
+        q: masses Q >= 0, the same shape.
+
+    Returns:
+        The terms, in the shape of `p` and `q`.
+    """
     if bound.kind == HOCKEY_STICK:
         return np.maximum(p - bound.level * q, 0.0)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        log, alpha = np.log(p) - np.log(q), bound.level
+        log_ratio = np.log(p) - np.log(q)
+        alpha = bound.level
         if bound.kind == POWER_CONE:
-            none, some = (
-                (alpha - 1) * q,
-                p * np.exp((alpha - 1) * log) - alpha * p + (alpha - 1) * q,
-            )
+            zero_mass_terms = (alpha - 1) * q
+            power = p * np.exp((alpha - 1) * log_ratio)
+            positive_mass_terms = power - alpha * p + (alpha - 1) * q
         else:
-            none, some = q, p * (log - 1) + q
-    return np.where(p > 0, np.maximum(some, 0.0), none)
+            zero_mass_terms = q
+            positive_mass_terms = p * (log_ratio - 1) + q
+    return np.where(p > 0, np.maximum(positive_mass_terms, 0.0), zero_mass_terms)
 
 
 def max_term_sum(bound: Bound) -> float:
-    """What the terms >= 0 of a bound may sum to, rounded up."""
-    return float(np.nextafter(bound.limit - 1, np.inf)) if bound.kind == POWER_CONE else bound.limit
+    """Return the largest sum of the nonnegative terms that a bound allows, rounded up.
+
+    Args:
+        bound: the bound whose limit is converted.
+    """
+    if bound.kind == POWER_CONE:
+        return float(np.nextafter(bound.limit - 1, np.inf))
+    return bound.limit
 
 
 def compute_tangents(bound: Bound, p: Vector, q: Vector) -> Pair:
-    """(a, b) with a P + b Q <= the term >= 0 of an outcome for all P, Q >= 0, tight at the ratio p/q but for rounding,
-    which only lowers it, and for the steepest ratios. Shape of p and q."""
+    """Compute (a, b) with a P + b Q <= the term of an outcome, for all P, Q >= 0.
+
+    A tangent touches its term at the ratio p/q up to rounding, which only lowers the tangent. At
+    extreme ratios the steepest allowed tangent is returned instead.
+
+    Args:
+        bound: the bound that defines the terms.
+        p: masses P >= 0 at which the tangents touch, shape (..., outcomes).
+        q: masses Q >= 0 at which they touch, the same shape.
+
+    Returns:
+        The coefficients a and b, each in the shape of `p` and `q`.
+    """
     if bound.kind == HOCKEY_STICK:
         return np.ones_like(p), np.full_like(p, -np.nextafter(bound.level, np.inf))
     alpha = bound.level
-    most = (_STEEPEST * max(1.0, bound.limit)) ** (1 / alpha)
+    max_ratio = (_MAX_TANGENT_COEFFICIENT * max(1.0, bound.limit)) ** (1 / alpha)
     if bound.kind != POWER_CONE:
-        most = max(most, math.exp(min(bound.limit, _LARGEST) + 1))  # a slope beyond the limit
-    r = np.clip(np.maximum(p, 1e-300) / np.maximum(q, 1e-300), 1 / most, most)
+        # A tangent at this ratio has a slope beyond the limit.
+        max_ratio = max(max_ratio, math.exp(min(bound.limit, _MAX_SINGLE_TERM_ENTROPY) + 1))
+    ratio = np.maximum(p, _MIN_MASS) / np.maximum(q, _MIN_MASS)
+    r = np.clip(ratio, 1 / max_ratio, max_ratio)
     if bound.kind == POWER_CONE:
-        rise, value = r ** (alpha - 1), r**alpha
-        return alpha * (rise - 1) - _LESS * alpha * (rise + 1), (1 - alpha) * (
-            value - 1
-        ) - _LESS * alpha * (value + 1)
+        power_slope = r ** (alpha - 1)
+        power = r**alpha
+        p_slope = alpha * (power_slope - 1)
+        q_slope = (1 - alpha) * (power - 1)
+        p_rounding = _ROUNDING_ALLOWANCE * alpha * (power_slope + 1)
+        q_rounding = _ROUNDING_ALLOWANCE * alpha * (power + 1)
+        return p_slope - p_rounding, q_slope - q_rounding
     log = np.log(r)
-    return log - _LESS * (1 + np.abs(log)), 1 - r - _LESS * (1 + r)
+    p_slope = log - _ROUNDING_ALLOWANCE * (1 + np.abs(log))
+    q_slope = 1 - r - _ROUNDING_ALLOWANCE * (1 + r)
+    return p_slope, q_slope

@@ -1,6 +1,7 @@
-"""A user's own linear constraints on additive noise: a function of the CVXPY variable of its masses.
+"""User-defined linear constraints on additive noise: a function of the CVXPY variable of its
+masses.
 
-Those of ours are equations, stated without CVXPY where nothing else is; any other function is compiled.
+The constraints of `NoiseEquations` are stated without CVXPY. Any other function is compiled.
 """
 
 from __future__ import annotations
@@ -25,10 +26,14 @@ UserConstraints = Callable[["cp.Variable"], "Sequence[cp.Constraint]"]
 
 @dataclass(frozen=True)
 class NoiseEquations:
-    """Constraints that can say which equations they are. Equal ones are one model, and can be sent to another process.
+    """Linear constraints that are described by data.
 
-    mean: orders of the cyclic factors of a group whose noise has mean zero, () for any mean; equal: groups of row-major
-    positions with equal masses; more: a user's own, which may be no equations.
+    Equal constraints give one model, and can be sent to another process.
+
+    Attributes:
+        mean_zero_sizes: orders of the cyclic factors if the noise must have mean zero, else ().
+        equal_mass_groups: groups of row-major positions with equal masses.
+        user_constraints: a user-defined function of the masses, or None.
     """
 
     mean_zero_sizes: Ints = ()
@@ -36,71 +41,91 @@ class NoiseEquations:
     user_constraints: UserConstraints | None = None
 
     def __call__(self, f: Any) -> Sequence[Any]:
-        """The constraints on masses f, in the language that f is stated in.
+        """Return the constraints on masses f, in the language in which f is stated.
 
-        η is read as its representative of least size in every coordinate; the element N/2 of an even factor is its own
-        negative and counts as 0.
+        For the mean, η counts as its representative of smallest size in every coordinate. The
+        element N/2 of an even factor is its own negative and counts as 0.
         """
-        stated = []
+        rows = []
         if self.mean_zero_sizes:
-            order, eta = (
-                np.asarray(self.mean_zero_sizes)[:, None],
-                group_coordinates(self.mean_zero_sizes),
-            )
-            signed = np.where(
-                2 * eta < order, eta, np.where(2 * eta == order, 0, eta - order)
-            ).astype(float)
-            stated.append(label_user_constraint(signed @ f == 0, "mean zero"))
+            order = np.asarray(self.mean_zero_sizes)[:, None]
+            eta = group_coordinates(self.mean_zero_sizes)
+            upper_half = np.where(2 * eta == order, 0, eta - order)
+            signed_eta = np.where(2 * eta < order, eta, upper_half).astype(float)
+            rows.append(label_user_constraint(signed_eta @ f == 0, "mean zero"))
         for group in self.equal_mass_groups:
-            first, *others = group
-            stated.append(
-                label_user_constraint(
-                    f[np.array(others)] == f[first], f"equal masses {'='.join(map(str, group))}"
-                )
-            )
-        return [*stated, *(self.user_constraints(f) if self.user_constraints else ())]
+            label = f"equal masses {'='.join(map(str, group))}"
+            equations = f[np.array(group[1:])] == f[group[0]]
+            rows.append(label_user_constraint(equations, label))
+        if self.user_constraints is not None:
+            rows += self.user_constraints(f)
+        return rows
 
 
 def is_stated_without_cvxpy(constraints: UserConstraints | None) -> bool:
-    """Whether constraints are stated in operators alone, in any language."""
-    return constraints is None or (
-        isinstance(constraints, NoiseEquations) and constraints.user_constraints is None
-    )
+    """Check whether constraints use operators alone, so that any language can state them.
+
+    Args:
+        constraints: a function of the masses, or None.
+    """
+    if constraints is None:
+        return True
+    return isinstance(constraints, NoiseEquations) and constraints.user_constraints is None
 
 
 @ignore_float_warnings
 def compile_constraints(constraints: UserConstraints, N: int) -> Program:
-    """The constraints alone as a program, whose block "f" holds the N masses; other columns are their own."""
+    """Compile the constraints alone to a program.
 
-    def stated(cp: Any) -> Any:
+    Its block "f" has the masses; other columns belong to the constraints.
+
+    Args:
+        constraints: function of the masses.
+        N: number of masses.
+    """
+
+    def state_problem(cp: Any) -> Any:
         masses = cp.Variable(N, name="f", bounds=[0, 1])
         return cp.Problem(cp.Minimize(cp.sum(masses)), list(constraints(masses)))
 
-    return statement.build_program(
-        stated, "extra constraints", without_cvxpy=is_stated_without_cvxpy(constraints)
-    )
+    without_cvxpy = is_stated_without_cvxpy(constraints)
+    return statement.build_program(state_problem, "extra constraints", without_cvxpy=without_cvxpy)
 
 
 def build_constraint_rows(
     constraints: UserConstraints, masses: statement.Affine
 ) -> list[statement.Row]:
-    """The constraints on masses (N,) of a program that is stated without CVXPY; further columns are their own."""
+    """Return the constraints as rows of a program that is stated without CVXPY.
+
+    Further columns that the constraints need become a variable of their own.
+
+    Args:
+        constraints: function of the masses.
+        masses: the masses, shape (N,).
+    """
     if is_stated_without_cvxpy(constraints):
         return [*constraints(masses)]
     program = compile_constraints(constraints, masses.size)
-    data, f = program.template, program.block("f")
-    A, own = data.A.toarray(), np.delete(np.arange(data.c.size), f.start + np.arange(f.size))
-    more = statement.Variable(
-        own.size, f"{program.name} columns", (data.lower[own], data.upper[own])
-    )
-    sides = A[:, f.start : f.start + f.size] @ masses + A[:, own] @ more - data.row_upper
-    equal = data.row_lower == data.row_upper
+    data = program.template
+    f = program.block("f")
+    A = data.A.toarray()
+    extra_columns = np.delete(np.arange(data.c.size), f.start + np.arange(f.size))
+    extra_bounds = (data.lower[extra_columns], data.upper[extra_columns])
+    extra_name = f"{program.name} columns"
+    extra_variable = statement.Variable(extra_columns.size, extra_name, extra_bounds)
+    mass_part = A[:, f.start : f.start + f.size] @ masses
+    sides = mass_part + A[:, extra_columns] @ extra_variable - data.row_upper
+    is_equation = data.row_lower == data.row_upper
     return [
-        statement.Row(sides[some], same, program.name)
-        for some, same in ((equal, True), (~equal, False))
+        statement.Row(sides[is_equation], True, program.name),
+        statement.Row(sides[~is_equation], False, program.name),
     ]
 
 
 def group_coordinates(sizes: Sequence[int]) -> Positions:
-    """(k, N): the coordinates of every element, row-major."""
+    """Return the coordinates of every element, row-major, shape (k, N).
+
+    Args:
+        sizes: orders of the k cyclic factors.
+    """
     return np.stack([axis.ravel() for axis in np.indices(tuple(sizes))])

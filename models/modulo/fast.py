@@ -1,28 +1,32 @@
-"""PDP noise with delta > 0, exactly and fast: model (13), or (15), solved by branch and bound over violation patterns.
+"""PDP noise with delta > 0, exactly and fast: model (13), or (15), solved by branch and bound over
+violation patterns.
 
 `FastSession` answers like a session of the literal program:
 
-1. For the error rate there is an incumbent from the start (`workbench.models.modulo.level_noise`). With one eps and a
-   delta, on groups that are not small, all level functions are searched first
-   (`workbench.models.modulo.level_frontier`), within so many decisions: mostly that is the whole proof, and no linear
-   program is solved; where it is not, it leaves a better incumbent.
+1. For the error rate there is an incumbent from the start (`workbench.models.modulo.level_noise`).
+   With one eps and a delta, on groups that are not small, all level functions are searched first
+   (`workbench.models.modulo.level_frontier`), within so many decisions: mostly that is the whole
+   proof, and no linear program is solved; where it is not, it leaves a better incumbent.
 2. Noise values where nothing is expected are summed in one variable (a relaxation,
-   `workbench.models.modulo.patterns`). Which is a guess that decides speed only: when the relaxed optimum is not a PMF
-   of the whole group, its pattern is lifted (the program of the full group with the same broken pairs); when the
-   lifted value does not meet the bound, more noise values are kept. With all of them kept the relaxation is the
-   problem itself, so the loop ends.
-3. The relaxation is minimised over all patterns (`workbench.models.modulo.search`) by linear programs, hot. Its bound
-   is the least of Lagrangian bounds that are recomputed from the data; it holds for (13) because every step above
-   either keeps an optimal f or relaxes. The incumbent is a solution of one program, a PMF of the full group, or a
-   level function's.
+   `workbench.models.modulo.patterns`). Which is a guess that decides speed only: when the relaxed
+   optimum is not a PMF of the whole group, its pattern is lifted (the program of the full group
+   with the same broken pairs); when the lifted value does not meet the bound, more noise values are
+   kept. With all of them kept the relaxation is the problem itself, so the loop ends.
+3. The relaxation is minimised over all patterns (`workbench.models.modulo.search`) by linear
+   programs, hot. Its bound is the least of Lagrangian bounds that are recomputed from the data; it
+   holds for (13) because every step above either keeps an optimal f or relaxes. The incumbent is a
+   solution of one program, a PMF of the full group, or a level function's.
 
-No oracle takes part: the closed forms of `workbench.models.oracles` stay independent judges of the result.
+No oracle takes part: the closed forms of `workbench.models.oracles` stay independent judges of the
+result.
 
-A backend without duals, whose bounds could not be checked, or whose linear programs end in numerical trouble, gets the
-mixed-integer program with the better rows (`patterns.milp`) in one piece; its bound is then the solver's. The
-constraints of a user and worst-case costs switch 1 and 2 off, as neither proof covers them.
+A backend without duals, whose bounds could not be checked, or whose linear programs end in
+numerical trouble, gets the mixed-integer program with the better rows (`patterns.milp`) in one
+piece; its bound is then the solver's. The constraints of a user and worst-case costs switch 1 and 2
+off, as neither proof covers them.
 
-The answer is stated in the variables f, u_mu, y_mu of the literal model, u = 1 where a pair is broken.
+The answer is stated in the variables f, u_mu, y_mu of the literal model, u = 1 where a pair is
+broken.
 """
 
 from __future__ import annotations

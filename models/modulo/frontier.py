@@ -1,31 +1,35 @@
-"""The whole optimal value function rho*(delta) of PDP noise at fixed epsilon, as an exact list of linear pieces.
+"""The whole optimal value function rho*(delta) of PDP noise at fixed epsilon, as an exact list of
+linear pieces.
 
-For a set B of pairs that may be broken let v_B(delta) be the least loss of a PMF that keeps all other pairs and has,
-for every mu, mass delta at most on the elements of B. It is a linear program with delta on the right-hand side, so v_B
-is convex, piecewise linear and non-increasing from the least delta it needs on; and rho* = min over B of v_B, as f is
-feasible for (13) at delta exactly when it is so for B = the pairs it breaks. The frontier is a lower envelope:
+For a set B of pairs that may be broken let v_B(delta) be the least loss of a PMF that keeps all
+other pairs and has, for every mu, mass delta at most on the elements of B. It is a linear program
+with delta on the right-hand side, so v_B is convex, piecewise linear and non-increasing from the
+least delta it needs on; and rho* = min over B of v_B, as f is feasible for (13) at delta exactly
+when it is so for B = the pairs it breaks. The frontier is a lower envelope:
 
 1. Known patterns give an envelope E >= rho*, at first v of "nothing broken", the loss at delta = 0.
-2. A piece of E, alpha + beta delta on [d1, d2], is proven by one more optimisation in which delta is a variable,
+2. A piece of E, alpha + beta delta on [d1, d2], is proven by one more optimisation in which delta
+   is a variable,
        min over patterns, f and delta in [d1, d2] of  rho'f - beta delta,
    solved by `workbench.models.modulo.search`: if nothing is below alpha (up to TOLERANCE), rho* = E on the whole
    piece, between the breakpoints as well as at them.
 3. Otherwise the better f breaks a pattern B, whose v_B lowers E; go on with the new pieces.
 
-There are finitely many patterns, so this ends. One program on one live session states all of it: delta is a variable,
-its interval, the slope and the pattern are parameters. At a jump of rho*, where a pattern becomes affordable, the left
-piece is proven up to SEPARATION short of it.
+There are finitely many patterns, so this ends. One program on one live session states all of it:
+delta is a variable, its interval, the slope and the pattern are parameters. At a jump of rho*,
+where a pattern becomes affordable, the left piece is proven up to SEPARATION short of it.
 
-Rounding may spoil a trace of v_B where it is steep, near the least delta that B needs. So the point (delta, loss) of
-the better f is entered as well: v_B is convex, hence the lower hull of known points is an upper bound of it, and E
-falls at the point found whatever the trace says. A piece whose program the solver cannot manage is halved. What stays
-unproven all the same has the proven bound of its search.
+Rounding may spoil a trace of v_B where it is steep, near the least delta that B needs. So the point
+(delta, loss) of the better f is entered as well: v_B is convex, hence the lower hull of known
+points is an upper bound of it, and E falls at the point found whatever the trace says. A piece
+whose program the solver cannot manage is halved. What stays unproven all the same has the proven
+bound of its search.
 
-Where the loss is the error rate, with one eps, all this is left to `workbench.models.modulo.level_frontier`, which
-needs no solver.
+Where the loss is the error rate, with one eps, all this is left to
+`workbench.models.modulo.level_frontier`, which needs no solver.
 
-v_B is traced exactly: with the slope of a chord the same program for one pattern has a point of v_B below the chord, or
-proves that v_B is the chord.
+v_B is traced exactly: with the slope of a chord the same program for one pattern has a point of v_B
+below the chord, or proves that v_B is the chord.
 
 | paper       | here                       |
 |-------------|----------------------------|

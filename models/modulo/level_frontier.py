@@ -1,28 +1,31 @@
 """The frontier rho*(delta) as linear pieces, and its value at one delta, from the staircase of
 `workbench.models.modulo.levels`.
 
-Windows of S are proven one after the other, from S = 1 (delta = 1) down to 0. Where a search is stopped the staircase
-found so far is an upper bound of rho*. It is bounded from below by (1 - delta) rho*(0), the optimum under
-(eps, delta)-DP, which PDP implies (`workbench.models.oracles.hops` has the proof), and by rho* at the least delta that
-is proven, as rho* never rises.
+Windows of S are proven one after the other, from S = 1 (delta = 1) down to 0. Where a search is
+stopped the staircase found so far is an upper bound of rho*. It is bounded from below by (1 -
+delta) rho*(0), the optimum under (eps, delta)-DP, which PDP implies
+(`workbench.models.oracles.hops` has the proof), and by rho* at the least delta that is proven, as
+rho* never rises.
 
-One delta. By the level theorem (`workbench.models.modulo.levels`) the largest f(0) is the largest min(1/T, delta/S) of
-all level functions. Let phi be that of the best one known. Whatever is better has
+One delta. By the level theorem (`workbench.models.modulo.levels`) the largest f(0) is the largest
+min(1/T, delta/S) of all level functions. Let phi be that of the best one known. Whatever is better
+has
 
     T < 1/phi  and  S < delta/phi,
 
-so the level search of that one stair, T = 1/phi at every S < delta/phi, finds a better one or proves that there is
-none; phi rises, and the stair falls, while it runs. Proof that nothing is lost: the search leaves out a label only
-where another one of its state is nowhere larger, hence no worse in min(1/T, delta/S); where every completion has
-T >= 1/phi, up to the tolerance, or S >= delta/phi; and where it drops a shift that is not the one S is taken at. None
-of these is better than phi is then, and phi never falls. []
+so the level search of that one stair, T = 1/phi at every S < delta/phi, finds a better one or
+proves that there is none; phi rises, and the stair falls, while it runs. Proof that nothing is
+lost: the search leaves out a label only where another one of its state is nowhere larger, hence no
+worse in min(1/T, delta/S); where every completion has T >= 1/phi, up to the tolerance, or S >=
+delta/phi; and where it drops a shift that is not the one S is taken at. None of these is better
+than phi is then, and phi never falls. []
 
-The level function that attains phi is rebuilt and judged anew: its levels are raised to the shortest path lengths over
-the pairs it keeps, T and S are summed from them, and f = phi max(a^l, theta w) by the proof of
-`workbench.models.modulo.level_noise`.
+The level function that attains phi is rebuilt and judged anew: its levels are raised to the
+shortest path lengths over the pairs it keeps, T and S are summed from them, and f = phi max(a^l,
+theta w) by the proof of `workbench.models.modulo.level_noise`.
 
-The work is counted, not timed, so that the answer is the same on every machine. A search that stops proves nothing and
-leaves the best level function it found.
+The work is counted, not timed, so that the answer is the same on every machine. A search that stops
+proves nothing and leaves the best level function it found.
 
 | paper       | here                                    |
 |-------------|-----------------------------------------|

@@ -1,31 +1,38 @@
-"""The frontier rho*(delta) of PDP noise for the error rate and one eps, from level functions: no solver takes part.
+"""The frontier rho*(delta) of PDP noise for the error rate and one eps, from level functions: no
+solver takes part.
 
-**Level theorem.** Give every element a level l(eta) in {0, 1, ..., infinity} with l(0) = 0, let a = e^-eps and
+**Level theorem.** Give every element a level l(eta) in {0, 1, ..., infinity} with l(0) = 0, let a =
+e^-eps and
 
     T = sum a^l(eta),     S = max over mu of sum { a^l(eta) : l(eta + mu) > l(eta) + 1 }.
 
-At every delta the largest f(0) is the largest min(1/T, delta/S) over all l (1/T where S = 0). Proof. (<=) Let f be
-feasible and l(eta) the least number of pairs that f keeps and that lead from 0 to eta. Then f >= a^l f(0), so
-T f(0) <= 1; pairs with l(eta + mu) > l(eta) + 1 are broken, so S f(0) <= delta. (>=) The proof of
-`workbench.models.modulo.level_noise`, with v = a^l and l raised to the shortest path lengths over the pairs that it
-keeps. []
+At every delta the largest f(0) is the largest min(1/T, delta/S) over all l (1/T where S = 0).
+Proof. (<=) Let f be feasible and l(eta) the least number of pairs that f keeps and that lead from 0
+to eta. Then f >= a^l f(0), so T f(0) <= 1; pairs with l(eta + mu) > l(eta) + 1 are broken, so S
+f(0) <= delta. (>=) The proof of `workbench.models.modulo.level_noise`, with v = a^l and l raised to
+the shortest path lengths over the pairs that it keeps. []
 
-So rho* is known once the least T is known for every bound on S: a staircase (`Stairs`). It does not depend on delta.
+So rho* is known once the least T is known for every bound on S: a staircase (`Stairs`). It does not
+depend on delta.
 
-`LevelSearch.prove(lo, hi)` proves the stairs of lo <= S < hi: no l with S < hi lies more than TOLERANCE (of the error
-rate) below the staircase at max(S, lo). All l are enumerated level by level. A state is what is settled and who is on
-the last level; a label is its (T, S_1, S_2, ...). From level k every unsettled eta + mu joins level k + 1 or is
-delayed, which charges a^k to each mu that leads to it. What is not enumerated:
+`LevelSearch.prove(lo, hi)` proves the stairs of lo <= S < hi: no l with S < hi lies more than
+TOLERANCE (of the error rate) below the staircase at max(S, lo). All l are enumerated level by
+level. A state is what is settled and who is on the last level; a label is its (T, S_1, S_2, ...).
+From level k every unsettled eta + mu joins level k + 1 or is delayed, which charges a^k to each mu
+that leads to it. What is not enumerated:
 
-* Labels of one state that another one of it does not exceed anywhere; states that are mirror images, if M = -M.
-* Charges that cannot decide: what is still to be charged to mu is at most the mass of the last level and of what every
-  later level can weigh, and that is the least where nothing more is delayed. Where S_mu and all of it stay below
-  max S, the pairs of mu may all be broken at no loss, which lowers T: mu is dropped.
+* Labels of one state that another one of it does not exceed anywhere; states that are mirror
+  images, if M = -M.
+* Charges that cannot decide: what is still to be charged to mu is at most the mass of the last
+  level and of what every later level can weigh, and that is the least where nothing more is
+  delayed. Where S_mu and all of it stay below max S, the pairs of mu may all be broken at no loss,
+  which lowers T: mu is dropped.
 * Choices by which more elements join the next level than the staircase has room for.
-* Labels whose completions all lie above the staircase. Along a chain eta, eta + mu, ... of n unsettled elements from
-  the last level on, either the mass a^(k+1) + ... + a^(k+n) appears, or a charge of s buys off A (1 - a^n) s of it at
-  most, A = a/(1 - a). Chains of one mu never meet. For every s that gives a lower bound on T of the completions with
-  S <= s. While a level is chosen, a delayed element's chain is bought off.
+* Labels whose completions all lie above the staircase. Along a chain eta, eta + mu, ... of n
+  unsettled elements from the last level on, either the mass a^(k+1) + ... + a^(k+n) appears, or a
+  charge of s buys off A (1 - a^n) s of it at most, A = a/(1 - a). Chains of one mu never meet. For
+  every s that gives a lower bound on T of the completions with S <= s. While a level is chosen, a
+  delayed element's chain is bought off.
 
 | paper       | here                       |
 |-------------|----------------------------|

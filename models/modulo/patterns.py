@@ -1,32 +1,36 @@
 """The violation patterns of PDP noise: one linear program for every partly decided pattern.
 
-Write a pair (eta, mu) for the inequality f(eta) <= e^eps_mu f(eta + mu). PDP allows some pairs to be broken, for each
-mu at elements of mass delta in all. A pattern says of every pair: kept, broken, or free (undecided). Its program is
+Write a pair (eta, mu) for the inequality f(eta) <= e^eps_mu f(eta + mu). PDP allows some pairs to
+be broken, for each mu at elements of mass delta in all. A pattern says whether every pair is kept,
+broken, or free (undecided). Its program is
 
-    min rho'f   s.t.  sum f = 1, f >= 0,  y >= f(eta) - e^eps f(eta + mu), y >= 0,  sum_eta y_mu(eta) <= delta,
+    min rho'f   s.t.  sum f = 1, f >= 0,  y >= f(eta) - e^eps f(eta + mu), y >= 0,
+                      sum_eta y_mu(eta) <= delta,
                       y = 0 on kept pairs,  y >= f(eta) on broken pairs.
 
-* It is a relaxation of (13) restricted to the PMFs that keep the kept and break the broken pairs: such a PMF enters it
-  with y = f on all pairs that it breaks, y = 0 elsewhere. Every PMF keeps a pair or breaks it, so deciding a free pair
-  both ways loses none.
+* It is a relaxation of (13) restricted to the PMFs that keep the kept and break the broken pairs:
+  such a PMF enters it with y = f on all pairs that it breaks, y = 0 elsewhere. Every PMF keeps a
+  pair or breaks it, so deciding a free pair both ways loses none.
 * With no pair decided it is the DP-LP, as PDP implies DP.
-* When its solution f breaks, for every mu, pairs of mass delta at most, f is feasible for (13), and optimal among the
-  completions of the pattern.
-* An element of f(eta) > delta breaks no pair, as f(eta) is among what a broken pair at eta sums to. So every feasible
-  PMF has f(eta) <= delta, a bound of the program, or keeps all pairs at eta: this splits a pattern as well.
+* When its solution f breaks, for every mu, pairs of mass delta at most, f is feasible for (13), and
+  optimal among the completions of the pattern.
+* An element with f(eta) > delta breaks no pair, as f(eta) is among what a broken pair at eta sums
+  to. So every feasible PMF has f(eta) <= delta, a bound of the program, or keeps all pairs at eta:
+  this splits a pattern as well.
 
-Outside a set `kept` of noise values all masses may be summed in one variable s, which states less than (13): pairs
-that start outside are dropped; a pair that leads outside, y >= f(eta) - e^eps f(eta + mu), implies y >= f(eta) -
-e^eps s; the loss of s is the least loss outside. A solution with s = 0 is, extended by zeros, a PMF of the whole group
-whose pairs that start outside hold trivially (0 <= anything), at the same loss.
+Outside a set of noise values all masses may be summed in one variable s. This relaxes (13): pairs
+that start outside are dropped; a pair that leads outside, y >= f(eta) - e^eps f(eta + mu), implies
+y >= f(eta) - e^eps s; the loss of s is the smallest loss outside. A solution with s = 0 is,
+extended by zeros, a PMF of the whole group whose pairs that start outside hold trivially (0 <=
+anything), at the same loss.
 
-| paper             | here                                      |
-|-------------------|-------------------------------------------|
-| e^eps_mu          | `Noise.exp_epsilon`                       |
-| rho_eta           | `Noise.loss`                              |
-| delta, rho-bar    | `Noise.delta`, `Noise.max_loss`           |
-| (eta, mu)         | `source`, `target`, `shift` of a pair     |
-| y(eta), u(eta)    | columns "y_mu", "u_mu" of `milp`          |
+| paper             | here                                          |
+|-------------------|-----------------------------------------------|
+| e^eps_mu          | `NoiseProblem.exp_epsilon`                    |
+| rho_eta           | `NoiseProblem.loss`                           |
+| delta, rho-bar    | `NoiseProblem.delta`, `NoiseProblem.max_loss` |
+| (eta, mu)         | `source`, `target`, `shift` of a pair         |
+| y(eta), u(eta)    | columns "y_mu", "u_mu" of `build_milp`        |
 """
 
 from __future__ import annotations
@@ -44,9 +48,8 @@ from workbench.models.modulo.program import MASS_SCALE, shift_positions
 from workbench.solvers.arrays import Flags, Ints, Positions, Vector
 from workbench.solvers.program import Program
 
-MIN_BROKEN_EXCESS = (
-    5e-12  # a smaller excess f(eta) - e^eps f(eta + mu) is the solver's rounding, not a broken pair
-)
+# A smaller excess f(eta) - e^eps f(eta + mu) is the solver's rounding and breaks no pair.
+MIN_BROKEN_EXCESS = 5e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +57,17 @@ class NoiseProblem:
     """One instance of (13) or (15) in numbers.
 
     Attributes:
-        sizes, shifts: as `workbench.models.modulo.program.ModuloModel`.
-        exp_epsilon: (shifts,) e^eps of every shift.
-        loss: (N,), or (N, N) for the worst true answer.
-        delta: given, or None when it is a variable.
-        max_loss: of the loss when delta is minimised, else None.
-        constraints: the user's own.
-        span, slope: with neither delta nor max_loss, delta is a variable in this interval and loss - slope delta is
-            minimised (see `workbench.models.modulo.frontier`).
+        sizes: orders of the cyclic factors.
+        shifts: the differences mu.
+        exp_epsilon: e^eps of every shift, shape (shifts,).
+        loss: loss of every noise value, shape (N,), or (N, N) for the worst true answer.
+        delta: given delta, or None if it is a variable.
+        max_loss: largest loss if delta is minimised, else None.
+        constraints: user-defined constraints, or None.
+        delta_span: interval of delta. With neither delta nor max_loss, delta is a variable in this
+            interval, and loss - delta_slope delta is minimised
+            (see `workbench.models.modulo.frontier`).
+        delta_slope: slope of that objective.
     """
 
     sizes: Ints
@@ -76,65 +82,83 @@ class NoiseProblem:
 
     @property
     def N(self) -> int:
-        """Order of the group."""
+        """Return the order of the group."""
         return math.prod(self.sizes)
 
     @property
     def is_error_rate(self) -> bool:
-        """Whether the loss is the error rate and nothing else is asked, so that the level theorem applies."""
-        error_rate = (
-            self.loss.ndim == 1 and self.loss[0] == 0.0 and bool((self.loss[1:] == 1.0).all())
-        )
-        return error_rate and self.constraints is None
+        """Check whether the loss is the error rate without constraints.
+
+        The level theorem applies to these problems.
+        """
+        if self.loss.ndim != 1 or self.loss[0] != 0.0:
+            return False
+        return bool((self.loss[1:] == 1.0).all()) and self.constraints is None
 
     def targets(self) -> tuple[Positions, ...]:
-        """For every shift the positions of eta + mu, (N,), read-only."""
-        return _targets(self.sizes, self.shifts)
+        """Return the read-only positions of eta + mu for every shift, each of shape (N,)."""
+        return _shift_targets(self.sizes, self.shifts)
 
     def steps(self) -> list[tuple[float, Positions]]:
-        """For every shift e^eps and its `targets`."""
+        """Return e^eps and the positions of eta + mu for every shift."""
         return list(zip(self.exp_epsilon.tolist(), self.targets(), strict=True))
 
 
 @lru_cache(maxsize=4)
-def _targets(sizes: Ints, shifts: tuple[Ints, ...]) -> tuple[Positions, ...]:
-    """`Noise.targets`: those of one group serve every relaxation of a frontier."""
+def _shift_targets(sizes: Ints, shifts: tuple[Ints, ...]) -> tuple[Positions, ...]:
+    """Return `NoiseProblem.targets`, cached for all relaxations of a frontier."""
     targets = tuple(shift_positions(sizes, mu) for mu in shifts)
     for target in targets:
         target.setflags(write=False)
     return targets
 
 
-class _Frame:
-    """What the relaxation and the MILP have in common: masses, objective, the user's constraints, the pairs.
+class _MassFrame:
+    """The part that the relaxation and the MILP share: masses, objective, constraints and pairs.
 
-    kept: (N,) the noise values with a variable of their own; masses: of all noise values; first: the columns that come
-    first; position: of every element's column, outside elements share the last. most: the upper bound of f.
+    Args:
+        noise: the problem.
+        has_own_mass: which noise values have a variable of their own, shape (N,). The others share
+            the last column.
+        upper: upper bound of the masses.
+
+    Attributes:
+        masses: the masses of all noise values.
+        leading_variables: variables whose columns come first.
+        position: column of every element, shape (N,).
+        rows: the rows stated so far.
+        delta: delta, a number or a variable.
+        objective: the objective.
     """
 
-    def __init__(self, noise: NoiseProblem, kept: Flags, most: Any = 1.0) -> None:
-        self.noise, self.kept = noise, kept
-        count = int(kept.sum())
+    def __init__(self, noise: NoiseProblem, has_own_mass: Flags, upper: Any = 1.0) -> None:
+        self.noise = noise
+        self.has_own_mass = has_own_mass
+        count = int(has_own_mass.sum())
         self.position = np.full(noise.N, count)
-        self.position[kept] = np.arange(count)
-        self.masses: cp.Affine
-        f = self.masses = cp.Variable(count, "f", (0.0, most))
-        self.first, total, table = [f], cp.sum(f), np.atleast_2d(noise.loss)
-        losses = table[:, kept] @ f
+        self.position[has_own_mass] = np.arange(count)
+        f = cp.Variable(count, "f", (0.0, upper))
+        self.masses: cp.Affine = f
+        self.leading_variables = [f]
+        total = cp.sum(f)
+        table = np.atleast_2d(noise.loss)
+        losses = table[:, has_own_mass] @ f
         if count < noise.N:
             outside = cp.Variable(1, "outside")
-            self.first.append(outside)
-            inside = self.position < count
-            self.masses = f[np.minimum(self.position, count - 1)] * inside + outside * ~inside
-            total, losses = total + cp.sum(outside), losses + outside * table[:, ~kept].min(axis=1)
+            self.leading_variables.append(outside)
+            is_inside = self.position < count
+            inside_masses = f[np.minimum(self.position, count - 1)] * is_inside
+            self.masses = inside_masses + outside * ~is_inside
+            total = total + cp.sum(outside)
+            losses = losses + outside * table[:, ~has_own_mass].min(axis=1)
         self.rows = [(total == 1).set_label("total")]  # (13b)
         self.delta: Any = noise.delta
-        self.objective = self._objective(losses, float(table.max()))
+        self.objective = self._state_objective(losses, float(table.max()))
         if noise.constraints is not None:
             self.rows += build_constraint_rows(noise.constraints, self.masses)
 
-    def _objective(self, losses: cp.Affine, most: float) -> cp.Affine:
-        """The costs; their rows, and the column of delta where that is no number."""
+    def _state_objective(self, losses: cp.Affine, max_loss: float) -> cp.Affine:
+        """Return the objective; state its rows and the variable of delta if it needs one."""
         noise = self.noise
         if noise.max_loss is not None:
             self.delta = cp.Variable(1, "delta")
@@ -142,45 +166,54 @@ class _Frame:
             return cp.sum(self.delta)
         objective = cp.sum(losses)
         if losses.size > 1:
-            objective = cp.Variable(1, "worst", (0.0, most))
+            objective = cp.Variable(1, "worst", (0.0, max_loss))
             self.rows.append((losses <= objective).set_label("losses"))
         if noise.delta is None:
-            span, slope = cp.Parameter(2, "span"), cp.Parameter((), "slope")
+            span = cp.Parameter(2, "span")
+            slope = cp.Parameter((), "slope")
             self.delta = cp.Variable(1, "delta", (span[0], span[1]))
             objective = objective - cp.sum(slope * self.delta)
         return objective
 
     def pairs(self) -> list[tuple[float, Positions, Positions]]:
-        """For every shift: e^eps, elements kept, and where they lead."""
-        elements = np.flatnonzero(self.kept)
+        """Return e^eps of every shift, the elements with a mass of their own, and their targets."""
+        elements = np.flatnonzero(self.has_own_mass)
         return [(e, elements, target[elements]) for e, target in self.noise.steps()]
 
-    def state(self, e: float, source: Positions, target: Positions, y: Any) -> None:
-        """f(eta) - e^eps f(eta + mu) <= y."""
-        self.rows.append((self.masses[source] - self.masses[target] * e <= y).set_label("ratio"))
+    def state_excess(self, e: float, source: Positions, target: Positions, y: Any) -> None:
+        """State f(eta) - e^eps f(eta + mu) <= y."""
+        excess = self.masses[source] - self.masses[target] * e
+        self.rows.append((excess <= y).set_label("ratio"))
 
     def limit_excess(self, y: cp.Affine) -> None:
-        """sum y <= delta, (13c)."""
+        """State sum y <= delta, (13c)."""
         self.rows.append((cp.sum(y) <= self.delta).set_label("excess"))
 
-    def program(self, name: str) -> Program:
-        """What is stated."""
-        return cp.Problem(self.objective, self.rows, self.first).to_program(name, MASS_SCALE)
+    def to_program(self, name: str) -> Program:
+        """Compile the collected objective, rows and columns into a program."""
+        problem = cp.Problem(self.objective, self.rows, self.leading_variables)
+        return problem.to_program(name, MASS_SCALE)
 
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """The program of every pattern: parameters "room" (upper bound of y) and "least" (of y - f), one per pair.
+    """The program of every pattern.
 
-    With a given delta a third parameter "most", one per element kept, is the upper bound of f: 1, or delta. With
-    `delta` a variable that is not minimised, parameters "span" and "slope" are those of the noise.
+    Its parameters are "room", the upper bound of y, and "least", the lower bound of y - f, one for
+    each pair. A free pair has room delta (1 if delta is a variable) and least -1, a kept pair has
+    room 0, a broken pair has least 0.
 
-    A free pair has room delta (1 when delta is a variable) and least -1, a kept pair room 0, a broken pair least 0.
+    With a given delta a third parameter "most", one for each element with a mass of its own, is the
+    upper bound of f: 1, or delta. If delta is a variable that is not minimised, the parameters
+    "span" and "slope" are those of the problem.
 
     Attributes:
-        source, target: columns of f at eta and eta + mu, one per pair.
-        shift: the shift of every pair; y: its column.
-        element: eta of every pair.
+        program: the program.
+        source: column of f(eta), shape (pairs,).
+        target: column of f(eta + mu), shape (pairs,).
+        shift: number of the shift, shape (pairs,).
+        y: column of y, shape (pairs,).
+        element: eta, shape (pairs,).
     """
 
     program: Program
@@ -197,83 +230,118 @@ class Relaxation:
         is_broken: Flags | bool = False,
         is_light: Flags | bool = False,
     ) -> dict[str, Vector]:
-        """The parameters of a pattern: the pairs that are kept and broken, and the elements with f <= delta."""
-        parameters, pairs = self.program.parameters, self.y.size
-        free = np.full(pairs, noise.delta_span[1] if noise.delta is None else noise.delta)
+        """Return the parameter values of a pattern.
+
+        Args:
+            noise: the problem.
+            is_kept: which pairs are kept, shape (pairs,), or one value for all.
+            is_broken: which pairs are broken, shape (pairs,), or one value for all.
+            is_light: which elements have f <= delta, shape (masses,), or one value for all.
+        """
+        parameters = self.program.parameters
+        pair_count = self.y.size
+        free_room = noise.delta_span[1] if noise.delta is None else noise.delta
         values = {
-            "room": np.where(is_kept, 0.0, free),
-            "least": np.where(is_broken, 0.0, np.full(pairs, -1.0)),
+            "room": np.where(is_kept, 0.0, np.full(pair_count, free_room)),
+            "least": np.where(is_broken, 0.0, np.full(pair_count, -1.0)),
         }
         if "span" in parameters:
-            values |= {"span": np.array(noise.delta_span), "slope": np.array(noise.delta_slope)}
+            values["span"] = np.array(noise.delta_span)
+            values["slope"] = np.array(noise.delta_slope)
         if noise.delta is not None:
             values["most"] = np.where(is_light, noise.delta, np.ones(parameters["most"]))
         return values
 
     def broken_pairs(self, noise: NoiseProblem, x: Vector) -> Flags:
-        """Which pairs a solution breaks: y pays for the excess f(eta) - e^eps f(eta + mu).
+        """Find the pairs that a solution breaks, where y covers the excess of f.
 
-        An excess that nothing pays for is the solver's rounding: on rows with e^15 it reaches 1e-9.
+        An excess that y does not cover is the solver's rounding: on rows with e^15 it reaches 1e-9.
+
+        Args:
+            noise: the problem.
+            x: solution of the program, shape (columns,).
+
+        Returns:
+            Which pairs are broken, shape (pairs,).
         """
         excess = x[self.source] - noise.exp_epsilon[self.shift] * x[self.target]
         return (excess > MIN_BROKEN_EXCESS) & (x[self.y] > MIN_BROKEN_EXCESS)
 
     def broken_table(self, noise: NoiseProblem, x: Vector) -> Flags:
-        """The same as a table, (shifts, N)."""
+        """Return the pairs that a solution breaks as a table, shape (shifts, N).
+
+        Args:
+            noise: the problem.
+            x: solution of the program, shape (columns,).
+        """
         table = np.zeros((len(noise.shifts), noise.N), dtype=bool)
-        broken = self.broken_pairs(noise, x)
-        table[self.shift[broken], self.element[broken]] = True
+        is_broken = self.broken_pairs(noise, x)
+        table[self.shift[is_broken], self.element[is_broken]] = True
         return table
 
 
 def build_relaxation(noise: NoiseProblem, has_own_mass: Flags | None = None) -> Relaxation:
-    """State the program of this module's docstring. kept: (N,) the noise values with a variable of their own, else
-    all."""
-    has_own_mass = np.ones(noise.N, dtype=bool) if has_own_mass is None else has_own_mass
-    count = int(has_own_mass.sum()) * len(noise.shifts)
-    most, least = cp.Parameter(count, "room"), cp.Parameter(count, "least")
-    frame = _Frame(
-        noise,
-        has_own_mass,
-        1.0 if noise.delta is None else cp.Parameter(int(has_own_mass.sum()), "most"),
-    )
-    pairs, first = [], 0
+    """State the program of this module's docstring.
+
+    Args:
+        noise: the problem.
+        has_own_mass: which noise values have a variable of their own, shape (N,). None for all.
+    """
+    if has_own_mass is None:
+        has_own_mass = np.ones(noise.N, dtype=bool)
+    mass_count = int(has_own_mass.sum())
+    pair_count = mass_count * len(noise.shifts)
+    excess_upper = cp.Parameter(pair_count, "room")
+    excess_minus_mass_lower = cp.Parameter(pair_count, "least")
+    mass_upper = 1.0 if noise.delta is None else cp.Parameter(mass_count, "most")
+    frame = _MassFrame(noise, has_own_mass, mass_upper)
+    parts = []
+    first = 0
     for k, (e, source, target) in enumerate(frame.pairs()):
         pair = first + np.arange(source.size)
-        y = cp.Variable(source.size, f"y_{k}", (0.0, most[pair]))
-        frame.state(e, source, target, y)
+        y = cp.Variable(source.size, f"y_{k}", (0.0, excess_upper[pair]))
+        frame.state_excess(e, source, target, y)
         frame.limit_excess(y)
-        frame.rows.append((frame.masses[source] - y <= least[pair] * -1.0).set_label("broken"))
-        pairs.append((frame.position[source], frame.position[target], np.full(y.size, k), source))
+        uncovered_mass = frame.masses[source] - y
+        max_uncovered_mass = excess_minus_mass_lower[pair] * -1.0
+        frame.rows.append((uncovered_mass <= max_uncovered_mass).set_label("broken"))
+        shift = np.full(y.size, k)
+        parts.append((frame.position[source], frame.position[target], shift, source))
         first += y.size
-    program = frame.program(f"patterns of PDP noise on {'x'.join(map(str, noise.sizes))}")
-    at = [
+    program = frame.to_program(f"patterns of PDP noise on {'x'.join(map(str, noise.sizes))}")
+    excess_columns = [
         block.start + np.arange(block.size)
         for block in program.variables
         if block.name.startswith("y_")
     ]
-    sources, targets, shifts, elements = (np.concatenate(part) for part in zip(*pairs, strict=True))
-    return Relaxation(program, sources, targets, shifts, np.concatenate(at), elements)
+    sources, targets, shifts, elements = (np.concatenate(part) for part in zip(*parts, strict=True))
+    y_columns = np.concatenate(excess_columns)
+    return Relaxation(program, sources, targets, shifts, y_columns, elements)
 
 
 def build_milp(noise: NoiseProblem, name: str) -> Program:
-    """(13) or (15) with better rows, in the variables f, u_mu, y_mu of the literal model, all shifts and elements.
+    """State (13) or (15) with better rows, in the variables f, u_mu, y_mu of the literal model.
 
-        y >= f(eta) - e^eps f(eta + mu),   sum y <= delta,   y <= min(delta, 1) u,   f - y <= 1 - u,   u in {0, 1}.
+        y >= f(eta) - e^eps f(eta + mu),   sum y <= delta,   y <= min(delta, 1) u,
+        f - y <= 1 - u,   u in {0, 1},   for all shifts and elements.
 
-    Equivalent to (13): u = 1 gives y = f on a broken pair or more, u = 0 gives y = 0 and the pair is kept; conversely
-    y = f u is feasible. (13e) and (13g) are not needed: they only force u = 0 on pairs that are kept anyway. The LP
-    relaxation, which in (13) allows f - e^eps f(eta + mu) <= u at will, implies the DP-LP here.
+    Equivalent to (13): u = 1 gives y = f on a broken pair or more, u = 0 gives y = 0 and the pair
+    is kept; conversely y = f u is feasible. (13e) and (13g) are not needed: they only force u = 0
+    on pairs that are kept anyway. The LP relaxation, which in (13) allows f - e^eps f(eta + mu) <= u
+    at will, implies the DP-LP here.
+
+    Args:
+        noise: the problem.
+        name: name of the program.
     """
-    frame = _Frame(noise, np.ones(noise.N, dtype=bool))
+    frame = _MassFrame(noise, np.ones(noise.N, dtype=bool))
     delta = 1.0 if noise.delta is None else min(noise.delta, 1.0)
     for mu, (e, source, target) in zip(noise.shifts, frame.pairs(), strict=True):
         label = "_".join(map(str, mu))
         y = cp.Variable(source.size, f"y_{label}", (0.0, delta))
         u = cp.Variable(source.size, f"u_{label}", (0.0, 1.0), boolean=True)
-        frame.state(e, source, target, y)
+        frame.state_excess(e, source, target, y)
         frame.limit_excess(y)
-        frame.rows += [
-            row.set_label("decided") for row in (y <= u * delta, frame.masses[source] - y + u <= 1)
-        ]
-    return frame.program(name)
+        frame.rows.append((y <= u * delta).set_label("decided"))
+        frame.rows.append((frame.masses[source] - y + u <= 1).set_label("decided"))
+    return frame.to_program(name)

@@ -1,7 +1,9 @@
-"""Optimal additive noise on a finite abelian group: the models of Kadam et al. 2024, and their DP counterparts.
+"""Optimal additive noise on a finite abelian group: the models of Kadam et al. 2024, and their DP
+counterparts.
 
-The answer q lives in G = Z_{n1} x ... x Z_{nk} (a scalar query is k = 1, N = n + 1), noise is added in G, and
-neighbouring databases move the answer by a difference mu in M. With f the noise's PMF on G the models are
+The answer q lives in G = Z_{n1} x ... x Z_{nk} (a scalar query is k = 1, N = n + 1), noise is added
+in G, and neighbouring databases move the answer by a difference mu in M. With f the noise's PMF on
+G the models are
 
     literal MILP (13)   min rho'f   s.t.  sum f = 1, and for every mu in M a pair (u, y) with, for every eta,
                         sum y <= delta, y <= u, u + f - y <= 1, u - f + y <= 1,            (13c)-(13e)
@@ -14,9 +16,10 @@ neighbouring databases move the answer by a difference mu in M. With f the noise
     of a pattern        (14) but for given pairs (eta, mu), which may be broken, with mass delta at most for every mu
     convex bounds       min rho'f   s.t.  sum f = 1, and tangents of the bounds on (f, f(. + mu)), as they are needed
 
-(13) bounds the mass on which the privacy loss exceeds eps, the DP-LP the hockey-stick divergence; both are LP (14) at
-delta = 0. Every model takes one eps per difference (metric privacy) and linear constraints of the user's own. Under
-convex bounds the model has no differences; `workbench.models.convex.tangent_program` states them.
+(13) bounds the mass on which the privacy loss exceeds eps, the DP-LP the hockey-stick divergence;
+both are LP (14) at delta = 0. Every model takes one eps per difference (metric privacy) and linear
+constraints of the user's own. Under convex bounds the model has no differences;
+`workbench.models.convex.tangent_program` states them.
 
 | paper                | here                        |
 |----------------------|-----------------------------|

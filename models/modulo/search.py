@@ -1,23 +1,27 @@
 """Branch and bound over violation patterns: every node is a linear program, every bound is checked.
 
-The nodes are the patterns of `workbench.models.modulo.patterns`. A node whose solution breaks too much for some shift
-is split at one partly paid pair (y < f although the pair is broken): kept on one side, broken on the other. A node
-ends when its bound reaches the incumbent, when it is infeasible, or when its solution is feasible for (13): a new
-incumbent. There are finitely many patterns, so the search ends; the least bound of all ends is a lower bound on the
-optimum of the relaxation, and so of (13).
+The nodes are the patterns of `workbench.models.modulo.patterns`. A node whose solution breaks too
+much for some shift is split at one partly paid pair (y < f although the pair is broken): kept on
+one side, broken on the other. A node ends when its bound reaches the incumbent, when it is
+infeasible, or when its solution is feasible for (13): a new incumbent. There are finitely many
+patterns, so the search ends; the least bound of all ends is a lower bound on the optimum of the
+relaxation, and so of (13).
 
-A node's bound is not the solver's word: it is the Lagrangian bound of the duals, recomputed from the data
-(`workbench.solvers.solution.lagrangian_bound`; all variables are bounded, so any duals give a valid one, less what
-rounding can have added), or its parent's where that is larger. An infeasible node is proven by its ray when that
-survives our check; otherwise `on_word` counts it. A node whose program the solver cannot manage keeps what bound there
-is and is split like its parent; the proof may then stay open, but is never claimed.
+A node's bound is not the solver's word: it is the Lagrangian bound of the duals, recomputed from
+the data (`workbench.solvers.solution.lagrangian_bound`; all variables are bounded, so any duals
+give a valid one, less what rounding can have added), or its parent's where that is larger. An
+infeasible node is proven by its ray when that survives our check; otherwise `on_word` counts it. A
+node whose program the solver cannot manage keeps what bound there is and is split like its parent;
+the proof may then stay open, but is never claimed.
 
-Where the pair's element has f(eta) far above a given delta and several of its pairs are free, the split is at the
-element instead: f(eta) <= delta, or all its pairs kept. No PMF is lost, as one with f(eta) > delta breaks no pair at
-eta. The light side mostly ends at once, and the heavy one decides several pairs.
+Where the pair's element has f(eta) far above a given delta and several of its pairs are free, the
+split is at the element instead: f(eta) <= delta, or all its pairs kept. No PMF is lost, as one with
+f(eta) > delta breaks no pair at eta. The light side mostly ends at once, and the heavy one decides
+several pairs.
 
-Branching: the pair with the largest product of its mass and the estimated gains of its two sides (pseudocosts, learnt
-from the children, which are solved at once). The better child is explored first, the rest by best bound.
+Branching: the pair with the largest product of its mass and the estimated gains of its two sides
+(pseudocosts, learnt from the children, which are solved at once). The better child is explored
+first, the rest by best bound.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
-"""Losses of additive noise on a line: c(η) >= 0 on all integers, which does not fall as |η| grows.
+"""Losses c(η) >= 0 of additive noise η on the integers.
 
-integers          |η|, η², one's own by |η|, lines of two slopes far out (pinball, huber), or the mean loss of the
-                  published answer where the sum is clamped
-reals, β = Δ/k    of noise constant on the cells [(j - ½)β, (j + ½)β): |j| β, and β/4 for j = 0; (j² + 1/12) β²
+They do not fall as |η| grows, except the mean loss of a clamped answer.
+
+    integers          |η|, η², a user-defined table by |η|, lines with two slopes (pinball, huber),
+                      or the mean loss of the published answer if the sum is clamped
+    reals, β = Δ/k    losses of noise that is constant on the cells [(j - ½)β, (j + ½)β):
+                      |j| β, and β/4 for j = 0; (j² + 1/12) β²
 """
 
 from __future__ import annotations
@@ -17,10 +20,17 @@ from workbench.models.oracles.line_noise import POWERS
 
 @dataclass(frozen=True)
 class LineLoss:
-    """c(η) on all integers: |η|^power, or a table for -m..m, which goes on by `slopes` (right, left) beyond it.
+    """A loss c(η) on all integers: a power |η|^power, or a table that continues in two lines.
 
-    table: values >= 0 for -m..m that do not fall as |η| grows, unless `falls`: then a program reaches to m. Raises
-    ValueError.
+    Attributes:
+        name: name of the loss in reports.
+        power: 1 or 2, or 0 for a table.
+        table: values >= 0 for η = -m..m.
+        slopes: slopes of the lines beyond the table, on the right and on the left.
+        may_fall: whether the table may fall as |η| grows. Programs then include all of -m..m.
+
+    Raises:
+        ValueError: the table has a negative value, or falls although it may not.
     """
 
     name: str
@@ -30,106 +40,163 @@ class LineLoss:
     may_fall: bool = False
 
     def __post_init__(self) -> None:
-        if not self.power and (
-            len(self.table) % 2 == 0 or min(self.table) < 0 or not (self.may_fall or self.is_rising)
-        ):
+        if self.power:
+            return
+        is_ordered = self.may_fall or self.is_rising
+        if len(self.table) % 2 == 0 or min(self.table) < 0 or not is_ordered:
             raise ValueError("loss must be >= 0 and not fall as |noise| grows. Got one that does.")
 
     @property
     def is_rising(self) -> bool:
-        """Whether it does not fall as |η| grows."""
-        m, values = len(self.table) // 2, self.table
-        return all(a <= b for side in (values[m:], values[m::-1]) for a, b in pairwise(side))
+        """Check that the table does not fall as |η| grows."""
+        m = len(self.table) // 2
+        right = self.table[m:]
+        left = self.table[m::-1]
+        return all(a <= b for side in (right, left) for a, b in pairwise(side))
 
     @classmethod
     def from_name(cls, name: str) -> LineLoss:
-        """ "absolute" or "squared"."""
+        """Return the loss |η| or η².
+
+        Args:
+            name: "absolute" or "squared".
+        """
         return cls(name, POWERS[name])
 
     @classmethod
     def from_values(cls, values: Sequence[Fraction]) -> LineLoss:
-        """c(|η|) = values[|η|], its last value beyond."""
+        """Return the user-defined loss c(η) = values[|η|], constant beyond the last value.
+
+        Args:
+            values: losses of the distances 0, 1, ..., which do not fall.
+        """
         return cls("own", 0, (*values[:0:-1], *values))
 
     @classmethod
     def with_straight_tails(cls, name: str, loss: Callable[[int], Fraction], bend: int) -> LineLoss:
-        """c(η) = loss(η), a line on each side from |η| = bend on."""
+        """Return a loss that is a line on each side from |η| = bend on.
+
+        Args:
+            name: name of the loss in reports.
+            loss: function from η to its loss.
+            bend: distance from which on the loss is linear.
+        """
         m = bend + 1
         table = tuple(map(loss, range(-m, m + 1)))
-        return cls(name, 0, table, (table[-1] - table[-2], table[0] - table[1]))
+        right_slope = table[-1] - table[-2]
+        left_slope = table[0] - table[1]
+        return cls(name, 0, table, (right_slope, left_slope))
 
     @classmethod
     def of_clamped_answers(
-        cls, name: str, answers: int, loss: Callable[[int, int], Fraction], prior: Sequence[Fraction] | None = None,
+        cls,
+        name: str,
+        answers: int,
+        loss: Callable[[int, int], Fraction],
+        prior: Sequence[Fraction] | None = None,
         depends_on_difference: bool = False,
-    ) -> LineLoss:  # fmt: skip
-        """c(η) = Σ_q prior(q) loss(q, clamp(q + η)), q = 0..answers-1, which may fall where the loss of an answer does;
-        uniform without a prior. by_difference: whether loss(q, o) hangs on o - q alone: then sums of the prior do."""
+    ) -> LineLoss:
+        """Return the mean loss c(η) = Σ_q prior(q) loss(q, clamp(q + η)) over q = 0..answers-1.
+
+        It may fall as |η| grows where the loss of an answer does.
+
+        Args:
+            name: name of the loss in reports.
+            answers: number of answers; sums are clamped to 0..answers-1.
+            loss: function from the true and the published answer to the loss.
+            prior: weights of the true answers, in order; None for uniform weights.
+            depends_on_difference: whether loss(q, o) depends on o - q alone, so that sums of the
+                prior suffice.
+        """
         n = answers - 1
         if depends_on_difference:
-            of_steps = {step: loss(max(0, -step), max(0, step)) for step in range(-n, n + 1)}
+            loss_of_step = {step: loss(max(0, -step), max(0, step)) for step in range(-n, n + 1)}
 
             def loss(q: int, o: int) -> Fraction:
-                return of_steps[o - q]
+                return loss_of_step[o - q]
 
         weights = [Fraction(1)] * answers if prior is None else [*prior]
-        sums = [*accumulate(weights, initial=Fraction(0))]
-        low = [*accumulate((p * loss(q, 0) for q, p in enumerate(weights)), initial=Fraction(0))]
-        high = [
-            *accumulate((weights[q] * loss(q, n) for q in range(n, -1, -1)), initial=Fraction(0))
-        ]
+        zero = Fraction(0)
+        weight_sums = [*accumulate(weights, initial=zero)]
+        low_losses = (p * loss(q, 0) for q, p in enumerate(weights))
+        low_sums = [*accumulate(low_losses, initial=zero)]
+        high_losses = (weights[q] * loss(q, n) for q in range(n, -1, -1))
+        high_sums = [*accumulate(high_losses, initial=zero)]
 
-        def mean(eta: int) -> Fraction:
-            first, end = (
-                max(0, -eta),
-                answers - max(0, eta),
-            )  # of the answers that η keeps from both ends
+        def mean_loss(eta: int) -> Fraction:
+            # η does not clamp the answers first..end-1.
+            first = max(0, -eta)
+            end = answers - max(0, eta)
             if depends_on_difference:
-                kept = (sums[end] - sums[first]) * loss(first, first + eta)
+                inner_sum = (weight_sums[end] - weight_sums[first]) * loss(first, first + eta)
             else:
-                kept = sum(
-                    (weights[q] * loss(q, q + eta) for q in range(first, end) if weights[q]),
-                    Fraction(0),
+                inner_sum = sum(
+                    (weights[q] * loss(q, q + eta) for q in range(first, end) if weights[q]), zero
                 )
-            return (low[first] + kept + high[answers - end]) / sums[-1]
+            return (low_sums[first] + inner_sum + high_sums[answers - end]) / weight_sums[-1]
 
-        return cls(name, 0, tuple(map(mean, range(-n, n + 1))), may_fall=True)
+        return cls(name, 0, tuple(map(mean_loss, range(-n, n + 1))), may_fall=True)
 
     @property
     def is_even(self) -> bool:
-        """Whether c(-η) = c(η)."""
+        """Check that c(-η) = c(η)."""
         return self.table == self.table[::-1] and self.slopes[0] == self.slopes[1]
 
     @property
     def span(self) -> int:
-        """m of the table."""
+        """Return m, the largest η of the table."""
         return len(self.table) // 2
 
     def value_at(self, eta: int) -> Fraction:
-        """c(η), exact."""
+        """Compute c(η) exactly.
+
+        Args:
+            eta: an integer noise value.
+        """
         if self.power:
             return Fraction(abs(eta) ** self.power)
-        beyond = abs(eta) - self.span
-        known = self.table[min(self.span, max(-self.span, eta)) + self.span]
-        return known + beyond * self.slopes[eta < 0] if beyond > 0 else known
+        distance_beyond = abs(eta) - self.span
+        table_value = self.table[min(self.span, max(-self.span, eta)) + self.span]
+        if distance_beyond > 0:
+            return table_value + distance_beyond * self.slopes[eta < 0]
+        return table_value
 
     def values_between(self, low: int, high: int) -> dict[int, Fraction]:
-        """Map every η in low..high to c(η)."""
+        """Map every η in low..high to c(η).
+
+        Args:
+            low: the smallest η.
+            high: the largest η.
+        """
         return {eta: self.value_at(eta) for eta in range(low, high + 1)}
 
     def min_tail_losses(self, last: int, reach: int, ratio: Fraction) -> tuple[Fraction, Fraction]:
-        """The least mean loss of mass beyond `last` on the right, and on the left, of noise with
-        Pr[η > a + reach] >= ratio Pr[η > a] for every a: what is further out by k has at least ratio^⌈k/reach⌉ of it.
-        last >= m, of a table."""
-        more = reach * ratio / (1 - ratio)
-        return (
-            self.value_at(last + 1) + self.slopes[0] * more,
-            self.value_at(-last - 1) + self.slopes[1] * more,
-        )
+        """Bound from below the mean loss of the noise mass beyond `last`.
+
+        The noise satisfies Pr[η > a + reach] >= ratio Pr[η > a] for every a. The mass further out
+        by k is then at least the share ratio^⌈k/reach⌉ of the mass beyond `last`.
+
+        Args:
+            last: a noise value >= m for a table.
+            reach: distance over which the tail falls by at most `ratio`.
+            ratio: in (0, 1).
+
+        Returns:
+            The bounds on the right and on the left.
+        """
+        mean_distance = reach * ratio / (1 - ratio)
+        right = self.value_at(last + 1) + self.slopes[0] * mean_distance
+        left = self.value_at(-last - 1) + self.slopes[1] * mean_distance
+        return right, left
 
 
 def cell_loss(name: str, beta: Fraction) -> Callable[[int], Fraction]:
-    """Of the cell j, of "absolute" or "squared" loss."""
+    """Return the function from a cell number j to the mean loss of the cell.
+
+    Args:
+        name: "absolute" or "squared".
+        beta: width β of a cell.
+    """
     if POWERS[name] == 1:
         return lambda j: beta * (abs(j) or Fraction(1, 4))
     return lambda j: beta**2 * (j * j + Fraction(1, 12))

@@ -1,26 +1,35 @@
-"""Additive noise on the integers under bounds on neighbouring laws, as one linear program with a proven lower bound.
+"""Additive noise on the integers under bounds on neighbouring laws, with a proven lower bound.
 
-    min Σ c(η) f(η) (+ c a)   s.t.  Σ f (+ a) = 1,   Σ_o φ(P_o, Q_o) <= limit   for every bound and shift s,
+The noise is the solution of one linear program:
 
-P = f, Q = f(· + s), s = ±1..±D of the sensitivity D, by tangents as they are needed
-(`workbench.models.convex.tangent_program`), of a hockey stick at its worst shift alone in every round. Other solvers
-than HiGHS are given all of hockey sticks at once.
+    min Σ c(η) f(η) (+ c a)   s.t.  Σ f (+ a) = 1,
+                                    Σ_o φ(P_o, Q_o) <= limit   for every bound and shift s,
+
+P = f, Q = f(· + s), s = ±1..±D of the sensitivity D. Tangents of the bounds are added as they are
+needed (`workbench.models.convex.tangent_program`); a hockey stick gains tangents at its worst shift
+alone in every round. Solvers other than HiGHS get all tangents of hockey sticks at once.
 
     letter      here                     letter      here
     D           sensitivity              f(η)        columns, |η| <= last
-    c           losses                   a           atom: a point mass beside the cells (real noise alone)
+    c           losses                   a           atom: a point mass beside the cells (reals)
 
-Ended (`open` False): f vanishes beyond the reach L, last = L: what is feasible is a mechanism, under hockey sticks.
-Open: f is stated up to last = L + D, with the mass beyond, on the right and on the left, as columns of their own. All
-outcomes η > L, and all η < -L, are merged, which is post-processing: every bound holds of the merged pair, and the mass
-beyond costs no less than at its first value, as c does not fall. So the optimum is a lower bound for all noise.
+Ended (`is_open` False): f vanishes beyond the reach L, last = L. A feasible point is a mechanism,
+under hockey sticks.
 
-Folded: c is even, f is (the mean of f and its mirror image: bounds are jointly convex), and s > 0 suffice. Of several
-losses the largest mean counts: min z, z >= Σ c_q f, whose multipliers p_q are weights that add up to 1; c = Σ p_q c_q.
+Open: f is stated up to last = L + D. The mass beyond, on the right and on the left, has columns of
+its own. All outcomes η > L, and all η < -L, are merged, which is post-processing: every bound holds
+for the merged pair. The loss of the mass beyond is at least the loss at its first value, as c does
+not fall. So the optimum is a lower bound for all noise.
+
+Folded: if c is even, so is f (the mean of f and its mirror image; bounds are jointly convex), and s
+> 0 suffice. With several losses the largest mean counts: min z, z >= Σ c_q f, whose multipliers p_q
+are weights that add up to 1; c = Σ p_q c_q.
 
 Bound: for any multipliers v >= 0 of tangents, and u of sums with Σ v <= u for every t,
 
-    min >= min_j (c + Σ v (a P + b Q))_j / w_j - Σ u limit,       in exact arithmetic; w: how often j counts in Σ f.
+    min >= min_j (c + Σ v (a P + b Q))_j / w_j - Σ u limit      in exact arithmetic,
+
+where w_j is how often column j counts in Σ f.
 """
 
 from __future__ import annotations
@@ -43,24 +52,32 @@ from workbench.models.convex.tangent_program import (
 )
 from workbench.solvers.arrays import Integers, Vector
 from workbench.solvers.data import MIN_COEFFICIENT, floor_to_bits
-from workbench.solvers.exact.rational_lp import Integers as Exact
+from workbench.solvers.exact.rational_lp import Integers as ExactIntegers
 from workbench.solvers.exact.rational_lp import to_object_array
 from workbench.solvers.program import Program
 from workbench.solvers.search import Deadline
 
-_SCALE = 2.0**20  # of all masses, so that tolerances are fine beside a small δ
-_BITS = 80  # of multipliers, which are rounded down
-_UNIT = 1 << _BITS
+_MASS_SCALE = 2.0**20  # Masses are solved in these units, so that tolerances are fine beside δ.
+_MULTIPLIER_BITS = 80  # Multipliers are rounded down to this many binary digits.
+_MULTIPLIER_UNIT = 1 << _MULTIPLIER_BITS  # A multiplier of 1 is this integer.
+_DOUBLE_BITS = 53  # A double has this many significant binary digits.
 
 
 @dataclass(frozen=True, eq=False)
 class LineProgram:
-    """One program of the module's docstring.
+    """One linear program of this module's docstring.
 
-    sensitivity: D; reach: L >= D; losses: c(η), which do not fall as |η| grows; bounds: of every shift; folded: whether
-    they are even; open: whether noise goes on beyond; atom: its loss, None without one (hockey sticks alone have one);
-    beyond: by loss, what a unit of the mass beyond costs at least on the right and on the left (its first value's);
-    unit: the program is solved in losses divided by it, less the least of them.
+    Attributes:
+        sensitivity: D, the largest shift.
+        reach: L >= D.
+        losses: functions from η to c(η), which do not fall as |η| grows.
+        bounds: bounds for every shift.
+        is_folded: whether all losses are even and only η >= 0 has columns.
+        is_open: whether noise continues beyond the last column.
+        atom_loss: loss of the atom, None without one. Only programs under hockey sticks have one.
+        tail_losses: for each loss, the smallest loss of a unit of the mass beyond, on the right
+            and on the left. None for the loss at the first value beyond.
+        loss_unit: the program is solved in losses minus the smallest one, divided by this.
     """
 
     sensitivity: int
@@ -75,48 +92,62 @@ class LineProgram:
 
     @property
     def last(self) -> int:
-        """The largest η that has a column."""
+        """Return the largest η that has a column."""
         return self.reach + self.sensitivity * self.is_open
 
     @cached_property
     def shifts(self) -> Integers:
-        """All that are stated."""
-        up = np.arange(1, self.sensitivity + 1)
-        return up if self.is_folded else np.concatenate([up, -up])
+        """Return the shifts of all comparisons, shape (comparisons,)."""
+        positive_shifts = np.arange(1, self.sensitivity + 1)
+        if self.is_folded:
+            return positive_shifts
+        return np.concatenate([positive_shifts, -positive_shifts])
 
     @property
     def mass_columns(self) -> int:
-        """How many columns are f."""
+        """Return the number of columns of f."""
         return self.last + 1 if self.is_folded else 2 * self.last + 1
+
+    @property
+    def _first(self) -> int:
+        """Return the smallest η that has a column."""
+        return 0 if self.is_folded else -self.last
 
     @cached_property
     def costs(self) -> list[list[Fraction]]:
-        """What a unit of mass costs in every column, by each loss: of f, of the mass beyond, of the atom."""
-        sides = (1,) if self.is_folded else (1, -1)
-        values = [*range(0 if self.is_folded else -self.last, self.last + 1)]
-        ends = [tuple(loss(side * (self.last + 1)) for side in (1, -1)) for loss in self.losses]
-        more = ends if self.tail_losses is None else self.tail_losses
-        atom = [] if self.atom_loss is None else [self.atom_loss]
-        return [
-            [*map(loss, values), *far[: len(sides) * self.is_open], *atom]
-            for loss, far in zip(self.losses, more, strict=True)
-        ]
+        """Return the cost of a unit of mass in every column, one list for each loss.
+
+        The columns are f, then the mass beyond, then the atom.
+        """
+        side_count = 1 if self.is_folded else 2
+        values = range(self._first, self.last + 1)
+        if self.tail_losses is None:
+            end = self.last + 1
+            tail_losses = [(loss(end), loss(-end)) for loss in self.losses]
+        else:
+            tail_losses = [*self.tail_losses]
+        atom_costs = [] if self.atom_loss is None else [self.atom_loss]
+        costs = []
+        for loss, tail in zip(self.losses, tail_losses, strict=True):
+            tail_costs = tail[: side_count * self.is_open]
+            costs.append([*map(loss, values), *tail_costs, *atom_costs])
+        return costs
 
     @cached_property
     def shift(self) -> Fraction:
-        """The least of all costs, which no law avoids."""
+        """Return the smallest of all costs, a loss that every law has."""
         return min(map(min, self.costs))
 
     @cached_property
     def scaled_costs(self) -> list[list[Fraction]]:
-        """The costs of the program that is solved."""
+        """Return the costs of the program that is solved, one list for each loss."""
         if not self.shift and self.loss_unit == 1:
             return self.costs
-        return [[(cost - self.shift) / self.loss_unit for cost in each] for each in self.costs]
+        return [[(cost - self.shift) / self.loss_unit for cost in row] for row in self.costs]
 
     @cached_property
     def weights(self) -> Integers:
-        """How often a column counts in the total mass."""
+        """Return how often each column counts in the total mass, shape (columns,)."""
         counts = np.ones(len(self.costs[0]), dtype=np.int64)
         if self.is_folded:
             counts[1 : self.mass_columns + self.is_open] = 2
@@ -124,22 +155,22 @@ class LineProgram:
 
     @cached_property
     def comparisons(self) -> Comparisons:
-        """P and Q for every shift; entries: every column, no mass, and the mass beyond."""
-        size, d, reach = self.base.shape[1], self.sensitivity, self.reach
-        rows = [sp.eye_array(size), sp.csr_array((1, size))]  # every column, and no mass
-        eta = np.arange(-reach, reach + 1)
-        moved = eta[None, :] + self.shifts[:, None]
-        first = [self._column(eta)]
-        second = [np.where(np.abs(moved) <= self.last, self._column(moved), size)]
-        for side in (
-            (1, -1) if self.is_open else ()
-        ):  # the mass beyond reach + step, on the right and on the left
-            beyond = np.zeros((2 * d + 1, size))
-            for row, step in zip(beyond, range(-d, d + 1), strict=True):
-                row[self._column(side * np.arange(reach + step + 1, self.last + 1))] = 1
-                row[self.mass_columns + (side < 0 and not self.is_folded)] = 1
+        """Return P and Q for every shift.
+
+        The entries are every column, then an entry without mass, then masses beyond a value.
+        """
+        size = self.base.shape[1]
+        d = self.sensitivity
+        rows = [sp.eye_array(size), sp.csr_array((1, size))]
+        eta = np.arange(-self.reach, self.reach + 1)
+        shifted_eta = eta[None, :] + self.shifts[:, None]
+        has_column = np.abs(shifted_eta) <= self.last
+        first = [self._column_of(eta)]
+        second = [np.where(has_column, self._column_of(shifted_eta), size)]
+        # An open program compares the mass beyond, on the right and on the left.
+        for side in (1, -1) if self.is_open else ():
             centre = size + 1 + d + (side < 0) * (2 * d + 1)
-            rows.append(sp.csr_array(beyond))
+            rows.append(sp.csr_array(self._tail_rows(side, size)))
             first.append(np.array([centre]))
             second.append(centre + side * self.shifts[:, None])
         if self.atom_loss is not None:
@@ -147,58 +178,88 @@ class LineProgram:
             second.append(np.full((self.shifts.size, 1), size))
         return Comparisons(sp.csr_array(sp.vstack(rows)), np.concatenate(first), np.hstack(second))
 
+    def _tail_rows(self, side: int, size: int) -> Vector:
+        """Return one row for each step in -D..D: the mass beyond reach + step on a side."""
+        d = self.sensitivity
+        table = np.zeros((2 * d + 1, size))
+        for row, step in zip(table, range(-d, d + 1), strict=True):
+            row[self._column_of(side * np.arange(self.reach + step + 1, self.last + 1))] = 1
+            row[self.mass_columns + (side < 0 and not self.is_folded)] = 1
+        return table
+
     @cached_property
     def base(self) -> Program:
-        """The program without bounds: of several losses the largest is a column, behind the others."""
-        weights, costs = (
-            self.weights.astype(float),
-            np.array([[*map(float, each)] for each in self.scaled_costs]),
-        )
-        costs = costs * weights
+        """Build the program without bounds.
+
+        With several losses the largest mean is a column behind the others.
+        """
+        weights = self.weights.astype(float)
+        cost_table = np.array([[*map(float, row)] for row in self.scaled_costs])
+        costs = cost_table * weights
         x = statement.Variable(weights.size, "x", (0.0, np.inf))
         rows = [weights @ x == 1]
         if len(costs) > 1:
-            least = statement.Variable((), "largest mean", (0.0, np.inf))
-            rows.append(np.where(costs < MIN_COEFFICIENT, 0.0, costs) @ x <= least)
-        objective = costs[0] @ x if len(costs) == 1 else least
+            largest_mean = statement.Variable((), "largest mean", (0.0, np.inf))
+            readable_costs = np.where(costs < MIN_COEFFICIENT, 0.0, costs)
+            rows.append(readable_costs @ x <= largest_mean)
+            objective: statement.Affine = largest_mean
+        else:
+            objective = costs[0] @ x
         name = f"noise on the integers up to {self.last}, {self.sensitivity} differences"
-        stated = statement.Problem(objective, rows, [x]).to_program(name, _SCALE)
-        unit, data = float(self.loss_unit), stated.template
+        program = statement.Problem(objective, rows, [x]).to_program(name, _MASS_SCALE)
+        unit = float(self.loss_unit)
+        data = program.template
+        # Columns and rows have numbers and no names in files.
         return replace(
-            stated,
+            program,
             template=replace(data, c=data.c * unit),
             cost=1 / unit,
             shift=float(self.shift),
-            variables=(),  # columns have numbers in files, no names
+            variables=(),
             rows=(),
         )
 
-    def _column(self, eta: Integers) -> Integers:
+    def _column_of(self, eta: Integers) -> Integers:
+        """Return the columns of noise values."""
         return np.abs(eta) if self.is_folded else eta + self.last
 
     def masses(self, x: Vector) -> Vector:
-        """f on -last..last."""
+        """Return f on -last..last, shape (2 last + 1,).
+
+        Args:
+            x: values of the columns, shape (columns,).
+        """
         f = np.maximum(x[: self.mass_columns], 0.0)
         return np.concatenate([f[:0:-1], f]) if self.is_folded else f
 
     def columns_of_law(self, masses: Vector, refinement: float = 1.0) -> Vector:
-        """The columns of a law on -k..k, or about those on a grid that is so many times finer; nothing beyond."""
+        """Return the columns of a law on -k..k, with no mass beyond.
+
+        Args:
+            masses: the law, shape (2 k + 1,).
+            refinement: how many times finer the grid of this program is than the grid of the law.
+                Unless it is 1 the columns are approximate.
+
+        Returns:
+            Values of the columns, shape (columns,).
+        """
         size = masses.size // 2
-        eta = np.arange(0 if self.is_folded else -self.last, self.last + 1)
-        coarse = np.floor(eta / refinement + 0.5).astype(np.int64)
+        eta = np.arange(self._first, self.last + 1)
+        coarse_eta = np.floor(eta / refinement + 0.5).astype(np.int64)
         x = np.zeros(self.base.shape[1])
-        inside = np.abs(coarse) <= size
-        x[: self.mass_columns][inside] = masses[coarse[inside] + size]
+        has_mass = np.abs(coarse_eta) <= size
+        x[: self.mass_columns][has_mass] = masses[coarse_eta[has_mass] + size]
         return x
 
     @property
     def program(self) -> Program:
-        """The program in one piece, under hockey sticks."""
-        live = self._live("")
-        live.add_all_tangents()
-        return live.master.program
+        """Build the program with all tangents, under hockey sticks."""
+        tangent_program = self._start("")
+        tangent_program.add_all_tangents()
+        return tangent_program.master.program
 
-    def _live(self, solver: str) -> TangentProgram:
+    def _start(self, solver: str) -> TangentProgram:
+        """Return the program without tangents."""
         return TangentProgram(
             self.base, self.comparisons, self.bounds, solver, has_similar_comparisons=True
         )
@@ -212,36 +273,67 @@ class LineProgram:
         deadline: Deadline | None = None,
         solver: str = "highs",
     ) -> LineAnswer:
-        """The optimum. near: columns that are about the same; more: where bounds are infinitely many; precision: the
-        excess over a limit, relative, at which a point counts as feasible. A point that stopped early breaks a limit
-        by `excess`; the bound is proven all the same. Raises SolverError."""
-        live = self._live(solver)
+        """Solve the program and prove a lower bound.
+
+        If the time limit is reached, the point may exceed a limit by `LineAnswer.excess`. The bound
+        is proven all the same.
+
+        Args:
+            nearby_columns: columns near the optimum, shape (columns,), where tangents are added at
+                first. None for none.
+            find_broken_bounds: finds further bounds if there are infinitely many, else None.
+            precision: relative excess over a limit at which a point counts as feasible.
+            deadline: time limit; None for none.
+            solver: name of the backend.
+
+        Returns:
+            The last point with its value and the proven bound.
+
+        Raises:
+            SolverError: the solver found no optimum.
+        """
+        tangent_program = self._start(solver)
         if solver != "highs":
-            live.add_all_tangents()
+            tangent_program.add_all_tangents()
         elif nearby_columns is not None:
-            live.add_tangents_near(nearby_columns)
-        point = live.solve(find_broken_bounds, precision, deadline)
-        x, unit = live.x[: self.weights.size], float(self.loss_unit)
-        weights = (np.maximum(-point.duals[1 : 1 + len(self.costs)], 0.0) / unit).tolist()
+            tangent_program.add_tangents_near(nearby_columns)
+        point = tangent_program.solve(find_broken_bounds, precision, deadline)
+        unit = float(self.loss_unit)
+        loss_duals = np.maximum(-point.duals[1 : 1 + len(self.costs)], 0.0)
+        weights = (loss_duals / unit).tolist()
         multipliers = (
             replace(
                 part,
                 sum_multiplier=part.sum_multiplier / unit,
                 tangent_multipliers=part.tangent_multipliers / unit,
             )
-            for part in live.bound_multipliers(point)
+            for part in tangent_program.bound_multipliers(point)
         )
-        bound = _prove_lower_bound(self, multipliers, weights) * self.loss_unit + self.shift
-        value = point.value + float(self.shift)
+        scaled_bound = _prove_lower_bound(self, multipliers, weights)
         return LineAnswer(
-            self, x, value, bound, live.largest_excess, live.rounds, live.master.version
+            program=self,
+            x=tangent_program.x[: self.weights.size],
+            value=point.value + float(self.shift),
+            bound=scaled_bound * self.loss_unit + self.shift,
+            excess=tangent_program.largest_excess,
+            rounds=tangent_program.rounds,
+            version=tangent_program.master.version,
         )
 
 
 @dataclass(frozen=True)
 class LineAnswer:
-    """x: the columns; value: of the program; bound: proven; excess: of the worst bound over its limit, relative;
-    rounds: of work; version: of the solver."""
+    """A point of a `LineProgram` with a proven bound.
+
+    Attributes:
+        program: the program.
+        x: values of the columns, shape (columns,).
+        value: value of the program at the point.
+        bound: proven lower bound on the optimum.
+        excess: largest relative excess over a limit.
+        rounds: rounds of solving and adding tangents.
+        version: version of the solver.
+    """
 
     program: LineProgram
     x: Vector
@@ -253,62 +345,85 @@ class LineAnswer:
 
     @property
     def masses(self) -> Vector:
-        """f on -last..last."""
+        """Return f on -last..last, shape (2 last + 1,)."""
         return self.program.masses(self.x)
 
     @property
     def mean_tail_mass(self) -> float:
-        """The mass beyond, of one side in the mean."""
-        return float(self.x[self.program.mass_columns :].mean()) if self.program.is_open else 0.0
+        """Return the mass beyond the last column on one side, the mean of both sides."""
+        if not self.program.is_open:
+            return 0.0
+        return float(self.x[self.program.mass_columns :].mean())
 
     @property
     def tail_masses(self) -> tuple[float, float]:
-        """The mass beyond on the right and on the left, of an open program."""
-        far = self.x[self.program.mass_columns :]
-        return float(far[0]), float(far[-1])
+        """Return the mass beyond on the right and on the left, for an open program."""
+        tail = self.x[self.program.mass_columns :]
+        return float(tail[0]), float(tail[-1])
 
 
 def _prove_lower_bound(
     line: LineProgram, multipliers: Iterable[BoundMultipliers], weights: Sequence[float]
 ) -> Fraction:
-    """The lower bound of the module's docstring, at scaled costs. weights: of several losses."""
-    parts, charged, entries = [*multipliers], Fraction(0), line.comparisons.entries
-    exponents = (np.frexp(side)[1].min(initial=0) for part in parts for side in (part.a, part.b))
-    bits = 53 - int(min(exponents, default=0))  # of tangents, which are doubles
-    of_entries = to_object_array([0] * entries.shape[0])
+    """Compute the lower bound of this module's docstring, at scaled costs, in exact arithmetic.
+
+    The weights are the multipliers of several losses.
+    """
+    parts = [*multipliers]
+    entries = line.comparisons.entries
+    limit_cost = Fraction(0)
+    exponents = [0]
     for part in parts:
-        most = int(part.sum_multiplier * _UNIT)
-        charged += Fraction(part.limit) * most
+        exponents += [np.frexp(side)[1].min(initial=0) for side in (part.a, part.b)]
+    # Coefficients of tangents are doubles: with this many binary digits they are exact.
+    coefficient_bits = _DOUBLE_BITS - int(min(exponents))
+    entry_amounts = to_object_array([0] * entries.shape[0])
+    for part in parts:
+        sum_multiplier = int(part.sum_multiplier * _MULTIPLIER_UNIT)
+        limit_cost += Fraction(part.limit) * sum_multiplier
         rows = np.flatnonzero(part.tangent_multipliers)
         rows = rows[np.argsort(part.outcomes[rows], kind="stable")]
-        amounts = floor_to_bits(part.tangent_multipliers[rows], _BITS)
+        amounts = floor_to_bits(part.tangent_multipliers[rows], _MULTIPLIER_BITS)
         if part.limit and rows.size:
-            amounts = _capped(amounts, part.outcomes[rows], most)
-        for side, of_side in ((part.a, part.first), (part.b, part.second)):
-            np.add.at(of_entries, of_side[rows], amounts * floor_to_bits(side[rows], bits))
-    shares = [int(dual * _UNIT) for dual in weights] if len(line.costs) > 1 else []
-    shares = (
-        shares if any(shares) else [1] * len(line.costs)
-    )  # all are 0 where losses are below a solver's digits
-    costs = [
-        sum((p * c for p, c in zip(shares, each, strict=True)), Fraction(0)) / sum(shares)
-        for each in zip(*line.scaled_costs, strict=True)
-    ]
-    priced = [c * int(w) * _UNIT for c, w in zip(costs, line.weights, strict=True)]
-    of_columns = to_object_array([0] * entries.shape[1])
-    np.add.at(of_columns, entries.indices, np.repeat(of_entries, np.diff(entries.indptr)))
-    priced = [
-        price + Fraction(amount, 1 << bits)
-        for price, amount in zip(priced, of_columns[: len(priced)].tolist(), strict=True)
-    ]
-    return (min(c / int(w) for c, w in zip(priced, line.weights, strict=True)) - charged) / _UNIT
+            amounts = _cap_by_outcome(amounts, part.outcomes[rows], sum_multiplier)
+        for slopes, places in ((part.a, part.first), (part.b, part.second)):
+            exact_slopes = floor_to_bits(slopes[rows], coefficient_bits)
+            np.add.at(entry_amounts, places[rows], amounts * exact_slopes)
+    costs = _weighted_costs(line, weights)
+    column_amounts = to_object_array([0] * entries.shape[1])
+    repeated_amounts = np.repeat(entry_amounts, np.diff(entries.indptr))
+    np.add.at(column_amounts, entries.indices, repeated_amounts)
+    ratios = []
+    for cost, weight, amount in zip(costs, line.weights, column_amounts.tolist(), strict=False):
+        price = cost * int(weight) * _MULTIPLIER_UNIT + Fraction(amount, 1 << coefficient_bits)
+        ratios.append(price / int(weight))
+    return (min(ratios) - limit_cost) / _MULTIPLIER_UNIT
 
 
-def _capped(amounts: Exact, outcomes: Integers, most: int) -> Exact:
-    """Multipliers of tangents, sorted by outcome, cut so that those of an outcome sum to at most that of its sum."""
-    begins = np.diff(outcomes, prepend=-1) != 0
+def _weighted_costs(line: LineProgram, weights: Sequence[float]) -> list[Fraction]:
+    """Return the mean of the scaled costs of several losses, by weights that are normalised."""
+    shares = []
+    if len(line.costs) > 1:
+        shares = [int(weight * _MULTIPLIER_UNIT) for weight in weights]
+    if not any(shares):
+        # All weights are 0 where the losses are below the digits of a solver.
+        shares = [1] * len(line.costs)
+    total = sum(shares)
+    costs = []
+    for column_costs in zip(*line.scaled_costs, strict=True):
+        products = (share * cost for share, cost in zip(shares, column_costs, strict=True))
+        costs.append(sum(products, Fraction(0)) / total)
+    return costs
+
+
+def _cap_by_outcome(amounts: ExactIntegers, outcomes: Integers, max_sum: int) -> ExactIntegers:
+    """Cut multipliers so that their sum over each outcome is at most `max_sum`.
+
+    The multipliers are sorted by outcome.
+    """
+    is_first = np.diff(outcomes, prepend=-1) != 0
     sums = np.cumsum(amounts)
-    before = (sums - amounts)[begins][np.cumsum(begins) - 1]  # of all outcomes before
-    reached: Exact = np.minimum(sums - before, most)
-    reached[~begins] -= reached[np.flatnonzero(~begins) - 1]
-    return reached
+    sums_before_outcome = (sums - amounts)[is_first][np.cumsum(is_first) - 1]
+    capped_sums: ExactIntegers = np.minimum(sums - sums_before_outcome, max_sum)
+    capped_sums[~is_first] -= capped_sums[np.flatnonzero(~is_first) - 1]
+    return capped_sums

@@ -1,21 +1,28 @@
-"""Additive noise on the integers for many runs: the least loss of one run under (ε, δ) of T runs in all.
+"""Noise on the integers with the smallest loss of one run when T runs together are (ε, δ)-private.
 
-Symmetric noise of sensitivity 1 by its losses, constant from K on, so that the tails are geometric:
+Symmetric noise of sensitivity 1 is described by its privacy losses, constant from K on, so that the
+tails are geometric:
 
-    l_k = ln f(k)/f(k+1) > 0,  k = 0..K           ln P/Q of the outcome k >= 0 is l_k, of -k <= -1 it is -l_{k-1}
-    minimise  Σ f(k) c(|k|)   subject to   δ_T = E (1 - e^{ε - L_1 - ... - L_T})+  <=  δ,  L_i i.i.d. losses under P
+    l_k = ln f(k)/f(k+1) > 0,  k = 0..K      ln P/Q of the outcome k >= 0 is l_k,
+                                             of -k <= -1 it is -l_{k-1}
+    minimise  Σ f(k) c(|k|)   subject to   δ_T = E (1 - e^{ε - L_1 - ... - L_T})+  <=  δ,
+                                           L_i i.i.d. losses under P
 
-which is not convex in f. δ_T and its gradient come from one FFT pair: with A the law of T - 1 losses,
+which is not convex in f. δ_T and its gradient come from one FFT pair: with A the law of T - 1
+losses,
 
-    W(x) = T E_A (1 - e^{ε - x - A})+          dδ_T = Σ W(L(y)) df(y) + Σ f(y) W'(L(y)) dL(y)
+    W(x) = T E_A (1 - e^{ε - x - A})+        dδ_T = Σ W(L(y)) df(y) + Σ f(y) W'(L(y)) dL(y)
 
-Each loss is cut in two on the grid (same masses in both laws), so that δ_T is an upper bound up to floating point.
-Started from l_k = c (k + a)^p, which holds the geometric (p = 0) and the discrete Gaussian (p = 1, a = 1/2) noise, and
-improved by SLSQP in small regions of trust. For few runs sums of losses may best sit on kinks of δ_T, where gradients
-do not lead: losses of ε/T, which T times make ε, then one between, then of 3ε/T, so that δ pays for the end alone. What
-is returned is feasible, and no worse than its start.
+Each loss is cut in two on a grid (with the same masses in both laws), so that δ_T is an upper bound
+up to floating point. The search starts from l_k = c (k + a)^p. This contains geometric (p = 0) and
+discrete Gaussian (p = 1, a = 1/2) noise. SLSQP improves the start in small trust regions.
 
-These are floats: the guarantee of what is built from them is proven elsewhere, in integers.
+For few runs the optimal sums of losses may be kinks of δ_T, where gradients do not lead. A second
+candidate has losses of ε/T, which add up to ε in T runs, then one loss between, then losses of
+3ε/T, so that δ pays for the end alone. The result is feasible, and no worse than its start.
+
+The numbers are floats: the guarantee of mechanisms built from them is proven elsewhere, in
+integers.
 """
 
 from __future__ import annotations
@@ -24,169 +31,275 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import fft
 from scipy.optimize import brentq, minimize
 
-from workbench.solvers.arrays import Pair, Vector
+from workbench.solvers.arrays import Pair, Positions, Vector
 from workbench.solvers.search import bisect
 
-_TAIL = 45.0  # e^-45 of mass is left out of sums over a tail
-_POINTS, _SEARCHED = 1 << 17, 1 << 15  # of the grid of losses; while noise is sought
-_FAR = 12.0  # beyond ε, sums of losses are too rare to matter
-_STEEPEST = 500.0  # the largest loss that is tried; e^709 is the largest float
-_MOST = 160  # losses that SLSQP, whose steps are cubic in them, is asked to improve
-_WIDER = 1.2  # how far a solution may be stretched to be feasible
-_FINEST = 0.02  # region of trust; smaller ones gain less than a millionth
-_FEW = 8  # runs up to which losses of ε/T before a steep end may be best
-_SPARED = 2e-3  # the share of δ left unspent there, which costs next to nothing
+
+@dataclass(frozen=True)
+class RepeatedNoiseLimits:
+    """The tuning numbers of the search for noise of many runs.
+
+    Attributes:
+        tail_exponent: sums over a tail omit e^-tail_exponent of its mass.
+        grid_points: points of the grid of losses for the final δ_T.
+        search_grid_points: points of that grid during the search.
+        loss_margin: sums of losses beyond ε plus this are too rare to matter.
+        max_loss: the largest loss that is tried; e^709 is the largest float.
+        max_improved_losses: SLSQP takes cubic time, so it improves at most this many losses.
+        stretch: how far losses may be stretched to be feasible.
+        min_trust: smaller trust regions gain less than a millionth.
+        max_runs_of_steep_end: up to this many runs losses of ε/T before a steep end may be optimal.
+        unspent_delta: share of δ that the steep end leaves unspent, at a negligible loss.
+        first_trust: relative size of the first trust region.
+        min_gain: rounds with a smaller relative gain shrink the trust region.
+    """
+
+    tail_exponent: float = 45.0
+    grid_points: int = 1 << 17
+    search_grid_points: int = 1 << 15
+    loss_margin: float = 12.0
+    max_loss: float = 500.0
+    max_improved_losses: int = 160
+    stretch: float = 1.2
+    min_trust: float = 0.02
+    max_runs_of_steep_end: int = 8
+    unspent_delta: float = 2e-3
+    first_trust: float = 0.3
+    min_gain: float = 1e-5
+
+
+_LIMITS = RepeatedNoiseLimits()
+_MIN_DELTA = 1e-300  # A δ below this counts as this, so that it has a logarithm.
 
 
 def noise_masses(losses: ArrayLike) -> Pair:
-    """(f(k), l_k) for k = 0..M, the tail written out until it is negligible. losses: l_0..l_K > 0. Shape (M + 1,)."""
-    given = np.asarray(losses, dtype=float)
-    every = np.concatenate([given, np.full(math.ceil(_TAIL / given[-1]), given[-1])])
-    density = np.exp(-np.concatenate([[0.0], np.cumsum(every[:-1])]))
-    return density / (2 * density.sum() - 1), every
+    """Compute the masses of noise and all its losses, until the tail is negligible.
+
+    Args:
+        losses: l_0..l_K > 0, shape (K + 1,).
+
+    Returns:
+        f(k) and l_k for k = 0..M, each of shape (M + 1,).
+    """
+    first_losses = np.asarray(losses, dtype=float)
+    tail_size = math.ceil(_LIMITS.tail_exponent / first_losses[-1])
+    all_losses = np.concatenate([first_losses, np.full(tail_size, first_losses[-1])])
+    density = np.exp(-np.concatenate([[0.0], np.cumsum(all_losses[:-1])]))
+    return density / (2 * density.sum() - 1), all_losses
 
 
-def _derivative(weights: Vector, values: Vector, count: int) -> tuple[float, Vector]:
-    """Σ w v and its gradient in l_0..l_K, through the masses alone. weights: w_0 = f(0), w_k = 2 f(k). Shape (K+1,)."""
+def _mean_and_gradient(weights: Vector, values: Vector, count: int) -> tuple[float, Vector]:
+    """Compute Σ w v and its gradient in l_0..l_K through the masses alone.
+
+    The weights are w_0 = f(0), w_k = 2 f(k). The gradient has the shape (K + 1,) = (count,).
+    """
     mean = float(weights @ values)
-    beyond = np.cumsum((weights * (values - mean))[::-1])[::-1]
-    return mean, _fold(-np.append(beyond[1:], 0.0), count)
+    tail_sums = np.cumsum((weights * (values - mean))[::-1])[::-1]
+    return mean, _add_up_tail(-np.append(tail_sums[1:], 0.0), count)
 
 
-def _fold(gradient: Vector, count: int) -> Vector:
-    """The derivative in the last loss is that in all losses of the tail."""
+def _add_up_tail(gradient: Vector, count: int) -> Vector:
+    """Add up the derivatives in all losses of the tail, since they are one variable."""
     return np.append(gradient[: count - 1], gradient[count - 1 :].sum())
 
 
 def expected_loss(losses: Vector, loss: Callable[[Vector], Vector]) -> tuple[float, Vector]:
-    """Σ f(k) c(|k|) and its gradient. loss: of the distances 0..M, vectorised."""
+    """Compute Σ f(k) c(|k|) and its gradient.
+
+    Args:
+        losses: privacy losses l_0..l_K > 0, shape (K + 1,).
+        loss: function c from an array of distances to their losses.
+
+    Returns:
+        The expected loss and its gradient in l_0..l_K, shape (K + 1,).
+    """
     density, _ = noise_masses(losses)
     weights = np.concatenate([density[:1], 2 * density[1:]])
-    return _derivative(weights, loss(np.arange(density.size, dtype=float)), losses.size)
+    distances = np.arange(density.size, dtype=float)
+    return _mean_and_gradient(weights, loss(distances), losses.size)
+
+
+class ComposedPair(NamedTuple):
+    """δ_T of two laws, and what its gradient needs.
+
+    Attributes:
+        delta: δ_T.
+        cells: grid cell of each loss, modulo the grid, shape (outcomes,).
+        shares: share of each mass that goes to the upper end of its cell, shape (outcomes,).
+        slopes: derivative of each share in its loss, shape (outcomes,).
+        other_runs: transform of the sum of T - 1 losses.
+    """
+
+    delta: float
+    cells: Positions
+    shares: Vector
+    slopes: Vector
+    other_runs: NDArray[np.complex128]
 
 
 @dataclass(frozen=True)
 class ComposedDelta:
-    """δ_T as a function of the losses. reach: sums of losses within ±reach are told apart; points: of the grid."""
+    """δ_T as a function of the losses.
+
+    Attributes:
+        runs: T.
+        epsilon: ε of the T runs together.
+        reach: sums of losses are resolved within ±reach.
+        points: number of grid points.
+    """
 
     runs: int
     epsilon: float
     reach: float
-    points: int = _POINTS
+    points: int = _LIMITS.grid_points
 
     @property
     def step(self) -> float:
-        """h of the grid of losses: ε/T is a multiple, where losses of ε/T add up to ε and no more."""
-        least, share = 2 * self.reach / self.points, self.epsilon / self.runs
-        return share / math.floor(share / least) if share >= least else least
+        """Return the step of the grid of losses.
+
+        If possible ε/T is a multiple of it, so that losses of ε/T add up to ε and no more.
+        """
+        min_step = 2 * self.reach / self.points
+        share = self.epsilon / self.runs
+        if share < min_step:
+            return min_step
+        return share / math.floor(share / min_step)
 
     @cached_property
-    def _stick(self) -> NDArray[np.complex128]:
-        """The transform of (1 - e^{ε-x})+ on the circle of the grid."""
+    def _stick_transform(self) -> NDArray[np.complex128]:
+        """Return the conjugate transform of (1 - e^{ε-x})+ on the circle of the grid."""
         index = np.arange(-self.points // 2, self.points // 2)
-        height = np.maximum(0.0, -np.expm1(np.minimum(0.0, self.epsilon - index * self.step)))
-        return np.conj(fft.rfft(np.roll(height, -self.points // 2)))
+        exponents = np.minimum(0.0, self.epsilon - index * self.step)
+        heights = np.maximum(0.0, -np.expm1(exponents))
+        return np.conj(fft.rfft(np.roll(heights, -self.points // 2)))
 
     @cached_property
-    def _twice(self) -> NDArray[np.complex128]:
-        """The same, with the frequencies that a real transform leaves out."""
-        twice = np.full(self._stick.size, 2.0)
-        twice[[0, -1]] = 1.0
-        product: NDArray[np.complex128] = self._stick * twice
+    def _full_stick_transform(self) -> NDArray[np.complex128]:
+        """Return the same transform, weighted by how often each frequency counts."""
+        counts = np.full(self._stick_transform.size, 2.0)
+        counts[[0, -1]] = 1.0
+        product: NDArray[np.complex128] = self._stick_transform * counts
         return product
 
     def __call__(self, losses: Vector) -> float:
-        """δ_T."""
-        return self._composed(losses)[0]
+        """Compute δ_T."""
+        density, all_losses = noise_masses(losses)
+        return self._compose_noise(density, all_losses).delta
 
-    def gradient(self, losses: Vector) -> tuple[float, Vector]:
-        """δ_T and its gradient in l_0..l_K."""
-        total, (density, every, at, share, slope), spectrum = self._composed(losses)
-        worth = self.runs * fft.irfft(np.conj(self._stick * spectrum), self.points)
-        low, high = worth[at], worth[(at + 1) % self.points]
-        value, rise = (1 - share) * low + share * high, slope * (high - low)
-        size = every.size
+    def value_and_gradient(self, losses: Vector) -> tuple[float, Vector]:
+        """Compute δ_T and its gradient in l_0..l_K.
+
+        Args:
+            losses: l_0..l_K > 0, shape (K + 1,).
+        """
+        density, all_losses = noise_masses(losses)
+        composed_pair = self._compose_noise(density, all_losses)
+        size = all_losses.size
+        # The worth of a loss is W of the module's docstring, on the grid.
+        spectrum = np.conj(self._stick_transform * composed_pair.other_runs)
+        worth = self.runs * fft.irfft(spectrum, self.points)
+        low = worth[composed_pair.cells]
+        high = worth[(composed_pair.cells + 1) % self.points]
+        values = (1 - composed_pair.shares) * low + composed_pair.shares * high
+        rises = composed_pair.slopes * (high - low)
         weights = np.concatenate([density[:1], 2 * density[1:]])
-        means = np.concatenate([value[:1], (value[1:size] + value[size:]) / 2])
-        through = density * rise[:size]
-        through[:-1] -= density[1:] * rise[size:]
-        return total, _derivative(weights, means, losses.size)[1] + _fold(through, losses.size)
+        means = np.concatenate([values[:1], (values[1:size] + values[size:]) / 2])
+        mass_gradient = _mean_and_gradient(weights, means, losses.size)[1]
+        loss_gradient = density * rises[:size]
+        loss_gradient[:-1] -= density[1:] * rises[size:]
+        return composed_pair.delta, mass_gradient + _add_up_tail(loss_gradient, losses.size)
 
-    def _composed(self, losses: Vector) -> tuple[float, tuple[Any, ...], NDArray[np.complex128]]:
-        density, every = noise_masses(losses)
-        loss = np.concatenate([every, -every[:-1]])  # of the outcomes 0..M and -1..-M
-        total, (at, share, slope), before = self.compose_pair(
-            loss, np.concatenate([density, density[1:]])
-        )
-        return total, (density, every, at, share, slope), before
+    def _compose_noise(self, density: Vector, all_losses: Vector) -> ComposedPair:
+        """Compose the outcomes 0..M and -1..-M of symmetric noise."""
+        loss = np.concatenate([all_losses, -all_losses[:-1]])
+        return self.compose_pair(loss, np.concatenate([density, density[1:]]))
 
-    def compose_pair(
-        self, loss: Vector, mass: Vector
-    ) -> tuple[float, tuple[Any, ...], NDArray[np.complex128]]:
-        """δ_T of any two laws, by their losses ln P/Q and the masses P, shapes (n,); where these are on the grid, and
-        the transform of all but one."""
+    def compose_pair(self, loss: Vector, mass: Vector) -> ComposedPair:
+        """Compute δ_T of any two laws P and Q.
+
+        Args:
+            loss: losses ln P/Q of the outcomes, shape (outcomes,).
+            mass: masses of the outcomes under P, shape (outcomes,).
+        """
         cell = np.floor(loss / self.step)
-        gap = loss - cell * self.step
+        offset = loss - cell * self.step
         unit = -math.expm1(-self.step)
-        share, slope = (
-            np.clip(-np.expm1(-gap) / unit, 0.0, 1.0),
-            np.exp(-gap) / unit,
-        )  # of the mass that goes up
-        at = cell.astype(np.int64) % self.points
-        law = np.bincount(at, mass * (1 - share), self.points) + np.bincount(
-            (at + 1) % self.points, mass * share, self.points
-        )
+        shares = np.clip(-np.expm1(-offset) / unit, 0.0, 1.0)
+        slopes = np.exp(-offset) / unit
+        cells = cell.astype(np.int64) % self.points
+        law = np.bincount(cells, mass * (1 - shares), self.points)
+        law = law + np.bincount((cells + 1) % self.points, mass * shares, self.points)
         transform = fft.rfft(law)
-        before = transform ** (self.runs - 1)
-        total = float((self._twice * before * transform).real.sum()) / self.points
-        return total, (at, share, slope), before
+        other_runs = transform ** (self.runs - 1)
+        products = self._full_stick_transform * other_runs * transform
+        delta = float(products.real.sum()) / self.points
+        return ComposedPair(delta, cells, shares, slopes, other_runs)
 
 
 def find_largest_factor(
-    composed: Callable[[float], float], allowed: float, start: float = 1.0, widest: float = math.inf
+    composed_delta: Callable[[float], float],
+    delta: float,
+    start: float = 1.0,
+    max_factor: float = math.inf,
 ) -> float:
-    """The largest factor up to `widest` with δ_T <= δ. composed: δ_T of a factor, with which it grows."""
+    """Find the largest factor with δ_T <= δ.
 
-    @cache  # the search asks for its ends again
-    def excess(factor: float) -> float:
-        return math.log(max(composed(factor), 1e-300)) - math.log(allowed)
+    Args:
+        composed_delta: function from a factor to δ_T, which grows with the factor.
+        delta: δ.
+        start: factor at which the search starts.
+        max_factor: the largest factor that is tried.
+    """
+
+    @cache  # The search evaluates its ends repeatedly.
+    def log_excess(factor: float) -> float:
+        return math.log(max(composed_delta(factor), _MIN_DELTA)) - math.log(delta)
 
     low = high = start
-    while excess(high) < 0:
-        if high == widest:
+    while log_excess(high) < 0:
+        if high == max_factor:
             return high
-        low, high = high, min(widest, 1.3 * high)
-    while excess(low) > 0:
-        low, high = low / 1.3, low
-    root = float(brentq(excess, low, high, xtol=1e-10 * high))
-    return next(
-        f
-        for f in (root * (1 - k * 1e-10) for k in (0, 1, 10, 10**3, 10**6, 10**8))
-        if excess(f) <= 0
-    )
+        low = high
+        high = min(max_factor, 1.3 * high)
+    while log_excess(low) > 0:
+        high = low
+        low = low / 1.3
+    root = float(brentq(log_excess, low, high, xtol=1e-10 * high))
+    candidates = (root * (1 - k * 1e-10) for k in (0, 1, 10, 10**3, 10**6, 10**8))
+    return next(factor for factor in candidates if log_excess(factor) <= 0)
 
 
-def log_slope(composed: Callable[[float], float], factor: float = 1.0) -> float:
-    """d ln δ_T / d ln factor."""
-    high, low = (max(composed(factor * (1 + step)), 1e-300) for step in (5e-4, -5e-4))
+def log_slope(composed_delta: Callable[[float], float], factor: float = 1.0) -> float:
+    """Compute d ln δ_T / d ln factor by a difference quotient.
+
+    Args:
+        composed_delta: function from a factor to δ_T.
+        factor: the factor at which the slope is taken.
+    """
+    step = 5e-4
+    high = max(composed_delta(factor * (1 + step)), _MIN_DELTA)
+    low = max(composed_delta(factor * (1 + -step)), _MIN_DELTA)
     return math.log(high / low) / 1e-3
 
 
-def _feasible(delta: ComposedDelta, allowed: float, losses: Vector) -> Vector:
-    """The largest multiple of some losses (the least noise of its shape) with δ_T <= δ."""
-    # sums beyond a narrow reach are not told apart; nearly every noise has a δ_T below an allowed one near 1
-    most = delta.reach / delta.runs if delta.reach < delta.epsilon + _FAR else _STEEPEST
-    widest = max(1.0, most / float(losses.max()))
-    return losses * find_largest_factor(
-        lambda factor: delta(factor * losses), allowed, widest=widest
-    )
+def _stretch_to_delta(composed_delta: ComposedDelta, delta: float, losses: Vector) -> Vector:
+    """Return the largest multiple of some losses with δ_T <= δ: the least noise of its shape."""
+    # A grid of small reach does not resolve larger sums. If the allowed δ is near 1, nearly every
+    # noise has a smaller δ_T.
+    if composed_delta.reach < composed_delta.epsilon + _LIMITS.loss_margin:
+        max_loss = composed_delta.reach / composed_delta.runs
+    else:
+        max_loss = _LIMITS.max_loss
+    max_factor = max(1.0, max_loss / float(losses.max()))
+    factor = find_largest_factor(lambda f: composed_delta(f * losses), delta, max_factor=max_factor)
+    return losses * factor
 
 
 def optimise_losses(
@@ -198,95 +311,119 @@ def optimise_losses(
     max_rounds: int = 10,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Vector:
-    """The losses of the best noise found for T = runs >= 2, ε > 0, 0 < δ < 1. Shape (K + 1,).
+    """Find the privacy losses of the best noise for T = `runs` runs.
 
-    loss: of the distances 0..M, vectorised, not decreasing; rounds: regions of trust at most; stop: asked before each
-    round, whether the best so far will do. The noise is feasible for
-    `ComposedDelta` and costs no more than the best geometric and the best discrete Gaussian noise. Of wide noise, with
-    more than 160 losses, it is the best of the starts.
+    The noise is feasible for `ComposedDelta`. Its expected loss is at most that of the best
+    geometric and of the best discrete Gaussian noise. Wide noise, with more than 160 losses, is the
+    best of the starts.
+
+    Args:
+        runs: T >= 2.
+        epsilon: ε > 0 of the T runs together.
+        delta: δ of the T runs together, in (0, 1).
+        loss: function from an array of distances to their losses, which do not fall.
+        max_rounds: trust regions at most.
+        should_stop: called before each round; if it returns True, the best noise so far is
+            returned.
+
+    Returns:
+        The losses l_0..l_K, shape (K + 1,).
     """
-    composed = ComposedDelta(runs, epsilon, epsilon + _FAR, _SEARCHED)
-    best = min(
-        (_start(composed, delta, power, offset) for power, offset in _shapes(runs)),
-        key=lambda losses: expected_loss(losses, loss)[0],
+
+    def mean_loss(losses: Vector) -> float:
+        return expected_loss(losses, loss)[0]
+
+    max_sum = epsilon + _LIMITS.loss_margin
+    search_points = _LIMITS.search_grid_points
+    composed_delta = ComposedDelta(runs, epsilon, max_sum, search_points)
+    starts = (
+        _make_start(composed_delta, delta, power, offset) for power, offset in _start_shapes(runs)
     )
-    value, trust = expected_loss(best, loss)[0], 0.3
-    for _ in range(max_rounds if best.size <= _MOST else 0):
+    best = min(starts, key=mean_loss)
+    best_loss = mean_loss(best)
+    trust = _LIMITS.first_trust
+    for _ in range(max_rounds if best.size <= _LIMITS.max_improved_losses else 0):
         if should_stop():
             break
-        # all sums there are, where they are few: the finest grid
-        reach = min(epsilon + _FAR, (1 + trust) * _WIDER * runs * float(best.max()))
-        composed = ComposedDelta(runs, epsilon, reach, _SEARCHED)
-        tried = _feasible(composed, delta, _improve(composed, delta, loss, best, trust))
-        reached = expected_loss(tried, loss)[0]
-        gain = 1 - reached / value
+        # The finest grid spans the sums that can occur, if they are few.
+        reach = min(max_sum, (1 + trust) * _LIMITS.stretch * runs * float(best.max()))
+        composed_delta = ComposedDelta(runs, epsilon, reach, search_points)
+        improved_losses = _improve(composed_delta, delta, loss, best, trust)
+        candidate = _stretch_to_delta(composed_delta, delta, improved_losses)
+        candidate_loss = mean_loss(candidate)
+        gain = 1 - candidate_loss / best_loss
         if gain > 0:
-            best, value = tried, reached
-        if gain < 1e-5:
+            best = candidate
+            best_loss = candidate_loss
+        if gain < _LIMITS.min_gain:
             trust /= 4
-        if trust < _FINEST:
+        if trust < _LIMITS.min_trust:
             break
-    finest = ComposedDelta(runs, epsilon, min(epsilon + _FAR, _WIDER * runs * float(best.max())))
-    best = _feasible(finest, delta, best)
-    value = expected_loss(best, loss)[0]
-    if runs <= _FEW and not should_stop():
-        locked = _steep_end(runs, epsilon, delta * (1 - _SPARED))
-        return locked if expected_loss(locked, loss)[0] < value else best
+    reach = min(max_sum, _LIMITS.stretch * runs * float(best.max()))
+    best = _stretch_to_delta(ComposedDelta(runs, epsilon, reach), delta, best)
+    best_loss = mean_loss(best)
+    if runs <= _LIMITS.max_runs_of_steep_end and not should_stop():
+        steep_end = _find_steep_end(runs, epsilon, delta * (1 - _LIMITS.unspent_delta))
+        if mean_loss(steep_end) < best_loss:
+            return steep_end
     return best
 
 
-def _steep_end(runs: int, epsilon: float, allowed: float) -> Vector:
-    """Losses of ε/T as long as δ_T asks for, then one between, and of 3ε/T from there on."""
+def _find_steep_end(runs: int, epsilon: float, delta: float) -> Vector:
+    """Return losses of ε/T for as long as δ_T requires, then one between, then losses of 3ε/T."""
     share = epsilon / runs
-    composed = ComposedDelta(runs, epsilon, min(epsilon + _FAR, 3 * _WIDER * epsilon))
+    reach = min(epsilon + _LIMITS.loss_margin, 3 * _LIMITS.stretch * epsilon)
+    composed_delta = ComposedDelta(runs, epsilon, reach)
 
-    def losses(end: float) -> Vector:
-        at = np.arange(math.ceil(end) + 2.0) - end
-        return np.asarray(share * np.clip(1 + 2 * at, 1.0, 3.0), dtype=float)
+    def losses_with_end(end: float) -> Vector:
+        distance = np.arange(math.ceil(end) + 2.0) - end
+        return np.asarray(share * np.clip(1 + 2 * distance, 1.0, 3.0), dtype=float)
 
-    longest = math.log(10 * runs / allowed) / share + 8.0
-    return losses(
-        bisect(lambda end: composed(losses(end)) <= allowed, 0.0, longest, tolerance=1e-7)[1]
-    )
+    def is_private(end: float) -> bool:
+        return composed_delta(losses_with_end(end)) <= delta
 
-
-def _shapes(runs: int) -> list[tuple[float, float]]:
-    """(p, a) of the starts: nearly geometric for few runs, nearly Gaussian for many."""
-    few = [(0.0, 1.0), (0.01, 3.0), (0.02, 3.0), (0.03, 10.0), (0.1, 1.0), (0.2, 0.5)]
-    return (
-        [*few, (0.4, 0.5), (0.6, 0.5), (0.8, 0.5), (0.9, 0.5), (1.0, 0.5)]
-        if runs < 64
-        else [(0.8, 0.5), (1.0, 0.5)]
-    )
+    max_end = math.log(10 * runs / delta) / share + 8.0
+    return losses_with_end(bisect(is_private, 0.0, max_end, tolerance=1e-7)[1])
 
 
-def _start(composed: ComposedDelta, allowed: float, power: float, offset: float) -> Vector:
-    """c (k + a)^p, feasible, with as many losses as leave less than δ/100 of mass in the tail."""
+def _start_shapes(runs: int) -> list[tuple[float, float]]:
+    """Return (p, a) of the starts: nearly geometric for few runs, nearly Gaussian for many."""
+    if runs >= 64:
+        return [(0.8, 0.5), (1.0, 0.5)]
+    nearly_geometric = [(0.0, 1.0), (0.01, 3.0), (0.02, 3.0), (0.03, 10.0), (0.1, 1.0), (0.2, 0.5)]
+    nearly_gaussian = [(0.4, 0.5), (0.6, 0.5), (0.8, 0.5), (0.9, 0.5), (1.0, 0.5)]
+    return nearly_geometric + nearly_gaussian
+
+
+def _make_start(composed_delta: ComposedDelta, delta: float, power: float, offset: float) -> Vector:
+    """Return feasible losses c (k + a)^p, as many as leave less than δ/100 of mass in the tail."""
     size = 64
     while True:
         shape = (np.arange(size) + offset) ** power
-        losses = _feasible(
-            composed, allowed, shape * composed.epsilon / (composed.runs * shape[size // 4])
-        )
+        losses = shape * composed_delta.epsilon / (composed_delta.runs * shape[size // 4])
+        losses = _stretch_to_delta(composed_delta, delta, losses)
         density = noise_masses(losses)[0]
-        heavy = int((density * np.arange(density.size) > allowed / (100 * composed.runs)).sum()) + 2
-        if heavy <= size:
-            return (
-                losses[: max(heavy, 8)]
-                if not power
-                else _feasible(composed, allowed, losses[: max(heavy, 8)])
-            )
+        is_heavy = density * np.arange(density.size) > delta / (100 * composed_delta.runs)
+        heavy_count = int(is_heavy.sum()) + 2
+        if heavy_count <= size:
+            first_losses = losses[: max(heavy_count, 8)]
+            if not power:
+                return first_losses
+            return _stretch_to_delta(composed_delta, delta, first_losses)
         size = 2 * size
 
 
 def _improve(
-    composed: ComposedDelta,
-    allowed: float,
+    composed_delta: ComposedDelta,
+    delta: float,
     loss: Callable[[Vector], Vector],
     losses: Vector,
     trust: float,
 ) -> Vector:
-    """SLSQP on ln loss under ln δ_T <= ln δ, each loss within a factor 1 ± trust; variables scaled by f^(1/4)."""
+    """Minimise ln loss by SLSQP under ln δ_T <= ln δ, each loss within a factor 1 ± trust.
+
+    The variables are the losses, scaled by f^(1/4).
+    """
     scale = np.maximum(noise_masses(losses)[0][: losses.size], 1e-12) ** -0.25
 
     def objective(point: Vector) -> tuple[float, Vector]:
@@ -294,16 +431,17 @@ def _improve(
         return math.log(value), gradient * scale / value
 
     def slack(point: Vector) -> float:
-        return math.log(allowed) - math.log(max(composed(point * scale), 1e-300))
+        return math.log(delta) - math.log(max(composed_delta(point * scale), _MIN_DELTA))
 
     def slack_gradient(point: Vector) -> Vector:
-        value, gradient = composed.gradient(point * scale)
-        return -gradient * scale / max(value, 1e-300)
+        value, gradient = composed_delta.value_and_gradient(point * scale)
+        return -gradient * scale / max(value, _MIN_DELTA)
 
-    from threadpoolctl import threadpool_limits  # slow to import
+    from threadpoolctl import threadpool_limits  # This import is slow.
 
     start = losses / scale
-    with threadpool_limits(1, "blas"):  # of matrices so small that threads wait for each other
+    # The matrices are so small that threads would wait for each other.
+    with threadpool_limits(1, "blas"):
         optimum = minimize(
             objective,
             start,

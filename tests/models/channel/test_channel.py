@@ -76,7 +76,7 @@ def test_the_lp_equals_both_algorithms_on_random_priors(loss, seed):
 def test_delta_only_helps_and_is_kept():
     pairs = tuple(combinations(range(8), 2))
     path = [
-        least(model(pairs=pairs, approximate=True), 1.0, delta) for delta in (0.0, 0.05, 0.3, 1.0)
+        least(model(pairs=pairs, has_delta=True), 1.0, delta) for delta in (0.0, 0.05, 0.3, 1.0)
     ]
     assert path[0] == pytest.approx(least(model()), rel=1e-7)
     assert all(a > b for a, b in pairwise(path))
@@ -139,6 +139,6 @@ def test_bad_models():
     with pytest.raises(ValueError, match="constraints must be among"):
         model(constraints=("fair",))
     with pytest.raises(ValueError, match="pairs must be listed"):
-        model(approximate=True)
+        model(has_delta=True)
     with pytest.raises(ValueError, match="every label among the outputs"):
         _ = model(outputs=Y + 0.5, constraints=("honest",)).program

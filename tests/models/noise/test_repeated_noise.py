@@ -54,7 +54,7 @@ def test_delta_is_that_of_every_sequence_of_outcomes(runs):
 @pytest.mark.parametrize("loss", [np.square, np.abs, lambda k: (k > 0).astype(float)])
 def test_gradients_are_differences(loss):
     composed = ComposedDelta(4, 2.0, 14.0)
-    _, slope = composed.gradient(LOSSES)
+    _, slope = composed.value_and_gradient(LOSSES)
     value, steep = expected_loss(LOSSES, loss)
     density, _ = noise_masses(LOSSES)
     assert value == pytest.approx(2 * density @ loss(np.arange(density.size, dtype=float)))
