@@ -62,7 +62,7 @@ def both_checkers() -> Iterator[None]:
 
     def verdict(data: Any) -> str:
         try:
-            checker.check(data)
+            checker.prove_statement(data)
         except checker.Refused as refused:
             return ": ".join(refused.args)
         return "proven"

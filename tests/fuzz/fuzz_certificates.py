@@ -152,7 +152,7 @@ def claimed(
     )
     budgets = [item[1] for item in epsilon] if epsilon else [at] * len(pairs)
     reached = max(
-        delta_of(pair, notion, checker.rational(value, "epsilon"))
+        delta_of(pair, notion, checker.read_rational(value, "epsilon"))
         for pair, value in zip(pairs, budgets, strict=True)
     )
     delta = (
@@ -170,7 +170,7 @@ def beyond(source: random.Random, mechanism: Data, pairs: Pairs, notion: str) ->
     if notion == "curve":
         epsilons = {rational(source) for _ in range(source.randrange(1, 4))}
         reached = [
-            max(delta_of(pair, "dp", checker.rational(text, "epsilon")) for pair in pairs)
+            max(delta_of(pair, "dp", checker.read_rational(text, "epsilon")) for pair in pairs)
             for text in epsilons
         ]
         points = [
@@ -254,7 +254,7 @@ def delta_of(pair: tuple[Law, Law], notion: str, epsilon: Fraction) -> Fraction:
     """The δ of one comparison: exact for "pdp", within 2^-400 for "dp"."""
     p, q = pair
     power = checker.Power(epsilon)
-    broken = checker.violations(p, q, power)
+    broken = checker.find_violations(p, q, power)
     mass = Fraction(sum(p[0][i] for i in broken), p[1])
     if notion == "pdp":
         return mass
@@ -433,7 +433,7 @@ def quantizer(source: random.Random) -> Data:
         epsilon = source.choice(
             ["0", "0.05", "1/10", "0.3"] if crossing else ["0", rational(source, 2)]
         )
-        audit = wb.audit(mechanism_from_dict(mechanism), checker.rational(epsilon, "epsilon"))
+        audit = wb.audit(mechanism_from_dict(mechanism), checker.read_rational(epsilon, "epsilon"))
         reached = audit.worst("pdp").measurement.tight_enclosure()[1]
         data = certificate(mechanism, notion, epsilon, nearly(source, min(reached, Fraction(1))))
     else:
@@ -471,14 +471,14 @@ def line(source: random.Random, *, real: bool = False) -> Data:
             "steps": reach,
             "atom": atom,
         }
-    made = checker.KINDS[data["kind"]](data)
+    made = checker.READERS[data["kind"]](data)
     found = claimed(source, data, pairs_of(data), ["pure", "dp", "pdp"])
     if not made.clamp and source.random() < 0.4:
         with suppress(checker.Refused):
             name = source.choice(["absolute", "squared"])
             found["objective"] = {
                 "name": name,
-                "value": str(checker.line_loss(name, None, made)),
+                "value": str(checker.compute_line_loss(name, None, made)),
                 "losses": None,
             }
     return found
@@ -498,19 +498,22 @@ def of_notion(notion: str) -> Callable[[random.Random], Data]:
 
 def pairs_of(mechanism: Data) -> Pairs:
     """The laws that noise or a channel has compared."""
-    made = checker.KINDS[mechanism["kind"]](mechanism)
+    made = checker.READERS[mechanism["kind"]](mechanism)
     if mechanism["kind"] == "noise":
         (f,) = made.laws
-        return [(f, (tuple(checker.moved(f[0], made.sizes, label)), f[1])) for label in made.labels]
+        return [
+            (f, (tuple(checker.shift_values(f[0], made.sizes, label)), f[1]))
+            for label in made.labels
+        ]
     if mechanism["kind"] in ("channel", "nearest-outputs"):
         return [(made.laws[i], made.laws[j]) for i, j in made.labels]
     if made.clamp:
         rows = [
-            made.line.row(made.clamp[0] - q, made.clamp[1] - q)
+            made.line.clamped_law(made.clamp[0] - q, made.clamp[1] - q)
             for q in range(made.clamp[0], made.clamp[1] + 1)
         ]
         return [(rows[i], rows[j]) for i, j in made.labels]
-    return [made.line.pair(*label) for label in made.labels]
+    return [made.line.laws_at_shift(*label) for label in made.labels]
 
 
 GENERATORS: dict[str, Callable[[random.Random], Data]] = {
@@ -692,7 +695,7 @@ def verdicts(path: Path) -> tuple[str, str]:
             "too large" if "refused as too large" in str(error) else causes[type(error.__cause__)]
         )
     try:
-        checker.check(checker.read(path))
+        checker.prove_statement(checker.read_json_file(path))
         theirs = "proven"
     except checker.Refused as error:
         theirs = error.args[0]
@@ -702,16 +705,16 @@ def verdicts(path: Path) -> tuple[str, str]:
 def counted(data: Data) -> int | None:
     """The units both checkers count for a file that makes sense: ours is as large as it says, and no larger."""
     found: list[int] = []
-    counting, checker.work = (
-        checker.work,
-        lambda *args: found.append(counting(*args)) or checker.LIMIT + 1,
+    counting, checker.count_work = (
+        checker.count_work,
+        lambda *args: found.append(counting(*args)) or checker.MAX_WORK_UNITS + 1,
     )
     try:
-        checker.check(json.loads(json.dumps(data)))
+        checker.prove_statement(json.loads(json.dumps(data)))
     except checker.Refused:
         pass
     finally:
-        checker.work = counting
+        checker.count_work = counting
     return found[0] if found else None
 
 
@@ -756,12 +759,12 @@ def _same_count(path: Path, units: int | None, content: bytes) -> None:
     """Both accept with this limit, and both refuse with one less."""
     assert units is not None
     for limit, expected in ((units, "proven"), (units - 1, "too large")):
-        before = audit_work.MAX_WORK_UNITS, checker.LIMIT
-        audit_work.MAX_WORK_UNITS = checker.LIMIT = limit
+        before = audit_work.MAX_WORK_UNITS, checker.MAX_WORK_UNITS
+        audit_work.MAX_WORK_UNITS = checker.MAX_WORK_UNITS = limit
         try:
             assert verdicts(path) == (expected, expected), f"limit {limit}: {content.decode()}"
         finally:
-            audit_work.MAX_WORK_UNITS, checker.LIMIT = before
+            audit_work.MAX_WORK_UNITS, checker.MAX_WORK_UNITS = before
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def quantizer(ends: list[list[int]], notion: str, epsilon: str, delta: str = "0"
 
 def verdict(data: dict) -> str:
     try:
-        checker.check(data)
+        checker.prove_statement(data)
     except checker.Refused as refused:
         return refused.args[0]
     return "proven"
@@ -129,7 +129,7 @@ def test_hostile_bytes_are_refused(content, tmp_path: Path):
 
 def test_places_that_are_no_files(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "big").write_bytes(b" " * (checker.BYTES + 1))
+    (tmp_path / "big").write_bytes(b" " * (checker.MAX_FILE_BYTES + 1))
     for name in ("missing", ".", "pipe", "big"):
         assert run(tmp_path / name).returncode == 2
 
@@ -276,8 +276,8 @@ def test_the_normal_distribution_is_enclosed():
                 source.randrange(-4000, 4000), 100 if k % 2 else 10 ** source.randrange(2, 9)
             )
             digits = source.choice([40, 100])
-            ends = checker.normal(
-                Decimal(x.numerator) / Decimal(x.denominator), checker.Enclosed(digits)
+            ends = checker.enclose_normal_cdf(
+                Decimal(x.numerator) / Decimal(x.denominator), checker.IntervalArithmetic(digits)
             )
             low, high = (arb(fmpq(*Fraction(end).as_integer_ratio())) for end in ends)
             true = (-arb(fmpq(x.numerator, x.denominator)) / arb(2).sqrt()).erfc() / 2
@@ -312,7 +312,7 @@ def test_designs_of_every_notion(notion, family):
     )
     data = json.loads(json.dumps(design.certificate.to_dict()))
     assert verdict(data) == "proven"
-    assert checker.check(data).count(notion) == 1
+    assert checker.prove_statement(data).count(notion) == 1
     assert verdict(data | {"claim": {"notion": notion, **missed}}) == "false"
     assert verdict(data | {"claim": {"notion": notion, **given, "delta": "0"}}) == "unreadable"
 
@@ -342,7 +342,7 @@ def test_budgets_of_the_other_notions_that_make_no_sense():
 def test_a_claim_that_is_tight_is_left_undecided():
     """D_α/α falls from KL at α = 1, so that ρ = KL is the boundary: no enclosure reaches it."""
     loss = checker.Divergence(((3, 1), 4), ((1, 3), 4))
-    low, high = loss.mean(80)
+    low, high = loss.mean_loss(80)
     claim = {"notion": "zcdp", "rho": str(high + (high - low))}
     assert verdict(noise([3, 1], "pure", "0") | {"claim": claim}) in ("unknown", "false")
 

@@ -91,7 +91,7 @@ def test_an_error_is_no_verdict(
     def failing(data: object) -> str:
         raise error("1")
 
-    monkeypatch.setattr(tool, "check", failing)
+    monkeypatch.setattr(tool, "prove_statement", failing)
     assert tool.main([write(tmp_path / "f.json", "{}")]) == 2
 
 
@@ -102,8 +102,8 @@ def test_a_file_that_takes_too_long_is_left_undecided(
         while True:
             pass
 
-    monkeypatch.setattr(tool, "check", endless)
-    monkeypatch.setattr(tool, "SECONDS", 0.05)
+    monkeypatch.setattr(tool, "prove_statement", endless)
+    monkeypatch.setattr(tool, "MAX_CPU_SECONDS", 0.05)
     assert tool.main([write(tmp_path / "f.json", "{}")]) == 2
     assert "too large" in capsys.readouterr().out
 
@@ -116,7 +116,7 @@ def test_a_file_writes_neither_lines_nor_colours(
     def refused(data: object) -> str:
         raise tool.Refused("false", forged)
 
-    monkeypatch.setattr(tool, "check", refused)
+    monkeypatch.setattr(tool, "prove_statement", refused)
     path = write(tmp_path / "a\nb.json", "{}")
     assert tool.main([path]) == 1
     printed = capsys.readouterr().out

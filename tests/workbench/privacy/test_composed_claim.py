@@ -144,7 +144,7 @@ def verdicts(data: dict[str, Any]) -> tuple[str, str]:
     except wb.CorruptFile as error:
         ours = "false" if "misses" in str(error) else "neither"
     try:
-        checker.check(data)
+        checker.prove_statement(data)
         theirs = "proven"
     except checker.Refused as refused:
         theirs = "false" if refused.args[0] == "false" else "neither"
@@ -255,7 +255,7 @@ def test_the_claim_is_kept_and_worded():
         certificate_from_dict(proof.to_dict()),
     ):
         assert again.composed == claim
-    assert "2 runs together: dp at epsilon = 1, delta = 0.41" in checker.check(proof.to_dict())
+    assert "2 runs together: dp at epsilon = 1, delta = 0.41" in checker.prove_statement(proof.to_dict())
     with pytest.raises(wb.NotCertified, match="misses"):
         Certificate(
             ROWS,
@@ -296,7 +296,7 @@ def test_what_makes_no_sense_is_refused(name, value):
     with pytest.raises(wb.CorruptFile, match="must"):
         certificate_from_dict(data)
     with pytest.raises(checker.Refused):
-        checker.check(data)
+        checker.prove_statement(data)
 
 
 @pytest.mark.parametrize(

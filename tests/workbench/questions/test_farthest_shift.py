@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import workbench as wb
-from tools.check_certificate import KINDS, Line, Refused, check_privacy
+from tools.check_certificate import READERS, LineLaw, Refused, check_privacy
 from workbench.exact.integer_law import IntegerLaw
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.mechanisms.real_noise import AdditiveRealNoise
@@ -57,8 +57,8 @@ def test_the_independent_checker_decides_the_same(seed: int):
     draw = random.Random(100 + seed)
     law, reach = even_law(draw), draw.randint(1, 3)
     noise = AdditiveIntegerNoise(IntegerNoise(reach), law)
-    assert Line(law.first, law.weights, law.period, law.ratio).falls() == law.is_even_and_falling
-    read = KINDS["integer-noise"](noise.to_dict())
+    assert LineLaw(law.first, law.weights, law.period, law.ratio).is_unimodal() == law.is_even_and_falling
+    read = READERS["integer-noise"](noise.to_dict())
     for epsilon in (Fraction(1, 10), Fraction(1), Fraction(3)):
         claim = Claim("dp", epsilon)
         try:

@@ -95,7 +95,7 @@ def test_a_file_of_one_side_says_so(tmp_path: Path):
     )
     assert "one side of each alone" in design.mechanism.describe()
     assert "4 pairs of neighbours, directed" in str(design)
-    assert "one side of each alone" in _checked("check_certificate.py", path)
+    assert "one side of each pair only" in _checked("check_certificate.py", path)
     data = json.loads(path.read_text())
     pairs = data["mechanism"]["pairs"]
     data["mechanism"]["pairs"] = sorted([*pairs, *([j, i] for i, j in pairs)])
