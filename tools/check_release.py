@@ -1,16 +1,16 @@
-"""Build the wheel and the source distribution, and try both outside the repository, as a stranger would.
+"""Build the wheel and the source distribution, and try both as a new user would.
 
-    make check-release          (minutes; downloads what the workbench depends on)
+    make check-release          (minutes; downloads the dependencies of the workbench)
 
-1. sdist from a clean copy, wheel from the sdist; both hold every file they should.
-2. The wheel, installed without extras into an empty environment, does its work from a folder whose own `models` and
-   `solvers` raise when they are imported.
-   The same on a newer Python (3.13 or 3.12) where one is found, in short.
-3. The wheel without its dependencies, with numpy and python-flint: the core without a solver; once more with a cvxpy
-   newer than the tested one beside it.
-4. Some of the tests, from the unpacked sdist.
+1. The sdist is built from a clean copy, and the wheel from the sdist. Both must hold every file.
+2. The wheel is installed without extras into an empty environment. Commands run in a folder whose
+   own `models` and `solvers` raise when they are imported. A few of them run once more on a newer
+   Python (3.13 or 3.12) if there is one.
+3. The wheel is installed without its dependencies, with numpy and python-flint. The core must work
+   without a solver, also beside a cvxpy that is newer than the tested one.
+4. Some of the tests run from the unpacked sdist.
 
-Exit code 1 with the failing step. Standard library only.
+A step that fails is printed, and the exit code is 1. Standard library only.
 """
 
 from __future__ import annotations
@@ -24,22 +24,16 @@ import tarfile
 import tempfile
 import time
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PINS = ROOT / "workbench" / "io" / "tested_versions.txt"
-FOLDERS = (
-    "solvers",
-    "models",
-    "workbench",
-)  # workbench/models and workbench/solvers link to the first two
-HOSTILE = (
-    "models",
-    "solvers",
-    "models.py",
-    "solvers.py",
-)  # what research projects have beside their scripts
-BESIDE = ("tests", "tools", "bench", "examples", "docs")  # folders of the sdist, with these files
+# Packages of the wheel. workbench/models and workbench/solvers link to the first two.
+PACKAGES = ("solvers", "models", "workbench")
+# Names that research projects often use beside their scripts.
+USER_MODULES = ("models", "solvers", "models.py", "solvers.py")
+OTHER_FOLDERS = ("tests", "tools", "bench", "examples", "docs")  # The sdist has these as well.
 FILES = (
     "CHANGELOG.md",
     "CITATION.cff",
@@ -54,13 +48,15 @@ TESTS = (
     "tests/workbench/privacy/test_audit.py",
     "tests/tools/test_check_certificate.py",
 )
+COMMAND_SECONDS = 3600  # A command that takes longer fails.
 
-# what a stranger does: command -> (exit code, what the output says); from an empty folder
+# Command, exit code, and a text in the output. They run one after the other in one folder.
 COMMANDS: tuple[tuple[str, int, str], ...] = (
     ("--version", 0, ""),
     ("doctor", 0, "known good"),
     (
-        "design modulo --n 8 --max-shift 3 --epsilon 1.5 --delta 0.1 --notion pdp --save noise.json",
+        "design modulo --n 8 --max-shift 3 --epsilon 1.5 --delta 0.1 --notion pdp "
+        "--save noise.json",
         0,
         "0.581339117",
     ),
@@ -95,177 +91,246 @@ COMMANDS: tuple[tuple[str, int, str], ...] = (
 )
 
 
-def run(*command: object, cwd: Path, code: int = 0, says: str = "") -> str:
-    """Run a command; stops everything where its exit code or its output is not what it should be."""
-    words = [str(word) for word in command]
+def run_step(*command: object, cwd: Path, code: int = 0, expected_text: str = "") -> str:
+    """Run a command, and exit if its exit code or its output is wrong.
+
+    Args:
+        command: the program and its arguments.
+        cwd: the folder in which it runs.
+        code: the expected exit code.
+        expected_text: a text that the output must contain; line breaks count as blanks.
+
+    Returns:
+        What the command printed to stdout.
+    """
+    arguments = [str(argument) for argument in command]
     begin = time.perf_counter()
-    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=3600)
-    print(
-        f"  {' '.join([Path(words[0]).name, *words[1:]])[:110]}  ({time.perf_counter() - begin:.1f} s)",
-        flush=True,
+    process = subprocess.run(
+        arguments, cwd=cwd, capture_output=True, text=True, timeout=COMMAND_SECONDS
     )
-    if done.returncode != code or says not in " ".join((done.stdout + done.stderr).split()):
-        print(done.stdout[-4000:], done.stderr[-4000:], sep="\n")
+    seconds = time.perf_counter() - begin
+    line = " ".join([Path(arguments[0]).name, *arguments[1:]])
+    print(f"  {line[:110]}  ({seconds:.1f} s)", flush=True)
+    output = " ".join((process.stdout + process.stderr).split())
+    if process.returncode != code or expected_text not in output:
+        print(process.stdout[-4000:], process.stderr[-4000:], sep="\n")
         sys.exit(
-            f"exit code {done.returncode} where {code} was expected, or the output lacks {says!r}"
+            f"exit code must be {code}, and the output must contain {expected_text!r}. "
+            f"Got exit code {process.returncode}."
         )
-    return done.stdout
+    return process.stdout
 
 
-# What is tried on a newer Python: a few commands that use every solver package.
+# Commands that use every solver package. They run on a newer Python as well.
 SHORT_COMMANDS = COMMANDS[2:8]
 NEWER_PYTHONS = ("3.13", "3.12")
 
 
 def find_newer_python() -> str | None:
-    """Find the newest other Python that the classifiers name; its program, or None."""
-    folders = [Path.home() / ".pyenv" / "versions"]
+    """Find the newest other Python that the classifiers name; return its program, or None."""
+    code = "import sys, venv; print(sys.version_info[:2])"
     for version in NEWER_PYTHONS:
         program = shutil.which(f"python{version}")
         candidates = [Path(program)] if program else []
-        for folder in folders:
-            candidates += sorted(folder.glob(f"{version}.*/bin/python"))
+        candidates += sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
         for candidate in candidates:
-            done = subprocess.run([str(candidate), "-c", "import sys, venv; print(sys.version_info[:2])"],
-                                  capture_output=True, text=True)  # fmt: skip
-            if done.stdout.strip() == str(tuple(map(int, version.split(".")))):
+            process = subprocess.run([str(candidate), "-c", code], capture_output=True, text=True)
+            if process.stdout.strip() == str(tuple(map(int, version.split(".")))):
                 return str(candidate)
     return None
 
 
-def environment(folder: Path, *packages: object, python: str = sys.executable) -> Path:
-    """A new environment with packages, pinned as tested; its folder of programs."""
-    run(python, "-m", "venv", folder, cwd=ROOT)
+def create_environment(folder: Path, *packages: object, python: str = sys.executable) -> Path:
+    """Create a virtual environment with packages, and return its folder of programs.
+
+    Args:
+        folder: of the environment.
+        packages: arguments of pip.
+        python: the program that creates the environment.
+    """
+    run_step(python, "-m", "venv", folder, cwd=ROOT)
     programs = folder / ("Scripts" if sys.platform == "win32" else "bin")
     if packages:
-        run(programs / "python", "-m", "pip", "install", "--quiet", *packages, cwd=folder)
+        pip_install(programs, *packages, cwd=folder)
     return programs
 
 
+def pip_install(programs: Path, *packages: object, cwd: Path) -> None:
+    """Install packages into an environment.
+
+    Args:
+        programs: the environment's folder of programs.
+        packages: arguments of pip.
+        cwd: the folder in which pip runs.
+    """
+    run_step(programs / "python", "-m", "pip", "install", "--quiet", *packages, cwd=cwd)
+
+
 def make_hostile_folder(folder: Path) -> None:
-    """Make a folder with a user's own `models` and `solvers`, as modules and as packages, that must not be imported."""
+    """Make a folder with a user's own `models` and `solvers`, which must not be imported.
+
+    Args:
+        folder: is created, and gets them as modules and as packages.
+    """
     folder.mkdir()
-    for name in HOSTILE:
+    for name in USER_MODULES:
         path = folder / name if name.endswith(".py") else folder / name / "__init__.py"
         path.parent.mkdir(exist_ok=True)
         path.write_text("raise RuntimeError('a file of the user was imported')\n", "utf-8")
 
 
-def built(work: Path) -> tuple[Path, Path]:
-    """The sdist and the wheel made from it, out of a copy without what a working folder gathers."""
-    source = work / "source"
-    waste = shutil.ignore_patterns(
+def copy_sources(source: Path) -> set[str]:
+    """Copy the project without the files that a working folder gathers, and list the copy.
+
+    Args:
+        source: the new folder.
+
+    Returns:
+        The files that a distribution must hold; linked folders are listed by both names.
+    """
+    ignored = shutil.ignore_patterns(
         "__pycache__", "*.pyc", "*.egg-info", ".*", "*.sqlite*", "build", "dist", "_build"
     )
-    for name in (*FOLDERS, *BESIDE):
-        shutil.copytree(ROOT / name, source / name, ignore=waste, symlinks=True)
+    for name in (*PACKAGES, *OTHER_FOLDERS):
+        shutil.copytree(ROOT / name, source / name, ignore=ignored, symlinks=True)
     for name in (*FILES, "pyproject.toml", "MANIFEST.in"):
         shutil.copy(ROOT / name, source)
-    programs = environment(work / "builder", "build")
-    run(programs / "python", "-m", "build", "--outdir", work / "dist", source, cwd=work)
-    (sdist,), (wheel,) = (work / "dist").glob("*.tar.gz"), (work / "dist").glob("*.whl")
-    expected = set()
+    files = set()
     for folder, _, names in os.walk(source, followlinks=True):
-        expected |= {(Path(folder) / name).relative_to(source).as_posix() for name in names}
-    expected = {
-        name for name in expected if ".egg-info/" not in name and not name.startswith("build/")
-    }
+        files |= {(Path(folder) / name).relative_to(source).as_posix() for name in names}
+    return files
+
+
+def build_distributions(work: Path) -> tuple[Path, Path]:
+    """Build the sdist, and the wheel from it, out of a clean copy. Exit if a file is missing.
+
+    Args:
+        work: a temporary folder.
+
+    Returns:
+        The paths of the sdist and the wheel.
+    """
+    source = work / "source"
+    expected_files = copy_sources(source)
+    programs = create_environment(work / "builder", "build")
+    run_step(programs / "python", "-m", "build", "--outdir", work / "dist", source, cwd=work)
+    (sdist,) = (work / "dist").glob("*.tar.gz")
+    (wheel,) = (work / "dist").glob("*.whl")
     with tarfile.open(sdist) as archive:
-        inside = {
+        sdist_files = {
             member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()
         }
-    if missing := sorted(expected - inside):
-        sys.exit(f"the sdist lacks {', '.join(missing)}")
-    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    if packed != (ours := {name for name in expected if name.startswith("workbench/")}):
-        sys.exit(f"the wheel and the packages differ in {', '.join(sorted(packed ^ ours))}")
+    missing_files = sorted(expected_files - sdist_files)
+    if missing_files:
+        sys.exit(f"the sdist lacks {', '.join(missing_files)}")
+    wheel_files = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    package_files = {name for name in expected_files if name.startswith("workbench/")}
+    if wheel_files != package_files:
+        differences = ", ".join(sorted(wheel_files ^ package_files))
+        sys.exit(f"the wheel and the packages differ in {differences}")
     return sdist, wheel
 
 
-def main() -> None:
-    """All steps, in a temporary folder."""
+def run_commands(
+    programs: Path, folder: Path, commands: Sequence[tuple[str, int, str]] = COMMANDS
+) -> None:
+    """Run commands of the workbench.
+
+    Args:
+        programs: the environment's folder of programs.
+        folder: in which they run.
+        commands: command, exit code, and a text in the output.
+    """
+    for command, code, expected_text in commands:
+        program = programs / "workbench"
+        run_step(program, *command.split(), cwd=folder, code=code, expected_text=expected_text)
+
+
+def check_wheel(work: Path, wheel: Path) -> Path:
+    """Try the wheel without extras, and return the environment's folder of programs.
+
+    Args:
+        work: a temporary folder.
+        wheel: the path of the wheel.
+    """
+    programs = create_environment(work / "user", "--constraint", PINS, wheel)
+    empty = work / "empty"
+    make_hostile_folder(empty)
+    code = "import workbench; print(workbench.__file__)"
+    location = run_step(programs / "python", "-c", code, cwd=empty)
+    if str(work / "user") not in location:
+        sys.exit(f"the workbench was imported from {location}")
+    run_commands(programs, empty)
+    gallery = (empty / "results" / "README.md").read_text("utf-8")
+    # One paper is complete; the other one lacks the artifacts that need an extra.
+    for title in ("Table 1", "Fig. 2", "channel LP"):
+        if title not in gallery:
+            sys.exit(f"the gallery lacks {title}")
+    newer_python = find_newer_python()
+    if newer_python is None:
+        print("  neither Python 3.13 nor 3.12 was found: not tried on a newer Python")
+    else:
+        folder = work / "newer"
+        newer = create_environment(folder, "--constraint", PINS, wheel, python=newer_python)
+        newer_empty = work / "newer-empty"
+        make_hostile_folder(newer_empty)
+        run_commands(newer, newer_empty, SHORT_COMMANDS)
+    return programs
+
+
+def check_light_core(work: Path, wheel: Path, *extras: str) -> None:
+    """Try the wheel with numpy and python-flint, without a solver.
+
+    Args:
+        work: a temporary folder.
+        wheel: the path of the wheel.
+        extras: other packages in the same environment.
+    """
+    programs = create_environment(work / f"light{len(extras)}", "--no-deps", wheel)
+    pip_install(programs, "numpy", "python-flint", *extras, cwd=work)
+    if extras:  # cvxpy brings a solver, which must not be there.
+        uninstall = ("-m", "pip", "uninstall", "--quiet", "--yes", "highspy")
+        run_step(programs / "python", *uninstall, cwd=work)
+    folder = work / f"light{len(extras)}-empty"
+    folder.mkdir()
+    run_step(programs / "python", ROOT / "tests" / "release" / "light_core.py", cwd=folder)
+    report = json.loads(run_step(programs / "workbench", "doctor", "--json", cwd=folder))
+    if report["verdict"] != "light core":
+        sys.exit(f"doctor reports {report['verdict']}: {report['why']}")
+
+
+def check_tests(work: Path, sdist: Path, programs: Path) -> None:
+    """Run some tests from the unpacked sdist.
+
+    Args:
+        work: a temporary folder.
+        sdist: the path of the source distribution.
+        programs: the folder of programs of an environment with the wheel.
+    """
+    with tarfile.open(sdist) as archive:
+        archive.extractall(work / "unpacked", filter="data")
+    (unpacked,) = (work / "unpacked").iterdir()
+    pip_install(programs, "--constraint", PINS, "pytest", "pytest-timeout", "hypothesis", cwd=work)
+    run_step(programs / "python", "-m", "pytest", *TESTS, cwd=unpacked)
+
+
+def check_release() -> None:
+    """Run all steps in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="workbench-release-") as folder:
         work = Path(folder)
         print("1. build")
-        sdist, wheel = built(work)
-        print(
-            f"  {sdist.name}: {sdist.stat().st_size / 1e3:.0f} kB, {wheel.name}: {wheel.stat().st_size / 1e3:.0f} kB"
-        )
-
+        sdist, wheel = build_distributions(work)
+        for path in (sdist, wheel):
+            print(f"  {path.name}: {path.stat().st_size / 1e3:.0f} kB")
         print("2. the wheel without extras, from a folder with hostile models and solvers")
-        programs = environment(work / "user", "--constraint", PINS, wheel)
-        empty = work / "empty"
-        make_hostile_folder(empty)
-        where = run(
-            programs / "python", "-c", "import workbench; print(workbench.__file__)", cwd=empty
-        )
-        if str(work / "user") not in where:
-            sys.exit(f"the workbench was imported from {where}")
-        for command, code, says in COMMANDS:
-            run(programs / "workbench", *command.split(), cwd=empty, code=code, says=says)
-        gallery = (empty / "results" / "README.md").read_text("utf-8")
-        for title in (
-            "Table 1",
-            "Fig. 2",
-            "channel LP",
-        ):  # one paper complete, the other without what needs an extra
-            if title not in gallery:
-                sys.exit(f"the gallery lacks {title}")
-
-        newer = find_newer_python()
-        if newer is None:
-            print("  neither Python 3.13 nor 3.12 was found: not tried on a newer Python")
-        else:
-            programs_newer = environment(work / "newer", "--constraint", PINS, wheel, python=newer)
-            beside = work / "beside"
-            make_hostile_folder(beside)
-            for command, code, says in SHORT_COMMANDS:
-                run(
-                    programs_newer / "workbench", *command.split(), cwd=beside, code=code, says=says
-                )
-
+        programs = check_wheel(work, wheel)
         print("3. numpy and python-flint are enough without a solver")
-        for extra in ((), ("cvxpy>=1.9.2",)):
-            light = environment(work / f"light{len(extra)}", "--no-deps", wheel)
-            run(
-                light / "python",
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "numpy",
-                "python-flint",
-                *extra,
-                cwd=work,
-            )
-            if extra:  # cvxpy brings a solver; there must be none of ours
-                run(
-                    light / "python",
-                    "-m",
-                    "pip",
-                    "uninstall",
-                    "--quiet",
-                    "--yes",
-                    "highspy",
-                    cwd=work,
-                )
-            alone = work / f"alone{len(extra)}"
-            alone.mkdir()
-            script = ROOT / "tests" / "release" / "light_core.py"
-            run(light / "python", script, cwd=alone)
-            report = json.loads(run(light / "workbench", "doctor", "--json", cwd=alone))
-            if report["verdict"] != "light core":
-                sys.exit(f"doctor says {report['verdict']}: {report['why']}")
-
+        check_light_core(work, wheel)
+        check_light_core(work, wheel, "cvxpy>=1.9.2")
         print("4. tests from the sdist")
-        with tarfile.open(sdist) as archive:
-            archive.extractall(work / "unpacked", filter="data")
-        (unpacked,) = (work / "unpacked").iterdir()
-        pins = ("--constraint", PINS, "pytest", "pytest-timeout", "hypothesis")
-        run(programs / "python", "-m", "pip", "install", "--quiet", *pins, cwd=work)
-        run(programs / "python", "-m", "pytest", *TESTS, cwd=unpacked)
+        check_tests(work, sdist, programs)
     print("The release is complete.")
 
 
 if __name__ == "__main__":
-    main()
+    check_release()

@@ -1,13 +1,13 @@
-"""Install the workbench into a virtual environment, with the versions that its numbers were tested with.
+"""Install the workbench into a virtual environment, in the tested versions of its dependencies.
 
     python tools/install.py --venv .venv --extras learning        (what `make install` calls)
     python tools/install.py --venv .venv --extras all,dev --no-pins
 
-The pins stand in workbench/io/tested_versions.txt. They cover the packages that can change a
-number: solvers, numpy, scipy, pandas, matplotlib and the like. All other packages follow the ranges
-of pyproject.toml. An index may withdraw a pinned version. The install then goes on without this
-pin, within the range of pyproject.toml, and says so. If that fails as well, it goes on without any
-pin. `workbench doctor` names the packages that differ from the tested versions.
+workbench/io/tested_versions.txt pins the packages that can change a number: solvers, numpy, scipy,
+pandas, matplotlib and the like. All other packages follow the ranges of pyproject.toml. If an index
+has withdrawn a pinned version, the installation continues without this pin, within the range of
+pyproject.toml, and prints a sentence. If that fails as well, it continues without any pin.
+`workbench doctor` names the packages that differ from the tested versions.
 
 Exit code 0, or 1 with one sentence after pip's own message. Standard library only.
 """
@@ -20,17 +20,25 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PINS = ROOT / "workbench" / "io" / "tested_versions.txt"
-OLDEST_PYTHON = (3, 11)
+OLDEST_PYTHON = (3, 11)  # An older Python is refused.
 
 
 def read_pins(path: Path) -> list[str]:
-    """Read the pins of a file, one NAME==VERSION a line; "#" starts a comment."""
+    """Read the pins of a file.
+
+    Args:
+        path: of a file with one NAME==VERSION a line; "#" starts a comment.
+    """
     lines = (line.partition("#")[0].strip() for line in path.read_text("utf-8").splitlines())
     return [line for line in lines if line]
 
 
 def create_environment(folder: Path) -> Path:
-    """Create a virtual environment where there is none; its Python."""
+    """Create a virtual environment unless it exists, and return its Python.
+
+    Args:
+        folder: of the environment.
+    """
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
@@ -38,21 +46,37 @@ def create_environment(folder: Path) -> Path:
 
 
 def run_pip(python: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run pip of an environment and collect what it prints."""
+    """Run pip of an environment and collect its output.
+
+    Args:
+        python: of the environment.
+        arguments: of pip.
+    """
     command = [str(python), "-m", "pip", "--disable-pip-version-check", *arguments]
     return subprocess.run(command, capture_output=True, text=True)
 
 
 def is_available(python: Path, pin: str) -> bool:
-    """Whether the package index still offers a pinned version for this Python."""
+    """Decide whether the package index still offers a pinned version for this Python.
+
+    Args:
+        python: of the environment.
+        pin: NAME==VERSION.
+    """
     done = run_pip(python, "install", "--dry-run", "--ignore-installed", "--no-deps", pin)
     return done.returncode == 0
 
 
-def install(
+def install_requirement(
     python: Path, requirement: list[str], pins: list[str]
 ) -> subprocess.CompletedProcess[str]:
-    """Install a requirement, given as pip's arguments, under pins."""
+    """Install a requirement under pins.
+
+    Args:
+        python: of the environment.
+        requirement: arguments of pip.
+        pins: lines NAME==VERSION.
+    """
     with tempfile.TemporaryDirectory() as folder:
         constraints = Path(folder) / "pins.txt"
         constraints.write_text("\n".join(pins), "utf-8")
@@ -60,41 +84,43 @@ def install(
 
 
 def install_with_pins(python: Path, requirement: list[str], pins: list[str]) -> list[str]:
-    """Install a requirement under its pins, without those that the package index no longer offers.
+    """Install a requirement under its pins, except pins that the package index no longer offers.
 
     Args:
         python: the environment's Python.
-        requirement: what pip installs, as its arguments.
+        requirement: arguments of pip.
         pins: lines NAME==VERSION.
 
     Returns:
-        Sentences that say which pins were left out; empty where all were kept.
+        Sentences that name the pins that were dropped; empty if none was.
 
     Raises:
-        SystemExit: with pip's message, where the requirement cannot be installed even without pins.
+        SystemExit: the requirement cannot be installed even without pins; has pip's message.
     """
-    first = install(python, requirement, pins)
-    if first.returncode == 0:
+    first_attempt = install_requirement(python, requirement, pins)
+    if first_attempt.returncode == 0:
         return []
     if not pins:
         raise SystemExit(
-            f"{first.stderr.strip()}\nThe installation failed; pip's message is above."
+            f"{first_attempt.stderr.strip()}\nThe installation failed; pip's message is above."
         )
-    print("A pinned version cannot be installed; looking for the one that is gone ...", flush=True)
-    gone = [pin for pin in pins if not is_available(python, pin)]
-    kept = [pin for pin in pins if pin not in gone]
-    if gone and kept and install(python, requirement, kept).returncode == 0:
+    print("A pinned version cannot be installed; looking for it ...", flush=True)
+    missing_pins = [pin for pin in pins if not is_available(python, pin)]
+    valid_pins = [pin for pin in pins if pin not in missing_pins]
+    can_retry = bool(missing_pins and valid_pins)
+    if can_retry and install_requirement(python, requirement, valid_pins).returncode == 0:
         return [
             f"The tested version {pin} is no longer available. Another version of "
             f"{pin.partition('==')[0]} within the range of pyproject.toml was installed."
-            for pin in gone
+            for pin in missing_pins
         ]
-    last = install(python, requirement, [])
-    if last.returncode != 0:
+    last_attempt = install_requirement(python, requirement, [])
+    if last_attempt.returncode != 0:
         raise SystemExit(
-            f"{last.stderr.strip()}\nThe installation failed, also without pinned versions. pip's message is above."
+            f"{last_attempt.stderr.strip()}\n"
+            "The installation failed, also without pinned versions. pip's message is above."
         )
-    missing = f" ({', '.join(gone)}: no longer available)" if gone else ""
+    missing = f" ({', '.join(missing_pins)}: no longer available)" if missing_pins else ""
     return [
         f"The tested versions cannot be installed together{missing}. "
         f"All packages were installed within the ranges of pyproject.toml."
@@ -102,7 +128,11 @@ def install_with_pins(python: Path, requirement: list[str], pins: list[str]) -> 
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Install as the command line says."""
+    """Install the workbench with the options of the command line.
+
+    Args:
+        arguments: of the command line. Default: those of this process.
+    """
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -110,37 +140,39 @@ def main(arguments: list[str] | None = None) -> None:
         "--venv",
         type=Path,
         default=ROOT / ".venv",
-        help="folder of the environment (default: .venv)",
+        help="folder of the environment. Default: .venv",
     )
     parser.add_argument(
         "--extras", default="", help="extras of pyproject.toml, separated by commas"
     )
     parser.add_argument(
-        "--pins", type=Path, default=PINS, help="file of pins (default: the tested versions)"
+        "--pins", type=Path, default=PINS, help="file of pins. Default: the tested versions"
     )
     parser.add_argument(
-        "--no-pins", action="store_true", help="use the ranges of pyproject.toml alone"
+        "--no-pins", action="store_true", help="use only the ranges of pyproject.toml"
     )
     parser.add_argument(
-        "--project", default=str(ROOT), help="folder or wheel to install (default: this project)"
+        "--project", default=str(ROOT), help="folder or wheel to install. Default: this project"
     )
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     if sys.version_info < OLDEST_PYTHON:
         version = ".".join(map(str, sys.version_info[:2]))
         raise SystemExit(
-            f"Python 3.11 or newer is needed. Got {version}. Name one: make PYTHON=python3.11 install"
+            f"Python must be 3.11 or newer. Got {version}. "
+            "Name another one: make PYTHON=python3.11 install"
         )
-    print(f"Installing into {given.venv.name} (a minute or two) ...", flush=True)
-    python = create_environment(given.venv)
-    target = f"{given.project}[{given.extras}]" if given.extras else given.project
-    requirement = ["--editable", target] if Path(given.project).is_dir() else [target]
-    pins = [] if given.no_pins else read_pins(given.pins)
+    print(f"Installing into {options.venv.name} (a minute or two) ...", flush=True)
+    python = create_environment(options.venv)
+    target = f"{options.project}[{options.extras}]" if options.extras else options.project
+    requirement = ["--editable", target] if Path(options.project).is_dir() else [target]
+    pins = [] if options.no_pins else read_pins(options.pins)
     sentences = install_with_pins(python, requirement, pins)
     for sentence in sentences:
         print(sentence)
-    if sentences or given.no_pins:
+    if sentences or options.no_pins:
         print(
-            "Numbers may differ in their last digits. `workbench doctor` lists every version that differs."
+            "Numbers may differ in their last digits. "
+            "`workbench doctor` lists every version that differs."
         )
 
 

@@ -1,6 +1,9 @@
-"""The stub that editors read, `workbench/__init__.pyi`: public names, and one overload of `design` for each family.
+"""Write the stub `workbench/__init__.pyi` for editors.
 
-python tools/stub.py        # writes it again; a test says when that is due
+    python tools/stub.py
+
+The stub has the public names of the workbench, and one overload of `design` for each family. A test
+fails if it is out of date.
 """
 
 from __future__ import annotations
@@ -16,19 +19,27 @@ from workbench.pipeline.registry import list_builtin_families
 
 STUB = Path(workbench.__file__).with_suffix(".pyi")
 
-_TYPES = {
-    bool: "bool",
-    int: "int",
-    float: "Real",
-}  # of what a command line takes as these; the rest has many spellings
+# Type of an option on the command line -> its annotation. Other options accept several types.
+_ANNOTATIONS = {bool: "bool", int: "int", float: "Real"}
 
 
-def stub(homes: Mapping[str, str], docstring: str) -> str:
-    """The text of the stub. homes: public name -> module; docstring: of the package."""
-    names, questions = (
-        sorted([*homes, "__version__"]),
-        [kind.question_class for kind in list_builtin_families()],
-    )
+def make_stub(homes: Mapping[str, str], docstring: str) -> str:
+    """Return the text of the stub.
+
+    Args:
+        homes: public name -> module.
+        docstring: of the package.
+    """
+    names = sorted([*homes, "__version__"])
+    questions = [family.question_class for family in list_builtin_families()]
+    public_imports = [
+        f"from {home} import {name} as {name}" for name, home in homes.items() if name != "design"
+    ]
+    question_imports = {
+        f"from {question.__module__} import {question.__name__}"
+        for question in questions
+        if question.__name__ not in homes
+    }
     lines = [
         "# Made by `python tools/stub.py` from the tables of options; not edited by hand.",
         f'"""{docstring.splitlines()[0]}"""',
@@ -36,50 +47,38 @@ def stub(homes: Mapping[str, str], docstring: str) -> str:
         "from typing import Any, overload",
         "",
         "from workbench.exact.numbers import Real",
-        *sorted(
-            f"from {home} import {name} as {name}"
-            for name, home in homes.items()
-            if name != "design"
-        ),
-        *sorted(
-            {
-                f"from {each.__module__} import {each.__name__}"
-                for each in questions
-                if each.__name__ not in homes
-            }
-        ),
+        *sorted(public_imports),
+        *sorted(question_imports),
         "",
         "__version__: str",
         f"__all__ = {names!r}",
     ]
-    for kind in list_builtin_families():
-        lines += ["", "@overload", *_overload(kind)]
-    anything = "def design(question: Any, **options: Any) -> Design:"
-    lines += ["", "@overload", anything, '    """A question of a family of another package."""']
+    for family in list_builtin_families():
+        lines += ["", "@overload", *_list_overload_lines(family)]
+    signature = "def design(question: Any, **options: Any) -> Design:"
+    lines += ["", "@overload", signature, '    """A question of a family of another package."""']
     return "\n".join(lines) + "\n"
 
 
-def _overload(kind: Family) -> Iterator[str]:
+def _list_overload_lines(family: Family) -> Iterator[str]:
+    """Yield the lines of the overload of `design` for one family."""
     yield "def design("
-    yield f"    question: {kind.question_class.__name__},"
+    yield f"    question: {family.question_class.__name__},"
     yield "    *,"
-    for option in kind.design_arguments:
-        annotation, default = (
-            _TYPES.get(option.kind, "Any"),
-            "" if option.required else f" = {to_json_value(option.default)!r}",
-        )
+    for option in family.design_arguments:
+        annotation = _ANNOTATIONS.get(option.kind, "Any")
+        default = "" if option.required else f" = {to_json_value(option.default)!r}"
         if annotation != "Any" and option.default is None and not option.required:
             annotation += " | None"
         yield f"    {option.name}: {annotation}{default},"
     yield ") -> Design:"
-    yield f'    """Design {kind.title}.'
+    yield f'    """Design {family.title}.'
     yield ""
-    yield textwrap.indent("\n".join(str(kind).splitlines()[1:]), "    ", lambda line: True).replace(
-        "\\", "\\\\"
-    )
+    description = "\n".join(str(family).splitlines()[1:])
+    yield textwrap.indent(description, "    ", lambda line: True).replace("\\", "\\\\")
     yield '    """'
 
 
 if __name__ == "__main__":
-    face = vars(workbench)
-    STUB.write_text(stub(face["_HOMES"], face["__doc__"]), "utf-8")
+    package = vars(workbench)
+    STUB.write_text(make_stub(package["_HOMES"], package["__doc__"]), "utf-8")
