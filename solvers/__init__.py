@@ -1,4 +1,5 @@
-"""Programs in sparse standard form, and interchangeable solvers that answer them.
+"""Linear programs in sparse standard form, and interchangeable solvers for them.
 
-Nothing here knows about privacy, and nothing here imports the models or another part of the workbench.
+This package knows nothing about privacy. It imports neither the models nor another part of the
+workbench.
 """

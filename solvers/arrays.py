@@ -1,4 +1,4 @@
-"""Names of the arrays that everybody here and above passes on; docstrings say their shapes."""
+"""Type names of arrays that all packages use; docstrings give the shapes."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,4 +8,4 @@ Positions = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 Pair = tuple[Vector, Vector]
-Ints = tuple[int, ...]  # the shape of an array, the orders of a group's factors, an element of it
+Ints = tuple[int, ...]  # A shape, the orders of the factors of a group, or an element of a group.

@@ -1,13 +1,13 @@
-"""The registry of the backends that this workbench knows, by name, and one cold solve.
+"""Registry of the solver backends by name, and a function that solves one program once.
 
-    session = backend("highs").open(program, Options(gap=1e-9))
+    session = get_backend("highs").open(program, Options(gap=1e-9))
     first = session.solve({"delta": 0.1})
-    second = session.solve({"delta": 0.2})         # moves the entries that changed and runs hot
+    second = session.solve({"delta": 0.2})         # changes the entries that moved, starts hot
     again = session.solve({"delta": 0.2}, start="cold")
 
-To add a backend, write one file with a `workbench.solvers.contract.Backend`, its line in CLASSES and its table in
-`backends.toml`. Those of other packages come from the function given to `extend`, which is asked at the first unknown
-name and for every listing.
+To add a backend, write one file with a `workbench.solvers.contract.Backend`, its line in CLASSES
+and its table in `backends.toml`. Backends of other packages come from the function that is passed
+to `set_external_backends`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from workbench.solvers.session import Options as Options
 from workbench.solvers.session import Session as Session
 from workbench.solvers.solution import Solution, Start, Termination
 
-# Name -> where its class is; a module is imported when its backend is first asked for.
+# Name -> module and class. A module is imported when its backend is first used.
 CLASSES = {
     "highs": "workbench.solvers.backends.highs:Highs",
     "gurobi": "workbench.solvers.backends.gurobi:Gurobi",
@@ -37,22 +37,26 @@ CLASSES = {
 
 
 def list_backend_names() -> list[str]:
-    """Every backend and variant this workbench knows, as a user writes them."""
-    listed = []
+    """List the labels of all backends and variants, such as "highs" and "ortools:glop"."""
+    labels = []
     for name in [*CLASSES, *_find_external_classes()]:
-        variants = (
-            TABLES[name].get("variants") if name in CLASSES else _load_backend_class(name).variants
-        )
-        listed += [f"{name}:{variant}" for variant in variants] if variants else [name]
-    return listed
+        if name in CLASSES:
+            variants = TABLES[name].get("variants")
+        else:
+            variants = _load_backend_class(name).variants
+        labels += [f"{name}:{variant}" for variant in variants] if variants else [name]
+    return labels
 
 
 @cache
 def get_backend(label: str) -> Backend:
-    """Return the backend of a label such as "highs" or "ortools:glop": one object for each label.
+    """Return the backend of a label. The same label always returns the same object.
+
+    Args:
+        label: such as "highs" or "ortools:glop".
 
     Raises:
-        BackendUnavailable: for an unknown backend or variant.
+        BackendUnavailable: the backend or variant is unknown.
     """
     name, _, variant = label.partition(":")
     if name not in CLASSES and name not in _find_external_classes():
@@ -63,23 +67,26 @@ def get_backend(label: str) -> Backend:
 
 
 def describe_backends(*, probe: bool = False) -> list[dict[str, Any]]:
-    """One row per backend and variant, for a table: name, installed, version, capabilities, licence, default.
+    """Return one row for each backend and variant.
 
     Args:
-        probe: ask the native libraries for their licence states (imports them, and may take a licence for a moment);
-            otherwise `licence` is None.
+        probe: whether to ask the native libraries for their licence states. This imports them, and
+            may take a licence for a moment. Otherwise `licence` is None.
+
+    Returns:
+        Rows with name, installed, version, capabilities, licence and default.
     """
     rows = []
     for label in list_backend_names():
         solver = get_backend(label)
-        installed = solver.is_installed()
+        is_installed = solver.is_installed()
         rows.append(
             {
                 "name": label,
-                "installed": installed,
-                "version": solver.version() if installed else None,
+                "installed": is_installed,
+                "version": solver.version() if is_installed else None,
                 "capabilities": solver.capabilities().describe(),
-                "licence": str(solver.licence()) if probe and installed else None,
+                "licence": str(solver.licence()) if probe and is_installed else None,
                 "default": label == "highs",
             }
         )
@@ -90,7 +97,12 @@ _find_external_classes: Callable[[], Mapping[str, type[Backend]]] = dict
 
 
 def set_external_backends(find_classes: Callable[[], Mapping[str, type[Backend]]]) -> None:
-    """Where backends of other packages come from: a function that gives their classes by name."""
+    """Set the function that finds the backends of other packages.
+
+    Args:
+        find_classes: returns their classes by name. It is called at the first unknown name, and
+            whenever backends are listed.
+    """
     global _find_external_classes
     _find_external_classes = find_classes
     get_backend.cache_clear()
@@ -100,8 +112,8 @@ def _load_backend_class(name: str) -> type[Backend]:
     if name not in CLASSES:
         return _find_external_classes()[name]
     module, _, attribute = CLASSES[name].partition(":")
-    loaded: type[Backend] = getattr(importlib.import_module(module), attribute)
-    return loaded
+    backend_class: type[Backend] = getattr(importlib.import_module(module), attribute)
+    return backend_class
 
 
 def solve(
@@ -110,10 +122,18 @@ def solve(
     solver: str = "highs",
     options: Options | None = None,
 ) -> Solution:
-    """Solve once, cold.
+    """Solve a program once, with a cold start.
+
+    Args:
+        program: the program.
+        values: parameter name -> value. None if the program has no parameters.
+        solver: label of the backend.
+        options: of the solver. Default: `Options()`.
 
     Raises:
-        KeyboardInterrupt: when Ctrl-C ended the solve; a session keeps what was found until then.
+        KeyboardInterrupt: Ctrl-C ended the solve. A session would return the best point found.
+        BackendUnavailable, LicenceExceeded, UnsupportedOption, InvalidProgram: as `Backend.open`
+            and `Session.solve`.
     """
     with get_backend(solver).open(program, options) as session:
         solution = session.solve(values, start=Start.COLD)

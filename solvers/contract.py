@@ -1,8 +1,8 @@
-"""The contract of a backend: what each solver says of itself, checks and opens.
+"""Contract of a solver backend: what it declares, what is checked, and how it opens sessions.
 
-A backend is one file. It says what it can do without importing its native library or touching a licence, and opens
-sessions: a live solver object for one Program, re-solved hot as the parameters move. `workbench.solvers.backend` finds
-backends by their names.
+A backend is one file. It declares its capabilities without importing its native library or taking a
+licence. It opens sessions: a session is a live solver object for one Program, which is solved again
+with a hot start when the parameters change. `workbench.solvers.backend` finds backends by name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from workbench.solvers.program import Program
 from workbench.solvers.session import Options, Session
 from workbench.solvers.solution import Termination
 
-# Name of a backend -> what it is, can do and calls our options.
+# Name of a backend -> its table in backends.toml, which has comments on the entries.
 TABLES: Mapping[str, Mapping[str, Any]] = tomllib.loads(
     (Path(__file__).parent / "backends" / "backends.toml").read_text("utf-8")
 )
@@ -28,7 +28,18 @@ TABLES: Mapping[str, Mapping[str, Any]] = tomllib.loads(
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a backend (with its variant) can do."""
+    """Capabilities of a backend and variant.
+
+    Attributes:
+        lp: solves linear programs.
+        milp: solves mixed-integer linear programs.
+        duals: returns dual values of linear programs.
+        hot_start: starts from the state of the last solve.
+        infeasibility_certificate: returns a ray that proves infeasibility.
+        exact_vertex: returns vertices, with a basis.
+        integer_only: solves only programs whose columns are all integer.
+        second_order_cones: accepts second-order cones.
+    """
 
     lp: bool = True
     milp: bool = False
@@ -40,13 +51,20 @@ class Capabilities:
     second_order_cones: bool = False
 
     def describe(self) -> str:
-        """The capabilities as a short list."""
+        """Return the names of the capabilities, separated by commas."""
         return ", ".join(f.name.replace("_", " ") for f in fields(self) if getattr(self, f.name))
 
 
 @dataclass(frozen=True)
 class Licence:
-    """Licence state: `kind` in words; the largest program it admits (None: no limit)."""
+    """State of a licence.
+
+    Attributes:
+        kind: description, such as "open source" or "size-limited".
+        max_columns: largest number of columns that the licence admits. None for no limit.
+        max_rows: largest number of rows that the licence admits. None for no limit.
+        usable: whether the solver can be used at all.
+    """
 
     kind: str
     max_columns: int | None = None
@@ -61,8 +79,11 @@ class Licence:
 
 @lru_cache
 def _distribution_version(distribution: str) -> str | None:
-    """Of an installed distribution; reading it from disk takes longer than a small program, and it cannot change."""
-    from importlib.metadata import PackageNotFoundError, version  # slow to import
+    """Return the version of an installed distribution, or None.
+
+    Reading it from disk takes longer than a small program, so the result is cached.
+    """
+    from importlib.metadata import PackageNotFoundError, version  # This import is slow.
 
     try:
         return version(distribution)
@@ -71,10 +92,20 @@ def _distribution_version(distribution: str) -> str | None:
 
 
 class Backend:
-    """A solver behind the one contract. `variant` picks an algorithm or engine ("glop" in "ortools:glop").
+    """A solver with the interface that all backends share.
 
-    session: what `open` makes after all checks. What `backends.toml` says of a backend need not be said in its class:
-    distribution (of the native library on PyPI), module (its import name), variants, supported_options, capabilities.
+    Class attributes `distribution`, `module`, `variants` and `supported_options`, and the result of
+    `capabilities`, may come from `backends.toml` instead of the class.
+
+    Attributes:
+        name: name of the backend, such as "ortools".
+        variant: algorithm or engine, such as "glop" of "ortools:glop". None for no variant.
+        distribution: name of the native library on PyPI.
+        module: import name of the native library.
+        session: class of the sessions that `open` returns.
+        variants: names of the variants.
+        supported_options: names of the fields of `Options` that the backend supports.
+        table: table of `backends.toml` for this backend and variant.
     """
 
     name: ClassVar[str]
@@ -93,94 +124,91 @@ class Backend:
                 f"the variant of {self.name} must be {choices}. Got {variant!r}."
             )
         self.variant = variant
-        self.table: Mapping[str, Any] = {
-            **table,
-            **table.get(variant or table.get("default", ""), {}),
-        }
+        self.table: Mapping[str, Any] = _select_variant(table, variant)
         if table:
-            self.distribution, self.module = self.table["distribution"], self.table["module"]
+            self.distribution = self.table["distribution"]
+            self.module = self.table["module"]
             self.supported_options = frozenset(self.table["options"])
 
     @property
     def label(self) -> str:
-        """The name as a user writes it: "highs", "ortools:glop"."""
+        """Return the name as a user writes it: "highs", "ortools:glop"."""
         return self.name if self.variant is None else f"{self.name}:{self.variant}"
 
     def capabilities(self) -> Capabilities:
-        """What this backend and variant can do; needs no import of the native library."""
-        return Capabilities(**{"lp": False, **dict.fromkeys(self.table.get("can", ()), True)})
+        """Return the capabilities of this backend and variant, without importing its library."""
+        names = self.table.get("capabilities", ())
+        return Capabilities(**{"lp": False, **dict.fromkeys(names, True)})
 
     def translate_options(self, options: Options) -> dict[str, Any]:
-        """Options in the solver's own names, `native` included. Raises UnsupportedOption."""
+        """Translate options to the solver's own names and values.
+
+        Args:
+            options: the options. Those in `native` are copied.
+
+        Raises:
+            UnsupportedOption: an option has a value that the solver does not support.
+        """
         settings = {}
         for option, value in options.list_set_options().items():
-            word = self.table["options"][option]
-            if word == "one":
+            entry = self.table["options"][option]
+            if entry == "one":
                 if value != 1:
-                    raise UnsupportedOption(
-                        f"{self.label} runs on one thread; threads cannot be {value}."
-                    )
-            elif isinstance(word, Mapping):
-                choices = {key: number for key, number in word.items() if key != "name"}
-                chosen = ("off", "on")[value] if isinstance(value, bool) else value
-                if chosen not in choices:
+                    raise UnsupportedOption(f"{option} must be 1 with {self.label}. Got {value}.")
+            elif isinstance(entry, Mapping):
+                choices = {key: number for key, number in entry.items() if key != "name"}
+                choice = ("off", "on")[value] if isinstance(value, bool) else value
+                if choice not in choices:
                     raise UnsupportedOption(
                         f"{option} must be one of {', '.join(choices)}. Got {value!r}."
                     )
-                settings[word["name"]] = choices[chosen]
+                settings[entry["name"]] = choices[choice]
             else:
-                settings |= dict.fromkeys(word, value)
+                settings |= dict.fromkeys(entry, value)
         return settings | dict(options.native)
 
-    def read_termination(self, word: str) -> Termination:
-        """Why the solver stopped, by its own word."""
-        return Termination(self.table["ends"].get(word, Termination.ERROR))
+    def read_termination(self, status: str) -> Termination:
+        """Return the termination that a status of the solver means.
+
+        Args:
+            status: in the solver's own words.
+        """
+        return Termination(self.table["statuses"].get(status, Termination.ERROR))
 
     def is_installed(self) -> bool:
-        """Whether the native library is installed; takes no licence and imports nothing."""
+        """Decide whether the native library is installed, without importing it."""
         return is_importable(self.module)
 
     def version(self) -> str | None:
-        """Version of the native library, or None when it is not installed."""
+        """Return the version of the native library, or None if it is not installed."""
         return _distribution_version(self.distribution)
 
     def licence(self) -> Licence:
-        """The licence state; may probe the native library."""
+        """Return the state of the licence. This may import the native library."""
         return Licence("open source")
 
     def open(self, program: Program, options: Options | None = None) -> Session:
-        """A live session for one program.
+        """Open a live session for one program.
+
+        Args:
+            program: the program.
+            options: of the solver. Default: `Options()`.
 
         Raises:
             BackendUnavailable: not installed, or the program is of a kind it cannot solve.
-            LicenceExceeded: the program is larger than the licence admits (known before anything is built).
-            UnsupportedOption: an option it cannot honour.
+            LicenceExceeded: the program is larger than the licence admits. This is known before the
+                program is loaded.
+            UnsupportedOption: the solver does not have an option.
         """
         options = options or Options()
-        chosen = self._resolve(program)
-        if chosen is not self:
-            return chosen.open(program, options)
+        resolved = self._resolve(program)
+        if resolved is not self:
+            return resolved.open(program, options)
         if not self.is_installed():
             raise BackendUnavailable(
                 f"{self.label} is not installed (pip install {self.distribution})."
             )
-        capabilities = self.capabilities()
-        kind, able = (
-            ("mixed-integer", capabilities.milp) if program.is_mip else ("linear", capabilities.lp)
-        )
-        if not able:
-            raise BackendUnavailable(
-                f"{self.label} cannot solve {kind} programs, and {program.name} is one."
-            )
-        if capabilities.integer_only and not program.template.integrality.all():
-            raise BackendUnavailable(
-                f"{self.label} solves programs in integers only, and {program.name} is not one."
-            )
-        if program.cones is not None and not capabilities.second_order_cones:
-            others = ", ".join(_list_cone_solvers())
-            raise BackendUnavailable(
-                f"{self.label} knows no second-order cones, and {program.name} has some. Use {others}."
-            )
+        self._require_capabilities(program)
         for option in options.list_set_options():
             if option not in self.supported_options:
                 raise UnsupportedOption(
@@ -189,20 +217,53 @@ class Backend:
         self.check_size(program)
         return self._open(program, options)
 
+    def _require_capabilities(self, program: Program) -> None:
+        """Raise BackendUnavailable if the program is of a kind that the backend cannot solve."""
+        capabilities = self.capabilities()
+        kind = "mixed-integer" if program.is_mip else "linear"
+        is_able = capabilities.milp if program.is_mip else capabilities.lp
+        if not is_able:
+            raise BackendUnavailable(
+                f"{self.label} cannot solve {kind} programs, and {program.name} is one."
+            )
+        if capabilities.integer_only and not program.template.integrality.all():
+            raise BackendUnavailable(
+                f"{self.label} solves programs in integers only, and {program.name} is not one."
+            )
+        if program.cones is not None and not capabilities.second_order_cones:
+            labels = ", ".join(_list_cone_solvers())
+            raise BackendUnavailable(
+                f"{self.label} cannot solve programs with second-order cones, "
+                f"and {program.name} has some. Use {labels}."
+            )
+
     def _resolve(self, program: Program) -> Backend:
-        """The variant that stands in when none was named."""
+        """Return the backend with the variant that is used if the user names none."""
         return self
 
     def check_size(self, program: Program) -> None:
-        """Refuse programs larger than the licence admits, by raising LicenceExceeded."""
+        """Raise LicenceExceeded if the program is larger than the licence admits.
+
+        Args:
+            program: the program.
+        """
 
     def _open(self, program: Program, options: Options) -> Session:
-        """The session itself, after all checks."""
+        """Make the session, after all checks."""
         return self.session(self, program, options)
 
 
+def _select_variant(table: Mapping[str, Any], variant: str | None) -> dict[str, Any]:
+    """Return the table of a backend with the entries of a variant, or of its default variant."""
+    return {**table, **table.get(variant or table.get("default", ""), {})}
+
+
 def is_importable(module: str) -> bool:
-    """Whether an installed library could be imported, without importing it."""
+    """Decide whether an installed library could be imported, without importing it.
+
+    Args:
+        module: import name of the library.
+    """
     try:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):
@@ -210,11 +271,11 @@ def is_importable(module: str) -> bool:
 
 
 def _list_cone_solvers() -> list[str]:
-    """Return the labels of this package's backends and variants that know second-order cones."""
+    """Return the labels of this package's backends and variants that solve second-order cones."""
     labels = []
     for name, table in TABLES.items():
         for variant in table.get("variants", [None]):
-            known = {**table, **table.get(variant or table.get("default", ""), {})}
-            if "second_order_cones" in known.get("can", ()):
+            capabilities = _select_variant(table, variant).get("capabilities", ())
+            if "second_order_cones" in capabilities:
                 labels.append(name if variant is None else f"{name}:{variant}")
     return labels

@@ -1,20 +1,25 @@
-"""What can go wrong below the models, before a solver has anything to say.
+"""Errors that are raised before a solver answers.
 
     SolverError                 base
-    ├── InvalidProgram          the problem is not a program that can be stated here, or its numbers are not usable
-    ├── BackendUnavailable      unknown or not installed backend, or one that cannot solve this kind of program
+    ├── InvalidProgram          the problem is no program of this package, or has unusable numbers
+    ├── BackendUnavailable      unknown or not installed backend, or it cannot solve such programs
     │   └── LicenceExceeded     the backend's licence is too small for the program
-    ├── NoRationalSolution      a program in rationals has no exact answer that could be found and proven
-    └── UnsupportedOption       a backend was given an option it cannot honour; the option is named
+    ├── NoRationalSolution      no exact solution of a program in rationals was found and proven
+    └── UnsupportedOption       a backend does not have an option; the message names the option
 
-What a solver answers (infeasible, time limit, numerical trouble) is not an error: it is in `Solution.termination`.
+The answer of a solver (infeasible, time limit, numerical trouble) is not an error: it is stored in
+`Solution.termination`.
 """
 
 from __future__ import annotations
 
 
 def format_native_error(error: BaseException) -> str:
-    """What a native library raised, in one line."""
+    """Return the type and the message of an error of a native library, in one line.
+
+    Args:
+        error: what the library raised.
+    """
     return f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(": .")
 
 
@@ -23,7 +28,7 @@ class SolverError(Exception):
 
 
 class InvalidProgram(SolverError, ValueError):
-    """The problem cannot be stated as a (mixed-integer) linear program, or its numbers cannot be used."""
+    """The problem cannot be stated as a mixed-integer linear program, or has unusable numbers."""
 
 
 class BackendUnavailable(SolverError):
@@ -35,8 +40,8 @@ class LicenceExceeded(BackendUnavailable):
 
 
 class NoRationalSolution(SolverError):
-    """A program in rationals is infeasible, or no exact answer to it could be found and proven."""
+    """A program in rationals is infeasible, or no exact solution was found and proven."""
 
 
 class UnsupportedOption(SolverError, ValueError):
-    """The backend cannot honour an option; it is refused by name instead of being dropped."""
+    """The backend does not have an option, and refuses it by name."""

@@ -1,17 +1,19 @@
-"""A linear program stated once in CVXPY, compiled once, and moved in place ever after.
+"""Programs: the numbers of a model, as functions of its parameters, with named variables and rows.
 
-CVXPY's canonical data are affine in a problem's parameters (its DPP rules guarantee it).
-`workbench.solvers.canonical.compile` keeps that affine map for the entries that move,
+A model is stated once in CVXPY's language, compiled once, and solved for many parameter values.
+CVXPY's canonical data are affine in the parameters of a problem (its DPP rules guarantee it).
+`workbench.solvers.canonical.compile_program` stores this affine map for the entries that move,
 
     entries(p) = base + M p,
 
-so a re-solve costs one small product instead of a canonicalisation.
+so the next solve costs one small product instead of a canonicalization.
 
-Scaling. A program may be solved for q = scale * x in its continuous columns: rows, bounds and objective are multiplied
-by `scale` (integer columns keep their values and get `scale` times larger coefficients), which is the same program with
-absolute tolerances that are `scale` times finer. Likewise costs, and with them multipliers, may be `cost` times larger,
-so that no unit of a loss meets a solver's tolerances, nor an optimum that is small beside it. Solutions are always
-reported in the units of the model.
+Scaling. A program may be solved for q = scale * x in its continuous columns: rows, bounds and
+objective are multiplied by `scale`. Integer columns keep their values and get coefficients that are
+`scale` times larger. This is the same program with absolute tolerances that are `scale` times
+finer. Costs, and with them multipliers, may also be `cost` times larger. A solver's tolerances are
+then fine enough for any unit of a loss, and for an optimum that is small in this unit. Solutions
+are always reported in the units of the model.
 """
 
 from __future__ import annotations
@@ -34,8 +36,15 @@ from workbench.solvers.errors import InvalidProgram
 
 @dataclass(frozen=True)
 class Block:
-    """A named run of columns (or rows): `start`, `size` and the shape it had in the model (Fortran order, as CVXPY);
-    wished: whether rows state what a user wishes beyond the model (`wish`)."""
+    """A named range of columns or rows.
+
+    Attributes:
+        name: name of the variable, or label of the constraint.
+        start: position of the first column or row.
+        shape: shape in the model; entries are in Fortran order, as in CVXPY.
+        is_user_constraint: whether the rows state a constraint of the user
+            (`workbench.solvers.canonical.label_user_constraint`).
+    """
 
     name: str
     start: int
@@ -44,19 +53,25 @@ class Block:
 
     @property
     def size(self) -> int:
-        """Number of columns (rows)."""
+        """Return the number of columns or rows."""
         return prod(self.shape)
 
     def read(self, vector: Vector) -> Vector:
-        """Cut this block out of a column (row) vector and give it its shape back."""
+        """Return the entries of this block in its model shape.
+
+        Args:
+            vector: (columns,) or (rows,) of the whole program.
+        """
         return vector[self.start : self.start + self.size].reshape(self.shape, order="F")
 
 
 class Move(NamedTuple):
-    """The entries of one section that move with the parameters p: base + matrix @ p.
+    """Entries of one section of `Data` that move with the parameters p: base + matrix @ p.
 
-    place: (entries,) where they stand; of A, in its CSC data array. base: (entries,) values at zero. matrix: (entries,
-    parameters).
+    Attributes:
+        positions: (entries,) positions in the section; for A, in its CSC data array.
+        base: (entries,) values at p = 0.
+        matrix: (entries, parameters) sparse.
     """
 
     positions: Positions
@@ -64,20 +79,17 @@ class Move(NamedTuple):
     matrix: Any
 
 
-SECTIONS = (
-    "A",
-    "c",
-    "lower",
-    "upper",
-    "row_lower",
-    "row_upper",
-)  # of `Data`, with numbers that may move
+# Fields of `Data` whose numbers may move, except the offset.
+SECTIONS = ("A", "c", "lower", "upper", "row_lower", "row_upper")
 
 
 class Symbols(NamedTuple):
-    """The numbers of a program, each different one once.
+    """Numbers of a program, in which equal numbers are stored once.
 
-    row, column: of the entries of A; codes: section -> which of `values` its entries are; values: None is infinite.
+    Attributes:
+        row, column: (non-zeros,) positions of the entries of A.
+        codes: section -> position in `values` of each of its entries.
+        values: the different numbers; None is infinite.
     """
 
     row: Positions
@@ -86,43 +98,53 @@ class Symbols(NamedTuple):
     values: list[Any]
 
     def section_values(self, section: str) -> list[Any]:
-        """The numbers of a section."""
+        """Return the numbers of a section.
+
+        Args:
+            section: one of SECTIONS, or "offset".
+        """
         return [self.values[code] for code in self.codes[section].tolist()]
 
     def weighted_sum(self, factors: Any, codes: Positions) -> Any:
-        """Of products of integers (size,) with values that are there; few values are not 0."""
-        different = set(codes.tolist())
-        return sum(
-            (
-                value * sum(factors[codes == k].tolist())
-                for k in different
-                if (value := self.values[k])
-            ),
-            Fraction(),
-        )
+        """Return the sum of factors times values.
+
+        Factors of the same value are added first, as most values occur often.
+
+        Args:
+            factors: (n,) integers of any size.
+            codes: (n,) positions in `values`, of finite values.
+        """
+        total = Fraction()
+        for code in set(codes.tolist()):
+            value = self.values[code]
+            if value:
+                total += value * sum(factors[codes == code].tolist())
+        return total
 
     @property
     def is_finite(self) -> Flags:
-        """(values,) which are no None."""
+        """Return which values (values,) are finite."""
         return np.array([value is not None for value in self.values], dtype=bool)
 
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled program: the template data, the affine map of its parameters, and the names of its blocks.
+    """A compiled program: template data, the affine map of its parameters, and named blocks.
 
     Attributes:
-        name: of the model, for messages and records.
-        template: the data at parameter values zero (the entries that move hold their constant part).
-        sense: +1 when the model minimises, -1 when it maximises (the data always minimise sense * objective).
-        variables: named column blocks in the model's own names; "aux..." are CVXPY's epigraph variables.
-        rows: named row blocks: the label of the constraint, or "constraint[k]" for the k-th one of the problem.
+        name: name of the model, for messages and records.
+        template: data at parameter values zero; entries that move have their constant part.
+        sense: +1 if the model minimises, -1 if it maximises. The data always minimise
+            sense * objective.
+        variables: named column blocks. "aux..." are epigraph variables of CVXPY.
+        rows: named row blocks: the label of the constraint, or "constraint[k]" for the k-th one.
         parameters: name -> shape, in the order of the stacked parameter vector.
-        scale: the program is dispatched in scale * x for its continuous columns.
-        moves: field of `Data` that is a vector, "offset" (one entry) or "A" -> its entries that move.
-        cones: (n, size) columns x_0, x_1, ... with x_0 >= |(x_1, ...)| (second-order cones), if any.
-        cost: the program is dispatched with costs so many times larger.
-        shift: what every point costs beside; it is added to what is reported, and no solver sees it.
+        scale: solvers get scale * x for continuous columns.
+        moves: field of `Data` -> its entries that move.
+        cones: (n, size) columns x_0, x_1, ... with x_0 >= |(x_1, ...)| (second-order cones), or
+            None.
+        cost: solvers get costs multiplied by this.
+        shift: constant that is added to reported objectives and bounds. Solvers do not get it.
     """
 
     name: str
@@ -139,49 +161,36 @@ class Program:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(rows, columns)."""
+        """Return (number of rows, number of columns)."""
         return int(self.template.A.shape[0]), int(self.template.A.shape[1])
 
     @cached_property
     def is_mip(self) -> bool:
-        """Whether any column must be integer."""
+        """Return whether any column must be integer."""
         return self.template.is_mip
 
     @cached_property
     def symbols(self) -> Symbols:
-        """The numbers as rationals: the part that stays (None: infinite), and (parameter, factor) of what is added."""
-        from scipy.sparse import csr_array  # slow to import
+        """Return the numbers as exact functions of the parameters.
 
-        which: dict[tuple[float, Any], int] = {}
+        A value of the result is (base, terms): a rational base (None: infinite), and a pair
+        (parameter, factor) for each parameter that moves the number.
+        """
+        code_by_value: dict[tuple[float, Any], int] = {}
         codes = {}
-        matrix = self.template.A
         for section in (*SECTIONS, "offset"):
-            numbers = (
-                matrix.data if section == "A" else np.atleast_1d(getattr(self.template, section))
-            )
             codes[section] = np.array(
-                [which.setdefault((v, ()), len(which)) for v in numbers.tolist()], dtype=np.intp
+                [
+                    code_by_value.setdefault((base, terms), len(code_by_value))
+                    for base, terms in self._list_affine_entries(section)
+                ],
+                dtype=np.intp,
             )
-            if section in self.moves:
-                place, base, factors = self.moves[section]
-                moved = csr_array(factors)
-                terms, ends = (
-                    [*zip(moved.indices.tolist(), moved.data.tolist(), strict=True)],
-                    moved.indptr.tolist(),
-                )
-                for at, number, *part in zip(
-                    place.tolist(), base.tolist(), ends, ends[1:], strict=False
-                ):
-                    codes[section][at] = which.setdefault(
-                        (number, tuple(terms[slice(*part)])), len(which)
-                    )
-        values = [
-            (
-                Fraction(base) if isfinite(base) else None,
-                tuple((j, Fraction(factor)) for j, factor in terms),
-            )
-            for base, terms in which
-        ]
+        values = []
+        for base, terms in code_by_value:
+            exact_base = Fraction(base) if isfinite(base) else None
+            values.append((exact_base, tuple((j, Fraction(factor)) for j, factor in terms)))
+        matrix = self.template.A
         return Symbols(
             matrix.indices.astype(np.intp),
             np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr)),
@@ -189,8 +198,33 @@ class Program:
             values,
         )
 
+    def _list_affine_entries(self, section: str) -> list[tuple[float, Any]]:
+        """Return (base, ((parameter, factor), ...)) of every entry of a section, in doubles."""
+        from scipy.sparse import csr_array  # This import is slow.
+
+        if section == "A":
+            numbers = self.template.A.data
+        else:
+            numbers = np.atleast_1d(getattr(self.template, section))
+        entries: list[tuple[float, Any]] = [(base, ()) for base in numbers.tolist()]
+        if section in self.moves:
+            positions, bases, factors = self.moves[section]
+            matrix = csr_array(factors)
+            terms = [*zip(matrix.indices.tolist(), matrix.data.tolist(), strict=True)]
+            starts = matrix.indptr.tolist()
+            for k, position in enumerate(positions.tolist()):
+                entries[position] = (float(bases[k]), tuple(terms[starts[k] : starts[k + 1]]))
+        return entries
+
     def block(self, name: str) -> Block:
-        """The column block of a variable. Raises KeyError when the model has none of that name."""
+        """Return the column block of a variable.
+
+        Args:
+            name: of the variable.
+
+        Raises:
+            KeyError: the model has no such variable.
+        """
         for block in self.variables:
             if block.name == name:
                 return block
@@ -201,17 +235,21 @@ class Program:
     def stack_parameters(self, values: Mapping[str, ArrayLike]) -> Vector:
         """Stack parameter values in the program's order.
 
+        Args:
+            values: parameter name -> value, for all parameters.
+
         Raises:
-            InvalidProgram: when a parameter is missing, unknown, of the wrong shape, or not finite.
+            InvalidProgram: a parameter is missing, unknown, of the wrong shape, or not finite.
         """
         if values.keys() != self.parameters.keys():
             missing = sorted(self.parameters.keys() - values.keys())
             unknown = sorted(values.keys() - self.parameters.keys())
             raise InvalidProgram(
-                f"parameters must be {sorted(self.parameters)}. Missing {missing}, unknown {unknown}."
+                f"parameters must be {sorted(self.parameters)}. "
+                f"Missing {missing}, unknown {unknown}."
             )
-        stacked = np.empty(sum(prod(shape) for shape in self.parameters.values()))
-        at = 0
+        p = np.empty(sum(prod(shape) for shape in self.parameters.values()))
+        start = 0
         for name, shape in self.parameters.items():
             value = values[name]
             if shape or not isinstance(value, (float, int)):
@@ -221,40 +259,55 @@ class Program:
                         f"parameter {name} must be of shape {shape}. Got shape {value.shape}."
                     )
                 value = value.ravel(order="F")
-            end = at + prod(shape)
-            stacked[at:end] = value
-            at = end
-        if np.count_nonzero(np.isfinite(stacked)) < stacked.size:
+            end = start + prod(shape)
+            p[start:end] = value
+            start = end
+        if np.count_nonzero(np.isfinite(p)) < p.size:
             raise InvalidProgram("every parameter must be finite. Got nan or inf.")
-        return stacked
+        return p
 
     def data(self, values: Mapping[str, ArrayLike] | None = None) -> Data:
-        """The instance at these parameter values, unscaled. Sections that no parameter moves are shared, not copied."""
+        """Return the unscaled numbers at parameter values.
+
+        Sections that no parameter moves are shared with the template, not copied.
+
+        Args:
+            values: parameter name -> value. None if the program has no parameters.
+        """
         return self.data_at(self.stack_parameters(values or {}))
 
     def data_at(self, p: Vector) -> Data:
-        """As `data`, from the stacked parameter vector."""
-        changed: dict[str, Any] = {}
-        for section, (place, base, matrix) in self.moves.items():
+        """Return the unscaled numbers at a stacked parameter vector, as `data` does.
+
+        Args:
+            p: (parameters,) as `stack_parameters` returns it.
+        """
+        fields: dict[str, Any] = {}
+        for section, (positions, base, matrix) in self.moves.items():
             entries = base + matrix @ p
             if section == "offset":
-                changed["offset"] = float(entries[0])
-                continue
-            new = (
-                self.template.A.data if section == "A" else getattr(self.template, section)
-            ).copy()
-            new[place] = entries
-            changed[section] = replace_entries(self.template.A, new) if section == "A" else new
-        return replace(self.template, **changed) if changed else self.template
+                fields["offset"] = float(entries[0])
+            elif section == "A":
+                numbers = self.template.A.data.copy()
+                numbers[positions] = entries
+                fields["A"] = replace_entries(self.template.A, numbers)
+            else:
+                numbers = getattr(self.template, section).copy()
+                numbers[positions] = entries
+                fields[section] = numbers
+        return replace(self.template, **fields) if fields else self.template
 
     def __str__(self) -> str:
-        m, n = self.shape
+        row_count, column_count = self.shape
         kind = f"MILP, {int(self.template.integrality.sum())} integer" if self.is_mip else "LP"
         if self.cones is not None:
             kind += f" with {len(self.cones)} second-order cones"
-        return f"{self.name}: {kind}, {n} columns, {m} rows, {self.template.A.nnz} non-zeros"
+        return (
+            f"{self.name}: {kind}, {column_count} columns, {row_count} rows, "
+            f"{self.template.A.nnz} non-zeros"
+        )
 
 
-# CVXPY infers shapes by reducing uninitialised memory, which may overflow and warn about nothing; state and compile
-# models under this.
+# CVXPY infers shapes by reducing uninitialised memory, which may overflow and cause a false
+# warning. Models are stated and compiled under this context.
 ignore_float_warnings = np.errstate(all="ignore")

@@ -1,12 +1,10 @@
-"""What searches are made of, once for all above: a deadline, bisection and chords, open nodes by their bound.
+"""Building blocks of searches: a deadline, bisection, chords, and open nodes sorted by their bound.
 
-    Deadline     the one reader of clocks: `.left`, `.passed`, `.elapsed`
-    bisect       where a monotone predicate turns, over floats or rationals
-    bisect_each  the same of many floats at once
-    Chords       where `bisect` asks next of a function that falls: by its chords
-    OpenNodes    best-first search: the open nodes, least bound first; what is open bounds what is not yet seen
-
-Loops that a search needs beside these (what a node is split into, which rows are dropped) are its own.
+Deadline     a time limit: `remaining_seconds`, `has_passed`, `elapsed_seconds`
+bisect       the point where a monotone predicate changes, for floats or rationals
+bisect_each  the same for many floats at once
+Chords       evaluation points for `bisect`, from chords of a decreasing function
+OpenNodes    the queue of a best-first search: open nodes, smallest bound first
 """
 
 from __future__ import annotations
@@ -27,41 +25,59 @@ from workbench.solvers.arrays import Flags, Pair, Vector
 Number = TypeVar("Number", float, Fraction)
 Node = TypeVar("Node")
 
-_LEAST = 1e-3  # seconds that a solver gets although the time is over
+_MIN_SOLVER_SECONDS = 1e-3  # A solver gets this much time even if the deadline has passed.
 
 
 class Deadline:
-    """So many seconds from its making; None for no end. cpu: of this process's work, else of the wall clock."""
+    """A time limit that starts when the object is made.
+
+    Attributes:
+        seconds: the limit, or None for no limit.
+    """
 
     def __init__(self, seconds: float | None = None, *, cpu: bool = False) -> None:
+        """Start the clock.
+
+        Args:
+            seconds: the limit, or None for no limit.
+            cpu: whether to count CPU time of this process instead of wall-clock time.
+        """
         self._clock = time.process_time if cpu else time.perf_counter
-        self.seconds, self._begin = seconds, self._clock()
+        self.seconds = seconds
+        self._begin = self._clock()
 
     @property
     def elapsed_seconds(self) -> float:
-        """Seconds since it was made."""
+        """Return the seconds since the start."""
         return self._clock() - self._begin
 
     @property
     def remaining_seconds(self) -> float | None:
-        """Seconds that are left, below 0 when it has passed; None without an end."""
+        """Return the seconds until the deadline, negative after it; None without a limit."""
         return None if self.seconds is None else self.seconds - self.elapsed_seconds
 
     @property
     def solver_time_limit(self) -> float | None:
-        """The time limit of a solver that starts now: what is left, but at least a little."""
-        return None if self.seconds is None else max(_LEAST, self.seconds - self.elapsed_seconds)
+        """Return the time limit of a solver that starts now: the remaining time, but positive."""
+        if self.seconds is None:
+            return None
+        return max(_MIN_SOLVER_SECONDS, self.seconds - self.elapsed_seconds)
 
     @property
     def has_passed(self) -> bool:
-        """Whether it has."""
+        """Return whether the deadline has passed."""
         return self.seconds is not None and self.elapsed_seconds > self.seconds
 
     def rescale(self, factor: float) -> Deadline:
-        """The same clock with so many times the seconds: a part that ends earlier, or a grace."""
-        other = copy(self)
-        other.seconds = None if self.seconds is None else factor * self.seconds
-        return other
+        """Return a deadline with the same start and a limit multiplied by a factor.
+
+        Args:
+            factor: below 1 for an earlier end, above 1 for a grace period.
+        """
+        rescaled_deadline = copy(self)
+        if self.seconds is not None:
+            rescaled_deadline.seconds = factor * self.seconds
+        return rescaled_deadline
 
 
 def bisect(
@@ -73,76 +89,129 @@ def bisect(
     max_steps: int = 10_000,
     choose_point: Callable[[Number, Number], Number] | None = None,
 ) -> tuple[Number, Number]:
-    """The last interval (low, high): `turned` is False at low and True at high, which are not asked themselves.
+    """Return an interval (low, high) in which a monotone predicate changes from False to True.
 
-    Ends when high - low <= tolerance (of floats: when there is none between), after so many turns, or where `turned` is
-    None: undecided. middle: where to ask, half-way by default; the geometric mean for numbers of unknown size; an end
-    to end. A function that rises to a level is `lambda x: f(x) >= level`.
+    For the point where an increasing function reaches a level, pass `lambda x: f(x) >= level`.
+
+    Args:
+        is_above: the predicate. It is assumed to be False at `low` and True at `high`, and is not
+            evaluated there. None means undecided, and ends the search.
+        low: lower end of the interval.
+        high: upper end of the interval.
+        tolerance: the search ends if high - low is at most this, or if no float lies between.
+        max_steps: the search ends after this many evaluations.
+        choose_point: returns the next point between low and high; one of the ends ends the search.
+            Default: the midpoint. Use the geometric mean for numbers of unknown size.
     """
     for _ in range(max_steps):
-        at = (low + high) / 2 if choose_point is None else choose_point(low, high)
-        if high - low <= tolerance or at in (low, high) or (verdict := is_above(at)) is None:
+        point = (low + high) / 2 if choose_point is None else choose_point(low, high)
+        if high - low <= tolerance or point in (low, high):
             break
-        low, high = (low, at) if verdict else (at, high)
+        verdict = is_above(point)
+        if verdict is None:
+            break
+        low, high = (low, point) if verdict else (point, high)
     return low, high
 
 
 def bisect_each(
     is_above: Callable[[Vector], Flags], low: Vector, high: Vector, step_count: int
 ) -> Pair:
-    """`bisect` of many numbers at once, by so many halvings. turned: of one argument for each. Shapes of low."""
+    """Bisect many intervals at once.
+
+    Args:
+        is_above: predicate of arrays with the shape of `low`.
+        low: lower ends, of any shape.
+        high: upper ends, of the same shape.
+        step_count: number of halvings.
+
+    Returns:
+        Arrays of the lower and the upper ends.
+    """
     for _ in range(step_count):
         middle = (low + high) / 2
-        there = is_above(middle)
-        low, high = np.where(there, low, middle), np.where(there, middle, high)
+        verdicts = is_above(middle)
+        low = np.where(verdicts, low, middle)
+        high = np.where(verdicts, middle, high)
     return low, high
 
 
 class Chords:
-    """Where a function that falls meets 0 between two ends: where their chord does, the value at an end that the last
-    chords kept being halved (the Illinois rule; Dowell and Jarratt 1971).
+    """Points for `bisect` at which the chord of a decreasing function is 0.
 
-    values: argument -> the function there, where it is known: the caller adds them. margin: the least share of the way.
+    The value at an end that the last chords did not move is halved (the Illinois rule; Dowell and
+    Jarratt 1971).
+
+    Attributes:
+        values: argument -> value of the function. The caller adds the values that are known.
     """
 
     def __init__(self, margin: float) -> None:
-        self.values = defaultdict[Any, float](float)
-        self._margin, self._asked = margin, list[set[Any]]()
+        """Begin without values.
 
-    def choose_point(self, low: Number, high: Number, unknown: float = 0.5) -> float:
-        """unknown: the share of the way from low to high unless values > 0 at low and < 0 at high are known."""
-        self._asked.append({low, high})
-        for end in set.intersection(*self._asked[-3:]) if len(self._asked) > 2 else ():
-            self.values[end] /= 2
-        above, below = self.values[low], self.values[high]
-        share = above / (above - below) if above > 0 > below else unknown
+        Args:
+            margin: a point is at least this share of the interval away from both ends.
+        """
+        self.values = defaultdict[Any, float](float)
+        self._margin = margin
+        self._intervals = list[set[Any]]()
+
+    def choose_point(self, low: Number, high: Number, default_share: float = 0.5) -> float:
+        """Return the next point between the ends of an interval.
+
+        Args:
+            low: lower end.
+            high: upper end.
+            default_share: share of the way from low to high that is used unless a positive value
+                at low and a negative value at high are known.
+        """
+        self._intervals.append({low, high})
+        if len(self._intervals) > 2:
+            for end in set.intersection(*self._intervals[-3:]):
+                self.values[end] /= 2
+        low_value = self.values[low]
+        high_value = self.values[high]
+        share = default_share
+        if low_value > 0 > high_value:
+            share = low_value / (low_value - high_value)
         return float(low) + min(max(share, self._margin), 1 - self._margin) * float(high - low)
 
 
 class OpenNodes(Generic[Node]):
-    """The open nodes of a best-first search for a minimum; those of one bound come in the order in which they went."""
+    """Open nodes of a best-first search for a minimum.
+
+    Nodes with the same bound are visited in the order in which they were added.
+    """
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Node]] = []
         self._count = 0
 
     def put(self, bound: float, node: Node) -> None:
-        """Open a node; whatever is in it is worth at least its bound."""
+        """Add an open node.
+
+        Args:
+            bound: lower bound on the values in the node.
+            node: the node.
+        """
         heapq.heappush(self._heap, (bound, self._count, node))
         self._count += 1
 
     @property
     def first_node(self) -> Node:
-        """The node of the least bound. Take it, then `pop`: in this order Ctrl-C in between loses no bound."""
+        """Return the node with the smallest bound.
+
+        Call `pop` after reading it. In this order, Ctrl-C between the two loses no bound.
+        """
         return self._heap[0][2]
 
     def pop(self) -> None:
-        """Close the first node. Raises IndexError when none is open."""
+        """Remove the first node. Raises IndexError if no node is open."""
         heapq.heappop(self._heap)
 
     @property
     def lower_bound(self) -> float:
-        """The least bound of all open nodes; inf without."""
+        """Return the smallest bound of all open nodes, or inf without nodes."""
         return self._heap[0][0] if self._heap else math.inf
 
     def __len__(self) -> int:

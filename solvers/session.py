@@ -1,9 +1,11 @@
-"""A live solver object for one Program: what every backend's session does alike, and what a backend writes.
+"""Sessions: a live solver object for one Program, with the parts that all backends share.
 
-A backend writes `_build` (load numbers), `_update` (move some of them in place), `_run` (solve and read). Everything
-else is here: parameters, validation, scaling, what moved, rebuilds, timing, the second solve that tells infeasible
-from unbounded, and the Solution in the units of the model, its certificates checked. Around a native solve a backend
-puts `Interruption`, with which Ctrl-C reaches the solver and its incumbent survives.
+A backend implements `_build` (load numbers), `_update` (change some of them in place) and `_run`
+(solve and read the result). This module does everything else: parameters, validation, scaling, the
+numbers that moved, rebuilds, timing, and the second solve that distinguishes infeasible from
+unbounded. It returns a Solution in the units of the model, whose certificates are checked. A
+backend runs its native solve inside `Interruption`: Ctrl-C then stops the solver, and the best
+point found is returned.
 """
 
 from __future__ import annotations
@@ -43,29 +45,33 @@ from workbench.solvers.solution import (
     relative_gap,
 )
 
-_INFINITY = 1e20  # as solvers have it
-_ROUNDING = 1e-9  # an integer column's bound this close to an integer is that integer
-_TIGHT = 1e-9 * (
-    1 + 1e-6
-)  # a MILP whose gap is no larger is optimal, else it stopped at the gap it was given
+_INFINITY = 1e20  # Solvers treat numbers of this size as infinite.
+_INTEGER_BOUND_TOLERANCE = 1e-9  # A bound of an integer column this close to an integer is rounded.
+# A MILP whose relative gap is at most this is optimal. Otherwise it stopped at the requested gap.
+_OPTIMAL_GAP = 1e-9 * (1 + 1e-6)
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options every backend understands under one name, or refuses by that name (None: the backend's default).
+    """Options that have one name for all backends. None means the backend's default.
+
+    A backend refuses an option that it does not have by its name.
 
     Attributes:
         time_limit: seconds of one solve.
-        gap: relative MILP gap at which the solver may stop.
-        node_limit, iteration_limit: counts.
-        threads: solver threads (1 by default: HiGHS keeps one pool per process, and benchmarks are single-threaded).
+        gap: relative gap at which a MILP may stop.
+        node_limit: number of nodes of the branch-and-bound tree.
+        iteration_limit: number of iterations of a linear program.
+        threads: solver threads. Default: 1, because HiGHS keeps one pool per process, and
+            benchmarks are single-threaded.
         seed: of the solver's random choices.
-        feasibility_tolerance: absolute violation of rows and bounds, in the dispatched (scaled) units.
+        feasibility_tolerance: absolute violation of rows and bounds, in the dispatched (scaled)
+            units.
         dual_feasibility_tolerance: absolute violation of reduced costs of LPs.
         integrality_tolerance: distance from an integer.
         presolve: on or off.
-        algorithm: "simplex" or "interior-point" for LPs.
-        native: options under the solver's own names, for what is not listed here.
+        algorithm: "simplex" or "interior-point", for LPs.
+        native: other options, under the solver's own names.
     """
 
     time_limit: float | None = None
@@ -82,16 +88,17 @@ class Options:
     native: Mapping[str, Any] = field(default_factory=dict)
 
     def list_set_options(self) -> dict[str, Any]:
-        """The named options that are set, without `native`; numbers of the kind that solvers insist on."""
-        named = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "native"}
-        return {
-            name: _KINDS.get(name, float)(value)
-            for name, value in named.items()
-            if value is not None
-        }
+        """Return the options that are not None, without `native`, in the types solvers expect."""
+        options = {}
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if option.name != "native" and value is not None:
+                options[option.name] = _OPTION_TYPES.get(option.name, float)(value)
+        return options
 
 
-_KINDS: dict[str, type] = {
+# Type of the options that are no floats.
+_OPTION_TYPES: dict[str, type] = {
     **dict.fromkeys(("node_limit", "iteration_limit", "threads", "seed"), int),
     "presolve": bool,
     "algorithm": str,
@@ -100,14 +107,24 @@ _KINDS: dict[str, type] = {
 
 @dataclass
 class Raw:
-    """What a session's `_run` reads off its solver, in dispatched (scaled) units and the backend's own statuses.
+    """Result of a session's `_run`, in dispatched (scaled) units and the solver's own statuses.
 
     Attributes:
-        dual: what the multipliers in `rest` are; NONE when there are none.
-        rest: multipliers, reduced costs and basis.
-        gap: `relative_gap` of the solver's own objective and bound (MILP): tells GAP_LIMIT from OPTIMAL.
-        ray: of an infeasible program multipliers of the rows, of an unbounded one a direction of x (either sign).
-        interrupted: Ctrl-C was pressed while the solver ran.
+        termination: why the solver stopped.
+        raw_status: status in the solver's own words.
+        x: (columns,) point, or None.
+        point: whether `x` is feasible, by the solver's own status.
+        dual_values: multipliers, reduced costs and basis.
+        dual: whether the multipliers in `dual_values` are feasible; NONE without multipliers.
+        bound: bound on the optimum that the solver proved, or None.
+        gap: `relative_gap` of the solver's own objective and bound (MILP). It distinguishes
+            GAP_LIMIT from OPTIMAL.
+        ray: for an infeasible program multipliers of the rows, for an unbounded program a direction
+            of x; either sign.
+        iterations, nodes: None if the solver does not count them.
+        start: where the solve started.
+        is_interrupted: whether Ctrl-C was pressed while the solver ran.
+        notes: sentences about the solve.
     """
 
     termination: Termination
@@ -126,71 +143,103 @@ class Raw:
     notes: tuple[str, ...] = ()
 
     def record_bound(self, bound: float, objective: float) -> None:
-        """Note the solver's own bound, unless it means infinity, and the gap to its objective where it has a point."""
+        """Store the solver's own bound, unless it means infinity, and the gap if there is a point.
+
+        Args:
+            bound: bound on the optimum, in dispatched units.
+            objective: objective of the point, in dispatched units.
+        """
         if self.termination is not Termination.INFEASIBLE and abs(bound) < _INFINITY:
             self.bound = bound
             self.gap = relative_gap(objective, bound) if self.x is not None else None
 
 
 class Session(ABC):
-    """A live solver object for one program. Not thread-safe. Usable as a context manager. owner: its `Backend`."""
+    """A live solver object for one program. Not thread-safe. Usable as a context manager.
+
+    Attributes:
+        owner: its `Backend`.
+        program: the program.
+        options: of the solver.
+    """
 
     def __init__(self, owner: Any, program: Program, options: Options) -> None:
         self.owner = owner
         self.program = program
         self.options = options
-        self._settings: dict[str, Any] = dict(
-            options.native
-        )  # the options in force, in the solver's own names
-        self._sent: Data | None = (
-            None  # the numbers of the live object, dispatched units; None: build afresh
-        )
-        self._closed = False
-        self._cutoff: float | None = None  # of the current solve, in dispatched units
-        self._deadline = Deadline()  # of the current solve
-        self._factors: Vector | None = None  # of the rows of the current solve
-        self._scale = program.scale  # of the columns of the current solve
+        # The options in force, under the solver's own names.
+        self._settings: dict[str, Any] = dict(options.native)
+        # The numbers of the live object in dispatched units. None if it must be built.
+        self._loaded_data: Data | None = None
+        self._is_closed = False
+        # The next fields belong to the current solve.
+        self._cutoff: float | None = None  # In dispatched units.
+        self._deadline = Deadline()
+        self._row_factors: Vector | None = None
+        self._scale = program.scale
 
     @cached_property
     def _version(self) -> str:
         return self.owner.version() or ""
 
-    # What a backend writes.
+    # Methods that a backend implements.
 
     @abstractmethod
     def _build(self, data: Data) -> None:
-        """Load (scaled) data into a fresh native object, forgetting everything else."""
+        """Load (scaled) data into a new native object, forgetting everything else."""
 
     def _update(self, change: Change, data: Data) -> bool:
-        """Move entries of the live object, to these data. False: it was not done, rebuild instead (the default)."""
+        """Change entries of the live object in place.
+
+        Args:
+            change: the entries that moved.
+            data: all numbers after the change.
+
+        Returns:
+            Whether it was done. If False (the default), the object is built again.
+        """
         return False
 
     @abstractmethod
     def _run(self, start: Start, basis: Any) -> Raw:
-        """Solve what is loaded; `start` is COLD (just built), BASIS (use `basis`) or HOT (go on from the last one)."""
+        """Solve the loaded program.
+
+        Args:
+            start: COLD (just built), BASIS (use `basis`) or HOT (continue from the last solve).
+            basis: a basis of the same backend, or None.
+        """
 
     def _needs_coarser_units(self, raw: Raw) -> bool:
-        """Whether an answer that has no point should be asked for again without the program's scale (never, by
-        default)."""
+        """Decide whether to solve again without the program's scale. Default: never.
+
+        Args:
+            raw: a result without a point.
+        """
         return False
 
     def _close(self) -> None:  # noqa: B027
-        """Give native resources back."""
+        """Release native resources."""
 
-    # What every session does alike.
+    # Methods that all sessions share.
 
     def build_option_error(
-        self, option: str, value: Any, why: str = "; leave it out or change it"
+        self, option: str, value: Any, reason: str = "; leave it out or change it"
     ) -> UnsupportedOption:
-        """What to raise for an option in the solver's own name that it does not take."""
+        """Return the error for an option that the solver does not accept.
+
+        Args:
+            option: in the solver's own name.
+            value: the value got.
+            reason: appended to the message.
+        """
         return UnsupportedOption(
-            f"{self.owner.label} cannot honour the option {option} = {value!r}{why}."
+            f"{self.owner.label} cannot honour the option {option} = {value!r}{reason}."
         )
 
     def close(self) -> None:
-        """Give native resources back; solutions stay valid, the session is of no further use."""
-        if not self._closed:
-            self._closed = True
+        """Release native resources. Solutions stay valid, but the session cannot solve again."""
+        if not self._is_closed:
+            self._is_closed = True
             self._close()
 
     def __enter__(self) -> Session:
@@ -208,115 +257,139 @@ class Session(ABC):
         cutoff: float | None = None,
         time_limit: float | None = None,
     ) -> Solution:
-        """Solve at these parameter values.
+        """Solve at parameter values.
 
         Args:
-            values: parameter name -> value, all of them.
-            start: "hot" keeps the live object's state if there is one, "cold" forgets it, "basis" starts from `basis`.
+            values: parameter name -> value, for all parameters.
+            start: "hot" keeps the state of the live object if there is one, "cold" forgets it,
+                "basis" starts from `basis`.
             basis: the `basis` of an earlier Solution of the same backend and program.
-            cutoff: a linear program may end as soon as its duals prove that its minimum is no less than this, with
-                Termination.CUTOFF, those duals and no point. Backends that cannot solve on.
-            time_limit: seconds for this solve, loading the program included, if less than the options'.
+            cutoff: a linear program may stop when its dual values prove that its minimum is at
+                least this. The termination is then CUTOFF, with the dual values and without a
+                point. Backends that do not support it solve to the optimum.
+            time_limit: seconds for this solve, including the time to load the program. The limit of
+                the options applies if it is smaller.
 
         Raises:
-            InvalidProgram: for numbers that solvers misread (nan, inf, tiny or huge coefficients) or wrong parameters.
-            SolverError: when the session is closed, or the solver fails on the numbers it is given. (Where it fails
-                while it solves, the answer is Termination.ERROR, in the solver's words.)
-            KeyboardInterrupt: when Ctrl-C was pressed during a solve that ended by itself (one that Ctrl-C ended
-                returns its incumbent under Termination.INTERRUPTED).
+            InvalidProgram: parameters are wrong, or numbers are not usable (nan, inf, coefficients
+                that are too small or too large).
+            SolverError: the session is closed, or the solver fails while it loads the program. If
+                it fails while it solves, the termination is ERROR instead.
+            KeyboardInterrupt: Ctrl-C was pressed during a solve that ended by itself. A solve that
+                was ended by Ctrl-C returns its best point with termination INTERRUPTED.
         """
         start = Start(start)
         limits = [limit for limit in (self.options.time_limit, time_limit) if limit is not None]
         clock = self._deadline = Deadline(min(limits, default=None))
-        if self._closed:
+        if self._is_closed:
             raise SolverError(
                 f"the session of {self.program.name} by {self.owner.label} is closed."
             )
-        usable = (
-            cutoff is not None
-            and np.isfinite(cutoff)
-            and self.program.sense == 1
-            and not self.program.is_mip
-        )
-        self._cutoff = (
-            float(cutoff or 0.0) * self.program.scale * self.program.cost if usable else None
-        )
+        self._cutoff = self._dispatch_cutoff(cutoff)
         p = self.program.stack_parameters(values or {})
-        stated = self.program.data_at(p)
+        model_data = self.program.data_at(p)
         self._scale = self.program.scale
-        data = self._to_dispatched_units(stated)
-        trivial = _answer_without_solver(data)
-        moved = trivial is None and self._load(data, keep=start is not Start.COLD)
-        if not moved and start is Start.HOT:
+        data = self._to_dispatched_units(model_data)
+        trivial_result = _answer_without_solver(data)
+        is_updated = trivial_result is None and self._load(data, keep=start is not Start.COLD)
+        if not is_updated and start is Start.HOT:
             start = Start.COLD
         try:
-            raw = trivial or self._run(start, basis)
+            raw = trivial_result or self._run(start, basis)
         except (SolverError, KeyboardInterrupt, SystemExit):
-            self._sent = None  # the native object is in an unknown state
+            self._loaded_data = None  # The native object is in an unknown state.
             raise
         except Exception as error:
-            self._sent = None
+            self._loaded_data = None
             raw = Raw(Termination.ERROR, format_native_error(error))
         if self._needs_coarser_units(raw):
-            self._scale = 1.0
-            self._load(self._to_dispatched_units(stated), keep=False)
-            raw = self._run(Start.COLD, None)
-            raw.notes = (
-                *raw.notes,
-                "solved again in units of the model: in finer ones the answer was imprecise",
-            )
-            self._sent = None  # the next solve begins in the finer units
+            raw = self._solve_unscaled(model_data)
         seconds = clock.elapsed_seconds
         if raw.is_interrupted and raw.termination is not Termination.INTERRUPTED:
             raise KeyboardInterrupt
-        solution = self._solution(raw, p, seconds)
-        vars(solution)["data"] = stated  # as it would find them itself
+        solution = self._make_solution(raw, p, seconds)
+        # `Solution.data` would compute the same numbers again.
+        vars(solution)["data"] = model_data
         if raw.termination is Termination.INFEASIBLE_OR_UNBOUNDED:
-            solution = self._decide(solution)
+            solution = self._decide_feasibility(solution)
         return solution
 
+    def _dispatch_cutoff(self, cutoff: float | None) -> float | None:
+        """Return a cutoff in dispatched units, or None if it does not apply to the program."""
+        if cutoff is None or not np.isfinite(cutoff):
+            return None
+        if self.program.sense != 1 or self.program.is_mip:
+            return None
+        return float(cutoff) * self.program.scale * self.program.cost
+
+    def _solve_unscaled(self, model_data: Data) -> Raw:
+        """Solve again without the program's scale, from a cold start."""
+        self._scale = 1.0
+        self._load(self._to_dispatched_units(model_data), keep=False)
+        raw = self._run(Start.COLD, None)
+        note = "solved again in units of the model: in finer ones the answer was imprecise"
+        raw.notes = (*raw.notes, note)
+        self._loaded_data = None  # The next solve uses the finer units again.
+        return raw
+
     def follow(self, program: Program) -> None:
-        """Go on with another program of the same pattern; its numbers move in the live object where the backend can,
-        which keeps its basis for a hot start.
+        """Continue with another program of the same matrix pattern.
+
+        The backend changes the numbers of the live object where it can, and keeps its basis for a
+        hot start.
+
+        Args:
+            program: the next program.
 
         Raises:
-            InvalidProgram: for another pattern of the matrix, other integer columns, and cones.
+            InvalidProgram: the program has another matrix pattern, other integer columns, or cones.
         """
         if program.cones is not None or not program.template.has_same_pattern(
             self.program.template
         ):
             raise InvalidProgram(
-                f"{program.name} must have the matrix pattern and integer columns of {self.program.name}."
+                f"{program.name} must have the matrix pattern and integer columns of "
+                f"{self.program.name}."
             )
         self.program = program
 
     def _to_dispatched_units(self, data: Data) -> Data:
-        """The numbers as the solver gets them: checked, scaled, bounds of integer columns rounded inwards."""
-        self._factors = compute_row_factors(data, self._scale)
-        scaled = data.with_scale(self._scale, self.program.cost).with_scaled_rows(self._factors)
-        scaled.check()
+        """Scale and check data, and round the bounds of integer columns inwards."""
+        self._row_factors = compute_row_factors(data, self._scale)
+        scaled_data = data.with_scale(self._scale, self.program.cost)
+        scaled_data = scaled_data.with_scaled_rows(self._row_factors)
+        scaled_data.check()
         if not data.is_mip:
-            return scaled
+            return scaled_data
         # HiGHS's MILP presolve returns wrong optima when an integer column has a fractional bound.
-        low, high = np.ceil(scaled.lower - _ROUNDING), np.floor(scaled.upper + _ROUNDING)
-        whole = data.integrality
+        low = np.ceil(scaled_data.lower - _INTEGER_BOUND_TOLERANCE)
+        high = np.floor(scaled_data.upper + _INTEGER_BOUND_TOLERANCE)
         return replace(
-            scaled,
-            lower=np.where(whole, low, scaled.lower),
-            upper=np.where(whole, high, scaled.upper),
+            scaled_data,
+            lower=np.where(data.integrality, low, scaled_data.lower),
+            upper=np.where(data.integrality, high, scaled_data.upper),
         )
 
     def _load(self, data: Data, *, keep: bool) -> bool:
-        """Bring dispatched numbers into the live object; whether they were moved there and not built.
+        """Load dispatched data into the live object.
 
-        keep: move them where the backend can. What a native library raises meanwhile becomes a SolverError.
+        Args:
+            data: the numbers.
+            keep: whether to change the live object in place where the backend can.
+
+        Returns:
+            Whether the object was changed in place and not built.
+
+        Raises:
+            SolverError: the native library raised an error.
         """
-        sent, self._sent = self._sent, None
+        loaded_data = self._loaded_data
+        self._loaded_data = None
         try:
-            moved = (
-                keep and sent is not None and self._update(Change.find_changes(sent, data), data)
-            )
-            if not moved:
+            is_updated = False
+            if keep and loaded_data is not None:
+                is_updated = self._update(Change.find_changes(loaded_data, data), data)
+            if not is_updated:
                 self._build(data)
         except SolverError:
             raise
@@ -324,54 +397,46 @@ class Session(ABC):
             raise SolverError(
                 f"{self.owner.label} failed on {self.program.name}: {format_native_error(error)}."
             ) from error
-        self._sent = data
-        return moved
+        self._loaded_data = data
+        return is_updated
 
-    def _solution(self, raw: Raw, p: Vector, seconds: float) -> Solution:
-        """The answer at the parameters p, in the units of the model."""
-        program, x, bound, ray, notes = self.program, raw.x, raw.bound, raw.ray, raw.notes
-        rest, factors = raw.dual_values, self._factors
-        if factors is not None and rest.row_dual is not None:
-            rest = rest._replace(row_dual=rest.row_dual * factors)
-        if (
-            factors is not None
-            and ray is not None
-            and ray.size == factors.size
-            and raw.termination is not Termination.UNBOUNDED
-        ):
-            ray = ray * factors
-        unit = np.where(program.template.integrality, 1.0, self._scale)  # of the columns
+    def _make_solution(self, raw: Raw, p: Vector, seconds: float) -> Solution:
+        """Convert a raw result at the parameters p to the units of the model."""
+        program = self.program
+        row_factors = self._row_factors
+        is_unbounded = raw.termination is Termination.UNBOUNDED
+        column_units = np.where(program.template.integrality, 1.0, self._scale)
+        dual_values = raw.dual_values
+        if row_factors is not None and dual_values.row_dual is not None:
+            dual_values = dual_values._replace(row_dual=dual_values.row_dual * row_factors)
+        ray = raw.ray
+        if ray is not None and is_unbounded:
+            ray = ray / column_units
+        elif ray is not None and row_factors is not None and ray.size == row_factors.size:
+            ray = ray * row_factors  # These are multipliers of rows, which have no unit.
         termination = raw.termination
-        if ray is not None and termination is Termination.UNBOUNDED:
-            ray = (
-                ray / unit
-            )  # multipliers of rows, which come with every other termination, have no unit
-        if (
-            termination is Termination.OPTIMAL
-            and program.is_mip
-            and raw.gap is not None
-            and raw.gap > _TIGHT
-        ):
+        has_open_gap = program.is_mip and raw.gap is not None and raw.gap > _OPTIMAL_GAP
+        if termination is Termination.OPTIMAL and has_open_gap:
             termination = Termination.GAP_LIMIT
+        notes = raw.notes
         if ray is not None and termination is not Termination.INFEASIBLE_OR_UNBOUNDED:
-            ray = self._proof(program.data_at(p), termination, ray)
+            ray = self._check_ray(program.data_at(p), termination, ray)
             if ray is None:
-                notes = (
-                    *notes,
-                    "the solver's certificate did not survive our check and was dropped",
-                )
-        own = program.is_mip or raw.dual is PointStatus.NONE  # else the duals prove a bound
+                notes += ("the solver's certificate failed its check and was dropped",)
+        # Where there are dual values they prove the bound.
+        native_bound = None
+        has_no_duals = program.is_mip or raw.dual is PointStatus.NONE
+        if has_no_duals and raw.bound is not None and np.isfinite(raw.bound):
+            native_bound = raw.bound / (self._scale * program.cost)
         return Solution(
             program=program,
             p=p,
             termination=termination,
-            point=raw.point if x is not None else PointStatus.NONE,
+            point=raw.point if raw.x is not None else PointStatus.NONE,
             dual=raw.dual,
-            x=None if x is None else x / unit,
-            dual_values=rest,
-            native_bound=bound / (self._scale * program.cost)
-            if own and bound is not None and np.isfinite(bound)
-            else None,
+            x=None if raw.x is None else raw.x / column_units,
+            dual_values=dual_values,
+            native_bound=native_bound,
             ray=ray,
             iterations=raw.iterations,
             nodes=raw.nodes,
@@ -386,66 +451,69 @@ class Session(ABC):
             notes=notes,
         )
 
-    def _proof(self, data: Data, termination: Termination, ray: Vector) -> Vector | None:
-        """The certificate with its right sign, if it is one."""
-        largest = np.abs(ray).max(initial=0.0)
-        if not 0 < largest < np.inf:
+    def _check_ray(self, data: Data, termination: Termination, ray: Vector) -> Vector | None:
+        """Return the certificate with size one and its right sign, or None if it proves nothing."""
+        size = np.abs(ray).max(initial=0.0)
+        if not 0 < size < np.inf:
             return None
 
-        def holds(candidate: Vector) -> bool:
+        def is_proof(candidate: Vector) -> bool:
             if termination is Termination.INFEASIBLE:
-                return candidate.size == data.row_lower.size and proves_infeasibility(
-                    data, candidate
-                )
-            # a direction would have to be checked in the cones: none is kept
-            linear = self.program.cones is None
-            improves = (
-                termination is Termination.UNBOUNDED and linear and candidate.size == data.c.size
-            )
-            return improves and is_unbounded_direction(data, candidate)
+                has_row_size = candidate.size == data.row_lower.size
+                return has_row_size and proves_infeasibility(data, candidate)
+            # With cones a direction would have to be checked in the cones, so it is dropped.
+            if termination is not Termination.UNBOUNDED or self.program.cones is not None:
+                return False
+            return candidate.size == data.c.size and is_unbounded_direction(data, candidate)
 
-        return next(
-            (candidate for candidate in (ray / largest, -ray / largest) if holds(candidate)), None
-        )
+        candidates: tuple[Vector, Vector] = (ray / size, -ray / size)
+        for candidate in candidates:
+            if is_proof(candidate):
+                return candidate
+        return None
 
-    def _decide(self, solution: Solution) -> Solution:
-        """Infeasible or unbounded: re-solve with a zero objective and record both answers."""
+    def _decide_feasibility(self, solution: Solution) -> Solution:
+        """Decide between infeasible and unbounded by solving again with a zero objective."""
         clock = Deadline()
         data = solution.data
         self._load(self._to_dispatched_units(data.without_costs), keep=False)
         try:
             raw = self._run(Start.COLD, None)
         finally:
-            self._sent = None  # the live object has lost its costs
+            self._loaded_data = None  # The live object has lost its costs.
         if raw.is_interrupted:
             raise KeyboardInterrupt
-        second = self._solution(raw, solution.p, solution.seconds)
-        decided = {
+        zero_solution = self._make_solution(raw, solution.p, solution.seconds)
+        termination = {
             Termination.OPTIMAL: Termination.UNBOUNDED,
             Termination.GAP_LIMIT: Termination.UNBOUNDED,
             Termination.INFEASIBLE: Termination.INFEASIBLE,
-        }.get(second.termination, Termination.INFEASIBLE_OR_UNBOUNDED)
-        ray = second.ray
-        if decided is Termination.UNBOUNDED and solution.ray is not None:
-            ray = self._proof(data, decided, solution.ray)
-        note = f"said {solution.raw_status!r}; with a zero objective {second.raw_status!r}, hence {decided}"
-        point = solution if solution.x is not None else second
+        }.get(zero_solution.termination, Termination.INFEASIBLE_OR_UNBOUNDED)
+        ray = zero_solution.ray
+        if termination is Termination.UNBOUNDED and solution.ray is not None:
+            ray = self._check_ray(data, termination, solution.ray)
+        note = (
+            f"solver status {solution.raw_status!r}; with a zero objective {zero_solution.raw_status!r}, "
+            f"hence {termination}"
+        )
+        point_solution = solution if solution.x is not None else zero_solution
         return replace(
             solution,
-            termination=decided,
-            x=point.x,
-            point=point.point,
+            termination=termination,
+            x=point_solution.x,
+            point=point_solution.point,
             ray=ray,
             seconds=solution.seconds + clock.elapsed_seconds,
-            notes=(*solution.notes, *second.notes, note),
+            notes=(*solution.notes, *zero_solution.notes, note),
         )
 
 
 def _answer_without_solver(data: Data) -> Raw | None:
-    """The answer to a program that no solver is asked about; None when one is.
+    """Return the result of a trivial program, or None if a solver is needed.
 
-    Such are programs without columns (optimal with the empty point when every row admits zero, else infeasible) and
-    those with an integer column that has no integer between its bounds.
+    Trivial are programs without columns: they are optimal with the empty point if every row admits
+    zero, else infeasible. So are programs with an integer column that has no integer between its
+    bounds.
     """
     if (data.lower > data.upper).any():
         return Raw(Termination.INFEASIBLE, "no integer between the bounds of a column")
@@ -453,22 +521,25 @@ def _answer_without_solver(data: Data) -> Raw | None:
         return None
     if (data.row_lower > 0).any() or (data.row_upper < 0).any():
         return Raw(Termination.INFEASIBLE, "no columns")
-    nothing = np.zeros(0)
+    empty_point = np.zeros(0)
     return Raw(
         Termination.OPTIMAL,
         "no columns",
-        x=nothing,
+        x=empty_point,
         point=PointStatus.FEASIBLE,
-        dual_values=DualValues(np.zeros(data.row_lower.size), nothing),
+        dual_values=DualValues(np.zeros(data.row_lower.size), empty_point),
         dual=PointStatus.FEASIBLE,
     )
 
 
 class _Watcher:
-    """One thread per process that waits for the signal numbers that Python's C handler writes into a pipe."""
+    """A thread that waits for signal numbers which Python's C handler writes to a pipe.
+
+    There is one for each process.
+    """
 
     def __init__(self) -> None:
-        import socket  # which is slow to import
+        import socket  # This import is slow.
 
         self.pid = os.getpid()
         self.reader, self.writer = socket.socketpair()
@@ -478,9 +549,9 @@ class _Watcher:
 
     def _watch(self) -> None:
         while True:
-            numbers = self.reader.recv(64)
+            signal_numbers = self.reader.recv(64)
             stop = self.stop
-            if stop is not None and signal.SIGINT in numbers:
+            if stop is not None and signal.SIGINT in signal_numbers:
                 with contextlib.suppress(Exception):
                     stop()
 
@@ -490,32 +561,41 @@ _watcher: _Watcher | None = None
 
 def _get_watcher() -> _Watcher:
     global _watcher
-    if _watcher is None or _watcher.pid != os.getpid():  # threads do not survive a fork
+    if _watcher is None or _watcher.pid != os.getpid():  # Threads do not survive a fork.
         _watcher = _Watcher()
     return _watcher
 
 
 class Interruption:
-    """While inside, Ctrl-C calls `stop` (from another thread) instead of raising; `seen` says that it happened.
+    """A context in which Ctrl-C calls `stop` from another thread instead of raising.
 
         with Interruption(stop=model.terminate) as interruption:
             model.optimize()
-        interruption.seen       # whether Ctrl-C was pressed meanwhile
+        interruption.is_pressed       # whether Ctrl-C was pressed meanwhile
 
-    Python runs signal handlers only between bytecodes, so a long native solve swallows Ctrl-C until it ends, and then
-    the KeyboardInterrupt throws its answer away. Here the C-level handler writes to a pipe, which a waiting thread
-    reads while the main thread is inside the solver; the thread asks the solver to stop, and the solve returns normally
-    with what it has. A second Ctrl-C raises KeyboardInterrupt as soon as the native call is back.
+    Python runs signal handlers only between bytecodes. A long native solve therefore delays Ctrl-C
+    until it ends, and then the KeyboardInterrupt discards its answer. Here the C-level handler
+    writes to a pipe, which a waiting thread reads while the main thread is inside the solver. The
+    thread asks the solver to stop, and the solve returns normally with the best point found. A
+    second Ctrl-C raises KeyboardInterrupt as soon as the native call returns.
 
-    It acts only in the main thread and only when Ctrl-C has Python's default meaning; otherwise it does nothing. The
-    native call must release the interpreter lock.
+    The context acts only in the main thread, and only if Ctrl-C has Python's default meaning.
+    Otherwise it does nothing. The native call must release the interpreter lock.
+
+    Attributes:
+        is_pressed: whether Ctrl-C was pressed inside the context.
     """
 
     def __init__(self, stop: Callable[[], object]) -> None:
+        """Prepare the context.
+
+        Args:
+            stop: asks the solver to stop. It is called in another thread.
+        """
         self.is_pressed = False
         self._stop = stop
-        self._handler: Any = None
-        self._fd = -1
+        self._saved_handler: Any = None
+        self._saved_wakeup_fd = -1
 
     def __enter__(self) -> Interruption:
         if (
@@ -524,18 +604,19 @@ class Interruption:
         ):
             watcher = _get_watcher()
             watcher.stop = self._stop
-            self._fd = signal.set_wakeup_fd(watcher.writer.fileno(), warn_on_full_buffer=False)
-            self._handler = signal.signal(signal.SIGINT, self._on_signal)
+            descriptor = watcher.writer.fileno()
+            self._saved_wakeup_fd = signal.set_wakeup_fd(descriptor, warn_on_full_buffer=False)
+            self._saved_handler = signal.signal(signal.SIGINT, self._handle_signal)
         return self
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+    def _handle_signal(self, number: int, frame: FrameType | None) -> None:
         if self.is_pressed:
             signal.default_int_handler(number, frame)
         self.is_pressed = True
 
     def __exit__(self, *_: object) -> None:
-        if self._handler is not None:
-            signal.signal(signal.SIGINT, self._handler)
-            signal.set_wakeup_fd(self._fd, warn_on_full_buffer=False)
+        if self._saved_handler is not None:
+            signal.signal(signal.SIGINT, self._saved_handler)
+            signal.set_wakeup_fd(self._saved_wakeup_fd, warn_on_full_buffer=False)
             _get_watcher().stop = None
-            self._handler = None
+            self._saved_handler = None

@@ -1,8 +1,8 @@
-"""What a solver answered: how it stopped, what its point is, what its duals are. Three statuses, never a guess.
+"""Solutions of solvers, with three statuses: of the solve, of its point and of its dual values.
 
-Signs. Everything is reported for the model as it was written (a maximisation reports its own objective and bound).
-Duals belong to the minimisation of sense * objective: y_i = d(sense * objective) / d(right-hand side of row i), and
-reduced costs are c - A'y.
+Signs. Everything is reported for the model as it was written: a maximisation reports its own
+objective and bound. Dual values belong to the minimisation of sense * objective:
+y_i = d(sense * objective) / d(right-hand side of row i), and reduced costs are c - A'y.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ import numpy as np
 from workbench.solvers.arrays import Vector
 from workbench.solvers.program import Data, Program
 
-_UNIT = 2.0**-53  # relative rounding error of one operation
-_PROVING = 1e-7  # of zero, in a certificate of size one
-_SUMMED = 64  # ... of numpy's pairwise sum of a product, in units, up to 10^9 terms
+_ROUNDING_UNIT = 2.0**-53  # Relative rounding error of one operation.
+_RAY_TOLERANCE = 1e-7  # In a ray of size one, smaller numbers count as zero.
+# Rounding error of numpy's pairwise sum of a product, in units, for up to 10^9 terms.
+_SUM_ERROR_UNITS = 64
 
 
 class Termination(enum.StrEnum):
@@ -42,7 +43,7 @@ class Termination(enum.StrEnum):
 
 
 class PointStatus(enum.StrEnum):
-    """What a primal point or a dual vector is."""
+    """Status of a primal point or a dual vector."""
 
     NONE = "none"
     FEASIBLE = "feasible"
@@ -50,7 +51,11 @@ class PointStatus(enum.StrEnum):
 
 
 class Start(enum.StrEnum):
-    """Where a solve started: nothing kept, a stored basis or point, or the live solver object of the last solve."""
+    """Where a solve started.
+
+    COLD is from nothing, BASIS from a stored basis or point, and HOT from the live solver object of
+    the last solve.
+    """
 
     COLD = "cold"
     BASIS = "basis"
@@ -59,7 +64,14 @@ class Start(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Residuals:
-    """Largest violations of a point, recomputed from its data and cones in double precision (absolute)."""
+    """Largest absolute violations of a point, recomputed in double precision.
+
+    Attributes:
+        rows: of a row.
+        bounds: of a bound of a column.
+        integrality: of the integrality of a column.
+        cones: of a second-order cone.
+    """
 
     rows: float
     bounds: float
@@ -68,24 +80,34 @@ class Residuals:
 
     @property
     def max_violation(self) -> float:
-        """The largest of them."""
+        """Return the largest of them."""
         return max(self.rows, self.bounds, self.integrality, self.cones)
 
 
 class DualValues(NamedTuple):
-    """What few callers ask of a solution: row multipliers, reduced costs, basis."""
+    """Dual values of a linear program, and its basis.
+
+    Attributes:
+        row_dual: (rows,) multipliers, or None.
+        reduced_cost: (columns,) c - A'y, or None.
+        basis: an object of the solver's own, or None. It is not pickled.
+    """
 
     row_dual: Vector | None = None
     reduced_cost: Vector | None = None
     basis: Any = None
 
     def __reduce__(self) -> tuple[type[DualValues], tuple[Vector | None, ...]]:
-        """Without the basis, which is an object of the solver's own."""
         return DualValues, (self.row_dual, self.reduced_cost)
 
 
 def relative_gap(objective: float | None, bound: float | None) -> float | None:
-    """|objective - bound| / max(1, |objective|): the one formula for gaps; None when either is unknown."""
+    """Return |objective - bound| / max(1, |objective|), or None if one of them is unknown.
+
+    Args:
+        objective: of a point, or None.
+        bound: on the optimum, or None.
+    """
     if objective is None or bound is None:
         return None
     return abs(objective - bound) / max(1.0, abs(objective))
@@ -93,26 +115,30 @@ def relative_gap(objective: float | None, bound: float | None) -> float | None:
 
 @dataclass(frozen=True)
 class Solution:
-    """One answer of one backend.
+    """Answer of one backend for one program.
 
     Attributes:
-        program, p: what was solved, and the stacked vector of its parameters; the numbers are in `data`.
+        program: the program.
+        p: stacked vector of its parameters; the numbers are in `data`.
         termination: why the solver stopped.
-        point: what `x` is, by the solver's own word on its point.
-        dual: what `row_dual` is.
-        x: (columns,) or None; never set without a point.
-        rest: what else the solver gave, in its own units: `row_dual`, `reduced_cost`, `basis`.
-        native_bound: the bound the solver proved, where no duals show it (MILP, some LPs), else None; see `bound`,
-            which has the program's shift.
-        ray: when the solver gave one that survived our check, of an infeasible program multipliers y of the rows that
-            prove it (`lagrangian_bound` with zero costs is positive), of an unbounded one a direction of x.
-        iterations, nodes: None when the solver does not count them.
-        seconds: by the wall clock, of loading the program, solving it and reading the answer.
-        solver: "highs", "ortools:glop", ...; versions in `version`.
-        options: as effective, in the solver's own names.
-        seed, threads, start: how it was run.
-        raw_status: the solver's own words.
-        notes: what else happened, such as the outcome of the zero-objective re-solve.
+        point: whether `x` is feasible, by the solver's own status.
+        dual: whether `row_dual` is feasible, by the solver's own status.
+        x: (columns,) point, or None. None if `point` is NONE.
+        dual_values: multipliers, reduced costs and basis in the solver's own units. Use `row_dual`,
+            `reduced_cost` and `basis`.
+        native_bound: bound that the solver proved where no dual values prove one (MILP, some LPs),
+            without the program's shift; else None. Use `bound`.
+        ray: certificate that passed its check, or None. For an infeasible program: multipliers y of
+            the rows that prove infeasibility (their `lagrangian_bound` with zero costs is
+            positive). For an unbounded program: a direction of x.
+        iterations, nodes: None if the solver does not count them.
+        seconds: wall-clock time to load the program, solve it and read the answer.
+        solver: label of the backend: "highs", "ortools:glop", ...
+        version: of the native library.
+        options: the options in force, under the solver's own names.
+        seed, threads, start: how the solver was run.
+        raw_status: status in the solver's own words.
+        notes: sentences about the solve, such as the result of a second solve.
     """
 
     program: Program = field(repr=False)
@@ -138,82 +164,78 @@ class Solution:
 
     @cached_property
     def data(self) -> Data:
-        """The instance in numbers, as the model states it (unscaled)."""
+        """Return the numbers of the program as the model states them (unscaled)."""
         return self.program.data_at(self.p)
 
     @property
     def row_dual(self) -> Vector | None:
-        """(rows,) multipliers, or None."""
-        return (
-            None
-            if self.dual_values.row_dual is None
-            else self.dual_values.row_dual / self.program.cost
-        )
+        """Return the multipliers (rows,), or None."""
+        if self.dual_values.row_dual is None:
+            return None
+        return self.dual_values.row_dual / self.program.cost
 
     @property
     def reduced_cost(self) -> Vector | None:
-        """(columns,) c - A'y as the solver has it, or None."""
-        return (
-            None
-            if self.dual_values.reduced_cost is None
-            else self.dual_values.reduced_cost / self.program.cost
-        )
+        """Return c - A'y (columns,) as the solver reports it, or None."""
+        if self.dual_values.reduced_cost is None:
+            return None
+        return self.dual_values.reduced_cost / self.program.cost
 
     @property
     def basis(self) -> Any:
-        """Backend-specific, accepted by the same backend's `solve(start="basis", basis=...)`; or None."""
+        """Return the basis, which `solve(start="basis", basis=...)` of the backend accepts."""
         return self.dual_values.basis
 
     @cached_property
     def objective(self) -> float | None:
-        """c'x + c0 of the point, recomputed by us, with the program's shift; None without a point."""
+        """Return c'x + c0 of the point, recomputed, with the program's shift; None without one."""
         if self.x is None:
             return None
-        return self.program.sense * (
-            float(self.data.c @ self.x) + self.data.offset + self.program.shift
-        )
+        value = float(self.data.c @ self.x) + self.data.offset + self.program.shift
+        return self.program.sense * value
 
     @cached_property
     def bound(self) -> float | None:
-        """A bound on the optimum (below for minimisation): the Lagrangian bound of an LP's duals, recomputed by us; for
-        a MILP, and an LP without duals, the solver's own; None when nothing is known, and of cones."""
+        """Return a bound on the optimum, a lower bound for minimisation; None if none is known.
+
+        For an LP with dual values it is their Lagrangian bound, recomputed. For a MILP, and for an
+        LP without dual values, it is the solver's own bound. With cones no bound is known.
+        """
         if self.native_bound is not None:
             return self.program.sense * (self.native_bound + self.program.shift)
-        if (
-            self.dual is not PointStatus.FEASIBLE
-            or self.program.cones is not None
-            or self.program.is_mip
-            or self.row_dual is None
-        ):
+        is_lp = self.program.cones is None and not self.program.is_mip
+        if self.dual is not PointStatus.FEASIBLE or not is_lp or self.row_dual is None:
             return None
         value = lagrangian_bound(self.data, self.row_dual)
         return None if value is None else self.program.sense * (value + self.program.shift)
 
     @property
     def gap(self) -> float | None:
-        """`relative_gap` of objective and bound."""
+        """Return the `relative_gap` of objective and bound."""
         return relative_gap(self.objective, self.bound)
 
     @cached_property
     def residuals(self) -> Residuals | None:
-        """Recomputed violations of the point; None without a point."""
+        """Return the recomputed violations of the point; None without a point."""
         if self.x is None:
             return None
-        linear, cones = compute_residuals(self.data, self.x), self.program.cones
-        if cones is None:
-            return linear
-        first, *others = self.x[cones.T]
-        return replace(
-            linear, cones=float((np.linalg.norm(others, axis=0) - first).max(initial=0.0))
-        )
+        residuals = compute_residuals(self.data, self.x)
+        if self.program.cones is None:
+            return residuals
+        first, *components = self.x[self.program.cones.T]
+        excess = np.linalg.norm(components, axis=0) - first
+        return replace(residuals, cones=float(excess.max(initial=0.0)))
 
     @property
     def is_optimal(self) -> bool:
-        """Whether the solver claims optimality and has a point to show."""
+        """Return whether the solver claims optimality and there is a point."""
         return self.termination is Termination.OPTIMAL and self.x is not None
 
     def __getitem__(self, name: str) -> Vector:
-        """The value of a named variable in its model shape. Raises KeyError (unknown) or ValueError (no point)."""
+        """Return the value of a variable in its model shape.
+
+        Raises KeyError for an unknown variable, and ValueError without a point.
+        """
         block = self.program.block(name)
         if self.x is None:
             raise ValueError(
@@ -222,93 +244,123 @@ class Solution:
         return block.read(self.x)
 
     def __str__(self) -> str:
-        def number(value: float | None, form: str = ".12g") -> str:
+        def format_optional(value: float | None, form: str = ".12g") -> str:
             return "unknown" if value is None else format(value, form)
 
+        residuals = "-" if self.residuals is None else f"{self.residuals.max_violation:.3g}"
+        gap = format_optional(self.gap, ".3g")
         lines = [
             f"{self.program.name} by {self.solver} {self.version}: {self.termination}",
-            f"  point      {self.point}, objective {number(self.objective)}",
-            f"  bound      {number(self.bound)}, gap {number(self.gap, '.3g')}",
-            f"  residuals  {'-' if self.residuals is None else f'{self.residuals.max_violation:.3g}'}",
+            f"  point      {self.point}, objective {format_optional(self.objective)}",
+            f"  bound      {format_optional(self.bound)}, gap {gap}",
+            f"  residuals  {residuals}",
             f"  duals      {self.dual}",
-            f"  work       {self.iterations} iterations, {self.nodes} nodes, {self.seconds:.4f} s, {self.start}",
-            f"  said       {self.raw_status}",
+            f"  work       {self.iterations} iterations, {self.nodes} nodes, "
+            f"{self.seconds:.4f} s, {self.start}",
+            f"  status     {self.raw_status}",
         ]
         return "\n".join(lines + [f"  note       {note}" for note in self.notes])
 
 
 def compute_residuals(data: Data, x: Vector) -> Residuals:
-    """Largest violation of rows, bounds and integrality at x (columns,)."""
+    """Return the largest violations of rows, bounds and integrality.
 
-    def worst(value: Vector, low: Vector, high: Vector) -> float:
-        return float(np.maximum(low - value, value - high).max(initial=0.0))
+    Args:
+        data: the program.
+        x: (columns,) the point.
+    """
 
-    whole = x[data.integrality]
+    def find_violation(values: Vector, low: Vector, high: Vector) -> float:
+        return float(np.maximum(low - values, values - high).max(initial=0.0))
+
+    integer_values = x[data.integrality]
     return Residuals(
-        rows=worst(data.A @ x, data.row_lower, data.row_upper),
-        bounds=worst(x, data.lower, data.upper),
-        integrality=float(np.abs(whole - np.round(whole)).max(initial=0.0)),
+        rows=find_violation(data.A @ x, data.row_lower, data.row_upper),
+        bounds=find_violation(x, data.lower, data.upper),
+        integrality=float(np.abs(integer_values - np.round(integer_values)).max(initial=0.0)),
     )
 
 
 def lagrangian_bound(data: Data, row_dual: Vector, tolerance: float = 1e-9) -> float | None:
-    """The lower bound on min c'x + c0 that row multipliers prove over the box of the variables.
+    """Return the lower bound on min c'x + c0 that row multipliers prove.
 
-        min_x c'x + y'(r - Ax)  =  sum_i y_i r_i + sum_j min over [lower_j, upper_j] of (c - A'y)_j x_j
+        min_x c'x + y'(r - Ax)  =  sum_i y_i r_i
+                                   + sum_j min over [lower_j, upper_j] of (c - A'y)_j x_j
 
-    with r_i the lower row bound where y_i > 0, else the upper one. Multipliers that point at an infinite row bound are
-    set to zero; reduced costs that point at an infinite variable bound spoil the bound unless they are within
-    `tolerance` (relative to 1 + |c_j|) of zero, which is dual feasibility as solvers mean it. Where all variables are
-    bounded the value is a bound in spite of rounding: it is lowered by the most that rounding can have added.
+    with r_i the lower row bound where y_i > 0, else the upper one. Multipliers that point at an
+    infinite row bound are set to zero. A reduced cost that points at an infinite variable bound
+    must be zero within `tolerance` (relative to 1 + |c_j|), which is dual feasibility as solvers
+    mean it. If all variables are bounded, the result is a bound in spite of rounding: the largest
+    possible rounding error is subtracted.
+
+    Args:
+        data: the program.
+        row_dual: (rows,) multipliers y.
+        tolerance: for reduced costs of variables without a bound.
 
     Returns:
-        The bound, or None when the multipliers prove nothing.
+        The bound, or None if the multipliers prove nothing.
     """
     A = data.A
-    lengths = np.diff(A.indptr)
-    of = np.repeat(np.arange(data.c.size), lengths)
+    column_counts = np.diff(A.indptr)
+    column_index = np.repeat(np.arange(data.c.size), column_counts)
     side = np.where(row_dual > 0, data.row_lower, data.row_upper)
-    usable = np.isfinite(side)
-    row_dual, side = np.where(usable, row_dual, 0.0), np.where(usable, side, 0.0)
+    is_usable = np.isfinite(side)
+    row_dual = np.where(is_usable, row_dual, 0.0)
+    side = np.where(is_usable, side, 0.0)
     products = A.data * row_dual[A.indices]
-    reduced = data.c - np.bincount(of, products, data.c.size)
-    end = np.where(reduced > 0, data.lower, data.upper)
-    reach = np.maximum(np.abs(data.lower), np.abs(data.upper))
-    size = np.abs(data.c) + np.bincount(
-        of, np.abs(products), data.c.size
-    )  # of what makes a reduced cost
-    free = ~np.isfinite(end)
-    if (np.abs(reduced[free]) > tolerance * (1.0 + np.abs(data.c[free]))).any():
+    reduced_cost = data.c - np.bincount(column_index, products, data.c.size)
+    end = np.where(reduced_cost > 0, data.lower, data.upper)
+    max_size = np.maximum(np.abs(data.lower), np.abs(data.upper))
+    # Sum of the sizes of all terms of a reduced cost, to which its rounding error is proportional.
+    term_size = np.abs(data.c) + np.bincount(column_index, np.abs(products), data.c.size)
+    has_no_end = ~np.isfinite(end)
+    allowed = tolerance * (1.0 + np.abs(data.c[has_no_end]))
+    if (np.abs(reduced_cost[has_no_end]) > allowed).any():
         return None
-    reduced, end, size = (np.where(free, 0.0, part) for part in (reduced, end, size))
-    reach = np.where(np.isfinite(reach), reach, np.abs(end))
-    terms = np.concatenate([row_dual * side, reduced * end, [data.offset]])
-    longest = int(lengths.max(initial=0)) + 2
-    return float(
-        terms.sum() - _UNIT * (longest * float(size @ reach) + _SUMMED * float(np.abs(terms).sum()))
-    )
+    reduced_cost = np.where(has_no_end, 0.0, reduced_cost)
+    end = np.where(has_no_end, 0.0, end)
+    term_size = np.where(has_no_end, 0.0, term_size)
+    max_size = np.where(np.isfinite(max_size), max_size, np.abs(end))
+    terms = np.concatenate([row_dual * side, reduced_cost * end, [data.offset]])
+    operation_count = int(column_counts.max(initial=0)) + 2
+    error_units = operation_count * float(term_size @ max_size)
+    error_units += _SUM_ERROR_UNITS * float(np.abs(terms).sum())
+    return float(terms.sum() - _ROUNDING_UNIT * error_units)
 
 
 def proves_infeasibility(data: Data, multipliers: Vector) -> bool:
-    """Whether row multipliers (rows,) of size one prove that no point exists: their bound on the zero objective is
-    positive, although it cannot exceed zero at a feasible point. (Over a box rounding is accounted for; else it must
-    exceed 1e-9.)"""
-    value = lagrangian_bound(data.without_costs, multipliers, _PROVING)
-    box = bool(np.isfinite(data.lower).all() and np.isfinite(data.upper).all())
-    return value is not None and value > (0.0 if box else 1e-9)
+    """Return whether row multipliers prove that no point exists.
+
+    They do if their bound on the zero objective is positive, as it is at most zero at a feasible
+    point. If all variables are bounded, rounding is accounted for. Otherwise the bound must
+    exceed 1e-9.
+
+    Args:
+        data: the program.
+        multipliers: (rows,) of size one.
+    """
+    value = lagrangian_bound(data.without_costs, multipliers, _RAY_TOLERANCE)
+    is_bounded = bool(np.isfinite(data.lower).all() and np.isfinite(data.upper).all())
+    return value is not None and value > (0.0 if is_bounded else 1e-9)
 
 
 def is_unbounded_direction(data: Data, direction: Vector) -> bool:
-    """Whether a direction (columns,) of size one stays feasible for ever and improves the objective."""
+    """Return whether a direction improves the objective and never leaves the feasible set.
 
-    def stays(step: Vector, low: Vector, high: Vector) -> bool:
+    Args:
+        data: the program.
+        direction: (columns,) of size one.
+    """
+
+    def stays_inside(step: Vector, low: Vector, high: Vector) -> bool:
         return bool(
-            (step[np.isfinite(high)] <= _PROVING).all()
-            and (step[np.isfinite(low)] >= -_PROVING).all()
+            (step[np.isfinite(high)] <= _RAY_TOLERANCE).all()
+            and (step[np.isfinite(low)] >= -_RAY_TOLERANCE).all()
         )
 
     return (
-        float(data.c @ direction) < -_PROVING
-        and stays(data.A @ direction, data.row_lower, data.row_upper)
-        and stays(direction, data.lower, data.upper)
+        float(data.c @ direction) < -_RAY_TOLERANCE
+        and stays_inside(data.A @ direction, data.row_lower, data.row_upper)
+        and stays_inside(direction, data.lower, data.upper)
     )

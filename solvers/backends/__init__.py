@@ -1,1 +1,1 @@
-"""Solver wrappers: one file for each solver."""
+"""Solver backends, one file for each solver."""

@@ -1,11 +1,15 @@
-"""Conic solvers behind CVXPY's own interfaces: Clarabel, SCS and whatever else it finds. A yardstick, not a fast path.
+"""Conic solvers through CVXPY's interfaces: Clarabel, SCS and any other that CVXPY finds.
 
-The program is handed to CVXPY as a constant problem and canonicalised afresh for every solve; there is no hot start.
+They are for comparison and not fast: the program is passed to CVXPY as a constant problem and
+canonicalized again for every solve. There is no hot start.
 
-Traps handled here: CVXPY blurs statuses, so the solver's own word decides where its result has one; what these solvers
-call unbounded (dual infeasible) says nothing of feasibility, so it is decided by a second solve; SCS is a
-first-order method, whose points violate rows by about its tolerance (residuals show it); SCS would take as many
-threads as MKL pleases (its own single-threaded factorisation is used instead).
+This file works around these properties:
+
+* CVXPY merges statuses, so the status of the solver itself is used when its result has one.
+* These solvers report "unbounded" (dual infeasible) without saying whether the program is feasible.
+  A second solve decides this.
+* SCS is a first-order method: its points violate rows by about its tolerance (see the residuals).
+* SCS would use all threads that MKL offers, so its own single-threaded factorization is used.
 """
 
 from __future__ import annotations
@@ -30,100 +34,87 @@ class _CvxpySession(Session):
         import cvxpy
 
         assert owner.variant is not None
-        self._cp, self._solver = cvxpy, owner.variant.upper()
-        self._settings = (
-            {"linear_solver": "qdldl"} if owner.variant == "scs" else {}
-        ) | owner.translate_options(options)
+        self._cp = cvxpy
+        self._solver = owner.variant.upper()
+        settings = {"linear_solver": "qdldl"} if owner.variant == "scs" else {}
+        self._settings = settings | owner.translate_options(options)
         if options.native:
             self._try_settings()
 
     def _try_settings(self) -> None:
-        """Refuse settings the solver does not know now, not at the first solve: by one iteration on x >= 0."""
+        """Refuse unknown settings now, not at the first solve, by one iteration on x >= 0."""
         settings = dict(self._settings)
-        for word in self.owner.table["options"].get("iteration_limit", ()):
-            if not isinstance(settings.get(word), str):
-                settings[word] = 1
+        for name in self.owner.table["options"].get("iteration_limit", ()):
+            if not isinstance(settings.get(name), str):
+                settings[name] = 1
         x = self._cp.Variable()
         problem = self._cp.Problem(self._cp.Minimize(x), [x >= 0])
         try:
             data, chain, _ = problem.get_problem_data(self._solver, solver_opts=dict(settings))
             chain.solve_via_data(problem, data, False, False, dict(settings))
         except Exception as error:
-            given = ", ".join(f"{key} = {value!r}" for key, value in self.options.native.items())
+            names = ", ".join(f"{key} = {value!r}" for key, value in self.options.native.items())
             raise UnsupportedOption(
-                f"{self.owner.label} cannot honour the option {given}: {error}."
+                f"{self.owner.label} cannot honour the option {names}: {error}."
             ) from None
 
     def _build(self, data: Data) -> None:
         cp = self._cp
-        x, A = cp.Variable(data.c.size), data.A.tocsr()
-
-        def sides(low: Vector, high: Vector) -> list[tuple[Any, Flags, Vector, float]]:
-            """(relation, where it holds, right sides, sign of its multipliers)."""
-            equal = low == high
-            below, above = np.isfinite(high) & ~equal, np.isfinite(low) & ~equal
-            return [(eq, equal, low, -1.0), (le, below, high, -1.0), (ge, above, low, 1.0)]
-
-        # constraint, its rows, sign of its multipliers
-        self._parts: list[tuple[Any, Flags, float]] = [
-            (relation(A[rows] @ x, right[rows]), rows, sign)
-            for relation, rows, right, sign in sides(data.row_lower, data.row_upper)
+        x = cp.Variable(data.c.size)
+        A = data.A.tocsr()
+        # Constraint, its rows, and the sign of its multipliers.
+        self._row_parts: list[tuple[Any, Flags, float]] = [
+            (relation(A[rows] @ x, sides[rows]), rows, sign)
+            for relation, rows, sides, sign in _split_sides(data.row_lower, data.row_upper)
             if rows.any()
         ]
-        constraints = [part[0] for part in self._parts]
-        fixed, high, low = sides(data.lower, data.upper)
+        constraints = [constraint for constraint, _, _ in self._row_parts]
+        # CVXPY's canonical form depends on this order: fixed columns, upper and lower bounds.
         constraints += [
-            relation(x[some], ends[some])
-            for relation, some, ends, _ in (fixed, low, high)
-            if some.any()
+            relation(x[columns], ends[columns])
+            for relation, columns, ends, _ in _split_sides(data.lower, data.upper)
+            if columns.any()
         ]
         if self.program.cones is not None:
-            first, *others = (x[column] for column in self.program.cones.T)
-            constraints.append(cp.SOC(first, cp.vstack(others)))
-        self._x, self._data = x, data
+            first, *components = (x[column] for column in self.program.cones.T)
+            constraints.append(cp.SOC(first, cp.vstack(components)))
+        self._x = x
+        self._data = data
         self._problem = cp.Problem(cp.Minimize(data.c @ x + data.offset), constraints)
-        self._canonical = self._problem.get_problem_data(
+        self._canonical_form = self._problem.get_problem_data(
             self._solver, solver_opts=dict(self._settings)
         )
 
     def _run(self, start: Start, basis: Any) -> Raw:
-        problem, (data, chain, inverse) = self._problem, self._canonical
-        left = self._deadline.solver_time_limit
-        settings = dict(self._settings)
-        for key in self.owner.table["options"].get("time_limit", ()) if left is not None else ():
-            settings |= {} if key in self.options.native else {key: left}
-        word = ""
+        problem = self._problem
+        data, chain, inverse_data = self._canonical_form
+        settings = self._settings_with_time_limit()
+        native_status = ""
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # CVXPY's "may be inaccurate" and deprecations of its solvers
+            # CVXPY warns that solutions may be inaccurate, and its solvers use deprecated calls.
+            warnings.simplefilter("ignore")
             try:
-                native = chain.solve_via_data(problem, data, False, False, settings)
-                word = _word(native)
-                problem.unpack_results(native, chain, inverse)
+                result = chain.solve_via_data(problem, data, False, False, settings)
+                native_status = _read_native_status(result)
+                problem.unpack_results(result, chain, inverse_data)
             except self._cp.error.SolverError as error:
-                word = word or str(error)
+                native_status = native_status or str(error)
         status = problem.status or "solver_error"
-        raw = Raw(self._ended(word, status), f"{status} ({word})" if word else status)
-        stats = problem.solver_stats
-        raw.iterations = (
-            int(stats.num_iters) if stats is not None and stats.num_iters is not None else None
-        )
+        raw_status = f"{status} ({native_status})" if native_status else status
+        raw = Raw(self._classify_status(native_status, status), raw_status)
+        statistics = problem.solver_stats
+        if statistics is not None and statistics.num_iters is not None:
+            raw.iterations = int(statistics.num_iters)
+        is_optimal = raw.termination is Termination.OPTIMAL
+        point_status = PointStatus.FEASIBLE if is_optimal else PointStatus.INFEASIBLE
         if self._x.value is not None:
             raw.x = np.array(self._x.value, dtype=float)
-            raw.point = (
-                PointStatus.FEASIBLE
-                if raw.termination is Termination.OPTIMAL
-                else PointStatus.INFEASIBLE
-            )
-        multipliers = self._multipliers()
+            raw.point = point_status
+        multipliers = self._read_multipliers()
         if multipliers is not None and raw.x is not None:
-            raw.dual_values = DualValues(multipliers, self._data.c - self._data.A.T @ multipliers)
-            raw.dual = (
-                PointStatus.FEASIBLE
-                if raw.termination is Termination.OPTIMAL
-                else PointStatus.INFEASIBLE
-            )
+            reduced_cost = self._data.c - self._data.A.T @ multipliers
+            raw.dual_values = DualValues(multipliers, reduced_cost)
+            raw.dual = point_status
         elif (
             raw.termination is Termination.INFEASIBLE
             and self.owner.capabilities().infeasibility_certificate
@@ -131,23 +122,36 @@ class _CvxpySession(Session):
             raw.ray = multipliers
         return raw
 
-    def _ended(self, word: str, status: str) -> Termination:
-        """By the solver's own word, or failing that by CVXPY's."""
-        for spelling in (word.lower(), status):
-            if spelling in self.owner.table["ends"]:
-                return Termination(self.owner.ended(spelling))
-            if "time_limit" in spelling:  # SCS: "solved (inaccurate - reached time_limit_secs)"
+    def _settings_with_time_limit(self) -> dict[str, Any]:
+        """Return the settings, with the remaining time unless the user gave a native limit."""
+        settings = dict(self._settings)
+        time_limit = self._deadline.solver_time_limit
+        if time_limit is not None:
+            for name in self.owner.table["options"].get("time_limit", ()):
+                if name not in self.options.native:
+                    settings[name] = time_limit
+        return settings
+
+    def _classify_status(self, native_status: str, status: str) -> Termination:
+        """Return the termination by the solver's own status, or by the status of CVXPY."""
+        for text in (native_status.lower(), status):
+            if text in self.owner.table["statuses"]:
+                return Termination(self.owner.read_termination(text))
+            if "time_limit" in text:  # SCS: "solved (inaccurate - reached time_limit_secs)".
                 return Termination.TIME_LIMIT
-            if "max_iters" in spelling:
+            if "max_iters" in text:
                 return Termination.ITERATION_LIMIT
-            if any(part in spelling for part in ("inaccurate", "almost", "error", "progress")):
+            if any(part in text for part in ("inaccurate", "almost", "error", "progress")):
                 return Termination.NUMERICAL
         return Termination.ERROR
 
-    def _multipliers(self) -> Vector | None:
-        """Row multipliers in this room's signs; None when some are missing."""
+    def _read_multipliers(self) -> Vector | None:
+        """Return row multipliers in the signs of `workbench.solvers.solution`, or None.
+
+        They are None if CVXPY returned none for some rows.
+        """
         y = np.zeros(self._data.row_lower.size)
-        for constraint, rows, sign in self._parts:
+        for constraint, rows, sign in self._row_parts:
             value = constraint.dual_value
             if value is None or not np.isfinite(value).all():
                 return None
@@ -155,21 +159,32 @@ class _CvxpySession(Session):
         return y
 
 
-def _word(native: Any) -> str:
-    """The status in the solver's own words, where its result carries them."""
-    if isinstance(native, dict):
-        return str(native.get("info", {}).get("status", ""))
-    return str(getattr(native, "status", ""))
+def _split_sides(low: Vector, high: Vector) -> list[tuple[Any, Flags, Vector, float]]:
+    """Split low <= v <= high into an equality, an upper and a lower inequality.
+
+    Each part is (relation, where it holds, sides, sign of its multipliers).
+    """
+    is_equal = low == high
+    has_upper = np.isfinite(high) & ~is_equal
+    has_lower = np.isfinite(low) & ~is_equal
+    return [(eq, is_equal, low, -1.0), (le, has_upper, high, -1.0), (ge, has_lower, low, 1.0)]
+
+
+def _read_native_status(result: Any) -> str:
+    """Return the status in the solver's own words, or "" if its result has none."""
+    if isinstance(result, dict):
+        return str(result.get("info", {}).get("status", ""))
+    return str(getattr(result, "status", ""))
 
 
 class Cvxpy(Backend):
-    """A continuous solver through CVXPY; without a variant, Clarabel."""
+    """A continuous solver through CVXPY. Without a variant it is Clarabel."""
 
     name = "cvxpy"
     session = _CvxpySession
 
     def is_installed(self) -> bool:
-        """CVXPY and the solver itself; neither is imported."""
+        """Return whether CVXPY and the solver are installed; neither is imported."""
         return is_importable("cvxpy") and is_importable(self.module)
 
     def _resolve(self, program: Program) -> Backend:

@@ -1,11 +1,12 @@
-"""Gurobi through gurobipy's matrix loader. The model is built once and changed in place; LPs re-solve hot.
+"""Gurobi through gurobipy. The model is built once and changed in place; LPs start hot.
 
-The licence that comes with gurobipy admits 2000 columns and 2000 rows, and Gurobi refuses larger models only when they
-are optimised; here the size is known before anything is built, from an empty probe model, once per process. Points are
-read only when SolCount says there is one. Gurobi stops on Ctrl-C by itself (and prints one line that it does).
+The licence that comes with gurobipy admits 2000 columns and 2000 rows, and Gurobi refuses larger
+models only when they are optimized. This file determines the limit before anything is built, once
+for each process, from an empty probe model. Points are read only if SolCount says that there is
+one. Gurobi stops on Ctrl-C by itself, and prints one line about it.
 
-A row bounded on both sides becomes a x - s = 0 with a slack column s inside the two bounds, which keeps one dual per
-row and lets both sides move; such slack columns count towards the licence.
+A row with two sides becomes a x - s = 0 with a slack column s between the two bounds. There is then
+one dual value for each row, and both sides can move. Slack columns count towards the licence.
 """
 
 from __future__ import annotations
@@ -25,17 +26,29 @@ from workbench.solvers.program import Program
 from workbench.solvers.session import Options, Raw, Session
 from workbench.solvers.solution import DualValues, PointStatus, Start
 
-RESTRICTED = 2000  # columns, and rows, of the licence inside the gurobipy wheel
-_BELOW, _ABOVE, _EQUAL, _RANGE = range(
-    4
-)  # kinds of rows: a x <= high, a x >= low, equal, both sides
-_SENSES = np.array(["<", ">", "=", "="])
-_SIZE_LIMIT = 10010
+MAX_RESTRICTED_SIZE = 2000  # Columns, and rows, that the licence in the gurobipy wheel admits.
+# Kinds of rows: a x <= high, a x >= low, a x = low, and low <= a x <= high.
+_UPPER_ROW = 0
+_LOWER_ROW = 1
+_EQUAL_ROW = 2
+_RANGE_ROW = 3
+_SENSES = np.array(["<", ">", "=", "="])  # Gurobi's sense of each kind of row.
+_SIZE_LIMIT_ERROR = 10010  # Gurobi's error number for a model above the licence.
+_INFINITY = 1e100  # Gurobi treats larger sides as infinite.
+# Gurobi's status numbers.
+_OPTIMAL = 2
+_INFEASIBLE = 3
+_INFEASIBLE_OR_UNBOUNDED = 4
+_UNBOUNDED = 5
+_SUBOPTIMAL = 13
 
 
 @lru_cache(maxsize=1)
-def _env(process: int) -> Any:
-    """The silent environment of a process: a licence token is taken once. Raises BackendUnavailable without one."""
+def _get_environment(process: int) -> Any:
+    """Return the silent environment of a process, which takes a licence token once.
+
+    Raises BackendUnavailable without a usable licence.
+    """
     import gurobipy
 
     env = gurobipy.Env(empty=True)
@@ -49,14 +62,16 @@ def _env(process: int) -> Any:
 
 @lru_cache(maxsize=1)
 def _is_restricted(process: int) -> bool:
-    """Whether the licence is size-limited: an empty model with one column too many tells."""
+    """Return whether the licence is size-limited, by an empty model with one column too many."""
     import gurobipy
 
-    with gurobipy.loadModel(env=_env(process), numvars=RESTRICTED + 1, numconstrs=0) as probe:
+    with gurobipy.loadModel(
+        env=_get_environment(process), numvars=MAX_RESTRICTED_SIZE + 1, numconstrs=0
+    ) as probe:
         try:
             probe.optimize()
         except gurobipy.GurobiError as error:
-            if error.errno != _SIZE_LIMIT:
+            if error.errno != _SIZE_LIMIT_ERROR:
                 raise BackendUnavailable(f"gurobi has no usable licence: {error}") from None
             return True
     return False
@@ -69,17 +84,17 @@ class _GurobiSession(Session):
 
         self._gp = gurobipy
         self._settings = {"MIPGap": 1e-9, "MIPGapAbs": 1e-12} | owner.translate_options(options)
-        self._given_limit = self._settings.get("TimeLimit", float("inf"))
-        self._m: Any = None
-        self._words = {
-            getattr(gurobipy.GRB.Status, word): word
-            for word in dir(gurobipy.GRB.Status)
-            if not word.startswith("_")
+        self._user_time_limit = self._settings.get("TimeLimit", float("inf"))
+        self._model: Any = None
+        status_class = gurobipy.GRB.Status
+        self._status_names = {
+            getattr(status_class, name): name
+            for name in dir(status_class)
+            if not name.startswith("_")
         }
-        with gurobipy.Model(env=_env(os.getpid())) as trial:
-            self._configure(
-                trial
-            )  # an option that Gurobi does not know is refused now, not at the first solve
+        # An option that Gurobi does not know is refused now, not at the first solve.
+        with gurobipy.Model(env=_get_environment(os.getpid())) as trial:
+            self._configure(trial)
 
     def _configure(self, model: Any) -> None:
         for key, value in self._settings.items():
@@ -90,143 +105,163 @@ class _GurobiSession(Session):
 
     def _build(self, data: Data) -> None:
         self._close()
-        m, n = data.A.shape
-        self._kind = kind = _kinds(data)
-        ranged = np.flatnonzero(kind == _RANGE)
-        more = ranged.size
-        slack = sp.csc_array((np.full(more, -1.0), (ranged, np.arange(more))), shape=(m, more))
-        matrix = sp.csc_array(sp.hstack([data.A, slack])) if more else data.A
-        self._slack = np.full(m, -1)
-        self._slack[ranged] = n + np.arange(more)
+        row_count, column_count = data.A.shape
+        self._row_kinds = _classify_rows(data)
+        range_rows = np.flatnonzero(self._row_kinds == _RANGE_ROW)
+        slack_count = range_rows.size
+        matrix = data.A
+        if slack_count:
+            slack_matrix = sp.csc_array(
+                (np.full(slack_count, -1.0), (range_rows, np.arange(slack_count))),
+                shape=(row_count, slack_count),
+            )
+            matrix = sp.csc_array(sp.hstack([data.A, slack_matrix]))
+        self._slack_columns = np.full(row_count, -1)
+        self._slack_columns[range_rows] = column_count + np.arange(slack_count)
         rows: dict[str, Any] = {
             "constr_csc": (matrix.data, matrix.indices, matrix.indptr),
-            "sense": "".join(_SENSES[kind].tolist()),
-            "rhs": _right(kind, data.row_lower, data.row_upper),
+            "sense": "".join(_SENSES[self._row_kinds].tolist()),
+            "rhs": _right_sides(self._row_kinds, data.row_lower, data.row_upper),
         }
-        self._m = self._gp.loadModel(
-            env=_env(os.getpid()),
-            numvars=n + more,
-            numconstrs=m,
+        column_types = "".join(np.where(data.integrality, "I", "C").tolist())
+        self._model = self._gp.loadModel(
+            env=_get_environment(os.getpid()),
+            numvars=column_count + slack_count,
+            numconstrs=row_count,
             objcon=data.offset,
-            obj=np.concatenate([data.c, np.zeros(more)]),
-            lb=np.concatenate([data.lower, data.row_lower[ranged]]),
-            ub=np.concatenate([data.upper, data.row_upper[ranged]]),
-            vtype="".join(np.where(data.integrality, "I", "C").tolist()) + "C" * more,
-            **(rows if m else {}),
+            obj=np.concatenate([data.c, np.zeros(slack_count)]),
+            lb=np.concatenate([data.lower, data.row_lower[range_rows]]),
+            ub=np.concatenate([data.upper, data.row_upper[range_rows]]),
+            vtype=column_types + "C" * slack_count,
+            **(rows if row_count else {}),
         )
-        self._configure(self._m)
-        self._handles, self._constrs = self._m.getVars(), self._m.getConstrs()
-        self._own = self._handles[:n]
+        self._configure(self._model)
+        self._all_columns = self._model.getVars()
+        self._rows = self._model.getConstrs()
+        self._columns = self._all_columns[:column_count]
 
     def _update(self, change: Change, data: Data) -> bool:
-        m, columns = self._m, self._handles
+        model = self._model
+        columns = self._all_columns
         if change.rows is not None:
-            if not np.array_equal(self._kind, _kinds(data)):
+            if not np.array_equal(self._row_kinds, _classify_rows(data)):
                 return False
-            which, low, high = change.rows
-            slack = self._slack[which]
-            ranged = slack >= 0
-            right = _right(self._kind[which], low, high)
-            _set(m, "LB", columns, slack[ranged], low[ranged])
-            _set(m, "UB", columns, slack[ranged], high[ranged])
-            _set(m, "RHS", self._constrs, which[~ranged], right[~ranged])
+            positions, low, high = change.rows
+            slack = self._slack_columns[positions]
+            has_slack = slack >= 0
+            sides = _right_sides(self._row_kinds[positions], low, high)
+            _set_attribute(model, "LB", columns, slack[has_slack], low[has_slack])
+            _set_attribute(model, "UB", columns, slack[has_slack], high[has_slack])
+            _set_attribute(model, "RHS", self._rows, positions[~has_slack], sides[~has_slack])
         if change.coefficients is not None:
             for i, j, value in zip(*(part.tolist() for part in change.coefficients), strict=True):
-                m.chgCoeff(self._constrs[i], columns[j], value)
+                model.chgCoeff(self._rows[i], columns[j], value)
         if change.cost is not None:
-            _set(m, "Obj", columns, *change.cost)
+            _set_attribute(model, "Obj", columns, *change.cost)
         if change.offset is not None:
-            m.setAttr("ObjCon", change.offset)
+            model.setAttr("ObjCon", change.offset)
         if change.columns is not None:
-            which, low, high = change.columns
-            _set(m, "LB", columns, which, low)
-            _set(m, "UB", columns, which, high)
+            positions, low, high = change.columns
+            _set_attribute(model, "LB", columns, positions, low)
+            _set_attribute(model, "UB", columns, positions, high)
         return True
 
     def _run(self, start: Start, basis: Any) -> Raw:
-        m = self._m
         if self.program.is_mip:
-            m.reset()  # the answer of a MILP must not depend on history
+            self._model.reset()  # The answer of a MILP must not depend on earlier solves.
             start = Start.COLD
         elif start is Start.BASIS and basis is not None:
-            m.setAttr("VBasis", self._handles, basis[0])
-            m.setAttr("CBasis", self._constrs, basis[1])
+            self._model.setAttr("VBasis", self._all_columns, basis[0])
+            self._model.setAttr("CBasis", self._rows, basis[1])
         self._optimize()
         return self._read(start)
 
     def _optimize(self) -> None:
-        left = self._deadline.solver_time_limit
-        self._m.Params.TimeLimit = (
-            self._given_limit if left is None else min(left, self._given_limit)
-        )
+        time_limit = self._user_time_limit
+        remaining_time = self._deadline.solver_time_limit
+        if remaining_time is not None:
+            time_limit = min(remaining_time, time_limit)
+        self._model.Params.TimeLimit = time_limit
         try:
-            self._m.optimize()
+            self._model.optimize()
         except self._gp.GurobiError as error:
-            if error.errno == _SIZE_LIMIT:
+            if error.errno == _SIZE_LIMIT_ERROR:
                 raise LicenceExceeded(
                     f"gurobi's licence is too small for {self.program.name}: {error}"
                 ) from None
             raise SolverError(f"gurobi failed on {self.program.name}: {error}") from error
 
     def _read(self, start: Start) -> Raw:
-        m = self._m
-        status = m.Status
-        word = self._words.get(status, str(status))
-        raw = Raw(self.owner.ended(word), word, start=start)
-        raw.iterations = int(m.IterCount) + int(m.BarIterCount)
-        if m.SolCount > 0 and status not in (4, 5):  # an unbounded MILP shows a point at 1e30
-            raw.x, raw.point = np.array(m.getAttr("X", self._own)), PointStatus.FEASIBLE
+        model = self._model
+        status = model.Status
+        status_name = self._status_names.get(status, str(status))
+        raw = Raw(self.owner.read_termination(status_name), status_name, start=start)
+        raw.iterations = int(model.IterCount) + int(model.BarIterCount)
+        # An unbounded MILP shows a point at 1e30.
+        if model.SolCount > 0 and status not in (_INFEASIBLE_OR_UNBOUNDED, _UNBOUNDED):
+            raw.x = np.array(model.getAttr("X", self._columns))
+            raw.point = PointStatus.FEASIBLE
         if self.program.is_mip:
-            raw.nodes = int(m.NodeCount)
-            raw.record_bound(m.ObjBound, m.ObjVal if raw.x is not None else 0.0)
-        elif status in (2, 13):
+            raw.nodes = int(model.NodeCount)
+            raw.record_bound(model.ObjBound, model.ObjVal if raw.x is not None else 0.0)
+        elif status in (_OPTIMAL, _SUBOPTIMAL):
             raw.dual = PointStatus.FEASIBLE
-            raw.dual_values = self._rest()
-        elif status in (3, 4, 5):
-            raw.ray = self._ray()
+            raw.dual_values = self._read_dual_values()
+        elif status in (_INFEASIBLE, _INFEASIBLE_OR_UNBOUNDED, _UNBOUNDED):
+            raw.ray = self._compute_ray()
         return raw
 
-    def _rest(self) -> DualValues:
-        m = self._m
-        basis = None if self._settings.get("Crossover") == 0 else (m.VBasis, m.CBasis)
+    def _read_dual_values(self) -> DualValues:
+        model = self._model
+        has_basis = self._settings.get("Crossover") != 0
         return DualValues(
-            row_dual=np.array(m.Pi), reduced_cost=np.array(m.RC[: len(self._own)]), basis=basis
+            row_dual=np.array(model.Pi),
+            reduced_cost=np.array(model.RC[: len(self._columns)]),
+            basis=(model.VBasis, model.CBasis) if has_basis else None,
         )
 
-    def _ray(self) -> Vector | None:
-        """The certificate of an infeasible or unbounded LP. Gurobi keeps one only when it was told to beforehand."""
-        m = self._m
-        if not m.Params.InfUnbdInfo:
-            m.setParam("InfUnbdInfo", 1)
-            m.reset()
+    def _compute_ray(self) -> Vector | None:
+        """Return the certificate of an infeasible or unbounded LP.
+
+        Gurobi stores one only if InfUnbdInfo was set before, so the LP is solved again if needed.
+        """
+        model = self._model
+        if not model.Params.InfUnbdInfo:
+            model.setParam("InfUnbdInfo", 1)
+            model.reset()
             self._optimize()
-            m.setParam("InfUnbdInfo", 0)
-        if m.Status == 3:
-            return np.array(m.getAttr("FarkasDual", self._constrs))
-        return np.array(m.getAttr("UnbdRay", self._own)) if m.Status == 5 else None
+            model.setParam("InfUnbdInfo", 0)
+        if model.Status == _INFEASIBLE:
+            return np.array(model.getAttr("FarkasDual", self._rows))
+        if model.Status == _UNBOUNDED:
+            return np.array(model.getAttr("UnbdRay", self._columns))
+        return None
 
     def _close(self) -> None:
-        if self._m is not None:
-            self._m.dispose()
-            self._m = None
+        if self._model is not None:
+            self._model.dispose()
+            self._model = None
 
 
-def _set(model: Any, attribute: str, handles: list[Any], which: Positions, values: Vector) -> None:
-    model.setAttr(attribute, [handles[k] for k in which.tolist()], values.tolist())
+def _set_attribute(
+    model: Any, attribute: str, handles: list[Any], positions: Positions, values: Vector
+) -> None:
+    model.setAttr(attribute, [handles[k] for k in positions.tolist()], values.tolist())
 
 
-def _kinds(data: Data) -> Positions:
-    low, high = data.row_lower, data.row_upper
-    return np.where(
-        low == high,
-        _EQUAL,
-        np.where(low == -np.inf, _BELOW, np.where(high == np.inf, _ABOVE, _RANGE)),
-    )
+def _classify_rows(data: Data) -> Positions:
+    """Return the kind of every row."""
+    low = data.row_lower
+    high = data.row_upper
+    one_sided = np.where(high == np.inf, _LOWER_ROW, _RANGE_ROW)
+    unequal = np.where(low == -np.inf, _UPPER_ROW, one_sided)
+    return np.where(low == high, _EQUAL_ROW, unequal)
 
 
-def _right(kind: Positions, low: Vector, high: Vector) -> Vector:
-    """The right-hand sides of rows, by kind; a free row is below infinity."""
-    return np.where(kind == _RANGE, 0.0, np.where(kind == _ABOVE, low, np.minimum(high, 1e100)))
+def _right_sides(kinds: Positions, low: Vector, high: Vector) -> Vector:
+    """Return the right-hand sides of rows by their kinds; a free row is below infinity."""
+    one_sided = np.where(kinds == _LOWER_ROW, low, np.minimum(high, _INFINITY))
+    return np.where(kinds == _RANGE_ROW, 0.0, one_sided)
 
 
 class Gurobi(Backend):
@@ -236,21 +271,27 @@ class Gurobi(Backend):
     session = _GurobiSession
 
     def licence(self) -> Licence:
-        """Starts an environment and optimises an empty model to see what the licence admits."""
+        """Return what the licence admits, by starting an environment with an empty model."""
         try:
-            restricted = _is_restricted(os.getpid())
+            is_restricted = _is_restricted(os.getpid())
         except BackendUnavailable as error:
             return Licence(str(error), usable=False)
-        if restricted:
-            return Licence("size-limited", max_columns=RESTRICTED, max_rows=RESTRICTED)
+        if is_restricted:
+            size = MAX_RESTRICTED_SIZE
+            return Licence("size-limited", max_columns=size, max_rows=size)
         return Licence("full")
 
     def check_size(self, program: Program) -> None:
-        """Refuse programs above the size-limited licence before they are built."""
-        rows, columns = program.shape
-        columns += int((_kinds(program.template) == _RANGE).sum())
-        if max(rows, columns) > RESTRICTED and _is_restricted(os.getpid()):
+        """Raise LicenceExceeded for a program above the size-limited licence.
+
+        Args:
+            program: the program.
+        """
+        row_count, column_count = program.shape
+        column_count += int((_classify_rows(program.template) == _RANGE_ROW).sum())
+        is_large = max(row_count, column_count) > MAX_RESTRICTED_SIZE
+        if is_large and _is_restricted(os.getpid()):
             raise LicenceExceeded(
-                f"gurobi's licence here admits {RESTRICTED} columns and {RESTRICTED} rows; "
-                f"{program.name} has {columns} and {rows}."
+                f"gurobi's licence here admits {MAX_RESTRICTED_SIZE} columns and "
+                f"{MAX_RESTRICTED_SIZE} rows; {program.name} has {column_count} and {row_count}."
             )

@@ -1,20 +1,26 @@
-"""HiGHS through highspy: the default backend. The model is built once and changed in place; LPs re-solve hot.
+"""HiGHS through highspy: the default backend. Models are changed in place, and LPs start hot.
 
-Traps handled here:
+This file works around these properties:
 
-* NaN is answered "optimal" (refused before dispatch); a point is read only when primal_solution_status says feasible.
-* The time limit counts from the birth of the Highs object, not of the run: it is moved on before each run. A MILP's
-  search for symmetries does not look at it, and takes 12 s at 39,000 columns: not where a large one has a limit.
-* One thread pool per process: a second thread count makes run() fail. The pool is reset when the count changes, so
-  sessions of different thread counts must not run at the same time in one process.
-* highspy's own Ctrl-C support prints, polls at 10 Hz and is shared by all instances; `Interruption` replaces it, and
-  starts HiGHS's interrupt callback only when Ctrl-C was pressed, so that it costs nothing before.
-* The MILP presolve of 1.13 tightens coefficients as if every bound and implied bound of an integer column were an
-  integer, and returns false optima with matching bounds (its issue 3274, open ones besides). It is off for MILPs
-  unless `Options(presolve=True)` asks for it; on the models here that costs little.
-* A MILP has no hot start: each solve starts from cleared solver data, so that the answer does not depend on history.
-* Each changed coefficient is a call of its own, about 1 us. Where many change, the whole LP is passed again in one call
-  and given the last basis: the same simplex path, in half the time or less.
+* NaN is answered "optimal" (it is refused before dispatch). A point is read only if
+  primal_solution_status says that it is feasible.
+* The time limit counts from the creation of the Highs object, not from the run, so it is moved
+  before each run. The search for symmetries of a MILP ignores it, and takes 12 s at 39,000 columns.
+  It is off for a large MILP with a time limit.
+* There is one thread pool for each process, and run() fails with a second thread count. The pool is
+  reset when the count changes, so sessions of different thread counts must not run at the same time
+  in one process.
+* highspy's own Ctrl-C support prints, polls at 10 Hz and is shared by all instances. `Interruption`
+  replaces it. HiGHS's interrupt callback is started only after Ctrl-C was pressed, because it slows
+  the solver.
+* The MILP presolve of 1.13 tightens coefficients as if every bound and implied bound of an integer
+  column were an integer. It returns false optima with matching bounds (its issue 3274, and open
+  ones). It is off for MILPs unless `Options(presolve=True)` is given. This costs little on the
+  models here.
+* A MILP has no hot start: each solve starts from cleared solver data, so that the answer does not
+  depend on earlier solves.
+* Each changed coefficient is a separate call, about 1 us. If many change, the whole LP is passed
+  again in one call and gets the last basis. The simplex path is the same, in at most half the time.
 """
 
 from __future__ import annotations
@@ -31,17 +37,21 @@ from workbench.solvers.program import Program
 from workbench.solvers.session import Interruption, Options, Raw, Session
 from workbench.solvers.solution import DualValues, PointStatus, Start, Termination
 
-_FEASIBLE = 2  # HiGHS: kSolutionStatusFeasible
-_SYMMETRIC = 10_000  # columns; the search for symmetries of a larger MILP asks for no time limit, and takes long
-_CALLS = 24  # coefficient changes, and one more for every _SHARE non-zeros: above, one pass is cheaper than the calls
-_SHARE = 32
+_FEASIBLE = 2  # HiGHS's kSolutionStatusFeasible.
+_VALID_BASIS = 1  # HiGHS's kBasisValidityValid.
+# A MILP with more columns and a time limit is solved without the search for symmetries.
+_MAX_SYMMETRY_COLUMNS = 10_000
+# If more coefficients change than this, plus one for every _NONZEROS_PER_CALL non-zeros of the
+# matrix, then one pass of the LP is faster than one call for each coefficient.
+_MIN_PASS_CHANGES = 24
+_NONZEROS_PER_CALL = 32
 
 
 def create_silent_highs() -> Any:
     """Create a highspy.Highs object that prints nothing.
 
-    The constructor of highspy 1.16 enables callbacks, and this prints a banner to stdout while
-    output_flag has its default. The flag is therefore set just before.
+    The constructor of highspy 1.16 enables callbacks, and this prints a banner to stdout unless
+    output_flag was set. The flag is therefore set just before.
     """
     import highspy
 
@@ -54,23 +64,22 @@ def create_silent_highs() -> Any:
 
 
 class _HighsSession(Session):
-    pool: ClassVar[int | None] = (
-        None  # thread count of the process's pool, as far as this room has set it
-    )
+    # Thread count of the process's pool, or None before the first session.
+    pool_threads: ClassVar[int | None] = None
 
     def __init__(self, owner: Backend, program: Program, options: Options) -> None:
         super().__init__(owner, program, options)
         import highspy
 
         self._highspy = highspy
-        self._mip = program.is_mip
+        self._is_mip = program.is_mip
         self._settings = {"output_flag": False, "mip_rel_gap": 1e-9, "mip_abs_gap": 1e-12}
-        if self._mip:
-            self._settings["presolve"] = "off"  # see the module's docstring
-            if options.time_limit is not None and program.shape[1] > _SYMMETRIC:
+        if self._is_mip:
+            self._settings["presolve"] = "off"  # The module's docstring says why.
+            if options.time_limit is not None and program.shape[1] > _MAX_SYMMETRY_COLUMNS:
                 self._settings["mip_detect_symmetry"] = False
         self._settings |= owner.translate_options(options)
-        self._native_limit = options.native.get("time_limit")
+        self._native_time_limit = options.native.get("time_limit")
         self._h = create_silent_highs()
         for key, value in self._settings.items():
             if self._h.setOptionValue(key, value) != highspy.HighsStatus.kOk:
@@ -78,143 +87,170 @@ class _HighsSession(Session):
 
     @cached_property
     def _version(self) -> str:
-        return str(self._h.version())  # to read it from its distribution takes longer
+        return str(self._h.version())  # This is faster than to read it from the distribution.
 
     def _build(self, data: Data) -> None:
         self._h.clearModel()
-        if not self._pass(data):
+        if not self._pass_model(data):
             raise SolverError(f"highs refused the numbers of {self.program.name}.")
 
-    def _pass(self, data: Data) -> bool:
-        """Load all numbers in one call; whether HiGHS took them."""
-        done = self._h.passModel(
-            *(data.c.size, data.row_lower.size, data.A.data.size),
-            *(int(self._highspy.MatrixFormat.kColwise), int(self._highspy.ObjSense.kMinimize)),
-            *(data.offset, data.c, data.lower, data.upper, data.row_lower, data.row_upper),
-            *(data.A.indptr.astype(np.int32), data.A.indices.astype(np.int32), data.A.data),
+    def _pass_model(self, data: Data) -> bool:
+        """Load all numbers in one call, and return whether HiGHS accepted them."""
+        status = self._h.passModel(
+            data.c.size,
+            data.row_lower.size,
+            data.A.data.size,
+            int(self._highspy.MatrixFormat.kColwise),
+            int(self._highspy.ObjSense.kMinimize),
+            data.offset,
+            data.c,
+            data.lower,
+            data.upper,
+            data.row_lower,
+            data.row_upper,
+            data.A.indptr.astype(np.int32),
+            data.A.indices.astype(np.int32),
+            data.A.data,
             data.integrality.astype(np.int32),
         )
-        return bool(done != self._highspy.HighsStatus.kError)
+        return bool(status != self._highspy.HighsStatus.kError)
 
     def _update(self, change: Change, data: Data) -> bool:
         h = self._h
         if change.coefficients is not None:
             rows, columns, values = change.coefficients
-            if rows.size > _CALLS + data.A.data.size // _SHARE:
-                return self._pass_again(data)
-            put = h.changeCoeff
+            if rows.size > _MIN_PASS_CHANGES + data.A.data.size // _NONZEROS_PER_CALL:
+                return self._pass_model_with_basis(data)
+            change_coefficient = h.changeCoeff
             for i, j, value in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
-                put(i, j, value)
+                change_coefficient(i, j, value)
         if change.cost is not None:
-            which, values = change.cost
-            h.changeColsCost(which.size, which.astype(np.int32), values)
+            positions, values = change.cost
+            h.changeColsCost(positions.size, positions.astype(np.int32), values)
         if change.offset is not None:
             h.changeObjectiveOffset(change.offset)
-        for moved, change_bounds in (
-            (change.rows, h.changeRowsBounds),
-            (change.columns, h.changeColsBounds),
-        ):
-            if moved is not None:
-                change_bounds(moved[0].size, moved[0].astype(np.int32), *moved[1:])
+        if change.rows is not None:
+            positions, low, high = change.rows
+            h.changeRowsBounds(positions.size, positions.astype(np.int32), low, high)
+        if change.columns is not None:
+            positions, low, high = change.columns
+            h.changeColsBounds(positions.size, positions.astype(np.int32), low, high)
         return True
 
-    def _pass_again(self, data: Data) -> bool:
-        """Load the LP with all its new numbers in one call, and keep the basis; False when there is none to keep."""
-        if self._mip or self._info("basis_validity") != 1:
+    def _pass_model_with_basis(self, data: Data) -> bool:
+        """Load the LP with all its new numbers in one call, and restore the basis.
+
+        Return False if there is no basis to restore.
+        """
+        if self._is_mip or self._read_info("basis_validity") != _VALID_BASIS:
             return False
         basis = self._h.getBasis()
-        return self._pass(data) and bool(self._h.setBasis(basis) == self._highspy.HighsStatus.kOk)
+        if not self._pass_model(data):
+            return False
+        return bool(self._h.setBasis(basis) == self._highspy.HighsStatus.kOk)
 
     def _run(self, start: Start, basis: Any) -> Raw:
         h = self._h
-        if self._mip:
+        if self._is_mip:
             h.clearSolver()
             start = Start.COLD
-        elif (
-            start is Start.BASIS
-            and basis is not None
-            and h.setBasis(basis) != self._highspy.HighsStatus.kOk
-        ):
-            raise SolverError(f"highs cannot start {self.program.name} from this basis.")
-        limit = (
-            self._deadline.solver_time_limit if self._native_limit is None else self._native_limit
-        )
-        h.setOptionValue("time_limit", np.inf if limit is None else h.getRunTime() + limit)
+        elif start is Start.BASIS and basis is not None:
+            status = h.setBasis(basis)
+            if status != self._highspy.HighsStatus.kOk:
+                raise SolverError(f"highs cannot start {self.program.name} from this basis.")
+        time_limit = self._native_time_limit
+        if time_limit is None:
+            time_limit = self._deadline.solver_time_limit
+        end_time = np.inf if time_limit is None else h.getRunTime() + time_limit
+        h.setOptionValue("time_limit", end_time)
         h.setOptionValue("objective_bound", np.inf if self._cutoff is None else self._cutoff)
-        self._claim_pool()
+        self._resize_pool()
         with Interruption(self._stop) as interruption:
             if h.run() == self._highspy.HighsStatus.kError:
                 self._retry()
-        interrupted = interruption.is_pressed
-        if interrupted:
+        is_interrupted = interruption.is_pressed
+        if is_interrupted:
             h.clearCallbacks()
-        if not interrupted and self._optimal_without_point():
+        elif self._is_optimal_without_point():
             h.clearSolver()
             h.run()
             start = Start.COLD
         raw = self._read(start)
-        if self._optimal_without_point():
+        if self._is_optimal_without_point():
             raw.termination = Termination.NUMERICAL
-        raw.is_interrupted = interrupted
+        raw.is_interrupted = is_interrupted
         return raw
 
-    def _optimal_without_point(self) -> bool:
-        """Whether HiGHS calls a linear program optimal at a point that it calls infeasible: after a hot start the
-        infeasibilities of the unscaled program may exceed its tolerance."""
-        optimal = self._h.getModelStatus() == self._highspy.HighsModelStatus.kOptimal
-        return bool(optimal and not self._mip and self._info("primal_solution_status") != _FEASIBLE)
+    def _is_optimal_without_point(self) -> bool:
+        """Return whether HiGHS calls an LP optimal at a point that it calls infeasible.
+
+        After a hot start the infeasibilities of the unscaled program may exceed its tolerance.
+        """
+        is_optimal = self._h.getModelStatus() == self._highspy.HighsModelStatus.kOptimal
+        return bool(
+            is_optimal
+            and not self._is_mip
+            and self._read_info("primal_solution_status") != _FEASIBLE
+        )
 
     def _stop(self) -> None:
-        """Called by another thread while HiGHS runs: from now on its interrupt callbacks fire, and say stop."""
+        """Ask HiGHS to stop at its next interrupt callback. Another thread calls this."""
         for event in (self._h.cbMipInterrupt, self._h.cbSimplexInterrupt, self._h.cbIpmInterrupt):
             event.subscribe(lambda e: e.interrupt())
 
-    def _claim_pool(self) -> None:
-        """Have the process's thread pool the size this session asks for."""
+    def _resize_pool(self) -> None:
+        """Reset the process's thread pool if this session needs another number of threads."""
         threads = self._settings.get("threads") or None
-        if threads is not None and threads != _HighsSession.pool:
+        if threads is not None and threads != _HighsSession.pool_threads:
             self._h.resetGlobalScheduler(True)
-            _HighsSession.pool = threads
+            _HighsSession.pool_threads = threads
 
     def _retry(self) -> None:
-        """Somebody else in this process may have given the pool another size; then nothing was run."""
+        """Run again if another library in this process resized the pool, so that nothing was run."""
         if self._h.getModelStatus() == self._highspy.HighsModelStatus.kNotset:
             self._h.resetGlobalScheduler(True)
             self._h.run()
 
     def _read(self, start: Start) -> Raw:
-        h, info = self._h, self._info
+        h = self._h
+        info = self._read_info
         status = h.getModelStatus()
-        termination = self.owner.ended(status.name)
+        termination = self.owner.read_termination(status.name)
         raw = Raw(termination, h.modelStatusToString(status), start=start)
-        raw.iterations = max(0, info("simplex_iteration_count")) + max(
-            0, info("ipm_iteration_count")
-        )
+        simplex_iterations = max(0, info("simplex_iteration_count"))
+        raw.iterations = simplex_iterations + max(0, info("ipm_iteration_count"))
         values = h.getSolution()
         if info("primal_solution_status") == _FEASIBLE and termination is not Termination.CUTOFF:
-            raw.x, raw.point = np.array(values.col_value), PointStatus.FEASIBLE
-        if self._mip:
+            raw.x = np.array(values.col_value)
+            raw.point = PointStatus.FEASIBLE
+        if self._is_mip:
             raw.nodes = max(0, info("mip_node_count"))
             raw.record_bound(info("mip_dual_bound"), info("objective_function_value"))
             return raw
         has_duals = info("dual_solution_status") == _FEASIBLE
         if has_duals:
             raw.dual = PointStatus.FEASIBLE
-        rays = {Termination.INFEASIBLE: h.getDualRay, Termination.UNBOUNDED: h.getPrimalRay}
-        if termination in rays:
-            _, has, ray = rays[termination]()
-            raw.ray = np.array(ray) if has else None
+        ray_readers = {
+            Termination.INFEASIBLE: h.getDualRay,
+            Termination.UNBOUNDED: h.getPrimalRay,
+        }
+        if termination in ray_readers:
+            _, has_ray, ray = ray_readers[termination]()
+            raw.ray = np.array(ray) if has_ray else None
         else:
             raw.dual_values = DualValues(
                 row_dual=np.array(values.row_dual) if has_duals else None,
                 reduced_cost=np.array(values.col_dual) if has_duals else None,
-                basis=h.getBasis() if info("basis_validity") == 1 else None,
+                basis=h.getBasis() if info("basis_validity") == _VALID_BASIS else None,
             )
         return raw
 
-    def _info(self, name: str) -> Any:
-        """One value of HiGHS's info (the whole record costs ten times as much); 0 where it has none, after a failure,
-        when it returns a number that means nothing."""
+    def _read_info(self, name: str) -> Any:
+        """Return one value of HiGHS's info, or 0 if it has none.
+
+        After a failure HiGHS returns an arbitrary number and a warning. Reading the whole record
+        takes ten times as long.
+        """
         status, value = self._h.getInfoValue(name)
         return value if status == self._highspy.HighsStatus.kOk else 0
 

@@ -1,14 +1,16 @@
-"""OR-Tools through MathOpt's solver core: GLOP and PDLP for LPs, CP-SAT for programs in integers, gSCIP for MILPs.
+"""OR-Tools through MathOpt: GLOP and PDLP for LPs, CP-SAT for integer programs, gSCIP for MILPs.
 
-The model is written into MathOpt's protocol buffers directly, which costs a third of its Python modelling layer. GLOP
-keeps a live solver and re-solves hot; the others start from a fresh solver each time.
+The model is written into MathOpt's protocol buffers directly, which takes a third of the time of
+its Python modelling layer. GLOP keeps a live solver and starts hot. The others start from a new
+solver each time. "ortools" alone means GLOP for a linear program and gSCIP for a mixed-integer one.
 
-"ortools" alone means GLOP for a linear program and gSCIP for a mixed-integer one.
+This file works around these properties:
 
-Traps handled here: MathOpt answers any option it does not know with an exception about something else, so options are
-refused by name before; GLOP ignores gaps silently (refused); CP-SAT stops at an absolute gap of 1e-4 unless told
-otherwise, rounds coefficients to integers, and looks no further than 1e7 in any column (what it proves there counts
-only when the program's points cannot lie outside).
+* MathOpt answers an option that it does not know with an exception about something else, so
+  options are refused by name before. GLOP ignores gaps without a message, so they are refused.
+* CP-SAT stops at an absolute gap of 1e-4 unless another one is set, and rounds coefficients to
+  integers. It searches no column beyond 1e7. Its proofs count only if the program's points cannot
+  lie outside.
 """
 
 from __future__ import annotations
@@ -32,11 +34,11 @@ from workbench.solvers.program import Program
 from workbench.solvers.session import Interruption, Options, Raw, Session
 from workbench.solvers.solution import DualValues, PointStatus, Start, Termination
 
-_FEASIBLE = 2  # SOLUTION_STATUS_FEASIBLE
-_FINE_TOLERANCE = (
-    1e-10  # GLOP's tolerances where a program is solved in coarser units than its own.
-)
-_CP_SAT_BOUND = 1e7  # SatParameters.mip_max_bound
+_FEASIBLE = 2  # MathOpt's SOLUTION_STATUS_FEASIBLE.
+# Feasibility tolerance of GLOP if a program is solved in coarser units than its own.
+_FINE_TOLERANCE = 1e-10
+_MAX_CP_SAT_SIZE = 1e7  # CP-SAT's mip_max_bound: it searches no column beyond this.
+_MIN_LOG_LEVEL = 2  # absl prints only errors, and worse.
 
 
 class _MathOptSession(Session):
@@ -53,49 +55,50 @@ class _MathOptSession(Session):
         from ortools.util.python import solve_interrupter
         from pybind11_abseil.status import StatusNotOk  # type: ignore[import-untyped]
 
-        _hush()
-        self._core, self._interrupter, self._refusal = (
-            solver,
-            solve_interrupter.SolveInterrupter,
-            StatusNotOk,
-        )
-        self._pb, self._model_pb, self._update_pb = parameters_pb2, model_pb2, model_update_pb2
-        self._model_parameters, self._callbacks = (
-            model_parameters_pb2,
-            callback_pb2.CallbackRegistrationProto(),
-        )
+        _silence_warnings()
+        self._core = solver
+        self._interrupter_class = solve_interrupter.SolveInterrupter
+        self._refusal = StatusNotOk
+        self._parameters_pb = parameters_pb2
+        self._model_pb = model_pb2
+        self._update_pb = model_update_pb2
+        self._model_parameters_pb = model_parameters_pb2
+        self._callbacks = callback_pb2.CallbackRegistrationProto()
         assert owner.variant is not None
         self._variant = owner.variant
-        self._kind = parameters_pb2.SolverTypeProto.Value(
-            "SOLVER_TYPE_" + owner.variant.upper().replace("-", "_")
-        )
-        self._parameters = self._translate(options)
+        solver_type = "SOLVER_TYPE_" + owner.variant.upper().replace("-", "_")
+        self._solver_type = parameters_pb2.SolverTypeProto.Value(solver_type)
+        self._parameters = self._translate_options(options)
         self._settings = {
             field.name: str(value).strip() for field, value in self._parameters.ListFields()
         }
-        self._mip = program.is_mip
+        self._is_mip = program.is_mip
         self._solver: Any = None
 
-    def _translate(self, options: Options) -> Any:
-        parameters = self._pb.SolveParametersProto()
+    def _translate_options(self, options: Options) -> Any:
+        """Return a parameter message with the options."""
+        parameters = self._parameters_pb.SolveParametersProto()
         if self._variant in ("cp-sat", "gscip"):
-            parameters.relative_gap_tolerance, parameters.absolute_gap_tolerance = 1e-9, 1e-12
+            parameters.relative_gap_tolerance = 1e-9
+            parameters.absolute_gap_tolerance = 1e-12
         if self._variant == "gscip":
             parameters.gscip.bool_params["misc/catchctrlc"] = True
         if options.time_limit is not None:
             parameters.time_limit.FromNanoseconds(int(options.time_limit * 1e9))
         for key, value in self.owner.translate_options(replace(options, native={})).items():
-            _put(parameters, key, value)
+            _set_parameter(parameters, key, value)
+        prefix = self._variant.replace("-", "_")
         for key, value in options.native.items():
             try:
-                _put(parameters, f"{self._variant.replace('-', '_')}.{key}", value)
+                _set_parameter(parameters, f"{prefix}.{key}", value)
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise self.build_option_error(key, value, f": {error}") from None
         return parameters
 
     def _build(self, data: Data) -> None:
         model = self._model_pb.ModelProto()
-        variables, rows = model.variables, model.linear_constraints
+        variables = model.variables
+        rows = model.linear_constraints
         variables.ids.extend(range(data.c.size))
         variables.lower_bounds.extend(data.lower.tolist())
         variables.upper_bounds.extend(data.upper.tolist())
@@ -104,183 +107,189 @@ class _MathOptSession(Session):
         rows.lower_bounds.extend(data.row_lower.tolist())
         rows.upper_bounds.extend(data.row_upper.tolist())
         model.objective.offset = data.offset
-        _fill(model.objective.linear_coefficients, np.flatnonzero(data.c), data.c[data.c != 0])
+        costs = model.objective.linear_coefficients
+        _fill_vector(costs, np.flatnonzero(data.c), data.c[data.c != 0])
         by_row = data.A.tocsr()
-        row = np.repeat(np.arange(data.row_lower.size), np.diff(by_row.indptr))
-        _fill_matrix(model.linear_constraint_matrix, row, by_row.indices, by_row.data)
-        self._size, self._height = data.c.size, data.row_lower.size
-        self._costs = bool(data.c.any())
-        widest = max(np.abs(data.lower).max(initial=0.0), np.abs(data.upper).max(initial=0.0))
-        self._outside = self._variant == "cp-sat" and widest > _CP_SAT_BOUND
-        self._solver = self._core.new(self._kind, model, self._pb.SolverInitializerProto())
+        row_index = np.repeat(np.arange(data.row_lower.size), np.diff(by_row.indptr))
+        _fill_matrix(model.linear_constraint_matrix, row_index, by_row.indices, by_row.data)
+        self._column_count = data.c.size
+        self._row_count = data.row_lower.size
+        self._has_costs = bool(data.c.any())
+        lower_size = np.abs(data.lower).max(initial=0.0)
+        max_size = max(lower_size, np.abs(data.upper).max(initial=0.0))
+        # Whether points may lie outside of the box that the solver searches.
+        self._exceeds_box = self._variant == "cp-sat" and max_size > _MAX_CP_SAT_SIZE
+        initializer = self._parameters_pb.SolverInitializerProto()
+        self._solver = self._core.new(self._solver_type, model, initializer)
 
     def _update(self, change: Change, data: Data) -> bool:
         if self._variant != "glop":
             return False
         update = self._update_pb.ModelUpdateProto()
         if change.cost is not None:
-            _fill(update.objective_updates.linear_coefficients, *change.cost)
+            _fill_vector(update.objective_updates.linear_coefficients, *change.cost)
         if change.offset is not None:
             update.objective_updates.offset_update = change.offset
         if change.coefficients is not None:
             rows, columns, values = change.coefficients
             order = np.lexsort((columns, rows))
-            _fill_matrix(
-                update.linear_constraint_matrix_updates, rows[order], columns[order], values[order]
-            )
-        for moved, target in (
+            matrix = update.linear_constraint_matrix_updates
+            _fill_matrix(matrix, rows[order], columns[order], values[order])
+        for bounds, target in (
             (change.rows, update.linear_constraint_updates),
             (change.columns, update.variable_updates),
         ):
-            if moved is not None:
-                _fill(target.lower_bounds, moved[0], moved[1])
-                _fill(target.upper_bounds, moved[0], moved[2])
+            if bounds is not None:
+                positions, low, high = bounds
+                _fill_vector(target.lower_bounds, positions, low)
+                _fill_vector(target.upper_bounds, positions, high)
         return bool(self._solver.update(update))
 
     def _run(self, start: Start, basis: Any) -> Raw:
-        hints = self._model_parameters.ModelSolveParametersProto()
+        hints = self._model_parameters_pb.ModelSolveParametersProto()
         if start is Start.BASIS and basis is not None:
             hints.initial_basis.CopyFrom(basis)
         parameters = self._parameters
-        if (
-            self._variant == "glop"
-            and self._scale < self.program.scale
-            and self.options.feasibility_tolerance is None
-        ):
+        if self._uses_fine_tolerance():
             parameters = type(parameters)()
             parameters.CopyFrom(self._parameters)
             parameters.glop.primal_feasibility_tolerance = _FINE_TOLERANCE
             parameters.glop.dual_feasibility_tolerance = _FINE_TOLERANCE
-        left = self._deadline.solver_time_limit
-        if left is not None:
-            parameters.time_limit.FromNanoseconds(int(left * 1e9))
-        seen = False
+        time_limit = self._deadline.solver_time_limit
+        if time_limit is not None:
+            parameters.time_limit.FromNanoseconds(int(time_limit * 1e9))
+        is_interrupted = False
         try:
-            if (
-                self._variant == "gscip"
-            ):  # catches Ctrl-C by itself; MathOpt's interrupter makes it complain on stderr
+            if self._variant == "gscip":
+                # gSCIP handles Ctrl-C itself; MathOpt's interrupter makes it print to stderr.
                 result = self._solver.solve(parameters, hints, None, self._callbacks, None, None)
             else:
-                interrupter = self._interrupter()
+                interrupter = self._interrupter_class()
+                native_interrupter = interrupter.pybind_interrupter
                 with Interruption(interrupter.interrupt) as interruption:
                     result = self._solver.solve(
-                        parameters,
-                        hints,
-                        None,
-                        self._callbacks,
-                        None,
-                        interrupter.pybind_interrupter,
+                        parameters, hints, None, self._callbacks, None, native_interrupter
                     )
-                seen = interruption.is_pressed
+                is_interrupted = interruption.is_pressed
         except self._refusal as error:
-            raw = _refused(str(error))
+            raw = _classify_refusal(str(error))
         else:
             raw = self._read(result, start)
-        raw.is_interrupted = seen
+        raw.is_interrupted = is_interrupted
         return raw
 
+    def _uses_fine_tolerance(self) -> bool:
+        """Return whether GLOP solves in coarser units, and the user gave no tolerance."""
+        is_coarser = self._scale < self.program.scale
+        has_tolerance = self.options.feasibility_tolerance is not None
+        return self._variant == "glop" and is_coarser and not has_tolerance
+
     def _read(self, result: Any, start: Start) -> Raw:
-        ended, stats = result.termination, result.solve_stats
-        reason, limit = self._pb_name(ended, "reason"), self._pb_name(ended, "limit")
-        words = " ".join(word for word in (reason.lower(), limit.lower(), ended.detail) if word)
-        raw = Raw(self.owner.ended(limit or reason), words, start=start)
+        termination = result.termination
+        statistics = result.solve_stats
+        reason = self._read_enum_name(termination, "reason")
+        limit = self._read_enum_name(termination, "limit")
+        texts = (reason.lower(), limit.lower(), termination.detail)
+        raw_status = " ".join(text for text in texts if text)
+        raw = Raw(self.owner.read_termination(limit or reason), raw_status, start=start)
         raw.iterations = int(
-            stats.simplex_iterations + stats.barrier_iterations + stats.first_order_iterations
+            statistics.simplex_iterations
+            + statistics.barrier_iterations
+            + statistics.first_order_iterations
         )
-        if limit == "UNDETERMINED":  # GLOP and CP-SAT do not say which
-            raw.termination = (
-                Termination.ERROR if self._deadline.seconds is None else Termination.TIME_LIMIT
-            )
-            most = self.options.iteration_limit
-            if most is not None and raw.iterations >= most:
+        if limit == "UNDETERMINED":  # GLOP and CP-SAT do not report which limit it was.
+            has_time_limit = self._deadline.seconds is not None
+            raw.termination = Termination.TIME_LIMIT if has_time_limit else Termination.ERROR
+            iteration_limit = self.options.iteration_limit
+            if iteration_limit is not None and raw.iterations >= iteration_limit:
                 raw.termination = Termination.ITERATION_LIMIT
         self._read_solution(raw, result)
         if raw.termination is Termination.INFEASIBLE and result.dual_rays:
-            raw.ray = _scatter(result.dual_rays[0].dual_values, self._height)
+            raw.ray = _to_dense(result.dual_rays[0].dual_values, self._row_count)
         elif raw.termination is Termination.UNBOUNDED and result.primal_rays:
-            raw.ray = _scatter(result.primal_rays[0].variable_values, self._size)
+            raw.ray = _to_dense(result.primal_rays[0].variable_values, self._column_count)
         return raw
 
     def _read_solution(self, raw: Raw, result: Any) -> None:
-        """The point, and of a linear program the duals, where MathOpt calls them feasible; else the bound."""
+        """Read the point if it is feasible, and the dual values of an LP or else the bound."""
         solution = result.solutions[0] if result.solutions else None
         if solution is not None and solution.HasField("primal_solution"):
             primal = solution.primal_solution
             if primal.feasibility_status == _FEASIBLE:
-                raw.x, raw.point = (
-                    _scatter(primal.variable_values, self._size),
-                    PointStatus.FEASIBLE,
-                )
-        if self._mip or self._variant == "gscip":  # which gives an LP a bound, but no duals
+                raw.x = _to_dense(primal.variable_values, self._column_count)
+                raw.point = PointStatus.FEASIBLE
+        if self._is_mip or self._variant == "gscip":  # For an LP, gSCIP returns a bound only.
             raw.nodes = int(result.solve_stats.node_count) if self._variant == "gscip" else None
             bounds = result.termination.objective_bounds
             raw.record_bound(bounds.dual_bound, bounds.primal_bound)
-            self._doubt(raw)
+            self._withdraw_unproven_claim(raw)
         elif solution is not None and solution.HasField("dual_solution"):
-            dual, rest = (
-                solution.dual_solution,
-                DualValues(basis=solution.basis if solution.HasField("basis") else None),
-            )
-            if dual.feasibility_status == _FEASIBLE:
+            raw.dual_values = self._read_dual_values(solution)
+            if raw.dual_values.row_dual is not None:
                 raw.dual = PointStatus.FEASIBLE
-                row_dual, reduced_cost = dual.dual_values, dual.reduced_costs
-                rest = DualValues(
-                    _scatter(row_dual, self._height), _scatter(reduced_cost, self._size), rest.basis
-                )
-            raw.dual_values = rest
+
+    def _read_dual_values(self, solution: Any) -> DualValues:
+        """Return the basis, and the dual values if MathOpt calls them feasible."""
+        basis = solution.basis if solution.HasField("basis") else None
+        dual = solution.dual_solution
+        if dual.feasibility_status != _FEASIBLE:
+            return DualValues(basis=basis)
+        return DualValues(
+            _to_dense(dual.dual_values, self._row_count),
+            _to_dense(dual.reduced_costs, self._column_count),
+            basis,
+        )
 
     def _needs_coarser_units(self, raw: Raw) -> bool:
-        """GLOP calls answers of large numbers imprecise that it finds in small ones."""
-        imprecise = raw.termination is Termination.NUMERICAL and not raw.is_interrupted
-        return self._variant == "glop" and imprecise and self._scale > 1
+        """Return whether GLOP called its answer imprecise; in small numbers it may not be."""
+        is_imprecise = raw.termination is Termination.NUMERICAL and not raw.is_interrupted
+        return self._variant == "glop" and is_imprecise and self._scale > 1
 
-    def _doubt(self, raw: Raw) -> None:
-        """What CP-SAT proves inside its box is not proven for a program whose points may lie outside."""
-        claims = (
-            (Termination.OPTIMAL, Termination.INFEASIBLE)
-            if self._costs
-            else (Termination.INFEASIBLE,)
-        )
-        if self._outside and raw.termination in claims:
-            raw.termination, raw.bound, raw.gap = Termination.NUMERICAL, None, None
-            raw.notes = (
-                *raw.notes,
-                "CP-SAT looks no further than 1e7, and the columns' bounds are wider",
-            )
+    def _withdraw_unproven_claim(self, raw: Raw) -> None:
+        """Change the termination to NUMERICAL if CP-SAT proved something only inside its box."""
+        is_claim = raw.termination is Termination.INFEASIBLE
+        if self._has_costs:
+            is_claim = is_claim or raw.termination is Termination.OPTIMAL
+        if self._exceeds_box and is_claim:
+            raw.termination = Termination.NUMERICAL
+            raw.bound = None
+            raw.gap = None
+            note = "CP-SAT looks no further than 1e7, and the columns' bounds are wider"
+            raw.notes = (*raw.notes, note)
 
     @staticmethod
-    def _pb_name(message: Any, field: str) -> str:
-        """A proto enum's word without its prefix; "" for an unspecified limit."""
+    def _read_enum_name(message: Any, field: str) -> str:
+        """Return the name of an enum value without its prefix; "" for an unspecified limit."""
         number = getattr(message, field)
-        word = message.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number[number].name
-        word = word.removeprefix("TERMINATION_REASON_").removeprefix("LIMIT_")
-        return "" if word == "UNSPECIFIED" else word
+        name = message.DESCRIPTOR.fields_by_name[field].enum_type.values_by_number[number].name
+        name = name.removeprefix("TERMINATION_REASON_").removeprefix("LIMIT_")
+        return "" if name == "UNSPECIFIED" else name
 
     def _close(self) -> None:
         self._solver = None
 
 
 @functools.cache
-def _hush() -> None:
+def _silence_warnings() -> None:
     """Keep the preprocessors' warnings off stderr, for this process.
 
-    Python is offered no handle on absl's log level except initialising its logging, and that aborts the process when
-    somebody else has done so; so the level is set through the shared library itself. Where it is not found, warnings
-    stay visible.
+    From Python, absl's log level can only be set by initializing its logging, and that aborts the
+    process if another library has done so. The level is therefore set through the shared library.
+    If that is not found, warnings stay visible.
     """
+    symbol = rb"_ZN4absl\d+lts_\d{8}14SetMinLogLevelENS0_18LogSeverityAtLeastE"
     spec = importlib.util.find_spec("ortools")
-    for root in (spec.submodule_search_locations or ()) if spec is not None else ():
+    if spec is None:
+        return
+    for root in spec.submodule_search_locations or ():
         for path in pathlib.Path(root).glob(".libs/libabsl_log_globals*"):
-            name = re.search(
-                rb"_ZN4absl\d+lts_\d{8}14SetMinLogLevelENS0_18LogSeverityAtLeastE",
-                path.read_bytes(),
-            )
-            with contextlib.suppress(OSError, AttributeError):
-                if name is not None:
-                    getattr(ctypes.CDLL(str(path)), name.group().decode())(2)  # errors and worse
+            name = re.search(symbol, path.read_bytes())
+            if name is not None:
+                with contextlib.suppress(OSError, AttributeError):
+                    getattr(ctypes.CDLL(str(path)), name.group().decode())(_MIN_LOG_LEVEL)
 
 
-def _fill(vector: Any, index: Positions, values: Vector) -> None:
+def _fill_vector(vector: Any, index: Positions, values: Vector) -> None:
     vector.ids.extend(index.tolist())
     vector.values.extend(values.tolist())
 
@@ -291,35 +300,42 @@ def _fill_matrix(matrix: Any, rows: NDArray[Any], columns: NDArray[Any], values:
     matrix.coefficients.extend(values.tolist())
 
 
-def _scatter(vector: Any, size: int) -> Vector:
-    """A sparse proto vector as a dense one."""
+def _to_dense(vector: Any, size: int) -> Vector:
+    """Convert a sparse proto vector to a dense array (size,)."""
     dense = np.zeros(size)
     dense[np.array(vector.ids, dtype=int)] = vector.values
     return dense
 
 
-def _refused(words: str) -> Raw:
-    """MathOpt turned the solver's result down. It does so with unbounded programs, whose objective is not a number."""
-    unbounded = "objective" in words and "inf" in words
-    return Raw(Termination.INFEASIBLE_OR_UNBOUNDED if unbounded else Termination.ERROR, words)
+def _classify_refusal(message: str) -> Raw:
+    """Return the result if MathOpt refuses the solver's result.
+
+    It refuses results of unbounded programs, whose objective is not a number.
+    """
+    is_unbounded = "objective" in message and "inf" in message
+    termination = Termination.INFEASIBLE_OR_UNBOUNDED if is_unbounded else Termination.ERROR
+    return Raw(termination, message)
 
 
-def _put(message: Any, key: str, value: Any) -> None:
-    """Set a (dotted) field of a parameter message; of gSCIP's also a SCIP parameter such as "gscip.limits/nodes"."""
-    *path, last = key.split(".")
+def _set_parameter(message: Any, key: str, value: Any) -> None:
+    """Set a (dotted) field of a parameter message, or a SCIP parameter "gscip.limits/nodes"."""
+    *path, field = key.split(".")
     for part in path:
         message = getattr(message, part)
-    if path == ["gscip"] and "/" in last:
-        kind = {bool: "bool_params", int: "int_params", float: "real_params", str: "string_params"}[
-            type(value)
-        ]
-        getattr(message, kind)[last] = value
+    if path == ["gscip"] and "/" in field:
+        field_by_type = {
+            bool: "bool_params",
+            int: "int_params",
+            float: "real_params",
+            str: "string_params",
+        }
+        getattr(message, field_by_type[type(value)])[field] = value
     else:
-        setattr(message, last, value)
+        setattr(message, field, value)
 
 
 class OrTools(Backend):
-    """OR-Tools: `variant` is the solver inside; without one, GLOP or gSCIP by the kind of program."""
+    """OR-Tools. The variant is the solver; without one it is GLOP or gSCIP."""
 
     name = "ortools"
     session = _MathOptSession

@@ -1,9 +1,9 @@
 """SCIP through PySCIPOpt: an optional second opinion on MILPs and LPs.
 
-A fresh model is read from an MPS file for every solve, so that no answer depends on history. SCIP's own handling of
-Ctrl-C prints to stdout; `Interruption` replaces it. Its "unbounded" is believed only together with a feasible point.
-Duals of LPs are not read: SCIP tightens bounds and rows as it goes, and its multipliers are of what they have become.
-Its bound is.
+A new model is read from an MPS file for every solve, so that no answer depends on earlier solves.
+SCIP's own handling of Ctrl-C prints to stdout; `Interruption` replaces it. Its status "unbounded"
+counts only together with a feasible point. Dual values of LPs are not read: SCIP tightens bounds
+and rows, and its multipliers belong to the tightened program. Its bound is read.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class _ScipSession(Session):
         import pyscipopt
 
         self._scip = pyscipopt
-        self._settings = {"limits/gap": 1e-9, "misc/catchctrlc": False} | owner.translate_options(
-            options
-        )
-        known = pyscipopt.Model().getParams()
+        settings = {"limits/gap": 1e-9, "misc/catchctrlc": False}
+        self._settings = settings | owner.translate_options(options)
+        parameters = pyscipopt.Model().getParams()
         for key, value in self._settings.items():
-            # asked beforehand, because SCIP writes to stderr when it refuses
-            if key not in known or isinstance(known[key], str) != isinstance(value, str):
+            # This is checked beforehand, because SCIP writes to stderr when it refuses a parameter.
+            if key not in parameters or isinstance(parameters[key], str) != isinstance(value, str):
                 raise self.build_option_error(key, value)
-        self._new()
+        self._make_model()
 
-    def _new(self) -> Any:
+    def _make_model(self) -> Any:
+        """Make an empty model with the settings."""
         model = self._scip.Model()
         model.hideOutput()
         for key, value in self._settings.items():
@@ -48,30 +48,32 @@ class _ScipSession(Session):
         return model
 
     def _build(self, data: Data) -> None:
-        model = self._model = self._new()
+        self._model = self._make_model()
         with TemporaryDirectory() as folder:
             path = Path(folder) / "program.mps"
             path.write_text(format_mps("program", data))
-            model.readProblem(str(path))
-        by_name = {variable.name: variable for variable in model.getVars()}
-        self._variables = [by_name[f"x{j}"] for j in range(data.c.size)]
+            self._model.readProblem(str(path))
+        variables = {variable.name: variable for variable in self._model.getVars()}
+        self._variables = [variables[f"x{j}"] for j in range(data.c.size)]
 
     def _run(self, start: Start, basis: Any) -> Raw:
-        model, left = self._model, self._deadline.solver_time_limit
-        if left is not None and "limits/time" not in self.options.native:
-            model.setParam("limits/time", left)
+        model = self._model
+        time_limit = self._deadline.solver_time_limit
+        if time_limit is not None and "limits/time" not in self.options.native:
+            model.setParam("limits/time", time_limit)
         with Interruption(model.interruptSolve) as interruption:
             model.optimizeNogil()
         status = model.getStatus()
-        raw = Raw(self.owner.ended(status), status)
+        raw = Raw(self.owner.read_termination(status), status)
         raw.is_interrupted = interruption.is_pressed
         if model.getNSols() > 0:
-            best = model.getBestSol()
-            raw.x = np.array([model.getSolVal(best, variable) for variable in self._variables])
+            best_point = model.getBestSol()
+            raw.x = np.array([model.getSolVal(best_point, v) for v in self._variables])
             raw.point = PointStatus.FEASIBLE
         elif raw.termination is Termination.UNBOUNDED:
             raw.termination = Termination.INFEASIBLE_OR_UNBOUNDED
-        raw.nodes, raw.iterations = int(model.getNTotalNodes()), int(model.getNLPIterations())
+        raw.nodes = int(model.getNTotalNodes())
+        raw.iterations = int(model.getNLPIterations())
         raw.record_bound(model.getDualbound(), model.getObjVal() if raw.x is not None else 0.0)
         return raw
 

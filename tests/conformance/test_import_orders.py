@@ -24,12 +24,12 @@ ORDERS = [
 
 SOLVE = """
 from workbench.solvers.conformance import instances
-from workbench.solvers.backend import backend
+from workbench.solvers.backend import get_backend
 from workbench.solvers.errors import BackendUnavailable
 for label in ("highs", "gurobi", "ortools:glop", "ortools:gscip", "cvxpy:clarabel", "scip"):
     try:
-        if backend(label).installed():
-            with backend(label).open(instances.triangle()) as session:
+        if get_backend(label).is_installed():
+            with get_backend(label).open(instances.triangle()) as session:
                 assert abs(session.solve().objective - 3) < 1e-5, label
     except BackendUnavailable as error:
         assert "licence" in str(error)
@@ -68,12 +68,12 @@ def test_optional_scip_loads_after_and_before():
     assert child("import pyscipopt\n" + SOLVE) == "ok\n"
 
 
-def test_listing_imports_no_solver():
+def test_describing_backends_imports_no_solver():
     """What is installed is known without importing a native library or taking a licence."""
     said = child(
         "import sys\n"
-        "from workbench.solvers.backend import listing\n"
-        "rows = listing()\n"
+        "from workbench.solvers.backend import describe_backends\n"
+        "rows = describe_backends()\n"
         "loaded = {name.partition('.')[0] for name in sys.modules}\n"
         "print(sorted(loaded & {'highspy', 'gurobipy', 'ortools', 'cvxpy', 'clarabel', 'scs', 'pyscipopt'}))\n"
         "print([row['name'] for row in rows])\n"
@@ -85,8 +85,8 @@ def test_opening_a_session_imports_its_own_solver_only():
     said = child(
         "import sys\n"
         "from workbench.solvers.conformance import instances\n"
-        "from workbench.solvers.backend import backend\n"
-        "backend('highs').open(instances.triangle()).solve()\n"
+        "from workbench.solvers.backend import get_backend\n"
+        "get_backend('highs').open(instances.triangle()).solve()\n"
         "loaded = {name.partition('.')[0] for name in sys.modules}\n"
         "print(sorted(loaded & {'highspy', 'gurobipy', 'ortools', 'cvxpy', 'clarabel', 'scs', 'pyscipopt'}))\n"
     )

@@ -85,7 +85,7 @@ def test_an_lp_passed_again_keeps_its_basis_and_its_answers(scale, monkeypatch):
     """HiGHS takes many new coefficients by one pass of the LP: the same answers, from the same basis."""
     from workbench.solvers.backends import highs
 
-    monkeypatch.setattr(highs, "_CALLS", -1000)
+    monkeypatch.setattr(highs, "_MIN_PASS_CHANGES", -1000)
     program, now = moving(scale), dict(MOVING_BASE)
     with (
         get_backend("highs").open(program) as session,
@@ -134,4 +134,4 @@ def test_highs_info_that_is_not_valid_counts_as_none():
         native.clearSolver()
         for name in ("simplex_iteration_count", "primal_solution_status", "basis_validity"):
             assert str(native.getInfoValue(name)[0]) != "HighsStatus.kOk"
-            assert session._info(name) == 0
+            assert session._read_info(name) == 0

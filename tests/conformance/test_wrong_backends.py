@@ -262,10 +262,10 @@ def test_what_has_no_option_is_skipped_with_the_reason(monkeypatch):
         contract.test_gap_limit()
 
 
-@pytest.mark.parametrize("change", ["installed", "licence"])
+@pytest.mark.parametrize("change", ["is_installed", "licence"])
 def test_what_cannot_run_here_is_skipped_with_the_reason(monkeypatch, change):
     contract = contract_with(BaseSession, label="absent")
-    state = {"installed": False, "licence": Licence("no licence here", usable=False)}[change]
+    state = {"is_installed": False, "licence": Licence("no licence here", usable=False)}[change]
     monkeypatch.setattr(contract.backend_class, change, lambda self: state)
     with pytest.raises(SkipTest, match=r"absent is not installed|no licence here"):
         contract.test_lp_optimal()

@@ -103,7 +103,7 @@ def test_plain_families_pick_a_variant():
 
 
 def test_not_installed(monkeypatch):
-    monkeypatch.setattr(contract, "importable", lambda module: False)
+    monkeypatch.setattr(contract, "is_importable", lambda module: False)
     with pytest.raises(
         BackendUnavailable, match=r"^highs is not installed \(pip install highspy\)\.$"
     ):
@@ -114,13 +114,13 @@ def test_no_licence(monkeypatch):
     gurobi = get_backend("gurobi")
     if not gurobi.is_installed():
         pytest.skip("gurobi is not installed")
-    from workbench.solvers.backends import gurobi as room
+    from workbench.solvers.backends import gurobi as gurobi_backend
 
     def refuse(process):
         raise BackendUnavailable("gurobi has no usable licence: expired")
 
-    monkeypatch.setattr(room, "_env", refuse)
-    room._is_restricted.cache_clear()
+    monkeypatch.setattr(gurobi_backend, "_get_environment", refuse)
+    gurobi_backend._is_restricted.cache_clear()
     assert gurobi.licence() == Licence("gurobi has no usable licence: expired", usable=False)
     with pytest.raises(BackendUnavailable, match="no usable licence"):
         solve(line(), solver="gurobi")

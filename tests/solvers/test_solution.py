@@ -67,9 +67,13 @@ def test_unknown_is_none():
 
 @pytest.mark.parametrize("sense", [1, -1])
 def test_signs_follow_the_model(sense):
-    rest = DualValues(np.full(2, -1 / 3), np.zeros(2))
+    dual_values = DualValues(np.full(2, -1 / 3), np.zeros(2))
     known = solution(
-        sense=sense, x=np.ones(2), point=PointStatus.FEASIBLE, rest=rest, dual=PointStatus.FEASIBLE
+        sense=sense,
+        x=np.ones(2),
+        point=PointStatus.FEASIBLE,
+        dual_values=dual_values,
+        dual=PointStatus.FEASIBLE,
     )
     assert known.objective == sense * 3
     assert known.bound == pytest.approx(sense * 3)
@@ -163,7 +167,7 @@ def test_printed_summary():
     assert lines[0] == f"box by highs {version('highspy')}: optimal"
     assert lines[1].split() == ["point", "feasible,", "objective", "3"]
     assert lines[2].split()[:2] == ["bound", "3,"]
-    assert lines[-1].split() == ["said", "Optimal"]
+    assert lines[-1].split() == ["status", "Optimal"]
 
 
 @pytest.mark.parametrize("label", ["highs", "gurobi"])

@@ -48,7 +48,8 @@ def test_residuals_measure_the_cone():
 
 def test_linear_solvers_refuse_by_name():
     with pytest.raises(
-        BackendUnavailable, match=r"highs knows no second-order cones.*Use cvxpy:clarabel"
+        BackendUnavailable,
+        match=r"highs cannot solve programs with second-order cones.*Use cvxpy:clarabel",
     ):
         get_backend("highs").open(nearest())
     assert "second order cones" in get_backend("cvxpy:clarabel").capabilities().describe()

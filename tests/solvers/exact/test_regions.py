@@ -210,7 +210,7 @@ def test_rational_refinement_finds_what_a_solver_does_not_name(
     def nothing(*_: object) -> None:
         raise NoRationalSolution("The solver proposes no basis.")
 
-    monkeypatch.setattr(ParametricProgram, "basis_at", nothing)
+    monkeypatch.setattr(ParametricProgram, "propose_basis", nothing)
     other = channel(3, distances, delta=True, weights=[1, 2, 1])
     refined, left = find_regions(other, Fraction(1), None, deltas)
     assert not left
