@@ -1,22 +1,27 @@
-"""The best noise on the integers or the reals, bounded from both sides by the linear program of
-`workbench.models.noise.program`.
+"""Bound the optimal noise on the integers or the reals from both sides by linear programs.
 
-Integers. The open program is a relaxation for all noise, and its law, without the mass beyond, is about a mechanism:
-exactly so once the window holds all of it. Where every δ of the budget is positive the law ends; else it goes on by the
-ratio that its mass beyond stands for. The window grows until loss and bound meet.
+The linear program is that of `workbench.models.noise.program`.
 
-Reals, a grid of β = Δ/k. Upper side, a mechanism: density constant on the cells [(j - ½)β, (j + ½)β), and an atom at 0
-where every δ is positive (else a point mass has no mass to face when it moves). k integer shifts prove every real one
-(`workbench.mechanisms.real_noise`). Lower side, no noise is better: round any noise stochastically to the two nearest
-grid points, its mean kept. That commutes with shifts by grid steps, so the result is private for them
-(post-processing), and its loss is that of the piecewise linear interpolation: E|x| itself, and at most E x² + β²/4. So
-the optimum of the integer program with D = k, in units of β (β², less β²/4), is a lower bound.
+Integers. The open program is a relaxation for all noise, and its law, without the mass beyond, is
+nearly a mechanism: exactly so once the window holds all of it. Where every δ of the budget is
+positive the law ends. Otherwise it goes on by the ratio that its mass beyond stands for. The window
+grows until loss and bound agree.
 
-The grid is refined until the two sides meet, each program starting from the law of another grid: two by two at first,
-and then all grids in between. How close a side comes hangs on where the jumps r of the best density fall: the lower one
-is good where k r is near an integer, the upper one near an integer and a half, where cells end. Adding a k of the first
-kind keeps both, so finer grids are sums: multiples of the grid of the best bound, and these beside that of the least
-loss, as many as a gap ~ 1/k² needs.
+Reals, a grid of β = Δ/k. Upper side, a mechanism: density constant on the cells [(j - ½)β, (j +
+½)β), and an atom at 0 where every δ is positive (otherwise a point mass has no mass to be compared
+with when it moves). k integer shifts prove every real one (`workbench.mechanisms.real_noise`).
+Lower side, no noise is better: round any noise stochastically to the two nearest grid points, which
+preserves its mean. That commutes with shifts by grid steps, so the result is private for them
+(post-processing), and its loss is that of the piecewise linear interpolation: E|x| itself, and at
+most E x² + β²/4. So the optimum of the integer program with D = k, in units of β (β², less β²/4),
+is a lower bound.
+
+The grid is refined until the two sides agree, and each program starts from the law of another grid:
+first two by two, then all grids in between. How tight a side is depends on where the jumps r of the
+best density fall: the lower side is good where k r is near an integer, the upper side near an
+integer and a half, where cells end. Adding a k of the first kind preserves both, so finer grids are
+sums: multiples of the grid of the best bound, and these beside that of the least loss, as many as a
+gap ~ 1/k² needs.
 """
 
 from __future__ import annotations
@@ -55,33 +60,63 @@ if TYPE_CHECKING:
 LineNoise = AdditiveIntegerNoise | AdditiveRealNoise
 NoiseLoss = Callable[[LineNoise], Fraction]
 
-_LARGEST, _COLUMNS = (
-    20_000_000,
-    6_000,
-)  # bounds times shifts times noise values of a program; noise values a side
-_AUDITED = 6_000  # shifts times outcomes of a notion whose audit takes logarithms of each
-_WINDOWS, _MET = 12, 3  # of the integers; of one value, after which digits are what is missing
-_TAIL = 12.0  # Losses of pure noise after which a first window ends.
-_SAMPLED, _LEAST_EPSILON = (
-    1000,
-    1e-3,
-)  # Noise values of a side, and the least ε, of which a unit is estimated.
-_BITS = 64  # of a mass
-_GRIDS, _FINEST = (1, 2, 4, 8, 16, 32), 192  # cells of a sensitivity, at first; at most
-_WIDE = 32  # sensitivity on the integers from which windows begin smaller
-_PIECE = 60_000  # excesses of a program in one piece, where it cannot grow row by row
-_COARSE = Fraction(1, 4)  # ε of a step of the coarse bound.
-_EXCESS = 1e-6  # over δ, relative: what is left is repaired at a loss that is small beside every gap of the reals
-_BLOCKS = 1 << 14  # of truncated noise
-_SPECK, _MARGIN = (
-    1e-9,
-    1.1,
-)  # relative mass where noise of a grid ends; how much farther that of finer ones may go
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """Limits and tolerances of the searches for noise.
+
+    Attributes:
+        max_comparisons: bounds times shifts times noise values of a program that is solved.
+        max_side_values: noise values on one side of a program that is solved.
+        max_series_comparisons: shifts times outcomes, under notions whose audit takes logarithms.
+        max_windows: windows that are tried on the integers.
+        max_agreements: windows with the same value after which the solver's accuracy is reached.
+        mass_bits: bits to which the masses of a law are rounded.
+        exact_precision: relative excess over a limit at which a point counts as feasible.
+        smooth_precision: the same under notions that are not hockey sticks of δ > 0.
+        upper_precision: the same for mechanisms on the reals; the repair of this excess changes
+            the loss by less than every gap on the reals.
+        first_grids: numbers of cells of a sensitivity that are tried first.
+        max_cell_count: the largest number of cells of a sensitivity.
+        max_unsplit_excesses: columns of a program for solvers that cannot add rows one by one.
+        negligible_share: masses below this share of the largest one do not extend the noise.
+        reach_margin: factor by which noise on a finer grid may reach farther.
+    """
+
+    max_comparisons: int = 20_000_000
+    max_side_values: int = 6_000
+    max_series_comparisons: int = 6_000
+    max_windows: int = 12
+    max_agreements: int = 3
+    mass_bits: int = 64
+    exact_precision: float = 1e-12
+    smooth_precision: float = 1e-9
+    upper_precision: float = 1e-6
+    first_grids: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
+    max_cell_count: int = 192
+    max_unsplit_excesses: int = 60_000
+    negligible_share: float = 1e-9
+    reach_margin: float = 1.1
+
+
+_LIMITS = SearchLimits()
+_WINDOW_PRIVACY_LOSS = 12.0  # The first window of pure noise ends at this privacy loss.
+_MIN_REFERENCE_EPSILON = 1e-3  # Windows and units are not computed for a smaller ε.
+_UNIT_SAMPLE_COUNT = 1000  # Noise values of a side from which the unit of losses is estimated.
+_WIDE_SENSITIVITY = 32  # Windows begin smaller from this sensitivity on the integers.
+_COARSE_STEP_EPSILON = Fraction(1, 4)  # The ε of one step of the coarse bound.
+_MAX_TRUNCATION_BLOCKS = 1 << 14  # Truncated noise has at most this many blocks on a side.
 
 
 @dataclass(frozen=True)
 class BracketResult:
-    """mechanism: private but for a solver's digits; bound: on every noise; work: in words."""
+    """The best noise found and a bound for all noise.
+
+    Attributes:
+        mechanism: noise that is private up to the accuracy of the solver.
+        bound: a proven lower bound on the expected loss of all noise.
+        solver_details: what the report says about the solver.
+    """
 
     mechanism: LineNoise
     bound: Fraction
@@ -89,104 +124,131 @@ class BracketResult:
 
 
 class NoiseClaimBounds(ClaimedBounds):
-    """What a claim means for noise.
+    """State what a claim requires of noise.
 
-    ends: whether every requirement is a hockey stick of δ > 0, so that noise may end; epsilon, delta: of pure or
-    truncated geometric noise that is within the budget.
+    Args:
+        claim: the notion with its budget.
+
+    Attributes:
+        can_end: whether every requirement is a hockey stick of δ > 0, so that noise may have a
+            finite support.
+        reference_epsilon: the ε of pure or truncated geometric noise that satisfies the claim.
+        reference_delta: the δ of this noise, 0 if it is pure.
     """
 
     def __init__(self, claim: Claim) -> None:
         super().__init__(claim, (1,))
         sticks = claim.list_ratio_bounds((1,))
         self.can_end = bool(sticks) and all(stick.delta for stick in sticks)
+        self.reference_delta = 0.0
         if self.can_end:
-            self.reference_epsilon, self.reference_delta = _shared(
-                [(float(stick.epsilon), float(stick.delta)) for stick in sticks]
-            )
+            budgets = [(float(stick.epsilon), float(stick.delta)) for stick in sticks]
+            self.reference_epsilon, self.reference_delta = _find_common_budget(budgets)
+        elif len(sticks) == 1:
+            self.reference_epsilon = float(sticks[0].epsilon)
         else:
-            only = not sticks or len(sticks) > 1
-            self.reference_epsilon, self.reference_delta = (
-                find_implied_pure_epsilon(claim) if only else float(sticks[0].epsilon),
-                0.0,
-            )
+            self.reference_epsilon = find_implied_pure_epsilon(claim)
 
     def make_private_law(self, reach: int) -> IntegerLaw:
-        """Noise well within the budget: pure at half of ε; or cut off where the last `reach` values of one side weigh
-        at most δ/2, as what a shift takes beyond the end is all that breaks e^ε, but for rounding."""
+        """Make noise that satisfies the claim with room to spare.
+
+        It is pure at half of ε, or truncated. Truncated noise only exceeds e^ε for what a shift
+        takes beyond its end. Therefore the last `reach` values of one side weigh at most δ/2.
+
+        Args:
+            reach: the largest shift, in cells.
+        """
         if not self.can_end:
-            return build_staircase_law(
-                bound_inverse_exponential(Fraction(self.reference_epsilon) / 2), reach, 1
-            )
+            epsilon = Fraction(self.reference_epsilon) / 2
+            return build_staircase_law(bound_inverse_exponential(epsilon), reach, 1)
         blocks = 1
         while True:
-            weights = np.exp(
-                -self.reference_epsilon
-                * -(-np.abs(np.arange(-blocks * reach, blocks * reach + 1)) // reach)
-            )
-            if (
-                weights[-reach:].sum() <= self.reference_delta / 2 * weights.sum()
-                or blocks > _BLOCKS
-            ):
+            distances = np.abs(np.arange(-blocks * reach, blocks * reach + 1))
+            weights = np.exp(-self.reference_epsilon * -(-distances // reach))
+            end_weight = weights[-reach:].sum()
+            is_private = end_weight <= self.reference_delta / 2 * weights.sum()
+            if is_private or blocks > _MAX_TRUNCATION_BLOCKS:
                 return IntegerLaw(-blocks * reach, Distribution.from_floats(weights))
             blocks += max(1, blocks // 8)
 
     def compute_window_size(self, steps: int, is_on_reals: bool) -> int:
-        """Where truncated Laplace noise ends and a little more: twice for small ε, three times for large δ; or where
-        little is left of pure noise."""
+        """Compute the number of noise values on each side of a first program.
+
+        It is slightly more than the support of truncated Laplace noise: twice for small ε, three
+        times for large δ. Pure noise has little mass beyond it.
+
+        Args:
+            steps: the sensitivity, in cells.
+            is_on_reals: whether the cells are those of noise on the reals.
+        """
         if not self.can_end:
-            return steps * math.ceil(_TAIL / self.reference_epsilon) + 2 * steps
-        factor = (
-            3.0 if self.reference_delta >= 0.25 else 2.0 if self.reference_epsilon < 0.5 else 1.3
-        )
-        if factor == 1.3 and (self.reference_epsilon >= 2 if is_on_reals else steps >= _WIDE):
-            factor = 1.15
-        return (
-            math.ceil(
-                factor
-                * line_noise.truncated_laplace_support(
-                    self.reference_epsilon or 1e-3, self.reference_delta
-                )
-                * steps
-            )
-            + steps
-        )
+            return steps * math.ceil(_WINDOW_PRIVACY_LOSS / self.reference_epsilon) + 2 * steps
+        epsilon = self.reference_epsilon or _MIN_REFERENCE_EPSILON
+        support = line_noise.truncated_laplace_support(epsilon, self.reference_delta)
+        factor = self._choose_window_factor(steps, is_on_reals)
+        return math.ceil(factor * support * steps) + steps
+
+    def _choose_window_factor(self, steps: int, is_on_reals: bool) -> float:
+        """Choose how much larger than truncated Laplace noise a first window is."""
+        if self.reference_delta >= 0.25:
+            return 3.0
+        if self.reference_epsilon < 0.5:
+            return 2.0
+        is_tight = self.reference_epsilon >= 2 if is_on_reals else steps >= _WIDE_SENSITIVITY
+        return 1.15 if is_tight else 1.3
 
     def is_solvable_size(self, steps: int, size: int) -> bool:
-        """Whether a program, and the audit of what it answers, are of a size that is asked for."""
-        compared = steps * (2 * size + 1)
+        """Check whether a program and the audit of its solution are small enough.
+
+        Args:
+            steps: the sensitivity, in cells.
+            size: the number of noise values on each side.
+        """
+        comparisons = steps * (2 * size + 1)
         if self.claim.notion.series_work:
-            return compared <= _AUDITED
-        return len(self.bounds) * compared <= _LARGEST and size + steps <= _COLUMNS
+            return comparisons <= _LIMITS.max_series_comparisons
+        if len(self.bounds) * comparisons > _LIMITS.max_comparisons:
+            return False
+        return size + steps <= _LIMITS.max_side_values
 
     def check_size(self, steps: int, is_on_reals: bool = False) -> None:
-        """Raise InvalidRequest for a program that is too large, with the sensitivity that would fit."""
+        """Check that the first program is small enough.
+
+        Args:
+            steps: the sensitivity, in cells.
+            is_on_reals: whether the cells are those of noise on the reals.
+
+        Raises:
+            InvalidRequest: the program is too large; with the sensitivity that would fit.
+        """
         size = self.compute_window_size(steps, is_on_reals)
         if self.is_solvable_size(steps, size):
             return
-        fits = next(
-            (
-                d
-                for d in range(steps, 0, -1)
-                if self.is_solvable_size(d, self.compute_window_size(d, is_on_reals))
-            ),
-            0,
-        )
-        more = f"sensitivity {fits} would fit" if fits else "a larger budget would fit"
+        advice = "Use a larger budget"
+        for smaller_steps in range(steps, 0, -1):
+            if self.is_solvable_size(
+                smaller_steps, self.compute_window_size(smaller_steps, is_on_reals)
+            ):
+                advice = f"Use a sensitivity of at most {smaller_steps}"
+                break
+        if not is_on_reals:
+            advice += ", or noise on the reals"
         raise InvalidRequest(
-            f"sensitivity must leave programs of a size that can be solved and audited. Got {size} noise values a side;"
-            f" {more}{'' if is_on_reals else ', or noise on the reals'}."
+            "sensitivity must leave programs that are small enough to be solved and audited. "
+            f"Got {size} noise values on each side. {advice}."
         )
 
 
-def _shared(sticks: Sequence[FloatPair]) -> FloatPair:
-    """(ε, δ) that truncated Laplace noise within all budgets may have: their own where there is one; else it is pure,
-    with half of every δ left, ln((e^ε + δ/2)/(1 - δ/2)), but for the half of the least δ that its end takes."""
-    if len(sticks) == 1:
-        return sticks[0]
-    losses = (
-        math.log((math.exp(epsilon) + delta / 2) / (1 - delta / 2)) for epsilon, delta in sticks
-    )
-    return min(losses), min(delta for _, delta in sticks) / 2
+def _find_common_budget(budgets: Sequence[FloatPair]) -> FloatPair:
+    """Find (ε, δ) such that truncated Laplace noise at it satisfies all budgets.
+
+    Of a single budget these are its ε and δ. Otherwise the noise is nearly pure: ε is the least
+    ln((e^ε + δ/2)/(1 - δ/2)), which uses half of every δ, and its end uses half of the least δ.
+    """
+    if len(budgets) == 1:
+        return budgets[0]
+    epsilons = [math.log((math.exp(eps) + delta / 2) / (1 - delta / 2)) for eps, delta in budgets]
+    return min(epsilons), min(delta for _, delta in budgets) / 2
 
 
 def bracket_optimum(
@@ -196,108 +258,176 @@ def bracket_optimum(
     deadline: Deadline,
     known_noise: LineNoise | None = None,
 ) -> BracketResult:
-    """The best noise found and a bound on all noise. loss: exact; known: private noise that is perhaps about the best.
-    Raises InvalidRequest, SolverError."""
+    """Find the best noise and a lower bound for all noise by linear programs.
+
+    Args:
+        request: the request for noise on the integers or the reals.
+        claim_bounds: the bounds that the claim implies.
+        loss: computes the exact expected loss of a mechanism.
+        deadline: when the search must end.
+        known_noise: private noise that may be nearly optimal, or None.
+
+    Returns:
+        The best noise found, private up to the accuracy of the solver, and the bound.
+
+    Raises:
+        InvalidRequest: the programs are too large.
+        SolverError: a solver failed before any noise was found.
+    """
     if isinstance(request.question, IntegerNoise):
         assert known_noise is None or isinstance(known_noise, AdditiveIntegerNoise)
-        return _integers(
-            LineProgramSolver(request, claim_bounds, deadline), request.question, loss, known_noise
-        )
-    search = _Reals(request, claim_bounds, deadline)
+        solver = LineProgramSolver(request, claim_bounds, deadline)
+        return _bracket_on_integers(solver, request.question, loss, known_noise)
+    search = _RealSearch(request, claim_bounds, deadline)
     if known_noise is not None:
-        search.known = float(loss(known_noise) / request.question.sensitivity**search.power)
+        unit = request.question.sensitivity**search.power
+        search.known_loss = float(loss(known_noise) / unit)
     try:
         search.run(request.how.steps)
     except LicenceExceeded:
         if search.best is None:
             raise
-    return search.result()
+    return search.make_result()
 
 
 def compute_coarse_bound(request: NoiseRequest, deadline: Deadline) -> Fraction:
-    """A bound on all noise, for the absolute or squared loss, from a program whose size no budget changes.
+    """Compute a bound for all noise from a program whose size does not depend on the budget.
 
-    Let m sensitivities be one step. Noise is (m ε, δ (e^(m ε) - 1)/(e^ε - 1))-private between answers a step apart, and
-    rounded to the two nearest steps at random, its mean kept, it is integer noise for them, as the module docstring
-    says of the reals. The step is such that m ε is about a quarter. Raises SolverError.
+    Let m sensitivities be one step. Noise is (m ε, δ (e^(m ε) - 1)/(e^ε - 1))-private between
+    answers one step apart. Rounded to the two nearest steps at random, with its mean preserved, it
+    is integer noise for them, as for the reals (see the module). The step is such that m ε is about
+    a quarter.
+
+    Args:
+        request: a request with the absolute or the squared loss.
+        deadline: when the solver must stop.
+
+    Returns:
+        The bound, at least 0.
+
+    Raises:
+        SolverError: the solver failed.
     """
-    epsilon, power = request.claim.epsilon, line_noise.POWERS[request.loss_name]
-    group = max(1, math.floor(_COARSE / epsilon))
-    grown = math.expm1(float(group * epsilon)) / math.expm1(float(epsilon)) * (1 + 1e-12)
-    delta = request.claim.delta * Fraction(grown)
+    epsilon = request.claim.epsilon
+    power = line_noise.POWERS[request.loss_name]
+    group = max(1, math.floor(_COARSE_STEP_EPSILON / epsilon))
+    growth = math.expm1(float(group * epsilon)) / math.expm1(float(epsilon)) * (1 + 1e-12)
+    delta = request.claim.delta * Fraction(growth)
     if delta >= 1:
         return ZERO
-    within = NoiseClaimBounds(Claim(request.claim.notion, group * epsilon, delta))
-    size = within.compute_window_size(1, is_on_reals=True)
-    if not within.is_solvable_size(1, size):
+    claim_bounds = NoiseClaimBounds(Claim(request.claim.notion, group * epsilon, delta))
+    size = claim_bounds.compute_window_size(1, is_on_reals=True)
+    if not claim_bounds.is_solvable_size(1, size):
         return ZERO
-    line = LineProgram(1, size, [lambda j: Fraction(abs(j)) ** power], within.bounds)
-    answer = LineProgramSolver(request, within, deadline).solve_without_guess(line)
+    program = LineProgram(1, size, [lambda j: Fraction(abs(j)) ** power], claim_bounds.bounds)
+    answer = LineProgramSolver(request, claim_bounds, deadline).solve_without_guess(program)
     bound = answer.bound if power == 1 else answer.bound - Fraction(1, 4)
     step: Fraction = (group * Fraction(request.question.sensitivity)) ** power
     return max(ZERO, bound) * step
 
 
 class LineProgramSolver:
-    """The programs of one request; how many there were, and rounds of work."""
+    """Solve the linear programs of one request and count them.
+
+    Args:
+        request: the request for noise.
+        claim_bounds: the bounds that its claim implies.
+        deadline: when the last program must have ended.
+
+    Attributes:
+        program_count: the number of programs solved.
+        round_count: the number of rounds in which tangents were added.
+        version: the version of the solver.
+    """
 
     def __init__(
         self, request: NoiseRequest, claim_bounds: NoiseClaimBounds, deadline: Deadline
     ) -> None:
-        self.request, self.claim_bounds, self.deadline = request, claim_bounds, deadline
-        self.program_count, self.round_count, self.version = 0, 0, ""
+        self.request = request
+        self.claim_bounds = claim_bounds
+        self.deadline = deadline
+        self.program_count = 0
+        self.round_count = 0
+        self.version = ""
 
     def solve_without_guess(self, line: LineProgram) -> LineAnswer:
-        """The answer of a program without a guess."""
-        return self._counted(
-            line.solve(precision=1e-12, deadline=self.deadline, solver=self.request.how.solver)
-        )
+        """Solve a program from scratch.
+
+        Args:
+            line: the program.
+        """
+        solver = self.request.how.solver
+        precision = _LIMITS.exact_precision
+        return self._count(line.solve(precision=precision, deadline=self.deadline, solver=solver))
 
     def compute_loss_unit(self, claim_bounds: NoiseClaimBounds, d: int) -> Fraction:
-        """The unit of the losses in programs of integer noise, near the mean loss of geometric noise of a budget."""
-        far = d * math.ceil(_TAIL / max(claim_bounds.reference_epsilon, _LEAST_EPSILON))
-        eta = range(-far, far + 1, max(1, far // _SAMPLED))
-        masses = np.exp(-claim_bounds.reference_epsilon * np.abs(eta) / d)
-        means = [
-            float(np.array([*map(float, map(each.value_at, eta))]) @ masses)
-            for each in self.request.line_losses
-        ]
-        width = max(means) / float(masses.sum()) - float(self.request.scale.floor)
-        return Fraction(LossScale(ZERO, width if width > 0 else self.request.scale.width).unit)
+        """Compute the unit of the losses in programs of noise on the integers.
 
-    def _counted(self, answer: LineAnswer) -> LineAnswer:
-        self.program_count, self.round_count = (
-            self.program_count + 1,
-            self.round_count + answer.rounds,
-        )
+        It is close to the expected loss of geometric noise with the reference budget.
+
+        Args:
+            claim_bounds: the bounds of the claim, for the reference budget.
+            d: the sensitivity.
+        """
+        scale = self.request.loss_scale
+        epsilon = max(claim_bounds.reference_epsilon, _MIN_REFERENCE_EPSILON)
+        reach = d * math.ceil(_WINDOW_PRIVACY_LOSS / epsilon)
+        eta = range(-reach, reach + 1, max(1, reach // _UNIT_SAMPLE_COUNT))
+        masses = np.exp(-claim_bounds.reference_epsilon * np.abs(eta) / d)
+        means = []
+        for loss in self.request.line_losses:
+            losses = np.array([float(loss.value_at(k)) for k in eta])
+            means.append(float(losses @ masses))
+        width = max(means) / float(masses.sum()) - float(scale.floor)
+        if width <= 0:
+            return Fraction(LossScale(ZERO, scale.width).unit)
+        return Fraction(LossScale(ZERO, width).unit)
+
+    def _count(self, answer: LineAnswer) -> LineAnswer:
+        """Add an answer to the counts and return it."""
+        self.program_count += 1
+        self.round_count += answer.rounds
         self.version = answer.version or self.version
         return answer
 
     def solve(
         self, line: LineProgram, initial_law: Vector | None, refinement: float, precision: float
     ) -> LineAnswer:
-        """The answer of a program. near: a law on -k..k of a grid that is so many times coarser, None for a guess."""
-        if (
-            initial_law is None and not self.claim_bounds.can_end
-        ):  # a Gaussian of about the concentrated DP of pure noise
-            eta = np.arange(-line.last, line.last + 1)
-            initial_law = np.exp(
-                -((eta * self.claim_bounds.reference_epsilon / (2 * line.sensitivity)) ** 2) / 2
-            )
-            initial_law /= initial_law.sum()
-        start = None if initial_law is None else line.columns_of_law(initial_law, refinement)
+        """Solve a program from a law that is close to its solution.
+
+        Args:
+            line: the program.
+            initial_law: masses on -k..k of a coarser grid. None starts from a Gaussian if the
+                claim is not one of hockey sticks of δ > 0, otherwise from scratch.
+            refinement: how many times finer the grid of the program is.
+            precision: relative excess over a limit at which a point counts as feasible.
+        """
+        can_end = self.claim_bounds.can_end
+        if initial_law is None and not can_end:
+            initial_law = self._make_gaussian(line)
+        start = None
+        if initial_law is not None:
+            start = line.columns_of_law(initial_law, refinement)
         answer = line.solve(
             start,
             find_broken_bounds=self.claim_bounds.add_violated,
-            precision=precision if self.claim_bounds.can_end else 1e-9,
+            precision=precision if can_end else _LIMITS.smooth_precision,
             deadline=self.deadline,
             solver=self.request.how.solver,
         )
-        return self._counted(answer)
+        return self._count(answer)
+
+    def _make_gaussian(self, line: LineProgram) -> Vector:
+        """Make a Gaussian with about the concentrated DP of pure noise. Shape (2 last + 1,)."""
+        eta = np.arange(-line.last, line.last + 1)
+        epsilon = self.claim_bounds.reference_epsilon
+        gaussian = np.exp(-((eta * epsilon / (2 * line.sensitivity)) ** 2) / 2)
+        gaussian /= gaussian.sum()
+        return gaussian
 
     @property
     def solver_details(self) -> Record:
-        """In words."""
+        """Return the entries about the solver for the report."""
         return {
             "solver": self.request.how.solver,
             "version": self.version,
@@ -305,215 +435,323 @@ class LineProgramSolver:
         }
 
 
-def _integers(
-    programs: LineProgramSolver,
+def _bracket_on_integers(
+    solver: LineProgramSolver,
     question: IntegerNoise,
     loss: NoiseLoss,
-    known: AdditiveIntegerNoise | None,
+    known_noise: AdditiveIntegerNoise | None,
 ) -> BracketResult:
-    request, within, d = programs.request, programs.claim_bounds, question.sensitivity
-    gap, losses = request.target_gap / 10, [each.value_at for each in request.line_losses]
-    unit, proves = programs.compute_loss_unit(within, d), request.scale.proves
-    folded = all(each.is_even for each in request.line_losses)
-    within.check_size(d)
-    size, bound, met = within.compute_window_size(d, is_on_reals=False), ZERO, 0
-    size = max(
-        size, *(0 if each.power or each.is_rising else each.span for each in request.line_losses)
-    )
-    best = None if known is None else (loss(known), known)
-    near = None
-    if (
-        known is not None and best is not None
-    ):  # a window to where the loss ends may be all that is needed
-        least = min(size, d + max(each.span for each in request.line_losses))
-        if not programs.deadline.has_passed:
-            bound = programs.solve(
-                LineProgram(d, least, losses, within.bounds, folded, loss_unit=unit),
-                None,
-                1.0,
-                1e-12,
-            ).bound
-        if proves(best[0], bound, gap):
-            return BracketResult(known, bound, programs.solver_details)
-    for _ in range(_WINDOWS):
-        try:
-            answer = programs.solve(
-                LineProgram(d, size, losses, within.bounds, folded, loss_unit=unit),
-                near,
-                1.0,
-                1e-12,
-            )
-            bound, near, value_below = (
-                max(bound, answer.bound),
-                answer.masses,
-                Fraction(answer.value),
-            )
-            if best is not None and proves(best[0], bound, gap):
+    """Find the best noise on the integers and a bound. Raises as `bracket_optimum`."""
+    search = _IntegerSearch(solver, question, loss)
+    if known_noise is not None:
+        search.add_mechanism(known_noise)
+        if search.is_closed_by_small_window():
+            return BracketResult(known_noise, search.bound, solver.solver_details)
+    search.run()
+    assert search.best is not None
+    return BracketResult(search.best[1], search.bound, solver.solver_details)
+
+
+class _IntegerSearch:
+    """Search for noise on the integers by programs on growing windows.
+
+    Args:
+        solver: solves the programs.
+        question: the noise that is requested.
+        loss: computes the exact expected loss of a mechanism.
+
+    Attributes:
+        best: the smallest exact loss and its mechanism, None before there is one.
+        bound: a lower bound for all noise.
+    """
+
+    def __init__(self, solver: LineProgramSolver, question: IntegerNoise, loss: NoiseLoss) -> None:
+        request = solver.request
+        self.solver = solver
+        self.question = question
+        self.compute_loss = loss
+        self.sensitivity = question.sensitivity
+        self.unit = solver.compute_loss_unit(solver.claim_bounds, self.sensitivity)
+        self.best: tuple[Fraction, AdditiveIntegerNoise] | None = None
+        self.bound = ZERO
+        self._gap = request.target_gap / 10
+        self._proves = request.loss_scale.proves
+        solver.claim_bounds.check_size(self.sensitivity)
+
+    def add_mechanism(self, mechanism: AdditiveIntegerNoise) -> Fraction:
+        """Compare a mechanism with the best one. Returns its exact expected loss."""
+        value = self.compute_loss(mechanism)
+        if self.best is None or value < self.best[0]:
+            self.best = value, mechanism
+        return value
+
+    @property
+    def is_closed(self) -> bool:
+        """Check whether the bound is within a tenth of the target gap of the best loss."""
+        return self.best is not None and self._proves(self.best[0], self.bound, self._gap)
+
+    def is_closed_by_small_window(self) -> bool:
+        """Check whether a window up to where the losses become constant proves the best optimal."""
+        span = max(loss.span for loss in self.solver.request.line_losses)
+        size = min(self._choose_first_size(), self.sensitivity + span)
+        if not self.solver.deadline.has_passed:
+            self.bound = self._solve(size, None).bound
+        return self.is_closed
+
+    def run(self) -> None:
+        """Solve programs on growing windows until loss and bound agree, or a limit is reached.
+
+        Raises SolverError if a solver fails before there is any noise.
+        """
+        solver = self.solver
+        size = self._choose_first_size()
+        law = None
+        agreement_count = 0
+        for _ in range(_LIMITS.max_windows):
+            try:
+                answer = self._solve(size, law)
+                self.bound = max(self.bound, answer.bound)
+                law = answer.masses
+                lower_value = Fraction(answer.value)
+                if self.is_closed:
+                    break
+                if solver.claim_bounds.can_end and answer.mean_tail_mass:
+                    # The mass beyond the window has too small a loss, and gives no mechanism.
+                    answer = self._solve(size, law, is_open=False)
+            except SolverError:
+                if self.best is None or not solver.deadline.has_passed:
+                    raise
                 break
-            if within.can_end and answer.mean_tail_mass:  # no dearer there, but no mechanism
-                ended = LineProgram(
-                    d, size, losses, within.bounds, folded, is_open=False, loss_unit=unit
-                )
-                answer = programs.solve(ended, near, 1.0, 1e-12)
-        except SolverError:
-            if best is None or not programs.deadline.has_passed:
-                raise
-            break
-        mechanism = AdditiveIntegerNoise(question, _law(answer, within))
-        value = loss(mechanism)
-        if best is None or value < best[0]:
-            best = value, mechanism
-        met += proves(value, value_below, gap) and proves(value_below, bound, 1e-3)
-        size = math.ceil(1.4 * size)
-        enough = proves(best[0], bound, gap) or met == _MET
-        if enough or programs.deadline.has_passed or not within.is_solvable_size(d, size):
-            break
-    assert best is not None
-    return BracketResult(best[1], bound, programs.solver_details)
+            noise = _make_law(answer, solver.claim_bounds)
+            value = self.add_mechanism(AdditiveIntegerNoise(self.question, noise))
+            if self._proves(value, lower_value, self._gap):
+                agreement_count += self._proves(lower_value, self.bound, 1e-3)
+            size = math.ceil(1.4 * size)
+            if self.is_closed or agreement_count == _LIMITS.max_agreements:
+                break
+            can_continue = solver.claim_bounds.is_solvable_size(self.sensitivity, size)
+            if solver.deadline.has_passed or not can_continue:
+                break
 
+    def _choose_first_size(self) -> int:
+        """Choose the first window. It includes the span of losses that fall somewhere."""
+        sizes = [self.solver.claim_bounds.compute_window_size(self.sensitivity, is_on_reals=False)]
+        losses = self.solver.request.line_losses
+        sizes += [loss.span for loss in losses if not loss.power and not loss.is_rising]
+        return max(sizes)
 
-def _law(answer: LineAnswer, within: NoiseClaimBounds) -> IntegerLaw:
-    """The law of an open program, or of one that ends where the budget lets noise end."""
-    line, masses = answer.program, answer.masses
-    if within.can_end:
-        used = np.flatnonzero(masses > 0)
-        return IntegerLaw(
-            int(used[0]) - line.last, Distribution.from_floats(masses[used[0] : used[-1] + 1])
+    def _solve(self, size: int, law: Vector | None, *, is_open: bool = True) -> LineAnswer:
+        """Solve the program on a window, from the law of a smaller window."""
+        line_losses = self.solver.request.line_losses
+        program = LineProgram(
+            self.sensitivity,
+            size,
+            [loss.value_at for loss in line_losses],
+            self.solver.claim_bounds.bounds,
+            all(loss.is_even for loss in line_losses),
+            is_open=is_open,
+            loss_unit=self.unit,
         )
-    d, beyond = line.sensitivity, answer.mean_tail_mass
+        return self.solver.solve(program, law, 1.0, _LIMITS.exact_precision)
+
+
+def _make_law(answer: LineAnswer, claim_bounds: NoiseClaimBounds) -> IntegerLaw:
+    """Make the law of an open program, with tails, or without them if the noise may end."""
+    line = answer.program
+    masses = answer.masses
+    if claim_bounds.can_end:
+        used = np.flatnonzero(masses > 0)
+        law = Distribution.from_floats(masses[used[0] : used[-1] + 1])
+        return IntegerLaw(int(used[0]) - line.last, law)
+    d = line.sensitivity
+    mass_beyond = answer.mean_tail_mass
     end = (masses[:d].sum() + masses[-d:].sum()) / 2
-    ratio = min(0.98, max(0.008, beyond / max(end + beyond, 1e-300)))
-    weights = [max(1, round(mass * 2.0**_BITS)) for mass in masses.tolist()]
+    ratio = min(0.98, max(0.008, mass_beyond / max(end + mass_beyond, 1e-300)))
+    weights = [max(1, round(mass * 2.0**_LIMITS.mass_bits)) for mass in masses.tolist()]
     return IntegerLaw(-line.last, weights, d, Fraction(math.ceil(ratio * 2**20), 2**20))
 
 
-class _Reals(LineProgramSolver):
-    """Both sides on many grids, with the best of each; in units of Δ (Δ² for squared losses)."""
+class _RealSearch(LineProgramSolver):
+    """Search for noise on the reals on many grids. Losses are in units of Δ (Δ² if squared).
+
+    Args:
+        request: the request for noise on the reals.
+        claim_bounds: the bounds that its claim implies.
+        deadline: when the last program must have ended.
+
+    Attributes:
+        power: 1 for the absolute loss, 2 for the squared loss.
+        best: the solution with the smallest upper value, and its number of cells.
+        bound: the largest lower bound.
+        bound_steps: the number of cells of the grid that proved the bound.
+        known_loss: the loss of noise that is known to be private, infinite without one.
+        laws: the solution of the last program of every number of cells.
+    """
 
     def __init__(
         self, request: NoiseRequest, claim_bounds: NoiseClaimBounds, deadline: Deadline
     ) -> None:
         super().__init__(request, claim_bounds, deadline)
-        self.power, self.target = line_noise.POWERS[request.loss_name], 0.9 * request.target_gap
+        self.power = line_noise.POWERS[request.loss_name]
+        self.target_gap = 0.9 * request.target_gap
         self.best: tuple[LineAnswer, int] | None = None
-        self.bound, self.at = ZERO, 0
-        self.known = math.inf  # the loss of noise known to be private
+        self.bound = ZERO
+        self.bound_steps = 0
+        self.known_loss = math.inf
         self.laws: dict[int, Vector] = {}
 
     @property
     def gap(self) -> float:
-        """Relative to the upper value."""
+        """Return the gap relative to the smaller of the upper value and the known loss."""
         assert self.best is not None
-        value = min(self.best[0].value, self.known)
-        return (
-            (value - float(self.bound)) / value if value else 0.0
-        )  # nothing costs less than nothing
+        value = min(self.best[0].value, self.known_loss)
+        if not value:
+            return 0.0  # No loss is below 0.
+        return (value - float(self.bound)) / value
 
     @property
-    def closed(self) -> bool:
-        """Whether the two sides have met, or the time is up."""
-        return self.best is not None and (self.deadline.has_passed or self.gap <= self.target)
+    def is_closed(self) -> bool:
+        """Check whether the two sides agree, or the time is up."""
+        return self.best is not None and (self.deadline.has_passed or self.gap <= self.target_gap)
 
-    def result(self) -> BracketResult:
-        """As it stands. Raises InvalidRequest where the answer itself may be published."""
+    def make_result(self) -> BracketResult:
+        """Make the result of the best grid.
+
+        Raises InvalidRequest if the budget allows the answer itself to be published.
+        """
         assert self.best is not None
         answer, steps = self.best
-        question, line = self.request.question, answer.program
+        question = self.request.question
         assert isinstance(question, RealNoise)
-        work = {**self.solver_details, "programs": self.program_count, "bound_steps": self.at}
-        if line.is_open:
-            mechanism = AdditiveRealNoise(question, steps, _law(answer, self.claim_bounds))
+        details = {
+            **self.solver_details,
+            "programs": self.program_count,
+            "bound_steps": self.bound_steps,
+        }
+        if answer.program.is_open:
+            law = _make_law(answer, self.claim_bounds)
+            mechanism = AdditiveRealNoise(question, steps, law)
         else:
-            masses = answer.masses
-            if not masses.any():
-                given = f"{max(bound.limit for bound in self.claim_bounds.bounds):.15g}"
-                must(
-                    "delta",
-                    "less for noise on the reals: here the answer itself may be published",
-                    given,
-                )
-            kept = max(abs(k - line.last) for k in np.flatnonzero(masses).tolist())
-            cells = [*map(Fraction, masses[line.last - kept : line.last + kept + 1].tolist())]
-            mechanism = AdditiveRealNoise.from_masses(
-                question, steps, -kept, cells, Fraction(float(answer.x[-1]))
+            mechanism = self._make_ended_noise(question, answer, steps)
+        return BracketResult(mechanism, self.bound * question.sensitivity**self.power, details)
+
+    def _make_ended_noise(
+        self, question: RealNoise, answer: LineAnswer, steps: int
+    ) -> AdditiveRealNoise:
+        """Make noise with a finite support and an atom. Raises InvalidRequest as `make_result`."""
+        line = answer.program
+        masses = answer.masses
+        if not masses.any():
+            largest_limit = max(bound.limit for bound in self.claim_bounds.bounds)
+            must(
+                "delta",
+                "less for noise on the reals: here the answer itself may be published",
+                f"{largest_limit:.15g}",
             )
-        return BracketResult(mechanism, self.bound * question.sensitivity**self.power, work)
+        last = max(abs(k - line.last) for k in np.flatnonzero(masses).tolist())
+        used_masses = masses[line.last - last : line.last + last + 1].tolist()
+        cells = [*map(Fraction, used_masses)]
+        atom = Fraction(float(answer.x[-1]))
+        return AdditiveRealNoise.from_masses(question, steps, -last, cells, atom)
 
     def run(self, steps: int | None) -> None:
-        """The grids of the module's docstring."""
-        for k in [steps] if steps else _GRIDS:
-            if k > 1 and not steps and (self.closed or not self._fits(k)):
+        """Solve the programs on the grids that the module describes.
+
+        Args:
+            steps: the number of cells of a sensitivity. None refines the grid.
+        """
+        grids = [steps] if steps else _LIMITS.first_grids
+        for k in grids:
+            if k > 1 and not steps and (self.is_closed or not self._is_solvable_grid(k)):
                 break
             self.claim_bounds.check_size(k, is_on_reals=True)
-            self._both(k, k)
+            self._solve_both_sides(k, k)
         if steps or self.request.how.solver != "highs":
             return
-        for k in range(_GRIDS[-2] + 1, _GRIDS[-1]):
-            if self.closed or not self._fits(k):
+        for k in range(_LIMITS.first_grids[-2] + 1, _LIMITS.first_grids[-1]):
+            if self.is_closed or not self._is_solvable_grid(k):
                 return
-            self._both(k, k)
+            self._solve_both_sides(k, k)
+        self._refine_grids()
+
+    def _refine_grids(self) -> None:
+        """Add multiples of the grid of the best bound to the grids of both sides."""
         assert self.best is not None
-        step, low, high = (
-            self.at or self.best[1],
-            self.at,
-            self.best[1],
-        )  # no bound above 0 has no grid
-        while not self.closed:
-            needed = max(low, high) * (self.gap / self.target) ** 0.5
-            more = step * max(1, math.ceil((needed - low) / step))
-            while more > step and not self._fits(max(low, high) + more):
-                more -= step
-            low, high = low + more, high + more
-            if not self._fits(max(low, high)):
+        low = self.bound_steps
+        high = self.best[1]
+        step = self.bound_steps or self.best[1]  # No grid proved a bound above 0.
+        while not self.is_closed:
+            needed_cells = max(low, high) * (self.gap / self.target_gap) ** 0.5
+            increase = step * max(1, math.ceil((needed_cells - low) / step))
+            while increase > step and not self._is_solvable_grid(max(low, high) + increase):
+                increase -= step
+            low += increase
+            high += increase
+            if not self._is_solvable_grid(max(low, high)):
                 return
-            self._both(low, high)
+            self._solve_both_sides(low, high)
 
-    def _fits(self, k: int) -> bool:
-        before = self.claim_bounds.compute_window_size(k // 2, is_on_reals=True)
-        if k > _FINEST or (
-            self.request.how.solver != "highs" and k // 2 * (2 * before + 1) > _PIECE
-        ):
+    def _is_solvable_grid(self, k: int) -> bool:
+        """Check whether the programs on a grid of k cells are small enough."""
+        if k > _LIMITS.max_cell_count:
             return False
-        return self.claim_bounds.is_solvable_size(
-            k, self.claim_bounds.compute_window_size(k, is_on_reals=True)
-        )
+        if self.request.how.solver != "highs":
+            # Other solvers get all rows at once. If the last grid was large, this takes too long.
+            size = self.claim_bounds.compute_window_size(k // 2, is_on_reals=True)
+            if k // 2 * (2 * size + 1) > _LIMITS.max_unsplit_excesses:
+                return False
+        size = self.claim_bounds.compute_window_size(k, is_on_reals=True)
+        return self.claim_bounds.is_solvable_size(k, size)
 
-    def _solved(
-        self, k: int, loss: Callable[[int], Fraction], upper: bool, precision: float
+    def _solve_grid(
+        self, k: int, loss: Callable[[int], Fraction], is_upper: bool, precision: float
     ) -> LineAnswer:
-        near = max((size for size in self.laws if size <= k), default=max(self.laws, default=0))
-        ended = upper and self.claim_bounds.can_end
-        atom = ZERO if ended else None
+        """Solve one side on a grid of k cells, from the law of the nearest coarser grid."""
+        start_steps = max(
+            (size for size in self.laws if size <= k), default=max(self.laws, default=0)
+        )
+        has_atom = is_upper and self.claim_bounds.can_end
+        atom = ZERO if has_atom else None
         line = LineProgram(
             k,
-            self._reach(k, near),
+            self._choose_reach(k, start_steps),
             [loss],
             self.claim_bounds.bounds,
-            is_open=not ended,
+            is_open=not has_atom,
             atom_loss=atom,
         )
-        answer = self.solve(line, self.laws.get(near), k / max(near, 1), precision)
+        law = self.laws.get(start_steps)
+        answer = self.solve(line, law, k / max(start_steps, 1), precision)
         self.laws[k] = answer.masses
         return answer
 
-    def _reach(self, k: int, near: int) -> int:
-        """Where the noise of a program ends: a little beyond that of a coarser grid, where grids are fine."""
-        whole = self.claim_bounds.compute_window_size(k, is_on_reals=True)
-        if k <= _GRIDS[-1] or not self.claim_bounds.can_end:
-            return whole
-        masses = self.laws[near]
-        used = int(np.abs(np.flatnonzero(masses > _SPECK * masses.max()) - masses.size // 2).max())
-        return max(k, min(whole, math.ceil((_MARGIN * used + 1) * k / near)))
+    def _choose_reach(self, k: int, start_steps: int) -> int:
+        """Choose where the noise of a program ends: slightly beyond that of a coarser grid."""
+        window_size = self.claim_bounds.compute_window_size(k, is_on_reals=True)
+        if k <= _LIMITS.first_grids[-1] or not self.claim_bounds.can_end:
+            return window_size
+        masses = self.laws[start_steps]
+        used = np.flatnonzero(masses > _LIMITS.negligible_share * masses.max())
+        last = int(np.abs(used - masses.size // 2).max())
+        reach = math.ceil((_LIMITS.reach_margin * last + 1) * k / start_steps)
+        return max(k, min(window_size, reach))
 
-    def _both(self, low: int, high: int) -> None:
-        """The lower side on one grid, and the upper one on another, unless it has met what is known."""
-        power, beta = self.power, Fraction(1, low)
-        answer = self._solved(low, lambda j: (abs(j) * beta) ** power, upper=False, precision=1e-9)
-        proven = answer.bound if power == 1 else answer.bound - beta**2 / 4
-        if proven > self.bound:
-            self.bound, self.at = proven, low
-        if self.best is None or self.gap > self.target:
+    def _solve_both_sides(self, low: int, high: int) -> None:
+        """Solve the lower side on one grid, and the upper side on another if it is needed."""
+        beta = Fraction(1, low)
+        answer = self._solve_grid(
+            low,
+            lambda j: (abs(j) * beta) ** self.power,
+            is_upper=False,
+            precision=_LIMITS.smooth_precision,
+        )
+        proven_bound = answer.bound if self.power == 1 else answer.bound - beta**2 / 4
+        if proven_bound > self.bound:
+            self.bound = proven_bound
+            self.bound_steps = low
+        if self.best is None or self.gap > self.target_gap:
             cells = cell_loss(self.request.loss_name, Fraction(1, high))
-            answer = self._solved(high, cells, upper=True, precision=_EXCESS)
+            precision = _LIMITS.upper_precision
+            answer = self._solve_grid(high, cells, is_upper=True, precision=precision)
             if self.best is None or answer.value < self.best[0].value:
                 self.best = answer, high

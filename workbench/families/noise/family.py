@@ -1,7 +1,7 @@
-"""Additive noise on the integers or the reals as a family: `workbench design noise --on integers|reals`.
+"""The family of additive noise on the integers or the reals: its options, requests and reports.
 
-Beside noise modulo a group it is a family of its own: other questions, costs and defaults, none of its options those of
-the group.
+The command is `workbench design noise --on integers|reals`. Noise modulo a group is another family,
+with other questions, losses and defaults.
 """
 
 from __future__ import annotations
@@ -49,16 +49,22 @@ if TYPE_CHECKING:
     from workbench.questions.unbounded_noise import UnboundedNoise
 
 
-_SHOWN = 12  # noise values a report lists
+_MAX_LISTED_NOISE = 12  # The report lists the probabilities of noise values up to this size.
+
+_LOSS_RULE = (
+    "one of absolute, squared, error-rate, pinball:τ, huber:h; or losses of noise of size "
+    "0, 1, 2, ... (a list or file)"
+)
+_read_notion = choice_reader(
+    more_choices=lambda: (*list_hockey_stick_notions(), *list_convex_notions())
+)
 
 
-_notion = choice_reader(more_choices=lambda: (*list_hockey_stick_notions(), *list_convex_notions()))
+def _read_noise_loss(value: Any, name: str) -> Any:
+    """Read the loss: a name, a function, or the losses of |η| = 0, 1, 2, ...
 
-_WANTED = "one of absolute, squared, error-rate, pinball:τ, huber:h; or losses of noise of size 0, 1, 2, ... (a list or file)"
-
-
-def _loss(value: Any, name: str) -> Any:
-    """A name, a function, or the losses of |η| = 0, 1, 2, ...: a list, or a CSV file of them."""
+    The losses come from a list or a CSV file. Raises InvalidRequest.
+    """
     from workbench.data.points import list_labelled_cells
     from workbench.families.noise.request import NAMED_LOSSES, AnswerLoss
     from workbench.models.losses import parse_loss
@@ -70,8 +76,8 @@ def _loss(value: Any, name: str) -> Any:
         with translate_errors():
             return parse_loss(value).name
     if isinstance(value, str) and not names_file(value):
-        must(name, _WANTED, repr(value))
-    cells = list_labelled_cells(value, name, _WANTED)
+        must(name, _LOSS_RULE, repr(value))
+    cells = list_labelled_cells(value, name, _LOSS_RULE)
     losses = list_reader(read_number)(cells, name)
     losses = tuple(
         align_container(cells, losses, lambda: range(len(losses)), name, "sizes of the noise")
@@ -81,52 +87,57 @@ def _loss(value: Any, name: str) -> Any:
     return losses
 
 
-def _of_differences(loss: Any, question: Any) -> AnswerLoss:
-    """What a function of published minus true answer costs between clamped integers. Raises InvalidRequest."""
+def _tabulate_loss_function(loss: Any, question: Any) -> AnswerLoss:
+    """Tabulate a function of published minus true answer for clamped integers.
+
+    Raises InvalidRequest if the answers are not clamped integers: the values of the function beyond
+    its table would be unknown.
+    """
     from workbench.data.losses import call_loss
     from workbench.families.noise.request import AnswerLoss
     from workbench.questions.unbounded_noise import IntegerNoise
 
-    if question.clamp is None or not isinstance(
-        question, IntegerNoise
-    ):  # nothing tells how it goes on
-        where = "; a function is one of clamped integers"
-        must("loss", f"{_WANTED}, whose last step goes on{where}", "a function, which has no end")
-    span = question.clamp[1] - question.clamp[0]
-    known = [
-        call_loss(
-            lambda q, o: loss(o - q),
-            "published minus true answer",
-            Fraction(max(0, -e)),
-            Fraction(max(0, e)),
+    if question.clamp is None or not isinstance(question, IntegerNoise):
+        must(
+            "loss",
+            f"{_LOSS_RULE}, whose last step goes on; a function is one of clamped integers",
+            "a function, which has no end",
         )
-        for e in range(-span, span + 1)
-    ]
-    return AnswerLoss(
-        "own", tuple(tuple(known[span - q : 2 * span - q + 1]) for q in range(span + 1))
-    )
+    span = question.clamp[1] - question.clamp[0]
+    losses = []
+    for difference in range(-span, span + 1):
+        answer = Fraction(max(0, -difference))
+        output = Fraction(max(0, difference))
+        losses.append(
+            call_loss(lambda q, o: loss(o - q), "published minus true answer", answer, output)
+        )
+    table = tuple(tuple(losses[span - q : 2 * span - q + 1]) for q in range(span + 1))
+    return AnswerLoss("own", table)
 
 
-def _prior(value: Any, name: str) -> Rationals | str | None:
-    """Shares of the clamped answers from weights: a list, or a CSV file of them; worst, or uniform (None)."""
+def _read_answer_prior(value: Any, name: str) -> Rationals | str | None:
+    """Read the prior of the clamped answers: "worst", None for uniform, or probabilities.
+
+    Weights come from a list or a CSV file and are divided by their sum. Raises InvalidRequest.
+    """
     from workbench.data.points import list_labelled_cells
 
-    if (
-        isinstance(value, (str, Path))
-        and str(value) in ("worst", "uniform")
-        and not Path(value).is_file()
-    ):
+    is_name = isinstance(value, (str, Path)) and str(value) in ("worst", "uniform")
+    if is_name and not Path(value).is_file():
         return "worst" if str(value) == "worst" else None
     if isinstance(value, Path) and "," in str(value) and not names_file(str(value)):
         value = str(value)
-    wanted = "uniform, worst, or weights, in a list or a file"
-    cells = list_labelled_cells(value, name, wanted)
+    cells = list_labelled_cells(value, name, "uniform, worst, or weights, in a list or a file")
     weights = list_reader(read_nonnegative)(cells, name)
-    return LabelledTuple.with_labels_of(cells, (weight / (sum(weights) or 1) for weight in weights))
+    total = sum(weights) or 1
+    return LabelledTuple.with_labels_of(cells, (weight / total for weight in weights))
 
 
-def _aligned_prior(prior: Rationals, question: Any) -> Rationals:
-    """Weights in the order of the clamped answers; of the reals they belong to parts of the range, by position."""
+def _align_prior(prior: Rationals, question: Any) -> Rationals:
+    """Bring the prior into the order of the clamped answers.
+
+    On the reals the weights belong to equal parts of the range, in order. Raises InvalidRequest.
+    """
     from workbench.questions.unbounded_noise import IntegerNoise
 
     clamp = question.clamp
@@ -137,71 +148,140 @@ def _aligned_prior(prior: Rationals, question: Any) -> Rationals:
 
 
 class _NoiseFamily(Family):
+    """The family of noise on all integers or all reals."""
+
     name = "noise"
     title = "additive noise on all integers or all reals"
-    summary = "The best additive noise on all integers (clamped if wanted) or all reals, bounded from both sides."
+    summary = (
+        "Optimal additive noise on all integers (optionally clamped) or all reals, with a proven "
+        "lower bound on the loss."
+    )
     no_formula_reason = (
         "its mechanisms have infinitely many masses, and its programs only bound them"
     )
     examples = (
         "design noise --on integers --sensitivity 1 --epsilon 1 --delta 1e-5",
-        "design noise --on integers --clamp 0..100 --loss squared --epsilon 1 --delta 1e-5 --notion dp --json",
+        "design noise --on integers --clamp 0..100 --loss squared --epsilon 1 --delta 1e-5 "
+        "--notion dp --json",
         "design noise --on integers --sensitivity 3 --loss absolute --epsilon 1 --notion pure",
-        "design noise --on reals --sensitivity 200000 --loss absolute --epsilon 0.5 --delta 0.05 --save noise.json",
-        "design noise --on reals --sensitivity 200000 --clamp 0..200000 --epsilon 0.5 --delta 0.05 --save incomes.json",
+        "design noise --on reals --sensitivity 200000 --loss absolute --epsilon 0.5 --delta 0.05 "
+        "--save noise.json",
+        "design noise --on reals --sensitivity 200000 --clamp 0..200000 --epsilon 0.5 "
+        "--delta 0.05 --save incomes.json",
         "design noise --on integers --epsilon 4 --delta 1e-5 --runs 16 --json",
         "design noise --on integers --clamp 0..100 --epsilon 1 --minimise delta --max-loss 1.5",
         "design noise --on integers --sensitivity 2 --notion zcdp --rho 0.1",
         'design noise --on reals --loss absolute --notion curve --curve "0.5:0.1,1:0.01"',
     )
     options = (
-        Option("on", choice_reader("integers", "reals"), "integers", "integers or reals.", question=True),
-        Option("sensitivity", read_positive, ONE, "How far neighbouring answers differ at most.", question=True),
-        Option("clamp", read_range, help="Answers LOW..HIGH into which the sum is clamped.", question=True),
-        Option("grid", read_positive, help="Real noise is published rounded to multiples of it.", question=True),
         Option(
-            "loss", _loss, "squared",
-            "absolute, squared, pinball:τ, huber:h, error-rate (clamped), or a CSV of losses of |noise| 0, 1, 2, ...",
+            "on",
+            choice_reader("integers", "reals"),
+            "integers",
+            "Values of the noise: integers or reals.",
+            question=True,
         ),
-        Option("unit", read_budget_parameter, ONE, "What a step of clamped answers is worth to the loss."),
         Option(
-            "prior", _prior,
-            help="Weights of clamped answers, of the reals of equal parts of the range; or worst; uniform by default.",
+            "sensitivity",
+            read_positive,
+            ONE,
+            "Largest difference of two neighbouring answers.",
+            question=True,
+        ),
+        Option(
+            "clamp",
+            read_range,
+            help="Range LOW..HIGH to which the sum is clamped. Default: no clamping.",
+            question=True,
+        ),
+        Option(
+            "grid",
+            read_positive,
+            help="Grid width to which published real numbers are rounded. Default: a power "
+            "of two near sensitivity / 2^20.",
+            question=True,
+        ),
+        Option(
+            "loss",
+            _read_noise_loss,
+            "squared",
+            "absolute, squared, pinball:τ, huber:h, error-rate (clamped), or a CSV of losses of "
+            "|noise| 0, 1, 2, ...",
+        ),
+        Option(
+            "unit",
+            read_budget_parameter,
+            ONE,
+            "Difference of two consecutive clamped answers, for a named loss.",
+        ),
+        Option(
+            "prior",
+            _read_answer_prior,
+            help="Weights of clamped answers (on the reals: of equal parts of the range), or "
+            "worst. Default: uniform.",
             kind=Path,
         ),
-        Option("notion", _notion, "dp", "dp, pure, curve, tradeoff, renyi, zcdp or gdp."),
+        Option("notion", _read_notion, "dp", "dp, pure, curve, tradeoff, renyi, zcdp or gdp."),
         *NOTION_PARAMETERS,
-        Option("steps", integer_reader(1, 1024), help="Cells of a sensitivity, of the reals; refined by default.", kind=int),
-        Option("gap", read_nonnegative, help="Relative, of loss and bound; 1e-8, on the reals 2e-4 or, for ε > 2, 2e-3."),
-        replace(RUNS, help="For how many runs the budget is, of integer noise."),
+        Option(
+            "steps",
+            integer_reader(1, 1024),
+            help="Cells of a sensitivity, for noise on the reals. Default: refined until loss and "
+            "bound agree.",
+            kind=int,
+        ),
+        Option(
+            "gap",
+            read_nonnegative,
+            help="Relative gap between loss and bound at which the search stops. Default: 1e-8; "
+            "on the reals 2e-4, or 2e-3 for ε > 2.",
+        ),
+        replace(RUNS, help="Number of runs that share the budget, for noise on the integers."),
         MINIMISE,
         replace(MAX_LOSS, hot=False),
         *SOLVING,
-        Option("delta", read_probability, ZERO, "In [0, 1]. Where it is minimised: an upper limit.", hot=True),
-        Option("epsilon", read_positive, help="Privacy budget > 0. Where it is minimised: an upper limit.", hot=True),
-    )  # fmt: skip
+        Option(
+            "delta",
+            read_probability,
+            ZERO,
+            "Privacy budget in [0, 1]. If it is minimised: an upper limit.",
+            hot=True,
+        ),
+        Option(
+            "epsilon",
+            read_positive,
+            help="Privacy budget > 0. If it is minimised: an upper limit.",
+            hot=True,
+        ),
+    )
+
+    # Requests.
 
     @property
     def question_class(self) -> type[UnboundedNoise]:
+        """Return the class of questions."""
         from workbench.questions.unbounded_noise import UnboundedNoise
 
         return UnboundedNoise
 
     def parse_question(self, values: Values) -> UnboundedNoise:
+        """Make the question from the values of its options. Raises InvalidRequest."""
         from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 
-        spread, clamp = values["sensitivity"], values["clamp"]
+        sensitivity = values["sensitivity"]
+        clamp = values["clamp"]
         if values["on"] == "reals":
-            return RealNoise(spread, values["grid"], clamp)
+            return RealNoise(sensitivity, values["grid"], clamp)
         if values["grid"] is not None:
             raise InvalidRequest("grid must be left out for noise on the integers.")
-        if spread.denominator != 1:
-            must("sensitivity", "an integer for noise on the integers", float(spread))
+        if sensitivity.denominator != 1:
+            must("sensitivity", "an integer for noise on the integers", float(sensitivity))
         if clamp is not None and any(end.denominator != 1 for end in clamp):
             must("clamp", "integers LOW..HIGH for noise on the integers", format_range(clamp))
-        return IntegerNoise(int(spread), clamp and (int(clamp[0]), int(clamp[1])))
+        return IntegerNoise(int(sensitivity), clamp and (int(clamp[0]), int(clamp[1])))
 
     def build_request(self, question: Any, values: Record) -> NoiseRequest:
+        """Make the request from a question and exact option values. Raises InvalidRequest."""
         from workbench.families.noise.request import (
             MAX_MINIMISED_DELTA,
             MAX_MINIMISED_EPSILON,
@@ -210,20 +290,21 @@ class _NoiseFamily(Family):
         from workbench.pipeline.request import read_claim
 
         if callable(values["loss"]):
-            values["loss"] = _of_differences(values["loss"], question)
+            values["loss"] = _tabulate_loss_function(values["loss"], question)
         if isinstance(values["prior"], tuple):
-            values["prior"] = _aligned_prior(values["prior"], question)
+            values["prior"] = _align_prior(values["prior"], question)
         if values["minimise"] == "delta":
             values["delta"] = values["delta"] or None  # At its default of 0 there is no limit.
-        claim = read_claim(
-            values, max_epsilon=Fraction(MAX_MINIMISED_EPSILON), max_delta=MAX_MINIMISED_DELTA
-        )
+        max_epsilon = Fraction(MAX_MINIMISED_EPSILON)
+        claim = read_claim(values, max_epsilon=max_epsilon, max_delta=MAX_MINIMISED_DELTA)
         return NoiseRequest.from_values(question, claim, values)
 
     def open_session(self, request: Any) -> Session:
-        from workbench.families.noise.problem import ClampedSession, NoiseProblem, NoiseSession
+        """Open the session of a request."""
+        from workbench.families.noise.clamped_reals import ClampedSession
+        from workbench.families.noise.problem import NoiseProblem, NoiseSession
 
-        if request.reals and request.question.clamp is not None:
+        if request.is_on_reals and request.question.clamp is not None:
             return ClampedSession(request)
         if request.aim.runs > 1:  # slow to import
             from workbench.families.noise.runs import RunsProblem
@@ -231,173 +312,149 @@ class _NoiseFamily(Family):
             return NoiseSession(request, RunsProblem)
         return NoiseSession(request, NoiseProblem)
 
-    # Mechanisms from elsewhere.
+    # Baselines.
 
     def compute_loss(self, request: Any, mechanism: Any) -> float:
-        """The exact loss of noise on the same numbers."""
-        from workbench.families.noise.problem import compute_noise_loss
+        """Compute the exact loss of other noise on the same numbers."""
+        from workbench.families.noise.expected_loss import compute_noise_loss
 
         return float(compute_noise_loss(self.relate_mechanism(request, mechanism), request))
 
     def relate_mechanism(self, request: Any, mechanism: Any) -> Any:
-        """The noise for the question's sensitivity, clamped where the question is."""
+        """Return other noise under the question of a request, clamped if the question is.
+
+        Raises InvalidRequest for noise that does not fit the question.
+        """
         from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
         from workbench.mechanisms.real_noise import AdditiveRealNoise
         from workbench.questions.unbounded_noise import IntegerNoise
 
         question = request.question
-        if isinstance(question, IntegerNoise) and isinstance(mechanism, AdditiveIntegerNoise):
-            return AdditiveIntegerNoise(question, mechanism.noise)
-        same = isinstance(mechanism, AdditiveRealNoise) and not isinstance(question, IntegerNoise)
-        if not same or mechanism.question.sensitivity != question.sensitivity:
-            where = (
-                "the integers"
-                if isinstance(question, IntegerNoise)
-                else "the reals for the same sensitivity"
-            )
-            must("baseline", f"noise on {where}", repr(mechanism)[:80])
+        if isinstance(question, IntegerNoise):
+            if isinstance(mechanism, AdditiveIntegerNoise):
+                return AdditiveIntegerNoise(question, mechanism.noise)
+            must("baseline", "noise on the integers", repr(mechanism)[:80])
+        is_on_reals = isinstance(mechanism, AdditiveRealNoise)
+        if not is_on_reals or mechanism.question.sensitivity != question.sensitivity:
+            rule = "noise on the reals for the same sensitivity"
+            must("baseline", rule, repr(mechanism)[:80])
         return mechanism
 
-    # What a design shows.
+    # Reports.
 
     def describe_status(self, design: Design) -> str:
+        """Return the status of a design in tables."""
         from workbench.families.noise.problem import has_open_gap
 
         if design.request.aim.runs > 1:
             return "found"
-        return (
-            "stopped"
-            if design.details.get("stopped")
-            else "gap_limit"
-            if has_open_gap(design)
-            else "optimal"
-        )
+        if design.details.get("stopped"):
+            return "stopped"
+        return "gap_limit" if has_open_gap(design) else "optimal"
 
     def extra_columns(self, design: Design) -> Record:
-        return {"class": self.describe_class(design)}
+        """Return the columns of this family in tables."""
+        return {"class": _name_class(design)}
 
     def extra_json(self, design: Design) -> Record:
+        """Return the entries of this family in JSON."""
         from workbench.families.noise.published import list_losses
         from workbench.mechanisms.real_noise import AdditiveRealNoise
 
-        request, mechanism = design.request, design.mechanism
+        request = design.request
+        mechanism = design.mechanism
         entries = {
-            "class": self.describe_class(design), "question": request.question.to_dict(),
-            "notion": request.claim.notion.name, "loss": request.loss_name, **_budget(design),
-            "beside": dict(list_losses(request)), **{
-                name: to_jsonable(value) for name, value in design.details.items() if name not in ("loss", "bound")
-            },
-        }  # fmt: skip
-        if isinstance(mechanism, AdditiveRealNoise):
-            law, share = mechanism.cells, float(mechanism.cells.total / mechanism.total)
-            more = {"atom": float(mechanism.atom / mechanism.total), "width": float(mechanism.width),
-                    "steps": mechanism.steps, "grid": float(request.question.grid)}  # fmt: skip
-            return (
-                entries
-                | more
-                | {
-                    "on": "reals",
-                    "pmf": (law.floats * share).tolist(),
-                    "first": law.first,
-                    **_tail(law),
-                }
-            )
-        law = mechanism.noise
-        return entries | {
-            "on": "integers",
-            "pmf": law.floats.tolist(),
-            "first": law.first,
-            **_tail(law),
+            "class": _name_class(design),
+            "question": request.question.to_dict(),
+            "notion": request.claim.notion.name,
+            "loss": request.loss_name,
+            **_list_budget(design),
+            "beside": dict(list_losses(request)),
         }
-
-    def describe_class(self, design: Design) -> str:
-        """What the optimum is taken over."""
-        from workbench.questions.unbounded_noise import IntegerNoise
-
-        question = design.question
-        if not isinstance(question, IntegerNoise):
-            return "best noise on all reals" + (
-                "" if question.clamp is None else ", clamped afterwards"
-            )
-        clamped = (
-            ""
-            if question.clamp is None
-            else f", private before it is clamped to {question.clamp[0]}..{question.clamp[1]}"
-        )
-        if design.request.aim.runs > 1:
-            return f"best found on all integers for {design.request.aim.runs} runs"
-        worst = ", for the worst answer" if design.request.worst else ""
-        return f"best noise on all integers{clamped}{worst}"
+        for name, value in design.details.items():
+            if name not in ("loss", "bound"):
+                entries[name] = to_jsonable(value)
+        if not isinstance(mechanism, AdditiveRealNoise):
+            law = mechanism.noise
+            entries |= {"on": "integers", "pmf": law.floats.tolist(), "first": law.first}
+            return entries | _list_tail(law)
+        law = mechanism.cells
+        share = float(law.total / mechanism.total)
+        entries |= {
+            "atom": float(mechanism.atom / mechanism.total),
+            "width": float(mechanism.width),
+            "steps": mechanism.steps,
+            "grid": float(request.question.grid),
+            "on": "reals",
+            "pmf": (law.floats * share).tolist(),
+            "first": law.first,
+        }
+        return entries | _list_tail(law)
 
     def facts(self, design: Design) -> Facts:
+        """Return the rows of the report."""
         from workbench.pipeline.budget import describe_audited_epsilon
 
-        request, exact_ = design.request, format_exact_values(design)
-        least = "costs less" if request.aim.minimise == "loss" else "does with less"
-        bound = "none: what is published is the noise clamped"
-        if design.bound is not None:
-            bound = f"{design.bound_text}: no such noise {least}"
-        elif request.aim.runs > 1:
-            bound = design.bound_text
+        request = design.request
+        exact_texts = format_exact_values(design)
         rows = [
+            (_name_objective(design), f"{design.objective:.9g} ({_describe_class(design)})"),
+            ("lower bound", _describe_bound(design)),
+            ("requested", request.budget_text),
             (
-                f"least {request.objective_name}",
-                f"{design.objective:.9g} ({self.describe_class(design)})",
-            ),
-            ("bound", bound),
-            ("asked", request.budget_text),
-            (
-                "exact",
-                f"DP delta {exact_['dp_delta']}, pure epsilon {exact_['pure_epsilon']}{describe_audited_epsilon(design)}",
+                "verified",
+                f"DP delta {exact_texts['dp_delta']}, pure epsilon {exact_texts['pure_epsilon']}"
+                f"{describe_audited_epsilon(design)}",
             ),
         ]
-        if composed := design.details.get("composed"):
-            rows.append(
-                ("composed", f"delta at most {composed['delta']!r} at that epsilon (proven)")
-            )
+        composition = design.details.get("composed")
+        if composition:
+            text = f"delta at most {composition['delta']!r} at that epsilon (proven)"
+            rows.append(("composed", text))
         grid = getattr(request.question, "grid", None)
         if grid is not None:
-            rows.append(
-                ("published", f"rounded to multiples of {float(grid):g}, which the loss leaves out")
-            )
+            text = f"rounded to multiples of {float(grid):g}, which the loss leaves out"
+            rows.append(("published", text))
         if "bound_words" in design.details:
             rows.append(("bound by", design.details["bound_words"]))
         if "rounds" in design.details:
-            d = design.details
+            details = design.details
+            solver = f"{details['solver']} {details['version']}"
             rows.append(
-                (
-                    "solver",
-                    f"{d['solver']} {d['version']}, {self.describe_status(design)}, {d['seconds']:.3f} s",
-                )
+                ("solver", f"{solver}, {self.describe_status(design)}, {details['seconds']:.3f} s")
             )
         return rows
 
     def list_tables(self, design: Design) -> Tables:
+        """Return the tables of the report: published noise, and the probabilities."""
         from workbench.families.noise.published import list_losses
         from workbench.mechanisms.real_noise import AdditiveRealNoise
 
-        tables: Tables = []
+        request = design.request
         mechanism = design.mechanism
-        others = list_losses(design.request)
-        if others:
+        is_on_reals = isinstance(mechanism, AdditiveRealNoise)
+        tables: Tables = []
+        published_losses = list_losses(request)
+        if published_losses:
             rows = [
-                ["this design", self.compute_loss(design.request, mechanism)],
-                *map(list, others),
+                ["this design", self.compute_loss(request, mechanism)],
+                *map(list, published_losses),
             ]
-            exact = not isinstance(mechanism, AdditiveRealNoise) and design.request.aim.runs == 1
-            heads = ["noise", f"{design.request.loss_name} loss"]
-            tables.append(("Beside it" + ("" if exact else ", in floating point"), heads, rows))
-        if not isinstance(mechanism, AdditiveRealNoise):
+            title = "Published noise"
+            if is_on_reals or request.aim.runs > 1:
+                title += ", in floating point"
+            tables.append((title, ["noise", f"{request.loss_name} loss"], rows))
+        if not is_on_reals:
             law = mechanism.noise
-            cells = [
-                [eta, float(law.weight(eta) / law.total)]
-                for eta in range(-_SHOWN, _SHOWN + 1)
-                if law.weight(eta)
-            ]
-            tables.append((f"PMF, noise up to {_SHOWN}", ["noise", "probability"], cells))
+            values = range(-_MAX_LISTED_NOISE, _MAX_LISTED_NOISE + 1)
+            listed_values = [eta for eta in values if law.weight(eta)]
+            cells = [[eta, float(law.weight(eta) / law.total)] for eta in listed_values]
+            title = f"PMF, noise up to {_MAX_LISTED_NOISE}"
+            tables.append((title, ["noise", "probability"], cells))
         return tables
 
     def comparison_laws(self, design: Design) -> LawsByName:
+        """Return the laws of published noise for plots."""
         import numpy as np
 
         from workbench.families.noise.published import list_curves
@@ -406,25 +463,85 @@ class _NoiseFamily(Family):
         mechanism = design.mechanism
         if isinstance(mechanism, AdditiveRealNoise):
             return list_curves(design.request, mechanism.density()[0])
-        return list_curves(
-            design.request, mechanism.noise.first + np.arange(len(mechanism.noise.weights))
-        )
+        values = mechanism.noise.first + np.arange(len(mechanism.noise.weights))
+        return list_curves(design.request, values)
 
 
-def _budget(design: Design) -> Record:
-    """Of JSON: ε and δ, or the parameters of another notion."""
+def _name_class(design: Design) -> str:
+    """Return the text of the column "class": over what the optimum is taken."""
+    best = "best" if design.request.aim.runs == 1 else "best found"
+    noise = _describe_noise(design)
+    if design.request.aim.runs > 1:
+        noise = noise.removeprefix("noise ")
+    return f"{best} {noise}"
+
+
+def _describe_noise(design: Design) -> str:
+    """Return a phrase for the noise over which the optimum is taken."""
+    from workbench.questions.unbounded_noise import IntegerNoise
+
+    question = design.question
     request = design.request
-    if request.has_several_bounds:
-        return {
-            name: value
-            for name, value in request.audited_claim.to_dict().items()
-            if name != "notion"
-        }
-    return {"epsilon": float(request.claim.epsilon), "delta": float(request.claim.delta)}
+    if not isinstance(question, IntegerNoise):
+        suffix = "" if question.clamp is None else ", clamped afterwards"
+        return f"noise on all reals{suffix}"
+    if request.aim.runs > 1:
+        return f"noise on all integers for {request.aim.runs} runs"
+    phrase = "noise on all integers"
+    if question.clamp is not None:
+        low, high = question.clamp
+        phrase += f", private before it is clamped to {low}..{high}"
+    if request.is_worst_case:
+        phrase += ", for the worst answer"
+    return phrase
 
 
-def _tail(law: Any) -> Record:
-    """How a law goes on beyond its weights."""
+def _name_objective(design: Design) -> str:
+    """Return the label of the objective in the report."""
+    request = design.request
+    if request.aim.minimise != "loss":
+        return f"minimal {request.aim.minimise}"
+    return "worst-case loss" if request.is_worst_case else "expected loss"
+
+
+def _describe_class(design: Design) -> str:
+    """Return the loss and the class of noise for the report, and whether it is optimal."""
+    from workbench.families.noise.problem import has_open_gap
+
+    noise = _describe_noise(design)
+    is_optimal = design.request.aim.runs == 1 and not has_open_gap(design)
+    if is_optimal and not design.details.get("stopped"):
+        phrase = f"optimal {noise}"
+    else:
+        phrase = f"best {noise} found; not proven optimal"
+    if design.request.aim.minimise != "loss":
+        return phrase
+    return f"{design.request.loss_name}, {phrase}"
+
+
+def _describe_bound(design: Design) -> str:
+    """Return the lower bound for the report."""
+    request = design.request
+    if design.bound is None:
+        if request.aim.runs > 1:
+            return design.bound_text
+        return "none: the published noise is clamped"
+    if request.aim.minimise == "loss":
+        return f"{design.bound_text} on the loss of every such noise"
+    return f"{design.bound_text} on the {request.aim.minimise} of every such noise"
+
+
+def _list_budget(design: Design) -> Record:
+    """Return the JSON entries of the budget: ε and δ, or the parameters of another notion."""
+    request = design.request
+    if not request.has_several_bounds:
+        return {"epsilon": float(request.claim.epsilon), "delta": float(request.claim.delta)}
+    entries = request.audited_claim.to_dict().items()
+    return {name: value for name, value in entries if name != "notion"}
+
+
+def _list_tail(law: Any) -> Record:
+    """Return the JSON entries of the tail beyond the listed weights of a law."""
     return {"tail_ratio": float(law.ratio), "tail_period": law.period}
 
 

@@ -1,10 +1,10 @@
-"""The trade-off of noise on the integers and the reals: least loss against a budget, and least ε against a loss.
+"""Plan the trade-off of noise: the least loss against the budget, and the least ε against the loss.
 
 curve       what a row is
-point       the least-loss noise, certified unless it is asked not to be, with its bound on all noise; for many runs
-            the best noise found, without a bound
-level       the least ε of an error budget (mechanism "least epsilon", its objective)
-baseline    known noise at the same budget, in floating point: for comparison only
+point       the least-loss noise, certified unless certify is off, with its bound for all noise; for
+            many runs the best noise found, without a bound
+level       the least ε for a limit on the loss (mechanism "least epsilon", its objective)
+baseline    published noise at the same budget, in floating point, for comparison only
 """
 
 from __future__ import annotations
@@ -19,17 +19,32 @@ from workbench.pipeline.notion_points import list_notion_requests, make_notion_p
 from workbench.pipeline.requirements import list_hockey_stick_notions
 
 SERIES = {
-    "noise": Series("best noise", 2), "geometric": Series("geometric", 7, ":"),
+    "noise": Series("optimal noise", 2),
+    "geometric": Series("geometric", 7, ":"),
     "truncated geometric": Series("truncated geometric", 4, "--"),
-    "discrete Gaussian": Series("discrete Gaussian", 5, "--"), "rounded Gaussian": Series("rounded Gaussian", 3, ":"),
+    "discrete Gaussian": Series("discrete Gaussian", 5, "--"),
+    "rounded Gaussian": Series("rounded Gaussian", 3, ":"),
     "staircase": Series("staircase", 1, "-."),
-    "staircase (pure)": Series("staircase (pure)", 4, "-."), "Laplace": Series("Laplace", 7, ":"),
+    "staircase (pure)": Series("staircase (pure)", 4, "-."),
+    "Laplace": Series("Laplace", 7, ":"),
     "uniform": Series("uniform", 0, ":"),
-    "truncated Laplace": Series("truncated Laplace", 6, "--"), "Gaussian": Series("Gaussian", 5, "--"),
-}  # fmt: skip
+    "truncated Laplace": Series("truncated Laplace", 6, "--"),
+    "Gaussian": Series("Gaussian", 5, "--"),
+}
+"""The legend, colour and line style of every mechanism in plots."""
 
 
 def plan_noise_frontier(question: Any, values: Values) -> Plan:
-    """The plan of a frontier of noise."""
-    points = [*list_notion_requests(FAMILY, question, values)]
-    return make_notion_plan(points, "noise", SERIES, list_hockey_stick_notions(), make_design_task)
+    """Plan a frontier of noise.
+
+    Args:
+        question: the noise, or None if options describe it.
+        values: the exact values of the options.
+
+    Raises:
+        InvalidRequest: a request of the frontier is invalid.
+    """
+    requests = [*list_notion_requests(FAMILY, question, values)]
+    return make_notion_plan(
+        requests, "noise", SERIES, list_hockey_stick_notions(), make_design_task
+    )

@@ -1,4 +1,4 @@
-"""What can be asked of the trade-offs of noise on the integers and the reals."""
+"""Declare the options of `workbench frontier noise`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from workbench.pipeline.notion_points import NOTION_OPTIONS, RUNS_GRID, list_not
 from workbench.pipeline.option import CERTIFY, SOLVER, TIME_LIMIT
 
 FRONTIER = Frontier(
-    "Least loss of noise on all integers or reals against ε and δ, ρ, μ or Rényi's ε, with bounds; least ε of losses.",
+    "Least loss of noise on all integers or reals against ε and δ, ρ, μ or Rényi's ε, with lower "
+    "bounds; least ε for given losses.",
     (
         *(option for option in FAMILY.options if option.question),
         *NOTION_OPTIONS,
@@ -25,10 +26,12 @@ FRONTIER = Frontier(
         ),
         FAMILY.get_option("loss"),
         replace(
-            RUNS_GRID, default="1", help="Grid of how many runs share the budget, of integer noise."
+            RUNS_GRID,
+            default="1",
+            help="Numbers of runs that share the budget, a grid, for noise on the integers.",
         ),
         SOLVER,
-        replace(TIME_LIMIT, help="Seconds of one design; then the best so far counts."),
+        replace(TIME_LIMIT, help="Seconds for each design. The best noise found by then is used."),
         CERTIFY,
     ),
     load_when_called("workbench.families.noise.frontier", "plan_noise_frontier"),

@@ -1,5 +1,7 @@
-"""Instances of the linear program of noise on the integers, in one piece (`workbench.models.noise.program`), for the
-library."""
+"""Build instances of the linear program of noise on the integers for the program library.
+
+The program is that of `workbench.models.noise.program`, in one piece.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,18 @@ from workbench.solvers.program import Program
 
 
 @dataclass(frozen=True)
-class _Case:
-    """Noise up to ±reach: its law ends there (upper), or goes on beyond (a relaxation)."""
+class _LineCase:
+    """One program for noise values up to ±reach.
+
+    Attributes:
+        sensitivity: D.
+        epsilon: ε as a decimal or a fraction.
+        delta: δ as a decimal or a fraction.
+        power: the loss is |noise|^power.
+        reach: the largest noise value.
+        upper: whether the noise ends at the reach. Otherwise it goes on beyond, which is a
+            relaxation.
+    """
 
     sensitivity: int
     epsilon: str
@@ -27,38 +39,45 @@ class _Case:
     upper: bool = True
 
     @property
-    def words(self) -> str:
-        """The parameters."""
+    def parameter_text(self) -> str:
+        """Return the parameters for tables."""
         side = "support ends" if self.upper else "relaxation"
-        who = f"sensitivity {self.sensitivity}, epsilon = {self.epsilon}, delta = {self.delta}"
-        return f"{who}, loss |noise|^{self.power}, noise up to {self.reach}, {side}"
+        budget = f"epsilon = {self.epsilon}, delta = {self.delta}"
+        noise = f"loss |noise|^{self.power}, noise up to {self.reach}"
+        return f"sensitivity {self.sensitivity}, {budget}, {noise}, {side}"
 
     def build(self) -> tuple[Program, Values]:
-        """The program, without parameters."""
+        """Build the program, which has no parameters."""
         stick = HockeyStick(read_number(self.epsilon, "epsilon"), read_number(self.delta, "delta"))
         reach = self.reach if self.upper else self.reach - self.sensitivity
-        loss = LineLoss("power", self.power).value_at
         line = LineProgram(
-            self.sensitivity, reach, [loss], [to_model_bound(stick)], is_open=not self.upper
+            self.sensitivity,
+            reach,
+            [LineLoss("power", self.power).value_at],
+            [to_model_bound(stick)],
+            is_open=not self.upper,
         )
         return line.program, {}
 
 
 _CASES = {
-    "additive-d1-squared": _Case(1, "1", "1/100000", 2, 12),
-    "additive-d1-squared-bound": _Case(1, "1", "1/100000", 2, 12, upper=False),
-    "additive-d1-absolute": _Case(1, "1/2", "1/100", 1, 20),
-    "additive-d2-absolute": _Case(2, "1", "1/100", 1, 30),
-    "additive-d4-squared": _Case(4, "1", "1/10", 2, 40),
-    "additive-d4-squared-bound": _Case(4, "1", "1/10", 2, 40, upper=False),
-    "additive-d8-absolute": _Case(8, "2", "1/20", 1, 60),
-    "additive-d16-absolute": _Case(16, "1", "1/5", 1, 100),
+    "additive-d1-squared": _LineCase(1, "1", "1/100000", 2, 12),
+    "additive-d1-squared-bound": _LineCase(1, "1", "1/100000", 2, 12, upper=False),
+    "additive-d1-absolute": _LineCase(1, "1/2", "1/100", 1, 20),
+    "additive-d2-absolute": _LineCase(2, "1", "1/100", 1, 30),
+    "additive-d4-squared": _LineCase(4, "1", "1/10", 2, 40),
+    "additive-d4-squared-bound": _LineCase(4, "1", "1/10", 2, 40, upper=False),
+    "additive-d8-absolute": _LineCase(8, "2", "1/20", 1, 60),
+    "additive-d16-absolute": _LineCase(16, "1", "1/5", 1, 100),
 }
 
 
 def instances() -> list[Instance]:
-    """In the order of tables."""
-    return [
-        Instance(name, "noise on the integers", case.build, None, "library", parameters=case.words)
-        for name, case in _CASES.items()
-    ]
+    """List the instances in the order of tables."""
+    program_instances = []
+    for name, case in _CASES.items():
+        model = "noise on the integers"
+        program_instances.append(
+            Instance(name, model, case.build, None, "library", parameters=case.parameter_text)
+        )
+    return program_instances

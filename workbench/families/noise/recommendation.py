@@ -1,4 +1,4 @@
-"""Noise on the integers, clamped into the answers, for a finite query; noise on the reals for one with real answers."""
+"""Recommend noise for a query: clamped integers for finite queries, reals for ranges."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from workbench.exact.numbers import ZERO
 from workbench.families.channel.query_channels import make_certified_design
+from workbench.families.noise.clamped_reals import clamp_design
 from workbench.families.noise.family import FAMILY
-from workbench.families.noise.problem import clamp_design
 from workbench.families.noise.request import NAMED_LOSSES, AnswerLoss
 from workbench.io.files import format_fraction
 from workbench.pipeline.design import Design
@@ -31,172 +31,201 @@ from workbench.questions.unbounded_noise import IntegerNoise, RealNoise
 
 _NAME = "integer noise, clamped"
 CLAMPED_NAMES = tuple(f"clamped {name}" for name in LAW_NAMES)
-MAX_LOSS_STEPS, _SPELLED = (
-    2_000,
-    50,
-)  # steps whose losses are added up; weights of a prior on a command line
+MAX_LOSS_STEPS = 2_000  # Noise is recommended for answers at most this many steps apart.
+_MAX_SPELLED_WEIGHTS = 50  # A command line contains priors of at most this many weights.
+
+
+# Finite queries.
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
-    """The best noise on the integers, private before it is clamped, where the answers are numbers: in steps of the grid
-    that they lie on, published as the nearest output."""
+    """Recommend the best noise on the integers if the answers are numbers.
+
+    The noise is private before it is clamped. It is counted in steps of the grid on which the
+    answers lie, and the nearest output is published.
+
+    Args:
+        query: the query with its budget and loss.
+    """
     grid = query.grid
-    if grid is None or not (
-        not query.claim.is_epsilon_delta or is_hockey_stick(query.claim.notion)
-    ):
-        yield Candidate(
-            _NAME,
-            reason="it is for answers that are numbers, under a notion that survives clamping",
-        )
+    has_clampable_notion = not query.claim.is_epsilon_delta or is_hockey_stick(query.claim.notion)
+    if grid is None or not has_clampable_notion:
+        reason = "it is for answers that are numbers, under a notion that survives clamping"
+        yield Candidate(_NAME, reason=reason)
         return
-    words = "the same noise for every answer; private before it is clamped"
-    words += "; protects both sides of each pair" if query.question.directed else ""
     if grid.last > MAX_LOSS_STEPS:
-        yield Candidate(_NAME, reason=f"its answers are more than {MAX_LOSS_STEPS} steps apart")
+        reason = f"its answers are more than {MAX_LOSS_STEPS} steps apart"
+        yield Candidate(_NAME, reason=reason)
         return
-    if grid.step != 1:
-        words += f"; in steps of {format_fraction(grid.step)}"
-    if grid.clamp[0] * grid.step != grid.low:
-        words += f" from {format_fraction(grid.low)}"
-    if not grid.is_complete:
-        words += "; published as the nearest output"
-    named = query.losses.named_loss
-    plain = named is not None and named.kind in NAMED_LOSSES and grid.is_complete
-    short = named.name if plain and named else None
-    contains = () if not query.claim.is_epsilon_delta else CLAMPED_NAMES
-    told = plain and named and not query.question.directed
-    command = _command(query, grid, named.name) if told and named else None
-    ask = partial(_ask, query, grid, short)
-    read = Value.from_design if grid.is_complete and short else partial(_value_of_answers, query)
+    named_loss = query.losses.named_loss
+    is_named = named_loss is not None and named_loss.kind in NAMED_LOSSES and grid.is_complete
+    loss_name = named_loss.name if is_named and named_loss else None
+    command = None
+    if loss_name and not query.question.directed:
+        command = _make_command(query, grid, loss_name)
     yield Candidate.from_request(
         _NAME,
-        words,
-        ask,
+        _describe_integer_noise(query, grid),
+        partial(_make_request, query, grid, loss_name),
         query.time,
-        read,
-        contains=contains,
+        Value.from_design if grid.is_complete and loss_name else partial(_make_answer_value, query),
+        contains=CLAMPED_NAMES if query.claim.is_epsilon_delta else (),
         finds_least_epsilon=True,
         command=command,
     )
 
 
-def _command(query: Query, grid: AnswerGrid, named: str) -> str | None:
-    """The line that designs the same noise: its answers in steps."""
-    prior, (low, high) = query.question.prior, grid.clamp
-    given: dict[str, object] = {
+def _describe_integer_noise(query: Query, grid: AnswerGrid) -> str:
+    """Describe clamped integer noise for the table of recommendations."""
+    text = "the same noise for every answer; private before it is clamped"
+    if query.question.directed:
+        text += "; protects both sides of each pair"
+    if grid.step != 1:
+        text += f"; in steps of {format_fraction(grid.step)}"
+    if grid.clamp[0] * grid.step != grid.low:
+        text += f" from {format_fraction(grid.low)}"
+    if not grid.is_complete:
+        text += "; published as the nearest output"
+    return text
+
+
+def _make_command(query: Query, grid: AnswerGrid, loss_name: str) -> str | None:
+    """Make the command line that designs the same noise, with answers counted in steps."""
+    prior = query.question.prior
+    low, high = grid.clamp
+    options: dict[str, object] = {
         "on": "integers",
         "sensitivity": grid.reach,
         "clamp": f"{low}..{high}",
-        "loss": named,
+        "loss": loss_name,
     }
     if grid.step != 1:
-        given["unit"] = format_fraction(grid.step)
+        options["unit"] = format_fraction(grid.step)
     if prior is None:
-        given["prior"] = "worst"
+        options["prior"] = "worst"
     elif len({*prior}) > 1:
-        given["prior"] = (
-            ",".join(map(format_fraction, grid.spread_weights(prior)))
-            if len(prior) <= _SPELLED
-            else None
-        )
-    return query.design_command("noise", **given)
+        options["prior"] = None
+        if len(prior) <= _MAX_SPELLED_WEIGHTS:
+            options["prior"] = ",".join(map(format_fraction, grid.spread_weights(prior)))
+    return query.design_command("noise", **options)
 
 
-def _ask(query: Query, grid: AnswerGrid, named: str | None) -> Request:
-    """Ask for the clamped noise of least loss, in steps of the grid."""
+def _make_request(query: Query, grid: AnswerGrid, loss_name: str | None) -> Request:
+    """Make the request for the clamped noise of least loss, in steps of the grid."""
     prior = query.question.prior
-    shares = "worst" if prior is None else grid.spread_weights(prior)
-    loss = named or _of_answers(query, grid)
-    unit = grid.step if named else Fraction(1)
-    question = IntegerNoise(grid.reach, clamp=grid.clamp)
     return query.make_request(
-        FAMILY, question, loss=loss, unit=unit, prior=shares, **query.budget_options
+        FAMILY,
+        IntegerNoise(grid.reach, clamp=grid.clamp),
+        loss=loss_name or _tabulate_answer_loss(query, grid),
+        unit=grid.step if loss_name else Fraction(1),
+        prior="worst" if prior is None else grid.spread_weights(prior),
+        **query.budget_options,
     )
 
 
-def _value_of_answers(query: Query, design: Design, stopped: bool) -> Value:
-    """Return the value of noise whose design is that of the answers themselves, not of their places."""
-    value = Value.from_design(design, stopped)
+def _make_answer_value(query: Query, design: Design, is_stopped: bool) -> Value:
+    """Make the value of noise whose design shows the answers themselves, not their places."""
+    value = Value.from_design(design, is_stopped)
     return value._replace(design=partial(make_certified_design, query, _NAME, value.mechanism))
 
 
-def _of_answers(query: Query, grid: AnswerGrid) -> AnswerLoss:
-    """What publishing the nearest output costs every answer, by place; nothing at places that are no answers."""
-    losses, none = query.losses, (Fraction(0),) * (grid.last + 1)
-    rows = [none] * (grid.last + 1)
+def _tabulate_answer_loss(query: Query, grid: AnswerGrid) -> AnswerLoss:
+    """Tabulate the loss of publishing the nearest output, by place; 0 at places without answers."""
+    losses = query.losses
+    zeros = (Fraction(0),) * (grid.last + 1)
+    rows = [zeros] * (grid.last + 1)
     for place, row in zip(grid.places, losses.values.tolist(), strict=True):
         rows[place] = tuple(
             Fraction(row[position], losses.unit) for position in grid.nearest_outputs
         )
-    return AnswerLoss(losses.name.replace(" ", "-"), tuple(rows), tuple(sorted(grid.places)))
+    name = losses.name.replace(" ", "-")
+    return AnswerLoss(name, tuple(rows), tuple(sorted(grid.places)))
+
+
+# Ranges.
 
 
 def real_candidates(query: Query) -> Iterable[Candidate]:
-    """The best noise on the reals, as it is and clamped into the range, and published noise beside it."""
-    real = query.range_query
-    question, ends, weights = RealNoise(real.sensitivity), (real.low, real.high), real.weights
+    """Recommend the best noise on the reals, clamped and not clamped, and published noise.
 
-    ask = partial(query.make_request, FAMILY, question, loss=query.aim.loss, **query.budget_options)
+    Args:
+        query: the query of a range of real answers.
+    """
+    real_range = query.range_query
+    question = RealNoise(real_range.sensitivity)
+    make_request = partial(
+        query.make_request, FAMILY, question, loss=query.aim.loss, **query.budget_options
+    )
 
     @cache
-    def solved() -> tuple[Design, bool]:
-        return design_within_time(ask(), query.time)
+    def find_design() -> tuple[Design, bool]:
+        return design_within_time(make_request(), query.time)
 
-    def plain() -> Value:
-        return Value.from_design(*solved())
+    def make_plain_value() -> Value:
+        return Value.from_design(*find_design())
 
-    def clamped() -> Value:
-        design, stopped = solved()
-        prior = {} if real.uniform else {"prior": "worst" if weights is None else weights}
-        request = design.request.with_values(question=replace(question, clamp=ends), **prior)
-        return Value.from_design(clamp_design(design, request), stopped)
+    def make_clamped_value() -> Value:
+        design, is_stopped = find_design()
+        clamped_question = replace(question, clamp=(real_range.low, real_range.high))
+        values: dict[str, Any] = {"question": clamped_question}
+        if not real_range.uniform:
+            values["prior"] = "worst" if real_range.weights is None else real_range.weights
+        request = design.request.with_values(**values)
+        return Value.from_design(clamp_design(design, request), is_stopped)
 
-    pure = query.make_request(
+    pure_request = query.make_request(
         FAMILY, question, loss=query.aim.loss, notion="dp", epsilon=Fraction(1), delta=ZERO
     )
-    listed = published_for(pure)
-    words = "unbiased; the same for every answer; publishes outside the range"
-    inside = tuple(entry.name for entry in listed)
+    published_entries = published_for(pure_request)
     yield Candidate(
         "real noise",
-        words,
-        plain,
-        contains=inside,
+        "unbiased; the same for every answer; publishes outside the range",
+        make_plain_value,
+        contains=tuple(entry.name for entry in published_entries),
         uses_solver=True,
         finds_least_epsilon=True,
-        request=ask,
+        request=make_request,
     )
-    words = "its best noise before it is clamped into the range; biased"
-    yield Candidate("real noise, clamped", words, clamped, uses_solver=True, request=ask)
+    yield Candidate(
+        "real noise, clamped",
+        "its best noise before it is clamped into the range; biased",
+        make_clamped_value,
+        uses_solver=True,
+        request=make_request,
+    )
+    proof = "a closed form in floating point"
+    if query.claim.is_epsilon_delta:
+        proof = "private at its exact parameter, rounded here"
+    for entry in published_entries:
+        text = f"unbiased; published ({entry.source}); {proof}"
+        yield Candidate(entry.name, text, partial(_make_published_value, query, question, entry))
 
-    def closed_form(entry: Published) -> Value:
-        value = evaluate_published(entry, ask(), partial(_staircase, question, query))
-        if value.mechanism is not None or query.aim.loss == "squared":
-            return value
-        squared = entry.make_reference(
-            query.make_request(FAMILY, question, loss="squared", **query.budget_options)
-        )
-        absolute = entry.make_reference(
-            query.make_request(FAMILY, question, loss="absolute", **query.budget_options)
-        )
-        if squared.value == absolute.value:  # the same law
-            return value._replace(squared_error=squared.objective)
-        if entry.name == "uniform" and absolute.value is not None:  # (1 - p) w²/3 of (1 - p) w/2
-            return value._replace(squared_error=absolute.objective * absolute.value * 2 / 3)
+
+def _make_published_value(query: Query, question: RealNoise, entry: Published) -> Value:
+    """Make the value of published noise, with its squared loss if a closed form gives it."""
+
+    def request_loss(loss: str) -> Request:
+        return query.make_request(FAMILY, question, loss=loss, **query.budget_options)
+
+    request = request_loss(query.aim.loss)
+    value = evaluate_published(entry, request, partial(_design_staircase, question, query))
+    if value.mechanism is not None or query.aim.loss == "squared":
         return value
+    squared_reference = entry.make_reference(request_loss("squared"))
+    absolute_reference = entry.make_reference(request_loss("absolute"))
+    if squared_reference.value == absolute_reference.value:
+        # Both losses have the same parameter, so the law is the same.
+        return value._replace(squared_error=squared_reference.objective)
+    if entry.name == "uniform" and absolute_reference.value is not None:
+        # The squared loss is (1 - p) w²/3, the absolute loss is (1 - p) w/2.
+        return value._replace(
+            squared_error=absolute_reference.objective * absolute_reference.value * 2 / 3
+        )
+    return value
 
-    proven = (
-        "a closed form in floating point"
-        if not query.claim.is_epsilon_delta
-        else "private at its exact parameter, rounded here"
-    )
-    for entry in listed:
-        words = f"unbiased; published ({entry.source}); {proven}"
-        yield Candidate(entry.name, words, partial(closed_form, entry))
 
-
-def _staircase(question: RealNoise, query: Query, name: str, noise: Any) -> Design:
-    """The design that the staircase on the reals is, which has no parameter but ε."""
+def _design_staircase(question: RealNoise, query: Query, name: str, noise: Any) -> Design:
+    """Design the staircase on the reals, which has no parameter except ε."""
     return FAMILY.design_request(
         query.make_request(
             FAMILY,

@@ -1,9 +1,13 @@
-"""The repair of noise on the integers and the reals: a solver's law, mixed with about the least share of noise well
-within the budget with which the exact audit accepts it."""
+"""Repair noise on the integers and the reals by mixing it with private noise.
+
+The share of private noise is about the least for which the exact audit accepts the mixture. The
+private noise satisfies the budget with room to spare.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 from workbench.exact.integer_law import IntegerLaw
@@ -12,46 +16,67 @@ from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.privacy.audit import provably_satisfies_claim
 from workbench.privacy.repair import mix_line_noise
 
-_LEAST = 48  # bits of the least share
-_BITS = 96  # of a mass of a law whose tails are written out
-_REST = 1e-27  # of a tail's mass
+_SHARE_BITS = 48  # The smallest share that is tried is 2 to the minus this.
+_MASS_BITS = 96  # Masses of a law whose tails are listed are rounded to this many bits.
+_NEGLIGIBLE_TAIL = 1e-27  # A tail is listed until this share of its mass is left.
 
 
 def repair_line_noise(mechanism: LineNoise, claim_bounds: NoiseClaimBounds) -> LineNoise:
-    """What the exact audit proves, of clamped noise before it is clamped: then it holds after, as every notion of this
-    family survives post-processing. Rows of clamped noise may meet a budget that the noise itself misses by its last
-    digit. Raises NotCertified."""
+    """Return noise that the exact audit proves private, mixed with private noise if needed.
+
+    Clamped noise is audited before it is clamped. The claim then also holds after clamping, as
+    every notion of this family survives post-processing. The rows of clamped noise may satisfy a
+    budget that the noise itself misses by its last digit.
+
+    Args:
+        mechanism: noise that is private up to the accuracy of a solver.
+        claim_bounds: the claim and its bounds.
+
+    Raises:
+        NotCertified: no mixture is private.
+    """
     if _is_proven_private(mechanism, claim_bounds):
         return mechanism
 
-    def accepted(candidate: LineNoise) -> bool:
+    def is_accepted(candidate: LineNoise) -> bool:
         return _is_proven_private(candidate, claim_bounds)
 
-    return mix_line_noise(
-        _written_out(mechanism), claim_bounds.make_private_law(mechanism.reach), accepted, _LEAST
-    )[0]
+    private_law = claim_bounds.make_private_law(mechanism.reach)
+    return mix_line_noise(_list_tails(mechanism), private_law, is_accepted, _SHARE_BITS)[0]
 
 
 def _is_proven_private(mechanism: LineNoise, claim_bounds: NoiseClaimBounds) -> bool:
-    """Of all shifts, the farthest first, which press most; of a law that is its own mirror image those to one side, as
-    the others compare the same masses."""
-    law = mechanism.cells
-    even = law.first == -law.last and law.weights == law.weights[::-1]
-    shifts = (s for far in range(mechanism.reach, 0, -1) for s in ((far,) if even else (far, -far)))
+    """Check by the exact audit of all shifts whether noise satisfies its claim."""
+    shifts = _list_shifts(mechanism)
     if isinstance(mechanism, AdditiveIntegerNoise):
-        mechanism = AdditiveIntegerNoise(replace(mechanism.question, clamp=None), mechanism.noise)
+        question = replace(mechanism.question, clamp=None)
+        mechanism = AdditiveIntegerNoise(question, mechanism.noise)
     return provably_satisfies_claim(
         mechanism, claim_bounds.claim, map(mechanism.compare_with_shift, shifts)
     )
 
 
-def _written_out(mechanism: LineNoise) -> LineNoise:
-    """The mechanism without tails, which are written out to where nothing is left of them."""
+def _list_shifts(mechanism: LineNoise) -> Iterator[int]:
+    """List the shifts to audit. Large shifts are the most likely to fail and come first.
+
+    Shifts to one side suffice for a symmetric law, as the others compare the same masses.
+    """
+    law = mechanism.cells
+    is_symmetric = law.first == -law.last and law.weights == law.weights[::-1]
+    for distance in range(mechanism.reach, 0, -1):
+        yield distance
+        if not is_symmetric:
+            yield -distance
+
+
+def _list_tails(mechanism: LineNoise) -> LineNoise:
+    """Return the mechanism with its tails listed as masses, up to where they are negligible."""
     law = mechanism.noise
     if not law.ratio:
         return mechanism
-    blocks = math.ceil(math.log(_REST) / math.log(law.ratio))
-    unit = (1 << _BITS) / law.total
-    window = law.weights_between(law.first - blocks * law.period, law.last + blocks * law.period)
+    blocks = math.ceil(math.log(_NEGLIGIBLE_TAIL) / math.log(law.ratio))
+    unit = (1 << _MASS_BITS) / law.total
+    first = law.first - blocks * law.period
+    window = law.weights_between(first, law.last + blocks * law.period)
     weights = [max(1, round(weight * unit)) for weight in window]
-    return mechanism.with_noise(IntegerLaw(law.first - blocks * law.period, weights))
+    return mechanism.with_noise(IntegerLaw(first, weights))

@@ -1,4 +1,4 @@
-"""What is asked of noise on the integers or the reals, and the loss of noise in exact numbers."""
+"""Describe and check a request for noise, with its losses in exact numbers."""
 
 from __future__ import annotations
 
@@ -24,30 +24,26 @@ from workbench.questions.unbounded_noise import IntegerNoise, RealNoise, Unbound
 from workbench.solvers.arrays import Ints
 from workbench.solvers.backend import get_backend
 
-MAX_MINIMISED_EPSILON, MAX_MINIMISED_DELTA = 20, Fraction(999, 1000)  # where they are minimised
-MIN_EPSILON, MAX_EPSILON = (
-    Fraction(1, 10**9),
-    700,
-)  # ε but for 0: e^ε is a number of floating point, as are variances
-MAX_RUNS_SENSITIVITY = (
-    32  # sensitivity of noise for many runs, whose composition is proven at every shift
-)
-MIN_DELTA = Fraction(1, 10**12)
-MAX_HUBER_BEND = 2_000  # of a huber loss of noise that is not clamped
-NAMED_LOSSES = (
-    "absolute",
-    "squared",
-    "error-rate",
-    "pinball",
-    "huber",
-)  # the last two with a parameter
+MAX_MINIMISED_EPSILON = 20  # A minimised ε is at most this.
+MAX_MINIMISED_DELTA = Fraction(999, 1000)  # A minimised δ is at most this.
+MIN_EPSILON = Fraction(1, 10**9)  # ε is 0 or at least this, so that variances are finite doubles.
+MAX_EPSILON = 700  # Up to this ε, e^ε is a finite double.
+MIN_DELTA = Fraction(1, 10**12)  # A minimised δ, and the δ of many runs, is at least this.
+MAX_RUNS_SENSITIVITY = 32  # The composition of many runs is proven at every shift up to this.
+MAX_HUBER_BEND = 2_000  # The losses of noise that is not clamped are listed up to this bend.
+NAMED_LOSSES = ("absolute", "squared", "error-rate", "pinball", "huber")
+"""Names of the losses for noise. pinball and huber have a parameter."""
 
 
 @dataclass(frozen=True)
 class AnswerLoss:
-    """What publishing o for the answer q costs of clamped noise: values[q][o] >= 0, by position in low..high.
+    """The loss of publishing o for the answer q, of clamped noise.
 
-    counted: the positions q that are answers, of which alone the worst is taken; None: all.
+    Attributes:
+        name: the name of the loss.
+        values: values[q][o] >= 0 is the loss, with q and o as positions in low..high.
+        counted_positions: the positions q that are answers. Only these count for the worst
+            answer. None: all positions.
     """
 
     name: str
@@ -56,12 +52,15 @@ class AnswerLoss:
 
 
 def tabulate_difference_losses(name: str, unit: Fraction, span: int) -> dict[int, Fraction]:
-    """Map every step in -span..span to a named loss of published minus true answer, in exact numbers.
+    """Map every step in -span..span to a named loss of published minus true answer.
 
     Args:
         name: absolute, squared, error-rate, pinball:τ or huber:h.
-        unit: what a step is worth.
+        unit: the difference of two answers one step apart.
         span: the largest number of steps.
+
+    Returns:
+        step -> exact loss.
 
     Raises:
         ValueError: there is no such loss for noise.
@@ -70,25 +69,26 @@ def tabulate_difference_losses(name: str, unit: Fraction, span: int) -> dict[int
     if loss.kind not in NAMED_LOSSES:
         raise ValueError(f"loss must be one of {', '.join(NAMED_LOSSES)} for noise. Got {name!r}.")
     parameter = ONE if loss.parameter is None else Fraction(str(loss.parameter))
-    of_integers, scale, whole = build_integer_loss(loss.kind, parameter, [unit])
+    loss_of_integers, scale, denominator = build_integer_loss(loss.kind, parameter, [unit])
     steps = range(-span, span + 1)
-    scaled = np.array([int(unit * scale) * step for step in steps], dtype=object)
+    scaled_steps = np.array([int(unit * scale) * step for step in steps], dtype=object)
+    losses = loss_of_integers(scaled_steps)
     return {
-        step: Fraction(int(value), whole)
-        for step, value in zip(steps, of_integers(scaled), strict=True)
+        step: Fraction(int(loss), denominator) for step, loss in zip(steps, losses, strict=True)
     }
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoiseAim(Aim):
-    """What is asked of noise.
+    """What a request for noise minimises.
 
     Attributes:
-        loss: absolute, squared, pinball:τ or huber:h (clamped also error-rate: losses of the published answer); or the
-            losses of |η| = 0, 1, ... (clamped: of published minus true answer), the last one beyond; or those of every
-            answer published for every other.
-        unit: what a step of clamped answers is worth to a named loss.
-        prior: the probabilities of clamped answers, or "worst": the largest mean loss of any answer. Default: uniform.
+        loss: absolute, squared, pinball:τ or huber:h (for clamped noise also error-rate). Or the
+            losses of |η| = 0, 1, ... (clamped: of published minus true answer), the last one for
+            all larger values. Or the losses of every published answer for every true answer.
+        unit: the difference of two clamped answers one step apart, for a named loss.
+        prior: the probabilities of clamped answers, or "worst" for the largest expected loss of
+            any answer. Default: uniform.
     """
 
     loss: str | Rationals | AnswerLoss = "squared"
@@ -98,7 +98,7 @@ class NoiseAim(Aim):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoiseHow(How):
-    """How noise is found.
+    """How a request for noise is solved.
 
     Attributes:
         gap: the relative gap between loss and bound at which the search may stop.
@@ -111,7 +111,10 @@ class NoiseHow(How):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NoiseRequest(Request):
-    """The least mean loss of noise that is private whatever the answers are, or the least δ or ε within max_loss."""
+    """A request for the noise of least expected loss, or for the least δ or ε within max_loss.
+
+    The noise has the same law for every answer and is private whatever the answers are.
+    """
 
     AIM = NoiseAim
     HOW = NoiseHow
@@ -120,216 +123,231 @@ class NoiseRequest(Request):
     aim: NoiseAim
     how: NoiseHow
 
+    # Checks.
+
     def __post_init__(self) -> None:
         self._check_notion()
         self._check_loss()
         if self.claim.delta and not get_backend(self.how.solver).capabilities().duals:
-            must(
-                "solver",
-                "one that gives dual values, from which the bound is computed",
-                self.how.solver,
-            )
+            rule = "one that gives dual values, from which the bound is computed"
+            must("solver", rule, self.how.solver)
         if self.aim.runs > 1:
             self._check_runs()
         if self.how.steps is not None and not self.is_on_reals:
             raise InvalidRequest("steps must be left out for noise on the integers.")
 
     def _check_notion(self) -> None:
-        """That the budget is one of the notion."""
-        if (
-            self.aim.max_loss is not None
-            and self.aim.max_loss <= 0
-            and isinstance(self.aim.loss, str)
-        ):
-            must("max_loss", f"> 0 for the {self.aim.loss} loss", to_json_value(self.aim.max_loss))
+        """Check the budget of the notion and what is minimised. Raises InvalidRequest."""
+        max_loss = self.aim.max_loss
+        if max_loss is not None and max_loss <= 0 and isinstance(self.aim.loss, str):
+            must("max_loss", f"> 0 for the {self.aim.loss} loss", to_json_value(max_loss))
         if self.aim.minimise != "loss" and (self.has_several_bounds or self.aim.runs > 1):
-            must(
-                "minimise",
-                "loss but for one run under the notions dp and pure",
-                repr(self.aim.minimise),
-            )
+            rule = "loss, except for one run under the notions dp and pure"
+            must("minimise", rule, repr(self.aim.minimise))
         self.check_aim()
         for stick in self.claim.list_ratio_bounds(()):
             if stick.epsilon and (stick.delta or not self.has_several_bounds):
                 check_epsilon_range(stick.epsilon, MIN_EPSILON, MAX_EPSILON)
 
     def _check_loss(self) -> None:
-        """That the loss and the prior are of the question."""
-        if self.is_on_reals and self.question.clamp is not None and self.aim.minimise != "loss":
+        """Check that loss, unit and prior fit the question. Raises InvalidRequest."""
+        loss = self.aim.loss
+        clamp = self.clamp
+        if self.is_on_reals:
+            self._check_loss_on_reals()
+        if self.aim.unit != 1 and (clamp is None or not isinstance(loss, str)):
+            raise InvalidRequest("unit must be left out but for a named loss of clamped answers.")
+        answer_count = 0 if clamp is None else clamp[1] - clamp[0] + 1
+        if isinstance(loss, AnswerLoss) and len(loss.values) != answer_count:
+            must("loss", "of answers that are clamped", "others")
+        if loss == "error-rate" and clamp is None:
+            rule = "absolute or squared, or a list of losses, for noise that is not clamped"
+            must("loss", rule, "error-rate")
+        self._check_prior()
+        assert self.is_on_reals or self.line_losses
+
+    def _check_loss_on_reals(self) -> None:
+        """Check the loss, and what is minimised, of noise on the reals. Raises InvalidRequest."""
+        loss = self.aim.loss
+        if self.question.clamp is not None and self.aim.minimise != "loss":
             raise InvalidRequest(
                 "clamp must be left out where epsilon or delta of noise on the reals is minimised."
             )
-        clamp, clamped = self.clamp, self.question.clamp
-        if self.is_on_reals and self.aim.loss not in ("absolute", "squared"):
-            words = "absolute or squared for noise on the reals; others are designed in steps, on the integers, with the "
+        if loss not in ("absolute", "squared"):
             must(
                 "loss",
-                f"{words}sensitivity counted in them",
-                self.aim.loss if isinstance(self.aim.loss, str) else "a list",
+                "absolute or squared for noise on the reals; others are designed in steps, on the "
+                "integers, with the sensitivity counted in them",
+                loss if isinstance(loss, str) else "a list",
             )
-        if self.aim.unit != 1 and (clamp is None or not isinstance(self.aim.loss, str)):
-            raise InvalidRequest("unit must be left out but for a named loss of clamped answers.")
-        if isinstance(self.aim.loss, AnswerLoss) and (
-            clamp is None or len(self.aim.loss.values) != clamp[1] - clamp[0] + 1
-        ):
-            must("loss", "of answers that are clamped", "others")
-        if self.aim.loss == "error-rate" and clamp is None:
-            must(
-                "loss",
-                "absolute or squared, or a list of losses, for noise that is not clamped",
-                "error-rate",
-            )
-        if self.aim.prior is not None and clamped is None:
-            got = "'worst'" if self.is_worst_case else f"{len(self.aim.prior)} weights"
-            must("prior", "left out for noise that is not clamped", got)
+
+    def _check_prior(self) -> None:
+        """Check that the prior fits the clamped answers. Raises InvalidRequest."""
+        prior = self.aim.prior
+        if prior is not None and self.question.clamp is None:
+            prior_text = "'worst'" if isinstance(prior, str) else f"{len(prior)} weights"
+            must("prior", "left out for noise that is not clamped", prior_text)
         if self.is_worst_case and self.has_several_bounds and self.has_infinite_support:
-            must(
-                "prior",
-                f"uniform or probabilities when notion is {self.claim.notion.name}",
-                "'worst'",
-            )
-        if self.aim.prior is not None and not self.is_worst_case:
-            answers = len(self.aim.prior) if clamp is None else clamp[1] - clamp[0] + 1
-            if len(self.aim.prior) != answers:
-                must(
-                    "prior", f"{answers} weights, one for each clamped answer", len(self.aim.prior)
-                )
-            if not any(self.aim.prior):
-                must("prior", "weights >= 0, not all 0", 0)
-        assert self.is_on_reals or self.line_losses
+            notion = self.claim.notion.name
+            must("prior", f"uniform or probabilities when notion is {notion}", "'worst'")
+        if prior is None or isinstance(prior, str):
+            return
+        clamp = self.clamp
+        answer_count = len(prior) if clamp is None else clamp[1] - clamp[0] + 1
+        if len(prior) != answer_count:
+            must("prior", f"{answer_count} weights, one for each clamped answer", len(prior))
+        if not any(prior):
+            must("prior", "weights >= 0, not all 0", 0)
 
     def check_max_loss(self) -> None:
-        """Every loss > 0 asks for some budget."""
+        """Accept every max_loss: each one > 0 needs some budget."""
+
+    def _check_runs(self) -> None:
+        """Check that the noise of several runs can be searched. Raises InvalidRequest."""
+        question = self.question
+        delta = self.claim.delta
+        runs = self.aim.runs
+        if not isinstance(question, IntegerNoise) or question.clamp is not None:
+            must("runs", "1 but for noise on all integers", runs)
+        if question.sensitivity > MAX_RUNS_SENSITIVITY:
+            rule = f"at most {MAX_RUNS_SENSITIVITY} for more than 1 run"
+            must("sensitivity", rule, question.sensitivity)
+        if not delta or self.aim.loss not in ("absolute", "squared"):
+            must("runs", "1 where delta is 0, or the loss neither absolute nor squared", runs)
+        has_searchable_delta = MIN_DELTA <= delta <= Fraction(1, 2)
+        if not has_searchable_delta or self.claim.epsilon > 10 * runs:
+            rule = (
+                f"1 unless delta is between {float(MIN_DELTA):g} and 0.5 and epsilon at most 10 "
+                "for each run (the search is in floating point)"
+            )
+            must("runs", rule, runs)
+        if self.how.gap is not None:
+            raise InvalidRequest(
+                "gap must be left out for more than 1 run: no bound is proven for several runs."
+            )
+
+    # Properties of the question and the claim.
 
     @property
     def is_on_reals(self) -> bool:
-        """Whether noise is real."""
+        """Check whether the noise is on the reals, not on the integers."""
         return isinstance(self.question, RealNoise)
 
     @property
     def clamp(self) -> tuple[int, int] | None:
-        """The answers into which the sum is clamped."""
+        """Return the integers (low, high) to which the sum is clamped; None on the reals."""
         return self.question.clamp if isinstance(self.question, IntegerNoise) else None
 
     @cached_property
     def has_infinite_support(self) -> bool:
-        """Whether noise has to go on for ever: unless the budget is hockey sticks alone, each of δ > 0."""
+        """Check whether noise needs tails: unless the budget is hockey sticks, all with δ > 0."""
         sticks = self.claim.list_ratio_bounds(())
         return not sticks or not all(stick.delta for stick in sticks)
 
-    def _check_runs(self) -> None:
-        question = self.question
-        if not isinstance(question, IntegerNoise) or question.clamp is not None:
-            must("runs", "1 but for noise on all integers", self.aim.runs)
-        if question.sensitivity > MAX_RUNS_SENSITIVITY:
-            must(
-                "sensitivity",
-                f"at most {MAX_RUNS_SENSITIVITY} for more than 1 run",
-                question.sensitivity,
-            )
-        if not self.claim.delta or self.aim.loss not in ("absolute", "squared"):
-            must(
-                "runs",
-                "1 where delta is 0, or the loss neither absolute nor squared",
-                self.aim.runs,
-            )
-        if (
-            not MIN_DELTA <= self.claim.delta <= Fraction(1, 2)
-            or self.claim.epsilon > 10 * self.aim.runs
-        ):
-            within = f"1 unless delta is between {float(MIN_DELTA):g} and 0.5 and epsilon at most 10 for each run"
-            must("runs", f"{within} (the search is in floating point)", self.aim.runs)
-        if self.how.gap is not None:
-            raise InvalidRequest(
-                "gap must be left out for more than 1 run: the search ends where it finds no better."
-            )
+    @property
+    def is_worst_case(self) -> bool:
+        """Check whether the loss is that of the worst clamped answer."""
+        return isinstance(self.aim.prior, str)
 
     @property
     def target_gap(self) -> float:
-        """The relative gap between loss and bound that is asked for."""
+        """Return the relative gap between loss and bound at which the search ends."""
         if self.how.gap is not None:
             return float(self.how.gap)
         if not self.is_on_reals:
             return 1e-5 if self.has_several_bounds and self.has_infinite_support else 1e-8
         return 2e-4 if self.claim.epsilon is None or self.claim.epsilon <= 2 else 2e-3
 
+    # Losses.
+
     @property
-    def is_worst_case(self) -> bool:
-        """Whether the loss is that of the worst of the clamped answers."""
-        return isinstance(self.aim.prior, str)
+    def loss_name(self) -> str:
+        """Return the name of the loss in tables and certificates; "own" for a list of losses."""
+        if isinstance(self.aim.loss, AnswerLoss):
+            return self.aim.loss.name
+        return self.aim.loss if isinstance(self.aim.loss, str) else "own"
 
     @property
     def loss_function(self) -> Callable[[int, int], Fraction]:
-        """Of answer q and published answer o, by position, of clamped noise; its own losses are of |o - q|."""
+        """Return the loss of clamped noise as a function of answer q and published answer o.
+
+        Both are positions in low..high. A list of losses is one of |o - q|.
+        """
         losses = self.aim.loss
         if isinstance(losses, AnswerLoss):
             table = losses.values
             return lambda q, o: table[q][o]
         if isinstance(losses, str):
             span = 0 if self.clamp is None else self.clamp[1] - self.clamp[0]
-            known = tabulate_difference_losses(losses, self.aim.unit, span)
-            return lambda q, o: known[o - q]
+            loss_by_step = tabulate_difference_losses(losses, self.aim.unit, span)
+            return lambda q, o: loss_by_step[o - q]
         return lambda q, o: losses[min(abs(o - q), len(losses) - 1)]
 
     @property
     def counted_positions(self) -> Sequence[int]:
-        """The positions of clamped answers of which the worst is taken."""
+        """Return the positions of the clamped answers that count for the worst answer."""
         assert self.clamp is not None
-        given = self.aim.loss.counted_positions if isinstance(self.aim.loss, AnswerLoss) else None
-        return range(self.clamp[1] - self.clamp[0] + 1) if given is None else given
+        if isinstance(self.aim.loss, AnswerLoss) and self.aim.loss.counted_positions is not None:
+            return self.aim.loss.counted_positions
+        return range(self.clamp[1] - self.clamp[0] + 1)
 
     @cached_property
     def line_losses(self) -> tuple[LineLoss, ...]:
-        """The losses of noise, of which the largest mean counts: one, but for the worst answer, where there is one for
-        each answer, or for each and its mirror image where the noise may be symmetric. None on the reals."""
+        """Return the losses of noise, of which the largest mean is minimised.
+
+        There is one loss, except for the worst answer: then there is one for each answer, or for
+        each answer and its mirror image if the noise may be symmetric. Empty on the reals.
+        """
         if self.is_on_reals:
             return ()
         with translate_errors():
             if self.clamp is None:
-                return (self._unclamped(),)
-            answers, at, alike = (
-                self.clamp[1] - self.clamp[0] + 1,
-                self.loss_function,
-                not isinstance(self.aim.loss, AnswerLoss),
-            )
+                return (self._make_unclamped_loss(),)
+            answer_count = self.clamp[1] - self.clamp[0] + 1
             if not isinstance(self.aim.prior, str):
-                return (
-                    LineLoss.of_clamped_answers(
-                        self.loss_name, answers, at, self.aim.prior, depends_on_difference=alike
-                    ),
+                mean_loss = LineLoss.of_clamped_answers(
+                    self.loss_name,
+                    answer_count,
+                    self.loss_function,
+                    self.aim.prior,
+                    depends_on_difference=not isinstance(self.aim.loss, AnswerLoss),
                 )
-            n = answers - 1
-            each = [
-                tuple(at(q, min(n, max(0, q + eta))) for eta in range(-n, n + 1))
-                for q in self.counted_positions
-            ]
-            half = (len(each) + 1) // 2
-            if all(each[k] == each[-1 - k][::-1] for k in range(half)):
-                pairs = zip(each[:half], each[::-1], strict=False)
-                each = [
-                    tuple((a + b) / 2 for a, b in zip(first, last, strict=True))
-                    for first, last in pairs
-                ]
-            return tuple(LineLoss(self.loss_name, 0, table, may_fall=True) for table in each)
+                return (mean_loss,)
+            tables = _merge_mirror_images(self._tabulate_answer_losses(answer_count - 1))
+            return tuple(LineLoss(self.loss_name, 0, table, may_fall=True) for table in tables)
+
+    def _tabulate_answer_losses(self, n: int) -> list[Rationals]:
+        """Tabulate the loss of every counted answer for η in -n..n. Shape (answers, 2 n + 1)."""
+        loss = self.loss_function
+        tables = []
+        for q in self.counted_positions:
+            outputs = [min(n, max(0, q + eta)) for eta in range(-n, n + 1)]
+            tables.append(tuple(loss(q, o) for o in outputs))
+        return tables
 
     @cached_property
-    def scale(self) -> LossScale:
-        """That of the losses: the floor is what the best single noise value costs, the width what a noise of one
-        sensitivity costs more, or, where that is nothing, the dearest one."""
+    def loss_scale(self) -> LossScale:
+        """Return the scale of the losses.
+
+        The floor is the loss of the best single noise value. The width is the additional loss of
+        a noise value of one sensitivity; if that is 0, of the noise value with the largest loss.
+        """
         if self.is_on_reals:
             return LossScale(ZERO, float(self.question.sensitivity) ** POWERS[self.loss_name])
-        d, floors, widths = self.question.sensitivity, list[Fraction](), list[Fraction]()
-        for each in self.line_losses:
-            near = each.table or (ZERO,)
-            floors.append(min(near))
-            widths.append(max(each.value_at(d), each.value_at(-d)))
-        floor = max(floors)
-        dearest = max((max(each.table) for each in self.line_losses if each.table), default=ZERO)
-        width = next((top - floor for top in (max(widths), dearest) if top > floor), ZERO)
-        return LossScale(floor, float(width))
+        d = self.question.sensitivity
+        floor = max(min(loss.table or (ZERO,)) for loss in self.line_losses)
+        loss_at_sensitivity = max(
+            max(loss.value_at(d), loss.value_at(-d)) for loss in self.line_losses
+        )
+        tables = [loss.table for loss in self.line_losses if loss.table]
+        largest_loss = max(map(max, tables), default=ZERO)
+        for top in (loss_at_sensitivity, largest_loss):
+            if top > floor:
+                return LossScale(floor, float(top - floor))
+        return LossScale(floor, float(ZERO))
 
-    def _unclamped(self) -> LineLoss:
-        """Of noise that is not clamped."""
+    def _make_unclamped_loss(self) -> LineLoss:
+        """Make the loss of noise that is not clamped."""
         losses = self.aim.loss
         if not isinstance(losses, str):
             assert isinstance(losses, tuple)
@@ -338,18 +356,21 @@ class NoiseRequest(Request):
             return LineLoss.from_name(losses)
         bend = math.ceil(parse_loss(losses).parameter or 0) if losses.startswith("huber") else 0
         if bend > MAX_HUBER_BEND:
-            must(
-                "loss",
-                f"huber:h with h at most {MAX_HUBER_BEND} for noise that is not clamped",
-                losses,
-            )
-        return LineLoss.with_straight_tails(
-            losses, tabulate_difference_losses(losses, ONE, bend + 1).__getitem__, bend
-        )
+            rule = f"huber:h with h at most {MAX_HUBER_BEND} for noise that is not clamped"
+            must("loss", rule, losses)
+        loss_by_step = tabulate_difference_losses(losses, ONE, bend + 1)
+        return LineLoss.with_straight_tails(losses, loss_by_step.__getitem__, bend)
 
-    @property
-    def loss_name(self) -> str:
-        """In tables and certificates."""
-        if isinstance(self.aim.loss, AnswerLoss):
-            return self.aim.loss.name
-        return self.aim.loss if isinstance(self.aim.loss, str) else "own"
+
+def _merge_mirror_images(tables: list[Rationals]) -> list[Rationals]:
+    """Average the loss table of every answer with its mirror image, if all of them are mirrored.
+
+    The noise may then be symmetric, and half of the tables are enough.
+    """
+    half_count = (len(tables) + 1) // 2
+    if not all(tables[k] == tables[-1 - k][::-1] for k in range(half_count)):
+        return tables
+    merged_tables = []
+    for first, last in zip(tables[:half_count], tables[::-1], strict=False):
+        merged_tables.append(tuple((a + b) / 2 for a, b in zip(first, last, strict=True)))
+    return merged_tables

@@ -1,21 +1,23 @@
-"""Noise on the integers that runs many times, under one budget (ε, δ) for all runs.
+"""Design noise on the integers for several runs under one budget (ε, δ) for all runs together.
 
-`workbench.models.noise.repeated_noise` finds the losses for D = 1 in floats; rounded to rational masses they are a
-mechanism, whose T-fold composition is then bounded by convolution in integers (`workbench.privacy.composition`). Until
-that bound is at most δ the losses shrink. Certified are the pure ε of one run, and that all runs are within the
-budget. No bound on the loss over noise for T runs is proven, and the design says so.
+`workbench.models.noise.repeated_noise` finds the privacy losses for D = 1 in floats. Rounded to
+rational masses they are a mechanism, whose T-fold composition is then bounded by convolution in
+integers (`workbench.privacy.composition`). The losses shrink until that bound is at most δ. The
+certificate claims the pure ε of one run, and that all runs are private at the budget. No lower
+bound on the expected loss of noise for T runs is proven, and the report says so.
 
-Where neighbouring answers differ by up to D > 1 candidates are f(η) ~ exp(-s L(|η|)), L the log densities of the best
-noise found for D = 1, drawn out D times and linear between, or those of published noise
-(`workbench.models.noise.repeated_wide_noise`), s as large as the composition allows; and the staircase at ε/T. Of the
-cheapest the composition is proven for every shift ±1..±D.
+If neighbouring answers differ by up to D > 1, the candidates are f(η) ~ exp(-s L(|η|)) with s as
+large as the composition allows, and the staircase at ε/T. L are the log densities of the best noise
+for D = 1, stretched by D and linear in between, or those of published noise
+(`workbench.models.noise.repeated_wide_noise`). For the candidate of least loss the composition is
+proven for every shift ±1..±D.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -23,7 +25,8 @@ import numpy as np
 from workbench.errors import InvalidRequest, NotCertified, NotProven
 from workbench.exact.integer_law import IntegerLaw
 from workbench.exact.numbers import ZERO, round_up
-from workbench.families.noise.problem import NoiseProblem, make_certificate_loss
+from workbench.families.noise.expected_loss import make_certificate_loss
+from workbench.families.noise.problem import NoiseProblem
 from workbench.families.noise.request import NoiseRequest
 from workbench.mechanisms.integer_noise import AdditiveIntegerNoise
 from workbench.models.noise.repeated_noise import (
@@ -47,19 +50,35 @@ from workbench.privacy.repair import bound_inverse_exponential, build_staircase_
 from workbench.questions.unbounded_noise import IntegerNoise
 from workbench.solvers.arrays import Vector
 
-Proven = tuple[AdditiveIntegerNoise, Fraction]
-Steepened = tuple[
-    Callable[[float], tuple[Vector, float]], float
-]  # share -> (masses, loss every D); slope of ln δ_T
+ProvenNoise = tuple[AdditiveIntegerNoise, Fraction]
+"""Noise, and a proven bound on the δ of all runs at the requested ε."""
 
-_BITS = 80  # of a mass
-_TURNS = 12  # of shrinking
-_LESS_EPSILON = Fraction(1, 10**12)  # Shares by which a run's equal part of the budget is lowered.
-_LESS_DELTA = Fraction(1, 10**12)
+_MASS_BITS = 80  # Masses are rounded to this many bits.
+_MAX_SHRINKINGS = 12  # A candidate is made less steep at most this many times.
+_EPSILON_MARGIN = Fraction(1, 10**12)  # An equal part of ε is lowered by this share.
+_DELTA_MARGIN = Fraction(1, 10**12)  # An equal part of δ is lowered by this share.
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """Noise whose steepness can be varied.
+
+    Attributes:
+        make_law: maps a share of the steepness to (masses of |η| = 0, 1, ..., the privacy loss by
+            which the last of them fall every D).
+        delta_slope: about how fast log δ_T falls with the log of the steepness.
+    """
+
+    make_law: Callable[[float], tuple[Vector, float]]
+    delta_slope: float
 
 
 class RunsProblem(NoiseProblem):
-    """The problem of a request for several runs."""
+    """Answer a request for several runs.
+
+    Args:
+        request: the request for noise on all integers.
+    """
 
     routes = (
         Route(
@@ -73,196 +92,228 @@ class RunsProblem(NoiseProblem):
         super().__init__(request)
         assert isinstance(request.question, IntegerNoise)
         self.question = request.question
-        self.one_run: Claim | None = None  # of the noise found
-        self.stopped = False
+        self.one_run_claim: Claim | None = None
+        self.is_stopped = False
 
     @property
     def claim(self) -> Claim:
-        """The pure ε of one run, once noise is found; its share of the whole budget where it has none."""
-        return super().claim if self.one_run is None else self.one_run
+        """Return the claim for one run, or that of the request before noise is found."""
+        return super().claim if self.one_run_claim is None else self.one_run_claim
 
     def answer_by_composition(self) -> Answer:
-        """Return the cheapest candidate whose runs are proven to be within the budget. Raises NotCertified."""
-        request, deadline = self.request, self.deadline
-        epsilon, delta, power = (
-            float(request.claim.epsilon),
-            float(request.claim.delta),
-            POWERS[request.loss_name],
-        )
-        reach = self.question.sensitivity
-        part = deadline if reach == 1 else deadline.rescale(0.5)  # the rest is for noise for D
-        losses = optimise_losses(
-            request.aim.runs,
-            epsilon,
-            delta,
-            lambda k: k**power,
-            should_stop=lambda: self._late(part.has_passed),
-        )
-        tried = (self._within(*each) for each in self._candidates(losses))
-        best = next((pair for pair in tried if pair is not None), None)
-        proven = (
-            ([] if best is None else [best])
-            + ([] if reach == 1 else self._staircases())
-            + self._shared_equally()
-        )
-        if not proven:
+        """Return the candidate of least loss whose runs are proven private at the budget.
+
+        Raises:
+            NotCertified: no candidate could be made private.
+        """
+        request = self.request
+        candidates = self._list_proven_candidates()
+        if not candidates:
             raise NotCertified(
                 "The losses could not be shrunk until the composition is within delta."
             )
-        mechanism, reached = min(proven, key=lambda pair: self.compute_loss(pair[0]))
-        pure = audit(mechanism, 0).pure_epsilon
+        mechanism, delta_bound = min(candidates, key=lambda pair: self.compute_loss(pair[0]))
+        pure_epsilon = audit(mechanism, 0).pure_epsilon
         share = Fraction(1, request.aim.runs)
-        self.one_run = Claim("dp", share * request.claim.epsilon, share * request.claim.delta)
-        if math.isfinite(pure):
-            self.one_run = Claim("pure", Fraction(pure))
-        one_run = (
-            "the pure epsilon of one run"
-            if math.isfinite(pure)
-            else f"one run at 1/{request.aim.runs} of the budget"
+        claim = Claim("dp", share * request.claim.epsilon, share * request.claim.delta)
+        if math.isfinite(pure_epsilon):
+            claim = Claim("pure", Fraction(pure_epsilon))
+        self.one_run_claim = claim
+        composition = {
+            "runs": request.aim.runs,
+            "epsilon": float(request.claim.epsilon),
+            "delta": round_up(delta_bound),
+        }
+        details = {"composed": composition, **self._timing_details()}
+        notes = self._describe_claims(math.isfinite(pure_epsilon))
+        return Answer(mechanism, None, notes=notes, details=details)
+
+    def _list_proven_candidates(self) -> list[ProvenNoise]:
+        """List candidates whose composition is proven to be private at the budget."""
+        request = self.request
+        reach = self.question.sensitivity
+        power = POWERS[request.loss_name]
+        # For D > 1 half of the time is left for the noise of sensitivity D.
+        deadline = self.deadline if reach == 1 else self.deadline.rescale(0.5)
+        losses = optimise_losses(
+            request.aim.runs,
+            float(request.claim.epsilon),
+            float(request.claim.delta),
+            lambda k: k**power,
+            should_stop=lambda: self._note_stop(deadline.has_passed),
         )
-        composed = {"runs": request.aim.runs, "epsilon": epsilon, "delta": round_up(reached)}
-        words = [
-            f"Certified are {one_run}, and that {request.aim.runs} runs are ({epsilon:g}, {delta:g})-"
+        candidates = []
+        for shape in self._list_shapes(losses):
+            noise = self._shrink_until_private(shape)
+            if noise is not None:
+                candidates.append(noise)
+                break
+        if reach > 1:
+            candidates += self._list_staircases()
+        return candidates + self._share_budget_equally()
+
+    def _describe_claims(self, is_pure: bool) -> list[str]:
+        """Return the notes that say what is certified and proven."""
+        request = self.request
+        runs = request.aim.runs
+        one_run = f"one run at 1/{runs} of the budget"
+        if is_pure:
+            one_run = "the pure epsilon of one run"
+        epsilon = float(request.claim.epsilon)
+        delta = float(request.claim.delta)
+        notes = [
+            f"Certified are {one_run}, and that {runs} runs are ({epsilon:g}, {delta:g})-"
             "private together, by convolution in integers.",
-            format_unproven_note(request.aim.runs),
+            format_unproven_note(runs),
         ]
-        if self.stopped:
+        if self.is_stopped:
             limit = request.how.options.time_limit
-            words.append(
+            notes.append(
                 f"The search stopped at its time limit of {limit:g} s; this is the best it had."
             )
-        return Answer(
-            mechanism, None, notes=words, details={"composed": composed, **self._timing_details()}
-        )
+        return notes
 
-    def _late(self, passed: bool) -> bool:
-        self.stopped = self.stopped or passed
-        return passed
+    def _note_stop(self, has_passed: bool) -> bool:
+        """Remember whether a deadline stopped the search, and return whether it has passed."""
+        self.is_stopped = self.is_stopped or has_passed
+        return has_passed
 
     def repair(self, answer: Answer) -> Repaired:
-        """The mechanism as it is: it was proven when it was found."""
-        request, mechanism = self.request, answer.mechanism
-        composed = ComposedClaim.for_mechanism(
+        """Certify the mechanism as it is; it was proven private when it was found."""
+        request = self.request
+        mechanism = answer.mechanism
+        composed_claim = ComposedClaim.for_mechanism(
             mechanism, request.aim.runs, request.claim.epsilon, request.claim.delta
         )
         loss = make_certificate_loss(mechanism, request)
-        certificate = Certificate(mechanism, self.claim, objective=loss, composed=composed)
+        certificate = Certificate(mechanism, self.claim, objective=loss, composed=composed_claim)
         return mechanism, certificate, []
 
     def require_proof(self, design: Design) -> Design:
-        """The design as it is: it is not claimed to be optimal."""
+        """Return the design as it is; it is not claimed to be optimal."""
         return design
 
     def judge_by_formula(self, answer: Answer) -> OracleVerdict:
-        """None is known."""
+        """Return the verdict that no closed form is known for many runs."""
         return OracleVerdict.without_formula("no closed form is known for many runs")
 
-    def _candidates(self, losses: Vector) -> Iterable[Steepened]:
-        """The best first. losses: of the noise for D = 1."""
+    # Candidates.
+
+    def _list_shapes(self, losses: Vector) -> Iterator[_Shape]:
+        """List shapes of noise, that of least loss first.
+
+        Args:
+            losses: the privacy losses of the best noise for D = 1. Shape (n,).
+        """
         request = self.request
         reach = self.question.sensitivity
+        epsilon = float(request.claim.epsilon)
         if reach == 1:
-            floats = ComposedDelta(
-                request.aim.runs, float(request.claim.epsilon), float(request.claim.epsilon) + 12
-            )
-            yield (
+            delta_function = ComposedDelta(request.aim.runs, epsilon, epsilon + 12)
+            yield _Shape(
                 lambda share: (
                     noise_masses(losses * share)[0][: losses.size],
                     float(losses[-1] * share),
                 ),
-                log_slope(lambda factor: floats(losses * factor)),
+                log_slope(lambda factor: delta_function(losses * factor)),
             )
             return
-        sums = np.concatenate([[0.0], np.cumsum(losses)])
-
-        def drawn_out(eta: Vector) -> Vector:
-            beyond = np.maximum(0.0, eta / reach - losses.size) * losses[-1]
-            return np.asarray(np.interp(eta / reach, np.arange(sums.size), sums) + beyond)
-
-        noises = [
-            RepeatedWideNoise(
-                request.aim.runs,
-                float(request.claim.epsilon),
-                float(request.claim.delta),
-                reach,
-                shape,
-            )
-            for shape in (drawn_out, *published_shapes(reach).values())
-        ]
         power = POWERS[request.loss_name]
+        noises = []
+        for shape in (_stretch_losses(losses, reach), *published_shapes(reach).values()):
+            delta = float(request.claim.delta)
+            noises.append(RepeatedWideNoise(request.aim.runs, epsilon, delta, reach, shape))
         for noise in sorted(
             noises, key=lambda noise: noise.expected_loss(lambda eta: np.abs(eta) ** power)
         ):
 
-            def law(share: float, noise: RepeatedWideNoise = noise) -> tuple[Vector, float]:
+            def make_law(share: float, noise: RepeatedWideNoise = noise) -> tuple[Vector, float]:
                 exponents = noise.exponents(share * noise.max_steepness)
                 return np.exp(-exponents), float(exponents[-1] - exponents[-1 - reach])
 
-            yield law, log_slope(noise.composed_delta, noise.max_steepness)
+            yield _Shape(make_law, log_slope(noise.composed_delta, noise.max_steepness))
 
-    def _staircases(self) -> list[Proven]:
-        """Pure noise at ε/T: the largest losses add up."""
+    def _list_staircases(self) -> list[ProvenNoise]:
+        """List the staircases at ε/T, whose largest privacy losses add up to ε."""
         question = self.question
-        ratio, reach = (
-            bound_inverse_exponential(self.request.claim.epsilon / self.request.aim.runs),
-            question.sensitivity,
-        )
+        reach = question.sensitivity
+        ratio = bound_inverse_exponential(self.request.claim.epsilon / self.request.aim.runs)
         laws = (build_staircase_law(ratio, reach, inner) for inner in range(1, reach + 1))
         return [(AdditiveIntegerNoise(question, law), ZERO) for law in laws]
 
-    def _shared_equally(self) -> list[Proven]:
-        """The best noise of one run at (ε/T, δ/T), a little less so that the grid of the composition proves it."""
+    def _share_budget_equally(self) -> list[ProvenNoise]:
+        """Design the noise of one run at slightly less than (ε/T, δ/T).
+
+        The margin lets the composition be proven on its grid.
+
+        Returns:
+            The noise in a list; an empty list if it is not found or not proven.
+        """
         request = self.request
-        epsilon = request.claim.epsilon / request.aim.runs * (1 - _LESS_EPSILON)
-        delta = request.claim.delta / request.aim.runs * (1 - _LESS_DELTA)
-        left = self.deadline.remaining_seconds
-        options = (
-            request.how.options
-            if left is None
-            else replace(request.how.options, time_limit=max(0.1, left))
-        )
+        runs = request.aim.runs
+        options = request.how.options
+        seconds_left = self.deadline.remaining_seconds
+        if seconds_left is not None:
+            options = replace(options, time_limit=max(0.1, seconds_left))
+        values = {
+            "runs": 1,
+            "epsilon": request.claim.epsilon / runs * (1 - _EPSILON_MARGIN),
+            "delta": request.claim.delta / runs * (1 - _DELTA_MARGIN),
+            "options": options,
+            "check": "certify",
+        }
         try:
-            single = design_problem(
-                NoiseProblem(
-                    request.with_values(
-                        runs=1, epsilon=epsilon, delta=delta, options=options, check="certify"
-                    )
-                )
-            )
+            single = design_problem(NoiseProblem(request.with_values(**values)))
         except NotProven as error:
             if error.design is None or error.interrupted:
                 return []
             single = error.design
         except (InvalidRequest, NotCertified):
             return []
-        reached = bound_composed_delta(
-            single.mechanism, request.aim.runs, request.claim.epsilon, request.claim.delta
+        delta_bound = bound_composed_delta(
+            single.mechanism, runs, request.claim.epsilon, request.claim.delta
         )
-        return [(single.mechanism, reached)] if reached <= request.claim.delta else []
+        return [(single.mechanism, delta_bound)] if delta_bound <= request.claim.delta else []
 
-    def _within(self, law: Callable[[float], tuple[Vector, float]], falls: float) -> Proven | None:
-        """The first law of falling steepness, from 1 on, whose composition is proven to be within δ, and its δ_T.
-
-        falls: about how fast log δ falls with the log of the steepness.
-        """
-        request, steepness = self.request, 1.0
-        for turn in range(_TURNS):
-            if self.question.sensitivity > 1 and self._late(self.deadline.has_passed):
+    def _shrink_until_private(self, shape: _Shape) -> ProvenNoise | None:
+        """Lower the steepness of a shape from 1 until its composition is proven to be within δ."""
+        request = self.request
+        steepness = 1.0
+        for turn in range(_MAX_SHRINKINGS):
+            if self.question.sensitivity > 1 and self._note_stop(self.deadline.has_passed):
                 break
-            noise = self._tailed(*law(steepness))
-            reached = bound_composed_delta(
+            noise = self._make_noise(*shape.make_law(steepness))
+            delta_bound = bound_composed_delta(
                 noise, request.aim.runs, request.claim.epsilon, request.claim.delta
             )
-            if reached <= request.claim.delta:
-                return noise, reached
-            excess = math.log(reached / request.claim.delta)
-            steepness *= 1 - min(0.05, (1.02 + turn) * excess / max(1.0, falls) + 1e-9)
+            if delta_bound <= request.claim.delta:
+                return noise, delta_bound
+            excess = math.log(delta_bound / request.claim.delta)
+            decrease = (1.02 + turn) * excess / max(1.0, shape.delta_slope) + 1e-9
+            steepness *= 1 - min(0.05, decrease)
         return None
 
-    def _tailed(self, side: Vector, loss: float) -> AdditiveIntegerNoise:
-        """Noise of rational masses of |η| = 0, 1, ..., geometric from the last of them on: by a loss, every D."""
+    def _make_noise(self, side: Vector, loss: float) -> AdditiveIntegerNoise:
+        """Make noise with rational masses and geometric tails.
+
+        Args:
+            side: the masses of |η| = 0, 1, .... Shape (n,).
+            loss: the privacy loss by which the tails fall every D.
+        """
         question = self.question
-        weights = [max(1, round(mass * 2.0**_BITS)) for mass in side.tolist()]
+        weights = [max(1, round(mass * 2.0**_MASS_BITS)) for mass in side.tolist()]
         ratio = Fraction(math.floor(math.exp(-loss) * 2**40), 2**40)
-        law = IntegerLaw(1 - len(weights), [*weights[:0:-1], *weights], question.sensitivity, ratio)
+        symmetric_weights = [*weights[:0:-1], *weights]
+        law = IntegerLaw(1 - len(weights), symmetric_weights, question.sensitivity, ratio)
         return AdditiveIntegerNoise(question, law)
+
+
+def _stretch_losses(losses: Vector, reach: int) -> Callable[[Vector], Vector]:
+    """Stretch the log density of noise for D = 1 by D, linear in between and beyond."""
+    sums = np.concatenate([[0.0], np.cumsum(losses)])
+
+    def stretched_exponents(eta: Vector) -> Vector:
+        tail_exponents = np.maximum(0.0, eta / reach - losses.size) * losses[-1]
+        return np.asarray(np.interp(eta / reach, np.arange(sums.size), sums) + tail_exponents)
+
+    return stretched_exponents

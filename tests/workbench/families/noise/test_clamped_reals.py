@@ -65,7 +65,7 @@ def test_clamped_noise_publishes_what_its_loss_is_of(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("prior", "words"), [("1,3", "each of 2 equal parts"), ("worst", "of the worst answer")]
+    ("prior", "words"), [("1,3", "each of 2 equal parts"), ("worst", "for the worst answer")]
 )
 @pytest.mark.parametrize("loss", ["absolute", "squared"])
 def test_a_prior_of_the_range(prior: str, words: str, loss: str):
@@ -100,7 +100,9 @@ def test_a_search_that_is_stopped_has_the_numbers_of_clamped_noise(monkeypatch):
         raise late
 
     monkeypatch.setattr("workbench.families.noise.problem.NoiseSession.design", stopped)
-    with pytest.raises(wb.NotProven, match=f"Clamped, it costs {known.objective:.9g}") as error:
+    with pytest.raises(
+        wb.NotProven, match=f"Clamped, its expected loss is {known.objective:.9g}"
+    ) as error:
         wb.design(wb.RealNoise(3, clamp="-1..2"), loss="absolute", epsilon=1, delta="0.01")
     assert (error.value.incumbent, error.value.bound) == (known.objective, None)
     assert error.value.design.mechanism.question.clamp == known.mechanism.question.clamp

@@ -228,7 +228,7 @@ def test_channels(notion, tmp_path: Path):
         ),
         (
             "noise --on integers --minimise delta --max-loss 1 --notion zcdp --rho 1",
-            "minimise must be loss but for",
+            "minimise must be loss, except for",
         ),
         ("modulo --n 4 --max-shift 1 --minimise epsilon", "max_loss must be given where"),
         ("modulo --n 4 --max-shift 1 --minimise epsilon --max-loss 0.9", "any epsilon is enough"),
