@@ -243,7 +243,7 @@ def test_round_levels() -> None:
 def test_what_is_not_proven_in_time_is_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     from workbench.families.modulo import frontier as module
 
-    monkeypatch.setattr(module, "_PATIENCE", 0.2)  # with the pieces
+    monkeypatch.setattr(module, "_MAX_PIECE_SECONDS", 0.2)  # with the pieces
     question = wb.ModuloNoise(n=47, shifts=[3, 7, 11, 20, 22])
     made = wb.frontier(
         question,

@@ -60,7 +60,7 @@ def test_read_backwards_they_are_the_least_delta() -> None:
 def test_an_unproven_piece_is_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     question = wb.ModuloNoise(n=8, max_shift=3)
     truth = at(pieces(question, 1.5), 0.1)
-    monkeypatch.setattr("workbench.families.modulo.frontier._PATIENCE", 1e-9)
+    monkeypatch.setattr("workbench.families.modulo.frontier._MAX_PIECE_SECONDS", 1e-9)
     late = pieces(question, 1.5, whole=False)
     assert {row["status"] for row in late} == {"not_proven"}
     assert at(late, 0.1, "bound") < at(late, 0.1)

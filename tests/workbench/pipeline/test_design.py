@@ -319,7 +319,7 @@ def test_the_bound_of_a_certified_program_proves_what_a_solver_bound_cannot(
     from workbench.families.modulo import problem
 
     monkeypatch.setattr(
-        problem, "worth_refining", lambda *_: False
+        problem, "should_refine", lambda *_: False
     )  # the answer is the solver's own
     d = wb.design(wb.ModuloNoise(n=4, shifts=[4], directed=True), epsilon=17, notion="pure")
     assert d.bound <= d.objective <= d.bound * (1 + 1e-9)
@@ -488,7 +488,7 @@ def test_noise_that_wraps_at_a_price_says_so():
     design = wb.design(
         wb.ModuloNoise(n=100, max_shift=1), epsilon=1, delta="1e-5", notion="dp", loss="squared"
     )
-    assert any("Wrapping around is 98% of this loss" in word for word in design.words)
+    assert any("Wrapping around causes 98% of this loss" in word for word in design.words)
     design = wb.design(wb.ModuloNoise(n=8, max_shift=3), epsilon=1.5, loss="circular-squared")
     assert not any("Wrapping" in word for word in design.words)
 

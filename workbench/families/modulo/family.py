@@ -1,10 +1,10 @@
-"""Additive noise modulo a finite group as a family: its options, its requests, what its designs show.
+"""The family of additive noise modulo a finite group: its options, requests and reports.
 
-check     what is done with the solver's answer                                           status of an optimum
-none      the objective recomputed at the solver's point; no bound, no audit              claimed (the solver's word)
-bound     the bound recomputed from the duals, and the residual                           optimal
-audit     the exact audit of the solver's own PMF, and the closed form                    optimal
-certify   the mechanism repaired and proven private                                       optimal
+check      what is done with the solver's solution                            status of an optimum
+none       the objective is recomputed at the solver's point                  claimed
+bound      the bound is recomputed from the duals, and the residual           optimal
+audit      the solver's own PMF is audited exactly, with the closed form      optimal
+certify    the mechanism is repaired and proven private                       optimal
 """
 
 from __future__ import annotations
@@ -63,48 +63,43 @@ if TYPE_CHECKING:
 
 METHODS = ("fast", "literal")
 CHECKS = ("none", "bound", "audit", "certify")
-# The losses of which the frontier over δ is traced pattern by pattern.
-_PATTERN_LOSSES = ("error-rate", "eta-squared", "squared", "circular-squared")
-_SHOWN = 24  # masses up to which a report lists all of them, beyond it the 16 heaviest
+_TRACED_LOSSES = ("error-rate", "eta-squared", "squared", "circular-squared")
+"""Losses whose frontier over δ is traced pattern by pattern."""
+
+_MAX_LISTED_MASSES = 24  # Up to this many masses are all listed in a report.
+_HEAVIEST_MASSES = 16  # Of more masses, a report lists this many.
 
 
-def _sizes(value: Any, name: str) -> Ints:
-    """ "5x5", or its orders one by one."""
+# Readers of options.
+
+
+def _read_sizes(value: Any, name: str) -> Ints:
+    """Read the orders of the coordinates: "5x5", or a list. Raises InvalidRequest."""
     return list_reader(read_integer, "x")(value.lower() if isinstance(value, str) else value, name)
 
 
-def _shifts(value: Any, name: str) -> tuple[Any, ...]:
-    """ "1,2,3", for vectors "0,1;1,0"; or lists of the same."""
+def _read_shifts(value: Any, name: str) -> tuple[Any, ...]:
+    """Read the differences: "1,2,3", for vectors "0,1;1,0", or lists. Raises InvalidRequest."""
     if isinstance(value, str) and ";" in value:
         return tuple(
             list_reader(read_integer)(part, name) for part in value.split(";") if part.strip()
         )
 
-    def one_shift(part: Any, name: str) -> Any:
-        return (
-            list_reader(read_integer)(part, name)
-            if isinstance(part, (list, tuple))
-            else read_integer(part, name)
-        )
+    def read_one_shift(part: Any, name: str) -> Any:
+        if isinstance(part, (list, tuple)):
+            return list_reader(read_integer)(part, name)
+        return read_integer(part, name)
 
-    return list_reader(one_shift)(value, name)
+    return list_reader(read_one_shift)(value, name)
 
 
-def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
-    """One budget; "1=0.5,2=1" (for vectors "0,1=0.5;1,0=1") or a mapping gives each difference its own."""
+def _read_epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
+    """Read ε: one number, or one for each difference.
+
+    The latter is "1=0.5,2=1" (for vectors "0,1=0.5;1,0=1") or a mapping. Raises InvalidRequest.
+    """
     if isinstance(value, str) and "=" in value:
-        parts = value.split(",")
-        parts = parts if all("=" in part for part in parts) else value.split(";")
-        given = {}
-        for part in parts:
-            shift, _, amount = part.partition("=")
-            key = list_reader(read_integer)(shift, "epsilon's shift")
-            if key in given:
-                raise InvalidRequest(
-                    f"epsilon must give each difference one budget. Got two for {shift.strip()}."
-                )
-            given[key] = amount.strip()
-        value = given
+        value = _parse_shift_budgets(value)
     if isinstance(value, Mapping):
         return {
             shift: read_positive(amount, f"epsilon of shift {shift}")
@@ -113,23 +108,45 @@ def _epsilon(value: Any, name: str) -> Fraction | dict[Any, Fraction]:
     return read_positive(value, name)
 
 
-def _equal(value: Any, name: str) -> tuple[Ints, ...]:
-    """ "1=8,2=7": groups of row-major noise values with equal masses."""
+def _parse_shift_budgets(text: str) -> dict[Any, str]:
+    """Split "1=0.5,2=1" into shift -> ε, still as text. Raises InvalidRequest."""
+    parts = text.split(",")
+    if not all("=" in part for part in parts):
+        parts = text.split(";")
+    budgets: dict[Any, str] = {}
+    for part in parts:
+        shift, _, amount = part.partition("=")
+        key = list_reader(read_integer)(shift, "epsilon's shift")
+        if key in budgets:
+            raise InvalidRequest(
+                f"epsilon must give each difference one budget. Got two for {shift.strip()}."
+            )
+        budgets[key] = amount.strip()
+    return budgets
+
+
+def _read_equal_groups(value: Any, name: str) -> tuple[Ints, ...]:
+    """Read groups of row-major noise values with equal masses: "1=8,2=7". Raises InvalidRequest."""
     groups = value.split(",") if isinstance(value, str) else value
     if not isinstance(groups, (list, tuple)):
         must(name, "groups of noise values such as 1=8,2=7", repr(value))
     return tuple(list_reader(read_integer, "=")(group, name) for group in groups)
 
 
-def _within_curve(request: Any, curve: Claim) -> Design:
-    """The least-loss noise of one run within a claim of several (ε, δ)."""
+def _design_at_curve(request: Any, curve: Claim) -> Design:
+    """Design the least-loss noise of one run at a claim of several (ε, δ)."""
     return FAMILY.design_request(request.with_values(claim=curve, method="fast"))
 
 
 class _Modulo(Family):
+    """The family of noise modulo a finite group."""
+
     name = "modulo"
     title = "additive noise modulo a finite group"
-    summary = "The best additive noise modulo a finite query domain, judged by its closed form and audited exactly."
+    summary = (
+        "Optimal additive noise modulo a finite query domain, compared with its closed form and "
+        "audited exactly."
+    )
     examples = (
         "design modulo --n 8 --max-shift 3 --epsilon 1.5",
         "design modulo --n 8 --shifts 1,2,3 --directed --epsilon 1.5 --delta 0.1212 --plot pmf.png",
@@ -137,7 +154,8 @@ class _Modulo(Family):
         "design modulo --n 8 --max-shift 3 --epsilon 1.5 --minimise delta --max-loss 0.4425",
         'design modulo --n 8 --shifts 1,2 --epsilon "1=0.5,2=1" --loss squared --zero-mean',
         "design modulo --n 30 --max-shift 1 --loss squared --notion zcdp --rho 0.1",
-        "design modulo --n 30 --max-shift 1 --loss circular-squared --epsilon 4 --delta 1e-5 --notion dp --runs 16",
+        "design modulo --n 30 --max-shift 1 --loss circular-squared --epsilon 4 --delta 1e-5 "
+        "--notion dp --runs 16",
         'design modulo --n 30 --max-shift 1 --loss squared --notion curve --curve "0.5:0.1,1:0.01"',
     )
     formulas = (
@@ -146,78 +164,141 @@ class _Modulo(Family):
         "formula modulo --n 8 --max-shift 3 --directed --notion pdp --epsilon 1.5 --delta 0..0.2",
     )
     options = (
-        Option("n", integer_reader(1, 10**7), help="Scalar query with answers 0..n.", kind=int, question=True),
-        Option("sizes", _sizes, help='Vector query: orders of its coordinates, "5x5".', question=True),
         Option(
-            "shifts", _shifts, help='How neighbouring answers differ: "1,2,3", for vectors "0,1;1,0".', question=True
-        ),
-        Option(
-            "max_shift", integer_reader(1, 10**6), help="All differences 1..MAX_SHIFT (instead of --shifts).", kind=int,
+            "n",
+            integer_reader(1, 10**7),
+            help="Largest answer of a scalar query with answers 0..n.",
+            kind=int,
             question=True,
         ),
         Option(
-            "directed", read_flag, False, "Only the given sign of the differences, as the paper.", kind=bool, question=True
+            "sizes",
+            _read_sizes,
+            help='Numbers of answers for each coordinate of a vector query: "5x5".',
+            question=True,
         ),
         Option(
-            "notion", read_convex_or_ratio_notion, "dp", "dp, pdp, pure or metric; curve, tradeoff, renyi, zcdp or gdp."
+            "shifts",
+            _read_shifts,
+            help='Differences of neighbouring answers: "1,2,3", for vectors "0,1;1,0".',
+            question=True,
         ),
         Option(
-            "loss", load_when_called("workbench.families.modulo.request", "read_loss"), "error-rate",
-            "error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared, or a CSV of losses, "
-            "one for every noise value (in Python: an array, or a function of it).",
+            "max_shift",
+            integer_reader(1, 10**6),
+            help="Largest difference of neighbouring answers: all differences 1..MAX_SHIFT "
+            "(instead of --shifts).",
+            kind=int,
+            question=True,
+        ),
+        Option(
+            "directed",
+            read_flag,
+            False,
+            "Protect only the given sign of the differences, as in the paper.",
+            kind=bool,
+            question=True,
+        ),
+        Option(
+            "notion",
+            read_convex_or_ratio_notion,
+            "dp",
+            "dp, pdp, pure or metric; curve, tradeoff, renyi, zcdp or gdp.",
+        ),
+        Option(
+            "loss",
+            load_when_called("workbench.families.modulo.request", "read_loss"),
+            "error-rate",
+            "error-rate, squared, eta-squared, circular-squared, prior-squared, worst-squared, or "
+            "a CSV of losses, one for every noise value (in Python: an array, or a function of "
+            "it).",
         ),
         *NOTION_PARAMETERS,
         Option(
-            "prior", read_probabilities, help="CSV with N probabilities of the true answer (loss prior-squared).", kind=Path,
+            "prior",
+            read_probabilities,
+            help="CSV with the N probabilities of the true answer (loss prior-squared).",
+            kind=Path,
         ),
         Option("zero_mean", read_flag, False, "Require noise of mean zero.", kind=bool),
-        Option("equal", _equal, help='Require equal masses: "1=8,2=7" (row-major noise values).'),
         Option(
-            "constraints", accept_anything, places=frozenset(("python",)),
+            "equal",
+            _read_equal_groups,
+            help='Require equal masses: "1=8,2=7" (row-major noise values).',
+        ),
+        Option(
+            "constraints",
+            accept_anything,
+            places=frozenset(("python",)),
             help="More linear constraints, as a function of the CVXPY variable f (N,).",
         ),
         MINIMISE,
         RUNS,
-        Option("method", choice_reader(*METHODS), "fast", "fast, or literal: PDP with delta > 0 as the printed MILP."),
+        Option(
+            "method",
+            choice_reader(*METHODS),
+            "fast",
+            "fast, or literal: PDP with delta > 0 as the MILP of the paper.",
+        ),
         make_check_option(*CHECKS),
         CERTIFY,
         SOLVER,
         TIME_LIMIT,
         Option(
-            "gap", read_nonnegative, help="Relative MILP gap at which the solver may stop.", kind=float, solver=True
+            "gap",
+            read_nonnegative,
+            help="Relative MILP gap at which the solver may stop.",
+            kind=float,
+            solver=True,
         ),
-        Option("seed", integer_reader(0, 2**31 - 1), help="Of the solver.", kind=int, solver=True),
+        Option(
+            "seed",
+            integer_reader(0, 2**31 - 1),
+            help="Random seed of the solver.",
+            kind=int,
+            solver=True,
+        ),
         OPTIONS,
         MAX_LOSS,
         Option(
-            "delta", read_probability, help="In [0, 1]; 0 by default. With --minimise delta: an upper limit.", hot=True
+            "delta",
+            read_probability,
+            help="Privacy budget in [0, 1]. Default: 0. With --minimise delta: an upper limit.",
+            hot=True,
         ),
         Option(
-            "epsilon", _epsilon, hot=True,
-            help='Privacy budget > 0; "1=0.5,2=1" gives each difference its own. Where it is minimised: a limit.',
+            "epsilon",
+            _read_epsilon,
+            hot=True,
+            help='Privacy budget > 0; "1=0.5,2=1" gives each difference a separate budget. If it '
+            "is minimised: an upper limit.",
         ),
-    )  # fmt: skip
+    )
     solving_option_names = (*Family.solving_option_names, "method")
+
+    # Requests.
 
     @property
     def question_class(self) -> type[ModuloNoise]:
+        """Return the class of questions."""
         from workbench.questions.modulo_noise import ModuloNoise
 
         return ModuloNoise
 
     def parse_question(self, values: Values) -> ModuloNoise:
+        """Make the question from the values of its options. Raises InvalidRequest."""
         names = ("n", "sizes", "max_shift", "directed", "shifts")
         return self.question_class(**{name: values[name] for name in names})
 
     def question_to_options(self, question: Any) -> Record:
-        """See `Family.question_options`."""
+        """Return the options of a question. See `Family.question_options`."""
         shifts = [shift[0] if question.is_scalar else shift for shift in question.shifts]
         return {"sizes": question.sizes, "shifts": shifts, "directed": question.directed}
 
     def trace_patterns(
         self, request: Any, deltas: Interval, time_limit: float | None, progress: Progress | None
     ) -> Sequence[FrontierPiece]:
-        """See `Family.trace_patterns`."""
+        """Trace the frontier over δ pattern by pattern. See `Family.trace_patterns`."""
         from workbench.models.modulo.frontier import compute_delta_frontier
         from workbench.pipeline.outcome import translate_errors
 
@@ -225,9 +306,9 @@ class _Modulo(Family):
             must("epsilon", "one number for all differences under pdp", "several")
         low, high = deltas
         if low == high:
-            wanted = "an interval such as 0..0.2 under pdp, where the frontier is of many pieces"
-            must("delta", wanted, low)
-        InvalidRequest.check_choice(_PATTERN_LOSSES, "loss", request.aim.loss)
+            rule = "an interval such as 0..0.2 under pdp, where the frontier is of many pieces"
+            must("delta", rule, low)
+        InvalidRequest.check_choice(_TRACED_LOSSES, "loss", request.aim.loss)
         report = limit_message_rate(progress or str)
 
         def report_pieces(share: float, pieces: int) -> None:
@@ -245,86 +326,93 @@ class _Modulo(Family):
             )
 
     def build_request(self, question: Any, values: Record) -> ModuloRequest:
+        """Make the request from a question and exact option values. Raises InvalidRequest."""
         from workbench.families.modulo.request import make_modulo_request
 
         return make_modulo_request(question, values)
 
     def open_session(self, request: Any) -> Session:
+        """Open the session of a request."""
         if request.aim.runs == 1:
             from workbench.families.modulo.problem import ModuloSession
 
             return ModuloSession(request)
         from workbench.pipeline.many_runs import ManyRuns
 
-        return ManyRuns(request, _within_curve)
+        return ManyRuns(request, _design_at_curve)
 
-    # Mechanisms from elsewhere.
+    # Baselines.
 
     def compute_loss(self, request: Any, mechanism: Any) -> float:
-        """Of additive noise in the same group its exact loss; of a channel its error rate or mean squared error, true
-        answers uniform."""
+        """Compute the loss of a baseline.
+
+        For additive noise in the same group it is the exact loss; for a channel it is the error
+        rate or the mean squared error with uniform answers. Raises InvalidRequest.
+        """
         from workbench.mechanisms.additive import AdditiveNoise
         from workbench.privacy.repair import compute_exact_loss
 
-        related = self.relate_mechanism(request, mechanism)
-        if isinstance(related, AdditiveNoise):
-            return float(compute_exact_loss(related, request.losses))
+        related_mechanism = self.relate_mechanism(request, mechanism)
+        if isinstance(related_mechanism, AdditiveNoise):
+            return float(compute_exact_loss(related_mechanism, request.losses))
         if request.aim.loss not in ("error-rate", "squared"):
             must("loss", "error-rate or squared for a channel", repr(request.aim.loss))
-        return float(related.error_rate if request.aim.loss == "error-rate" else related.mse)
+        if request.aim.loss == "error-rate":
+            return float(related_mechanism.error_rate)
+        return float(related_mechanism.mse)
 
     def relate_mechanism(self, request: Any, mechanism: Any) -> Any:
-        """Noise under the question's differences; of a channel the answers that differ by one, without wrapping."""
+        """Return a baseline under the differences of the question.
+
+        For a channel these are the answers that differ by one, without wrapping. Raises
+        InvalidRequest for a mechanism that does not fit the question.
+        """
         from workbench.mechanisms.additive import AdditiveNoise
         from workbench.mechanisms.channel import Channel
 
-        question, order = request.question, request.question.order
+        question = request.question
+        order = question.order
         if isinstance(mechanism, AdditiveNoise) and mechanism.question.sizes == question.sizes:
             return AdditiveNoise(question, mechanism.masses)
-        square = (
+        is_square = (
             isinstance(mechanism, Channel)
             and len(mechanism.rows) == len(mechanism.outputs) == order
         )
-        if not square or not question.is_scalar:
-            must(
-                "baseline",
-                "additive noise on the query's answers, or their channel",
-                repr(mechanism),
-            )
-        # a difference beyond N/2 may have been meant as μ - N: protect both
-        near = {
-            distance for (shift,) in question.shifts for distance in (shift % order, -shift % order)
-        }
-        return Channel.from_pairs(mechanism, [(q, q + d) for d in near for q in range(order - d)])
+        if not is_square or not question.is_scalar:
+            rule = "additive noise on the query's answers, or their channel"
+            must("baseline", rule, repr(mechanism))
+        # A difference μ beyond N/2 may mean μ - N, so both are protected.
+        distances = {shift % order for (shift,) in question.shifts}
+        distances |= {-shift % order for (shift,) in question.shifts}
+        pairs = []
+        for distance in distances:
+            pairs += [(q, q + distance) for q in range(order - distance)]
+        return Channel.from_pairs(mechanism, pairs)
 
-    # Keys of sweeps.
+    # Sweeps.
 
     def sweep_key(self, values: Values) -> Record:
-        """n and max_shift spelled out as sizes and shifts, one of each pair mu, -mu unless directed."""
-        rest = {
-            name: value
-            for name, value in super().sweep_key(values).items()
-            if name not in ("n", "max_shift")
-        }
+        """Return the key of a sweep, with n and max_shift spelled out as sizes and shifts.
+
+        The key has one shift of each pair μ, -μ unless they are directed.
+        """
+        key = super().sweep_key(values)
+        options = {name: value for name, value in key.items() if name not in ("n", "max_shift")}
         question = self.parse_question(values)
-        pairs = (
-            {shift} if question.directed else {shift, question.negate_shift(shift)}
-            for shift in question.shifts
-        )
-        return (
-            rest
-            | question.to_dict()
-            | {"shifts": [list(shift) for shift in sorted({min(pair) for pair in pairs})]}
-        )
+        shifts = {*question.shifts}
+        if not question.directed:
+            shifts = {min(shift, question.negate_shift(shift)) for shift in question.shifts}
+        return options | question.to_dict() | {"shifts": [list(shift) for shift in sorted(shifts)]}
 
     def points_per_task(self, values: Values) -> int:
-        """Bare linear programs take less than a millisecond; audits and branch and bound much longer."""
-        bare = values["check"] in ("none", "bound") and values["notion"] in list_ratio_notions()
-        return 500 if bare and get_ratio_kind(values["notion"]) == HOCKEY_STICK else 20
+        """Return the points of a task: many for bare linear programs, which take a millisecond."""
+        is_bare = values["check"] in ("none", "bound") and values["notion"] in list_ratio_notions()
+        return 500 if is_bare and get_ratio_kind(values["notion"]) == HOCKEY_STICK else 20
 
-    # What a design shows.
+    # Reports.
 
     def extra_json(self, design: Design) -> Record:
+        """Return the entries of this family in JSON."""
         from workbench.pipeline.budget import budget_to_json
 
         question = design.question
@@ -336,64 +424,78 @@ class _Modulo(Family):
         return entries | {"question": question.to_dict(), "directed": question.directed}
 
     def facts(self, design: Design) -> Facts:
+        """Return the rows of the report."""
         from workbench.pipeline.budget import list_budget_facts
 
-        what = (
-            design.request.aim.loss
-            if design.request.aim.minimise == "loss"
-            else design.request.aim.minimise
-        )
-        order = "x".join(map(str, design.question.sizes))
-        runs = design.request.aim.runs
-        best = (
-            f"best noise modulo {order}"
-            if runs == 1
-            else f"best found modulo {order} for {runs} runs"
-        )
+        aim = design.request.aim
+        label = "expected loss" if aim.minimise == "loss" else f"minimal {aim.minimise}"
+        if aim.loss == "worst-squared" and aim.minimise == "loss":
+            label = "worst-case loss"
         return [
-            (f"least {what}", f"{design.objective:.9g} ({best})"),
-            ("bound", design.bound_text),
+            (label, f"{design.objective:.9g} ({_describe_class(design)})"),
+            ("lower bound", design.bound_text),
             *list_budget_facts(design),
         ]
 
     def comparison_laws(self, design: Design) -> LawsByName:
+        """Return the laws of published noise for plots."""
         from workbench.families.modulo.published import list_laws
 
         return list_laws(design.request)
 
     def list_tables(self, design: Design) -> Tables:
-        masses, question = design.mechanism.pmf, design.question
-        every = masses.size <= _SHOWN
-        shown = (
-            range(masses.size)
-            if every
-            else sorted(range(masses.size), key=lambda k: -masses[k])[:16]
-        )
-        cells = [[question.format_shift(question.element_at(k)), float(masses[k])] for k in shown]
-        title = "PMF" if every else f"PMF, the 16 heaviest of {masses.size} noise values"
+        """Return the table of probabilities."""
+        masses = design.mechanism.pmf
+        question = design.question
+        if masses.size <= _MAX_LISTED_MASSES:
+            title = "PMF"
+            indices = [*range(masses.size)]
+        else:
+            title = f"PMF, the {_HEAVIEST_MASSES} heaviest of {masses.size} noise values"
+            indices = sorted(range(masses.size), key=lambda k: -masses[k])[:_HEAVIEST_MASSES]
+        cells = [[question.format_shift(question.element_at(k)), float(masses[k])] for k in indices]
         return [(title, ["noise", "probability"], cells)]
+
+
+def _describe_class(design: Design) -> str:
+    """Return the loss and the class of noise for the report, and whether it is optimal."""
+    aim = design.request.aim
+    order = "x".join(map(str, design.question.sizes))
+    if aim.runs > 1:
+        phrase = f"noise modulo {order} for {aim.runs} runs, best found; not proven optimal"
+    elif design.status == "optimal":
+        phrase = f"optimal noise modulo {order}"
+    else:
+        phrase = f"noise modulo {order}, best found; not proven optimal"
+    return f"{aim.loss}, {phrase}" if aim.minimise == "loss" else phrase
 
 
 FAMILY = _Modulo()
 
 
 def list_modulo_points(question: Any, values: Values) -> Iterable[Point]:
-    """(columns that name a point, its request): every ε and δ under every notion, then the least ε of losses.
+    """List the requests of a frontier: every ε and δ under every notion, then the least ε.
 
-    Raises InvalidRequest.
+    Args:
+        question: the group and its differences, or None if options describe them.
+        values: the exact values of the options.
+
+    Returns:
+        (columns that name a point, request) pairs.
+
+    Raises:
+        InvalidRequest: the options do not fit together.
     """
     if values["loss"] == "prior-squared":
         must("loss", "one that needs no prior", repr(values["loss"]))
-    for name in values["notion"] if values["epsilon"] else ():
+    notions = values["notion"]
+    for name in notions if values["epsilon"] else ():
         if any(values["delta"]) and not get_notion(name).has_delta:
             must("delta", f"0 when notion is {name}", ",".join(map(to_json_value, values["delta"])))
-    every = list_notion_requests(FAMILY, question, values)
-    notions = values["notion"]
-    return sorted(
-        every,
-        key=lambda p: (
-            p[1].aim.minimise != "loss",
-            notions.index(p[0]["notion"]),
-            p[0].get("epsilon", 0),
-        ),
-    )
+
+    def order_point(point: Point) -> tuple[bool, int, Any]:
+        columns, request = point
+        is_least_epsilon = request.aim.minimise != "loss"
+        return is_least_epsilon, notions.index(columns["notion"]), columns.get("epsilon", 0)
+
+    return sorted(list_notion_requests(FAMILY, question, values), key=order_point)

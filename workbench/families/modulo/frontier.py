@@ -1,10 +1,12 @@
-"""The ε-δ-error trade-off of additive noise: solver points, exact pieces, level curves, baselines.
+"""Plan the ε-δ-error trade-off of modulo noise: optima, exact pieces, level curves, baselines.
 
 curve       what a row is
 point       the certified optimum at (ε, δ), with its bound and its closed form
-piece       ρ* between two deltas at fixed ε: exact (PDP: workbench.models.modulo.frontier; DP and error rate: (1-δ)ρ₀)
+piece       ρ* between two deltas at fixed ε, exact: for PDP from workbench.models.modulo.frontier,
+            for DP and the error rate (1-δ)ρ₀
 level       the least δ at (ε, error), certified, minimum-δ form (15); `max_loss` is the error
-baseline    a published mechanism with the smallest parameter that meets (ε, δ), audited exactly
+baseline    a published mechanism with the smallest parameter that is private at (ε, δ), audited
+            exactly
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from workbench.models.modulo.level_frontier import (
     MIN_LEVEL_EPSILON,
     FrontierPiece,
 )
-from workbench.notions import get_notion as named
+from workbench.notions import get_notion
 from workbench.pipeline.frontier_plan import Plan, Row, Task, make_design_row, make_design_task
 from workbench.pipeline.frontier_plots import Series
 from workbench.pipeline.notion_points import draw_notion_frontier
@@ -42,101 +44,133 @@ from workbench.pipeline.requirements import (
 from workbench.questions.modulo_noise import ModuloNoise
 
 SERIES = {
-    "optimal": Series("optimal modulo noise", 0), "geometric": Series("clamped geometric", 1, "--"),
-    "gaussian": Series("clamped discrete Gaussian", 2, "-."), "exponential": Series("exponential mechanism", 3, ":"),
+    "optimal": Series("optimal modulo noise", 0),
+    "geometric": Series("clamped geometric", 1, "--"),
+    "gaussian": Series("clamped discrete Gaussian", 2, "-."),
+    "exponential": Series("exponential mechanism", 3, ":"),
     "data-independent": Series("data-independent", 4, (0, (5, 1, 1, 1))),
-}  # fmt: skip
-LEVEL_CURVE_COUNT = 4  # errors whose level curves are drawn when none are given
-_PIECES = 64  # noise values up to which the exact frontier is traced at every ε, beyond at a few
-_FEW = 5
-_PATIENCE = 5.0  # seconds for the exact frontier at one ε; pieces not proven by then say so
+}
+"""The legend, colour and line style of every mechanism in plots."""
+
+LEVEL_CURVE_COUNT = 4  # This many level curves are drawn if no errors are given.
+_MAX_TRACED_ORDER = 64  # Up to this many noise values exact pieces are traced at every ε.
+_TRACED_EPSILON_COUNT = 5  # Beyond, they are traced at this many ε.
+_MAX_PIECE_SECONDS = 5.0  # Limit for the exact pieces at one ε; the status shows unproven ones.
 
 
 def choose_round_levels(errors: Sequence[float]) -> list[Fraction]:
-    """LEVELS round errors strictly between the least and the largest of some; fewer when they are too close."""
+    """Choose LEVEL_CURVE_COUNT round errors strictly between the least and the largest error.
+
+    Args:
+        errors: the errors of the optima.
+
+    Returns:
+        The round errors in order; fewer if the errors are too close to each other.
+    """
     if not errors or max(errors) - min(errors) < 1e-9:
         return []
-    low, high = min(errors), max(errors)
+    low = min(errors)
+    high = max(errors)
     digits = 2 - math.ceil(math.log10(high - low))
-    inside = {
-        round(x, digits) for x in np.linspace(low, high, LEVEL_CURVE_COUNT + 2)[1:-1].tolist()
-    }
-    return [Fraction(str(x)) for x in sorted(inside) if low < x < high]
+    inner_errors = np.linspace(low, high, LEVEL_CURVE_COUNT + 2)[1:-1].tolist()
+    rounded_errors = {round(error, digits) for error in inner_errors}
+    return [Fraction(str(error)) for error in sorted(rounded_errors) if low < error < high]
 
 
 @lru_cache(maxsize=1)
-def _chosen_levels(corners: tuple[Any, ...]) -> list[Fraction]:
-    """Between the errors of requests at the least and at the largest budgets; once for all tasks of a process."""
-    rows = [row for request in corners for row in make_design_task({}, request, "optimal")()]
-    return choose_round_levels(
-        [row["objective"] for row in rows if row.get("objective") is not None]
-    )
+def _choose_levels(corners: tuple[Any, ...]) -> list[Fraction]:
+    """Choose round errors between those at the smallest and at the largest budgets.
+
+    The errors of these requests are computed once for all tasks of a process.
+    """
+    errors = []
+    for request in corners:
+        rows = make_design_task({}, request, "optimal")()
+        errors += [row["objective"] for row in rows if row.get("objective") is not None]
+    return choose_round_levels(errors)
 
 
 def plan_modulo_frontier(question: Any, values: Values) -> Plan:
-    """The plan of a frontier of modulo noise, whose requests are validated before anything is solved.
+    """Plan a frontier of modulo noise. All requests are checked before anything is solved.
 
-    What is not proven within the time limit is a row with its interval [bound, objective]. whole: trace every exact
-    piece to its end, however long it takes, so that no clock decides what the table holds. level: errors of the level
-    curves; None chooses LEVELS of them from the points, an empty list draws none. Raises InvalidRequest.
+    Args:
+        question: the group and its differences, or None if options describe them.
+        values: the exact values of the options. whole: traces every exact piece to its end without
+            a time limit, so that the table does not depend on the runtime. level: the errors of
+            the level curves; None chooses them from the points, an empty list draws none.
+
+    Returns:
+        The plan. Rows that are not proven within the time limit contain an interval from `bound`
+        to `objective`.
+
+    Raises:
+        InvalidRequest: a request is invalid.
     """
-    every = [*list_modulo_points(question, values)]
-    optima = [(row, request) for row, request in every if request.aim.minimise == "loss"]
-    plain = [
-        (row, request)
-        for row, request in optima
-        if bounds_one_ratio(request.claim.notion) and request.aim.runs == 1
+    points = [*list_modulo_points(question, values)]
+    optima = [(row, request) for row, request in points if request.aim.minimise == "loss"]
+    least_epsilons = [
+        (row, request) for row, request in points if request.aim.minimise == "epsilon"
     ]
-    query, epsilons, loss = (
-        question or FAMILY.parse_question(values),
-        values["epsilon"] or [],
-        values["loss"],
-    )
+    ratio_requests = [request for _, request in optima if _is_ratio_request(request)]
+    query = question or FAMILY.parse_question(values)
+    epsilons = values["epsilon"] or []
+    loss = values["loss"]
     tasks = [make_design_task(row, request, "optimal") for row, request in optima]
-    for notion in dict.fromkeys(request.claim.notion.name for _, request in plain):
-        traced = _traced(query, notion, epsilons, loss)
-        tasks += [partial(_pieces, query, notion, epsilon, values) for epsilon in traced]
-    tasks += [
-        make_design_task(row, request, "optimal")
-        for row, request in every
-        if request.aim.minimise == "epsilon"
-    ]
-    tasks += _level_tasks(query, [request for _, request in plain], values)
+    for notion in dict.fromkeys(request.claim.notion.name for request in ratio_requests):
+        traced_epsilons = _list_traced_epsilons(query, notion, epsilons, loss)
+        tasks += [
+            partial(_trace_pieces, query, notion, epsilon, values) for epsilon in traced_epsilons
+        ]
+    tasks += [make_design_task(row, request, "optimal") for row, request in least_epsilons]
+    tasks += _list_level_tasks(query, ratio_requests, values)
     title = f"{query}, {loss}"
     remark = "\n(published mechanisms protect both sides of a pair)" if query.directed else ""
-    words = "squared error" if loss == "squared" else loss.replace("-", " ")
     draw = partial(
         draw_notion_frontier,
         name="optimal",
         series=SERIES,
         notions=[*list_ratio_notions()],
         title=title + remark,
-        words=words,
+        words="squared error" if loss == "squared" else loss.replace("-", " "),
     )
-    return Plan(title, tasks, draw, () if query.separation is None else (query.separation,))
+    notes = () if query.separation is None else (query.separation,)
+    return Plan(title, tasks, draw, notes)
 
 
-def _level_tasks(query: ModuloNoise, plain: Sequence[Any], values: Values) -> list[Task]:
-    """Of the level curves, at every ε under those notions of the plain requests that have δ. Raises InvalidRequest."""
+def _is_ratio_request(request: Any) -> bool:
+    """Check whether a request is for one run under a notion of one bound on ratios."""
+    return bool(bounds_one_ratio(request.claim.notion) and request.aim.runs == 1)
+
+
+def _list_level_tasks(
+    query: ModuloNoise, ratio_requests: Sequence[Any], values: Values
+) -> list[Task]:
+    """List the tasks of the level curves, at every ε under every notion that has δ.
+
+    Raises InvalidRequest if an error is negative.
+    """
     for level in values["level"] or ():
         if level < 0:
             must("level", "errors >= 0", f"{float(level):g}")
     if values["level"] == []:
         return []
-    budgets = [(request.claim.epsilon, request.claim.delta or 0) for request in plain]
-    ends = min(budgets, default=None), max(budgets, default=None)
-    corners = tuple(
-        request for request, budget in zip(plain, budgets, strict=True) if budget in ends
-    )
-    return [
-        partial(_levels, query, notion, epsilon, values, corners)
-        for notion in dict.fromkeys(request.claim.notion.name for request in plain)
-        if named(notion).has_delta
-        for epsilon in values["epsilon"] or ()
-    ]
+    budgets = [(request.claim.epsilon, request.claim.delta or 0) for request in ratio_requests]
+    extreme_budgets = min(budgets, default=None), max(budgets, default=None)
+    pairs = zip(ratio_requests, budgets, strict=True)
+    corners = tuple(request for request, budget in pairs if budget in extreme_budgets)
+    tasks: list[Task] = []
+    for notion in dict.fromkeys(request.claim.notion.name for request in ratio_requests):
+        if get_notion(notion).has_delta:
+            level_epsilons = values["epsilon"] or ()
+            tasks += [
+                partial(_solve_levels, query, notion, epsilon, values, corners)
+                for epsilon in level_epsilons
+            ]
+    return tasks
 
 
-def _known(curve: str, notion: str, loss: str, epsilon: Fraction) -> Row:
+def _make_row(curve: str, notion: str, loss: str, epsilon: Fraction) -> Row:
+    """Make the columns that all rows of a curve share."""
     return {
         "curve": curve,
         "mechanism": "optimal",
@@ -146,54 +180,51 @@ def _known(curve: str, notion: str, loss: str, epsilon: Fraction) -> Row:
     }
 
 
-def _traced(
+def _list_traced_epsilons(
     question: ModuloNoise, notion: str, epsilons: Sequence[Fraction], loss: str
 ) -> Sequence[Fraction]:
-    """The ε at which exact pieces are traced."""
-    no_law = get_ratio_kind(notion) == HOCKEY_STICK and loss != "error-rate"
-    if not named(notion).has_delta or no_law or loss == "worst-squared":
+    """List the ε at which exact pieces are traced."""
+    has_no_law = get_ratio_kind(notion) == HOCKEY_STICK and loss != "error-rate"
+    if not get_notion(notion).has_delta or has_no_law or loss == "worst-squared":
         return []
-    if question.order <= _PIECES or len(epsilons) <= _FEW:
+    if question.order <= _MAX_TRACED_ORDER or len(epsilons) <= _TRACED_EPSILON_COUNT:
         return epsilons
-    places = np.unique(np.linspace(0, len(epsilons) - 1, _FEW).round().astype(int))
-    return [epsilons[k] for k in places]
+    indices = np.linspace(0, len(epsilons) - 1, _TRACED_EPSILON_COUNT).round().astype(int)
+    return [epsilons[k] for k in np.unique(indices)]
 
 
-def _pieces(q: ModuloNoise, notion: str, epsilon: Fraction, values: Values) -> list[Row]:
-    """ρ* as a function of δ at one ε."""
-    loss, by_law = (
-        values["loss"],
-        get_ratio_kind(notion) == HOCKEY_STICK,
-    )  # which falls with δ as (1 - δ)
-    seconds = None if values["whole"] else _PATIENCE
-    begin, solver = time.perf_counter(), None
+def _trace_pieces(
+    question: ModuloNoise, notion: str, epsilon: Fraction, values: Values
+) -> list[Row]:
+    """Trace ρ* as a function of δ at one ε. Returns one row for each piece."""
+    loss = values["loss"]
+    clock = time.perf_counter()
     with translate_errors():
-        if by_law:
-            law = oracles.error_rate_bounds(
-                q.sizes, q.differences, q.directed, float(epsilon), 0.0, HOCKEY_STICK, loss
-            ).strongest
-            name, pieces = "DP law", []
-            if law is not None:  # (1 - δ) ρ₀; below an upper bound nothing is proven
-                proven = law.kind == "optimum"
-                pieces = [FrontierPiece(0.0, 1.0, law.value, 0.0, proven, law.value * proven, 0.0)]
+        if get_ratio_kind(notion) == HOCKEY_STICK:
+            oracle = "DP law"
+            solver = None
+            pieces: Sequence[FrontierPiece] = _list_law_pieces(question, epsilon, loss)
         else:
             tracer = values["solver"] if values["solver"] in ("highs", "gurobi") else "highs"
+            seconds = None if values["whole"] else _MAX_PIECE_SECONDS
             pieces = compute_delta_frontier(
-                q.sizes, q.differences, float(epsilon), loss, seconds=seconds, solver=tracer
+                question.sizes,
+                question.differences,
+                float(epsilon),
+                loss,
+                seconds=seconds,
+                solver=tracer,
             )
-            by_levels = loss == "error-rate" and (
-                q.order > MAX_PATTERN_ELEMENTS or epsilon >= MIN_LEVEL_EPSILON
-            )
-            name, solver = ("level frontier", None) if by_levels else ("pattern frontier", tracer)
-    more = {
-        "oracle": name,
-        "solver": solver,
-        "seconds": (time.perf_counter() - begin) / max(1, len(pieces)),
-    }
-    return [
-        _known("piece", notion, loss, epsilon)
-        | more
-        | {
+            is_large = question.order > MAX_PATTERN_ELEMENTS or epsilon >= MIN_LEVEL_EPSILON
+            uses_levels = loss == "error-rate" and is_large
+            oracle = "level frontier" if uses_levels else "pattern frontier"
+            solver = None if uses_levels else tracer
+    seconds_per_piece = (time.perf_counter() - clock) / max(1, len(pieces))
+    rows = []
+    for piece in pieces:
+        row = _make_row("piece", notion, loss, epsilon)
+        row |= {"oracle": oracle, "solver": solver, "seconds": seconds_per_piece}
+        row |= {
             "delta": piece.delta_low,
             "delta_high": piece.delta_high,
             "objective": piece.value_low,
@@ -202,28 +233,47 @@ def _pieces(q: ModuloNoise, notion: str, epsilon: Fraction, values: Values) -> l
             "bound_high": piece.bound_high,
             "status": "optimal" if piece.is_proven else "not_proven",
         }
-        for piece in pieces
-    ]
+        rows.append(row)
+    return rows
 
 
-def _levels(
+def _list_law_pieces(question: ModuloNoise, epsilon: Fraction, loss: str) -> list[FrontierPiece]:
+    """List the piece (1 - δ) ρ₀ of DP, where ρ₀ is the law at δ = 0; none without a law."""
+    laws = oracles.error_rate_bounds(
+        question.sizes,
+        question.differences,
+        question.directed,
+        float(epsilon),
+        0.0,
+        HOCKEY_STICK,
+        loss,
+    )
+    law = laws.strongest
+    if law is None:
+        return []
+    # Nothing is proven below an upper bound.
+    is_proven = law.kind == "optimum"
+    return [FrontierPiece(0.0, 1.0, law.value, 0.0, is_proven, law.value * is_proven, 0.0)]
+
+
+def _solve_levels(
     question: ModuloNoise, notion: str, epsilon: Fraction, values: Values, corners: tuple[Any, ...]
 ) -> list[Row]:
-    """The least δ at one ε for every error level, of those that are chosen where none are given."""
-    rows, common = [], {name: values[name] for name in ("loss", "solver", "certify", "time_limit")}
-    for most in values["level"] if values["level"] is not None else _chosen_levels(corners):
-        least = FAMILY.make_request(
-            question, notion=notion, epsilon=epsilon, minimise="delta", max_loss=most, **common
+    """Find the least δ at one ε for every error of the level curves. Returns one row for each."""
+    rows = []
+    options = {name: values[name] for name in ("loss", "solver", "certify", "time_limit")}
+    levels = values["level"]
+    if levels is None:
+        levels = _choose_levels(corners)
+    for max_loss in levels:
+        request = FAMILY.make_request(
+            question, notion=notion, epsilon=epsilon, minimise="delta", max_loss=max_loss, **options
         )
-        with FAMILY.open_session(least) as session:
-            row = make_design_row(
-                session.design,
-                **_known("level", notion, values["loss"], epsilon),
-                max_loss=float(most),
-            )
+        columns = _make_row("level", notion, values["loss"], epsilon)
+        with FAMILY.open_session(request) as session:
+            row = make_design_row(session.design, **columns, max_loss=float(max_loss))
         if row.get("objective") is not None:
-            row["delta"] = row[
-                named(notion).quantity
-            ]  # what it really needs; the objective is the same rounded
+            # The exact δ of the noise. The objective is the same, rounded.
+            row["delta"] = row[get_notion(notion).quantity]
         rows.append(row)
     return rows

@@ -1,4 +1,4 @@
-"""Options of the trade-offs of noise modulo n."""
+"""Declare the options of `workbench frontier modulo`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workbench.pipeline.frontier_plan import (
     select_loss_points,
 )
 from workbench.pipeline.notion_points import NOTION_OPTIONS as GRIDS
-from workbench.pipeline.notion_points import RUNS_GRID as SHARED
+from workbench.pipeline.notion_points import RUNS_GRID as RUN_GRID
 from workbench.pipeline.option import (
     CERTIFY,
     SOLVER,
@@ -27,15 +27,18 @@ from workbench.pipeline.option import (
 from workbench.pipeline.requirements import read_convex_or_ratio_notion
 
 
-def _levels(value: Any, name: str) -> list[Fraction] | None:
-    """Errors of the level curves: a grid, auto (None) or none."""
-    return (
-        {"auto": None, "none": []}[value] if value in ("auto", "none") else read_grid(value, name)
-    )
+def _read_levels(value: Any, name: str) -> list[Fraction] | None:
+    """Read the errors of the level curves: a grid, "auto" (None) or "none" (an empty list)."""
+    if value == "auto":
+        return None
+    if value == "none":
+        return []
+    return read_grid(value, name)
 
 
 FRONTIER = Frontier(
-    "Error of optimal noise against ε and δ: certified points, exact breakpoints, level curves, baselines; least ε.",
+    "Error of optimal noise against ε and δ: certified points, exact breakpoints, level curves, "
+    "published mechanisms; least ε for given errors.",
     (
         *(option for option in FAMILY.options if option.question),
         *GRIDS,
@@ -47,31 +50,37 @@ FRONTIER = Frontier(
             read=read_plain_text,
             help="error-rate, squared, eta-squared, circular-squared or worst-squared.",
         ),
-        SHARED,
+        RUN_GRID,
         Option(
             "level",
-            _levels,
+            _read_levels,
             "auto",
-            "Errors for the level curves δ(ε), a grid; auto chooses four, none draws none.",
+            "Errors of the level curves δ(ε), a grid; auto chooses four errors, none draws no "
+            "curve.",
         ),
         SOLVER,
-        replace(TIME_LIMIT, help="Seconds of one solve; then its interval counts."),
+        replace(TIME_LIMIT, help="Seconds for each solve. Then the interval found is used."),
         Option(
             "whole",
             read_flag,
             False,
-            "Trace every exact piece to its end, however long it takes.",
+            "Trace every exact piece to its end, without a time limit.",
             kind=bool,
         ),
         CERTIFY,
     ),
     load_when_called("workbench.families.modulo.frontier", "plan_modulo_frontier"),
     (
-        "frontier modulo --n 8 --max-shift 3 --epsilon 0.1:4:40 --delta 0,1e-6,0.01,0.1 --notion pdp,dp",
-        "frontier modulo --n 8 --shifts 1,2 --epsilon 0.1:4:20:log --delta 0:0.3:16 --loss squared --out trade",
-        "frontier modulo --n 20 --max-shift 1 --loss squared --notion zcdp,gdp --rho 0.02:1:6:log --mu 0.2:2:6:log",
-        'frontier modulo --sizes 4x4 --shifts "0,1;1,0" --epsilon 0.5,1,2 --delta 0,0.05 --level 0.3,0.5 --json',
-        "frontier modulo --n 8 --max-shift 1 --loss squared --notion dp --max-loss 1:6:11 --delta 0,0.01",
+        "frontier modulo --n 8 --max-shift 3 --epsilon 0.1:4:40 --delta 0,1e-6,0.01,0.1 "
+        "--notion pdp,dp",
+        "frontier modulo --n 8 --shifts 1,2 --epsilon 0.1:4:20:log --delta 0:0.3:16 "
+        "--loss squared --out trade",
+        "frontier modulo --n 20 --max-shift 1 --loss squared --notion zcdp,gdp "
+        "--rho 0.02:1:6:log --mu 0.2:2:6:log",
+        'frontier modulo --sizes 4x4 --shifts "0,1;1,0" --epsilon 0.5,1,2 --delta 0,0.05 '
+        "--level 0.3,0.5 --json",
+        "frontier modulo --n 8 --max-shift 1 --loss squared --notion dp --max-loss 1:6:11 "
+        "--delta 0,0.01",
     ),
     points=select_loss_points(list_modulo_points),
 )

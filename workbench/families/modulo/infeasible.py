@@ -1,4 +1,4 @@
-"""Why no noise meets a request: the user's constraints, budgets and neighbours that conflict, and what would do."""
+"""Explain why no modulo noise satisfies a request: its conflicts, and what would help."""
 
 from __future__ import annotations
 
@@ -26,53 +26,83 @@ from workbench.solvers.solution import Solution
 def explain_infeasibility(
     problem: Callable[[ModuloRequest], Any], request: ModuloRequest, programs: Programs
 ) -> str:
-    """Sentences that follow "No noise meets the request ..."; empty where nothing could be found in time."""
+    """Explain an infeasible request by its conflicts and by feasible changes of it.
 
-    def ask(point: Values) -> Solution:
-        solution: Solution = problem(request.with_values(check="none", **point)).solved(programs)
+    Args:
+        problem: makes the problem of a request.
+        request: the infeasible request.
+        programs: the compiled programs of the session.
+
+    Returns:
+        Sentences that follow "No noise meets the request ...". Empty if nothing was found in time.
+    """
+
+    def solve_changed_request(values: Values) -> Solution:
+        changed_request = request.with_values(check="none", **values)
+        solution: Solution = problem(changed_request).solve_program(programs)
         return solution
 
     try:
-        return _conflict(request) + explain_sufficient_budgets(
-            request, ask, float(request.losses.max()), MAX_EPSILON
+        conflict = _describe_conflict(request)
+        largest_loss = float(request.losses.max())
+        return conflict + explain_sufficient_budgets(
+            request, solve_changed_request, largest_loss, MAX_EPSILON
         )
-    except WorkbenchError:  # a solver that gives up explains nothing
+    except WorkbenchError:  # A solver that gives up explains nothing.
         return ""
 
 
-def _conflict(request: ModuloRequest) -> str:
+def _describe_conflict(request: ModuloRequest) -> str:
+    """Return a sentence that names a smallest set of conflicting constraints."""
     model = request.model()
-    program, data = model.program, model.program.data(request.parameters())
-    limited = request.aim.minimise == "delta" and request.claim.delta is not None
-    if limited:  # the limit is no row of the program
-        at = program.block("delta").start
-        data = replace(
-            data,
-            upper=np.where(
-                np.arange(data.upper.size) == at, float(request.claim.delta or 0), data.upper
-            ),
-        )
-    wishes = find_wish_rows(program, _wishes(request, model))
+    program = model.program
+    data = program.data(request.parameters())
+    limit_text = ""
+    if request.aim.minimise == "delta" and request.claim.delta is not None:
+        # The limit on δ is the upper bound of a column, not a row of the program.
+        limit = float(request.claim.delta or 0)
+        limit_text = f" with delta <= {limit:g}"
+        is_delta = np.arange(data.upper.size) == program.block("delta").start
+        data = replace(data, upper=np.where(is_delta, limit, data.upper))
+    rows = find_wish_rows(program, _name_rows(request, model))
     options = replace(
         request.how.options, time_limit=request.how.options.time_limit or EXPLANATION_SECONDS
     )
-    limits = f" with delta <= {float(request.claim.delta or 0):g}" if limited else ""
-    return explain_conflict(data, wishes, request.how.solver, options, program.scale, limits)[1]
+    solver = request.how.solver
+    return explain_conflict(data, rows, solver, options, program.scale, limit_text)[1]
 
 
-def _wishes(request: ModuloRequest, model: ModuloModel) -> dict[str, str]:
-    """Name of a block of rows -> whose wish it states, in words. Row 0 says that f is a distribution."""
-    each = 1 if not model.has_delta else 2 if model.requires == HOCKEY_STICK else 6
-    question, blocks = request.question, model.program.rows[1:]
-    words = {block.name: block.name for block in blocks}
+def _name_rows(request: ModuloRequest, model: ModuloModel) -> dict[str, str]:
+    """Map every block of rows to the constraint that it states, for the user.
+
+    Row 0 says that f is a distribution, and is no constraint of the user.
+    """
+    question = request.question
+    notion = request.claim.notion.name
+    blocks = model.program.rows[1:]
+    names = {block.name: block.name for block in blocks}
+    rows_per_shift = _count_rows_per_shift(model)
     for k, shift in enumerate(model.shifts):
-        pair = shift if question.directed else min(shift, question.negate_shift(shift))
-        sign, epsilon = "" if question.directed else "±", float(request.budgets[shift])
-        notion = request.claim.notion.name
-        wish = f"{notion} at epsilon = {epsilon:g} for answers that differ by {sign}{question.format_shift(pair)}"
-        words |= dict.fromkeys(
-            (f"constraint[{row}]" for row in range(1 + k * each, 1 + (k + 1) * each)), wish
+        sign = ""
+        difference = shift
+        if not question.directed:
+            sign = "±"
+            difference = min(shift, question.negate_shift(shift))
+        epsilon = float(request.budgets[shift])
+        text = (
+            f"{notion} at epsilon = {epsilon:g} for answers that differ by "
+            f"{sign}{question.format_shift(difference)}"
         )
+        for row in range(1 + k * rows_per_shift, 1 + (k + 1) * rows_per_shift):
+            names[f"constraint[{row}]"] = text
     if request.aim.minimise == "delta":
-        words[blocks[-1].name] = f"{request.aim.loss} <= {float(request.aim.max_loss or 0):g}"
-    return words
+        limit = float(request.aim.max_loss or 0)
+        names[blocks[-1].name] = f"{request.aim.loss} <= {limit:g}"
+    return names
+
+
+def _count_rows_per_shift(model: ModuloModel) -> int:
+    """Count the blocks of rows that state the bound of one difference."""
+    if not model.has_delta:
+        return 1
+    return 2 if model.requires == HOCKEY_STICK else 6

@@ -1,4 +1,4 @@
-"""The closed form's verdict on a designed noise: which law answers the request, and whether the solver agrees."""
+"""Compare the loss of modulo noise with closed forms, and use their bounds."""
 
 from __future__ import annotations
 
@@ -24,129 +24,179 @@ from workbench.solvers.solution import Solution
 def find_strongest_law(
     request: ModuloRequest, delta: float, nodes: int = DEFAULT_NODES
 ) -> oracles.ClosedForm | None:
-    """The strongest closed form at a delta: the optimum, else an upper bound, else a lower one. nodes: of the level
-    search."""
-    return _proven(request, delta, nodes).strongest
+    """Find the strongest closed form: an optimum, otherwise an upper or a lower bound.
+
+    Args:
+        request: the request, whose notion, ε and loss decide which closed forms apply.
+        delta: δ in [0, 1].
+        nodes: the largest number of nodes of the level search; 0 skips it.
+
+    Returns:
+        The closed form, None if none is known.
+    """
+    return _find_laws(request, delta, nodes).strongest
 
 
-def _proven(
+def _find_laws(
     request: ModuloRequest, delta: float, nodes: int = DEFAULT_NODES
 ) -> oracles.ErrorRateBounds:
+    """Find all closed forms for a request at a δ."""
     bounds = make_ratio_bounds(request.claim.notion, request.budgets, Fraction(delta))
     levels = tuple((shift, float(value)) for shift, value in bounds.epsilons.items())
-    return _bounds(
+    return _compute_laws(
         request.question, levels, float(bounds.delta), bounds.kind, request.aim.loss, nodes
     )
 
 
 @lru_cache(maxsize=16)
-def _bounds(
-    q: ModuloNoise,
+def _compute_laws(
+    question: ModuloNoise,
     levels: tuple[tuple[Shift, float], ...],
     delta: float,
     kind: RatioBound,
     loss: str,
     nodes: int,
 ) -> oracles.ErrorRateBounds:
-    each = dict(levels)
-    epsilon = levels[0][1] if len(set(each.values())) == 1 else each
+    """Compute the closed forms at budgets (`levels`) of every difference."""
+    epsilons = dict(levels)
+    epsilon = levels[0][1] if len(set(epsilons.values())) == 1 else epsilons
     with translate_errors():
         return oracles.error_rate_bounds(
-            q.sizes, q.differences, q.directed, epsilon, delta, kind, loss, nodes
+            question.sizes,
+            question.differences,
+            question.directed,
+            epsilon,
+            delta,
+            kind,
+            loss,
+            nodes,
         )
 
 
 def find_closed_form_bound(request: ModuloRequest) -> tuple[float, str] | None:
-    """A lower bound on the error of every mechanism that meets a request, with a sentence that says whose it is.
+    """Find a lower bound on the loss of all private noise from a closed form.
 
-    It is lowered by what its evaluation may be off.
+    Args:
+        request: the request.
+
+    Returns:
+        The bound, lowered by the rounding of its evaluation, and a note that names its source.
+        None if no closed form gives a bound.
     """
     if request.aim.minimise != "loss":
         return None
-    law = _proven(
-        request, round_up(request.claim.delta or Fraction(0))
-    ).lower  # which falls with delta
+    # The law falls with δ, so δ is rounded up.
+    law = _find_laws(request, round_up(request.claim.delta or Fraction(0))).lower
     if law is None:
         return None
-    return law.value * (1 - ROUNDING), f"The bound is the closed form's: {law.name}. {law.proof}"
+    note = f"The bound is the closed form's: {law.name}. {law.proof}"
+    return law.value * (1 - ROUNDING), note
 
 
 def judge_by_closed_form(
     request: ModuloRequest, solution: Solution, is_proven: bool
 ) -> OracleVerdict:
-    """Of the least error or δ that a solver claims, and proves or not."""
+    """Compare the objective of a solution with the closed form for its request.
+
+    Args:
+        request: the request for the least loss or the least δ.
+        solution: the solver's solution.
+        is_proven: whether the solver proved its objective optimal.
+
+    Returns:
+        The verdict; one without a formula if none is known.
+    """
     if request.aim.minimise == "delta":
-        return _of_least_delta(request, solution, float(request.loss_limit or 0))
-    # level functions do not judge what they found
-    law = find_strongest_law(
-        request, float(request.claim.delta or 0), 0 if solution.solver == LEVELS else DEFAULT_NODES
-    )
+        return _judge_least_delta(request, solution, float(request.loss_limit or 0))
+    # The level search must not judge what it found itself.
+    nodes = 0 if solution.solver == LEVELS else DEFAULT_NODES
+    law = find_strongest_law(request, float(request.claim.delta or 0), nodes)
     if law is None:
+        notion = request.claim.notion.name
         return OracleVerdict.without_formula(
-            f"no closed form is known for {request.claim.notion.name} with loss {request.aim.loss} here."
+            f"no closed form is known for {notion} with loss {request.aim.loss} here."
         )
-    kind, proof = str(law.kind), law.proof
+    kind = str(law.kind)
+    proof = law.proof
     if request.aim.constraints is not None:
         if kind == "upper bound":
             return OracleVerdict.without_formula("the extra constraints leave no closed form.")
-        kind, proof = (
-            "lower bound",
-            f"{proof} The extra constraints can only raise the error above it.",
-        )
+        kind = "lower bound"
+        proof = f"{proof} The extra constraints can only raise the error above it."
     verdict = OracleVerdict.judge(
-        solution.objective, law.name, law.value, kind, proof, scale=request.scale
+        solution.objective, law.name, law.value, kind, proof, scale=request.loss_scale
     )
     return verdict if is_proven else verdict.for_stopped_search(solution.bound)
 
 
-def _of_least_delta(request: ModuloRequest, solution: Solution, budget: float) -> OracleVerdict:
-    """Of the least delta whose least error is within the budget: the law, which falls with delta, inverted."""
-    ends = [find_strongest_law(request, 0.0), find_strongest_law(request, 1.0)]
-    if request.aim.constraints is not None or ends[0] is None or ends[1] is None:
+def _judge_least_delta(
+    request: ModuloRequest, solution: Solution, max_loss: float
+) -> OracleVerdict:
+    """Compare a least δ with the δ at which the closed form, which falls with δ, is max_loss."""
+    law_at_zero = find_strongest_law(request, 0.0)
+    law_at_one = find_strongest_law(request, 1.0)
+    if request.aim.constraints is not None or law_at_zero is None or law_at_one is None:
+        notion = request.claim.notion.name
         return OracleVerdict.without_formula(
-            f"no closed form is known for the least delta in {request.claim.notion.name} here."
+            f"no closed form is known for the least delta in {notion} here."
         )
 
-    def within(delta: float) -> bool:
+    def is_within_limit(delta: float) -> bool:
         law = find_strongest_law(request, delta)
-        return law is not None and law.value <= budget
+        return law is not None and law.value <= max_loss
 
-    high = 0.0 if ends[0].value <= budget else bisect(within, 0.0, 1.0, tolerance=1e-15)[1]
-    law = find_strongest_law(request, high) or ends[1]
-    proven = all(each.kind == "optimum" for each in (ends[0], law) if each is not None)
-    kind, proof = "optimum" if proven else "upper bound", f"{law.proof} Inverted in delta."
-    return OracleVerdict.judge(solution.objective, f"{law.name}, inverted", high, kind, proof)
+    delta = 0.0
+    if law_at_zero.value > max_loss:
+        delta = bisect(is_within_limit, 0.0, 1.0, tolerance=1e-15)[1]
+    law = find_strongest_law(request, delta) or law_at_one
+    is_optimum = law_at_zero.kind == "optimum" and law.kind == "optimum"
+    kind = "optimum" if is_optimum else "upper bound"
+    proof = f"{law.proof} Inverted in delta."
+    return OracleVerdict.judge(solution.objective, f"{law.name}, inverted", delta, kind, proof)
 
 
 def is_proven_optimal(design: Design) -> bool:
-    """Whether the bound proves that nothing costs less, certified where that was asked for."""
-    certified = design.certificate is not None or not design.request.wants_certificate
-    return (
-        certified
-        and design.bound is not None
-        and design.scale.settles(design.objective, design.bound)
-    )
+    """Check whether the bound proves a design optimal, certified if a certificate is requested.
+
+    Args:
+        design: a design of modulo noise.
+    """
+    if design.request.wants_certificate and design.certificate is None:
+        return False
+    if design.bound is None:
+        return False
+    return design.scale.settles(design.objective, design.bound)
 
 
 def add_closed_form_bound(design: Design) -> Design:
-    """The design with the closed form's bound, where that is the better one, and a verdict on what it costs."""
-    oracle, known = design.oracle, find_closed_form_bound(design.request)
-    if known is not None and (design.bound is None or known[0] > design.bound):
-        details = {**design.details, "bound": Fraction(known[0])}
-        design = replace(design, bound=known[0], words=(*design.words, known[1]), details=details)
-    if oracle.value is None or oracle.kind is None or not is_proven_optimal(design):
+    """Replace the bound of a design by that of the closed form if it is larger.
+
+    Args:
+        design: a design that its solver did not prove optimal.
+
+    Returns:
+        The design. If the bound proves it optimal, its verdict compares the certified loss with
+        the closed form.
+    """
+    verdict = design.oracle
+    closed_form = find_closed_form_bound(design.request)
+    if closed_form is not None and (design.bound is None or closed_form[0] > design.bound):
+        bound, note = closed_form
+        details = {**design.details, "bound": Fraction(bound)}
+        design = replace(design, bound=bound, words=(*design.words, note), details=details)
+    if verdict.value is None or verdict.kind is None or not is_proven_optimal(design):
         return design
-    words, bound = design.words, design.bound
-    if bound is not None and not design.scale.settles(design.claimed, bound):
-        words += (
-            f"The solver's own answer, {design.claimed:.9g}, is no optimum; what is certified is one.",
+    notes = design.words
+    if design.bound is not None and not design.scale.settles(design.claimed, design.bound):
+        notes += (
+            f"The solver's own answer, {design.claimed:.9g}, is not optimal; the certified one is.",
         )
-    better = OracleVerdict.judge(
+    better_verdict = OracleVerdict.judge(
         design.objective,
-        str(oracle.name),
-        oracle.value,
-        oracle.kind,
-        oracle.proof,
+        str(verdict.name),
+        verdict.value,
+        verdict.kind,
+        verdict.proof,
         scale=design.scale,
     )
-    return replace(design, oracle=better, words=words)
+    return replace(design, oracle=better_verdict, words=notes)

@@ -1,8 +1,8 @@
-"""One request for noise as a problem: its programs, its repair, its bound, its oracle; and the session of requests.
+"""Design modulo noise for one request: routes, exact repair, proof; and the session of requests.
 
-origin                             where the masses come from
-"exact optimum ...", ...           one bound on ratios: `workbench.families.modulo.repair`
-"repair"                           several convex bounds, by tangents as they are needed
+origin of a design            where the masses come from
+"exact optimum ...", ...      one bound on ratios: `workbench.families.modulo.repair`
+"repair"                      several convex bounds, by tangents that are added until they hold
 """
 
 from __future__ import annotations
@@ -18,6 +18,14 @@ import numpy as np
 from workbench import __version__
 from workbench.errors import Infeasible, NotCertified, NotProven
 from workbench.exact.numbers import ONE, round_down
+from workbench.families.modulo.exact_program import (
+    LIMIT_NAMES,
+    SOLVER_FAILURES,
+    is_solution_proven,
+    refine_exactly,
+    should_refine,
+    why_unproven,
+)
 from workbench.families.modulo.infeasible import explain_infeasibility
 from workbench.families.modulo.oracle_check import (
     add_closed_form_bound,
@@ -27,20 +35,15 @@ from workbench.families.modulo.oracle_check import (
     judge_by_closed_form,
 )
 from workbench.families.modulo.repair import (
-    LIMIT_NAMES,
-    SOLVER_FAILURES,
     CertifiedNoise,
     certify_noise,
     describe_shortfalls,
     find_cheapest_repair,
-    is_solution_proven,
-    refine_exactly,
-    should_refine,
-    why_unproven,
 )
 from workbench.families.modulo.request import MIN_EPSILON, ModuloRequest
 from workbench.io.result import Row
 from workbench.mechanisms.additive import AdditiveNoise
+from workbench.models.oracles import ClosedForm
 from workbench.pipeline.convex_notion import solve_by_tangents
 from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.family import Values
@@ -71,10 +74,10 @@ from workbench.solvers.solution import Solution, Start, Termination
 if TYPE_CHECKING:
     from workbench.models.modulo.fast import FastSession
 
-_CERTIFIED_BY = 1.5  # of the time limit: until then the exact program of a pattern is solved, its floats repaired after
-_SHARP = 1e-6  # gap relative to the objective itself, above which it is said
-_DIGITS = 30  # of a least δ
-
+_EXACT_TIME_FACTOR = 1.5  # Exact programs are solved until this multiple of the time limit.
+_MAX_UNNOTED_GAP = 1e-6  # The report contains a note on a larger gap relative to the objective.
+_DELTA_DECIMALS = 30  # A minimised δ is rounded up to this many decimals.
+_DELTA_TOLERANCE = Fraction(1, 10**9)  # A minimised δ may exceed its limit by this share.
 
 _TANGENTS = Route(
     "tangents",
@@ -90,7 +93,12 @@ _PROGRAM = replace(_FAST, name="program", applies=require_one_bound)
 
 
 class ModuloProblem(Problem):
-    """The problem of a request. explains: whether an infeasible one is told what conflicts and what would do."""
+    """Answer one request for modulo noise.
+
+    Args:
+        request: the request.
+        explains: whether an error for an infeasible request names the conflicting constraints.
+    """
 
     SUBJECT = "The solver's PMF"
     routes = (_TANGENTS, _FAST, _PROGRAM)
@@ -100,44 +108,56 @@ class ModuloProblem(Problem):
         super().__init__(request.with_scaled_losses())
         self.reported_request = request
         self._explains = explains
-        self._deadline = Deadline(request.how.options.time_limit).rescale(_CERTIFIED_BY)
-        self._proof: CertifiedNoise | None = None  # of what is repaired
+        self._deadline = Deadline(request.how.options.time_limit).rescale(_EXACT_TIME_FACTOR)
+        self._proof: CertifiedNoise | None = None
 
     # Answers.
 
     def answer_by_tangents(self) -> Answer:
-        """Answer by linear programs with tangents, as many as are needed. Raises as `Problem`'s routes."""
+        """Answer by linear programs with tangents, which are added as needed.
+
+        Raises:
+            Infeasible, NotProven, SolverUnavailable: as `solve_by_tangents`.
+        """
         request = self.request
-        model, shifts = request.model(), request.question.differences
-        solution, least = solve_by_tangents(
-            request, shifts[0], model.program, model.build_comparisons(shifts)
-        )
-        return Answer(self._read_noise(solution), least, solution)
+        model = request.model()
+        shifts = request.question.differences
+        comparisons = model.build_comparisons(shifts)
+        solution, bound = solve_by_tangents(request, shifts[0], model.program, comparisons)
+        return Answer(self._read_noise(solution), bound, solution)
 
     def answer_by_solver(self, programs: Programs | None, start: str) -> Answer:
-        """Answer by the integer or linear program, or its fast search. Raises as `Problem`'s routes."""
+        """Answer by the integer or linear program, or by the fast search over patterns.
+
+        Args:
+            programs: the compiled programs of the session.
+            start: "hot" or "cold".
+
+        Raises:
+            Infeasible: no noise is private with the constraints, or the limit on δ is too small.
+            NotProven: a limit was reached before there was any noise.
+        """
         request = self.request
         assert programs is not None
         solution = self.solve_program(programs, start)
-        why = (
-            partial(explain_infeasibility, ModuloProblem, request, programs)
-            if self._explains
-            else str
-        )
+        explain: Any = str
+        if self._explains:
+            explain = partial(explain_infeasibility, ModuloProblem, request, programs)
         if solution.x is None:
-            self._raise_without_point(solution, why)
-        least, outer = solution.objective, self.reported_request
+            self._raise_without_point(solution, explain)
+        mechanism = self._read_noise(solution)
         if request.aim.minimise != "delta":
-            return Answer(self._read_noise(solution), solution.bound, solution)
-        assert least is not None
-        if request.claim.delta is not None and Fraction(least) > request.claim.delta * (
-            1 + Fraction(1, 10**9)
-        ):
+            return Answer(mechanism, solution.bound, solution)
+        smallest_delta = solution.objective
+        assert smallest_delta is not None
+        limit = request.claim.delta
+        if limit is not None and Fraction(smallest_delta) > limit * (1 + _DELTA_TOLERANCE):
+            aim = self.reported_request.aim
             raise Infeasible(
-                f"Loss {outer.aim.loss} at most {float(outer.aim.max_loss or 0):g} needs delta >= {least:.9g} at this "
-                f"epsilon. Got delta = {float(request.claim.delta):g}.{why()}"
+                f"Loss {aim.loss} at most {float(aim.max_loss or 0):g} needs delta >= "
+                f"{smallest_delta:.9g} at this epsilon. Got delta = {float(limit):g}.{explain()}"
             )
-        return Answer(self._read_noise(solution), solution.bound, solution, claimed_objective=least)
+        return Answer(mechanism, solution.bound, solution, claimed_objective=smallest_delta)
 
     def why_not_fast(self) -> Reason:
         """Return why the search over patterns does not apply."""
@@ -151,62 +171,81 @@ class ModuloProblem(Problem):
         return None if by_patterns else "it searches the patterns of pdp with delta > 0"
 
     def _read_noise(self, solution: Solution) -> AdditiveNoise:
-        """The solver's own masses."""
+        """Return the noise of the solver's masses, in floats."""
         return AdditiveNoise.from_pmf(self.request.question, np.maximum(solution["f"], 0.0))
 
-    def _raise_without_point(self, solution: Solution, why: Any) -> NoReturn:
-        """Raise what an answer without a point means."""
-        request, answer = self.request, f"{self.request.how.solver} says {solution.raw_status!r}"
+    def _raise_without_point(self, solution: Solution, explain: Any) -> NoReturn:
+        """Raise the error for a solution without a point.
+
+        Args:
+            solution: the solver's solution.
+            explain: returns sentences on what conflicts, for an infeasible request.
+        """
+        request = self.request
+        answer = f"{request.how.solver} says {solution.raw_status!r}"
         if solution.termination is Termination.INFEASIBLE:
-            most = self.reported_request.aim.max_loss
-            wish = (
-                "the extra constraints"
-                if most is None
-                else f"max_loss {float(most):g} and the constraints"
-            )
-            what = (
-                None
-                if request.aim.constraints is None and most is None
-                else f"noise meets the request with {wish}"
-            )
-            raise_infeasible(solution, answer, what, "uniform noise is private", why)
+            text = self._describe_constraints()
+            raise_infeasible(solution, answer, text, "uniform noise is private", explain)
+        bounds = []
+        if solution.bound is not None:
+            bounds.append(solution.bound)
         law = find_closed_form_bound(request)
-        known = max(
-            (bound for bound in (solution.bound, law and law[0]) if bound is not None), default=None
-        )
+        if law is not None:
+            bounds.append(law[0])
+        bound = max(bounds, default=None)
         limit = LIMIT_NAMES.get(solution.termination, f"status {solution.termination}")
-        words = f"{known:.9g}" if known is not None and known > 0 else "unknown"
+        bound_text = f"{bound:.9g}" if bound is not None and bound > 0 else "unknown"
         raise NotProven(
-            f"{answer}: {limit} was reached without an incumbent; bound {words}.",
-            bound=known,
-            interrupted=_stopped(solution),
+            f"{answer}: {limit} was reached without an incumbent; bound {bound_text}.",
+            bound=bound,
+            interrupted=_is_interrupted(solution),
         )
+
+    def _describe_constraints(self) -> str | None:
+        """Return what no noise does if the request is infeasible; None without constraints."""
+        max_loss = self.reported_request.aim.max_loss
+        if max_loss is not None:
+            return f"noise meets the request with max_loss {float(max_loss):g} and the constraints"
+        if self.request.aim.constraints is None:
+            return None
+        return "noise meets the request with the extra constraints"
 
     def solve_program(self, programs: Programs, start: str = "hot") -> Solution:
-        """What the solver says, a point or none, of one bound on ratios.
+        """Solve the program of a request under one bound on ratios.
 
-        At the user's own tolerances where the exacting ones of a certified design defeat the solver.
+        A certified design needs tight tolerances. If the solver fails with them, solve again with
+        the tolerances of the request.
+
+        Args:
+            programs: the compiled programs of the session.
+            start: "hot" or "cold".
+
+        Returns:
+            The solution, with a point or without.
         """
-        request, options = self.request, self.request.how.options
+        request = self.request
+        options = request.how.options
         deadline = Deadline(options.time_limit)
-        exacting = programs.tighten_tolerances(options) if request.wants_certificate else options
-        session, values = self._get_session(programs), request.parameters()
+        tight_options = (
+            programs.tighten_tolerances(options) if request.wants_certificate else options
+        )
+        session = self._get_session(programs)
+        values = request.parameters()
         with translate_errors():
             solution = session.solve(
                 values, start=Start(start), time_limit=deadline.solver_time_limit
             )
-            if exacting != options and solution.termination in SOLVER_FAILURES:
-                with programs.backend.open(session.program, options) as second:
-                    solution = second.solve(values, time_limit=deadline.solver_time_limit)
-        return (
-            refine_exactly(request, solution, deadline.solver_time_limit)
-            if should_refine(request, solution)
-            else solution
-        )
+            if tight_options != options and solution.termination in SOLVER_FAILURES:
+                with programs.backend.open(session.program, options) as second_session:
+                    solution = second_session.solve(values, time_limit=deadline.solver_time_limit)
+        if should_refine(request, solution):
+            return refine_exactly(request, solution, deadline.solver_time_limit)
+        return solution
 
     def _get_session(self, programs: Programs) -> SolverSession | FastSession:
-        """The model's live solver."""
-        request, live = self.request, programs.live_sessions
+        """Return the live solver of the model, and open it if there is none."""
+        request = self.request
+        live = programs.live_sessions
         key = (
             request.aim.minimise,
             bool(request.bounds.delta),
@@ -216,11 +255,9 @@ class ModuloProblem(Problem):
         with translate_errors():
             if key not in live:
                 model = request.model()
-                options = (
-                    programs.tighten_tolerances(request.how.options)
-                    if request.wants_certificate
-                    else request.how.options
-                )
+                options = request.how.options
+                if request.wants_certificate:
+                    options = programs.tighten_tolerances(options)
                 if self.why_not_fast() is None:
                     from workbench.models.modulo.fast import FastSession  # slow to import
 
@@ -230,38 +267,21 @@ class ModuloProblem(Problem):
         session: SolverSession | FastSession = live[key][1]
         return session
 
-    # Designs.
+    # Repair.
 
     def repair(self, answer: Answer) -> Repaired:
-        """What the exact audit accepts; the solver's own where that proves nothing and no repair is found."""
-        request, solution = self.request, answer.solution
+        """Repair and certify the mechanism of an answer.
+
+        If the solution is not proven and no repair is found, return the solver's mechanism without
+        a certificate. Raises NotCertified if the solution is proven and no repair is found.
+        """
+        request = self.request
+        solution = answer.solution
         assert solution is not None
         if request.has_several_bounds:
-            mechanism = find_cheapest_repair(request, answer.mechanism, answer.bound)
-            certificate = self._make_certificate(
-                mechanism,
-                answer,
-                compute_exact_loss(mechanism, request.losses),
-                request.audited_claim,
-            )
-            return (
-                mechanism,
-                certificate,
-                [] if request.aim.constraints is None else [CONSTRAINTS_NOTE],
-            )
-        least = request.aim.minimise == "delta"
-        law = (
-            (lambda: None)
-            if least
-            else partial(find_strongest_law, request, float(request.claim.delta or 0))
-        )
+            return self._repair_several_bounds(answer)
         try:
-            proof = certify_noise(request, solution, law, self._deadline)
-            if least and request.claim.delta is not None and proof.delta > request.claim.delta:
-                excess, limit = float(proof.delta - request.claim.delta), float(request.claim.delta)
-                raise NotCertified(
-                    f"The least delta that could be certified exceeds the limit {limit:g} by {excess:.3g}."
-                )
+            proof = self._certify(solution)
         except NotCertified as error:
             if is_solution_proven(solution, self.loss_scale):
                 raise
@@ -270,19 +290,47 @@ class ModuloProblem(Problem):
         bound = answer.bound
         if proof.lower_bound is not None and not request.bounds.bounds_mass:
             bound = max(round_down(proof.lower_bound), -np.inf if bound is None else float(bound))
-        delta = (
-            min(ONE, Fraction(math.ceil(proof.delta * 10**_DIGITS), 10**_DIGITS))
-            if least
-            else proof.delta
-        )
-        different = {*request.budgets.values()}
-        epsilon = request.audited_claim.epsilon if len(different) > 1 else different.pop()
-        repaired = replace(answer, bound=bound, origin=proof.origin)
+        delta = proof.delta
+        if request.aim.minimise == "delta":
+            unit = 10**_DELTA_DECIMALS
+            delta = min(ONE, Fraction(math.ceil(delta * unit), unit))
+        epsilons = {*request.budgets.values()}
+        epsilon = request.audited_claim.epsilon if len(epsilons) > 1 else epsilons.pop()
         claim = Claim(request.claim.notion, epsilon, delta)
+        answer = replace(answer, bound=bound, origin=proof.origin)
         certificate = self._make_certificate(
-            proof.mechanism, repaired, proof.objective, claim, proof.privacy
+            proof.mechanism, answer, proof.objective, claim, proof.privacy
         )
         return proof.mechanism, certificate, describe_shortfalls(request, proof, solution)
+
+    def _repair_several_bounds(self, answer: Answer) -> Repaired:
+        """Repair and certify a mechanism under several bounds. Raises NotCertified."""
+        request = self.request
+        mechanism = find_cheapest_repair(request, answer.mechanism, answer.bound)
+        loss = compute_exact_loss(mechanism, request.losses)
+        certificate = self._make_certificate(mechanism, answer, loss, request.audited_claim)
+        notes = [] if request.aim.constraints is None else [CONSTRAINTS_NOTE]
+        return mechanism, certificate, notes
+
+    def _certify(self, solution: Solution) -> CertifiedNoise:
+        """Certify the noise of a solution. Raises NotCertified, also above the limit on δ."""
+        request = self.request
+        minimises_delta = request.aim.minimise == "delta"
+
+        def find_law() -> ClosedForm | None:
+            if minimises_delta:
+                return None
+            return find_strongest_law(request, float(request.claim.delta or 0))
+
+        proof = certify_noise(request, solution, find_law, self._deadline)
+        limit = request.claim.delta
+        if minimises_delta and limit is not None and proof.delta > limit:
+            excess = float(proof.delta - limit)
+            raise NotCertified(
+                f"The least delta that could be certified exceeds the limit {float(limit):g} "
+                f"by {excess:.3g}."
+            )
+        return proof
 
     def _make_certificate(
         self,
@@ -292,23 +340,18 @@ class ModuloProblem(Problem):
         claim: Claim,
         audited: Privacy | None = None,
     ) -> Certificate:
-        """The certificate of a mechanism, with what it says of how that was found."""
-        request, solution, limit = (
-            self.reported_request,
-            answer.solution,
-            self.reported_request.loss_limit,
-        )
+        """Make the certificate of a mechanism, with a record of how it was found."""
+        request = self.reported_request
+        solution = answer.solution
+        limit = request.loss_limit
         assert solution is not None
-        stated = None
-        if (
-            request.aim.minimise == "loss" and request.losses.ndim == 1
-        ):  # it can be recomputed from the file
-            losses = (
-                None
-                if request.aim.loss == "error-rate"
-                else tuple(map(Fraction, request.losses.tolist()))
-            )
-            stated = Objective(request.aim.loss, round_loss_up(loss), losses)
+        objective = None
+        if request.aim.minimise == "loss" and request.losses.ndim == 1:
+            # A checker recomputes this loss from the file.
+            losses = None
+            if request.aim.loss != "error-rate":
+                losses = tuple(map(Fraction, request.losses.tolist()))
+            objective = Objective(request.aim.loss, round_loss_up(loss), losses)
         record = {
             "workbench": __version__,
             "solver": solution.solver,
@@ -321,113 +364,133 @@ class ModuloProblem(Problem):
             "max_loss": None if limit is None else float(limit),
             "bound": answer.bound,
         }
-        return Certificate(mechanism, claim, objective=stated, record=record, audited=audited)
+        return Certificate(mechanism, claim, objective=objective, record=record, audited=audited)
 
     def compute_loss(self, mechanism: AdditiveNoise) -> Fraction:
-        """What a mechanism costs, exactly."""
+        """Compute the exact expected loss of a mechanism.
+
+        Args:
+            mechanism: noise on the group of the request.
+        """
         return compute_exact_loss(mechanism, self.reported_request.losses)
 
     def smallest_delta(self, answer: Answer, privacy: Privacy) -> Fraction:
-        """The solver's claim."""
+        """Return the δ that the solver claims, for a mechanism that is not certified."""
         assert answer.claimed_objective is not None
         return Fraction(repr(min(1.0, max(0.0, answer.claimed_objective))))
 
     @property
     def loss_scale(self) -> LossScale:
-        """That of the losses of noise values."""
-        return self.request.scale
+        """Return the scale of the losses of noise values."""
+        return self.request.loss_scale
+
+    # Proof and notes.
 
     def list_notes(self) -> list[str]:
-        """What a reader must know of relation and loss."""
-        request, words = self.request, []
+        """Return notes on the neighbour relation and the loss."""
+        request = self.request
+        notes = []
         if request.question.separation is not None:
-            words.append(request.question.separation)
+            notes.append(request.question.separation)
         if request.question.directed:
-            words.append(
-                "Directed differences protect one side of each pair of neighbours only, as the paper does; "
-                "leave out directed for the symmetric relation."
+            notes.append(
+                "Directed differences protect one side of each pair of neighbours only, as the "
+                "paper does; leave out directed for the symmetric relation."
             )
         elif request.aim.loss == "eta-squared":
-            words.append(
-                "eta-squared counts a step down by 1 as a step up by n; with symmetric differences that cost is "
-                "misleading, and squared is the honest one."
+            notes.append(
+                "eta-squared counts a step down by 1 as a step up by n, which is misleading for "
+                "symmetric differences. Use the loss squared instead."
             )
-        return words
+        return notes
 
     def judge_by_formula(self, answer: Answer) -> OracleVerdict:
-        """What a closed form says of the solver's answer."""
-        request, solution = self.request, answer.solution
+        """Compare the solver's objective with the closed form, if there is one."""
+        request = self.request
+        solution = answer.solution
         assert solution is not None
         if request.has_several_bounds:
             return super().judge_by_formula(answer)
-        return judge_by_closed_form(
-            request, solution, why_unproven(solution, self.loss_scale) is None
-        )
+        is_proven = why_unproven(solution, self.loss_scale) is None
+        return judge_by_closed_form(request, solution, is_proven)
 
     def require_proof(self, design: Design) -> Design:
-        """The design, where the solver, the exact program or a closed form proves it. Raises NotProven, with it."""
+        """Return the design if the solver, the exact program or a closed form proves it.
+
+        Args:
+            design: the design, repaired and audited.
+
+        Raises:
+            NotProven: nothing proves it; with the design.
+        """
         if self.request.has_several_bounds:
             return super().require_proof(design)
-        solution, proof = design.solution, self._proof
+        solution = design.solution
         assert solution is not None
-        unproven, words = (
-            why_unproven(solution, self.loss_scale),
-            [*design.words, *self._describe_proof(design, solution)],
-        )
-        design = replace(design, words=tuple(words))
-        if design.certificate is not None and proof is not None:
-            optimum = None if proof.lower_bound is None else float(proof.lower_bound)
-            bound = design.certificate.record["bound"]
-            details = {**design.details, "bound": None if bound is None else Fraction(bound)}
-            design = replace(
-                design, bound=bound, origin=proof.origin, pattern_optimum=optimum, details=details
-            )
+        reason = why_unproven(solution, self.loss_scale)
+        notes = [*design.words, *self._describe_proof(design, solution)]
+        design = self._add_exact_bound(replace(design, words=tuple(notes)))
         if is_solution_proven(solution, self.loss_scale):
             return design
         design = add_closed_form_bound(design)
         if solution.termination is Termination.OPTIMAL and is_proven_optimal(design):
             return design
         raise NotProven(
-            f"{self.request.how.solver} {unproven}: incumbent {design.objective:.9g}, bound {design.bound_text}.",
+            f"{self.request.how.solver} {reason}: incumbent {design.objective:.9g}, "
+            f"bound {design.bound_text}.",
             design=design,
-            interrupted=_stopped(solution),
+            interrupted=_is_interrupted(solution),
         )
 
-    def _describe_proof(self, reached: Design, solution: Solution) -> list[str]:
-        """What a reader must know of how far a design is proven, and of squared errors that wrap."""
-        request, objective, bound = self.request, solution.objective, solution.bound
+    def _add_exact_bound(self, design: Design) -> Design:
+        """Replace the bound and the origin of a design by those of its certified noise."""
+        proof = self._proof
+        if design.certificate is None or proof is None:
+            return design
+        optimum = None if proof.lower_bound is None else float(proof.lower_bound)
+        bound = design.certificate.record["bound"]
+        details = {**design.details, "bound": None if bound is None else Fraction(bound)}
+        return replace(
+            design, bound=bound, origin=proof.origin, pattern_optimum=optimum, details=details
+        )
+
+    def _describe_proof(self, design: Design, solution: Solution) -> list[str]:
+        """Return notes on how far a design is proven, and on squared errors that wrap around."""
+        request = self.request
+        objective = solution.objective
+        bound = solution.bound
         assert objective is not None
-        words = []
-        if (
-            request.aim.loss == "squared"
-            and request.aim.minimise == "loss"
-            and request.question.is_scalar
-        ):
-            words += _wrapping(reached.mechanism, reached.objective)
+        notes = []
+        is_squared = request.aim.loss == "squared" and request.aim.minimise == "loss"
+        if is_squared and request.question.is_scalar:
+            notes += _describe_wrapping(design.mechanism, design.objective)
         if solution.termination is Termination.GAP_LIMIT:
-            words.append(
-                f"Stopped within the allowed gap: the optimum lies between {bound:.9g} and {objective:.9g}."
+            notes.append(
+                f"Stopped within the allowed gap: the optimum lies between {bound:.9g} and "
+                f"{objective:.9g}."
             )
         if why_unproven(solution, self.loss_scale) is not None:
-            return words
-        if (
-            bound is not None
-            and (self.loss_scale.gap(objective, max(float(self.loss_scale.floor), bound)) or 0)
-            > _SHARP
-        ):
-            words.append(
-                "Proven in absolute terms, not relative to so small a number: the optimum lies between "
-                f"{max(float(self.loss_scale.floor), bound):.9g} and {objective:.9g}."
-            )
-        if reached.oracle.agrees is False:
-            words.append(
-                f"The solver's answer DISAGREES with the closed form ({reached.oracle.name})."
-            )
-        return words
+            return notes
+        if bound is not None:
+            bound = max(float(self.loss_scale.floor), bound)
+            gap = self.loss_scale.gap(objective, bound) or 0
+            if gap > _MAX_UNNOTED_GAP:
+                notes.append(
+                    "Proven in absolute terms, not relative to so small a number: the optimum "
+                    f"lies between {bound:.9g} and {objective:.9g}."
+                )
+        if design.oracle.agrees is False:
+            name = design.oracle.name
+            notes.append(f"The solver's answer DISAGREES with the closed form ({name}).")
+        return notes
 
 
 class ModuloSession(ProblemSession):
-    """The session of a request; one compiled model and one live solver for each of the model's shapes."""
+    """Answer a request at many points, with one compiled model and live solver for each shape.
+
+    Args:
+        request: the request for modulo noise.
+    """
 
     request: ModuloRequest
 
@@ -435,20 +498,23 @@ class ModuloSession(ProblemSession):
         super().__init__(request, ModuloProblem, MIN_EPSILON)
 
     def row(self, point: Values, *, start: str = "hot") -> Row:
-        """The answer at a point, checked as far as the request says; an infeasible one is not explained, as there may
-        be many."""
+        """Return the answer at a point as a row of a table, checked as the request says.
+
+        Infeasible points are not explained, as there may be many.
+
+        Args:
+            point: values of hot options.
+            start: "hot" or "cold".
+        """
         request = self.request.at_point(point)
         self._problem = partial(ModuloProblem, explains=False)
-        if (
-            request.how.check in ("audit", "certify")
-            or request.aim.minimise == "epsilon"
-            or request.has_several_bounds
-        ):
+        is_audited = request.how.check in ("audit", "certify")
+        if is_audited or request.aim.minimise == "epsilon" or request.has_several_bounds:
             return super().row(point, start=start)
         problem = self._problem(request)
         solution = answer_by_routes(problem, problem.routes, self._programs, start).solution
         assert solution is not None
-        if _stopped(solution):
+        if _is_interrupted(solution):
             raise KeyboardInterrupt
         row = {
             "status": "claimed",
@@ -460,30 +526,31 @@ class ModuloSession(ProblemSession):
         }
         if request.how.check == "none" and solution.termination is Termination.OPTIMAL:
             return row
-        proven = is_solution_proven(solution, request.scale)
+        is_proven = is_solution_proven(solution, request.loss_scale)
         assert solution.residuals is not None
-        return row | {
-            "status": str(solution.termination) if proven else "not_proven",
-            "failure": None if proven else why_unproven(solution, request.scale),
-            "bound": solution.bound,
-            "gap": request.scale.gap(solution.objective, solution.bound),
-            "residual": solution.residuals.max_violation,
-        }
+        row["status"] = str(solution.termination) if is_proven else "not_proven"
+        row["failure"] = None if is_proven else why_unproven(solution, request.loss_scale)
+        row["bound"] = solution.bound
+        row["gap"] = request.loss_scale.gap(solution.objective, solution.bound)
+        row["residual"] = solution.residuals.max_violation
+        return row
 
 
-def _stopped(solution: Solution) -> bool:
-    """Whether Ctrl-C ended the solve."""
+def _is_interrupted(solution: Solution) -> bool:
+    """Check whether Ctrl-C ended the solver."""
     return solution.termination is Termination.INTERRUPTED
 
 
-def _wrapping(mechanism: AdditiveNoise, loss: float) -> list[str]:
-    """A sentence where most of a squared error is that of answers published near the other end."""
+def _describe_wrapping(mechanism: AdditiveNoise, loss: float) -> list[str]:
+    """Return a note if most of a squared error comes from noise that wraps around."""
     order = mechanism.question.order
     steps = np.arange(order)
-    near = mechanism.expected_loss(np.minimum(steps, order - steps) ** 2)
-    if near >= loss / 2:
+    circular_loss = mechanism.expected_loss(np.minimum(steps, order - steps) ** 2)
+    if circular_loss >= loss / 2:
         return []
     return [
-        f"Wrapping around is {1 - near / loss:.0%} of this loss: answers near one end may be published near the other. "
-        f"`workbench recommend` and `design noise --on integers --clamp 0..{order - 1}` have noise that does not."
+        f"Wrapping around causes {1 - circular_loss / loss:.0%} of this loss: answers near one end "
+        "may be published near the other. "
+        f"`workbench recommend` and `design noise --on integers --clamp 0..{order - 1}` offer "
+        "noise that does not wrap around."
     ]

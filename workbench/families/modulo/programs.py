@@ -1,4 +1,7 @@
-"""Instances of the noise models: LP (14), the DP-LP, the literal MILP (13), the same by patterns, minimum δ (15)."""
+"""Build instances of the models of modulo noise for the program library and the suites.
+
+The models are LP (14), the DP-LP, the literal MILP (13), the same by patterns, and minimum δ (15).
+"""
 
 from __future__ import annotations
 
@@ -21,83 +24,106 @@ from workbench.privacy.certify import certify
 from workbench.privacy.repair import compute_exact_loss
 from workbench.solvers.arrays import Vector
 
+_DELTA_TOLERANCE = 1e-9  # A claimed δ is raised by this, which solvers' tolerances may hide.
+_LOSS_TOLERANCE = Fraction(1, 10**9)  # A loss may exceed max_loss by this share.
+
 
 @dataclass(frozen=True, eq=False)
-class _Case:
-    """One request as it is spelled. patterns: states the MILP by patterns (workbench.models.modulo.patterns) instead
-    of the literal one."""
+class _ModuloCase:
+    """One request with its program.
 
-    given: Values
+    Attributes:
+        options: the options of the request.
+        patterns: whether the MILP is stated by patterns (workbench.models.modulo.patterns)
+            instead of the literal one.
+    """
+
+    options: Values
     patterns: bool = False
 
     @lru_cache  # noqa: B019  (cases live as long as the process)
-    def request(self) -> Any:
-        least = {"minimise": "delta"} if "max_loss" in self.given else {}
-        return FAMILY.make_request_from_options(**self.given, **least)
+    def make_request(self) -> Any:
+        """Make the request; for the least δ if the options have a max_loss."""
+        aim = {"minimise": "delta"} if "max_loss" in self.options else {}
+        return FAMILY.make_request_from_options(**self.options, **aim)
 
     @property
-    def words(self) -> str:
-        """The parameters."""
-        request, given = self.request(), self.given
-        most = request.aim.max_loss
-        limit = (
-            f"delta = {given.get('delta', '0')}"
-            if most is None
-            else f"{request.aim.loss} <= {float(most):g}"
-        )
-        epsilon = given["epsilon"]
-        return f"{request.question!r}, {request.claim.notion.name}, epsilon = {epsilon}, {limit}, loss {request.aim.loss}"
+    def parameter_text(self) -> str:
+        """Return the parameters for tables."""
+        request = self.make_request()
+        notion = request.claim.notion.name
+        loss = request.aim.loss
+        if request.aim.max_loss is None:
+            limit = f"delta = {self.options.get('delta', '0')}"
+        else:
+            limit = f"{loss} <= {float(request.aim.max_loss):g}"
+        epsilon = self.options["epsilon"]
+        return f"{request.question!r}, {notion}, epsilon = {epsilon}, {limit}, loss {loss}"
 
     @lru_cache  # noqa: B019
     def build(self) -> BuiltProgram:
-        request = self.request()
+        """Build the program with the values of its parameters."""
+        request = self.make_request()
         if not self.patterns:
             return request.model().program, request.parameters()
-        odds, q = np.exp([float(value) for value in request.budgets.values()]), request.question
-        noise = NoiseProblem(
-            q.sizes, tuple(request.budgets), odds, request.losses, float(request.claim.delta)
-        )
-        return build_milp(noise, f"noise MILP by patterns on {q.order}"), {}
+        question = request.question
+        odds = np.exp([float(value) for value in request.budgets.values()])
+        delta = float(request.claim.delta)
+        noise = NoiseProblem(question.sizes, tuple(request.budgets), odds, request.losses, delta)
+        return build_milp(noise, f"noise MILP by patterns on {question.order}"), {}
 
     def judge(self, x: Vector, objective: float) -> Judged:
-        request, (program, _) = self.request(), self.build()
-        budgets, notion, most = request.budgets, request.claim.notion.name, request.aim.max_loss
-        mechanism = AdditiveNoise.from_pmf(
-            request.question, np.maximum(program.block("f").read(x), 0.0)
-        )
-        # a δ has the billionth that solvers' tolerances may hide
-        claimed = request.claim.delta if most is None else min(1.0, max(0.0, objective) + 1e-9)
+        """Audit and certify the noise of a solver's point.
+
+        Args:
+            x: the point (columns,).
+            objective: the objective that the solver claims.
+        """
+        request = self.make_request()
+        program, _ = self.build()
+        budgets = request.budgets
+        notion = request.claim.notion.name
+        max_loss = request.aim.max_loss
+        pmf = np.maximum(program.block("f").read(x), 0.0)
+        mechanism = AdditiveNoise.from_pmf(request.question, pmf)
+        delta = request.claim.delta
+        if max_loss is not None:
+            delta = min(1.0, max(0.0, objective) + _DELTA_TOLERANCE)
         privacy = audit(mechanism, budgets)
 
-        def price(certificate: Any) -> float | None:
+        def compute_objective(certificate: Any) -> float | None:
             loss = compute_exact_loss(certificate.mechanism, request.losses)
-            if most is None:
+            if max_loss is None:
                 return float(loss)
-            if loss > most * (1 + Fraction(1, 10**9)):
-                return None  # private, but its δ is that of a larger budget
+            if loss > max_loss * (1 + _LOSS_TOLERANCE):
+                return None  # The noise is private, but its δ belongs to a larger loss.
             return float(
                 audit(certificate.mechanism, budgets).worst_result(notion).measurement.upper
             )
 
-        certified, value = try_certify(
-            lambda: certify(mechanism, notion, request.claim.epsilon, claimed), price
+        certified_mechanism, value = try_certify(
+            lambda: certify(mechanism, notion, request.claim.epsilon, delta), compute_objective
         )
-        exact, private = (
-            float(privacy.worst_result(notion).measurement.upper),
-            privacy.meets(notion, budgets, claimed),
-        )
-        largest = float(max(budgets.values()))
+        exact_delta = float(privacy.worst_result(notion).measurement.upper)
+        is_private = privacy.meets(notion, budgets, delta)
         return Judged(
-            largest, float(claimed), privacy.pure_epsilon, exact, private, certified, value
+            float(max(budgets.values())),
+            float(delta),
+            privacy.pure_epsilon,
+            exact_delta,
+            is_private,
+            certified_mechanism,
+            value,
         )
 
 
 def instances() -> list[Instance]:
-    """The noise instances of the suites."""
+    """List the noise instances of the suites, which programs.toml beside this file describes."""
     tables = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))["case"]
-    return [_instance(**table) for table in tables]
+    return [_make_instance(**table) for table in tables]
 
 
-def _instance(name: str, suite: str, model: str, given: Values) -> Instance:
-    case = _Case(given, "patterns" in model)
-    return Instance(f"noise-{name}", model, case.build, case.judge, suite, case.words)
+def _make_instance(name: str, suite: str, model: str, given: Values) -> Instance:
+    """Make an instance from a table of programs.toml, whose keys are the parameters."""
+    case = _ModuloCase(given, "patterns" in model)
+    return Instance(f"noise-{name}", model, case.build, case.judge, suite, case.parameter_text)

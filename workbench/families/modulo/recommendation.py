@@ -1,4 +1,4 @@
-"""Modulo noise as a recommendation for a query whose answers are all multiples of a step between two."""
+"""Recommend modulo noise for a query whose answers are all multiples of a step in a range."""
 
 from __future__ import annotations
 
@@ -15,12 +15,17 @@ from workbench.pipeline.recommendation import Candidate, Query, Value
 from workbench.pipeline.request import Request
 from workbench.questions.answer_grid import AnswerGrid
 from workbench.questions.modulo_noise import ModuloNoise
+from workbench.solvers.arrays import Vector
 
 _NAME = "modulo noise"
 
 
 def candidates(query: Query) -> Iterable[Candidate]:
-    """Modulo noise, where the answers are all multiples of a step between two, and there is a prior."""
+    """Recommend modulo noise if the answers are all multiples of a step and there is a prior.
+
+    Args:
+        query: the query with its budget and loss.
+    """
     grid = query.grid
     if grid is None or not grid.is_complete or query.is_per_distance:
         yield Candidate(_NAME, reason="it is for answers in equal steps, published as they are")
@@ -28,61 +33,70 @@ def candidates(query: Query) -> Iterable[Candidate]:
     if query.question.prior is None:
         yield Candidate(_NAME, reason="its loss is that of a prior, not of the worst input")
         return
-    named, places = (
-        _named(query),
-        "n + 1" if not grid.low and grid.step == 1 else f"{grid.last + 1} places",
+    loss_name = _find_loss_name(query)
+    question = _make_question(query, grid)
+    starts_at_zero = not grid.low and grid.step == 1
+    modulus = "n + 1" if starts_at_zero else f"{grid.last + 1} places"
+    text = (
+        f"no prior; wraps around (answer + noise modulo {modulus}), and protects the pairs that "
+        "wrap as well"
     )
-    needs = f"no prior; wraps around (answer + noise modulo {places}), and protects the pairs that wrap as well"
-    question, command = _question(query, grid), None
-    if named and not query.question.directed and not grid.low and grid.step == 1:
-        command = query.design_command("modulo", n=grid.last, max_shift=grid.reach, loss=named)
-    ask = partial(_ask, query, grid, question, named)
-    read = Value.from_design if named and not grid.low else partial(_value_of_answers, query)
+    command = None
+    if loss_name and not query.question.directed and starts_at_zero:
+        command = query.design_command("modulo", n=grid.last, max_shift=grid.reach, loss=loss_name)
     yield Candidate.from_request(
         _NAME,
-        needs,
-        ask,
+        text,
+        partial(_make_request, query, grid, question, loss_name),
         query.time,
-        read,
+        Value.from_design if loss_name and not grid.low else partial(_make_answer_value, query),
         finds_least_epsilon=True,
         supports_runs=True,
         command=command,
     )
 
 
-def _named(query: Query) -> str | None:
-    """The name that noise has for the loss of answers in steps of 1, where the prior is uniform."""
-    uniform, name = len({*(query.question.prior or ())}) == 1, query.losses.name
-    known = (
-        ("squared", "error-rate")
-        if query.grid is not None and query.grid.step == 1
-        else ("error-rate",)
-    )
-    return name if uniform and name in known else None
+def _find_loss_name(query: Query) -> str | None:
+    """Find the name of the loss of modulo noise that is the loss of the query.
+
+    There is one if the prior is uniform; for the squared loss the answers must be in steps of 1.
+    """
+    is_uniform = len({*(query.question.prior or ())}) == 1
+    has_unit_step = query.grid is not None and query.grid.step == 1
+    names = ("squared", "error-rate") if has_unit_step else ("error-rate",)
+    name = query.losses.name
+    return name if is_uniform and name in names else None
 
 
-def _question(query: Query, grid: AnswerGrid) -> ModuloNoise:
-    """The differences of neighbours: all up to the largest, of directed ones those of their pairs."""
-    q = query.question
-    if not q.directed:
+def _make_question(query: Query, grid: AnswerGrid) -> ModuloNoise:
+    """Make the question: all differences up to the largest, or those of directed pairs."""
+    question = query.question
+    if not question.directed:
         return ModuloNoise(n=grid.last, max_shift=grid.reach)
-    shifts = {grid.places[i] - grid.places[j] for i, j in q.neighbour_pairs}
+    shifts = {grid.places[i] - grid.places[j] for i, j in question.neighbour_pairs}
     return ModuloNoise(n=grid.last, shifts=[*shifts], directed=True)
 
 
-def _ask(query: Query, grid: AnswerGrid, question: ModuloNoise, named: str | None) -> Request:
-    """Ask for the noise of least loss; a loss without a name is that of every noise value under the prior."""
-    loss: Any = named
-    if named is None:
-        places = np.arange(grid.last + 1)
-        prior = np.array([float(p) for p in grid.spread_weights(query.question.prior or ())])
-        wrapped = (places[:, None] + places) % (grid.last + 1)  # (answer, noise)
-        table = query.losses.floats[np.argsort(grid.places)][:, [*grid.nearest_outputs]]
-        loss = prior @ np.take_along_axis(table, wrapped, axis=1)
+def _make_request(
+    query: Query, grid: AnswerGrid, question: ModuloNoise, loss_name: str | None
+) -> Request:
+    """Make the request for the noise of least loss."""
+    loss: Any = loss_name
+    if loss_name is None:
+        loss = _compute_mean_losses(query, grid)
     return query.make_request(FAMILY, question, loss=loss, **query.budget_options)
 
 
-def _value_of_answers(query: Query, design: Design, stopped: bool) -> Value:
-    """Return the value of noise whose design is that of the answers themselves, not of their places."""
-    value = Value.from_design(design, stopped)
+def _compute_mean_losses(query: Query, grid: AnswerGrid) -> Vector:
+    """Compute the mean loss of every noise value under the prior. Shape (places,)."""
+    places = np.arange(grid.last + 1)
+    prior = np.array([float(p) for p in grid.spread_weights(query.question.prior or ())])
+    outputs = (places[:, None] + places) % (grid.last + 1)  # Rows are answers, columns noise.
+    table = query.losses.floats[np.argsort(grid.places)][:, [*grid.nearest_outputs]]
+    return np.asarray(prior @ np.take_along_axis(table, outputs, axis=1))
+
+
+def _make_answer_value(query: Query, design: Design, is_stopped: bool) -> Value:
+    """Make the value of noise whose design shows the answers themselves, not their places."""
+    value = Value.from_design(design, is_stopped)
     return value._replace(design=partial(make_certified_design, query, _NAME, value.mechanism))

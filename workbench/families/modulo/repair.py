@@ -1,15 +1,13 @@
-"""From a solver's noise to a certified one: its pattern re-solved exactly, repaired, judged by the exact audit.
+"""Turn a solver's noise into certified noise: re-solve its pattern exactly, repair it and audit it.
 
-With the pattern V_μ = {η : f(η) > e^ε f(η+μ)} of the solver's answer held fixed, every model of
+With the pattern V_μ = {η : f(η) > e^ε f(η+μ)} of the solver's solution held fixed, every model of
 `workbench.models.modulo.program` is a linear program, which is solved in rationals to 230 bits
-(`workbench.solvers.exact.rational_refinement`). E = ⌊2^112 e^ε (1-τ)⌋/2^112 in place of e^ε and δ(1-τ), τ = 2^-64,
-leave room for rounding, at a loss of about 1e-19. Where the notion asks for no pattern this program is the request,
-and bounds what anything can reach: its multipliers are read in the program that gives nothing away, with E = ⌈2^112
-e^ε⌉/2^112 and δ rounded up.
+(`workbench.families.modulo.exact_program`).
 
-Candidates, best first: the exact optimum of that program, the solver's own floats, the closed form's PMF; under several
-convex bounds the solver's masses, and the same with tails that fall no faster than its larger masses do. What the audit
-refuses is repaired (`workbench.privacy.repair`); the cheapest of what it accepts is returned.
+Candidates, most promising first: the exact optimum of that program, the solver's own floats, the
+closed form's PMF. Under several convex bounds: the solver's masses, and the same with tails that
+fall no faster than its larger masses do. Candidates that the audit rejects are repaired
+(`workbench.privacy.repair`). The accepted candidate of least loss is returned.
 """
 
 from __future__ import annotations
@@ -24,13 +22,17 @@ from typing import Any
 import numpy as np
 
 from workbench.errors import NotCertified
-from workbench.exact.numbers import exp_bounds, round_down, round_up
+from workbench.exact.numbers import round_up
+from workbench.families.modulo.exact_program import (
+    MAX_EXACT_ROWS,
+    MIN_SEEN_MASS,
+    solve_exactly,
+)
 from workbench.families.modulo.request import ModuloRequest
 from workbench.mechanisms.additive import AdditiveNoise
 from workbench.models.modulo.constraints import compile_constraints
 from workbench.models.oracles import ClosedForm
 from workbench.notions import get_delta_notion
-from workbench.pipeline.loss_scale import LossScale
 from workbench.pipeline.outcome import translate_errors
 from workbench.pipeline.user_constraints import CONSTRAINTS_NOTE, find_max_violation
 from workbench.privacy.audit import Privacy, audit
@@ -42,48 +44,31 @@ from workbench.privacy.repair import (
     raise_weights,
     repair_noise,
 )
-from workbench.solvers.arrays import Flags, Ints, Vector
-from workbench.solvers.exact.rational_lp import RationalLP, RationalPoint
-from workbench.solvers.exact.rational_refinement import read_held_sides, solve_rational
-from workbench.solvers.program import Program
 from workbench.solvers.search import Deadline
-from workbench.solvers.solution import DualValues, PointStatus, Solution, Termination
+from workbench.solvers.solution import Solution
 
-PROGRAM_MARGIN = Fraction(
-    1, 1 << 64
-)  # what the exact program gives away so that rounding cannot break it
-_BITS = 112
-MAX_EXACT_ROWS = 60_000  # rows of the exact program above which it is not stated
-_CLOSE = Fraction(1, 10**12)  # how far above the solver's claim the closed form is asked as well
-_FINE, _SEEN = 120, 1e-7  # bits of a repaired mass; masses that a solver knows to some digits
-_STEEPER = (
-    1,
-    Fraction(9, 8),
-    Fraction(5, 4),
-    Fraction(3, 2),
-    2,
-)  # losses of the tails, of the largest loss seen
-_NEAR = 1e-7  # relative gap at which no other repair is tried
-
-SOLVER_FAILURES = frozenset((Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE))
-LIMIT_NAMES = {
-    Termination.TIME_LIMIT: "the time limit",
-    Termination.NODE_LIMIT: "the node limit",
-    Termination.ITERATION_LIMIT: "the iteration limit",
-    Termination.INTERRUPTED: "an interrupt",
-    Termination.NUMERICAL: "numerical trouble",
-}
+_CLAIM_TOLERANCE = Fraction(1, 10**12)  # Beyond this above the solver's claim, others are tried.
+_MASS_BITS = 120  # Masses with steeper tails are rounded to this many bits.
+_MAX_RELATIVE_GAP = 1e-7  # A repair within this gap of the bound ends the search.
+_DELTA_BITS = 200  # A minimised δ that is no rational is rounded up to this many bits.
+_TAIL_FACTORS = (1, Fraction(9, 8), Fraction(5, 4), Fraction(3, 2), 2)
+"""Privacy losses of repaired tails, as multiples of the largest one among larger masses."""
 
 
 @dataclass(frozen=True)
 class CertifiedNoise:
-    """A mechanism whose audit meets the request.
+    """Noise that the exact audit proves private for its request.
 
-    origin: where its masses come from; objective: its exact loss (or its exact δ when that is minimised, rounded up);
-    optimum: a proven lower bound on what any mechanism with the same violations can reach, None where none was proven;
-    delta: what is certified (the request's, or the least one reached); privacy: its audit; residual: by how much it
-    misses the request's extra linear constraints or its max_loss, exact; None where those constraints are not linear
-    in f alone.
+    Attributes:
+        mechanism: the noise.
+        privacy: its exact audit.
+        origin: where its masses come from, for the report.
+        objective: its exact loss, or its exact δ, rounded up, if δ is minimised.
+        delta: the δ that is certified: that of the request, or the least one reached.
+        lower_bound: a proven lower bound for all mechanisms with the same violations; None if
+            none is proven.
+        residual: by how much the noise violates the request's extra linear constraints or its
+            max_loss, exact. None if those constraints are not linear in f alone.
     """
 
     mechanism: AdditiveNoise
@@ -96,15 +81,19 @@ class CertifiedNoise:
 
 
 class _Candidates:
-    """What repairs made, and why others made nothing. order: of what is better, the least."""
+    """Collect repaired mechanisms, and the reasons why other repairs failed.
 
-    def __init__(self, order: Callable[[Any], Any]) -> None:
-        self.order = order
+    Args:
+        sort_key: maps a candidate to its rank; the least is the best.
+    """
+
+    def __init__(self, sort_key: Callable[[Any], Any]) -> None:
+        self.sort_key = sort_key
         self.mechanisms: list[Any] = []
         self.reasons: dict[str, None] = {}
 
     def attempt(self, make: Callable[[], Any]) -> bool:
-        """Whether something was made."""
+        """Add the candidate that a function makes. Returns whether it made one."""
         try:
             self.mechanisms.append(make())
         except NotCertified as error:
@@ -114,12 +103,11 @@ class _Candidates:
 
     @property
     def best(self) -> Any:
-        """The best of what was made. Raises NotCertified where nothing was."""
+        """Return the best candidate. Raises NotCertified if there is none."""
         if not self.mechanisms:
-            raise NotCertified(
-                f"No repaired mechanism meets the request exactly: {' '.join(self.reasons)}"
-            )
-        return min(self.mechanisms, key=self.order)
+            reasons = " ".join(self.reasons)
+            raise NotCertified(f"No repaired mechanism meets the request exactly: {reasons}")
+        return min(self.mechanisms, key=self.sort_key)
 
 
 def certify_noise(
@@ -128,290 +116,193 @@ def certify_noise(
     closed_form: Callable[[], ClosedForm | None] = lambda: None,
     deadline: Deadline | None = None,
 ) -> CertifiedNoise:
-    """The best certified mechanism for a request near a solver's answer.
+    """Find the best certified noise near a solver's solution.
 
-    closed_form: gives the least error rate known and its PMF (N,), or None; asked only where the pattern fails or does
-    not reach what the solver claims.
-    deadline: from which on nothing is solved exactly, and what the repair makes of floats has to do.
+    Args:
+        request: a request under a notion of one bound on ratios.
+        solution: the solver's solution.
+        closed_form: returns the closed form with the least error rate and its PMF (N,), or None.
+            It is called only if the exact programs miss what the solver claims.
+        deadline: after it no exact program is solved, and only the solver's floats are repaired.
 
     Raises:
-        NotCertified: no candidate meets the request in exact arithmetic.
+        NotCertified: no candidate is private in exact arithmetic.
     """
-    candidates = _Candidates(
-        lambda candidate: (bool(candidate.residual), candidate.objective)
-    )  # constraints first
+    # Candidates that satisfy the extra constraints come first.
+    candidates = _Candidates(lambda candidate: (bool(candidate.residual), candidate.objective))
     raw = AdditiveNoise.from_pmf(request.question, np.maximum(solution["f"], 0.0))
-    exactly = partial(_exactly, request, solution, deadline=deadline or Deadline())
-    affordable = request.question.order * len(request.budgets) <= MAX_EXACT_ROWS
-    for origin, pattern in _patterns(request, solution, raw) if affordable else []:
-        candidates.attempt(partial(exactly, pattern, origin))
+    solve_pattern = partial(_solve_pattern, request, solution, deadline=deadline or Deadline())
+    is_small = request.question.order * len(request.budgets) <= MAX_EXACT_ROWS
+    if is_small:
+        for origin, pattern in _list_patterns(request, solution, raw):
+            candidates.attempt(partial(solve_pattern, pattern, origin))
     if not candidates.mechanisms:
-        candidates.attempt(lambda: _judged(request, raw.exact_pmf, None, "solver's floats"))
-    claimed = solution.objective
-    mechanisms = candidates.mechanisms
-    short = not mechanisms or (
-        claimed is not None and candidates.best.objective > Fraction(claimed) * (1 + _CLOSE)
-    )
-    if (
-        short and affordable and request.bounds.bounds_mass
-    ):  # without violations there always is one
-        nothing = {shift: np.zeros(request.question.order, dtype=bool) for shift in request.budgets}
-        candidates.attempt(lambda: exactly(nothing, "exact optimum without violations"))
-    law = closed_form() if short and request.aim.constraints is None else None
-    if (
-        law is not None
-        and law.pmf is not None
-        and (not mechanisms or law.value < candidates.best.objective)
-    ):
-        noise = AdditiveNoise.from_pmf(request.question, law.pmf)
-        candidates.attempt(lambda: _judged(request, noise.exact_pmf, None, "closed form"))
-        if affordable:
-            by_law = "exact optimum of the closed form's pattern"
-            candidates.attempt(lambda: exactly(_pattern_of(request, noise), by_law))
+        candidates.attempt(lambda: _repair_masses(request, raw.exact_pmf, None, "solver's floats"))
+    misses_claim = _misses_claim(candidates, solution)
+    if misses_claim and is_small and request.bounds.bounds_mass:
+        # Noise without any violation is always feasible.
+        order = request.question.order
+        no_violation = {shift: np.zeros(order, dtype=bool) for shift in request.budgets}
+        candidates.attempt(lambda: solve_pattern(no_violation, "exact optimum without violations"))
+    if misses_claim and request.aim.constraints is None:
+        law = closed_form()
+        if law is not None:
+            _add_closed_form(request, candidates, law, solve_pattern if is_small else None)
     best: CertifiedNoise = candidates.best
     if request.bounds.bounds_mass:
         return best
-    bounds = [
-        each.optimum for each in mechanisms if each.optimum is not None
-    ]  # one program, so all hold for all
+    # Without patterns all candidates solve one program, so every bound holds for all of them.
+    bounds = [noise.lower_bound for noise in candidates.mechanisms if noise.lower_bound is not None]
     return replace(best, lower_bound=max(bounds, default=None))
 
 
-def _patterns(
+def _misses_claim(candidates: _Candidates, solution: Solution) -> bool:
+    """Check whether all candidates are worse than what the solver claims."""
+    if not candidates.mechanisms:
+        return True
+    claimed_objective = solution.objective
+    if claimed_objective is None:
+        return False
+    limit = Fraction(claimed_objective) * (1 + _CLAIM_TOLERANCE)
+    return bool(candidates.best.objective > limit)
+
+
+def _add_closed_form(
+    request: ModuloRequest,
+    candidates: _Candidates,
+    law: ClosedForm,
+    solve_pattern: Callable[[Pattern | None, str], CertifiedNoise] | None,
+) -> None:
+    """Add the PMF of a closed form, and the exact optimum of its pattern, if it is better."""
+    if law.pmf is None:
+        return
+    if candidates.mechanisms and law.value >= candidates.best.objective:
+        return
+    noise = AdditiveNoise.from_pmf(request.question, law.pmf)
+    candidates.attempt(lambda: _repair_masses(request, noise.exact_pmf, None, "closed form"))
+    if solve_pattern is not None:
+        pattern = _find_pattern(request, noise)
+        origin = "exact optimum of the closed form's pattern"
+        candidates.attempt(partial(solve_pattern, pattern, origin))
+
+
+def _list_patterns(
     request: ModuloRequest, solution: Solution, raw: AdditiveNoise
 ) -> list[tuple[str, Pattern | None]]:
-    """The patterns worth solving: what the masses show, and what the solver's binaries say."""
-    shown = _pattern_of(request, raw)
-    if shown is None:
+    """List the patterns to solve: that of the masses, and that of the solver's binaries.
+
+    Returns:
+        (origin, pattern) pairs. The pattern is None if the notion has no patterns.
+    """
+    shown_pattern = _find_pattern(request, raw)
+    if shown_pattern is None:
         return [("exact optimum", None)]
-    patterns: list[tuple[str, Pattern | None]] = [("exact optimum of the pattern", shown)]
+    patterns: list[tuple[str, Pattern | None]] = [("exact optimum of the pattern", shown_pattern)]
     labels = {shift: f"u_{'_'.join(map(str, shift))}" for shift in request.budgets}
     if set(labels.values()) <= {block.name for block in solution.program.variables}:
         binaries = {shift: solution[label] > 0.5 for shift, label in labels.items()}
-        if any((binaries[shift] != shown[shift]).any() for shift in binaries):
+        if any((binaries[shift] != shown_pattern[shift]).any() for shift in binaries):
             patterns.append(("exact optimum of the solver's binaries", binaries))
     return patterns
 
 
-def _pattern_of(request: ModuloRequest, mechanism: AdditiveNoise) -> Pattern | None:
-    """The violations a mechanism shows; None where the request allows none, or bounds no mass of them."""
+def _find_pattern(request: ModuloRequest, mechanism: AdditiveNoise) -> Pattern | None:
+    """Find the violations of a mechanism; None if the notion does not count their mass."""
     bounds = request.bounds
     return find_violation_pattern(mechanism, bounds.epsilons) if bounds.bounds_mass else None
 
 
-def _exact_program(
-    request: ModuloRequest, program: Program, *, relaxed: bool = False
-) -> RationalLP:
-    """The linear program of a pattern in exact numbers. relaxed: rounded so that no mechanism is left out."""
-
-    def ratio(epsilon: Fraction) -> Fraction:
-        low, high = exp_bounds(epsilon, _BITS)
-        return Fraction(
-            high if relaxed else max(1 << _BITS, int(low * (1 - PROGRAM_MARGIN))), 1 << _BITS
-        )
-
-    def allowed(value: Fraction) -> Fraction:
-        return (
-            Fraction(math.ceil(value * (1 << 320)), 1 << 320)
-            if relaxed
-            else value * (1 - PROGRAM_MARGIN)
-        )
-
-    values = {
-        "exp_epsilon": [ratio(epsilon) for epsilon in request.bounds.epsilon_levels[1]],
-        "delta": [allowed(request.bounds.delta)],
-        "max_loss": [allowed(request.loss_limit or Fraction(0))],
-    }
-    return RationalLP.from_program(program, values, 320)
-
-
-def _solve_exactly(
-    request: ModuloRequest, program: Program, solution: Solution, time_limit: float | None
-) -> RationalPoint:
-    """The solution of a pattern's program, from the basis of the request's solution where its program is the same; its
-    bound holds for the request where that asks for no pattern.
-
-    Raises NotCertified, also when there is no time.
-    """
-    with translate_errors():
-        same, cost, shift = solution.program is program, program.cost, Fraction(program.shift)
-        program = replace(program, template=replace(program.template, c=program.template.c * cost))
-        relaxed = (
-            None if request.bounds.bounds_mass else _exact_program(request, program, relaxed=True)
-        )
-        basis = solution.basis if same and solution.solver == "highs" else None
-        held = None if basis is None else _lifted(request, program.shape, solution["f"], basis)
-        point = solve_rational(
-            _exact_program(request, program),
-            bound_program=relaxed,
-            time_limit=time_limit,
-            basis=basis,
-            held_sides=held,
-        )
-    bound = None if point.bound is None else point.bound / Fraction(cost) + shift
-    return replace(point, bound=bound, objective=point.objective / Fraction(cost) + shift)
-
-
-def _lifted(
-    request: ModuloRequest, shape: Ints, f: Vector, basis: Any
-) -> tuple[Flags, Flags] | None:
-    """The basis of LP (14) that holds masses too small for a solver at the most that others ask of them,
-    f(η+μ) = e^-ε f(η), along paths from masses that it sees; None for other programs, and where it sees all."""
-    q, epsilons, seen = request.question, request.budgets, f > _SEEN
-    if shape != (1 + len(epsilons) * f.size, f.size) or seen.all():
-        return None
-    moved = np.stack([q.shifted_positions(shift) for shift in epsilons])
-    before = np.argsort(moved, axis=1)  # η of η+μ
-    small = np.flatnonzero(~seen)
-    size, gain = (
-        np.full(f.size, -np.inf),
-        np.array([[float(epsilon)] for epsilon in epsilons.values()]),
-    )
-    size[seen] = np.log(f[seen])
-    for _ in small:
-        floors = size[before[:, small]] - gain
-        known, size[small] = size[small], floors.max(axis=0)
-        if (known == size[small]).all():
-            break
-    low, high = read_held_sides(basis)
-    rows = high[1 + f.size :].reshape(moved.shape)
-    rows &= seen & seen[moved]
-    asking = floors.argmax(axis=0)
-    rows[asking, before[asking, small]] = True
-    low[: f.size] = high[: f.size] = False
-    return low, high
-
-
-def is_solution_proven(solution: Solution, scale: LossScale) -> bool:
-    """Whether the answer is an optimum, or within the allowed gap of one."""
-    return why_unproven(solution, scale) is None or solution.termination is Termination.GAP_LIMIT
-
-
-def why_unproven(solution: Solution, scale: LossScale) -> str | None:
-    """Why the answer is not a proven optimum; None when it is.
-
-    A solver's word alone is not enough: where a bound is known, objective and bound must agree as the scale of the
-    losses says, whatever the solver's own tolerances call optimal.
-    """
-    if solution.termination is not Termination.OPTIMAL:
-        limit = LIMIT_NAMES.get(solution.termination, f"its status {solution.termination}")
-        return f"stopped at {limit} before proving an optimum"
-    objective, bound = solution.objective, solution.bound
-    assert objective is not None
-    return (
-        None
-        if bound is None or scale.settles(objective, bound)
-        else "says optimal, but its bound does not prove it"
-    )
-
-
-def should_refine(request: ModuloRequest, solution: Solution) -> bool:
-    """Whether a linear program was answered without a proof, which its exact program may have.
-
-    With e^ε as a coefficient a solver's duals are off by more than a tiny error rate, and e^ε - 1 may be less than
-    its tolerances.
-    """
-    if request.bounds.bounds_mass or request.question.order * len(request.budgets) > MAX_EXACT_ROWS:
-        return False
-    if solution.termination is Termination.OPTIMAL:
-        return why_unproven(solution, request.scale) is not None
-    return solution.termination in SOLVER_FAILURES and solution.ray is None
-
-
-def refine_exactly(
-    request: ModuloRequest, solution: Solution, time_limit: float | None
-) -> Solution:
-    """The answer to a linear program with the exact one's point and bound; as it is where that has none."""
-    clock = Deadline()
-    try:
-        exact = _solve_exactly(request, request.model().program, solution, time_limit)
-    except NotCertified:
-        return solution
-    if exact.bound is None:
-        return solution
-    word = f"refined in exact arithmetic; {solution.solver} by itself says {solution.raw_status!r}, which is no proof"
-    return replace(
-        solution,
-        termination=Termination.OPTIMAL,
-        point=PointStatus.FEASIBLE,
-        dual=PointStatus.NONE,
-        x=np.array([float(v) for v in exact.x]),
-        dual_values=DualValues(),
-        native_bound=round_down(exact.bound - Fraction(solution.program.shift)),
-        seconds=solution.seconds + clock.elapsed_seconds,
-        raw_status="Optimal, refined",
-        notes=(*solution.notes, word),
-    )
-
-
-def _exactly(
+def _solve_pattern(
     request: ModuloRequest,
     solution: Solution,
     pattern: Pattern | None,
     origin: str,
     deadline: Deadline,
 ) -> CertifiedNoise:
-    """The exact program of a pattern, solved, repaired and judged. Raises NotCertified, also when there is no time."""
+    """Solve the exact program of a pattern, repair its solution and audit it.
+
+    Raises NotCertified, also if there is no time.
+    """
     if deadline.has_passed:
         raise NotCertified("There was no time left for the exact program of the solver's pattern.")
     program = request.model(pattern).program
-    point, f = (
-        _solve_exactly(request, program, solution, deadline.remaining_seconds),
-        program.block("f"),
-    )
+    point = solve_exactly(request, program, solution, deadline.remaining_seconds)
+    f = program.block("f")
     masses = slice(f.start, f.start + f.size)
     if request.aim.constraints is not None:
         try:
             with translate_errors():
                 vertex = point.solve_vertex()[masses]
-            return _judged(request, vertex, pattern, origin, point.bound, raw=True)
+            return _repair_masses(request, vertex, pattern, origin, point.bound, is_raw=True)
         except NotCertified:
-            pass  # rounding then moves them by what `residual` says
-    return _judged(request, point.x[masses], pattern, origin, point.bound)
+            pass  # Rounding then violates the constraints by the residual.
+    return _repair_masses(request, point.x[masses], pattern, origin, point.bound)
 
 
-def _judged(
+def _repair_masses(
     request: ModuloRequest,
-    values: Sequence[Fraction],
+    masses: Sequence[Fraction],
     pattern: Pattern | None,
     origin: str,
-    optimum: Fraction | None = None,
+    lower_bound: Fraction | None = None,
     *,
-    raw: bool = False,
+    is_raw: bool = False,
 ) -> CertifiedNoise:
-    """The mechanism these masses repair to, with what it costs. raw: keep the masses as they are."""
-    q, limit, least = request.question, request.loss_limit, request.aim.minimise == "delta"
-    # a least delta is whatever these masses reach; the audit says which
-    delta = Fraction(1) if least or request.claim.delta is None else request.claim.delta
+    """Repair masses (N,) to private noise and audit it.
+
+    Args:
+        request: the request.
+        masses: exact masses, private up to rounding.
+        pattern: the violations that are allowed, None without.
+        origin: where the masses come from.
+        lower_bound: a proven lower bound, None without one.
+        is_raw: audits the masses as they are.
+
+    Raises:
+        NotCertified: the repaired noise is not private.
+    """
+    question = request.question
+    minimises_delta = request.aim.minimise == "delta"
+    # A minimised δ is whatever the masses reach; the audit computes it.
+    delta = Fraction(1)
+    if not minimises_delta and request.claim.delta is not None:
+        delta = request.claim.delta
     claim = Claim(request.claim.notion, request.audited_claim.epsilon, delta)
-    privacy = (
-        audit(AdditiveNoise(q, values), claim.epsilon)
-        if raw
-        else repair_noise(q, values, claim, pattern)
-    )
+    if is_raw:
+        privacy = audit(AdditiveNoise(question, masses), claim.epsilon)
+    else:
+        privacy = repair_noise(question, masses, claim, pattern)
     mechanism = privacy.mechanism
     assert isinstance(mechanism, AdditiveNoise)
-    objective, residual = (
-        compute_exact_loss(mechanism, request.losses),
-        _residual(request, mechanism),
-    )
-    if least:
+    objective = compute_exact_loss(mechanism, request.losses)
+    violation = _compute_residual(request, mechanism)
+    if minimises_delta:
+        limit = request.loss_limit
         assert limit is not None
-        if residual is not None:
-            residual = max(objective - limit, residual)
-        reached = privacy.worst_result(request.claim.notion).measurement
-        delta = get_delta_notion(request.claim.notion).delta_upper_bound(reached)
-        objective = delta = (
-            delta if reached.b == 0 else Fraction(math.ceil(delta * (1 << 200)), 1 << 200)
-        )
+        if violation is not None:
+            violation = max(objective - limit, violation)
+        delta = _round_delta(request, privacy)
+        objective = delta
         claim = Claim(claim.notion, claim.epsilon, delta)
     if not privacy.holds(claim):
         raise NotCertified(privacy.describe_verdict(claim, "The repaired mechanism"))
-    return CertifiedNoise(mechanism, privacy, origin, objective, delta, optimum, residual)
+    return CertifiedNoise(mechanism, privacy, origin, objective, delta, lower_bound, violation)
 
 
-def _residual(request: ModuloRequest, mechanism: AdditiveNoise) -> Fraction | None:
-    """The largest violation of the request's extra constraints, exact; None where they are not linear in f alone."""
+def _round_delta(request: ModuloRequest, privacy: Privacy) -> Fraction:
+    """Return the exact δ of an audit, rounded up if it is no rational number."""
+    measurement = privacy.worst_result(request.claim.notion).measurement
+    delta = get_delta_notion(request.claim.notion).delta_upper_bound(measurement)
+    if measurement.b == 0:
+        return delta
+    return Fraction(math.ceil(delta * (1 << _DELTA_BITS)), 1 << _DELTA_BITS)
+
+
+def _compute_residual(request: ModuloRequest, mechanism: AdditiveNoise) -> Fraction | None:
+    """Compute the largest violation of the extra constraints, exactly.
+
+    Returns None if the constraints are not linear in f alone.
+    """
     if request.aim.constraints is None:
         return Fraction(0)
     with translate_errors():
@@ -422,36 +313,43 @@ def _residual(request: ModuloRequest, mechanism: AdditiveNoise) -> Fraction | No
 def find_cheapest_repair(
     request: ModuloRequest, raw: AdditiveNoise, bound: Fraction | float | None
 ) -> AdditiveNoise:
-    """The cheapest repaired candidate under several convex bounds. Raises NotCertified.
+    """Find the repaired noise of least loss under several convex bounds.
 
-    What is below a solver's tolerance is noise, whose ratios only a large share of uniform noise would mend.
+    Masses below a solver's tolerance are rounding errors. Only a large share of uniform noise
+    would repair their ratios, so they are replaced by tails first.
+
+    Args:
+        request: a request under a notion of several bounds.
+        raw: the solver's noise.
+        bound: a lower bound on the loss, at which the search ends; None without one.
+
+    Raises:
+        NotCertified: no repair is private.
     """
-    question, f = request.question, raw.pmf
-    weights = [int(mass * 2.0**_FINE) for mass in f.tolist()]
-    moved = np.stack([f[question.shifted_positions(shift)] for shift in question.differences])
+    question = request.question
+    f = raw.pmf
+    weights = [int(mass * 2.0**_MASS_BITS) for mass in f.tolist()]
+    shifted_masses = np.stack(
+        [f[question.shifted_positions(shift)] for shift in question.differences]
+    )
+    is_seen = (f > MIN_SEEN_MASS) & (shifted_masses > MIN_SEEN_MASS)
     with np.errstate(divide="ignore", invalid="ignore"):
-        steepest = np.log(f / moved).max(initial=1e-3, where=(f > _SEEN) & (moved > _SEEN))
+        largest_loss = np.log(f / shifted_masses).max(initial=1e-3, where=is_seen)
     candidates = _Candidates(
         lambda repaired: compute_exact_loss(repaired.mechanism, request.losses)
     )
-    for share in (None, *_STEEPER):
-        values = raw.exact_pmf
-        if share is not None:
-            most = Fraction(float(steepest) * share).limit_denominator(1 << 20)
-            values = [
-                *map(
-                    Fraction,
-                    raise_weights(
-                        question, weights, dict.fromkeys(question.differences, most), None
-                    ),
-                )
-            ]
-        if (
-            candidates.attempt(partial(repair_noise, question, values, request.audited_claim))
-            and bound is not None
-        ):
-            loss = float(candidates.order(candidates.mechanisms[-1]))
-            if request.scale.proves(loss, bound, _NEAR):
+    for factor in (None, *_TAIL_FACTORS):
+        masses = raw.exact_pmf
+        if factor is not None:
+            tail_loss = Fraction(float(largest_loss) * factor).limit_denominator(1 << 20)
+            budgets = dict.fromkeys(question.differences, tail_loss)
+            masses = [*map(Fraction, raise_weights(question, weights, budgets, None))]
+        is_repaired = candidates.attempt(
+            partial(repair_noise, question, masses, request.audited_claim)
+        )
+        if is_repaired and bound is not None:
+            loss = float(candidates.sort_key(candidates.mechanisms[-1]))
+            if request.loss_scale.proves(loss, bound, _MAX_RELATIVE_GAP):
                 break
     cheapest: AdditiveNoise = candidates.best.mechanism
     return cheapest
@@ -460,21 +358,32 @@ def find_cheapest_repair(
 def describe_shortfalls(
     request: ModuloRequest, proof: CertifiedNoise, solution: Solution
 ) -> list[str]:
-    """What the certified mechanism has not, of what was asked and of what the solver claims."""
-    words, claimed, objective = [], solution.objective, float(proof.objective)
+    """Describe what certified noise lacks of the request and of the solver's claim.
+
+    Args:
+        request: the request.
+        proof: the certified noise.
+        solution: the solver's solution.
+
+    Returns:
+        Notes for the report.
+    """
+    notes = []
+    claimed_objective = solution.objective
+    objective = float(proof.objective)
     if proof.residual is None:
-        words.append(CONSTRAINTS_NOTE)
+        notes.append(CONSTRAINTS_NOTE)
     elif proof.residual:
-        what = (
-            "its max_loss"
-            if request.aim.constraints is None
-            else "the extra constraints or its max_loss"
+        limit = "its max_loss"
+        if request.aim.constraints is not None:
+            limit = "the extra constraints or its max_loss"
+        amount = f"{round_up(proof.residual):.3g}"
+        notes.append(f"The certified mechanism misses {limit} by {amount}, exactly.")
+    if claimed_objective is not None and not request.loss_scale.proves(
+        objective, claimed_objective, 1e-9
+    ):
+        notes.append(
+            f"The solver claims {claimed_objective:.12g}, which rests on its tolerances; "
+            f"certified is {objective:.12g}."
         )
-        words.append(
-            f"The certified mechanism misses {what} by {round_up(proof.residual):.3g}, exactly."
-        )
-    if claimed is not None and not request.scale.proves(objective, claimed, 1e-9):
-        words.append(
-            f"The solver claims {claimed:.12g}, which rests on its tolerances; certified is {objective:.12g}."
-        )
-    return words
+    return notes

@@ -1,4 +1,4 @@
-"""What a request for noise may say, in exact numbers, checked before anything is built."""
+"""Describe and check a request for modulo noise, in exact numbers, before any model is built."""
 
 from __future__ import annotations
 
@@ -40,20 +40,21 @@ from workbench.privacy.repair import Pattern, compute_exact_loss
 from workbench.questions.modulo_noise import ModuloNoise, Shift
 from workbench.solvers.arrays import Ints, Vector
 
-MAX_EPSILON = 20  # 2^20 e^20 is the largest coefficient of a scaled program, 5e14
-MIN_EPSILON = Fraction(1, 10**12)
-MAX_COLUMNS = 5_000_000
-_EACH = "a finite number >= 0"
+MAX_EPSILON = 20  # The largest coefficient of a scaled program is then 2^20 e^20, about 5e14.
+MIN_EPSILON = Fraction(1, 10**12)  # A smaller ε cannot be told from 0 in e^ε.
+MAX_COLUMNS = 5_000_000  # Programs with more columns are refused.
+_LOSS_RULE = "a finite number >= 0"
 
 Budgets = Mapping[Shift, Fraction]
+"""The ε of every difference."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModuloAim(Aim):
-    """What is asked of noise.
+    """What a request for modulo noise minimises.
 
     Attributes:
-        loss: a name, or losses of the user under a name.
+        loss: a name, or user-defined losses under a name.
         prior: the probabilities of the answers, with the loss prior-squared.
         constraints: further linear constraints on f (N,).
     """
@@ -65,17 +66,20 @@ class ModuloAim(Aim):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModuloHow(How):
-    """How noise is found. method: "fast" or "literal"."""
+    """How a request for modulo noise is solved.
+
+    Attributes:
+        method: "fast" or "literal".
+    """
 
     method: str = "fast"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ModuloRequest(Request):
-    """The least-loss noise within the budget of a notion, or the least δ or ε within max_loss.
+    """A request for the least-loss noise at a budget, or for the least δ or ε within max_loss.
 
-    The ε of the claim is one number, or one for each shift; `budgets` has one for every difference. `losses` are those
-    of the noise values, (N,) or (answers, N).
+    The ε of the claim is one number, or one number for each shift.
     """
 
     AIM = ModuloAim
@@ -99,143 +103,182 @@ class ModuloRequest(Request):
         _ = self.budgets
         self.check_runs()
 
+    # Losses.
+
     @cached_property
     def losses(self) -> Vector:
-        """What each noise value costs, (N,), or (answers, N) for the worst answer. Raises InvalidRequest."""
+        """Return the loss of each noise value, (N,), or (answers, N) for the worst answer.
+
+        Raises:
+            InvalidRequest: the loss does not fit the question.
+        """
         with translate_errors():
-            return _losses(self.aim.loss, self.question.sizes, self.aim.prior)
+            return _compute_losses(self.aim.loss, self.question.sizes, self.aim.prior)
 
     @cached_property
-    def scale(self) -> LossScale:
-        """That of the losses, None of a δ that is minimised."""
-        return _scale(self.losses) if self.aim.minimise == "loss" else LossScale()
-
-    @cached_property
-    def budgets(self) -> Budgets:
-        """ε of every difference. Raises InvalidRequest."""
-        return compute_shift_budgets(self.question, self.claim.epsilon)
-
-    @cached_property
-    def audited_claim(self) -> Claim:
-        """See `Request.audited_claim`; with a budget for every difference where shifts have their own."""
-        claim = super().audited_claim
-        return (
-            claim.with_values(epsilon=self.budgets) if isinstance(claim.epsilon, Mapping) else claim
-        )
-
-    @cached_property
-    def bounds(self) -> RatioBounds:
-        """What the notion requires of every difference; δ = 1 where it is minimised."""
-        delta = None if self.aim.minimise == "delta" else self.claim.delta or ZERO
-        return make_ratio_bounds(self.claim.notion, self.budgets, delta)
+    def loss_scale(self) -> LossScale:
+        """Return the scale of the losses. A minimised δ has no scale."""
+        return _compute_scale(self.losses) if self.aim.minimise == "loss" else LossScale()
 
     @property
     def loss_limit(self) -> Fraction | None:
-        """max_loss, at most what any noise costs. Raises Infeasible below what every noise costs."""
+        """Return max_loss, but at most the largest loss of any noise; None without max_loss.
+
+        Raises:
+            Infeasible: max_loss is below the smallest loss of any noise.
+        """
         if self.aim.max_loss is None:
             return None
-        least = Fraction(float(self.losses.min())) if self.losses.ndim == 1 else ZERO
-        if self.aim.max_loss < least:
+        least_loss = Fraction(float(self.losses.min())) if self.losses.ndim == 1 else ZERO
+        if self.aim.max_loss < least_loss:
             raise Infeasible(
-                f"No noise has loss {self.aim.loss} below {float(least):g}. "
+                f"No noise has loss {self.aim.loss} below {float(least_loss):g}. "
                 f"Got max_loss = {float(self.aim.max_loss):g}."
             )
         return min(self.aim.max_loss, Fraction(float(self.losses.max())))
 
     def check_max_loss(self) -> None:
-        """Refuse a largest loss that needs no ε at all. Raises InvalidRequest, Infeasible."""
+        """Check that max_loss needs some ε.
+
+        Raises:
+            InvalidRequest: uniform noise, which is private at every ε, has a smaller loss.
+            Infeasible: max_loss is below the smallest loss of any noise.
+        """
         uniform = compute_exact_loss(
             AdditiveNoise(self.question, [1] * self.question.order), self.losses
         )
-        most = self.loss_limit
-        if most is not None and uniform <= most and self.aim.constraints is None:
-            need = (
-                f"less than {float(uniform):.9g}, what uniform noise costs (any epsilon is enough)"
+        limit = self.loss_limit
+        if limit is not None and uniform <= limit and self.aim.constraints is None:
+            rule = (
+                f"less than {float(uniform):.9g}, the loss of uniform noise (any epsilon is enough)"
             )
-            must("max_loss", need, f"{float(most):g}")
+            must("max_loss", rule, f"{float(limit):g}")
 
     def with_scaled_losses(self) -> ModuloRequest:
-        """The same request for the least δ with losses of one's own, and their limit, in their unit."""
+        """Return the request with user-defined losses and their limit divided by a unit.
+
+        This only changes requests for the least δ. A solver's tolerances are absolute, so large
+        losses would make the limit meaningless.
+        """
         if self.aim.minimise != "delta" or not isinstance(self.aim.loss, UserLosses):
             return self
-        unit, shift = _unit_and_shift(self.losses)
+        unit, shift = _choose_unit_and_shift(self.losses)
         if unit == 1 and not shift:
             return self
         values = (self.losses - shift) / unit
-        losses = UserLosses.from_values(
-            f"{self.aim.loss} in its unit", [*map(Fraction, values.tolist())], values
-        )
+        exact_values = [*map(Fraction, values.tolist())]
+        losses = UserLosses.from_values(f"{self.aim.loss} in its unit", exact_values, values)
         assert self.aim.max_loss is not None
         limit = (self.aim.max_loss - Fraction(shift)) / Fraction(unit)
         return self.with_values(loss=losses, max_loss=limit)
 
-    # The model.
+    # Budgets.
+
+    @cached_property
+    def budgets(self) -> Budgets:
+        """Return the ε of every difference. Raises InvalidRequest."""
+        return compute_shift_budgets(self.question, self.claim.epsilon)
+
+    @cached_property
+    def audited_claim(self) -> Claim:
+        """Return the claim of the audit, with an ε for every difference if shifts have their own.
+
+        See `Request.audited_claim`.
+        """
+        claim = super().audited_claim
+        if isinstance(claim.epsilon, Mapping):
+            return claim.with_values(epsilon=self.budgets)
+        return claim
+
+    @cached_property
+    def bounds(self) -> RatioBounds:
+        """Return what the notion requires of every difference, with δ = 1 if it is minimised."""
+        delta = None if self.aim.minimise == "delta" else self.claim.delta or ZERO
+        return make_ratio_bounds(self.claim.notion, self.budgets, delta)
+
+    # Models.
 
     def formula_program(self, broken: Pattern | None = None) -> FormulaProgram:
-        """The program in polynomials of e^ε; broken: of PDP, given the pattern. Raises InvalidRequest."""
+        """Return the program in polynomials of e^ε.
+
+        Args:
+            broken: the violation pattern of PDP, None without.
+
+        Raises:
+            InvalidRequest: the request has no such program.
+        """
         check_formula_request(self, allow_patterns=broken is not None)
         check_size(self.question.order)
         program = self.model(broken).program
-        first, order = program.block("f").start, self.question.order
-        if self.aim.prior is None:
-            values = (
-                self.aim.loss.exact
-                if isinstance(self.aim.loss, UserLosses)
-                else self.losses.ravel().tolist()
-            )
-            costs = [read_number(value, "loss") for value in values]
-        else:
-            squares = np.array(
-                loss_vector("worst-squared", self.question.sizes), dtype=int
-            ).T.tolist()
-            costs = [sum(map(operator.mul, self.aim.prior, row), ZERO) for row in squares]
+        first = program.block("f").start
+        order = self.question.order
+        losses = self._list_exact_losses()
         entries = program.template.A.data.tolist()
-        known = {"A": locate_rationals(entries, {float(v): v for v in costs})}
+        exact_numbers = {"A": locate_rationals(entries, {float(loss): loss for loss in losses})}
         if self.losses.ndim == 1:
-            known["c"] = {first + k: cost for k, cost in enumerate(costs)}
+            exact_numbers["c"] = {first + k: loss for k, loss in enumerate(losses)}
         names = {f"f({k})": (first + k,) for k in range(order)}
-        what = f"best noise modulo {'x'.join(map(str, self.question.sizes))}, {self.aim.loss} loss"
-        return make_formula_program(program, self.bounds.epsilon_levels[1], names, what, known)
-
-    def parameters(self) -> Values:
-        """The model's parameters. Raises Infeasible."""
-        limit, levels = self.loss_limit, [float(level) for level in self.bounds.epsilon_levels[1]]
-        return self.model().values(
-            levels, float(self.bounds.delta), None if limit is None else float(limit)
+        sizes = "x".join(map(str, self.question.sizes))
+        title = f"best noise modulo {sizes}, {self.aim.loss} loss"
+        return make_formula_program(
+            program, self.bounds.epsilon_levels[1], names, title, exact_numbers
         )
 
+    def _list_exact_losses(self) -> list[Fraction]:
+        """List the losses of all noise values as exact numbers."""
+        if self.aim.prior is not None:
+            matrix = np.array(loss_vector("worst-squared", self.question.sizes), dtype=int)
+            rows = matrix.T.tolist()
+            return [sum(map(operator.mul, self.aim.prior, row), ZERO) for row in rows]
+        if isinstance(self.aim.loss, UserLosses):
+            return [read_number(value, "loss") for value in self.aim.loss.exact]
+        return [read_number(value, "loss") for value in self.losses.ravel().tolist()]
+
+    def parameters(self) -> Values:
+        """Return the values of the model's parameters. Raises Infeasible."""
+        limit = self.loss_limit
+        levels = [float(level) for level in self.bounds.epsilon_levels[1]]
+        max_loss = None if limit is None else float(limit)
+        return self.model().values(levels, float(self.bounds.delta), max_loss)
+
     def model(self, broken: Pattern | None = None) -> ModuloModel:
-        """The model, without differences where the notion states several bounds. broken: the pairs that may be broken,
-        where they are known. Raises ValueError."""
+        """Return the model; without differences if the notion states several bounds.
+
+        Args:
+            broken: the violation pattern, None if the model chooses it.
+
+        Raises:
+            ValueError: the model cannot state the request.
+        """
+        loss = (self.aim.loss, self.aim.prior)
+        sizes = self.question.sizes
+        constraints = self.aim.constraints
         if self.has_several_bounds:
-            loss = self.aim.loss, self.aim.prior
-            return _model(
-                self.question.sizes, (), HOCKEY_STICK, loss, "loss", False, (), self.aim.constraints
-            )
-        model = _model(
-            self.question.sizes,
+            return _compile_model(sizes, (), HOCKEY_STICK, loss, "loss", False, (), constraints)
+        model = _compile_model(
+            sizes,
             tuple(self.budgets),
             self.bounds.kind,
-            (self.aim.loss, self.aim.prior),
+            loss,
             self.aim.minimise,
             bool(self.bounds.delta),
             self.bounds.epsilon_levels[0],
-            self.aim.constraints,
+            constraints,
         )
-        return (
-            model
-            if broken is None
-            else replace(model, broken_pairs=np.stack([broken[shift] for shift in self.budgets]))
-        )
+        if broken is None:
+            return model
+        return replace(model, broken_pairs=np.stack([broken[shift] for shift in self.budgets]))
 
 
 @lru_cache(maxsize=16)
-def _losses(loss: str, sizes: Ints, prior: Rationals | None) -> Vector:
-    return loss_vector(loss, sizes, None if prior is None else np.array([float(p) for p in prior]))
+def _compute_losses(loss: str, sizes: Ints, prior: Rationals | None) -> Vector:
+    """Compute the losses of all noise values. Shape (N,), or (answers, N) for the worst answer."""
+    weights = None if prior is None else np.array([float(p) for p in prior])
+    return loss_vector(loss, sizes, weights)
 
 
 @lru_cache(maxsize=64)
-def _model(
+def _compile_model(
     sizes: Ints,
     shifts: tuple[Shift, ...],
     kind: RatioBound,
@@ -245,118 +288,182 @@ def _model(
     groups: Ints,
     constraints: UserConstraints | None,
 ) -> ModuloModel:
-    """The compiled model of what is no parameter of a request (loss: with its prior); slower than most solves."""
-    losses = _losses(loss[0], sizes, loss[1])
+    """Compile the model of all that is no parameter of a request.
+
+    This takes longer than most solves, so models are cached. `loss` is the loss with its prior.
+    """
+    losses = _compute_losses(loss[0], sizes, loss[1])
     model = ModuloModel(sizes, shifts, kind, losses, minimise, positive, groups, constraints)
     if minimise != "loss" or losses.ndim > 1:
         return model
-    unit, shift = _unit_and_shift(losses)
+    unit, shift = _choose_unit_and_shift(losses)
     return replace(model, unit=unit, shift=shift)
 
 
-def _unit_and_shift(losses: Vector) -> tuple[float, float]:
-    """(the unit of losses (N,) in programs, the least of them, or 0 where the differences are no doubles)."""
-    least = float(losses.min())
-    moved = [
-        Fraction(value) - Fraction(least) == Fraction(value - least) for value in losses.tolist()
-    ]
-    return _scale(losses).unit, least if all(moved) else 0.0
+def _choose_unit_and_shift(losses: Vector) -> tuple[float, float]:
+    """Choose the unit of losses (N,) in programs, and the loss that is subtracted from all.
+
+    This is the smallest loss, or 0 if the differences are no exact doubles.
+    """
+    least_loss = float(losses.min())
+    values = losses.tolist()
+    are_exact = all(Fraction(v) - Fraction(least_loss) == Fraction(v - least_loss) for v in values)
+    return _compute_scale(losses).unit, least_loss if are_exact else 0.0
 
 
-def _scale(losses: Vector) -> LossScale:
-    """The scale of losses (N,) or (answers, N): from the best single noise value to uniform noise."""
+def _compute_scale(losses: Vector) -> LossScale:
+    """Compute the scale of losses (N,) or (answers, N).
+
+    It reaches from the best single noise value to uniform noise.
+    """
     if losses.ndim > 1:
-        floor, width = losses.min(axis=1).max(), losses.mean(axis=1).max()
+        floor = losses.min(axis=1).max()
+        top = losses.mean(axis=1).max()
     else:
-        floor, width = losses.min(), losses.mean()
-    return LossScale(Fraction(float(floor)), float(width - floor))
+        floor = losses.min()
+        top = losses.mean()
+    return LossScale(Fraction(float(floor)), float(top - floor))
 
 
 def make_modulo_request(question: ModuloNoise, values: Record) -> ModuloRequest:
-    """The request that exact option values amount to. Raises InvalidRequest."""
+    """Make the request from a question and exact option values.
+
+    Args:
+        question: the group and its differences.
+        values: option -> exact value. Options of the constraints are taken out.
+
+    Raises:
+        InvalidRequest: the values do not fit together.
+    """
     values["loss"] = resolve_losses(values["loss"], question)
-    if values.get("prior") is not None:
-        values["prior"] = tuple(
-            align_container(values["prior"], values["prior"], lambda: question.elements, "prior")
-        )
+    prior = values.get("prior")
+    if prior is not None:
+        values["prior"] = tuple(align_container(prior, prior, lambda: question.elements, "prior"))
     values["constraints"] = take_constraints(question, values)
     claim = read_claim(values, max_epsilon=Fraction(MAX_EPSILON))
     return ModuloRequest.from_values(question, claim, values)
 
 
 def take_constraints(question: ModuloNoise, values: Record) -> UserConstraints | None:
-    """The constraints that option values amount to, which are taken out of them. Raises InvalidRequest."""
-    mean, equal = values.pop("zero_mean", False), values.pop("equal", None) or ()
-    if any(len(group) < 2 for group in equal) or not all(
-        0 <= k < question.order for g in equal for k in g
-    ):
-        groups = ",".join("=".join(map(str, group)) for group in equal)
-        must("equal", f"groups of noise values in 0..{question.order - 1} such as 1=8", groups)
-    more = check_constraints(values.pop("constraints", None), "f")
-    if not mean and not equal:
-        return more
-    return NoiseEquations(question.sizes if mean else (), tuple(map(tuple, equal)), more)
+    """Take the constraints out of the option values.
+
+    Args:
+        question: the group of the noise.
+        values: option -> exact value; zero_mean, equal and constraints are removed.
+
+    Returns:
+        The constraints as a model takes them, None if there are none.
+
+    Raises:
+        InvalidRequest: a group of equal masses is invalid.
+    """
+    has_zero_mean = values.pop("zero_mean", False)
+    equal_groups = values.pop("equal", None) or ()
+    for group in equal_groups:
+        if len(group) < 2 or not all(0 <= k < question.order for k in group):
+            text = ",".join("=".join(map(str, group)) for group in equal_groups)
+            rule = f"groups of noise values in 0..{question.order - 1} such as 1=8"
+            must("equal", rule, text)
+    user_constraints = check_constraints(values.pop("constraints", None), "f")
+    if not has_zero_mean and not equal_groups:
+        return user_constraints
+    sizes = question.sizes if has_zero_mean else ()
+    return NoiseEquations(sizes, tuple(map(tuple, equal_groups)), user_constraints)
 
 
-def compute_shift_budgets(question: ModuloNoise, given: Real | Mapping[Any, Real]) -> Budgets:
-    """ε of every difference, exact. Raises InvalidRequest."""
-    budgets = question.budgets(given)
-    different = {
-        id(value): value for value in budgets.values()
-    }.values()  # one number for all is one object
-    for epsilon in (max(different), min(different)):
+def compute_shift_budgets(question: ModuloNoise, epsilon: Real | Mapping[Any, Real]) -> Budgets:
+    """Compute the exact ε of every difference.
+
+    Args:
+        question: the group and its differences.
+        epsilon: one ε, or one for each shift.
+
+    Raises:
+        InvalidRequest: an ε is too small or too large, or the program has too many columns.
+    """
+    budgets = question.budgets(epsilon)
+    # One ε for all differences is one object, of which there may be millions of references.
+    distinct = {id(value): value for value in budgets.values()}.values()
+    for value in (max(distinct), min(distinct)):
         check_epsilon_range(
-            epsilon, MIN_EPSILON, MAX_EPSILON, " (e^epsilon is a coefficient of the program)"
+            value, MIN_EPSILON, MAX_EPSILON, " (e^epsilon is a coefficient of the program)"
         )
-    columns = question.order * (1 + 2 * len(budgets))
-    if columns > MAX_COLUMNS:
+    column_count = question.order * (1 + 2 * len(budgets))
+    if column_count > MAX_COLUMNS:
         raise InvalidRequest(
-            f"The program would have {columns} columns; at most {MAX_COLUMNS} can be stated."
+            f"The program may have at most {MAX_COLUMNS} columns. Got {column_count}. "
+            "Use fewer answers or differences."
         )
     return budgets
 
 
 def read_loss(value: Any, name: str) -> Any:
-    """Reader of an option: the name of a loss, a function, or the losses of all noise values as a tuple."""
-    if (
-        callable(value)
-        or isinstance(value, UserLosses)
-        or (isinstance(value, str) and value in LOSSES)
-    ):
+    """Read the option of the loss.
+
+    Args:
+        value: the name of a loss, a function, a list of losses or the name of a CSV file.
+        name: the name of the option, for errors.
+
+    Returns:
+        The name or the function as it is, or the losses of all noise values as a tuple.
+
+    Raises:
+        InvalidRequest: the value is no loss.
+    """
+    if callable(value) or isinstance(value, UserLosses):
+        return value
+    if isinstance(value, str) and value in LOSSES:
         return value
     if isinstance(value, str) and not names_file(value):
         must(name, f"one of {', '.join(LOSSES)}, or a CSV file of losses", repr(value))
-    wanted = "a name, a function of the noise value, or losses, one for every noise value"
-    cells = list_labelled_cells(value, name, wanted)
-    return LabelledTuple.with_labels_of(cells, (_loss(cell, "every loss") for cell in cells))
+    rule = "a name, a function of the noise value, or losses, one for every noise value"
+    cells = list_labelled_cells(value, name, rule)
+    return LabelledTuple.with_labels_of(
+        cells, (_read_one_loss(cell, "every loss") for cell in cells)
+    )
 
 
-def _loss(value: Any, name: str) -> Fraction:
-    loss = read_number(value, name, _EACH)
+def _read_one_loss(value: Any, name: str) -> Fraction:
+    """Read one loss as an exact number. Raises InvalidRequest."""
+    loss = read_number(value, name, _LOSS_RULE)
     if loss < 0 or nearest_float(loss) > 1e300:
-        must(name, _EACH, value)
+        must(name, _LOSS_RULE, value)
     return loss
 
 
-def resolve_losses(given: Any, question: ModuloNoise) -> Any:
-    """The losses of a question's noise values under a name that their digits make; a named loss as it is.
+def resolve_losses(loss: Any, question: ModuloNoise) -> Any:
+    """Turn user-defined losses into losses with a unique name.
 
-    A function is called with the residue η in 0..n, or with the tuple of residues of a vector. Raises InvalidRequest.
+    Args:
+        loss: the name of a loss, the losses of all noise values, or a function. A function is
+            called with the residue η in 0..n, or with the tuple of residues of a vector.
+        question: the group of the noise.
+
+    Returns:
+        The name of a loss as it is, otherwise `OwnLosses`. Equal losses have equal names.
+
+    Raises:
+        InvalidRequest: there is not one loss >= 0 for every noise value.
     """
-    if isinstance(given, str):
-        return given
-    if callable(given):
-        from workbench.data.losses import call_loss
+    if isinstance(loss, str):
+        return loss
+    if callable(loss):
+        loss = _tabulate_loss_function(loss, question)
+    losses = tuple(align_container(loss, loss, lambda: question.elements, "loss", "noise values"))
+    if len(losses) != question.order:
+        must("loss", f"{question.order} numbers, one for every noise value", len(losses))
+    values = np.array([float(value) for value in losses])
+    digest = hashlib.sha256(values.tobytes()).hexdigest()[:12]
+    return UserLosses.from_values(f"own-{digest}", losses, values)
 
-        own, points = given, map(question.element_at, range(question.order))
-        given = tuple(
-            call_loss(own, "the noise value", point[0] if question.is_scalar else point)
-            for point in points
-        )
-    given = tuple(align_container(given, given, lambda: question.elements, "loss", "noise values"))
-    if len(given) != question.order:
-        must("loss", f"{question.order} numbers, one for every noise value", len(given))
-    values = np.array([float(value) for value in given])
-    return UserLosses.from_values(
-        f"own-{hashlib.sha256(values.tobytes()).hexdigest()[:12]}", given, values
-    )
+
+def _tabulate_loss_function(function: Any, question: ModuloNoise) -> Rationals:
+    """Call a user-defined loss with every noise value. Raises InvalidRequest."""
+    from workbench.data.losses import call_loss
+
+    losses = []
+    for k in range(question.order):
+        point = question.element_at(k)
+        value = point[0] if question.is_scalar else point
+        losses.append(call_loss(function, "the noise value", value))
+    return tuple(losses)

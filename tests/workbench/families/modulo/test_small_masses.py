@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from workbench.families.modulo import repair
+from workbench.families.modulo import exact_program
 from workbench.solvers.exact import rational_refinement
 
 
@@ -21,7 +21,7 @@ def test_no_solver_corrects_the_basis_of_small_masses(
     question: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as without:
-        without.setattr(repair, "_lifted", lambda *_: None)
+        without.setattr(exact_program, "_lift_basis", lambda *_: None)
         corrected = _design(**question)
 
     def none(*_: object) -> None:

@@ -1,0 +1,252 @@
+"""Solve the linear programs of modulo noise in exact arithmetic, and judge what a solver proves.
+
+E = ⌊2^112 e^ε (1-τ)⌋/2^112 in place of e^ε and δ(1-τ), τ = 2^-64, leave room for rounding, which
+raises the loss by about 1e-19. If the notion has no violation pattern, this program is the request
+itself and bounds what any mechanism can reach: its multipliers are read in the program that gives
+nothing away, with E = ⌈2^112 e^ε⌉/2^112 and δ rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from workbench.errors import NotCertified
+from workbench.exact.numbers import exp_bounds, round_down
+from workbench.families.modulo.request import ModuloRequest
+from workbench.pipeline.loss_scale import LossScale
+from workbench.pipeline.outcome import translate_errors
+from workbench.solvers.arrays import Flags, Ints, Vector
+from workbench.solvers.exact.rational_lp import RationalLP, RationalPoint
+from workbench.solvers.exact.rational_refinement import read_held_sides, solve_rational
+from workbench.solvers.program import Program
+from workbench.solvers.search import Deadline
+from workbench.solvers.solution import DualValues, PointStatus, Solution, Termination
+
+PROGRAM_MARGIN = Fraction(1, 1 << 64)  # τ: budgets are lowered by this share to absorb rounding.
+MAX_EXACT_ROWS = 60_000  # Exact programs with more rows are not solved.
+_RATIO_BITS = 112  # e^ε is rounded to this many bits.
+_DIGIT_BITS = 320  # Exact values of the program are rounded to this many bits.
+MIN_SEEN_MASS = 1e-7  # A solver knows several digits of larger masses.
+
+SOLVER_FAILURES = frozenset((Termination.NUMERICAL, Termination.ERROR, Termination.INFEASIBLE))
+"""Terminations after which looser tolerances or exact arithmetic may still give an answer."""
+
+LIMIT_NAMES = {
+    Termination.TIME_LIMIT: "the time limit",
+    Termination.NODE_LIMIT: "the node limit",
+    Termination.ITERATION_LIMIT: "the iteration limit",
+    Termination.INTERRUPTED: "an interrupt",
+    Termination.NUMERICAL: "numerical trouble",
+}
+"""What stopped a solver, for messages."""
+
+
+def solve_exactly(
+    request: ModuloRequest, program: Program, solution: Solution, time_limit: float | None
+) -> RationalPoint:
+    """Solve the linear program of a violation pattern in rationals.
+
+    Args:
+        request: the request, whose budgets are the parameters of the program.
+        program: the program of a pattern.
+        solution: a solver's solution of the request; its basis is used if its program is the same.
+        time_limit: seconds, or None for no limit.
+
+    Returns:
+        The exact solution. Its bound holds for the request if the request has no pattern.
+
+    Raises:
+        NotCertified: the program could not be solved, or there was no time.
+    """
+    with translate_errors():
+        is_same = solution.program is program
+        cost = program.cost
+        shift = Fraction(program.shift)
+        template = replace(program.template, c=program.template.c * cost)
+        program = replace(program, template=template)
+        relaxed_program = None
+        if not request.bounds.bounds_mass:
+            relaxed_program = _make_exact_program(request, program, is_relaxed=True)
+        basis = solution.basis if is_same and solution.solver == "highs" else None
+        lifted_basis = None
+        if basis is not None:
+            lifted_basis = _lift_basis(request, program.shape, solution["f"], basis)
+        point = solve_rational(
+            _make_exact_program(request, program),
+            bound_program=relaxed_program,
+            time_limit=time_limit,
+            basis=basis,
+            held_sides=lifted_basis,
+        )
+    bound = None if point.bound is None else point.bound / Fraction(cost) + shift
+    return replace(point, bound=bound, objective=point.objective / Fraction(cost) + shift)
+
+
+def _make_exact_program(
+    request: ModuloRequest, program: Program, *, is_relaxed: bool = False
+) -> RationalLP:
+    """Make the linear program of a pattern in exact numbers.
+
+    Args:
+        request: the request, whose budgets are the parameters.
+        program: the program.
+        is_relaxed: rounds the budgets up, so that every private mechanism is feasible. Otherwise
+            they are lowered, so that every feasible mechanism is private.
+    """
+
+    def round_ratio(epsilon: Fraction) -> Fraction:
+        low, high = exp_bounds(epsilon, _RATIO_BITS)
+        if is_relaxed:
+            return Fraction(high, 1 << _RATIO_BITS)
+        lowered_ratio = max(1 << _RATIO_BITS, int(low * (1 - PROGRAM_MARGIN)))
+        return Fraction(lowered_ratio, 1 << _RATIO_BITS)
+
+    def round_limit(value: Fraction) -> Fraction:
+        if is_relaxed:
+            return Fraction(math.ceil(value * (1 << _DIGIT_BITS)), 1 << _DIGIT_BITS)
+        return value * (1 - PROGRAM_MARGIN)
+
+    values = {
+        "exp_epsilon": [round_ratio(epsilon) for epsilon in request.bounds.epsilon_levels[1]],
+        "delta": [round_limit(request.bounds.delta)],
+        "max_loss": [round_limit(request.loss_limit or Fraction(0))],
+    }
+    return RationalLP.from_program(program, values, _DIGIT_BITS)
+
+
+def _lift_basis(
+    request: ModuloRequest, shape: Ints, f: Vector, basis: Any
+) -> tuple[Flags, Flags] | None:
+    """Lift masses that are too small for a solver to the most that its larger masses require.
+
+    Along paths from masses that the solver sees, f(η+μ) = e^-ε f(η) is tight.
+
+    Args:
+        request: the request.
+        shape: (rows, columns) of the program.
+        f: the solver's masses (N,).
+        basis: the solver's basis.
+
+    Returns:
+        The rows and columns at their lower and at their upper limits, for LP (14). None for
+        other programs, and if the solver sees all masses.
+    """
+    question = request.question
+    epsilons = request.budgets
+    is_seen = f > MIN_SEEN_MASS
+    if shape != (1 + len(epsilons) * f.size, f.size) or is_seen.all():
+        return None
+    targets = np.stack([question.shifted_positions(shift) for shift in epsilons])
+    sources = np.argsort(targets, axis=1)  # The η of every η + μ.
+    small_indices = np.flatnonzero(~is_seen)
+    log_masses = np.full(f.size, -np.inf)
+    log_masses[is_seen] = np.log(f[is_seen])
+    log_ratios = np.array([[float(epsilon)] for epsilon in epsilons.values()])
+    for _ in small_indices:
+        floors = log_masses[sources[:, small_indices]] - log_ratios
+        previous = log_masses[small_indices]
+        log_masses[small_indices] = floors.max(axis=0)
+        if (previous == log_masses[small_indices]).all():
+            break
+    at_lower, at_upper = read_held_sides(basis)
+    tight_rows = at_upper[1 + f.size :].reshape(targets.shape)
+    tight_rows &= is_seen & is_seen[targets]
+    deciding_shifts = floors.argmax(axis=0)
+    tight_rows[deciding_shifts, sources[deciding_shifts, small_indices]] = True
+    at_lower[: f.size] = at_upper[: f.size] = False
+    return at_lower, at_upper
+
+
+def is_solution_proven(solution: Solution, scale: LossScale) -> bool:
+    """Check whether a solution is proven optimal, or within the allowed gap of the optimum.
+
+    Args:
+        solution: a solver's solution.
+        scale: the scale of the losses, by which gaps are judged.
+    """
+    if why_unproven(solution, scale) is None:
+        return True
+    return solution.termination is Termination.GAP_LIMIT
+
+
+def why_unproven(solution: Solution, scale: LossScale) -> str | None:
+    """Return why a solution is not proven optimal; None if it is.
+
+    The status of the solver is not enough. If there is a bound, it must agree with the objective
+    on the scale of the losses, whatever the solver's tolerances call optimal.
+
+    Args:
+        solution: a solver's solution.
+        scale: the scale of the losses, by which gaps are judged.
+    """
+    if solution.termination is not Termination.OPTIMAL:
+        status = f"its status {solution.termination}"
+        limit = LIMIT_NAMES.get(solution.termination, status)
+        return f"stopped at {limit} before proving an optimum"
+    objective = solution.objective
+    bound = solution.bound
+    assert objective is not None
+    if bound is None or scale.settles(objective, bound):
+        return None
+    return "says optimal, but its bound does not prove it"
+
+
+def should_refine(request: ModuloRequest, solution: Solution) -> bool:
+    """Check whether exact arithmetic may prove a solution of a linear program that is not proven.
+
+    With e^ε as a coefficient, a solver's duals are off by more than a tiny error rate, and e^ε - 1
+    may be below its tolerances.
+
+    Args:
+        request: the request.
+        solution: a solver's solution of its program.
+    """
+    row_count = request.question.order * len(request.budgets)
+    if request.bounds.bounds_mass or row_count > MAX_EXACT_ROWS:
+        return False
+    if solution.termination is Termination.OPTIMAL:
+        return why_unproven(solution, request.loss_scale) is not None
+    return solution.termination in SOLVER_FAILURES and solution.ray is None
+
+
+def refine_exactly(
+    request: ModuloRequest, solution: Solution, time_limit: float | None
+) -> Solution:
+    """Replace the point and the bound of a solution by those of the exact program.
+
+    Args:
+        request: the request.
+        solution: a solver's solution of its linear program.
+        time_limit: seconds, or None for no limit.
+
+    Returns:
+        The refined solution; the given one if the exact program gives no bound.
+    """
+    clock = Deadline()
+    try:
+        exact = solve_exactly(request, request.model().program, solution, time_limit)
+    except NotCertified:
+        return solution
+    if exact.bound is None:
+        return solution
+    note = (
+        f"refined in exact arithmetic; {solution.solver} by itself says "
+        f"{solution.raw_status!r}, which is no proof"
+    )
+    return replace(
+        solution,
+        termination=Termination.OPTIMAL,
+        point=PointStatus.FEASIBLE,
+        dual=PointStatus.NONE,
+        x=np.array([float(v) for v in exact.x]),
+        dual_values=DualValues(),
+        native_bound=round_down(exact.bound - Fraction(solution.program.shift)),
+        seconds=solution.seconds + clock.elapsed_seconds,
+        raw_status="Optimal, refined",
+        notes=(*solution.notes, note),
+    )
