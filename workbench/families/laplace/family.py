@@ -1,6 +1,7 @@
-"""The dyadic quantized Laplace mechanism within a bit budget, as a family. No solver takes part.
+"""The family of the dyadic quantized Laplace mechanism within a bit budget.
 
-`objective` is the decoder's ε, found by search over an exact mean length; nothing bounds it from below.
+No solver takes part. The objective is the decoder's ε, found by a search over an exact mean length;
+no lower bound is proven.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from workbench.pipeline.option import Option, choice_reader, to_json_value
 from workbench.pipeline.request import Aim, Request
 from workbench.privacy.claim import Claim
 
-_USELESS = 100  # times ε, from where a decoder learns nearly everything
+_REVEALING_FACTOR = 100  # From this multiple of ε on a decoder learns nearly everything.
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LaplaceAim(Aim):
-    """What is asked of the Laplace mechanism.
+    """What a request for the Laplace mechanism limits.
 
     Attributes:
-        bits: the largest mean number of bits of a scalar.
+        bits: the largest mean number of bits per scalar.
         code: the code of the integers, "gamma" or "delta".
     """
 
@@ -42,9 +43,10 @@ class LaplaceAim(Aim):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LaplaceRequest(Request):
-    """The smallest ℓ whose exact mean length is at most `bits`; the question is the law of one scalar.
+    """A request for the smallest ℓ whose exact mean length is at most `bits`.
 
-    The claim is metric privacy of the database, its ε per unit of |x - x'|.
+    The question is the law of one scalar. The claim is metric privacy of the database, with ε per
+    unit of |x - x'|.
     """
 
     AIM = LaplaceAim
@@ -54,19 +56,19 @@ class LaplaceRequest(Request):
 
     @property
     def objective_name(self) -> str:
-        """See `Request.minimised`."""
+        """Return the name of the objective. See `Request.objective_name`."""
         return "epsilon towards the decoder"
 
     @property
     def heading(self) -> str:
-        """See `Request.heading`."""
+        """Return the first line of reports. See `Request.heading`."""
         return f"Dyadic quantized Laplace, {self.question.text}"
 
     @property
     def budget_text(self) -> str:
-        """The budget, in words."""
-        most = f"at most {float(self.aim.bits):g} bits of Elias {self.aim.code}"
-        return f"epsilon = {float(self.claim.epsilon):g} a unit of |x - x'|, {most}"
+        """Return the budget for reports."""
+        limit = f"at most {float(self.aim.bits):g} bits of Elias {self.aim.code}"
+        return f"epsilon = {float(self.claim.epsilon):g} per unit of |x - x'|, {limit}"
 
     def __post_init__(self) -> None:
         from workbench.mechanisms.dyadic_laplace.piecewise_linear import read_positive_float
@@ -76,199 +78,247 @@ class LaplaceRequest(Request):
 
 
 class _Laplace(Family):
+    """The family of the dyadic quantized Laplace mechanism."""
+
     name = "laplace"
     title = "exact Laplace noise in few bits"
-    summary = "The dyadic quantized Laplace mechanism with the best decoder privacy whose exact mean length fits the budget."
+    summary = (
+        "The dyadic quantized Laplace mechanism with the best decoder privacy whose exact mean "
+        "length fits the budget."
+    )
     examples = (
         "design laplace --epsilon 1 --bits 5",
         "design laplace --epsilon 0.1 --bits 8 --low 0 --high 100 --code delta --json",
     )
     options = (
-        Option("code", choice_reader("gamma", "delta"), "gamma", "Signed Elias code of the integers: gamma or delta."),
         Option(
-            "low", read_number, help="The data are uniform on [low, high]; -1 by default.", kind=float, question=True
+            "code",
+            choice_reader("gamma", "delta"),
+            "gamma",
+            "Signed Elias code of the integers: gamma or delta.",
         ),
         Option(
-            "high", read_number, help="The data are uniform on [low, high]; 1 by default.", kind=float, question=True
-        ),
-        Option(
-            "point", read_number, help="The datum is this number (instead of --low, --high).", kind=float,
+            "low",
+            read_number,
+            help="Lower end of the data, which are uniform on [low, high]. Default: -1.",
+            kind=float,
             question=True,
         ),
-        Option("bits", read_positive, help="Mean bits a scalar, > 0.", required=True, hot=True),
         Option(
-            "epsilon", read_positive, help="Database privacy per unit of |x - x'|, > 0.", required=True, hot=True
+            "high",
+            read_number,
+            help="Upper end of the data, which are uniform on [low, high]. Default: 1.",
+            kind=float,
+            question=True,
         ),
-    )  # fmt: skip
+        Option(
+            "point",
+            read_number,
+            help="Value of all data (instead of --low and --high).",
+            kind=float,
+            question=True,
+        ),
+        Option("bits", read_positive, help="Mean bits per scalar, > 0.", required=True, hot=True),
+        Option(
+            "epsilon",
+            read_positive,
+            help="Database privacy per unit of |x - x'|, > 0.",
+            required=True,
+            hot=True,
+        ),
+    )
     certifies = False
     no_formula_reason = "it searches codes of noise whose law is given"
 
+    # Requests.
+
     @property
     def question_class(self) -> type[DataLaw]:
+        """Return the class of questions."""
         return DataLaw
 
     def parse_question(self, values: Values) -> DataLaw:
-        low, high, point = (values[name] for name in ("low", "high", "point"))
-        if point is not None:
+        """Make the question from the values of its options. Raises InvalidRequest."""
+        low = values["low"]
+        high = values["high"]
+        if values["point"] is not None:
             if low is not None or high is not None:
                 raise InvalidRequest("point must be given without low and high.")
-            return self.question_class.point(float(point))
-        ends = [
-            float(default if given is None else given) for given, default in ((low, -1), (high, 1))
-        ]
-        if not ends[0] < ends[1]:
-            must("low and high", "finite numbers with low < high", f"{ends[0]:g} and {ends[1]:g}")
-        return self.question_class.uniform(*ends)
+            return self.question_class.point(float(values["point"]))
+        low = -1.0 if low is None else float(low)
+        high = 1.0 if high is None else float(high)
+        if not low < high:
+            must("low and high", "finite numbers with low < high", f"{low:g} and {high:g}")
+        return self.question_class.uniform(low, high)
 
     def build_request(self, question: Any, values: Record) -> LaplaceRequest:
-        return LaplaceRequest.from_values(question, Claim("metric", values.pop("epsilon")), values)
+        """Make the request from a question and exact option values. Raises InvalidRequest."""
+        claim = Claim("metric", values.pop("epsilon"))
+        return LaplaceRequest.from_values(question, claim, values)
 
     def solver_label(self, values: Values) -> str | None:
-        """There is none."""
+        """Return None: there is no solver."""
         return None
 
     def points_per_task(self, values: Values) -> int:
+        """Return the number of points of a task of a sweep."""
         return 4
 
     def sweep_key(self, values: Values) -> Record:
-        """low and high are spelled out, unless the datum is a point."""
-        ends = {} if values["point"] is not None else {"low": -1, "high": 1}
-        return super().sweep_key(values) | {
-            name: to_json_value(Fraction(end)) for name, end in ends.items() if values[name] is None
-        }
+        """Return the key of a sweep, with low and high spelled out unless the datum is a point."""
+        key = super().sweep_key(values)
+        if values["point"] is None:
+            for name, default in (("low", -1), ("high", 1)):
+                if values[name] is None:
+                    key[name] = to_json_value(Fraction(default))
+        return key
 
     def solve(self, request: Any) -> Design:
+        """Find the smallest ℓ within the bits, and make its mechanism."""
         from workbench.families.laplace.least_ell import find_least_ell, judge_decoder_epsilon
         from workbench.mechanisms.dyadic_laplace.dyadic_laplace import DyadicLaplace
 
-        code, epsilon, bits = (
-            request.aim.code,
-            float(request.claim.epsilon),
-            float(request.aim.bits),
-        )
+        code = request.aim.code
+        epsilon = float(request.claim.epsilon)
+        bits = float(request.aim.bits)
         least = find_least_ell(epsilon, bits, code, request.question)
-        reachable, mechanism, words = least.ell is not None, None, []
+        mechanism = None
+        notes = []
         if least.ell is not None:
             try:
                 mechanism = DyadicLaplace(epsilon, least.ell)
             except InvalidRequest:
-                words.append(
+                notes.append(
                     "No stream can be encoded with an ell so close to 1; allow fewer bits."
                 )
-        reached = math.inf if least.decoder_epsilon is None else least.decoder_epsilon
-        if _USELESS * epsilon < reached < math.inf:
-            words.append("At this ell the decoder learns nearly everything; allow more bits.")
+        decoder_epsilon = math.inf
+        if least.decoder_epsilon is not None:
+            decoder_epsilon = least.decoder_epsilon
+        if _REVEALING_FACTOR * epsilon < decoder_epsilon < math.inf:
+            notes.append("At this ell the decoder learns nearly everything; allow more bits.")
+        is_reachable = least.ell is not None
         details = {
             "epsilon": epsilon,
             "bits": bits,
             "code": code,
             "data": request.question.text,
-            "reachable": reachable,
+            "reachable": is_reachable,
             "ell": least.ell,
             "delta0": least.delta0,
             "decoder_epsilon": least.decoder_epsilon,
-            "database_epsilon": epsilon if reachable else None,
-            "mse": 2 / epsilon**2 if reachable else None,
+            "database_epsilon": epsilon if is_reachable else None,
+            "mse": 2 / epsilon**2 if is_reachable else None,
             "mean_bits": least.mean_bits,
             "least_bits": least.least_bits,
         }
-        verdict = judge_decoder_epsilon(reached, epsilon, bits, code, request.question)
+        verdict = judge_decoder_epsilon(decoder_epsilon, epsilon, bits, code, request.question)
         return Design(
             request,
             mechanism,
-            reached,
+            decoder_epsilon,
             None,
             request.audited_claim,
             verdict,
-            words=tuple(words),
+            words=tuple(notes),
             details=details,
             route="search over ell",
         )
 
-    # Mechanisms from elsewhere.
+    # Baselines.
 
     def compute_loss(self, request: Any, mechanism: Any) -> float:
-        """The exact mean squared error of a mechanism on real inputs, whose outputs fit the bits, under the data."""
+        """Compute the exact mean squared error of a baseline under the data.
+
+        Raises InvalidRequest unless it is a mechanism on the same real inputs whose outputs fit the
+        bits.
+        """
         from workbench.mechanisms.mechanism import has_real_inputs
         from workbench.privacy.expected_error import compute_expected_error
 
-        if not has_real_inputs(mechanism) or len(mechanism.outputs) > 2**request.aim.bits:
-            most = f"a mechanism on real inputs with at most 2^{float(request.aim.bits):g} outputs"
-            must("baseline", most, repr(mechanism))
-        error, low, high = (
-            compute_expected_error(mechanism, "squared"),
-            request.question.lows[0],
-            request.question.highs[-1],
-        )
+        bits = request.aim.bits
+        if not has_real_inputs(mechanism) or len(mechanism.outputs) > 2**bits:
+            rule = f"a mechanism on real inputs with at most 2^{float(bits):g} outputs"
+            must("baseline", rule, repr(mechanism))
+        error = compute_expected_error(mechanism, "squared")
+        low = request.question.lows[0]
+        high = request.question.highs[-1]
         if error.data != f"uniform on [{low:g}, {high:g}]":
-            must(
-                "baseline", f"a mechanism on [{low:g}, {high:g}], as the data are", repr(mechanism)
-            )
+            rule = f"a mechanism on [{low:g}, {high:g}], as the data are"
+            must("baseline", rule, repr(mechanism))
         return float(error.mean_error)
 
-    # What a design shows.
+    # Reports.
 
     def describe_status(self, design: Design) -> str:
+        """Return the status of a design in tables."""
         return "found" if design.details["reachable"] else "infeasible"
 
     def exact_values(self, design: Design) -> Record:
+        """Return the exact values of the audit, of which there are none."""
         return {"pdp_delta": None, "dp_delta": None, "pure_epsilon": None}
 
     def extra_columns(self, design: Design) -> Record:
-        answer = design.details
-        missing = (
-            None
-            if answer["reachable"]
-            else f"no ell brings the mean length to {answer['bits']:g} bits"
-        )
-        shown = {name: answer[name] for name in ("ell", "mse", "mean_bits", "least_bits")}
-        return {"failure": missing, "objective": answer["decoder_epsilon"], **shown}
+        """Return the columns of this family in tables."""
+        details = design.details
+        failure = None
+        if not details["reachable"]:
+            failure = f"no ell brings the mean length to {details['bits']:g} bits"
+        columns = {"failure": failure, "objective": details["decoder_epsilon"]}
+        for name in ("ell", "mse", "mean_bits", "least_bits"):
+            columns[name] = details[name]
+        return columns
 
     def extra_json(self, design: Design) -> Record:
+        """Return the entries of this family in JSON."""
         return {**design.details, "objective": design.details["decoder_epsilon"]}
 
     def facts(self, design: Design) -> Facts:
-        answer = design.details
-        if not answer["reachable"]:
-            words = (
-                "Not reachable: no ell brings the mean length for epsilon = {epsilon:g} and {data} to {bits:g} bits of "
-                "Elias {code}; the least is {least_bits:.6g}."
+        """Return the rows of the report."""
+        details = design.details
+        if not details["reachable"]:
+            text = (
+                "Not reachable: no ell brings the mean length for epsilon = {epsilon:g} and {data} "
+                "to {bits:g} bits of Elias {code}; the least is {least_bits:.6g}."
             )
-            return [("not reachable", words.format(**answer))]
-        # an epsilon in full, because nine digits could understate it
-        rows = [
-            (
-                name,
-                f"{value:.9g}"
-                if isinstance(value, float) and "epsilon" not in name
-                else str(value),
-            )
-            for name, value in answer.items()
-            if name not in ("reachable", "least_bits")
-        ]
-        return [
-            *rows,
-            ("guarantee", "of real arithmetic with ideal random numbers, per unit of |x - x'|"),
-        ]
+            return [("not reachable", text.format(**details))]
+        rows = []
+        for name, value in details.items():
+            if name in ("reachable", "least_bits"):
+                continue
+            # An ε is shown in full, because nine digits may be less than its value.
+            is_rounded = isinstance(value, float) and "epsilon" not in name
+            rows.append((name, f"{value:.9g}" if is_rounded else str(value)))
+        guarantee = "of real arithmetic with ideal random numbers, per unit of |x - x'|"
+        return [*rows, ("guarantee", guarantee)]
 
 
 FAMILY = _Laplace()
 
 
 def list_laplace_points(question: Any, values: Values) -> Iterable[Point]:
-    """(columns that name a point, its request): every ε within every number of bits."""
+    """List the requests of a frontier: every ε with every number of bits.
+
+    Args:
+        question: the law of the data, uniform on [-1, 1] or None.
+        values: the exact values of the options.
+
+    Yields:
+        (columns that name a point, request) pairs.
+
+    Raises:
+        InvalidRequest: the question is another one.
+    """
     if question is not None and question != UNIFORM_DATA:
-        must("question", f"{UNIFORM_DATA!r}, which the bits are counted for", repr(question))
-    for size in values["bits"]:
+        must("question", f"{UNIFORM_DATA!r}, for which the bits are computed", repr(question))
+    for bits in values["bits"]:
         for epsilon in values["epsilon"]:
-            row = {
+            columns = {
                 "notion": "metric",
                 "loss": "squared",
                 "epsilon": float(epsilon),
                 "delta": 0.0,
-                "bits": float(size),
+                "bits": float(bits),
             }
-            yield (
-                row,
-                FAMILY.make_request(UNIFORM_DATA, epsilon=epsilon, bits=size, code=values["code"]),
-            )
+            code = values["code"]
+            request = FAMILY.make_request(UNIFORM_DATA, epsilon=epsilon, bits=bits, code=code)
+            yield columns, request

@@ -1,12 +1,14 @@
-"""The trade-off of the dyadic quantized Laplace mechanism: privacy, error and bits.
+"""Plan the trade-off of the dyadic quantized Laplace mechanism: privacy, error and bits.
 
-    curve     what a row is
-    point     the smallest ℓ whose exact mean length fits `bits` at database privacy ε: `decoder_epsilon` = ℓε, and
-              `objective` = 2/ε², the mean squared error
-    level     the exact mean length (`mean_bits`) at ε and a fixed ℓ: what a decoder relaxation costs in bits
+    curve    what a row is
+    point    the smallest ℓ whose exact mean length fits `bits` at database privacy ε:
+             `decoder_epsilon` = ℓε, and `objective` = 2/ε², the mean squared error
+    level    the exact mean length (`mean_bits`) at ε and a fixed ℓ: the bits for a guarantee of ℓε
+             towards the decoder
 
-ε is per unit of |x - x'| (metric privacy); x is uniform on [-1, 1]. status "optimal" is claimed at the resolution of
-the search over ℓ (workbench.families.laplace.least_ell); "unreachable" means that no ℓ fits the bits.
+ε is per unit of |x - x'| (metric privacy); x is uniform on [-1, 1]. The status "optimal" holds at
+the resolution of the search over ℓ (workbench.families.laplace.least_ell); "unreachable" means that
+no ℓ fits the bits.
 """
 
 from __future__ import annotations
@@ -31,24 +33,36 @@ from workbench.solvers.search import Deadline
 if TYPE_CHECKING:
     import pandas as pd
 
+_MAX_PLOTTED_EPSILON = 1e4  # Points with a larger decoder ε are not plotted.
+
 
 def plan_laplace_frontier(question: Any, values: Values) -> Plan:
-    """The plan of a frontier of the mechanism. Raises InvalidRequest."""
+    """Plan a frontier of the mechanism.
+
+    Args:
+        question: the law of the data, uniform on [-1, 1] or None.
+        values: the exact values of the options.
+
+    Raises:
+        InvalidRequest: an option is out of range.
+    """
     for ell in values["ell"]:
         if not 1 < ell < 1e6:
             must("ell", "above 1 and below 1e6", f"{round_up(ell):g}")
-    code, known = values["code"], list(list_laplace_points(question, values))
-    tasks = [partial(_point, row, request, code) for row, request in known]
-    tasks += [
-        partial(_level, epsilon, float(ell), code)
-        for ell in values["ell"]
-        for epsilon in values["epsilon"]
-    ]
+    code = values["code"]
+    tasks: list[Any] = []
+    for columns, request in list_laplace_points(question, values):
+        tasks.append(partial(_solve_point, columns, request, code))
+    for ell in values["ell"]:
+        tasks += [
+            partial(_compute_level, epsilon, float(ell), code) for epsilon in values["epsilon"]
+        ]
     title = f"Dyadic quantized Laplace, x uniform on [-1, 1], Elias {code}"
-    return Plan(title, tasks, lambda table: _draw(table, title))
+    return Plan(title, tasks, lambda table: _draw_laplace_frontier(table, title))
 
 
-def _known(curve: str, epsilon: Fraction, **more: object) -> Row:
+def _make_row(curve: str, epsilon: Fraction, **columns: object) -> Row:
+    """Make a row of a curve at an ε, with further columns."""
     return {
         "curve": curve,
         "mechanism": "DQL",
@@ -58,53 +72,57 @@ def _known(curve: str, epsilon: Fraction, **more: object) -> Row:
         "delta": 0.0,
         "objective": 2 / float(epsilon) ** 2,
         "pure_epsilon": math.inf,
-        **more,
+        **columns,
     }
 
 
-def _point(point: Row, request: LaplaceRequest, code: Code) -> list[Row]:
+def _solve_point(columns: Row, request: LaplaceRequest, code: Code) -> list[Row]:
+    """Find the smallest ℓ of a request. Returns its row in a list."""
     clock = Deadline()
     least = find_least_ell(float(request.claim.epsilon), float(request.aim.bits), code)
-    row = _known("point", request.claim.epsilon) | point
-    row |= {name: getattr(least, name) for name in ("ell", "decoder_epsilon", "mean_bits")}
-    row |= {"status": "optimal", "seconds": clock.elapsed_seconds}
+    row = _make_row("point", request.claim.epsilon) | columns
+    row |= {
+        "ell": least.ell,
+        "decoder_epsilon": least.decoder_epsilon,
+        "mean_bits": least.mean_bits,
+        "status": "optimal",
+        "seconds": clock.elapsed_seconds,
+    }
     if least.ell is None:
-        missing = f"no ell fits; the least mean length met is {least.least_bits:.6g} bits"
-        row |= {"status": "unreachable", "objective": None, "failure": missing}
+        failure = f"no ell fits; the least mean length met is {least.least_bits:.6g} bits"
+        row |= {"status": "unreachable", "objective": None, "failure": failure}
     return [row]
 
 
-def _level(epsilon: Fraction, ell: float, code: Code) -> list[Row]:
-    length, decoder = (
-        mean_bits(float(epsilon), compute_levels(ell), code, UNIFORM_DATA),
-        ell * float(epsilon),
+def _compute_level(epsilon: Fraction, ell: float, code: Code) -> list[Row]:
+    """Compute the mean length at an ε and an ℓ. Returns its row in a list."""
+    length = mean_bits(float(epsilon), compute_levels(ell), code, UNIFORM_DATA)
+    row = _make_row(
+        "level",
+        epsilon,
+        ell=ell,
+        decoder_epsilon=ell * float(epsilon),
+        mean_bits=length,
+        status="closed form",
     )
-    return [
-        _known(
-            "level",
-            epsilon,
-            ell=ell,
-            decoder_epsilon=decoder,
-            mean_bits=length,
-            status="closed form",
-        )
-    ]
+    return [row]
 
 
-def _draw(table: pd.DataFrame, title: str) -> Plots:
-    points, fixed = table[table["curve"] == "point"], table[table["curve"] == "level"]
-    budget, slack = (
-        make_value_series(points.get("bits", ()), "{:g} bits", 7),
-        make_value_series(fixed.get("ell", ()), "ℓ = {:g}", 7),
-    )
-    points = points[points["decoder_epsilon"].fillna(0) < 1e4] if len(points) else points
+def _draw_laplace_frontier(table: pd.DataFrame, title: str) -> Plots:
+    """Return the functions that draw the plots of a frontier, by name."""
+    points = table[table["curve"] == "point"]
+    levels = table[table["curve"] == "level"]
+    bit_series = make_value_series(points.get("bits", ()), "{:g} bits", 7)
+    ell_series = make_value_series(levels.get("ell", ()), "ℓ = {:g}", 7)
+    if len(points):
+        points = points[points["decoder_epsilon"].fillna(0) < _MAX_PLOTTED_EPSILON]
     return {
         "decoder_epsilon": partial(
             draw_panels,
             points,
             Quantity("epsilon", "ε of the database, per unit of |x - x'|"),
             Quantity("decoder_epsilon", "ℓε of the decoder", True),
-            budget,
+            bit_series,
             f"{title}:\nleast decoder ε within a bit budget",
             by="bits",
         ),
@@ -113,16 +131,16 @@ def _draw(table: pd.DataFrame, title: str) -> Plots:
             points,
             Quantity("decoder_epsilon", "ℓε of the decoder, per unit of |x - x'|", True),
             Quantity("objective", "mean squared error 2/ε²", True),
-            budget,
+            bit_series,
             f"{title}:\nerror against the decoder's ε",
             by="bits",
         ),
         "level_curves": partial(
             draw_panels,
-            fixed,
+            levels,
             Quantity("epsilon", "ε of the database"),
-            Quantity("mean_bits", "mean bits a scalar, exact"),
-            slack,
+            Quantity("mean_bits", "mean bits per scalar, exact"),
+            ell_series,
             f"{title}:\nmean length at fixed ℓ",
             by="ell",
         ),

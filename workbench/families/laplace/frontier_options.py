@@ -1,4 +1,4 @@
-"""Options of the trade-offs of the dyadic Laplace mechanism."""
+"""Declare the options of `workbench frontier laplace`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ FRONTIER = Frontier(
             FAMILY.get_option("bits"),
             read=read_grid,
             default="3,4,5,6,8",
-            help="Mean bits a scalar, a grid.",
+            help="Mean bits per scalar, a grid.",
             required=False,
             hot=False,
         ),
         FAMILY.get_option("code"),
         Option(
-            "ell", read_grid, "1.05,1.2,1.5,2,4", "Decoder relaxations of the level curves, a grid."
+            "ell",
+            read_grid,
+            "1.05,1.2,1.5,2,4",
+            "Values of ℓ, the factor of the decoder's ε, for the level curves, a grid.",
         ),
     ),
     load_when_called("workbench.families.laplace.frontier", "plan_laplace_frontier"),

@@ -1,19 +1,22 @@
-"""The choice of ℓ for a bit budget: the smallest ℓ, hence the smallest decoder ε, whose exact mean length meets it.
+"""Find the smallest ℓ, hence the smallest decoder ε, whose exact mean length fits a bit budget.
 
-The mean length is not monotone in ℓ: every step size is a power of two times δ₀, so a code whose length jumps at powers
-of two sees all levels jump together, once an octave of δ₀. The search therefore runs over ln δ₀, ℓ = (e^(δ₀) - 1)/δ₀:
+The mean length is not monotone in ℓ: every step size is a power of two times δ₀, so a code whose
+length jumps at powers of two sees all levels jump together, once an octave of δ₀. The search
+therefore runs over ln δ₀, ℓ = (e^(δ₀) - 1)/δ₀:
 
-1. once an octave, from ℓ - 1 = 2^-51 up, to find where the length comes within reach of the budget;
-2. from there `SCAN` points an octave, polishing local minima that stay above the budget by no more than a dip
-   between two points can hide (the length falls by jumps, but rises by at most 2 bits an octave);
+1. once an octave, from ℓ - 1 = 2^-51 up, to find where the length comes close to the budget;
+2. from there `SCAN_POINTS_PER_OCTAVE` points an octave, polishing local minima that stay above the
+   budget by no more than a dip between two points can hide (the length falls by jumps, but rises by
+   at most 2 bits an octave);
 3. in the first bracket found, bisection to the last bit of δ₀.
 
-"Smallest" is claimed at that resolution. It ends at δ₀ = 160: there ℓ > 10^67, the laws of δ_T for δ₀ and 2δ₀ agree to
-the last digit of a double, and [80, 160] is one whole octave, so a budget not met by then is met by no ℓ. (Towards
-ℓ = ∞, where the decoder has no privacy left, the length oscillates for ever and need not fall below the budget.)
+"Smallest" is claimed at that resolution. The search ends at δ₀ = 160: there ℓ > 10^67, the laws of
+δ_T for δ₀ and 2δ₀ agree to the last digit of a double, and [80, 160] is one whole octave, so a
+budget that is missed by then is missed by every ℓ. (Towards ℓ = ∞, where the decoder has no privacy
+left, the length oscillates for ever and need not fall below the budget.)
 
-Theorem 8 judges the search: an ℓ whose bound on the mean length (of the Elias delta code) fits the bits fits them
-itself, so the least ℓε is at most that of the smallest such ℓ.
+Theorem 8 judges the search: an ℓ whose bound on the mean length (of the Elias delta code) fits the
+bits fits them itself, so the least ℓε is at most that of the smallest such ℓ.
 
     paper                               code
     "the expected length is set to 5"   bits = 5
@@ -52,18 +55,28 @@ from workbench.solvers.arrays import Vector
 from workbench.solvers.search import bisect
 
 SCAN_POINTS_PER_OCTAVE: Final = 64
-_LOWEST: Final = math.log2(2.0**-50)  # log2 δ₀ where ℓ - 1 is about 2^-51
-_HIGHEST: Final = math.log2(160.0)
-_SLACK: Final = 3.0  # bits by which the length may swing within an octave
-_DIP: Final = 0.25
-_OCTAVES = np.arange(-30, 7.01, 0.25)  # log2 δ₀; every one that fits bounds the least ℓ from above
+_MIN_LOG_DELTA: Final = math.log2(2.0**-50)  # At this log2 δ₀, ℓ - 1 is about 2^-51.
+_MAX_LOG_DELTA: Final = math.log2(160.0)  # The search ends at this log2 δ₀.
+_OCTAVE_SWING_BITS: Final = 3.0  # Within an octave the length varies by at most this.
+_MAX_DIP_BITS: Final = 0.25  # A minimum between two points is at most this far below them.
+_MAX_BISECTIONS: Final = 60  # A bracket is halved this many times.
+_MAX_ROUNDING_STEPS: Final = 40  # An ℓ is rounded up by doubling steps at most this often.
+_THEOREM_LOG_DELTAS = np.arange(-30, 7.01, 0.25)
+"""Values of log2 δ₀ for Theorem 8. Each one that fits bounds the least ℓ from above."""
 
 
 @dataclass(frozen=True)
 class LeastEll:
-    """ell: the smallest ℓ, delta0: its δ₀, decoder_epsilon: ℓε, rounded up, per unit of ‖x - x'‖₁, mean_bits: the exact
-    mean length there; all None where no ℓ is within the bits. least_bits: the smallest mean length met in the search,
-    over all ℓ where none is within them."""
+    """The smallest ℓ within a bit budget. All fields except the last are None if there is none.
+
+    Attributes:
+        ell: the smallest ℓ.
+        delta0: its δ₀.
+        decoder_epsilon: ℓε, rounded up, per unit of ‖x - x'‖₁.
+        mean_bits: the exact mean length at this ℓ.
+        least_bits: the smallest mean length that the search met; if no ℓ is within the bits, the
+            smallest one over all ℓ.
+    """
 
     ell: float | None
     delta0: float | None
@@ -72,28 +85,37 @@ class LeastEll:
     least_bits: float
 
 
-class _Length:
-    """The exact mean length as a function of log2 δ₀, the smallest value seen remembered."""
+class _LengthFunction:
+    """Compute the exact mean length as a function of log2 δ₀, and remember the smallest value.
+
+    Args:
+        epsilon: ε > 0 of the database.
+        code: "gamma" or "delta".
+        data: the law of one scalar.
+    """
 
     def __init__(self, epsilon: float, code: Code, data: DataLaw) -> None:
-        self._request = (epsilon, code, data)
-        self.least = math.inf
+        self._parameters = (epsilon, code, data)
+        self.least_bits = math.inf
 
-    def many(self, log_delta: Vector) -> Vector:
-        """E[bits] at many log2 δ₀; shape (n,)."""
-        lengths = _lengths(*self._request, log_delta.tobytes())
-        self.least = min(self.least, float(lengths.min()))
+    def compute_at(self, log_deltas: Vector) -> Vector:
+        """Compute E[bits] at many log2 δ₀ (n,). Shape (n,)."""
+        lengths = _compute_lengths(*self._parameters, log_deltas.tobytes())
+        self.least_bits = min(self.least_bits, float(lengths.min()))
         return lengths
 
     def __call__(self, log_delta: float) -> float:
-        return float(self.many(np.array([log_delta]))[0])
+        return float(self.compute_at(np.array([log_delta]))[0])
 
 
 @lru_cache(maxsize=2048)
-def _lengths(epsilon: float, code: Code, data: DataLaw, points: bytes) -> Vector:
-    """E[bits] at the log2 δ₀ with these bytes: searches for other budgets pass over the same grids."""
-    log_delta = np.frombuffer(points)
-    parts = np.array_split(log_delta, 8) if log_delta.size >= 8 else [log_delta]
+def _compute_lengths(epsilon: float, code: Code, data: DataLaw, log_delta_bytes: bytes) -> Vector:
+    """Compute E[bits] at the log2 δ₀ with these bytes.
+
+    The lengths are cached, because searches for other budgets use the same grids.
+    """
+    log_deltas = np.frombuffer(log_delta_bytes)
+    parts = np.array_split(log_deltas, 8) if log_deltas.size >= 8 else [log_deltas]
     lengths = np.concatenate(
         [mean_bits_at(epsilon, *compute_levels_at(np.exp2(part)), code, data) for part in parts]
     )
@@ -104,87 +126,102 @@ def _lengths(epsilon: float, code: Code, data: DataLaw, points: bytes) -> Vector
 def find_least_ell(
     epsilon: float, bits: float, code: Code = "gamma", data: DataLaw = UNIFORM_DATA
 ) -> LeastEll:
-    """The smallest ℓ whose exact mean length per scalar, x ~ data, is at most `bits`.
+    """Find the smallest ℓ whose exact mean length per scalar is at most `bits`.
 
-    epsilon: ε > 0 of the database; bits: > 0; code: "gamma" or "delta"; data: x ~ Unif(-1, 1) as in Fig. 3 by default.
-    Raises InvalidRequest.
+    Args:
+        epsilon: ε > 0 of the database.
+        bits: the largest mean length, > 0.
+        code: "gamma" or "delta".
+        data: the law of one scalar. Default: uniform on (-1, 1), as in Fig. 3 of the paper.
+
+    Returns:
+        The smallest ℓ with its mean length; without an ℓ if none is within the bits.
+
+    Raises:
+        InvalidRequest: ε or the bits are not positive, or ε times the data is too large.
     """
-    epsilon, bits = read_positive_float(epsilon, "epsilon"), read_positive_float(bits, "bits")
+    epsilon = read_positive_float(epsilon, "epsilon")
+    bits = read_positive_float(bits, "bits")
     check_code(code)
-    largest = epsilon * data.max_size
-    if not largest <= 2.0**60:
-        must("epsilon times the largest |x|", "at most 2^60", largest)
-    length = _Length(epsilon, code, data)
-    crossing = _first_crossing(length, bits)
-    ell = None if crossing is None else _as_ell(crossing, epsilon, bits, code, data)
+    largest_input = epsilon * data.max_size
+    if not largest_input <= 2.0**60:
+        must("epsilon times the largest |x|", "at most 2^60", largest_input)
+    length = _LengthFunction(epsilon, code, data)
+    crossing = _find_first_crossing(length, bits)
+    ell = None if crossing is None else _round_to_ell(crossing, epsilon, bits, code, data)
     if ell is None:
-        return LeastEll(None, None, None, None, length.least)
-    decoder = round_up(Fraction(ell) * Fraction(epsilon))
-    return LeastEll(
-        ell,
-        delta_zero(ell),
-        decoder,
-        mean_bits(epsilon, compute_levels(ell), code, data),
-        length.least,
-    )
+        return LeastEll(None, None, None, None, length.least_bits)
+    decoder_epsilon = round_up(Fraction(ell) * Fraction(epsilon))
+    bits_at_ell = mean_bits(epsilon, compute_levels(ell), code, data)
+    return LeastEll(ell, delta_zero(ell), decoder_epsilon, bits_at_ell, length.least_bits)
 
 
-def _first_crossing(length: _Length, bits: float) -> float | None:
-    """The smallest log2 δ₀ found with length <= bits, or None."""
-    octaves = np.append(np.arange(_LOWEST, _HIGHEST), _HIGHEST)
-    coarse = length.many(octaves)
-    if coarse[0] <= bits:
+def _find_first_crossing(length: _LengthFunction, bits: float) -> float | None:
+    """Find the smallest log2 δ₀ whose length is at most `bits`; None if there is none."""
+    octaves = np.append(np.arange(_MIN_LOG_DELTA, _MAX_LOG_DELTA), _MAX_LOG_DELTA)
+    octave_lengths = length.compute_at(octaves)
+    if octave_lengths[0] <= bits:
         return float(octaves[0])
-    near = np.flatnonzero(coarse <= max(bits, float(coarse.min())) + _SLACK)
-    lowest = (math.inf, _HIGHEST)
-    points = [float(octaves[max(0, near[0] - 1)])]
-    heights = [length(points[0])]
-    while (at := points[-1]) < _HIGHEST:
-        grid = np.minimum(
-            at + np.arange(1, SCAN_POINTS_PER_OCTAVE + 1) / SCAN_POINTS_PER_OCTAVE, _HIGHEST
-        )
-        # after the last points of the previous octave, to see minima across its end
-        points, heights = points[-2:] + grid.tolist(), heights[-2:] + length.many(grid).tolist()
+    close_bits = max(bits, float(octave_lengths.min())) + _OCTAVE_SWING_BITS
+    first_close = np.flatnonzero(octave_lengths <= close_bits)[0]
+    shortest = (math.inf, _MAX_LOG_DELTA)
+    points = [float(octaves[max(0, first_close - 1)])]
+    lengths = [length(points[0])]
+    while points[-1] < _MAX_LOG_DELTA:
+        steps = np.arange(1, SCAN_POINTS_PER_OCTAVE + 1) / SCAN_POINTS_PER_OCTAVE
+        grid = np.minimum(points[-1] + steps, _MAX_LOG_DELTA)
+        # The last points of the previous octave show minima across its end.
+        points = points[-2:] + grid.tolist()
+        lengths = lengths[-2:] + length.compute_at(grid).tolist()
         for i in range(1, len(points)):
-            if heights[i] <= bits:
-                return _bisect(length, bits, points[i - 1], points[i])
-            lowest = min(lowest, (heights[i], points[i]))
-            dip = i + 1 < len(points) and heights[i] <= min(heights[i - 1], heights[i + 1])
-            if dip and heights[i] <= bits + _DIP:
-                low = _minimum(length, bits, points[i - 1], points[i + 1])
-                if low is not None:
-                    return _bisect(length, bits, points[i - 1], low)
-    _minimum(
-        length,
-        bits,
-        lowest[1] - 1 / SCAN_POINTS_PER_OCTAVE,
-        min(lowest[1] + 1 / SCAN_POINTS_PER_OCTAVE, _HIGHEST),
-    )  # sharpens length.least
+            if lengths[i] <= bits:
+                return _bisect_crossing(length, bits, points[i - 1], points[i])
+            shortest = min(shortest, (lengths[i], points[i]))
+            is_dip = i + 1 < len(points) and lengths[i] <= min(lengths[i - 1], lengths[i + 1])
+            if is_dip and lengths[i] <= bits + _MAX_DIP_BITS:
+                minimum = _find_minimum(length, bits, points[i - 1], points[i + 1])
+                if minimum is not None:
+                    return _bisect_crossing(length, bits, points[i - 1], minimum)
+    # No ℓ fits. One more minimisation makes length.least_bits precise.
+    low = shortest[1] - 1 / SCAN_POINTS_PER_OCTAVE
+    high = min(shortest[1] + 1 / SCAN_POINTS_PER_OCTAVE, _MAX_LOG_DELTA)
+    _find_minimum(length, bits, low, high)
     return None
 
 
-def _minimum(length: _Length, bits: float, low: float, high: float) -> float | None:
-    """The minimum in (low, high), by Brent's method, where its length is <= bits; else None."""
+def _find_minimum(length: _LengthFunction, bits: float, low: float, high: float) -> float | None:
+    """Find the minimum in (low, high) by Brent's method; None if its length is above `bits`."""
     from scipy.optimize import minimize_scalar  # slow to import
 
-    dip = minimize_scalar(
+    result = minimize_scalar(
         length, bounds=(low, high), method="bounded", options={"xatol": 1e-6, "maxiter": 40}
     )
-    return float(dip.x) if dip.fun <= bits else None
+    return float(result.x) if result.fun <= bits else None
 
 
-def _bisect(length: _Length, bits: float, above: float, below: float) -> float:
-    """A point with length <= bits next to one above it, in [above, below]; length(above) > bits >= length(below)."""
-    return bisect(lambda at: length(at) <= bits, above, below, max_steps=60)[1]
+def _bisect_crossing(
+    length: _LengthFunction, bits: float, too_long: float, short_enough: float
+) -> float:
+    """Find a point with length <= bits next to a point above it, between two such points."""
+    _, crossing = bisect(
+        lambda log_delta: length(log_delta) <= bits,
+        too_long,
+        short_enough,
+        max_steps=_MAX_BISECTIONS,
+    )
+    return crossing
 
 
-def _as_ell(
+def _round_to_ell(
     log_delta: float, epsilon: float, bits: float, code: Code, data: DataLaw
 ) -> float | None:
-    """ℓ as a double whose own exact mean length is at most `bits`: rounding to a double can cost the last digits."""
+    """Round log2 δ₀ to an ℓ that is a double and whose own exact mean length is at most `bits`.
+
+    Rounding to a double may increase the length by its last digits. None if no ℓ close by fits.
+    """
     ell = max(float(ell_from_delta(2.0**log_delta)[0]), math.nextafter(1.0, 2.0))
     step = math.ulp(ell)
-    for _ in range(40):
+    for _ in range(_MAX_ROUNDING_STEPS):
         if mean_bits(epsilon, compute_levels(ell), code, data) <= bits:
             return ell
         ell += step
@@ -195,26 +232,32 @@ def _as_ell(
 def judge_decoder_epsilon(
     decoder_epsilon: float, epsilon: float, bits: float, code: str, data: DataLaw
 ) -> OracleVerdict:
-    """The verdict on a least decoder ε, inf where none was found."""
+    """Compare the least decoder ε with the upper bound of Theorem 8.
+
+    Args:
+        decoder_epsilon: the ℓε that was found; inf if none was.
+        epsilon: ε of the database.
+        bits: the largest mean length.
+        code: "gamma" or "delta"; the theorem is about the delta code.
+        data: the law of one scalar.
+
+    Returns:
+        The verdict; one without a formula if the theorem gives no bound.
+    """
     if code != "delta":
         return OracleVerdict.without_formula(
             "no closed form is known for the least ell; Theorem 8 is about the delta code."
         )
-    ell, deltas, pmf = compute_levels_at(np.exp2(_OCTAVES))
+    ell, deltas, pmf = compute_levels_at(np.exp2(_THEOREM_LOG_DELTAS))
     spread = np.log1p(2 * ell * np.log(ell))  # ln(2ℓ ln ℓ + 1) >= δ₀
-    size = np.log(2 * epsilon * data.mean_size + 9 / 8 * spread + 2) - (pmf * np.log(deltas)).sum(
-        axis=1
-    )
-    fits = [
-        value
-        for value, z in zip(ell.tolist(), size.tolist(), strict=True)
-        if elias_delta_bound(z) <= bits
-    ]
-    if not fits:
+    log_sizes = np.log(2 * epsilon * data.mean_size + 9 / 8 * spread + 2)
+    log_sizes = log_sizes - (pmf * np.log(deltas)).sum(axis=1)
+    pairs = zip(ell.tolist(), log_sizes.tolist(), strict=True)
+    fitting_ells = [value for value, log_size in pairs if elias_delta_bound(log_size) <= bits]
+    if not fitting_ells:
         return OracleVerdict.without_formula("Theorem 8 shows no ell within these bits.")
     proof = (
         "Theorem 8: its bound on the mean length of the delta code is within the bits at this ell."
     )
-    return OracleVerdict.judge(
-        decoder_epsilon, "Theorem 8", min(fits) * epsilon, "upper bound", proof
-    )
+    value = min(fitting_ells) * epsilon
+    return OracleVerdict.judge(decoder_epsilon, "Theorem 8", value, "upper bound", proof)
