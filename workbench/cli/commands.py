@@ -97,7 +97,7 @@ app = typer.Typer(
     help="Design differential-privacy mechanisms by optimization; judge, audit and reproduce.",
     epilog=format_epilog(
         load_entries()["wishes"]["examples"],
-        "Twenty wishes, twenty commands (docs/cheat-sheet.md has each in words):",
+        "Twenty tasks, twenty commands (docs/cheat-sheet.md describes each):",
     ),
     no_args_is_help=True,
     rich_markup_mode="rich",
