@@ -85,8 +85,8 @@ def formula_command(kind: Family) -> Examples:
         outputs.write(result)
         if of_several:
             return _series(result, len(of_several[1]), pattern)
-        early = result.open and (time_limit is None or result.seconds < time_limit)
-        words = f"Not all is proven: {len(result.open)} interval(s) of epsilon are open."
+        early = result.unproven and (time_limit is None or result.seconds < time_limit)
+        words = f"Not all is proven: {len(result.unproven)} interval(s) of epsilon are open."
         return Report(result.to_dict, _shown(result), words if early else None)
 
     return make_command(

@@ -1,8 +1,8 @@
-"""Infeasible requests: whether they are, which of the user's wishes conflict, and the least budget that would do.
+"""Explanations of infeasible requests: conflicting constraints, and the smallest feasible budgets.
 
-That a linear or conic program has no point is said only where multipliers of its rows prove it, which we check. The
-rest is the solver's word: what conflicts and what would do, and that an integer program has no point, whose proof is a
-search tree.
+A linear or conic program is reported as infeasible only if multipliers of its rows prove it, which
+is checked here. Two statements rely on the solver: which constraints conflict and which values are
+feasible, and that an integer program has no point, because its proof is a search tree.
 """
 
 from __future__ import annotations
@@ -25,22 +25,31 @@ from workbench.solvers.program import Program
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import Solution, Termination
 
-EXPLANATION_SECONDS = 10.0  # for one part of an explanation
-_UP = Context(prec=6, rounding=ROUND_CEILING)
-_DIGITS = 1e-6  # relative width at which a bisection stops
-Ask = Callable[[Values], Solution]  # what a solver says to a request at other values
+# One part of an explanation takes at most this time.
+EXPLANATION_SECONDS = 10.0
+# Feasible values are shown with six digits, rounded up.
+_ROUND_UP_CONTEXT = Context(prec=6, rounding=ROUND_CEILING)
+# A feasible value is searched for to this relative precision.
+_RELATIVE_PRECISION = 1e-6
+Ask = Callable[[Values], Solution]  # A function of other values that returns the solver's answer.
 
 
 def is_infeasibility_proven(solution: Solution) -> bool:
-    """Whether a program that a solver calls infeasible is: by the solver's multipliers, else by those of HiGHS."""
+    """Return whether multipliers prove that a program is infeasible.
+
+    Args:
+        solution: An answer that calls the program infeasible. If it has no multipliers, HiGHS
+            computes them.
+    """
     program = solution.program
     if solution.ray is not None or program.is_mip:
         return True
     if program.cones is not None:
         return False
     try:
-        stated = Program(program.name, solution.data.without_costs, scale=program.scale)
-        return solve(stated, options=Options(time_limit=EXPLANATION_SECONDS)).ray is not None
+        without_costs = Program(program.name, solution.data.without_costs, scale=program.scale)
+        options = Options(time_limit=EXPLANATION_SECONDS)
+        return solve(without_costs, options=options).ray is not None
     except SolverError:
         return False
 
@@ -48,10 +57,19 @@ def is_infeasibility_proven(solution: Solution) -> bool:
 def raise_infeasible(
     solution: Solution, status: str, what: str | None, trivial: str, why: Callable[[], str] = str
 ) -> NoReturn:
-    """Raise what it means that a solver calls a program infeasible: Infeasible where that is proven, else NotProven.
+    """Raise the error for a program that a solver calls infeasible.
 
-    status: its words; what: there is none of, such as "channel meets the budget 0.1"; None where something meets the
-    request, as `trivial` says; why: explains.
+    Args:
+        solution: The solver's answer.
+        status: What the solver answered, as text.
+        what: What does not exist, such as "channel meets the budget 0.1". None if some mechanism is
+            known to satisfy the request.
+        trivial: Text that names that mechanism.
+        why: Function that returns the explanation.
+
+    Raises:
+        Infeasible: Multipliers prove that the program is infeasible.
+        NotProven: They do not, or the request is known to be feasible.
     """
     if what is None:
         raise NotProven(
@@ -65,9 +83,21 @@ def raise_infeasible(
 def raise_no_point(
     solution: Solution, what: str | None, trivial: str, why: Callable[[], str] = str
 ) -> NoReturn:
-    """Raise what an answer without a point means: Infeasible or NotProven. The rest is as in `refuse_infeasible`."""
+    """Raise the error for a solver's answer without a point.
+
+    Args:
+        solution: The solver's answer.
+        what: As in `raise_infeasible`.
+        trivial: As in `raise_infeasible`.
+        why: As in `raise_infeasible`.
+
+    Raises:
+        Infeasible: The program is proven infeasible.
+        NotProven: It is not.
+        KeyboardInterrupt: The solver was interrupted, so that there is no incumbent to return.
+    """
     if solution.termination is Termination.INTERRUPTED:
-        raise KeyboardInterrupt  # Ctrl-C while the solver ran: there is no incumbent to keep
+        raise KeyboardInterrupt
     status = f"{solution.solver} says {solution.raw_status!r}"
     if solution.termination is Termination.INFEASIBLE:
         raise_infeasible(solution, status, what, trivial, why)
@@ -75,13 +105,17 @@ def raise_no_point(
 
 
 def find_wish_rows(program: Program, wishes: Mapping[str, str]) -> dict[str, np.ndarray]:
-    """Wish, in the user's words -> positions of its rows. wishes: name of a block of rows -> wish."""
+    """Return the positions of the rows of every wish of the user.
+
+    Args:
+        program: The program.
+        wishes: Text of a wish by the name of its block of rows.
+    """
     positions: dict[str, list[np.ndarray]] = {}
     for block in program.rows:
         if block.name in wishes:
-            positions.setdefault(wishes[block.name], []).append(
-                np.arange(block.start, block.start + block.size)
-            )
+            rows = np.arange(block.start, block.start + block.size)
+            positions.setdefault(wishes[block.name], []).append(rows)
     return {wish: np.concatenate(parts) for wish, parts in positions.items()}
 
 
@@ -93,97 +127,152 @@ def explain_conflict(
     scale: float,
     limits: str = "",
 ) -> tuple[Sequence[str], str]:
-    """The wishes that cannot hold together, and a sentence of them; nothing where none were found in time.
+    """Find wishes that are jointly infeasible, and write a sentence about them.
 
-    limits: what no wish can be left out of, such as "with delta = 0.1".
+    Args:
+        data: The program.
+        wishes: Positions of rows by the text of their wish.
+        solver: Label of the solver.
+        options: Options of the solver.
+        scale: Scale of the program.
+        limits: Text of what always holds, such as " with delta = 0.1".
+
+    Returns:
+        The wishes and the sentence. Both are empty if no conflict was found in time.
     """
-    conflicting = find_conflict(
+    conflict = find_conflict(
         data, wishes, solver, options, scale=scale, seconds=EXPLANATION_SECONDS
     )
-    if not conflicting:
+    if not conflict:
         return (), ""
-    words = f" By itself it cannot hold{limits}"
-    if len(conflicting) > 1:
-        words = f" These cannot hold together{limits}, and could without any one of them"
-    return conflicting, f"{words}: {'; '.join(conflicting)}."
+    sentence = f" This constraint alone is infeasible{limits}"
+    if len(conflict) > 1:
+        remedy = "dropping any one of them makes the request feasible"
+        sentence = f" These constraints are jointly infeasible{limits}; {remedy}"
+    return conflict, f"{sentence}: {'; '.join(conflict)}."
 
 
 def find_least_feasible(
-    feasible: Callable[[float], bool | None], at: float, most: float
+    is_feasible: Callable[[float], bool | None], start: float, limit: float
 ) -> float | None:
-    """The least value >= `at` (which is infeasible) at which a request is feasible, from above, to 1e-6 relative.
+    """Find the smallest value at which a request is feasible.
 
-    feasible: monotone; None where it could not be decided. inf: not up to `most`; None: not decided in SECONDS.
+    Args:
+        is_feasible: Monotone function of the value. It returns None if it cannot decide.
+        start: An infeasible value.
+        limit: The largest value that is tried.
+
+    Returns:
+        A feasible value within 1e-6, relative, of the smallest one. inf if no value up to `limit`
+        is feasible. None if this was not decided within EXPLANATION_SECONDS.
     """
-    deadline, low, high, reached = Deadline(EXPLANATION_SECONDS), at, at, False
-    while not reached or high - low > _DIGITS * high:
-        if reached:
-            tried = (low * high) ** 0.5 if low > 0 and high > 2 * low else (low + high) / 2
-        else:  # up in steps: the largest values are hard on a solver
-            low, high = high, min(2 * high, most) if high > 0 else most
-            tried = high
-        if low >= most:
+    deadline = Deadline(EXPLANATION_SECONDS)
+    low = start
+    high = start
+    has_feasible_end = False
+    while not has_feasible_end or high - low > _RELATIVE_PRECISION * high:
+        if has_feasible_end:
+            value = (low * high) ** 0.5 if low > 0 and high > 2 * low else (low + high) / 2
+        else:
+            # The value grows in steps, because solvers have difficulties with the largest values.
+            low = high
+            high = min(2 * high, limit) if high > 0 else limit
+            value = high
+        if low >= limit:
             return math.inf
-        verdict = feasible(tried)
+        verdict = is_feasible(value)
         if verdict is None or deadline.has_passed:
             return None
-        low, high = (low, tried) if verdict else (tried, high)
-        reached = reached or verdict
+        if verdict:
+            high = value
+            has_feasible_end = True
+        else:
+            low = value
     return high
 
 
-def format_least_value(name: str, value: float | None, none: str) -> str:
-    """A sentence about what `least` found, rounded up to six digits; empty for what was not decided."""
+def format_least_value(name: str, value: float | None, sentence_if_none: str) -> str:
+    """Format the sentence on the smallest feasible value.
+
+    Args:
+        name: Name of the value.
+        value: What `find_least_feasible` returned.
+        sentence_if_none: Sentence for inf, without its full stop.
+
+    Returns:
+        The sentence, with the value rounded up to six digits. Empty if the value is None.
+    """
     if value is None:
         return ""
     if value == math.inf:
-        return f" {none}."
-    return f" The least {name} that would do is {float(_UP.create_decimal(repr(value * (1 - 1e-9)))):.6g}."
+        return f" {sentence_if_none}."
+    digits = float(_ROUND_UP_CONTEXT.create_decimal(repr(value * (1 - 1e-9))))
+    return f" The smallest feasible {name} is {digits:.6g}."
 
 
-def explain_sufficient_budgets(request: Any, ask: Ask, largest: float, most: int) -> str:
-    """The least ε, δ and max_loss that would do, each with everything else as it was asked.
+def has_feasible_values(message: str) -> bool:
+    """Return whether an error message states which values are feasible.
 
-    largest: loss of all; most: ε that is tried.
+    Args:
+        message: The text of an `Infeasible`.
     """
+    return "smallest feasible" in message or "is feasible." in message
 
-    def feasible(epsilon: Any) -> bool | None:
-        """Whether a solver has an answer at another ε; None where it stopped before."""
-        solution = ask({"epsilon": epsilon})
-        if solution.x is None:
-            return False if solution.termination is Termination.INFEASIBLE else None
-        limited = request.aim.minimise == "delta" and request.claim.delta is not None
-        return not limited or (solution.objective or 0.0) <= float(request.claim.delta or 0) * (
-            1 + 1e-9
-        )
 
-    def reached(name: str, **point: Any) -> str:
-        """The least of a parameter, minimised at other values, in words."""
-        solution = ask(point)
-        value = math.inf if solution.termination is Termination.INFEASIBLE else solution.objective
-        return format_least_value(
-            name, value, "No budget would do" if name == "max_loss" else f"No {name} would do"
-        )
+def explain_sufficient_budgets(
+    request: Any, ask: Ask, largest_loss: float, max_epsilon: int
+) -> str:
+    """Write sentences on the smallest feasible ε, δ and max_loss, each with all else unchanged.
 
-    epsilon = request.claim.epsilon
-    each = epsilon if isinstance(epsilon, Mapping) else {}
-    if each:
-        factor, name, others = (
-            most / float(max(each.values())),
-            "factor for every epsilon",
-            "epsilons",
-        )
-        value = find_least_feasible(
-            lambda c: feasible({shift: e * Fraction(c) for shift, e in each.items()}), 1.0, factor
-        )
-    else:
-        name, others = "epsilon", "epsilon"
-        value = find_least_feasible(lambda e: feasible(Fraction(e)), float(epsilon), most)
-    words = format_least_value(name, value, f"No {others} up to {most} would do")
+    Args:
+        request: An infeasible request.
+        ask: Function of changed values that returns the solver's answer.
+        largest_loss: The largest possible loss.
+        max_epsilon: The largest ε that is tried.
+    """
+    sentences = _explain_epsilon(request, ask, max_epsilon)
     if request.claim.notion.has_delta:
-        most_loss = Fraction(largest) if request.aim.max_loss is None else request.aim.max_loss
-        words += reached("delta", minimise="delta", delta=None, max_loss=most_loss)
+        max_loss = Fraction(largest_loss) if request.aim.max_loss is None else request.aim.max_loss
+        solution = ask({"minimise": "delta", "delta": None, "max_loss": max_loss})
+        sentences += _describe_minimum("delta", solution)
     if request.aim.max_loss is not None:
         delta = Fraction(1) if request.claim.delta is None else request.claim.delta
-        words += reached("max_loss", minimise="loss", max_loss=None, delta=delta)
-    return words
+        solution = ask({"minimise": "loss", "max_loss": None, "delta": delta})
+        sentences += _describe_minimum("max_loss", solution)
+    return sentences
+
+
+def _explain_epsilon(request: Any, ask: Ask, max_epsilon: int) -> str:
+    """Write the sentence on the smallest feasible ε, or on the smallest factor of several ε."""
+    epsilon = request.claim.epsilon
+    has_delta_limit = request.aim.minimise == "delta" and request.claim.delta is not None
+    delta_limit = float(request.claim.delta or 0) * (1 + 1e-9)
+
+    def is_feasible(value: Any) -> bool | None:
+        solution = ask({"epsilon": value})
+        if solution.x is None:
+            return False if solution.termination is Termination.INFEASIBLE else None
+        return not has_delta_limit or (solution.objective or 0.0) <= delta_limit
+
+    if not isinstance(epsilon, Mapping):
+        value = find_least_feasible(
+            lambda number: is_feasible(Fraction(number)), float(epsilon), max_epsilon
+        )
+        return format_least_value("epsilon", value, f"No epsilon up to {max_epsilon} is feasible")
+
+    def is_factor_feasible(factor: float) -> bool | None:
+        return is_feasible({shift: e * Fraction(factor) for shift, e in epsilon.items()})
+
+    max_factor = max_epsilon / float(max(epsilon.values()))
+    factor = find_least_feasible(is_factor_feasible, 1.0, max_factor)
+    return format_least_value(
+        "factor for every epsilon", factor, f"No epsilons up to {max_epsilon} are feasible"
+    )
+
+
+def _describe_minimum(name: str, solution: Solution) -> str:
+    """Write the sentence on the smallest value of a parameter that the solver minimised."""
+    value = solution.objective
+    if solution.termination is Termination.INFEASIBLE:
+        value = math.inf
+    return format_least_value(name, value, f"No {name} is feasible")

@@ -97,9 +97,9 @@ class Reference:
         claim = request.audited_claim
         if claim.is_epsilon_delta:
             return audit(self.mechanism, claim.values["epsilon"]).describe_verdict(
-                claim.on(self.mechanism)
+                claim.adapt_to(self.mechanism)
             )
-        return f"The mechanism misses the request: {claim.notion.name}, {claim.budget_words()}"
+        return f"The mechanism misses the request: {claim.notion.name}, {claim.describe_budget()}"
 
     def row(self, request: Any) -> Row:
         """Return the columns of a frontier, with the exact audit of the mechanism.
@@ -281,7 +281,7 @@ def _audit_baseline(
     with refuse_foreign_errors(package):
         mechanism = baseline.build(request)
         related = family.relate_mechanism(request, mechanism)
-        if satisfies_claim(related, request.audited_claim.on(related)):
+        if satisfies_claim(related, request.audited_claim.adapt_to(related)):
             return Reference(family.compute_loss(request, mechanism), True, related)
         repaired = _repair_rounding(related, request.audited_claim)
         if repaired is None:

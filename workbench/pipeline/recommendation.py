@@ -1,8 +1,9 @@
-"""Which classes of mechanisms can serve one finite query, and what each of them costs at its best.
+"""Classes of mechanisms for one query, each with the expected loss of its best mechanism.
 
-A family joins when its `Family.recommendation` names a module with `candidates(query) -> Iterable[Candidate]`; one that
-does not apply says why (`Candidate.reason`), so that a row is never missing in silence. All costs are the expected loss
-of published and true answer under the query's own prior.
+A family takes part if its `Family.recommendation` names a module with a function
+`candidates(query) -> Iterable[Candidate]`. A class that does not apply gives a reason
+(`Candidate.reason`), so that no row of the table is missing without an explanation. All losses are
+expected losses of the published against the true answer, under the prior of the query.
 """
 
 from __future__ import annotations
@@ -35,11 +36,19 @@ from workbench.solvers.search import Chords, Deadline, bisect
 
 
 class Value(NamedTuple):
-    """objective: what the mechanism costs, exactly, as a float; bound: below which no mechanism of its class can cost
-    (None: its parameters are given, or nothing is proven); certified: whether exact arithmetic proves it private;
-    parameter: of a published mechanism, in words; stopped: whether the time was up before the two met; mechanism: what
-    was audited; design: the certified design, made when it is asked for; square: the mean squared error, where it is
-    neither the objective nor known from the mechanism."""
+    """The result of one class of mechanisms.
+
+    Attributes:
+        objective: Expected loss of the mechanism, computed exactly and rounded to a float.
+        bound: Proven lower bound on the expected loss of every mechanism of the class. None if the
+            parameters of the mechanism are given, or if nothing is proven.
+        is_certified: Whether exact arithmetic proves that the mechanism is private.
+        parameter: Parameter of a published mechanism as text.
+        is_stopped: Whether the time limit was reached before loss and bound met.
+        mechanism: The audited mechanism.
+        design: Function that returns the certified design. None if there is none.
+        squared_error: Mean squared error. None if the objective or the mechanism gives it.
+    """
 
     objective: float
     bound: float | None
@@ -51,61 +60,76 @@ class Value(NamedTuple):
     squared_error: float | None = None
 
     @classmethod
-    def from_design(cls, design: Design, stopped: bool = False, words: str = "") -> Value:
-        """That of a design."""
-        certified = design.certificate is not None
+    def from_design(cls, design: Design, is_stopped: bool = False, parameter: str = "") -> Value:
+        """Make the value of a design.
+
+        Args:
+            design: The design.
+            is_stopped: Whether the time limit was reached before it was proven optimal.
+            parameter: Text of its parameter.
+        """
         return cls(
             design.objective,
             design.bound,
-            certified,
-            words,
-            stopped,
+            design.certificate is not None,
+            parameter,
+            is_stopped,
             design.mechanism,
             partial(_return_design, design),
         )
 
 
 def _return_design(design: Design) -> Design:
-    """A design that is made already: a function of a module, so that a Value can be pickled."""
+    """Return a design. This is a function of the module so that a Value can be pickled."""
     return design
 
 
-_LITTLE, _SOLVERS = 0.2, 0.8  # seconds, and of the time of a class
-_GRACE = 0.05  # of the time of all classes
+# A solver gets at least this many seconds, however little time is left.
+_MIN_SOLVER_SECONDS = 0.2
+# A solver gets this share of the time of a class. The rest is for exact arithmetic.
+_SOLVER_TIME_SHARE = 0.8
+# Every class gets at least this share of the time of all classes.
+_MIN_CLASS_TIME_SHARE = 0.05
 
 
 class TimeShares:
-    """So many seconds for all classes of a query. waiting: how many of them are still to come after one."""
+    """Divide a time limit among the classes of a query.
+
+    Attributes:
+        seconds: The time limit of all classes together.
+        waiting_classes: How many classes come after the current one.
+    """
 
     def __init__(self, seconds: float) -> None:
-        self._deadline, self.seconds, self.waiting_classes = Deadline(seconds), seconds, 0
+        self._deadline = Deadline(seconds)
+        self.seconds = seconds
+        self.waiting_classes = 0
 
     @property
-    def _equal(self) -> float:
-        """Seconds for the next class: an equal share of what is left."""
+    def _equal_share(self) -> float:
+        """Return the seconds of the current class if all remaining classes get the same time."""
         return (self._deadline.remaining_seconds or 0.0) / (1 + self.waiting_classes)
 
     @property
     def solver_seconds(self) -> float:
-        """Of these the seconds of its solvers, at least a little; the rest is for exact work."""
-        return max(_LITTLE, _SOLVERS * self._equal)
+        """Return the time limit of a solver in the current class."""
+        return max(_MIN_SOLVER_SECONDS, _SOLVER_TIME_SHARE * self._equal_share)
 
     @property
     def class_seconds(self) -> float:
-        """Seconds for a class that begins now, its exact work included: at least a part of all, however little others
-        left."""
-        return max(self._equal, _GRACE * self.seconds)
+        """Return the time limit of a class that begins now, including its exact arithmetic."""
+        return max(self._equal_share, _MIN_CLASS_TIME_SHARE * self.seconds)
 
 
 def design_within_time(request: Request, time: TimeShares | None = None) -> tuple[Design, bool]:
     """Design a certified mechanism for a request.
 
     Args:
-        request: The request; its family designs it.
-        time: Seconds, of which the solver gets its share. Default: no limit.
+        request: The request, which its family designs.
+        time: Time of all classes, of which the solver gets its share. None: no limit.
 
     Returns:
-        The design, and whether the time was up before it was proven.
+        The design, and whether the time limit was reached before it was proven optimal.
 
     Raises:
         WorkbenchError: There is no design.
@@ -127,24 +151,32 @@ def design_within_time(request: Request, time: TimeShares | None = None) -> tupl
 def evaluate_published(
     entry: Published, request: Any, design: Callable[[str, Any], Design] | None = None
 ) -> Value:
-    """What a published mechanism costs a request of its family. design: of its name and law. Raises NotApplicable."""
-    cost = entry.make_reference(request)
-    if cost.mechanism is not None and not cost.is_certified:
-        words = f"it costs {cost.objective:.9g}, and is not private at this budget. {cost.explain_shortfall(request)}"
-        raise NotApplicable(words)
-    certified = (
-        None
-        if design is None or cost.mechanism is None
-        else partial(design, entry.name, cost.mechanism)
-    )
+    """Evaluate a published mechanism at the budget of a request.
+
+    Args:
+        entry: The published mechanism.
+        request: A request of its family.
+        design: Function of the name and the law of the mechanism that returns its design.
+
+    Raises:
+        NotApplicable: The mechanism does not apply or is not private at this budget.
+    """
+    reference = entry.make_reference(request)
+    if reference.mechanism is not None and not reference.is_certified:
+        loss = f"its expected loss is {reference.objective:.9g}"
+        reason = reference.explain_shortfall(request)
+        raise NotApplicable(f"{loss}, but it is not private at this budget. {reason}")
+    make_design = None
+    if design is not None and reference.mechanism is not None:
+        make_design = partial(design, entry.name, reference.mechanism)
     return Value(
-        cost.objective,
+        reference.objective,
         None,
-        cost.is_certified,
-        cost.parameter_text,
+        reference.is_certified,
+        reference.parameter_text,
         False,
-        cost.mechanism,
-        certified,
+        reference.mechanism,
+        make_design,
     )
 
 
@@ -152,12 +184,19 @@ def evaluate_published(
 class Candidate:
     """One class of mechanisms for a query.
 
-    name: of the class; needs: what it does with answers, in a few words. solve: its value, computed when asked for;
-    reason: why the class does not apply, instead; contains: the names of classes all of whose mechanisms are in this
-    one; programs: whether it goes to a solver, after those that do not; simplicity: of what costs the same the least is
-    recommended; minimises: whether `solve` itself finds the least ε for the largest loss of a query; several: whether
-    it takes budgets of several runs; command: that designs the same, where there is one. request: what the family of a
-    designed class is asked; None for a closed form.
+    Attributes:
+        name: Name of the class in the table.
+        needs: What the class does with answers, in a few words.
+        solve: Function that computes the value of the class. None if the class does not apply.
+        reason: Why the class does not apply.
+        contains: Names of the classes whose mechanisms all belong to this class.
+        uses_solver: Whether it calls a solver. Such classes come after all others.
+        complexity: Rank of the class among classes of equal loss. The smallest is recommended.
+        finds_least_epsilon: Whether `solve` itself finds the minimal ε for the largest loss of a
+            query.
+        supports_runs: Whether it accepts budgets for several runs.
+        command: Command line that designs the same mechanism, if there is one.
+        request: Function that returns the request of the class. None for a closed form.
     """
 
     name: str
@@ -180,27 +219,27 @@ class Candidate:
         request: Callable[[], Request],
         time: TimeShares | None,
         read: Callable[[Design, bool], Value] = Value.from_design,
-        **more: Any,
+        **attributes: Any,
     ) -> Candidate:
         """Make the class that the family of a request designs.
 
         Args:
-            name: The name of the class.
+            name: Name of the class.
             needs: What it does with answers, in a few words.
-            request: Returns the request. It is called when the class is solved.
-            time: The time of all classes.
-            read: Makes the value of a design, and of whether it was stopped.
-            more: Other attributes of the class.
+            request: Function that returns the request. It is called when the class is solved.
+            time: Time of all classes. None: no limit.
+            read: Function of the design, and of whether it was stopped, that returns the value.
+            attributes: Other attributes of the class.
         """
 
         def solve() -> Value:
             return read(*design_within_time(request(), time))
 
-        return cls(name, needs, solve, request=request, uses_solver=True, **more)
+        return cls(name, needs, solve, request=request, uses_solver=True, **attributes)
 
 
 def _identity_key(value: Any) -> Any:
-    """Return what tells a value from others: itself, or which object it is."""
+    """Return a key that equal values share, or the identity of a value without a hash."""
     try:
         hash(value)
     except TypeError:
@@ -212,31 +251,45 @@ class Requests:
     """The requests of one recommendation, each of which is built once."""
 
     def __init__(self) -> None:
-        self._known: dict[Any, tuple[Request, Any]] = {}
+        self._requests: dict[Any, tuple[Request, Any]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy for another process starts empty."""
+        """Return what makes an empty copy in another process."""
         return (Requests, ())
 
     def get_request(self, family: Family, question: Any, options: Record) -> Request:
-        """Return the request of a family for a question, by the names of its options. Raises InvalidRequest."""
+        """Return the request of a family for a question. Equal arguments give the same object.
+
+        Args:
+            family: The family.
+            question: Its question.
+            options: Values of options by name.
+
+        Raises:
+            InvalidRequest: The options are invalid.
+        """
         parts = tuple((name, _identity_key(value)) for name, value in sorted(options.items()))
         key = family.name, _identity_key(question), parts
-        if key not in self._known:
-            # The values are kept, so that no other object gets the identity of one.
-            self._known[key] = family.make_request(question, **options), (question, options)
-        return self._known[key][0]
+        if key not in self._requests:
+            request = family.make_request(question, **options)
+            # The values are stored too, so that no new object can get the identity of one of them.
+            self._requests[key] = request, (question, options)
+        return self._requests[key][0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """A query with its budget.
+    """A question with its budget.
 
-    question: of finitely many answers, or a RangeQuery (`range`) of real ones. claim: the notion with its budget; where
-    the least ε for a largest loss is sought, its upper limit or None. words: option, where given -> its text on a
-    command line (None: it has none). own: baselines of the user, as `workbench.pipeline.user_baselines` reads them;
-    named:
-    published ones whose distance from the optimum is asked for.
+    Attributes:
+        question: A question of finitely many answers, or a RangeQuery of real answers.
+        claim: The notion with its budget. If ε is minimised, its ε is the upper limit or None.
+        aim: The loss, what is minimised, and the number of runs.
+        time: Time of all classes. None: no limit.
+        option_texts: Text of every given option on a command line, None for a value without a text.
+        user_baselines: Baselines of the user, as `workbench.pipeline.user_baselines` reads them.
+        compared_names: Names of published mechanisms that are compared with the optimum.
+        requests: The requests that were built before.
     """
 
     question: FiniteQuery
@@ -249,87 +302,114 @@ class Query:
     requests: Requests = field(default_factory=Requests, repr=False, compare=False)
 
     def make_request(self, family: Family, question: Any, **options: Any) -> Request:
-        """Return the request of a family, which is built once in a recommendation. Raises InvalidRequest."""
+        """Return the request of a family. Equal arguments give the same object.
+
+        Args:
+            family: The family.
+            question: Its question.
+            options: Values of options.
+
+        Raises:
+            InvalidRequest: The options are invalid.
+        """
         return self.requests.get_request(family, question, options)
 
     def __getstate__(self) -> Record:
-        """What is pickled: the matrix of a loss that is a function."""
+        """Return the fields to pickle. A loss that is a function is replaced by its matrix."""
         if self.has_real_answers:
             return self.__dict__
-        return {
-            **self.__dict__,
-            "aim": replace(self.aim, loss=make_picklable(self.aim.loss, self.losses)),
-        }
+        loss = make_picklable(self.aim.loss, self.losses)
+        return {**self.__dict__, "aim": replace(self.aim, loss=loss)}
 
     @property
     def has_real_answers(self) -> bool:
-        """Whether its answers are real ones in a range."""
+        """Return whether the answers are the real numbers of a range."""
         return isinstance(self.question, RangeQuery)
 
     @property
     def range_query(self) -> RangeQuery:
-        """The question with real answers."""
+        """Return the question, which has real answers."""
         assert isinstance(self.question, RangeQuery)
         return self.question
 
     @property
     def single_run_budget(self) -> Record:
-        """The budget of one run, as designs take it."""
-        given = {name: value for name, value in self.claim.values.items() if value is not None}
-        return {"notion": self.claim.notion.name, **given}
+        """Return the options that state the notion and the budget of one run."""
+        budget = {name: value for name, value in self.claim.values.items() if value is not None}
+        return {"notion": self.claim.notion.name, **budget}
 
     @property
     def budget_options(self) -> Record:
-        """What designs take of it: the budget, what is minimised where that is not the loss, the runs."""
-        aim = self.aim
-        least = {} if aim.max_loss is None else {"minimise": aim.minimise, "max_loss": aim.max_loss}
-        return self.single_run_budget | least | ({"runs": aim.runs} if aim.runs > 1 else {})
+        """Return the options that state the notion, the budget, what is minimised, and the runs."""
+        options = self.single_run_budget
+        if self.aim.max_loss is not None:
+            options |= {"minimise": self.aim.minimise, "max_loss": self.aim.max_loss}
+        if self.aim.runs > 1:
+            options["runs"] = self.aim.runs
+        return options
 
-    def class_command(self, name: str, **more: object) -> str | None:
-        """The command line that makes one class alone, with more options; None where the query is no text."""
-        given = {
-            known: value for known, value in (self.option_texts or {}).items() if known not in more
-        }
-        if not given or None in given.values():
+    def class_command(self, name: str, **options: object) -> str | None:
+        """Return the command line that computes one class.
+
+        Args:
+            name: Name of the class.
+            options: Options that replace those of the query or are added to them.
+
+        Returns:
+            The command line. None if an option of the query has no text.
+        """
+        texts = dict(self.option_texts or {})
+        for option in options:
+            texts.pop(option, None)
+        if not texts or None in texts.values():
             return None
-        return _format_command("recommend", {**given, "only": name, **more})
+        return _format_command("recommend", {**texts, "only": name, **options})
 
-    def design_command(self, family: str, *names: str, **more: object) -> str | None:
-        """The command line of a family's design: options of the query as they were given, others, the budget; None
-        where one of them is no text."""
-        given = self.option_texts or {}
-        shown = {name: given[name] for name in names if name in given} | {
-            name: _format_option_text(value) for name, value in more.items()
-        }
+    def design_command(self, family: str, *names: str, **options: object) -> str | None:
+        """Return the command line that designs a mechanism of a family.
+
+        Args:
+            family: Name of the family.
+            names: Names of the options of the query that are repeated.
+            options: Values of further options.
+
+        Returns:
+            The command line, with the budget of the query. None if an option has no text.
+        """
+        query_texts = self.option_texts or {}
+        texts = {name: query_texts[name] for name in names if name in query_texts}
+        for name, option in options.items():
+            texts[name] = _format_option_text(option)
         for name, value in self.budget_options.items():
-            if name != "notion" and (value or name != "delta"):
-                shown[name] = (
-                    format_fraction(value)
-                    if isinstance(value, Fraction)
-                    else format_parameter(value)
-                )
-        if None in shown.values():
+            if name == "notion" or (name == "delta" and not value):
+                continue
+            is_number = isinstance(value, Fraction)
+            texts[name] = format_fraction(value) if is_number else format_parameter(value)
+        if None in texts.values():
             return None
-        return _format_command(f"design {family}", {**shown, "notion": self.claim.notion.name})
+        return _format_command(f"design {family}", {**texts, "notion": self.claim.notion.name})
 
     @cached_property
     def losses(self) -> LossTable:
-        """What every output costs every input. Raises InvalidRequest."""
+        """Return the loss of every output at every input. Raises InvalidRequest."""
         return make_loss_table(self.question, self.aim.loss)
 
     @cached_property
     def grid(self) -> AnswerGrid | None:
-        """The answers by value, in steps; None where they are no numbers."""
+        """Return the answers as multiples of a step, None if they are not numbers."""
         return find_answer_grid(self.question)
 
     @property
     def is_per_distance(self) -> bool:
-        """Whether ε is per unit of distance."""
+        """Return whether ε is a budget per unit of distance."""
         return self.claim.notion.is_per_distance
 
     @property
     def audited_claim(self) -> Claim:
-        """The claim that a mechanism is audited for, with a budget for every pair where ε is per unit of distance."""
+        """Return the claim that a mechanism is audited for.
+
+        If ε is a budget per unit of distance, the claim has one ε for every pair of neighbours.
+        """
         if not self.is_per_distance:
             return self.claim
         pairs = zip(*self.question.metric_pairs(), strict=True)
@@ -337,168 +417,242 @@ class Query:
 
 
 def format_bits(outputs: int) -> str:
-    """How many bits tell so many outputs apart, in words."""
+    """Return the number of bits that encode one of `outputs` outputs, as text."""
     bits = max(1, (outputs - 1).bit_length())
-    return f"{bits} bit{'s' * (bits > 1)}"
+    plural = "s" if bits > 1 else ""
+    return f"{bits} bit{plural}"
 
 
-RANGE_CHANNEL = "channel on a grid"  # the class of all channels of a range
+RANGE_CHANNEL = "channel on a grid"  # This is the class of all channels of a range.
 
 
 def list_candidates(query: Query) -> Iterator[Candidate]:
-    """Those of every family, those of other packages last; a family serves real queries where its module has
-    `real_candidates(query)`. Of T runs each has (ε/T, δ/T), which adds up to the budget, and is the best of it where
-    δ = 0; with δ classes that take budgets of several runs do better."""
+    """List the classes of every family for a query. Families of other packages come last.
+
+    A family serves queries with real answers if its module has a function `real_candidates(query)`.
+    For T runs every class gets the budget (ε/T, δ/T), which composes to the budget of the query. At
+    δ = 0 no other split is better. For δ > 0, classes that support several runs get the budget of
+    the query itself.
+
+    Args:
+        query: The query.
+    """
     if query.aim.runs == 1:
         yield from _list_family_candidates(query)
         return
     shares = {name: query.claim.values[name] / query.aim.runs for name in ("epsilon", "delta")}
-    several = (
-        {each.name: each for each in _list_family_candidates(query) if each.supports_runs}
-        if query.claim.delta
-        else {}
-    )
-    for candidate in _list_family_candidates(
-        replace(query, claim=query.claim.with_values(**shares), aim=replace(query.aim, runs=1))
-    ):
-        yield several.get(candidate.name) or _with_equal_share(query, candidate)
+    classes_for_runs: dict[str, Candidate] = {}
+    if query.claim.delta:
+        for candidate in _list_family_candidates(query):
+            if candidate.supports_runs:
+                classes_for_runs[candidate.name] = candidate
+    claim = query.claim.with_values(**shares)
+    single_run_query = replace(query, claim=claim, aim=replace(query.aim, runs=1))
+    for candidate in _list_family_candidates(single_run_query):
+        yield classes_for_runs.get(candidate.name) or _with_equal_share(query, candidate)
 
 
 def _with_equal_share(query: Query, candidate: Candidate) -> Candidate:
-    """A class at an equal share of the budget."""
+    """Return a class that gives every run an equal share of the budget."""
     solve = candidate.solve
     if solve is None:
         return candidate
 
-    def value() -> Value:
-        once = solve()
-        return once._replace(bound=None) if query.claim.delta else once
+    def solve_share() -> Value:
+        value = solve()
+        # With δ > 0 the bound for one share is no bound on all mechanisms for several runs.
+        return value._replace(bound=None) if query.claim.delta else value
 
-    each = f"each of {query.aim.runs} runs has an equal share of the budget"
-    return replace(candidate, solve=value, needs=f"{candidate.needs}; {each}")
+    needs = f"{candidate.needs}; each of {query.aim.runs} runs gets an equal share of the budget"
+    return replace(candidate, solve=solve_share, needs=needs)
 
 
-_LEAST, _MOST = 1e-4, 20.0  # ε that are tried
-_FACTOR, _TURNS = 4.0, 40  # of ε, until a loss is on either side; of the search between them
-_NEAR = 1e-6  # relative, of the ends
-_SHARE = 1e-3  # of the way between the ends, at least
-_BELOW = (
-    0.02,
-    0.06,
-)  # relative, below the least that was found: where a bound that is less near may exclude ε
+# The search tries only ε between these values.
+_MIN_SEARCH_EPSILON = 1e-4
+_MAX_SEARCH_EPSILON = 20.0
+# ε changes by this factor until the loss limit lies between two losses.
+_BRACKET_FACTOR = 4.0
+# The search between two values of ε ends after this many steps.
+_MAX_SEARCH_STEPS = 40
+# The search ends if its two values of log ε differ by less than this.
+_LOG_EPSILON_TOLERANCE = 1e-6
+# A chord step moves by at least this share of the interval.
+_MIN_CHORD_SHARE = 1e-3
+# After the search, log ε minus these values is tried: a bound that is not tight may exclude it.
+_EXCLUSION_STEPS = (0.02, 0.06)
+
+
+class _LeastEpsilonSearch:
+    """Search for the minimal ε at which the loss of one class is within the limit of a query.
+
+    Attributes:
+        chords: The values of log(loss / limit) by log ε, which propose the next ε.
+        values: The value of the class at every ε that is sufficient.
+        lower_bounds: The values of ε that a proven bound excludes, and 0.
+    """
+
+    def __init__(self, query: Query, name: str) -> None:
+        assert query.aim.max_loss is not None
+        self._query = query
+        self._name = name
+        self._max_loss = float(query.aim.max_loss)
+        self._deadline = Deadline(None if query.time is None else query.time.solver_seconds)
+        self.chords = Chords(_MIN_CHORD_SHARE)
+        self.values: dict[Fraction, Value] = {}
+        self.lower_bounds = [0.0]
+
+    def is_sufficient(self, log_epsilon: float) -> bool:
+        """Solve the class at one ε and return whether its loss is within the limit.
+
+        Args:
+            log_epsilon: The logarithm of ε.
+        """
+        if self._deadline.has_passed:
+            message = "The search stopped at its time limit."
+            raise NotProven(message, bound=max(self.lower_bounds))
+        epsilon = Fraction(f"{math.exp(log_epsilon):.9g}")
+        value = self._solve_class(epsilon)
+        if value.bound is not None and value.bound > self._max_loss:
+            self.lower_bounds.append(float(epsilon))
+        ratio = max(value.objective, 1e-300) / self._max_loss
+        self.chords.values[log_epsilon] = math.log(ratio)
+        is_private = value.is_certified or value.mechanism is None
+        if value.objective <= self._max_loss and is_private:
+            self.values[epsilon] = value
+            return True
+        return False
+
+    def _solve_class(self, epsilon: Fraction) -> Value:
+        """Return the value of the class at one ε, with the loss as its objective."""
+        seconds = self._deadline.remaining_seconds
+        query = replace(
+            self._query,
+            claim=self._query.claim.with_values(epsilon=epsilon),
+            aim=replace(self._query.aim, minimise="loss", max_loss=None),
+            time=None if seconds is None else TimeShares(seconds),
+        )
+        candidate = next(item for item in list_candidates(query) if item.name == self._name)
+        if candidate.solve is None:
+            raise NotApplicable(candidate.reason or "it does not apply")
+        return candidate.solve()
+
+    def run(self) -> None:
+        """Bracket the minimal ε, narrow the bracket, and try to exclude values just below it."""
+        step = math.log(_BRACKET_FACTOR)
+        top = math.log(self._query.claim.epsilon or _MAX_SEARCH_EPSILON)
+        low = math.log(_MIN_SEARCH_EPSILON)
+        high = min(0.0, top)
+        while high < top and not self.is_sufficient(high):
+            low = high
+            high = min(top, high + step)
+        if high == top and not self.is_sufficient(high):
+            limit = f"{math.exp(top):g}"
+            raise NotApplicable(f"no epsilon up to {limit} is sufficient for this loss")
+        while low < high - step and self.is_sufficient(high - step):
+            high -= step
+        low = max(low, high - step)
+        low, high = bisect(
+            self.is_sufficient,
+            low,
+            high,
+            tolerance=_LOG_EPSILON_TOLERANCE,
+            max_steps=_MAX_SEARCH_STEPS,
+            choose_point=self.chords.choose_point,
+        )
+        if self.values[min(self.values)].bound is None:
+            return
+        for offset in _EXCLUSION_STEPS:
+            if max(self.lower_bounds) < math.exp(high - 1.5 * offset):
+                self.is_sufficient(high - offset)
 
 
 def find_least_epsilon(query: Query, name: str) -> Value:
-    """A class at the least ε found at which it costs no more than the query's max_loss: by chords of its loss, in
-    logarithms. bound: the largest ε tried at which a proven bound is above max_loss, since the least loss of a class
-    falls with ε.
+    """Find the minimal ε at which the expected loss of a class is at most the query's max_loss.
 
-    Raises NotApplicable, also where no ε up to 20 is enough, and NotProven where the time is up before any is.
+    The search follows chords of the loss in logarithms.
+
+    Args:
+        query: A query that minimises ε.
+        name: Name of the class.
+
+    Returns:
+        The value of the class. Its objective is the smallest sufficient ε that was found. Its bound
+        is the largest ε at which a proven bound exceeds max_loss, since the minimal loss of a class
+        falls with ε.
+
+    Raises:
+        NotApplicable: The class does not apply, or no ε up to 20 is sufficient.
+        NotProven: The time limit was reached before any ε was sufficient.
     """
-    assert query.aim.max_loss is not None
-    most, deadline = (
-        float(query.aim.max_loss),
-        Deadline(None if query.time is None else query.time.solver_seconds),
-    )
-    chords, values, excluded = (
-        Chords(_SHARE),
-        dict[Fraction, Value](),
-        [0.0],
-    )  # values: of each ε that is enough
-
-    def enough(log: float) -> bool:
-        if deadline.has_passed:
-            raise NotProven("The search stopped at its time limit.", bound=max(excluded))
-        epsilon, left = Fraction(f"{math.exp(log):.9g}"), deadline.remaining_seconds
-        time = None if left is None else TimeShares(left)
-        aim = replace(query.aim, minimise="loss", max_loss=None)
-        plain = replace(query, claim=query.claim.with_values(epsilon=epsilon), aim=aim, time=time)
-        candidate = next(each for each in list_candidates(plain) if each.name == name)
-        if candidate.solve is None:
-            raise NotApplicable(candidate.reason or "it does not apply")
-        value = candidate.solve()
-        if value.bound is not None and value.bound > most:
-            excluded.append(float(epsilon))
-        chords.values[log] = math.log(max(value.objective, 1e-300) / most)
-        within = value.objective <= most and (value.is_certified or value.mechanism is None)
-        if within:
-            values[epsilon] = value
-        return within
-
-    stopped, factor = False, math.log(_FACTOR)
-    top, low = math.log(query.claim.epsilon or _MOST), math.log(_LEAST)
+    search = _LeastEpsilonSearch(query, name)
+    is_stopped = False
     try:
-        high = min(0.0, top)
-        while high < top and not enough(high):
-            high, low = min(top, high + factor), high
-        if high == top and not enough(high):
-            raise NotApplicable(f"no epsilon up to {math.exp(top):g} is enough for this loss")
-        while low < high - factor and enough(high - factor):
-            high -= factor
-        low = max(low, high - factor)
-        low, high = bisect(
-            enough, low, high, tolerance=_NEAR, max_steps=_TURNS, choose_point=chords.choose_point
-        )
-        for step in _BELOW if values[min(values)].bound is not None else ():
-            if max(excluded) < math.exp(high - 1.5 * step):
-                enough(high - step)
+        search.run()
     except (NotProven, OutOfTime) as error:
-        if not values or getattr(error, "interrupted", False):
-            error.incumbent, error.bound = (
-                None,
-                max(excluded) or None,
-            )  # of epsilon, not of a loss at one
+        if not search.values or getattr(error, "interrupted", False):
+            # The error has the loss and bound at one ε. The caller expects bounds on ε.
+            error.incumbent = None
+            error.bound = max(search.lower_bounds) or None
             raise
-        stopped = True
-    epsilon, value = min(values.items())
-    words = "; ".join(filter(None, (value.parameter, f"loss {value.objective:.9g}")))
+        is_stopped = True
+    epsilon, value = min(search.values.items())
+    parts = [part for part in (value.parameter, f"loss {value.objective:.9g}") if part]
     return value._replace(
-        objective=float(epsilon), bound=max(excluded) or None, parameter=words, is_stopped=stopped
+        objective=float(epsilon),
+        bound=max(search.lower_bounds) or None,
+        parameter="; ".join(parts),
+        is_stopped=is_stopped,
     )
 
 
 def _list_family_candidates(query: Query) -> Iterator[Candidate]:
-    for kind in list_families():
-        if kind.recommendation is not None:
-            module = importlib.import_module(kind.recommendation)
-            offer = getattr(
-                module, "real_candidates" if query.has_real_answers else "candidates", None
-            )
-            if offer is not None:
-                yield from offer(query)
-            elif query.has_real_answers:
-                yield Candidate(
-                    kind.title,
-                    reason="it is for finitely many answers: --answers instead of --range",
-                )
+    """List the classes that the modules of families offer for a query of one run."""
+    function = "real_candidates" if query.has_real_answers else "candidates"
+    for family in list_families():
+        if family.recommendation is None:
+            continue
+        offer = getattr(importlib.import_module(family.recommendation), function, None)
+        if offer is not None:
+            yield from offer(query)
+        elif query.has_real_answers:
+            reason = "it is for finitely many answers: give --answers instead of --range"
+            yield Candidate(family.title, reason=reason)
 
 
-def _format_command(words: str, options: Mapping[str, object]) -> str:
-    """A command: words, then options, flags without a value."""
-    texts = [
-        f"--{name.replace('_', '-')}" + (f" {shlex.quote(str(value))}" if value != "" else "")
-        for name, value in options.items()
-    ]
-    return " ".join(["workbench", words, *texts])
+def _format_command(command: str, options: Mapping[str, object]) -> str:
+    """Format a command line. The value "" stands for a flag, which has no value."""
+    parts = ["workbench", command]
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        parts.append(flag if value == "" else f"{flag} {shlex.quote(str(value))}")
+    return " ".join(parts)
 
 
-_PLAIN = (str, int, float, Fraction, Path)
+_TEXT_TYPES = (str, int, float, Fraction, Path)  # Values of these types have a text.
 
 
-def format_option_texts(given: Values) -> dict[str, str | None]:
-    """Options as the texts of a command line; None for what is none, "" for a flag that is set."""
-    return {
-        name: _format_option_text(value)
-        for name, value in given.items()
-        if value is not None and value is not False
-    }
+def format_option_texts(options: Values) -> dict[str, str | None]:
+    """Format the values of options as the texts of a command line.
+
+    Args:
+        options: Values by name. Options that are None or False are left out.
+
+    Returns:
+        The texts by name: "" for a flag, None for a value without a text.
+    """
+    texts = {}
+    for name, value in options.items():
+        if value is not None and value is not False:
+            texts[name] = _format_option_text(value)
+    return texts
 
 
 def _format_option_text(value: Any) -> str | None:
-    """A list of numbers or words is separated by commas."""
+    """Format one value of an option. Commas separate the items of a list."""
     if value is True:
         return ""
-    if isinstance(value, (list, tuple, range)) and all(isinstance(part, _PLAIN) for part in value):
-        parts = [str(part) for part in value]
-        return None if any("," in part for part in parts) else ",".join(parts)
-    return str(value) if isinstance(value, _PLAIN) else None
+    is_sequence = isinstance(value, (list, tuple, range))
+    if is_sequence and all(isinstance(item, _TEXT_TYPES) for item in value):
+        items = [str(item) for item in value]
+        return None if any("," in item for item in items) else ",".join(items)
+    return str(value) if isinstance(value, _TEXT_TYPES) else None

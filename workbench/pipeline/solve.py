@@ -1,13 +1,14 @@
-"""From a problem to a design, the same way for every family and notion.
+"""From a problem to a design, in the same way for every family and notion.
 
-    the first route that applies ──▶ exact mechanism ──▶ repair ──▶ one audit ──▶ loss, bound, oracle ──▶ Design, error
+    first route that applies ──▶ exact mechanism ──▶ repair ──▶ audit ──▶ loss, bound, oracle
 
-What is claimed is the exact audit of the repaired mechanism, and nothing a solver says.
+The claim of a design is the exact audit of the repaired mechanism. It never relies on a solver.
 
-The least ε, or δ, at which some mechanism costs no more than a budget: by bisection and chords over exact intervals. At
-every ε tried, a certified mechanism (loss <= budget: ε is enough) or a proven lower bound (> budget: it is not)
-decides; what neither decides ends the search. The least error falls with ε, so what is below an ε that is not enough is
-not enough either. The same holds of δ at a fixed ε.
+The minimal ε, or δ, at which some mechanism has an expected loss within a limit is found by
+bisection and chords over exact intervals. At every ε that is tried, a certified mechanism
+(loss <= limit: ε is sufficient) or a proven lower bound (bound > limit: it is not) decides. The
+search ends if neither decides. The minimal loss falls with ε, so that no value below an
+insufficient ε is sufficient. The same holds for δ at a fixed ε.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ from workbench.exact.time_limit import OutOfTime
 from workbench.pipeline.convex_notion import is_claim_proven
 from workbench.pipeline.design import Design, OracleVerdict
 from workbench.pipeline.family import Session, Values
-from workbench.pipeline.infeasible import EXPLANATION_SECONDS, format_least_value
+from workbench.pipeline.infeasible import (
+    EXPLANATION_SECONDS,
+    format_least_value,
+    has_feasible_values,
+)
 from workbench.pipeline.problem import ZERO_DELTA_NOTE, Problem, ProgramTooLarge
 from workbench.pipeline.request import Request
 from workbench.pipeline.routes import Answer, Programs, answer_by_routes
@@ -34,181 +39,218 @@ from workbench.privacy.claim import Claim
 from workbench.solvers.search import Chords, bisect
 from workbench.solvers.solution import Start, Termination
 
-_TINY_DELTA = Fraction(
-    1, 10**8
-)  # Up to this δ the optimum at δ = 0 is always tried beside the program's.
-_CLOSE = 1e-10  # relative, of the ends
-_STEP = 4e-7  # relative, from where a loss and its bound lie on both sides of the budget
-_TURNS = 80
-_SHARE = 1e-6  # of the way between the ends, at least
-_KNOWN = 1e-5  # relative gap up to which a least value is called so
-_LARGEST = 20  # ε that is tried where none is enough
+# Up to this δ the optimum at δ = 0 is always tried beside the optimum of the program.
+_TINY_DELTA = Fraction(1, 10**8)
+# The search for a minimal value ends if its interval is narrower than this, relative to its end.
+_RELATIVE_WIDTH = 1e-10
+# If loss and bound lie on both sides of the limit, values that differ by this share are tried.
+_UNDECIDED_STEP = 4e-7
+# The search for a minimal value ends after this many steps.
+_MAX_SEARCH_STEPS = 80
+# A chord step moves by at least this share of the interval.
+_MIN_CHORD_SHARE = 1e-6
+# A value within this relative gap of its bound is reported as minimal.
+_OPTIMALITY_GAP = 1e-5
+# An error message searches for a feasible ε up to this value.
+_MAX_EXPLAINED_EPSILON = 20
 LONGER_TIME_HINT = " A longer time limit (--time-limit) may narrow the interval."
 
 
 def design_problem(
     problem: Problem, programs: Programs | None = None, start: str = "cold"
 ) -> Design:
-    """Solve, repair, audit, bound, judge; take the optimum at δ = 0 or a constant where that costs less.
+    """Design a mechanism for a problem: solve, repair, audit, bound and compare with the formula.
 
-    Raises InvalidRequest, Infeasible, NotProven, NotCertified, SolverUnavailable.
+    The optimum at δ = 0 or a constant output is returned instead if its loss is smaller.
+
+    Args:
+        problem: The problem of a request.
+        programs: Compiled programs of the session. None: compile what is needed.
+        start: "hot" or "cold".
+
+    Raises:
+        InvalidRequest, Infeasible, NotProven, NotCertified, SolverUnavailable: There is no design,
+            or it is not proven optimal.
     """
     failure: WorkbenchError | None = None
-    reached: Design | None = None
+    program_design: Design | None = None
     try:
-        reached = _solve_by_routes(problem, programs, start)
+        program_design = _solve_by_routes(problem, programs, start)
     except (NotCertified, NotProven, ProgramTooLarge, MemoryError) as error:
         if not problem.request.wants_certificate or getattr(error, "interrupted", False):
             raise
         if isinstance(error, MemoryError):
-            error = NotProven("The program needs more memory than there is.")
-        failure, reached = error, getattr(error, "design", None)
-    known = (
-        _find_simple_design(problem, reached, failure)
-        if problem.request.wants_certificate
-        else None
-    )
-    if known is None:
+            error = NotProven("The program needs more memory than is available.")
+        failure = error
+        program_design = getattr(error, "design", None)
+    simple_design = None
+    if problem.request.wants_certificate:
+        simple_design = _find_simple_design(problem, program_design, failure)
+    if simple_design is None:
         if failure is not None:
             raise failure
-        assert reached is not None
-        return reached
-    known_bounds = [getattr(each, "bound", None) for each in (known, reached, failure)]
-    bound: float | None = max((each for each in known_bounds if each is not None), default=None)
-    solution = None if reached is None else reached.solution
-    known = replace(
-        known, bound=bound, solution=solution, details={**known.details, "bound": bound}
-    )
+        assert program_design is not None
+        return program_design
+    return _finish_simple_design(problem, simple_design, program_design, failure)
+
+
+def _finish_simple_design(
+    problem: Problem,
+    design: Design,
+    program_design: Design | None,
+    failure: WorkbenchError | None,
+) -> Design:
+    """Return a simple design with the best bound. Raises NotProven if it may not be optimal."""
+    sources = (design, program_design, failure)
+    bounds = [getattr(source, "bound", None) for source in sources]
+    bound: float | None = max((value for value in bounds if value is not None), default=None)
+    solution = None if program_design is None else program_design.solution
+    details = {**design.details, "bound": bound}
+    design = replace(design, bound=bound, solution=solution, details=details)
     if failure is None:
-        return known
-    if bound is not None and problem.loss_scale.proves(known.objective, bound, _KNOWN):
-        return known
+        return design
+    if bound is not None and problem.loss_scale.proves(design.objective, bound, _OPTIMALITY_GAP):
+        return design
     if solution is not None and solution.termination is Termination.OPTIMAL:
         solution = replace(solution, termination=Termination.GAP_LIMIT)
-    known = replace(
-        known, solution=solution, details={**known.details, "stopped": True}
-    ).mark_stopped()
-    raise NotProven(_explain_unproven(known, reached, failure), design=known)
+    details = {**design.details, "stopped": True}
+    design = replace(design, solution=solution, details=details).mark_stopped()
+    raise NotProven(_explain_unproven(design, program_design, failure), design=design)
 
 
-def _explain_unproven(known: Design, reached: Design | None, failure: WorkbenchError) -> str:
-    """Why a simple mechanism that costs less than a program's answer is not proven optimal, its loss and the proven
-    bound, and what may help. The program's answer is dearer, so its loss is not mentioned."""
+def _explain_unproven(
+    design: Design, program_design: Design | None, failure: WorkbenchError
+) -> str:
+    """Explain why a simple mechanism is not proven optimal.
+
+    The message states its loss, the proven bound, and what may help. It leaves out the loss of the
+    program's mechanism, which is larger.
+    """
     interval = (
-        f"The best certified mechanism costs {known.objective:.9g}, and the proven lower bound is "
-        f"{known.bound_text}. {known.words[-1]}"
+        f"The best certified mechanism reaches {design.objective:.9g}, and the proven lower bound "
+        f"is {design.bound_text}. {design.words[-1]}"
     )
-    if reached is None or reached.solution is None:
-        too_large = isinstance(failure, ProgramTooLarge)
-        return f"{failure} {interval}{'' if too_large else LONGER_TIME_HINT}"
-    solution = reached.solution
-    return f"{solution.solver} ended with {solution.raw_status!r}, without a proof. {interval}{LONGER_TIME_HINT}"
+    if program_design is None or program_design.solution is None:
+        hint = "" if isinstance(failure, ProgramTooLarge) else LONGER_TIME_HINT
+        return f"{failure} {interval}{hint}"
+    solution = program_design.solution
+    ending = f"{solution.solver} ended with {solution.raw_status!r}, without a proof."
+    return f"{ending} {interval}{LONGER_TIME_HINT}"
 
 
 def _find_simple_design(
-    problem: Problem, reached: Design | None, failure: WorkbenchError | None
+    problem: Problem, program_design: Design | None, failure: WorkbenchError | None
 ) -> Design | None:
-    """The cheapest of the optimum at δ = 0 and the constant, where it costs less than what was reached."""
-    best, below = None, math.inf if reached is None else reached.objective
-    constant = problem.find_constant(below)
+    """Find the best simple design whose loss is smaller than the loss of the program's design.
+
+    Simple designs are a constant output, mechanisms that a simpler argument proves private, and the
+    optimum at δ = 0.
+    """
+    best = None
+    loss_limit = math.inf if program_design is None else program_design.objective
+    constant = problem.find_constant(loss_limit)
     if constant is not None:
         candidate = _make_design(problem, constant)
-        if candidate.objective < below:
-            best, below = candidate, candidate.objective
-    for answer in problem.find_simpler_candidates() if failure is not None else ():
-        with suppress(NotCertified):
-            candidate = _make_design(problem, answer)
-            if candidate.objective < below:
-                best = replace(candidate, bound=None if best is None else best.bound)
-                below = candidate.objective
+        if candidate.objective < loss_limit:
+            best = candidate
+            loss_limit = candidate.objective
+    if failure is not None:
+        for answer in problem.find_simpler_candidates():
+            with suppress(NotCertified):
+                candidate = _make_design(problem, answer)
+                if candidate.objective < loss_limit:
+                    best = replace(candidate, bound=None if best is None else best.bound)
+                    loss_limit = candidate.objective
     delta = problem.request.claim.delta
     if not delta or (failure is None and delta > _TINY_DELTA):
         return best
-    pure = problem.without_delta()
-    if pure is None:
+    optimum = _design_at_zero_delta(problem)
+    if optimum is None or optimum.certificate is None or optimum.objective >= loss_limit:
         return best
-    try:
-        optimum = _solve_by_routes(pure, Programs(problem.request.how.solver), "cold")
-    except NotProven as error:
-        optimum = error.design
-    except (InvalidRequest, Infeasible, NotCertified):
-        return best
-    if optimum is None or optimum.certificate is None or optimum.objective >= below:
-        return best
-    at_delta = None if optimum.bound is None else problem.bound_at_delta(optimum.bound)
-    bounds = [] if at_delta is None else [round_down(at_delta)]
-    if best is not None and best.bound is not None:
-        bounds.append(best.bound)
+    bounds = [] if best is None or best.bound is None else [best.bound]
+    bound_at_delta = None if optimum.bound is None else problem.bound_at_delta(optimum.bound)
+    if bound_at_delta is not None:
+        bounds.append(round_down(bound_at_delta))
     return replace(
         optimum,
         request=optimum.request.with_values(delta=problem.reported_request.claim.delta),
         claim=problem.claim,
         bound=max(bounds, default=None),
-        oracle=OracleVerdict.without_formula("it is of delta = 0."),
+        oracle=OracleVerdict.without_formula("the mechanism is designed for delta = 0."),
         words=(*optimum.words, ZERO_DELTA_NOTE),
         details=optimum.details,
         route=f"{optimum.route} at delta = 0",
     )
 
 
-def _solve_by_routes(problem: Problem, programs: Programs | None, start: str) -> Design:
-    """The design of a problem by its routes. Raises as `design`."""
-    answer = answer_by_routes(problem, problem.routes, programs, start)
-    interrupted = (
-        answer.solution is not None and answer.solution.termination is Termination.INTERRUPTED
-    )
+def _design_at_zero_delta(problem: Problem) -> Design | None:
+    """Return the design of a problem at δ = 0, None if it cannot be found or does not apply."""
+    pure_problem = problem.without_delta()
+    if pure_problem is None:
+        return None
     try:
-        reached = problem.require_proof(_make_design(problem, answer))
+        return _solve_by_routes(pure_problem, Programs(problem.request.how.solver), "cold")
+    except NotProven as error:
+        design: Design | None = error.design
+        return design
+    except (InvalidRequest, Infeasible, NotCertified):
+        return None
+
+
+def _solve_by_routes(problem: Problem, programs: Programs | None, start: str) -> Design:
+    """Return the proven design of a problem by its routes. Raises as `design_problem`."""
+    answer = answer_by_routes(problem, problem.routes, programs, start)
+    is_interrupted = False
+    if answer.solution is not None:
+        is_interrupted = answer.solution.termination is Termination.INTERRUPTED
+    try:
+        design = problem.require_proof(_make_design(problem, answer))
     except OutOfTime as error:
         error.bound = None if answer.bound is None else round_down(Fraction(answer.bound))
         raise
     except NotProven as error:
-        error.interrupted = error.interrupted or interrupted
+        error.interrupted = error.interrupted or is_interrupted
         if error.design is not None:
             error.design = error.design.mark_stopped()
         raise
-    if interrupted:  # though proven: whoever asks for many designs must stop here
-        words = f"{problem.request.how.solver} was interrupted: incumbent {reached.objective:.9g}, bound"
-        raise NotProven(
-            f"{words} {reached.bound_text}.", design=reached.mark_stopped(), interrupted=True
+    if is_interrupted:
+        # The design is proven, but a caller that makes many designs must stop here.
+        message = (
+            f"{problem.request.how.solver} was interrupted: incumbent {design.objective:.9g}, "
+            f"bound {design.bound_text}."
         )
-    return reached
+        raise NotProven(message, design=design.mark_stopped(), interrupted=True)
+    return design
 
 
 def _make_design(problem: Problem, answer: Answer) -> Design:
-    """The design that an answer makes, proven optimal or not."""
-    request, mechanism = problem.request, answer.mechanism
-    certificate, words = None, [*problem.list_notes(), *answer.notes]
+    """Make the design of an answer, whether it is proven optimal or not."""
+    request = problem.request
+    mechanism = answer.mechanism
+    certificate = None
+    notes = [*problem.list_notes(), *answer.notes]
     if request.wants_certificate:
-        mechanism, certificate, more = problem.repair(answer)
-        words += more
+        mechanism, certificate, repair_notes = problem.repair(answer)
+        notes += repair_notes
     privacy = problem.audit(mechanism) if certificate is None else certificate.deciding_audit
-    claim, loss = problem.claim_for_audit(privacy), problem.compute_loss(mechanism)
-    minimised = certificate is None or answer.is_proxy
-    objective = (
-        answer.claimed_objective if minimised and answer.claimed_objective is not None else loss
-    )
+    claim = problem.claim_for_audit(privacy)
+    loss = problem.compute_loss(mechanism)
+    objective = loss
+    has_claim = answer.claimed_objective is not None
+    if has_claim and (certificate is None or answer.is_proxy):
+        objective = answer.claimed_objective
     if request.aim.minimise == "delta":
-        objective = (
-            problem.smallest_delta(answer, privacy)
-            if certificate is None
-            else certificate.delta or ZERO
-        )
+        if certificate is None:
+            objective = problem.smallest_delta(answer, privacy)
+        else:
+            objective = certificate.delta or ZERO
         claim = Claim(claim.notion, claim.epsilon, objective)
     if certificate is None and not is_claim_proven(privacy, claim):
-        words.append(privacy.describe_verdict(claim, problem.SUBJECT))
-    if answer.bound is None and answer.solution is not None and problem.CLAIMS_OPTIMUM:
-        words.append(
-            f"{request.how.solver} gives no bound: that nothing is better rests on its word."
-        )
-    named = problem.reported_request.how.solver
-    answered_by = (
-        answer.details.get("solver") if answer.solution is None else answer.solution.solver
-    )
-    if named != "highs" and answered_by is None:  # a request for the default names no solver
-        words.append(
-            f"No solver ran: a closed form or the workbench's own algorithm answered, and {named} was not asked."
-        )
+        notes.append(privacy.describe_verdict(claim, problem.SUBJECT))
+    notes += _list_solver_notes(problem, answer)
+    solver_mechanism = None
+    if certificate is not None and answer.mechanism is not mechanism:
+        solver_mechanism = answer.mechanism
     return Design(
         problem.reported_request,
         mechanism,
@@ -217,10 +259,10 @@ def _make_design(problem: Problem, answer: Answer) -> Design:
         claim,
         problem.judge_by_formula(answer),
         answer.solution,
-        tuple(words),
+        tuple(notes),
         privacy,
         certificate,
-        None if certificate is None or answer.mechanism is mechanism else answer.mechanism,
+        solver_mechanism,
         answer.origin,
         route=answer.route,
         details={**answer.details, "loss": loss, "bound": answer.bound},
@@ -228,9 +270,29 @@ def _make_design(problem: Problem, answer: Answer) -> Design:
     )
 
 
+def _list_solver_notes(problem: Problem, answer: Answer) -> list[str]:
+    """List notes on a missing bound, and on a requested solver that was not called."""
+    notes = []
+    if answer.bound is None and answer.solution is not None and problem.CLAIMS_OPTIMUM:
+        solver = problem.request.how.solver
+        notes.append(f"{solver} gives no bound, so optimality is not proven.")
+    requested_solver = problem.reported_request.how.solver
+    if answer.solution is None:
+        called_solver = answer.details.get("solver")
+    else:
+        called_solver = answer.solution.solver
+    # HiGHS is the default, so that a request for it may name no solver.
+    if requested_solver != "highs" and called_solver is None:
+        notes.append(
+            "No solver was called: a known formula or an algorithm of the workbench answered, "
+            f"not {requested_solver}."
+        )
+    return notes
+
+
 @contextmanager
 def _suppress_unless_interrupted() -> Iterator[None]:
-    """Pass over the errors of a design that is only tried, but not over Ctrl-C."""
+    """Suppress the errors of an optional design, but not Ctrl-C."""
     try:
         yield
     except WorkbenchError as error:
@@ -239,74 +301,96 @@ def _suppress_unless_interrupted() -> Iterator[None]:
 
 
 class ProblemSession(Session):
-    """The session of a family's requests. problem: of one request; least: the least ε that is tried."""
+    """The session of a family that has one problem for every request.
+
+    Args:
+        request: The request.
+        problem_class: Function of a request that returns its problem.
+        least: Smallest ε that is tried if ε is minimised.
+    """
 
     def __init__(
         self, request: Request, problem_class: Callable[[Any], Problem], least: Fraction = ZERO
     ) -> None:
         super().__init__(request)
-        self._problem, self._tried = problem_class, least
+        self._problem = problem_class
+        self._least_epsilon = least
         self._programs = Programs(request.how.solver)
 
     def close(self) -> None:
-        """Give the solvers' resources back."""
+        """Release the resources of the solvers."""
         self._programs.close()
 
     def design(self, point: Values | None = None, *, start: str = "hot") -> Design:
-        """The design at a point, or the least ε there."""
+        """Return the design at a point, or the design at the minimal ε there.
+
+        Args:
+            point: Values of hot options. None: the values of the request.
+            start: "hot" or "cold".
+
+        Raises:
+            WorkbenchError: As in `Session.design`.
+        """
         if start not in Start.__members__.values():
             InvalidRequest.check_choice([*Start], "start", start)
         request = self.request if point is None else self.request.at_point(point)
-        least = request.aim.minimise
-        if least == "epsilon":
-            return self._design_least(request, "epsilon", self._tried)
+        minimise = request.aim.minimise
+        if minimise == "epsilon":
+            return self._design_least(request, "epsilon", self._least_epsilon)
         try:
             return design_problem(self._problem(request), self._programs, start)
-        except Infeasible as refused:
-            if least == "loss" or "would do" in str(refused):
+        except Infeasible as error:
+            if minimise == "loss" or has_feasible_values(str(error)):
                 raise
-            raise Infeasible(
-                f"{refused}{self._explain_sufficient(request, ('epsilon', 'loss'))}"
-            ) from None
+            explanation = self._explain_sufficient(request, ("epsilon", "loss"))
+            raise Infeasible(f"{error}{explanation}") from None
 
     def _explain_sufficient(self, request: Any, names: Sequence[str]) -> str:
-        """The least ε, δ or loss that would do, each with the rest as it was asked, and the largest δ that was
-        allowed."""
-        words, delta = "", ONE if request.claim.delta is None else request.claim.delta
-        options = replace(
-            request.how.options,
-            time_limit=min(
-                request.how.options.time_limit or EXPLANATION_SECONDS, EXPLANATION_SECONDS
-            ),
-        )
-        sides: dict[str, Values] = {
-            "epsilon": {"epsilon": Fraction(_LARGEST)}, "delta": {"delta": ONE}, "loss": {"max_loss": None}
-        }  # fmt: skip
+        """Return sentences on the smallest feasible ε, δ or loss, each with all other values fixed.
+
+        Args:
+            request: An infeasible request.
+            names: "epsilon", "delta" or "loss".
+        """
+        time_limit = min(request.how.options.time_limit or EXPLANATION_SECONDS, EXPLANATION_SECONDS)
+        limits: dict[str, Values] = {
+            "epsilon": {"epsilon": Fraction(_MAX_EXPLAINED_EPSILON)},
+            "delta": {"delta": ONE},
+            "loss": {"max_loss": None},
+        }
+        sentences = ""
         for name in names:
-            other = copy(self)
-            other._programs = Programs(request.how.solver)
-            with _suppress_unless_interrupted(), closing(other):
-                changed = {"delta": delta, "minimise": name, "options": options, **sides[name]}
-                other.request = request.with_values(**changed)
-                best = other.design()
-                if (
-                    best.bound is not None
-                    and best.objective - best.bound <= _KNOWN * best.objective
-                ):
-                    words += format_least_value(name, best.objective, "")
-                else:
-                    words += f" {name} {best.objective * (1 + 1e-6):.6g} would do."
-        return words
+            session = copy(self)
+            session._programs = Programs(request.how.solver)
+            with _suppress_unless_interrupted(), closing(session):
+                values = {
+                    "delta": ONE if request.claim.delta is None else request.claim.delta,
+                    "minimise": name,
+                    "options": replace(request.how.options, time_limit=time_limit),
+                    **limits[name],
+                }
+                session.request = request.with_values(**values)
+                sentences += _describe_feasible_value(name, session.design())
+        return sentences
 
     def _design_least(self, request: Any, name: str, least: Fraction) -> Design:
-        """The design at the least ε (or δ) found, with it as its objective and the largest one excluded as its bound.
-        least: of those that are tried."""
+        """Return the design at the minimal ε or δ that was found.
+
+        Args:
+            request: The request.
+            name: "epsilon" or "delta".
+            least: Smallest value that is tried.
+
+        Returns:
+            The design. Its objective is the value, its bound the largest value that is excluded.
+        """
         request.check_max_loss()
 
-        def at(value: Fraction) -> Design:
-            tried = request.with_values(minimise="loss", max_loss=None, **{name: value})
+        def design_at(value: Fraction) -> Design:
+            values = {name: value, "minimise": "loss", "max_loss": None}
+            problem = self._problem(request.with_values(**values))
             try:
-                return design_problem(self._problem(tried), self._programs, "hot")
+                return design_problem(problem, self._programs, "hot")
             except NotProven as error:
                 if error.design is None or error.interrupted:
                     raise
@@ -314,110 +398,190 @@ class ProblemSession(Session):
                 return unproven
 
         try:
-            optimum = _search_least_value(at, request, least, name)
+            optimum = _search_least_value(design_at, request, least, name)
         except NotProven as error:
             if error.design is not None:
-                known = {name: error.design.request.claim.values[name]}
-                error.design = replace(error.design, request=request.with_values(**known))
+                values = {name: error.design.request.claim.values[name]}
+                error.design = replace(error.design, request=request.with_values(**values))
             raise
-        except Infeasible as refused:
+        except Infeasible as error:
+            # At the largest ε this search explains another infeasible request.
+            is_explanation = (
+                name == "epsilon" and request.claim.values[name] >= _MAX_EXPLAINED_EPSILON
+            )
+            if is_explanation:
+                raise Infeasible(str(error)) from None
             names = ("epsilon", "loss") if name == "delta" else ("epsilon", "delta")
-            tried = (
-                name == "epsilon" and request.claim.values[name] >= _LARGEST
-            )  # this was asked for here
+            explanation = self._explain_sufficient(request, names)
+            raise Infeasible(f"{error}{explanation}") from None
+        values = {name: optimum.request.claim.values[name]}
+        return replace(optimum, request=request.with_values(**values))
+
+
+def _describe_feasible_value(name: str, design: Design) -> str:
+    """Return the sentence on the feasible value that the objective of a design gives."""
+    objective = design.objective
+    if design.bound is not None and objective - design.bound <= _OPTIMALITY_GAP * objective:
+        return format_least_value(name, objective, "")
+    return f" {name} {objective * (1 + 1e-6):.6g} is feasible."
+
+
+class _LeastValueSearch:
+    """Search for the minimal ε (or δ) at which the loss is within the limit of a request.
+
+    Args:
+        design_at: Function of a value that returns the design of minimal loss there.
+        request: The request.
+        least: Smallest value that is tried.
+        name: "epsilon" or "delta".
+
+    Attributes:
+        best: The design at the smallest sufficient value so far.
+        ending: The error that ended the search early.
+    """
+
+    best: Design
+
+    def __init__(
+        self, design_at: Callable[[Fraction], Design], request: Any, least: Fraction, name: str
+    ) -> None:
+        self._design_at = design_at
+        self._request = request
+        self._least = least
+        self._name = name
+        self._limit: Fraction = request.claim.values[name]
+        self._max_loss = request.aim.max_loss
+        self._chords = Chords(_MIN_CHORD_SHARE)
+        self._undecided_values: list[Fraction] = []
+        self.ending: Exception | None = None
+
+    def run(self) -> tuple[Fraction, Fraction]:
+        """Return the largest value that is excluded and the smallest sufficient one.
+
+        Raises:
+            Infeasible: The limit of the value is not sufficient.
+            NotProven: It is undecided whether it is.
+        """
+        self._design_at_limit()
+        low, high = bisect(
+            self._is_sufficient,
+            ZERO,
+            self._limit,
+            max_steps=_MAX_SEARCH_STEPS,
+            choose_point=self._choose_point,
+        )
+        if self.ending is None:
+            # Losses are now as close to the limit as their precision: try values a little to
+            # either side of the undecided ones.
+            nearby_values = self._list_nearby_values()
+
+            def choose_nearby_value(low: Fraction, high: Fraction) -> Fraction:
+                return next((value for value in nearby_values if low < value < high), high)
+
+            low, high = bisect(self._is_sufficient, low, high, choose_point=choose_nearby_value)
+        return low, high
+
+    def _design_at_limit(self) -> None:
+        """Design at the largest value allowed. Raises Infeasible, NotProven."""
+        try:
+            self.best = self._design_at(self._limit)
+        except (NotProven, OutOfTime) as error:
+            # These are bounds on a loss, which is not what is minimised.
+            error.bound = None
+            error.incumbent = None
+            raise
+        loss = self.best.details["loss"]
+        bound = self.best.details["bound"]
+        self._chords.values[self._limit] = float(loss - self._max_loss)
+        if loss <= self._max_loss:
+            return
+        name = self._name
+        loss_text = f"Loss {self._request.loss_name}"
+        if bound is not None and bound > self._max_loss:
             raise Infeasible(
-                f"{refused}{'' if tried else self._explain_sufficient(request, names)}"
-            ) from None
-        least_value = {name: optimum.request.claim.values[name]}
-        return replace(optimum, request=request.with_values(**least_value))
+                f"{loss_text} at most {float(self._max_loss):g} needs {name} > "
+                f"{float(self._limit):g}: at this limit the minimal loss is {float(bound):.9g}."
+            )
+        raise NotProven(
+            f"{loss_text} at most {float(self._max_loss):g} is neither reached nor excluded at "
+            f"{name} = {float(self._limit):g}."
+        )
+
+    def _is_sufficient(self, value: Fraction) -> bool | None:
+        """Return whether the loss at a value is within the limit, None if this is undecided."""
+        try:
+            design = self._design_at(value)
+        except OutOfTime as error:
+            self.ending = error
+            return None
+        except NotProven as error:
+            if error.interrupted:
+                self.ending = error
+            return None
+        loss = design.details["loss"]
+        bound = design.details["bound"]
+        if loss <= self._max_loss:
+            self.best = design
+            self._chords.values[value] = float(loss - self._max_loss)
+            return True
+        if bound is None or bound <= self._max_loss:
+            self._undecided_values.append(value)
+            return None
+        self._chords.values[value] = float(bound - self._max_loss)
+        return False
+
+    def _choose_point(self, low: Fraction, high: Fraction) -> Fraction:
+        """Return the next value to try, or `high` to end the search."""
+        if high - low <= Fraction(_RELATIVE_WIDTH) * high or high <= self._least:
+            return high
+        default_share = 0.5 if low else 0.25
+        point = Fraction(f"{self._chords.choose_point(low, high, default_share):.15g}")
+        if not low < point < high:
+            point = (low + high) / 2
+        return max(self._least, point)
+
+    def _list_nearby_values(self) -> Iterator[Fraction]:
+        """List a larger and a smaller value for each undecided value, including later ones."""
+        for value in self._undecided_values:
+            for step in (_UNDECIDED_STEP, -_UNDECIDED_STEP):
+                yield Fraction(f"{float(value) * (1 + step):.15g}")
 
 
 def _search_least_value(
-    at: Callable[[Fraction], Design], request: Any, least: Fraction, name: str
+    design_at: Callable[[Fraction], Design], request: Any, least: Fraction, name: str
 ) -> Design:
-    """The design at the least ε found, with ε as its objective and the largest ε excluded as its bound.
+    """Return the design at the minimal ε (or δ) that was found.
 
-    at: the least error at an ε; least: of those tried; name: epsilon, or delta where that is what is tried. The request
-    of the design is that of its ε, which the caller replaces.
-    Raises Infeasible where the limit of ε is not enough, NotProven.
+    Args:
+        design_at: Function of a value that returns the design of minimal loss there.
+        request: The request. The caller replaces the request of the design.
+        least: Smallest value that is tried.
+        name: "epsilon" or "delta".
+
+    Returns:
+        The design. Its objective is the value, its bound the largest value that is excluded.
+
+    Raises:
+        Infeasible: The limit of the value is not sufficient.
+        NotProven: The search ended early, or the limit is undecided.
     """
-    budget, limit, loss = (
-        request.aim.max_loss,
-        request.claim.values[name],
-        f"Loss {request.loss_name}",
-    )
-    try:
-        best = at(limit)
-    except (NotProven, OutOfTime) as error:
-        error.bound = error.incumbent = None  # of a loss, which is not what is minimised
-        raise
-    ended: Exception | None = None
-    reached, bound = best.details["loss"], best.details["bound"]
-    if reached > budget:
-        if bound is not None and bound > budget:
-            raise Infeasible(
-                f"{loss} at most {float(budget):g} needs {name} > {float(limit):g}: there the least is "
-                f"{float(bound):.9g}."
-            )
-        raise NotProven(
-            f"Whether {loss} of {float(budget):g} is in reach at {name} = {float(limit):g} is undecided."
-        )
-    chords, undecided = Chords(_SHARE), list[Fraction]()
-    chords.values[limit] = float(reached - budget)
-
-    def enough(epsilon: Fraction) -> bool | None:
-        nonlocal best, ended
-        try:
-            tried = at(epsilon)
-        except OutOfTime as error:
-            ended = error
-            return None
-        except NotProven as error:
-            ended = error if error.interrupted else ended
-            return None
-        reached, bound = tried.details["loss"], tried.details["bound"]
-        if reached <= budget:
-            best, bound = tried, reached
-        elif bound is None or bound <= budget:
-            undecided.append(epsilon)
-            return None
-        chords.values[epsilon] = float(bound - budget)
-        return bool(reached <= budget)
-
-    def between(low: Fraction, high: Fraction) -> Fraction:
-        if high - low <= Fraction(_CLOSE) * high or high <= least:
-            return high
-        near = Fraction(f"{chords.choose_point(low, high, 0.5 if low else 0.25):.15g}")
-        return max(least, near if low < near < high else (low + high) / 2)
-
-    low, high = bisect(enough, ZERO, limit, max_steps=_TURNS, choose_point=between)
-    # once costs are as near the budget as they are known: a little to either side
-    sides = (
-        Fraction(f"{float(at) * (1 + step):.15g}") for at in undecided for step in (_STEP, -_STEP)
-    )
-    if ended is None:
-        low, high = bisect(
-            enough,
-            low,
-            high,
-            choose_point=lambda low, high: next((at for at in sides if low < at < high), high),
-        )
-    none = OracleVerdict.without_formula(f"no closed form is known for the least {name}.")
-    more = (
-        ()
-        if high - low <= Fraction(10 * _CLOSE) * high
-        else (
-            f"The search ended with the least {name} between {float(low):.12g} and {float(high):.12g}.",
-        )
-    )
+    search = _LeastValueSearch(design_at, request, least, name)
+    low, high = search.run()
+    notes = [*search.best.words]
+    if high - low > Fraction(10 * _RELATIVE_WIDTH) * high:
+        interval = f"between {float(low):.12g} and {float(high):.12g}"
+        notes.append(f"The search ended with the minimal {name} {interval}.")
     optimum = replace(
-        best, objective=float(high), bound=round_down(low), oracle=none, words=(*best.words, *more)
+        search.best,
+        objective=float(high),
+        bound=round_down(low),
+        oracle=OracleVerdict.without_formula(f"no formula is known for the minimal {name}."),
+        words=tuple(notes),
     )
-    if ended is not None:
-        interrupted = getattr(ended, "interrupted", False)
-        words = (
-            str(ended)
-            or f"The search stopped at its time limit: least {name} {float(high):.9g} so far."
-        )
-        raise NotProven(words, design=optimum.mark_stopped(), interrupted=interrupted)
-    return optimum
+    if search.ending is None:
+        return optimum
+    is_interrupted = getattr(search.ending, "interrupted", False)
+    message = str(search.ending)
+    if not message:
+        message = f"The search stopped at its time limit: minimal {name} at most {float(high):.9g}."
+    raise NotProven(message, design=optimum.mark_stopped(), interrupted=is_interrupted)

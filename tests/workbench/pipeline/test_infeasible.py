@@ -1,4 +1,4 @@
-"""Infeasible requests name what conflicts, in the user's words, and the least budgets that would do."""
+"""Infeasible requests name the conflicting constraints and the smallest feasible budgets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def said(**request) -> str:
 
 
 def value(text: str, name: str) -> float:
-    found = re.search(rf"The least {name} that would do is ([0-9.]+[0-9])\.", text)
+    found = re.search(rf"The smallest feasible {name} is ([0-9.]+[0-9])\.", text)
     assert found is not None, text
     return float(found.group(1))
 
@@ -80,7 +80,7 @@ def test_the_least_value_of_a_monotone_question() -> None:
 def test_a_constraint_of_the_user_against_privacy() -> None:
     text = said(notion="pdp", epsilon="1.5", constraints=lambda f: [f[0] >= 0.9, f[1] >= 0])
     assert (
-        "these cannot hold together, and could without any one of them: pdp at epsilon = 1.5"
+        "these constraints are jointly infeasible; dropping any one of them makes the request feasible: pdp at epsilon = 1.5"
         in text.lower()
     )
     assert "0.9 <= f[0]" in text
@@ -101,8 +101,8 @@ def test_constraints_against_each_other() -> None:
         epsilon=1, notion="dp", constraints=lambda f: [f[0] >= 0.9, f[1] >= 0.5, f[2] <= 0.5]
     )
     assert "0.9 <= f[0]; 0.5 <= f[1]." in text
-    assert "No epsilon up to 20 would do." in text
-    assert "No delta would do." in text
+    assert "No epsilon up to 20 is feasible." in text
+    assert "No delta is feasible." in text
 
 
 def test_named_constraints_and_a_budget() -> None:
@@ -156,7 +156,7 @@ def test_channels(reach: int, ratio: int) -> None:
         assert value(text, "epsilon") == pytest.approx(math.log(6), rel=1e-5)
     else:
         assert value(text, "epsilon") <= math.log(ratio)
-    with pytest.raises(wb.Infeasible, match="No epsilon up to 30 would do"):
+    with pytest.raises(wb.Infeasible, match="No epsilon up to 30 is feasible"):
         wb.design(labels, epsilon=1, method="lp", constraints=["unbiased"])
 
 
@@ -191,7 +191,7 @@ def test_a_limit_of_delta_says_what_would_do(question: Any, limit: float):
             question, epsilon=1, minimise="delta", max_loss=limit, delta="1e-3", loss="squared"
         )
     said = dict(
-        re.findall(r"The least (epsilon|loss) that would do is ([0-9.]*[0-9])", str(refused.value))
+        re.findall(r"The smallest feasible (epsilon|loss) is ([0-9.]*[0-9])", str(refused.value))
     )
     enough = wb.design(question, epsilon=said["epsilon"], delta="1e-3", loss="squared")
     assert enough.objective <= limit
@@ -220,7 +220,7 @@ def test_noise_whose_bound_stays_zero_is_an_interval():
 def test_a_limit_of_epsilon_says_what_would_do(question: Any) -> None:
     """Each told budget meets the loss, a little less of it does not."""
     most = {"loss": "squared", "max_loss": "0.1"}
-    with pytest.raises(wb.Infeasible, match="there the least is") as caught:
+    with pytest.raises(wb.Infeasible, match="at this limit the minimal loss is") as caught:
         wb.design(question, **most, minimise="epsilon", epsilon="0.5", delta="0.01")
     epsilon, delta = value(str(caught.value), "epsilon"), value(str(caught.value), "delta")
     for told, given in ((epsilon, {"delta": "0.01"}), (delta, {"epsilon": "0.5"})):
@@ -233,6 +233,6 @@ def test_a_limit_of_epsilon_says_what_would_do(question: Any) -> None:
 
 
 def test_what_is_more_than_is_tried_is_not_told() -> None:
-    with pytest.raises(wb.Infeasible, match=r"there the least is [0-9.]+\.$"):
+    with pytest.raises(wb.Infeasible, match=r"at this limit the minimal loss is [0-9.]+\.$"):
         wb.design(wb.FiniteQuery("0..2", neighbours="all"), minimise="epsilon", epsilon="0.1", max_loss="1e-9",
                   loss="squared", notion="pure")  # fmt: skip

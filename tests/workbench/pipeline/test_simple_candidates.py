@@ -181,7 +181,7 @@ def test_a_stopped_channel_costs_no_more_than_noise_that_is_within_its_budget(
     assert design.private
     assert design.objective <= most
     assert design.status == "stopped"
-    assert f"costs {design.objective:.9g}" in str(caught.value)
+    assert f"reaches {design.objective:.9g}" in str(caught.value)
 
 
 @pytest.mark.parametrize("loss", ["poisson", "squared"])

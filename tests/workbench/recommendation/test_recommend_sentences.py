@@ -19,7 +19,7 @@ def test_a_baseline_that_is_not_private_says_what_it_needs():
     )
     assert row["objective"] is None
     assert row["notes"].startswith(
-        "it costs 0.3, and"
+        "its expected loss is 0.3, but"
     )  # with 0.2 an answer at an end moves, with 0.4 another one
     assert "exact DP delta is 0.256344 at epsilon = 1, asked 0" in row["notes"]  # 0.8 - 0.2 e
     (other,) = wb.recommend(

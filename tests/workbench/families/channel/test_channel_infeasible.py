@@ -1,4 +1,4 @@
-"""An infeasible channel request says what conflicts and what would do."""
+"""An infeasible channel request names the conflicting constraints and feasible values."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def test_constraints_that_no_channel_meets_name_the_least_epsilon_that_does():
     said = why(epsilon="0.1", constraints=("unbiased",))
     assert "unbiased" in said
     assert "pure at epsilon = 0.1" in said or "dp at epsilon = 0.1" in said
-    found = re.search(r"least epsilon that would do is (\d+\.\d+)", said)
+    found = re.search(r"smallest feasible epsilon is (\d+\.\d+)", said)
     assert found is None  # unbiased on 0..4 publishes 0 for 0 and 4 for 4: no epsilon is enough
-    assert "No epsilon up to 20 would do" in said
+    assert "No epsilon up to 20 is feasible" in said
 
 
 def test_outputs_that_leave_room_name_the_least_epsilon():
     outputs = tuple(range(-3, 8))
     said = why(epsilon="0.1", constraints=("unbiased",), outputs=outputs)
-    least = float(re.search(r"least epsilon that would do is (\d+\.\d+)", said)[1])  # type: ignore[index]
+    least = float(re.search(r"smallest feasible epsilon is (\d+\.\d+)", said)[1])  # type: ignore[index]
     assert (
         wb.design(
             "channel",
@@ -71,7 +71,7 @@ def test_constraints_of_ones_own_are_named_by_their_text(
             **neighbours,
             constraints=lambda M: [M[0, 0] >= 0.9, (M[2, 0] <= 0.1).set_label("zero is rare")],
         )
-    assert "These cannot hold together" in str(caught.value)
+    assert "These constraints are jointly infeasible" in str(caught.value)
     assert "0.9 <= M[0, 0]" in str(caught.value)
     assert "zero is rare" in str(caught.value)
     assert "dp at epsilon = 0.1" in str(caught.value)
