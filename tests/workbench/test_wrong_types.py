@@ -228,7 +228,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
          "record": {}, "parameters": {}, "audited": None, "composed": None},
     ),
     "Channel": (wb.Channel, {"rows": CHANNEL.rows, "neighbours": None, "axis_labels": None}),
-    "Channel.of": (wb.Channel.of, {"rows": [[2, 1], [1, 2]], "pairs": [(0, 1)], "directed": False}),
+    "Channel.from_pairs": (wb.Channel.from_pairs, {"rows": [[2, 1], [1, 2]], "pairs": [(0, 1)], "directed": False}),
     "DataLaw.density": (wb.DataLaw.density, {"density": np.ones_like, "low": 0, "high": 1, "panels": 4}),
     "FiniteQuery": (
         wb.FiniteQuery,
@@ -240,7 +240,7 @@ CALLS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "ModuloNoise": (wb.ModuloNoise, {"n": 3, "shifts": [1], "directed": False}),
     "vectors": (wb.ModuloNoise, {"sizes": [2, 2], "shifts": [(0, 1)]}),
     "PiecewiseAffine": (wb.PiecewiseAffine, {"knots": BINS.knots, "bins": BINS.bins, "ends": BINS.ends}),
-    "PiecewiseAffine.of": (wb.PiecewiseAffine.of, {"knots": [-2, 2], "outputs": [-3, 3], "ends": [[3, 1], [1, 3]]}),
+    "PiecewiseAffine.from_laws": (wb.PiecewiseAffine.from_laws, {"knots": [-2, 2], "outputs": [-3, 3], "ends": [[3, 1], [1, 3]]}),
     "Quantization": (wb.Quantization, {"bins": "-3,3", "c": 1, "density": "uniform"}),
     "range": (wb.Quantization, {"levels": 2, "range": "0..1", "c": None}),
     "RealNoise": (wb.RealNoise, {"sensitivity": 1, "grid": "0.1", "clamp": (0, 2)}),

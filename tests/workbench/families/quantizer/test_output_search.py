@@ -161,10 +161,10 @@ def test_optimised_outputs_are_never_worse_than_mvu(epsilon: str, m: int, loss: 
 def test_the_same_outputs_without_the_processor_s_vector_units():
     """To a unit or two of their five decimals, where the error is flat: SLSQP ends in digits of the machine."""
     program = (
-        "from fractions import Fraction as F; from workbench.questions.density import normal;"
+        "from fractions import Fraction as F; from workbench.questions.density import normal_density;"
         "from workbench.families.quantizer.laws import LawQuestion as Q;"
         "from workbench.families.quantizer.output_search import optimised_bins as o;"
-        "print(*map(float, o(4, Q(F(2), normal(0, .5)), starts=1, knots=11).quantizer.bins))"
+        "print(*map(float, o(4, Q(F(2), normal_density(0, .5)), starts=1, knots=11).quantizer.bins))"
     )
     less = {
         "NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX",
