@@ -39,9 +39,13 @@ _MIN_COMPRESSED_LENGTH = 1 << 20  # characters of data from where they are compr
 _SCRIPTS = (
     "charts.js",
     "pdf.js",
-    "words.js",
+    "sentences.js",
     "parts.js",
     "map.js",
+    "board.js",
+    "query.js",
+    "family.js",
+    "document.js",
     "explorer.js",
     "page.js",
 )  # one module, in this order; the last one is the host

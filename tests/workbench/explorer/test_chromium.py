@@ -245,8 +245,8 @@ def test_the_least_epsilon_for_an_error(browser: Chromium, server: Server) -> No
         {"family": "modulo", "n": "8", "max_shift": "3", "epsilon": "1.5", "notion": "dp"},
     )
     page.js("void (document.querySelector('.inverse input').value = '0.4')")
-    page.click("least epsilon")
-    page.wait("document.querySelector('.status').textContent.startsWith('Least epsilon')")
+    page.click("minimal epsilon")
+    page.wait("document.querySelector('.status').textContent.startsWith('Minimal epsilon')")
     page.wait("window.view.given.epsilon === document.getElementById('option-epsilon').value")
     least = page.js("document.getElementById('option-epsilon').value")
     given = {"n": "8", "max_shift": "3", "notion": "dp"}
@@ -470,7 +470,7 @@ def test_charts_are_saved_whatever_the_theme_and_designs_are_pinned(
 def test_what_is_infeasible_is_no_number(browser: Chromium, server: Server) -> None:
     page = opened(browser, server, {"family": "laplace", "epsilon": "1", "bits": "1"})
     assert (
-        page.js("document.querySelector('.value').textContent") == "No mechanism meets this request"
+        page.js("document.querySelector('.value').textContent") == "No mechanism satisfies this request"
     )
     assert "no ell brings the mean length" in page.js("document.querySelector('.hero').textContent")
     assert "inf" not in page.js("document.querySelector('.value').textContent.split(' ')")

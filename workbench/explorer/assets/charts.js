@@ -1,397 +1,790 @@
-// Figures as SVG, from the plain data of workbench/explorer/figures.py. No text is ever parsed as HTML. Colours are
-// variables of explorer.css, so that a chart follows the theme; saved ones have the colours of paper.
+// Draw figures as SVG from the data of workbench/explorer/figures.py.
+//
+// No text is ever parsed as HTML. Colours are variables of explorer.css, so that charts follow the
+// theme. Saved charts have the colours of the light theme.
 
-const HUES = 8, DASHES = ["", "7 3", "2 3", "9 3 2 3"];
-const hue = (k) => `var(--s${k % HUES})`;
+const SERIES_COLOURS = 8;
+const DASH_PATTERNS = ["", "7 3", "2 3", "9 3 2 3"];
 
+// The margins of a chart in pixels.
+const LEFT = 72;
+const RIGHT = 16;
+const TOP = 14;
+const BOTTOM = 46;
+
+const CHARACTER_WIDTH = 6.6;  // The mean width of a character of a chart, in pixels.
+const TOOLTIP_DISTANCE = 60;  // Points farther from the pointer have no tooltip (pixels).
+const MIN_OUTLINED_BAR_WIDTH = 6;  // Narrower bars have a thin outline (pixels).
+const HEAT_SHADES = 5;  // The colour scale of a heat map has these many colours in explorer.css.
+const HEAT_LEVELS = 255;  // Cells of one level are one SVG path, because thousands of elements are slow.
+const MIN_HEAT_SHARE = 0.004;  // Cells below this share of the scale are not drawn.
+const COLOUR_BAR_STEPS = 40;
+const MAX_LOSS_RATIO = 20;  // Classes with a larger multiple of the smallest loss are not drawn.
+
+const seriesColour = (index) => `var(--s${index % SERIES_COLOURS})`;
+
+// Create an SVG element. Attributes that are null or undefined are omitted.
 function svg(tag, attributes = {}, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) if (value !== null && value !== undefined) node.setAttribute(name, value);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined) node.setAttribute(name, value);
+  }
   node.append(...children);
-  if (tag === "text") node.setAttribute("aria-hidden", "true");  // the chart has a name, and its numbers are a table
+  // Screen readers use the name of the chart and the table of its numbers instead of its texts.
+  if (tag === "text") node.setAttribute("aria-hidden", "true");
   return node;
 }
 
-// A number in at most five digits, for axes and readouts; tables show nine.
-function short(value, digits = 5) {
-  if (typeof value !== "number") return value === null || value === undefined ? "-" : String(value);
-  const text = String(Number(value.toPrecision(digits)));
-  return Math.abs(value) >= 1e6 || (value !== 0 && Math.abs(value) < 1e-4) ? Number(value.toPrecision(digits)).toExponential().replace("e+", "e") : text;
+// Write a number with at most `digits` significant digits. Axes use five, tables use nine.
+function formatNumber(value, digits = 5) {
+  if (value === null || value === undefined) return "-";
+  if (typeof value !== "number") return String(value);
+  const rounded = Number(value.toPrecision(digits));
+  const isExtreme = Math.abs(value) >= 1e6 || (value !== 0 && Math.abs(value) < 1e-4);
+  return isExtreme ? rounded.toExponential().replace("e+", "e") : String(rounded);
 }
 
-function ticks(low, high, log, most = 6) {
-  if (log) {
-    const found = [];
-    for (let k = Math.floor(Math.log10(low)); k <= Math.ceil(Math.log10(high)); k++)
-      for (const m of [1, 2, 5]) found.push(Number((m * 10 ** k).toPrecision(3)));
-    let inside = found.filter((v) => v >= low * 0.999 && v <= high * 1.001);
-    if (inside.length < 3) return ticks(low, high, false, most).filter((v) => v > 0);
-    if (inside.length > most) inside = inside.filter((v) => /^1(e|0|$)|^0\.0*1$/.test(String(v)));
-    const every = Math.ceil(inside.length / most);
-    return inside.filter((_, k) => (inside.length - 1 - k) % every === 0);
+// Choose at most about `maxCount` tick values of a logarithmic axis.
+function logarithmicTicks(low, high, maxCount) {
+  const candidates = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
+    for (const factor of [1, 2, 5]) candidates.push(Number((factor * 10 ** power).toPrecision(3)));
   }
-  const raw = (high - low) / most || 1, power = 10 ** Math.floor(Math.log10(raw));
-  const step = power * [1, 2, 5, 10].find((m) => m * power >= raw * 0.999);
-  const first = Math.ceil(low / step - 1e-9), count = Math.floor(high / step + 1e-9) - first + 1;
-  return Array.from({ length: Math.max(0, Math.min(count, 2 * most)) }, (_, k) => Number(((first + k) * step).toPrecision(12)));
+  let inside = candidates.filter((value) => value >= low * 0.999 && value <= high * 1.001);
+  if (inside.length < 3) return axisTicks(low, high, false, maxCount).filter((value) => value > 0);
+  if (inside.length > maxCount) {
+    inside = inside.filter((value) => /^1(e|0|$)|^0\.0*1$/.test(String(value)));
+  }
+  const stride = Math.ceil(inside.length / maxCount);
+  return inside.filter((_, index) => (inside.length - 1 - index) % stride === 0);
 }
 
-// zero: the place of 0 apart from a logarithmic scale, null where there is none.
-function scale(low, high, from, to, log, zero = null) {
-  const f = log ? Math.log : (v) => v, span = f(high) - f(low) || 1;
-  const at = (v) => (zero !== null && v <= 0 ? zero : from + ((f(v) - f(low)) / span) * (to - from));
-  at.invert = (p) => {
-    if (zero !== null && p < (zero + from) / 2) return 0;
-    const t = f(low) + ((Math.max(p, Math.min(from, to)) - from) / (to - from)) * span;
-    return log ? Math.exp(t) : t;
+// Choose tick values of an axis from `low` to `high`.
+function axisTicks(low, high, isLogarithmic, maxCount = 6) {
+  if (isLogarithmic) return logarithmicTicks(low, high, maxCount);
+  const rawStep = (high - low) / maxCount || 1;
+  const power = 10 ** Math.floor(Math.log10(rawStep));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rawStep * 0.999);
+  const first = Math.ceil(low / step - 1e-9);
+  const count = Math.floor(high / step + 1e-9) - first + 1;
+  return Array.from(
+    { length: Math.max(0, Math.min(count, 2 * maxCount)) },
+    (_, index) => Number(((first + index) * step).toPrecision(12)),
+  );
+}
+
+// Make a function from values to pixels, with `invert` from pixels to values.
+//
+// zeroPixel: the pixel of the value 0, which has no place on a logarithmic scale; null if unused.
+function makeScale(low, high, fromPixel, toPixel, isLogarithmic, zeroPixel = null) {
+  const transform = isLogarithmic ? Math.log : (value) => value;
+  const span = transform(high) - transform(low) || 1;
+  const scale = (value) => {
+    if (zeroPixel !== null && value <= 0) return zeroPixel;
+    return fromPixel + ((transform(value) - transform(low)) / span) * (toPixel - fromPixel);
   };
-  at.log = log;
-  return at;
+  scale.invert = (pixel) => {
+    if (zeroPixel !== null && pixel < (zeroPixel + fromPixel) / 2) return 0;
+    const clamped = Math.max(pixel, Math.min(fromPixel, toPixel));
+    const position = transform(low) + ((clamped - fromPixel) / (toPixel - fromPixel)) * span;
+    return isLogarithmic ? Math.exp(position) : position;
+  };
+  scale.isLogarithmic = isLogarithmic;
+  return scale;
 }
 
-const LEFT = 72, RIGHT = 16, TOP = 14, BOTTOM = 46;
+// Write the label of a vertical axis, turned by 90 degrees.
+function verticalLabel(text, top, bottom) {
+  const middle = (top + bottom) / 2;
+  const attributes = { x: 14, y: middle, "text-anchor": "middle", transform: `rotate(-90 14 ${middle})` };
+  return svg("text", attributes, text);
+}
 
-function frame(width, height, figure, x, y, xTicks, yTicks, names) {
-  const left = LEFT, bottom = height - BOTTOM, right = width - RIGHT, top = TOP, parts = [];
-  for (const v of yTicks) {
-    parts.push(svg("line", { x1: left, x2: right, y1: y(v), y2: y(v), stroke: "var(--grid)" }));
-    parts.push(svg("text", { x: left - 7, y: y(v) + 4, "text-anchor": "end" }, short(v)));
+// Draw the axes with ticks and labels. Returns the elements and the edges of the plot.
+//
+// xName: writes the label of a tick of the x axis. Default: `formatNumber`.
+function drawFrame(width, height, figure, xScale, yScale, xTicks, yTicks, xName = formatNumber) {
+  const left = LEFT;
+  const right = width - RIGHT;
+  const top = TOP;
+  const bottom = height - BOTTOM;
+  const parts = [];
+  for (const value of yTicks) {
+    const y = yScale(value);
+    parts.push(svg("line", { x1: left, x2: right, y1: y, y2: y, stroke: "var(--grid)" }));
+    parts.push(svg("text", { x: left - 7, y: y + 4, "text-anchor": "end" }, formatNumber(value)));
   }
-  for (const v of xTicks) {
-    parts.push(svg("line", { x1: x(v), x2: x(v), y1: bottom, y2: bottom + 4, stroke: "var(--axis)" }));
-    parts.push(svg("text", { x: x(v), y: bottom + 18, "text-anchor": "middle" }, names?.x ? names.x(v) : short(v)));
+  for (const value of xTicks) {
+    const x = xScale(value);
+    parts.push(svg("line", { x1: x, x2: x, y1: bottom, y2: bottom + 4, stroke: "var(--axis)" }));
+    parts.push(svg("text", { x, y: bottom + 18, "text-anchor": "middle" }, xName(value)));
   }
   parts.push(svg("path", { d: `M${left},${top}V${bottom}H${right}`, fill: "none", stroke: "var(--axis)" }));
-  parts.push(svg("text", { x: (left + right) / 2, y: height - 8, "text-anchor": "middle" }, figure.x.label));
-  parts.push(svg("text", { x: 14, y: (top + bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(top + bottom) / 2})` }, figure.y.label));
+  const labelPlace = { x: (left + right) / 2, y: height - 8, "text-anchor": "middle" };
+  parts.push(svg("text", labelPlace, figure.x.label));
+  parts.push(verticalLabel(figure.y.label, top, bottom));
   return { parts, left, right, top, bottom };
 }
 
-function trace(xs, ys, x, y, steps = false) {
-  let path = "", pen = false;
-  xs.forEach((v, i) => {
-    if (v === null || ys[i] === null || !Number.isFinite(ys[i])) { pen = false; return; }
-    const at = x(v).toFixed(1), up = y(ys[i]).toFixed(1);
-    path += !pen ? `M${at},${up}` : steps ? `H${at}V${up}` : `L${at},${up}`;
-    pen = true;
+// Write the SVG path of a line through points. Missing points interrupt it.
+//
+// hasSteps: keep each value until the next point instead of joining points by straight lines.
+function linePath(xs, ys, xScale, yScale, hasSteps = false) {
+  let path = "";
+  let isDrawing = false;
+  xs.forEach((value, index) => {
+    if (value === null || ys[index] === null || !Number.isFinite(ys[index])) {
+      isDrawing = false;
+      return;
+    }
+    const x = xScale(value).toFixed(1);
+    const y = yScale(ys[index]).toFixed(1);
+    if (!isDrawing) path += `M${x},${y}`;
+    else if (hasSteps) path += `H${x}V${y}`;
+    else path += `L${x},${y}`;
+    isDrawing = true;
   });
   return path;
 }
 
-// A straight piece, which a logarithmic axis bends.
-function bent(xs, ys, x) {
-  if (!x.log || xs[0] === xs[1]) return [xs, ys];
-  const from = Math.max(xs[0], xs[1] * 1e-6), share = (k) => (from * (xs[1] / from) ** (k / 24) - xs[0]) / (xs[1] - xs[0]);
-  const places = [...(xs[0] <= 0 ? [0] : []), ...Array.from({ length: 25 }, (_, k) => share(k))];
-  return [places.map((t) => xs[0] + t * (xs[1] - xs[0])), places.map((t) => ys[0] + t * (ys[1] - ys[0]))];
+// Sample a straight segment, which a logarithmic x axis bends. Returns [xs, ys].
+function sampleSegment(xs, ys, xScale) {
+  if (!xScale.isLogarithmic || xs[0] === xs[1]) return [xs, ys];
+  const start = Math.max(xs[0], xs[1] * 1e-6);
+  const share = (index) => (start * (xs[1] / start) ** (index / 24) - xs[0]) / (xs[1] - xs[0]);
+  const shares = Array.from({ length: 25 }, (_, index) => share(index));
+  if (xs[0] <= 0) shares.unshift(0);
+  return [
+    shares.map((part) => xs[0] + part * (xs[1] - xs[0])),
+    shares.map((part) => ys[0] + part * (ys[1] - ys[0])),
+  ];
 }
 
-const SHAPES = [
-  (a, b, r) => `M${a - r},${b}a${r},${r} 0 1 0 ${2 * r},0a${r},${r} 0 1 0 ${-2 * r},0Z`,
-  (a, b, r) => `M${a - r},${b - r}h${2 * r}v${2 * r}h${-2 * r}Z`,
-  (a, b, r) => `M${a},${b - 1.3 * r}L${a + 1.2 * r},${b + r}H${a - 1.2 * r}Z`,
-  (a, b, r) => `M${a},${b - 1.3 * r}L${a + 1.3 * r},${b}L${a},${b + 1.3 * r}L${a - 1.3 * r},${b}Z`,
+// The SVG paths of markers of radius r around (x, y): circle, square, triangle, diamond.
+const MARKER_PATHS = [
+  (x, y, r) => `M${x - r},${y}a${r},${r} 0 1 0 ${2 * r},0a${r},${r} 0 1 0 ${-2 * r},0Z`,
+  (x, y, r) => `M${x - r},${y - r}h${2 * r}v${2 * r}h${-2 * r}Z`,
+  (x, y, r) => `M${x},${y - 1.3 * r}L${x + 1.2 * r},${y + r}H${x - 1.2 * r}Z`,
+  (x, y, r) => `M${x},${y - 1.3 * r}L${x + 1.3 * r},${y}L${x},${y + 1.3 * r}L${x - 1.3 * r},${y}Z`,
 ];
 
-function drawSeries(one, x, y) {
-  const colour = hue(one.colour), line = { fill: "none", stroke: colour, "stroke-width": 2, "stroke-linejoin": "round" };
-  const dash = DASHES[one.colour % DASHES.length], shape = SHAPES[one.colour % SHAPES.length];
-  const points = (fill, r = 3.4) => one.x.flatMap((v, i) => v === null || !Number.isFinite(one.y[i]) ? [] :
-    [svg("path", { d: shape(x(v), y(one.y[i]), r), fill, stroke: colour, "stroke-width": 1.6 })]);
-  if (one.look === "hollow" || one.look === "proven") return [svg("path", { ...line, "stroke-width": 1.2, opacity: 0.55, d: trace(one.x, one.y, x, y, one.steps) }), ...points(one.look === "proven" ? colour : "var(--paper)")];
-  if (one.look === "halo") return points(colour, 7).map((mark) => { mark.setAttribute("opacity", 0.35); return mark; });
-  if (one.look === "filled") return points(colour, 4);
-  if (one.look === "area") {
-    const path = trace(one.x, one.y, x, y, one.steps), ends = [one.x[0], one.x.at(-1)].map((v) => x(v).toFixed(1));
-    return [svg("path", { d: `${path}V${y(0)}H${ends[0]}Z`, fill: colour, opacity: 0.25 }), svg("path", { ...line, d: path })];
+// Draw markers at the points of a series.
+function drawMarkers(series, xScale, yScale, fill, radius = 3.4) {
+  const colour = seriesColour(series.colour);
+  const markerPath = MARKER_PATHS[series.colour % MARKER_PATHS.length];
+  const markers = [];
+  series.x.forEach((value, index) => {
+    if (value === null || !Number.isFinite(series.y[index])) return;
+    const d = markerPath(xScale(value), yScale(series.y[index]), radius);
+    markers.push(svg("path", { d, fill, stroke: colour, "stroke-width": 1.6 }));
+  });
+  return markers;
+}
+
+// Draw straight segments given by pairs of points, with a tick at both ends of each.
+function drawSegments(series, xScale, yScale, line) {
+  const elements = [];
+  const dash = series.look === "segments" ? null : "5 3";
+  for (let index = 0; index + 1 < series.x.length; index += 2) {
+    const ends = [series.x.slice(index, index + 2), series.y.slice(index, index + 2)];
+    const [xs, ys] = sampleSegment(...ends, xScale);
+    elements.push(svg("path", { ...line, d: linePath(xs, ys, xScale, yScale), "stroke-dasharray": dash }));
+    const x = xScale(series.x[index]);
+    const y = yScale(series.y[index]) - 4;
+    elements.push(svg("path", { d: `M${x},${y}v8`, stroke: line.stroke }));
   }
-  if (one.look === "band") {
-    // Backwards the steps keep the bound of the point on the right: between two points nothing better is proven.
-    const up = trace(one.x, one.y, x, y, one.steps), down = trace([...one.x].reverse(), [...one.low].reverse(), x, y, one.steps);
-    return [svg("path", { d: `${up}${down.replace("M", "L")}Z`, fill: colour, opacity: 0.22 })];
+  return elements;
+}
+
+// Draw the area between the values of a series and its lower bounds.
+function drawBand(series, xScale, yScale) {
+  const upper = linePath(series.x, series.y, xScale, yScale, series.steps);
+  // The lower edge is drawn backwards. Its steps then keep the bound of the point on the right,
+  // because no better bound is proven between two points.
+  const backwards = [[...series.x].reverse(), [...series.low].reverse()];
+  const lower = linePath(...backwards, xScale, yScale, series.steps);
+  const d = `${upper}${lower.replace("M", "L")}Z`;
+  return svg("path", { d, fill: seriesColour(series.colour), opacity: 0.22 });
+}
+
+// Draw one series of a figure. Returns its elements.
+function drawSeries(series, xScale, yScale) {
+  const colour = seriesColour(series.colour);
+  const line = { fill: "none", stroke: colour, "stroke-width": 2, "stroke-linejoin": "round" };
+  const d = () => linePath(series.x, series.y, xScale, yScale, series.steps);
+  if (series.look === "hollow" || series.look === "proven") {
+    const thinLine = svg("path", { ...line, "stroke-width": 1.2, opacity: 0.55, d: d() });
+    const fill = series.look === "proven" ? colour : "var(--paper)";
+    return [thinLine, ...drawMarkers(series, xScale, yScale, fill)];
   }
-  if (one.look.endsWith("segments")) {
-    const found = [];
-    for (let k = 0; k + 1 < one.x.length; k += 2) {
-      const [xs, ys] = bent(one.x.slice(k, k + 2), one.y.slice(k, k + 2), x);
-      found.push(svg("path", { ...line, d: trace(xs, ys, x, y), "stroke-dasharray": one.look === "segments" ? null : "5 3" }));
-      found.push(svg("path", { d: `M${x(one.x[k])},${y(one.y[k]) - 4}v8`, stroke: colour }));
+  if (series.look === "halo") {
+    const markers = drawMarkers(series, xScale, yScale, colour, 7);
+    for (const marker of markers) marker.setAttribute("opacity", 0.35);
+    return markers;
+  }
+  if (series.look === "filled") return drawMarkers(series, xScale, yScale, colour, 4);
+  if (series.look === "area") {
+    const path = d();
+    const start = xScale(series.x[0]).toFixed(1);
+    const area = svg("path", { d: `${path}V${yScale(0)}H${start}Z`, fill: colour, opacity: 0.25 });
+    return [area, svg("path", { ...line, d: path })];
+  }
+  if (series.look === "band") return [drawBand(series, xScale, yScale)];
+  if (series.look.endsWith("segments")) return drawSegments(series, xScale, yScale, line);
+  const pattern = DASH_PATTERNS[series.colour % DASH_PATTERNS.length] || null;
+  const dash = series.look === "dashed" ? "6 4" : pattern;
+  return [svg("path", { ...line, d: d(), "stroke-dasharray": dash })];
+}
+
+// Draw the sample of a series in a legend, 26 x 12 pixels.
+function legendMarks(series) {
+  const identity = (value) => value;
+  if (series.look === "band" || series.look === "area") {
+    const band = { ...series, look: "band", x: [1, 25], y: [1, 1], low: [11, 11], steps: false };
+    return drawSeries(band, identity, identity);
+  }
+  const hasMarkers = ["hollow", "filled", "halo", "proven"].includes(series.look);
+  const xs = hasMarkers ? [13] : [1, 25];
+  return drawSeries({ ...series, x: xs, y: xs.map(() => 6), steps: false }, identity, identity);
+}
+
+const legendSwatch = (series) =>
+  svg("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" }, ...legendMarks(series));
+
+// Split a text into lines of at most `length` characters.
+function wrapText(text, length) {
+  return text.match(new RegExp(`.{1,${length}}(\\s|$)`, "g")) ?? [];
+}
+
+// Add the legend and the note below a chart before it is saved. Returns a function that undoes this.
+function addLegend(chart, series, note = "") {
+  const [, , width, height] = chart.getAttribute("viewBox").split(" ").map(Number);
+  const legend = svg("g");
+  let x = LEFT;
+  let y = height + 12;
+  for (const entry of series) {
+    const entryWidth = 46 + CHARACTER_WIDTH * entry.name.length;
+    if (x > LEFT && x + entryWidth > width) {
+      x = LEFT;
+      y += 18;
     }
-    return found;
-  }
-  return [svg("path", { ...line, d: trace(one.x, one.y, x, y, one.steps), "stroke-dasharray": one.look === "dashed" ? "6 4" : dash || null })];
-}
-
-// How a legend shows a series, on 26 x 12.
-function marks(one) {
-  const at = ["hollow", "filled", "halo", "proven"].includes(one.look) ? [13] : [1, 25];
-  const shown = one.look === "band" || one.look === "area" ? { ...one, look: "band", x: [1, 25], y: [1, 1], low: [11, 11], steps: false } : { ...one, x: at, y: at.map(() => 6), steps: false };
-  return drawSeries(shown, (v) => v, (v) => v);
-}
-
-const swatch = (one) => svg("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" }, ...marks(one));
-
-// The legend and the note under a chart that is saved; what is returned takes them away again.
-function legended(node, series, note = "") {
-  const [, , width, height] = node.getAttribute("viewBox").split(" ").map(Number), rows = svg("g");
-  let x = LEFT, y = height + 12;
-  for (const one of series) {
-    const wide = 46 + 6.6 * one.name.length;
-    if (x > LEFT && x + wide > width) { x = LEFT; y += 18; }
-    rows.append(svg("g", { transform: `translate(${x},${y - 10})` }, ...marks(one), svg("text", { x: 32, y: 10 }, one.name)));
-    x += wide;
+    const name = svg("text", { x: 32, y: 10 }, entry.name);
+    legend.append(svg("g", { transform: `translate(${x},${y - 10})` }, ...legendMarks(entry), name));
+    x += entryWidth;
   }
   if (series.length) y += 18;
-  for (const line of note.match(new RegExp(`.{1,${Math.max(20, Math.floor((width - LEFT) / 6.6))}}(\\s|$)`, "g")) ?? []) {
-    rows.append(svg("text", { x: LEFT, y }, line.trim()));
+  const lineLength = Math.max(20, Math.floor((width - LEFT) / CHARACTER_WIDTH));
+  for (const line of wrapText(note, lineLength)) {
+    legend.append(svg("text", { x: LEFT, y }, line.trim()));
     y += 18;
   }
-  if (series.length || note) { node.append(rows); node.setAttribute("viewBox", `0 0 ${width} ${y - 8}`); }
-  return () => { rows.remove(); node.setAttribute("viewBox", `0 0 ${width} ${height}`); };
+  if (series.length || note) {
+    chart.append(legend);
+    chart.setAttribute("viewBox", `0 0 ${width} ${y - 8}`);
+  }
+  return () => {
+    legend.remove();
+    chart.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  };
 }
 
-const tallness = (width) => Math.max(230, Math.min(320, width * 0.56));
+const chartHeight = (width) => Math.max(230, Math.min(320, width * 0.56));
 
-// lines: mark {x, y, proven}; drag(x, done): the reader moves the mark; limit(y, done): moves the error instead; pins:
-// further points {name, x, y}.
+// Create the root element of a chart.
+function chartRoot(figure, width, height, role = "img", className = "chart") {
+  const viewBox = `0 0 ${width} ${height}`;
+  return svg("svg", { class: className, viewBox, role, "aria-label": figure.title });
+}
+
+// Collect all finite coordinates of series, including their lower bounds. Returns [xs, ys].
+function finiteCoordinates(seriesList) {
+  const xs = [];
+  const ys = [];
+  for (const series of seriesList) {
+    series.x.forEach((value, index) => {
+      if (value === null || !Number.isFinite(series.y[index])) return;
+      xs.push(value);
+      ys.push(series.y[index]);
+      if (series.low && Number.isFinite(series.low[index])) ys.push(series.low[index]);
+    });
+  }
+  return [xs, ys];
+}
+
+// Choose the ranges of both axes of a line chart. `hasZero`: 0 has a place beside a logarithmic axis.
+function chooseAxes(figure, xs, ys) {
+  const positive = xs.filter((value) => value > 0);
+  const mixesZero = figure.zero && positive.length > 0 && positive.length < xs.length;
+  const isPositive = positive.length === xs.length;
+  const isLogX = figure.x.log && positive.length > 0 && (mixesZero || isPositive);
+  const isLogY = figure.y.log && Math.min(...ys) > 0;
+  const yMax = Math.max(...ys);
+  const yMin = Math.min(...ys);
+  const yLow = isLogY ? yMin / 1.15 : Math.min(0, yMin);
+  const yHigh = isLogY ? yMax * 1.15 : (yMax + 0.05 * (yMax - yLow)) || 1;
+  const xLow = Math.min(...(isLogX ? positive : xs));
+  const xMax = Math.max(...xs);
+  const xHigh = xMax - xLow > 1e-9 * Math.abs(xMax) ? xMax : xLow + 1;
+  return { isLogX, isLogY, xLow, xHigh, yLow, yHigh, hasZero: mixesZero && isLogX };
+}
+
+// Draw a figure of lines. Returns null if it has no points.
+//
+// mark: {x, y, proven}, the design; drag(x, isDone): called while the reader moves the mark;
+// limit(y, isDone): called while the reader moves the loss; pins: further points {name, x, y}.
 function drawLines(figure, width, { mark, drag, limit, pins = [] } = {}) {
-  const height = tallness(width), xs = [], ys = [];
-  const pinned = pins.filter((one) => Number.isFinite(one.x) && Number.isFinite(one.y)).map((one, k) => ({ name: one.name, look: "filled", colour: 3 + k, x: [one.x], y: [one.y] }));
-  const shown = [...figure.series, ...pinned];
-  for (const one of shown) one.x.forEach((v, i) => {
-    if (v === null || !Number.isFinite(one.y[i])) return;
-    xs.push(v); ys.push(one.y[i]);
-    if (one.low && Number.isFinite(one.low[i])) ys.push(one.low[i]);
-  });
+  const height = chartHeight(width);
+  const finitePins = pins.filter((pin) => Number.isFinite(pin.x) && Number.isFinite(pin.y));
+  const pinSeries = finitePins.map((pin, index) => (
+    { name: pin.name, look: "filled", colour: 3 + index, x: [pin.x], y: [pin.y] }
+  ));
+  const seriesList = [...figure.series, ...pinSeries];
+  const [xs, ys] = finiteCoordinates(seriesList);
   if (!xs.length) return null;
-  const above = xs.filter((v) => v > 0), zero = figure.zero && above.length > 0 && above.length < xs.length;
-  const logX = figure.x.log && above.length > 0 && (zero || above.length === xs.length), logY = figure.y.log && Math.min(...ys) > 0;
-  const highY = Math.max(...ys), lowY = Math.min(...ys);
-  const y0 = logY ? lowY / 1.15 : Math.min(0, lowY), y1 = logY ? highY * 1.15 : (highY + 0.05 * (highY - y0)) || 1;
-  const x0 = Math.min(...(logX ? above : xs)), far = Math.max(...xs), x1 = far - x0 > 1e-9 * Math.abs(far) ? far : x0 + 1;
-  const apart = zero && logX;
-  const x = scale(x0, x1, LEFT + (apart ? 44 : 8), width - RIGHT - 8, logX, apart ? LEFT + 12 : null), y = scale(y0, y1, height - BOTTOM, TOP, logY);
-  const root = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": figure.title });
-  const at = ticks(x0, x1, logX, width < 420 ? 4 : 7);
-  const box = frame(width, height, figure, x, y, apart ? [0, ...at] : at, ticks(y0, y1, logY));
-  root.append(...box.parts);
-  if (apart) root.append(svg("path", { d: `M${LEFT + 26},${box.bottom - 5}l-4,10m10,-10l-4,10`, stroke: "var(--axis)", fill: "none" }));
-  for (const one of shown) root.append(...drawSeries(one, x, y));
-  const guide = svg("g"), over = svg("g");
+  const { isLogX, isLogY, xLow, xHigh, yLow, yHigh, hasZero } = chooseAxes(figure, xs, ys);
+  const xStart = LEFT + (hasZero ? 44 : 8);
+  const zeroPixel = hasZero ? LEFT + 12 : null;
+  const xScale = makeScale(xLow, xHigh, xStart, width - RIGHT - 8, isLogX, zeroPixel);
+  const yScale = makeScale(yLow, yHigh, height - BOTTOM, TOP, isLogY);
+  const root = chartRoot(figure, width, height);
+  const xTicks = axisTicks(xLow, xHigh, isLogX, width < 420 ? 4 : 7);
+  if (hasZero) xTicks.unshift(0);
+  const yTicks = axisTicks(yLow, yHigh, isLogY);
+  const frame = drawFrame(width, height, figure, xScale, yScale, xTicks, yTicks);
+  root.append(...frame.parts);
+  if (hasZero) {
+    const d = `M${LEFT + 26},${frame.bottom - 5}l-4,10m10,-10l-4,10`;
+    root.append(svg("path", { d, stroke: "var(--axis)", fill: "none" }));
+  }
+  for (const series of seriesList) root.append(...drawSeries(series, xScale, yScale));
+  const guide = svg("g");
+  const overlay = svg("g");
   let knob = null;
-  root.append(guide, over);
-  root.place = (where) => {
+  root.append(guide, overlay);
+
+  const isInRange = (y) => Number.isFinite(y) && y >= yLow && y <= yHigh;
+  root.place = (point) => {
     guide.replaceChildren();
-    if (knob && Number.isFinite(where?.y) && where.y >= y0 && where.y <= y1) knob.setAttribute("transform", `translate(${box.right},${y(where.y)})`);
-    if (!where || !Number.isFinite(where.x) || where.x > x1 || (where.x < x0 && !(apart && where.x === 0))) return;
-    guide.append(svg("line", { x1: x(where.x), x2: x(where.x), y1: box.top, y2: box.bottom, stroke: "var(--ink)", "stroke-dasharray": "4 3" }));
-    if (Number.isFinite(where.y) && where.y >= y0 && where.y <= y1)
-      guide.append(svg("circle", { cx: x(where.x), cy: y(where.y), r: 6.5, fill: where.proven ? "var(--good)" : "var(--paper)", stroke: "var(--ink)", "stroke-width": 2 }));
+    if (knob && isInRange(point?.y)) {
+      knob.setAttribute("transform", `translate(${frame.right},${yScale(point.y)})`);
+    }
+    if (!point || !Number.isFinite(point.x) || point.x > xHigh) return;
+    if (point.x < xLow && !(hasZero && point.x === 0)) return;
+    const x = xScale(point.x);
+    const guideLine = { x1: x, x2: x, y1: frame.top, y2: frame.bottom, stroke: "var(--ink)" };
+    guide.append(svg("line", { ...guideLine, "stroke-dasharray": "4 3" }));
+    if (!isInRange(point.y)) return;
+    const fill = point.proven ? "var(--good)" : "var(--paper)";
+    const dot = { cx: x, cy: yScale(point.y), r: 6.5, fill, stroke: "var(--ink)", "stroke-width": 2 };
+    guide.append(svg("circle", dot));
   };
   root.place(mark);
-  const where = (event) => {
-    const r = root.getBoundingClientRect(), k = width / r.width;
-    return [(event.clientX - r.left) * k, (event.clientY - r.top) * k];
+
+  const toChartPixels = (event) => {
+    const box = root.getBoundingClientRect();
+    const factor = width / box.width;
+    return [(event.clientX - box.left) * factor, (event.clientY - box.top) * factor];
   };
-  hover(root, over, where, box, shown, x, y, figure);
-  const inside = (v) => Math.min(Math.max(v, box.left), box.right);
+  showNearestPoint(root, overlay, toChartPixels, frame, seriesList, xScale, yScale, figure);
   if (drag) {
+    const clampX = (pixel) => Math.min(Math.max(pixel, frame.left), frame.right);
+    const isInPlot = (x, y) => x >= frame.left - 2 && y <= frame.bottom;
     root.style.cursor = "ew-resize";
-    moves(root, where, (px, py, done) => drag(x.invert(inside(px)), done), (px, py) => px >= box.left - 2 && py <= box.bottom);
+    onDrag(root, toChartPixels, (x, y, isDone) => drag(xScale.invert(clampX(x)), isDone), isInPlot);
   }
-  if (limit && mark && Number.isFinite(mark.y) && mark.y >= y0 && mark.y <= y1) {
-    knob = svg("path", { class: "knob", d: "M1,0l13,-7v14z", transform: `translate(${box.right},${y(mark.y)})`, fill: "var(--ink)", style: "cursor:ns-resize" });
-    knob.append(svg("title", {}, `Drag the ${figure.y.label}: finds the least ${figure.x.label}`));
-    moves(knob, where, (px, py, done) => {
-      const up = Math.min(Math.max(py, box.top), box.bottom);
-      knob.setAttribute("transform", `translate(${box.right},${up})`);
-      over.replaceChildren(svg("line", { x1: box.left, x2: box.right, y1: up, y2: up, stroke: "var(--ink)", "stroke-dasharray": "2 3" }));
-      limit(y.invert(up), done);
+  if (limit && mark && isInRange(mark.y)) {
+    const place = `translate(${frame.right},${yScale(mark.y)})`;
+    const look = { fill: "var(--ink)", style: "cursor:ns-resize" };
+    knob = svg("path", { class: "knob", d: "M1,0l13,-7v14z", transform: place, ...look });
+    const hint = `Drag the ${figure.y.label} to find the minimal ${figure.x.label}`;
+    knob.append(svg("title", {}, hint));
+    onDrag(knob, toChartPixels, (x, pixel, isDone) => {
+      const y = Math.min(Math.max(pixel, frame.top), frame.bottom);
+      knob.setAttribute("transform", `translate(${frame.right},${y})`);
+      const line = { x1: frame.left, x2: frame.right, y1: y, y2: y, stroke: "var(--ink)" };
+      overlay.replaceChildren(svg("line", { ...line, "stroke-dasharray": "2 3" }));
+      limit(yScale.invert(y), isDone);
     });
     root.append(knob);
   }
   return root;
 }
 
-function moves(node, where, tell, starts = () => true) {
+// Call report(x, y, isDone) while the reader drags an element with the main button.
+//
+// canStart(x, y): whether a drag may start at this place.
+function onDrag(node, toChartPixels, report, canStart = () => true) {
   node.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0 || !starts(...where(event))) return;
-    event.preventDefault(); event.stopPropagation();
-    const move = (e) => tell(...where(e), false);
-    const up = (e) => { removeEventListener("pointermove", move); removeEventListener("pointerup", up); tell(...where(e), true); };
-    addEventListener("pointermove", move); addEventListener("pointerup", up);
-    tell(...where(event), false);
+    if (event.button !== 0 || !canStart(...toChartPixels(event))) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const move = (moveEvent) => report(...toChartPixels(moveEvent), false);
+    const stop = (upEvent) => {
+      removeEventListener("pointermove", move);
+      removeEventListener("pointerup", stop);
+      report(...toChartPixels(upEvent), true);
+    };
+    addEventListener("pointermove", move);
+    addEventListener("pointerup", stop);
+    report(...toChartPixels(event), false);
   });
 }
 
-function hover(root, over, where, box, shown, x, y, figure) {
-  root.addEventListener("pointerleave", () => over.replaceChildren());
+// Find the point of all series that is nearest to a pixel.
+function findNearestPoint(seriesList, xScale, yScale, pixelX, pixelY) {
+  let nearest = null;
+  for (const series of seriesList) {
+    series.x.forEach((x, index) => {
+      const y = series.y[index];
+      if (x === null || !Number.isFinite(y)) return;
+      const distance = Math.hypot(xScale(x) - pixelX, yScale(y) - pixelY);
+      if (!nearest || distance < nearest.distance) nearest = { distance, x, y, name: series.name };
+    });
+  }
+  return nearest;
+}
+
+// Show a tooltip at the point that is nearest to the pointer.
+function showNearestPoint(root, overlay, toChartPixels, frame, seriesList, xScale, yScale, figure) {
+  root.addEventListener("pointerleave", () => overlay.replaceChildren());
   root.addEventListener("pointermove", (event) => {
     if (event.buttons) return;
-    const [px, py] = where(event);
-    let best = null;
-    for (const one of shown) one.x.forEach((v, i) => {
-      if (v === null || !Number.isFinite(one.y[i])) return;
-      const far = Math.hypot(x(v) - px, y(one.y[i]) - py);
-      if (!best || far < best.far) best = { far, v, w: one.y[i], one };
-    });
-    over.replaceChildren();
-    if (!best || best.far > 60) return;
-    const text = `${figure.x.label.split(",")[0]} ${short(best.v)}: ${short(best.w, 7)} (${best.one.name})`;
-    over.append(svg("circle", { cx: x(best.v), cy: y(best.w), r: 5, fill: "none", stroke: "var(--ink)" }), ...tip(text, x(best.v), y(best.w), box.right));
+    const nearest = findNearestPoint(seriesList, xScale, yScale, ...toChartPixels(event));
+    overlay.replaceChildren();
+    if (!nearest || nearest.distance > TOOLTIP_DISTANCE) return;
+    const x = xScale(nearest.x);
+    const y = yScale(nearest.y);
+    const axis = figure.x.label.split(",")[0];
+    const value = formatNumber(nearest.y, 7);
+    const text = `${axis} ${formatNumber(nearest.x)}: ${value} (${nearest.name})`;
+    const ring = svg("circle", { cx: x, cy: y, r: 5, fill: "none", stroke: "var(--ink)" });
+    overlay.append(ring, ...tooltip(text, x, y, frame.right));
   });
 }
 
-// Words above a place.
-function tip(text, x, y, right) {
-  const wide = text.length * 6.6 + 10, at = Math.min(Math.max(x - wide / 2, 2), Math.max(2, right - wide)), up = Math.max(y - 30, 0);
-  return [svg("rect", { x: at, y: up, width: wide, height: 20, rx: 3, fill: "var(--paper)", stroke: "var(--axis)" }), svg("text", { x: at + 5, y: up + 14, class: "tip" }, text)];
+// Draw a text in a box above a place.
+function tooltip(text, x, y, right) {
+  const width = text.length * CHARACTER_WIDTH + 10;
+  const left = Math.min(Math.max(x - width / 2, 2), Math.max(2, right - width));
+  const top = Math.max(y - 30, 0);
+  const look = { rx: 3, fill: "var(--paper)", stroke: "var(--axis)" };
+  return [
+    svg("rect", { x: left, y: top, width, height: 20, ...look }),
+    svg("text", { x: left + 5, y: top + 14, class: "tip" }, text),
+  ];
 }
 
-// bars: others {name, colour, x (labels as numbers), y}: outlines over them.
-function drawBars(figure, width, { proven } = {}) {
-  const height = tallness(width), count = figure.values.length, others = figure.others ?? [];
-  const place = new Map(figure.labels.map((name, i) => [Number(name), i]));
-  const placed = others.map((one) => figure.labels.map((name) => { const k = one.x.indexOf(Number(name)); return k < 0 ? 0 : one.y[k]; }));
-  const high = Math.max(...figure.values, ...placed.flat()) * 1.06 || 1;
-  const x = scale(-0.5, count - 0.5, LEFT, width - RIGHT, false), y = scale(0, high, height - BOTTOM, TOP, false);
-  const every = Math.max(1, Math.ceil(count / Math.max(4, (width - 90) / (10 + 8 * Math.max(...figure.labels.map((name) => name.length))))));
-  const middle = place.has(0) ? place.get(0) % every : 0, at = figure.labels.map((_, i) => i).filter((i) => i % every === middle);
-  const root = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": figure.title });
-  const box = frame(width, height, { x: { label: figure.x }, y: { label: figure.y } }, x, y, at, ticks(0, high, false), { x: (i) => figure.labels[i] });
-  const wide = Math.max(1, (x(1) - x(0)) * 0.76), solid = proven !== false;
-  root.append(...box.parts, ...figure.values.map((v, i) => {
-    const bar = svg("rect", { x: x(i) - wide / 2, width: wide, y: y(v), height: Math.max(0, y(0) - y(v)), fill: hue(0), "fill-opacity": solid ? 1 : 0.45, stroke: hue(0), "stroke-width": wide > 6 ? 1.2 : 0.5 });
-    bar.append(svg("title", {}, `${figure.labels[i]}: ${short(v, 9)}`));
-    return bar;
+// Draw a figure of bars. figure.others: outlines {name, colour, x (labels as numbers), y} over them.
+function drawBars(figure, width, { proven: isProven } = {}) {
+  const height = chartHeight(width);
+  const count = figure.values.length;
+  const others = figure.others ?? [];
+  const outlines = others.map((other) => figure.labels.map((label) => {
+    const index = other.x.indexOf(Number(label));
+    return index < 0 ? 0 : other.y[index];
   }));
-  placed.forEach((values, k) => {
-    const [from, to] = [0, 1].map((end) => values.map((_, i) => i - 0.5 + end)), xs = from.flatMap((v, i) => [v, to[i]]), ys = values.flatMap((v) => [v, v]);
-    root.append(svg("path", { d: trace(xs, ys, x, y), fill: "none", stroke: hue(others[k].colour), "stroke-width": 1.8, "stroke-dasharray": DASHES[others[k].colour % DASHES.length] || null }));
+  const yMax = Math.max(...figure.values, ...outlines.flat()) * 1.06 || 1;
+  const xScale = makeScale(-0.5, count - 0.5, LEFT, width - RIGHT, false);
+  const yScale = makeScale(0, yMax, height - BOTTOM, TOP, false);
+  const labelLength = Math.max(...figure.labels.map((label) => label.length));
+  const maxLabels = Math.max(4, (width - 90) / (10 + 8 * labelLength));
+  const stride = Math.max(1, Math.ceil(count / maxLabels));
+  const zeroIndex = figure.labels.findLastIndex((label) => Number(label) === 0);
+  const offset = zeroIndex < 0 ? 0 : zeroIndex % stride;  // The label of 0 is always shown.
+  const xTicks = figure.labels.map((_, index) => index).filter((index) => index % stride === offset);
+  const root = chartRoot(figure, width, height);
+  const axes = { x: { label: figure.x }, y: { label: figure.y } };
+  const yTicks = axisTicks(0, yMax, false);
+  const labelOf = (index) => figure.labels[index];
+  const frame = drawFrame(width, height, axes, xScale, yScale, xTicks, yTicks, labelOf);
+  const barWidth = Math.max(1, (xScale(1) - xScale(0)) * 0.76);
+  const look = {
+    fill: seriesColour(0),
+    "fill-opacity": isProven === false ? 0.45 : 1,
+    stroke: seriesColour(0),
+    "stroke-width": barWidth > MIN_OUTLINED_BAR_WIDTH ? 1.2 : 0.5,
+  };
+  root.append(...frame.parts);
+  figure.values.forEach((value, index) => {
+    const x = xScale(index) - barWidth / 2;
+    const y = yScale(value);
+    const bar = svg("rect", { x, width: barWidth, y, height: Math.max(0, yScale(0) - y), ...look });
+    bar.append(svg("title", {}, `${figure.labels[index]}: ${formatNumber(value, 9)}`));
+    root.append(bar);
+  });
+  outlines.forEach((values, index) => {
+    const colour = others[index].colour;
+    const xs = values.flatMap((_, position) => [position - 0.5, position + 0.5]);
+    const ys = values.flatMap((value) => [value, value]);
+    const dash = DASH_PATTERNS[colour % DASH_PATTERNS.length] || null;
+    const line = { fill: "none", stroke: seriesColour(colour), "stroke-width": 1.8 };
+    root.append(svg("path", { d: linePath(xs, ys, xScale, yScale), ...line, "stroke-dasharray": dash }));
   });
   return root;
 }
 
-// The larger the darker on light paper, the brighter on dark paper: an opacity of one colour would lose small values, so
-// it is a scale of five colours, from explorer.css.
-const SHADES = 5;
-function shade(t) {
-  const p = Math.min(Math.max(t, 0), 1) * (SHADES - 1), k = Math.min(Math.floor(p), SHADES - 2), share = Math.round(100 * (p - k));
-  return `color-mix(in srgb, var(--h${k + 1}) ${share}%, var(--h${k}))`;
+// Return the colour of a share in 0..1 on the scale of heat maps.
+//
+// Large values are dark on light paper and bright on dark paper. A scale of several colours shows
+// small values that the opacity of a single colour would hide.
+function heatColour(share) {
+  const position = Math.min(Math.max(share, 0), 1) * (HEAT_SHADES - 1);
+  const index = Math.min(Math.floor(position), HEAT_SHADES - 2);
+  const percent = Math.round(100 * (position - index));
+  return `color-mix(in srgb, var(--h${index + 1}) ${percent}%, var(--h${index}))`;
 }
 
-// Cells of one shade are one path: ten thousand elements of their own would take a tenth of a second.
-const LEVELS = 255;
+// Choose the variable of explorer.css that can be read on a cell of this share.
+function heatTextColour(share) {
+  if (share < 0.48) return "var(--t0)";
+  return share < 0.64 ? "var(--t1)" : "var(--t2)";
+}
+
+// List the indices of the labels that fit when each needs `needed` pixels of a cell of `size`.
+function fittingLabels(labels, size, needed) {
+  const stride = Math.max(1, Math.ceil(needed / size));
+  return labels.map((_, index) => index).filter((index) => index % stride === 0);
+}
+
+// Draw a heat map of figure.values (rows x columns).
 function drawHeat(figure, width) {
-  const rows = figure.rows.length, columns = figure.columns.length, top = TOP;
-  const left = Math.min(LEFT + 40, 34 + 7 * Math.max(2, ...figure.rows.map((name) => name.length)));
-  const height = Math.max(250, Math.min(520, rows * Math.min(34, (width - 80) / columns) + 104));
-  const bottom = height - 74, w = (width - left - RIGHT) / columns, h = (bottom - top) / rows;
-  const most = Math.max(...figure.values.map((line) => Math.max(...line)));
-  const root = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": figure.title });
-  const paths = Array(LEVELS + 1).fill(""), over = svg("g"), letters = [];
-  figure.values.forEach((line, i) => line.forEach((v, j) => {
-    const t = Math.sqrt(v / most);
-    if (t < 0.004) return;
-    paths[Math.round(LEVELS * t)] += `M${(left + j * w).toFixed(2)},${(top + i * h).toFixed(2)}h${(w + 0.3).toFixed(2)}v${(h + 0.3).toFixed(2)}h${(-w - 0.3).toFixed(2)}Z`;
-    if (h <= 15 || w < 11) return;
-    const words = short(v, v < 0.001 ? 1 : 3);
-    if (w > 7 * words.length + 4) letters.push(svg("text", { x: left + (j + 0.5) * w, y: top + (i + 0.5) * h + 4, "text-anchor": "middle", "pointer-events": "none", style: `fill:var(--t${t < 0.48 ? 0 : t < 0.64 ? 1 : 2})` }, words));
+  const rowCount = figure.rows.length;
+  const columnCount = figure.columns.length;
+  const rowNameLength = Math.max(2, ...figure.rows.map((name) => name.length));
+  const columnNameLength = Math.max(...figure.columns.map((name) => name.length));
+  const left = Math.min(LEFT + 40, 34 + 7 * rowNameLength);
+  const idealHeight = rowCount * Math.min(34, (width - 80) / columnCount) + 104;
+  const height = Math.max(250, Math.min(520, idealHeight));
+  const bottom = height - 74;
+  const cellWidth = (width - left - RIGHT) / columnCount;
+  const cellHeight = (bottom - TOP) / rowCount;
+  const maxValue = Math.max(...figure.values.map((row) => Math.max(...row)));
+  const root = chartRoot(figure, width, height);
+  const overlay = svg("g");
+  const paths = Array(HEAT_LEVELS + 1).fill("");
+  const texts = [];
+  // Cells overlap by 0.3 pixels so that no gaps are visible between them.
+  const wide = (cellWidth + 0.3).toFixed(2);
+  const high = (cellHeight + 0.3).toFixed(2);
+  const back = (-cellWidth - 0.3).toFixed(2);
+  figure.values.forEach((row, rowIndex) => row.forEach((value, columnIndex) => {
+    const share = Math.sqrt(value / maxValue);
+    if (share < MIN_HEAT_SHARE) return;
+    const x = left + columnIndex * cellWidth;
+    const y = TOP + rowIndex * cellHeight;
+    const cell = `M${x.toFixed(2)},${y.toFixed(2)}h${wide}v${high}h${back}Z`;
+    paths[Math.round(HEAT_LEVELS * share)] += cell;
+    if (cellHeight <= 15 || cellWidth < 11) return;
+    const text = formatNumber(value, value < 0.001 ? 1 : 3);
+    if (cellWidth <= 7 * text.length + 4) return;
+    const place = { x: x + 0.5 * cellWidth, y: y + 0.5 * cellHeight + 4, "text-anchor": "middle" };
+    const style = `fill:${heatTextColour(share)}`;
+    texts.push(svg("text", { ...place, "pointer-events": "none", style }, text));
   }));
-  root.append(...paths.flatMap((d, k) => d ? [svg("path", { d, fill: shade(k / LEVELS) })] : []), ...letters);
-  root.addEventListener("pointerleave", () => over.replaceChildren());
+  paths.forEach((d, level) => {
+    if (d) root.append(svg("path", { d, fill: heatColour(level / HEAT_LEVELS) }));
+  });
+  root.append(...texts);
+
+  root.addEventListener("pointerleave", () => overlay.replaceChildren());
   root.addEventListener("pointermove", (event) => {
-    const r = root.getBoundingClientRect(), i = Math.floor(((event.clientY - r.top) * height / r.height - top) / h), j = Math.floor(((event.clientX - r.left) * width / r.width - left) / w);
-    over.replaceChildren();
-    if (i < 0 || j < 0 || i >= rows || j >= columns) return;
-    over.append(svg("rect", { x: left + j * w, y: top + i * h, width: w, height: h, fill: "none", stroke: "var(--ink)", "stroke-width": 1.5 }),
-      ...tip(`${figure.y} ${figure.rows[i]}, ${figure.x} ${figure.columns[j]}: ${short(figure.values[i][j], 9)}`, left + (j + 0.5) * w, top + i * h, width - RIGHT));
+    const box = root.getBoundingClientRect();
+    const y = ((event.clientY - box.top) * height) / box.height;
+    const x = ((event.clientX - box.left) * width) / box.width;
+    const row = Math.floor((y - TOP) / cellHeight);
+    const column = Math.floor((x - left) / cellWidth);
+    overlay.replaceChildren();
+    if (row < 0 || column < 0 || row >= rowCount || column >= columnCount) return;
+    const cell = { x: left + column * cellWidth, y: TOP + row * cellHeight };
+    const size = { width: cellWidth, height: cellHeight };
+    const look = { fill: "none", stroke: "var(--ink)", "stroke-width": 1.5 };
+    const names = `${figure.y} ${figure.rows[row]}, ${figure.x} ${figure.columns[column]}`;
+    const text = `${names}: ${formatNumber(figure.values[row][column], 9)}`;
+    const middle = left + (column + 0.5) * cellWidth;
+    overlay.append(svg("rect", { ...cell, ...size, ...look }));
+    overlay.append(...tooltip(text, middle, cell.y, width - RIGHT));
   });
-  const label = (list, size, room) => list.map((_, k) => k).filter((k) => k % Math.max(1, Math.ceil(room / size)) === 0);
-  for (const i of label(figure.rows, h, 15)) root.append(svg("text", { x: left - 6, y: top + (i + 0.5) * h + 4, "text-anchor": "end" }, figure.rows[i]));
-  for (const j of label(figure.columns, w, 10 + 7 * Math.max(...figure.columns.map((name) => name.length)))) root.append(svg("text", { x: left + (j + 0.5) * w, y: bottom + 16, "text-anchor": "middle" }, figure.columns[j]));
-  root.append(svg("rect", { x: left, y: top, width: width - left - RIGHT, height: bottom - top, fill: "none", stroke: "var(--axis)" }));
-  root.append(svg("text", { x: (left + width) / 2, y: bottom + 33, "text-anchor": "middle" }, figure.x));
-  root.append(svg("text", { x: 14, y: (top + bottom) / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${(top + bottom) / 2})` }, figure.y));
-  const step = Math.min(3, Math.max(0, (width - left - 200) / 40));
-  for (let k = 0; k < 40; k++) root.append(svg("rect", { x: left + k * step, y: height - 24, width: step + 0.2, height: 9, fill: shade(k / 39) }));
-  root.append(svg("text", { x: left + 40 * step + 8, y: height - 15 }, `0 to ${short(most, 4)}, square-root scale`), over);
+
+  for (const index of fittingLabels(figure.rows, cellHeight, 15)) {
+    const y = TOP + (index + 0.5) * cellHeight + 4;
+    root.append(svg("text", { x: left - 6, y, "text-anchor": "end" }, figure.rows[index]));
+  }
+  for (const index of fittingLabels(figure.columns, cellWidth, 10 + 7 * columnNameLength)) {
+    const x = left + (index + 0.5) * cellWidth;
+    root.append(svg("text", { x, y: bottom + 16, "text-anchor": "middle" }, figure.columns[index]));
+  }
+  const border = { x: left, y: TOP, width: width - left - RIGHT, height: bottom - TOP };
+  root.append(svg("rect", { ...border, fill: "none", stroke: "var(--axis)" }));
+  const labelPlace = { x: (left + width) / 2, y: bottom + 33, "text-anchor": "middle" };
+  root.append(svg("text", labelPlace, figure.x));
+  root.append(verticalLabel(figure.y, TOP, bottom));
+  const step = Math.min(3, Math.max(0, (width - left - 200) / COLOUR_BAR_STEPS));
+  for (let index = 0; index < COLOUR_BAR_STEPS; index++) {
+    const fill = heatColour(index / (COLOUR_BAR_STEPS - 1));
+    const x = left + index * step;
+    root.append(svg("rect", { x, y: height - 24, width: step + 0.2, height: 9, fill }));
+  }
+  const scaleText = `0 to ${formatNumber(maxValue, 4)}, square-root scale`;
+  root.append(svg("text", { x: left + COLOUR_BAR_STEPS * step + 8, y: height - 15 }, scaleText));
+  root.append(overlay);
   return root;
 }
 
-// Classes by what they cost: a dot, and a line down to what is proven of the class. Those that cost more than twenty times
-// the best are named below, not drawn. open(name): the reader picks one.
-const FARTHEST = 20;
+// Draw classes of mechanisms: a dot at the loss, and a line down to the proven lower bound.
+//
+// Classes above MAX_LOSS_RATIO times the smallest loss are not drawn. open(row): returns the action
+// of a click on a class, or null.
 function drawDots(figure, width, { open } = {}) {
-  const best = Math.min(...figure.rows.map((one) => one.value)), near = figure.rows.filter((one) => one.value <= FARTHEST * best);
-  if (!near.length) return null;
-  const narrow = width < 560, left = narrow ? 12 : 200, line = narrow ? 40 : 27, height = near.length * line + 52, bottom = height - 44;
-  const values = near.flatMap((one) => [one.value, one.low > 0 ? one.low : one.value]), low = Math.min(...values), high = Math.max(...values);
-  const log = high > 6 * low && low > 0, pad = Math.max(0.06 * (high - low), 0.01 * high) || 1;
-  const x0 = log ? low / 1.12 : Math.max(0, low - pad), x1 = log ? high * 1.12 : high + pad;
-  const x = scale(x0, x1, left + 8, width - 64, log);
-  const root = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": figure.title });
-  for (const v of ticks(x0, x1, log, narrow ? 4 : 6)) root.append(svg("line", { x1: x(v), x2: x(v), y1: 4, y2: bottom, stroke: "var(--grid)" }), svg("text", { x: x(v), y: bottom + 16, "text-anchor": "middle" }, short(v)));
-  root.append(svg("text", { x: (left + width) / 2, y: height - 6, "text-anchor": "middle" }, figure.x));
-  near.forEach((one, k) => {
-    const up = k * line + line - (narrow ? 11 : 12), from = one.low === null || one.low === undefined ? null : x(Math.max(one.low, x0));
-    const more = [one.low == null ? "" : `none of its class costs less than ${short(one.low, 9)}`, one.notes ?? ""].filter(Boolean).join("; ");
-    const row = svg("g", open?.(one) ? { class: "pick", role: "link", tabindex: "0", "aria-label": `${one.name} ${short(one.value, 4)} ${more}` } : {});
-    row.append(svg("rect", { x: 0, y: up - line / 2 - (narrow ? 8 : 0), width, height: line, fill: "var(--paper)", "fill-opacity": 0 }));
-    row.append(svg("text", narrow ? { x: 12, y: up - 13 } : { x: left - 8, y: up + 4, "text-anchor": "end" }, `${one.name} `));
-    if (from !== null) row.append(svg("path", { d: `M${from},${up}H${x(one.value)}M${from},${up - 6}v12`, stroke: hue(0), "stroke-width": 2, fill: "none" }));
-    row.append(svg("circle", { cx: x(one.value), cy: up, r: 5.5, fill: one.certified ? hue(0) : "var(--paper)", stroke: hue(0), "stroke-width": 2 }));
-    row.append(svg("text", { x: x(one.value) + 10, y: up + 4, class: "tip" }, `${short(one.value, 4)} `));
-    row.append(svg("title", {}, more));
-    const go = open?.(one);
-    if (go) {
-      row.addEventListener("click", go);
-      row.addEventListener("keydown", (event) => { if (event.key === "Enter") go(); });
+  const smallest = Math.min(...figure.rows.map((row) => row.value));
+  const rows = figure.rows.filter((row) => row.value <= MAX_LOSS_RATIO * smallest);
+  if (!rows.length) return null;
+  const isNarrow = width < 560;
+  const left = isNarrow ? 12 : 200;
+  const rowHeight = isNarrow ? 40 : 27;
+  const height = rows.length * rowHeight + 52;
+  const bottom = height - 44;
+  const values = rows.flatMap((row) => [row.value, row.low > 0 ? row.low : row.value]);
+  const low = Math.min(...values);
+  const high = Math.max(...values);
+  const isLogarithmic = high > 6 * low && low > 0;
+  const padding = Math.max(0.06 * (high - low), 0.01 * high) || 1;
+  const xLow = isLogarithmic ? low / 1.12 : Math.max(0, low - padding);
+  const xHigh = isLogarithmic ? high * 1.12 : high + padding;
+  const xScale = makeScale(xLow, xHigh, left + 8, width - 64, isLogarithmic);
+  const root = chartRoot(figure, width, height, "group");
+  for (const value of axisTicks(xLow, xHigh, isLogarithmic, isNarrow ? 4 : 6)) {
+    const x = xScale(value);
+    root.append(svg("line", { x1: x, x2: x, y1: 4, y2: bottom, stroke: "var(--grid)" }));
+    root.append(svg("text", { x, y: bottom + 16, "text-anchor": "middle" }, formatNumber(value)));
+  }
+  const labelPlace = { x: (left + width) / 2, y: height - 6, "text-anchor": "middle" };
+  root.append(svg("text", labelPlace, figure.x));
+  rows.forEach((row, index) => {
+    const y = index * rowHeight + rowHeight - (isNarrow ? 11 : 12);
+    const hasBound = row.low !== null && row.low !== undefined;
+    const boundText = hasBound ? `lower bound of the class: ${formatNumber(row.low, 9)}` : "";
+    const description = [boundText, row.notes ?? ""].filter(Boolean).join("; ");
+    const action = open?.(row);
+    const label = `${row.name} ${formatNumber(row.value, 4)} ${description}`;
+    const link = { class: "pick", role: "link", tabindex: "0", "aria-label": label };
+    const group = svg("g", action ? link : {});
+    const top = y - rowHeight / 2 - (isNarrow ? 8 : 0);
+    const background = { x: 0, y: top, width, height: rowHeight, fill: "var(--paper)" };
+    group.append(svg("rect", { ...background, "fill-opacity": 0 }));
+    const besidePlace = { x: left - 8, y: y + 4, "text-anchor": "end" };
+    group.append(svg("text", isNarrow ? { x: 12, y: y - 13 } : besidePlace, `${row.name} `));
+    const x = xScale(row.value);
+    if (hasBound) {
+      const boundX = xScale(Math.max(row.low, xLow));
+      const d = `M${boundX},${y}H${x}M${boundX},${y - 6}v12`;
+      group.append(svg("path", { d, stroke: seriesColour(0), "stroke-width": 2, fill: "none" }));
     }
-    root.append(row);
+    const fill = row.certified ? seriesColour(0) : "var(--paper)";
+    const dot = { cx: x, cy: y, r: 5.5, fill, stroke: seriesColour(0), "stroke-width": 2 };
+    group.append(svg("circle", dot));
+    group.append(svg("text", { x: x + 10, y: y + 4, class: "tip" }, `${formatNumber(row.value, 4)} `));
+    group.append(svg("title", {}, description));
+    if (action) {
+      group.addEventListener("click", action);
+      group.addEventListener("keydown", (event) => {
+        if (event.key === "Enter") action();
+      });
+    }
+    root.append(group);
   });
   return root;
 }
 
+// The drawing function of each kind of figure. map.js adds "map".
 const DRAWERS = { lines: drawLines, bars: drawBars, heat: drawHeat, dots: drawDots };
 
-// The numbers behind a figure: heads and rows. Those of a mechanism are its whole law, in exact numbers; null where they
-// are not known yet, as what a picture shows of a law may be a part of it.
-function numbers(figure) {
+// Return [heads, rows], the numbers of a figure.
+//
+// The numbers of a mechanism are its whole law in exact numbers. The result is null while they are
+// unknown, because a picture may show only a part of the law.
+function figureNumbers(figure) {
   if (figure.table) return [figure.table.heads, figure.table.rows];
   if (figure.law) return null;
   if (figure.kind === "bars") {
     const others = figure.others ?? [];
-    return [[figure.x, figure.y, ...others.map((one) => one.name)], figure.labels.map((name, i) => [name, figure.values[i], ...others.map((one) => one.y[one.x.indexOf(Number(name))] ?? null)])];
+    const heads = [figure.x, figure.y, ...others.map((other) => other.name)];
+    const rows = figure.labels.map((label, index) => {
+      const values = others.map((other) => other.y[other.x.indexOf(Number(label))] ?? null);
+      return [label, figure.values[index], ...values];
+    });
+    return [heads, rows];
   }
-  if (figure.kind === "heat") return [[`${figure.y} \\ ${figure.x}`, ...figure.columns], figure.values.map((line, i) => [figure.rows[i], ...line])];
-  if (figure.kind === "dots") return [["class", figure.x, "no less than", "certified"], figure.rows.map((one) => [one.name, one.value, one.low, one.certified])];
-  if (figure.kind === "map") return [["formula", figure.x.label, "from", "to"], figure.regions.flatMap((one) => one.x.map((v, i) => [one.name, v, one.low[i], one.high[i]]))];
+  if (figure.kind === "heat") {
+    const heads = [`${figure.y} \\ ${figure.x}`, ...figure.columns];
+    return [heads, figure.values.map((row, index) => [figure.rows[index], ...row])];
+  }
+  if (figure.kind === "dots") {
+    const rows = figure.rows.map((row) => [row.name, row.value, row.low, row.certified]);
+    return [["class", figure.x, "lower bound", "certified"], rows];
+  }
+  if (figure.kind === "map") {
+    const rows = figure.regions.flatMap((region) => (
+      region.x.map((x, index) => [region.name, x, region.low[index], region.high[index]])
+    ));
+    return [["formula", figure.x.label, "from", "to"], rows];
+  }
   if (figure.kind !== "lines") return null;
-  const rows = [], lower = figure.series.some((one) => one.low);
-  for (const one of figure.series) one.x.forEach((v, i) => { if (v !== null) rows.push([one.name, v, one.y[i], ...(lower ? [one.low?.[i] ?? null] : [])]); });
-  return [["series", figure.x.label, figure.y.label, ...(lower ? ["no less than"] : [])], rows];
-}
-
-// A mixed colour as every program reads it.
-function plainColour(text) {
-  return text.replace(/color\(srgb ([\d.e-]+) ([\d.e-]+) ([\d.e-]+)\)/, (_, ...parts) => `rgb(${parts.slice(0, 3).map((part) => Math.round(255 * Number(part))).join(",")})`);
-}
-
-// A drawn chart as a text that stands alone: colours of paper, whatever the theme.
-function standalone(node, page) {
-  const before = page.dataset.theme;
-  page.dataset.theme = "light";
-  const copy = node.cloneNode(true), [, , width, height] = node.getAttribute("viewBox").split(" ");
-  const pairs = (a, b) => [[a, b], ...[...a.children].flatMap((child, k) => pairs(child, b.children[k]))];
-  for (const [from, to] of pairs(node, copy)) {
-    const style = getComputedStyle(from), kept = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "fill-opacity"];
-    for (const name of kept) to.removeAttribute(name);
-    to.setAttribute("style", kept.map((name) => `${name}:${plainColour(style.getPropertyValue(name))}`).join(";") + (from.tagName === "text" ? `;font:${style.fontWeight} ${style.fontSize} sans-serif` : ""));
+  const hasBounds = figure.series.some((series) => series.low);
+  const heads = ["series", figure.x.label, figure.y.label];
+  if (hasBounds) heads.push("lower bound");
+  const rows = [];
+  for (const series of figure.series) {
+    series.x.forEach((x, index) => {
+      if (x === null) return;
+      const row = [series.name, x, series.y[index]];
+      if (hasBounds) row.push(series.low?.[index] ?? null);
+      rows.push(row);
+    });
   }
-  if (before) page.dataset.theme = before; else delete page.dataset.theme;
+  return [heads, rows];
+}
+
+// Convert a colour that the browser has mixed to the form rgb(r,g,b), which every program reads.
+function toRgb(text) {
+  const mixed = /color\(srgb ([\d.e-]+) ([\d.e-]+) ([\d.e-]+)\)/;
+  return text.replace(mixed, (_, ...parts) => {
+    const channels = parts.slice(0, 3).map((part) => Math.round(255 * Number(part)));
+    return `rgb(${channels.join(",")})`;
+  });
+}
+
+// Run a function while the page has the light theme, whatever theme the reader uses.
+function withLightTheme(page, run) {
+  const theme = page.dataset.theme;
+  page.dataset.theme = "light";
+  const result = run();
+  if (theme) page.dataset.theme = theme;
+  else delete page.dataset.theme;
+  return result;
+}
+
+const SAVED_STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "fill-opacity"];
+
+// Write a chart as an SVG file that needs no stylesheet.
+function standaloneSvg(chart, page) {
+  const copy = chart.cloneNode(true);
+  const [, , width, height] = chart.getAttribute("viewBox").split(" ");
+  const pairNodes = (original, clone) => {
+    const children = [...original.children];
+    return [[original, clone], ...children.flatMap((child, index) => pairNodes(child, clone.children[index]))];
+  };
+  withLightTheme(page, () => {
+    for (const [original, clone] of pairNodes(chart, copy)) {
+      const style = getComputedStyle(original);
+      for (const name of SAVED_STYLES) clone.removeAttribute(name);
+      const parts = SAVED_STYLES.map((name) => `${name}:${toRgb(style.getPropertyValue(name))}`);
+      if (original.tagName === "text") parts.push(`font:${style.fontWeight} ${style.fontSize} sans-serif`);
+      clone.setAttribute("style", parts.join(";"));
+    }
+  });
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  copy.setAttribute("width", width); copy.setAttribute("height", height);
+  copy.setAttribute("width", width);
+  copy.setAttribute("height", height);
   copy.querySelector(".knob")?.remove();
   copy.prepend(svg("rect", { width, height, fill: "#ffffff" }));
   return new XMLSerializer().serializeToString(copy);

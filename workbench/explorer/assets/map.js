@@ -1,90 +1,204 @@
-// The map of formulas: regions of the (ε, δ) plane, or pieces of a curve over ε, that one points at.
+// Draw the map of formulas: regions of the (ε, δ) plane, or the pieces of a curve over ε.
 
-const LISTED = 8;  // formulas, the others are folded
-const SQUARES = [0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1];  // ticks of δ, shown by its square root
+const MAX_LISTED_FORMULAS = 8;  // Further formulas are folded.
+const DELTA_TICKS = [0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1];  // δ has a square-root scale.
+const MIN_TICK_DISTANCE = 15;  // Labels of ticks that are closer would touch (pixels).
 
-// The optimum that a region's formula says at a point; none where doubles do not hold it.
-function optimumAt(one, epsilon, delta) {
-  if (!one.denominator) return null;
-  const size = Math.max(one.numerator.length, one.numerator_delta?.length ?? 0, one.denominator.length) - 1;
-  const at = (values) => (values ?? []).reduce((sum, value, k) => sum + value * Math.exp(((k - size) * epsilon) / one.steps), 0);
-  const found = (at(one.numerator) + delta * at(one.numerator_delta)) / at(one.denominator);
-  return Number.isFinite(found) ? found : null;
+// Compute the optimum of a region's formula at a point; null if doubles cannot represent it.
+function optimumAt(region, epsilon, delta) {
+  if (!region.denominator) return null;
+  const deltaDegree = region.numerator_delta?.length ?? 0;
+  const degree = Math.max(region.numerator.length, deltaDegree, region.denominator.length) - 1;
+  // Dividing by the highest power of e^ε avoids an overflow.
+  const evaluate = (coefficients) => (coefficients ?? []).reduce(
+    (sum, value, power) => sum + value * Math.exp(((power - degree) * epsilon) / region.steps), 0,
+  );
+  const numerator = evaluate(region.numerator) + delta * evaluate(region.numerator_delta);
+  const optimum = numerator / evaluate(region.denominator);
+  return Number.isFinite(optimum) ? optimum : null;
 }
 
-// Those of the ticks whose labels do not touch.
-const apart = (values, y) => values.reduce((kept, v) => (kept.length && y(kept.at(-1)) - y(v) < 15 ? kept : [...kept, v]), []);
+// Keep the ticks whose labels do not touch.
+function separateTicks(values, yScale) {
+  const kept = [];
+  for (const value of values) {
+    const isTooClose = kept.length && yScale(kept.at(-1)) - yScale(value) < MIN_TICK_DISTANCE;
+    if (!isTooClose) kept.push(value);
+  }
+  return kept;
+}
 
-// mark {x, y}: the design; tell(k, x, y): the reader points at a region (-1: at none); pick(x, y): at a point to go to.
+// Write the SVG path of a region: an area, or a line if the map is a curve over ε.
+function regionPath(region, figure, xScale, yScale, bottom) {
+  const upper = linePath(region.x, region.high, xScale, yScale);
+  if (!region.denominator && !figure.moved) {
+    const start = xScale(region.x[0]);
+    return `M${start},${bottom}V${TOP}H${xScale(region.x.at(-1))}V${bottom}Z`;
+  }
+  if (!figure.moved) return upper;
+  const lower = linePath([...region.x].reverse(), [...region.low].reverse(), xScale, yScale);
+  return `${upper}${lower.replace("M", "L")}Z`;
+}
+
+// Draw the number of a region where the region is highest, if there is enough space.
+function drawRegionNumber(region, figure, xScale, yScale) {
+  const heightAt = (index) => yScale(region.low[index]) - yScale(region.high[index]);
+  const middle = Math.floor(region.x.length / 2);
+  let highest = middle;
+  region.x.forEach((_, index) => {
+    if (heightAt(index) > heightAt(highest)) highest = index;
+  });
+  const index = Math.min(Math.max(highest, 8), region.x.length - 9);
+  const width = xScale(region.x.at(-1)) - xScale(region.x[0]);
+  if (width <= 16 || (figure.moved && heightAt(index) <= 18)) return [];
+  const text = region.name.split(":")[0];
+  const x = xScale(region.x[index]);
+  const centre = (yScale(region.low[index]) + yScale(region.high[index])) / 2;
+  const y = figure.moved ? centre : centre - 13;
+  const halfWidth = 3 + 4 * text.length;
+  const box = { x: x - halfWidth, y: y - 8, width: 2 * halfWidth, height: 16 };
+  return [
+    svg("rect", { ...box, fill: "var(--paper)", rx: 3 }),
+    svg("text", { x, y: y + 4, "text-anchor": "middle" }, text),
+  ];
+}
+
+// Choose the colours of a region.
+function regionLook(region, figure) {
+  if (!region.denominator || figure.moved) {
+    const fill = region.denominator ? seriesColour(region.colour) : "var(--grid)";
+    return { fill, stroke: "var(--paper)", "stroke-width": 1 };
+  }
+  return { fill: "none", stroke: seriesColour(region.colour), "stroke-width": 4 };
+}
+
+// Draw a map of formulas. figure.moved: the y axis is δ; otherwise it is the optimum.
+//
+// mark: {x, y}, the design; tell(index, x, y): called while the reader points at a region (index -1:
+// at none); pick(x, y): called when the reader clicks on a point.
 DRAWERS.map = function drawMap(figure, width, { mark, tell, pick } = {}) {
-  const height = tallness(width) + 60, regions = figure.regions, every = (name) => regions.flatMap((one) => one[name]);
-  const x0 = Math.min(...every("x")), x1 = Math.max(...every("x")), y1 = Math.max(...every("high").filter(Number.isFinite), 0) * (figure.moved ? 1 : 1.05) || 1;
-  const bottom = height - BOTTOM, x = scale(x0, x1, LEFT, width - RIGHT, false), flat = scale(0, y1, bottom, TOP, false);
-  const y = figure.moved ? (v) => bottom - Math.sqrt(Math.max(v, 0) / y1) * (bottom - TOP) : flat;
-  const root = svg("svg", { class: "chart map", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": figure.title });
-  const box = frame(width, height, figure, x, y, ticks(x0, x1, false, width < 420 ? 4 : 7), figure.moved ? apart(SQUARES.filter((v) => v <= y1), y) : ticks(0, y1, false));
-  root.append(...box.parts);
-  const shapes = regions.map((one, k) => {
-    const there = trace(one.x, one.high, x, y), back = trace([...one.x].reverse(), [...one.low].reverse(), x, y);
-    const none = !one.denominator, area = figure.moved || none;
-    const d = none && !figure.moved ? `M${x(one.x[0])},${bottom}V${TOP}H${x(one.x.at(-1))}V${bottom}Z` : area ? `${there}${back.replace("M", "L")}Z` : there;
-    const look = area ? { fill: none ? "var(--grid)" : hue(one.colour), stroke: "var(--paper)", "stroke-width": 1 } : { fill: "none", stroke: hue(one.colour), "stroke-width": 4 };
-    const shape = svg("path", { d, ...look, class: "region", tabindex: "0", role: "img", "aria-label": `${one.name}, ε ${short(one.x[0])} to ${short(one.x.at(-1))}` });
-    const middle = Math.floor(one.x.length / 2);
-    shape.addEventListener("focus", () => root.point(k, one.x[middle], (one.low[middle] + one.high[middle]) / 2));
+  const height = chartHeight(width) + 60;
+  const bottom = height - BOTTOM;
+  const regions = figure.regions;
+  const xs = regions.flatMap((region) => region.x);
+  const highs = regions.flatMap((region) => region.high).filter(Number.isFinite);
+  const xLow = Math.min(...xs);
+  const xHigh = Math.max(...xs);
+  const yHigh = Math.max(...highs, 0) * (figure.moved ? 1 : 1.05) || 1;
+  const xScale = makeScale(xLow, xHigh, LEFT, width - RIGHT, false);
+  const squareRootScale = (y) => bottom - Math.sqrt(Math.max(y, 0) / yHigh) * (bottom - TOP);
+  const yScale = figure.moved ? squareRootScale : makeScale(0, yHigh, bottom, TOP, false);
+  const root = chartRoot(figure, width, height, "group", "chart map");
+  const xTicks = axisTicks(xLow, xHigh, false, width < 420 ? 4 : 7);
+  const deltaTicks = DELTA_TICKS.filter((value) => value <= yHigh);
+  const yTicks = figure.moved ? separateTicks(deltaTicks, yScale) : axisTicks(0, yHigh, false);
+  root.append(...drawFrame(width, height, figure, xScale, yScale, xTicks, yTicks).parts);
+
+  const shapes = regions.map((region, index) => {
+    const d = regionPath(region, figure, xScale, yScale, bottom);
+    const range = `${formatNumber(region.x[0])} to ${formatNumber(region.x.at(-1))}`;
+    const access = { tabindex: "0", role: "img", "aria-label": `${region.name}, ε ${range}` };
+    const shape = svg("path", { d, ...regionLook(region, figure), class: "region", ...access });
+    const middle = Math.floor(region.x.length / 2);
+    const centre = (region.low[middle] + region.high[middle]) / 2;
+    shape.addEventListener("focus", () => root.point(index, region.x[middle], centre));
     shape.addEventListener("blur", () => root.point(-1));
-    return Object.assign(shape, { region: k });
+    return Object.assign(shape, { region: index });
   });
   root.append(...shapes);
-  regions.forEach((one, region) => {
-    const k = one.x.reduce((best, _, i) => (y(one.low[i]) - y(one.high[i]) > y(one.low[best]) - y(one.high[best]) ? i : best), Math.floor(one.x.length / 2));
-    const i = Math.min(Math.max(k, 8), one.x.length - 9), tall = y(one.low[i]) - y(one.high[i]), wide = x(one.x.at(-1)) - x(one.x[0]);
-    if (wide <= 16 || (figure.moved && tall <= 18)) return;
-    const words = one.name.split(":")[0], px = x(one.x[i]), py = (y(one.low[i]) + y(one.high[i])) / 2 - (figure.moved ? 0 : 13), half = 3 + 4 * words.length;
-    const sign = [svg("rect", { x: px - half, y: py - 8, width: 2 * half, height: 16, fill: "var(--paper)", rx: 3 }), svg("text", { x: px, y: py + 4, "text-anchor": "middle" }, words)];
-    root.append(...sign.map((node) => Object.assign(node, { region })));
+  regions.forEach((region, index) => {
+    const elements = drawRegionNumber(region, figure, xScale, yScale);
+    root.append(...elements.map((node) => Object.assign(node, { region: index })));
   });
   const guide = svg("g", { "pointer-events": "none" });
   root.append(guide);
-  root.place = (at) => {
+
+  root.place = (point) => {
     guide.replaceChildren();
-    if (at && at.x >= x0 && at.x <= x1 && at.y >= 0 && at.y <= y1) guide.append(svg("circle", { cx: x(at.x), cy: y(at.y), r: 6.5, fill: "var(--paper)", stroke: "var(--ink)", "stroke-width": 2 }));
+    if (!point || !(point.x >= xLow && point.x <= xHigh && point.y >= 0 && point.y <= yHigh)) return;
+    const place = { cx: xScale(point.x), cy: yScale(point.y), r: 6.5 };
+    guide.append(svg("circle", { ...place, fill: "var(--paper)", stroke: "var(--ink)", "stroke-width": 2 }));
   };
   root.place(mark);
-  root.point = (k, px = null, py = null) => {
-    shapes.forEach((shape, i) => shape.classList.toggle("pointed", i === k));
-    tell?.(k, px, py);
+  root.point = (index, x = null, y = null) => {
+    shapes.forEach((shape, position) => shape.classList.toggle("pointed", position === index));
+    tell?.(index, x, y);
   };
-  const where = (event) => {
-    const r = root.getBoundingClientRect(), scaled = width / r.width, px = (event.clientX - r.left) * scaled, py = (event.clientY - r.top) * scaled;
-    const up = Math.min(Math.max((bottom - py) / (bottom - TOP), 0), 1);
-    return [x.invert(Math.min(Math.max(px, LEFT), width - RIGHT)), figure.moved ? y1 * up * up : y1 * up];
+  const toValues = (event) => {
+    const box = root.getBoundingClientRect();
+    const factor = width / box.width;
+    const pixelX = (event.clientX - box.left) * factor;
+    const pixelY = (event.clientY - box.top) * factor;
+    const share = Math.min(Math.max((bottom - pixelY) / (bottom - TOP), 0), 1);
+    const x = xScale.invert(Math.min(Math.max(pixelX, LEFT), width - RIGHT));
+    return [x, figure.moved ? yHigh * share * share : yHigh * share];
   };
-  root.addEventListener("pointermove", (event) => root.point(event.target.region ?? -1, ...where(event)));
+  root.addEventListener("pointermove", (event) => {
+    root.point(event.target.region ?? -1, ...toValues(event));
+  });
   root.addEventListener("pointerleave", () => root.point(-1));
-  if (pick) root.addEventListener("click", (event) => { if (event.target.region !== undefined) pick(...where(event)); });
+  if (pick) {
+    root.addEventListener("click", (event) => {
+      if (event.target.region !== undefined) pick(...toValues(event));
+    });
+  }
   return root;
 };
 
-// The map with its formulas, each of which points at its region, and a line that says what is pointed at.
-function mapNode(figure, options = {}) {
-  const said = el("p", { class: "pointed", role: "status" }), empty = `Point at ${figure.moved ? "a region" : "the curve"} to read its formula${options.pick ? "; click to go there" : ""}.`;
-  const shown = new Map(figure.regions.map((one) => [one.name, one.denominator ? hue(one.colour) : "var(--grid)"]));
-  const entries = [...shown].map(([name, fill]) => el("li", { tabindex: "0" }, svg("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" }, svg("rect", { width: 26, height: 12, fill })), name));
-  const names = [...shown.keys()];
-  const tell = (k, px, py) => {
-    const one = figure.regions[k], at = one && px !== null ? `ε = ${short(px, 3)}${figure.moved ? `, δ = ${short(py, 3)}` : ""}: ` : "", value = one && px !== null ? optimumAt(one, px, figure.moved ? py : 0) : null;
-    said.textContent = one ? `${at}${value === null ? "" : `${short(value, 5)} = `}${one.name.replace(/^\d+: /, "")}` : empty;
-    entries.forEach((entry, i) => entry.classList.toggle("pointed", names[i] === one?.name));
+// Build the map with the list of its formulas, and a line about the region under the pointer.
+//
+// Pointing at a formula of the list highlights its region.
+function makeMap(figure, options = {}) {
+  const target = figure.moved ? "a region" : "the curve";
+  const action = options.pick ? "; click to go there" : "";
+  const hint = `Point at ${target} to read its formula${action}.`;
+  const pointed = el("p", { class: "pointed", role: "status" });
+  const colours = new Map();
+  for (const region of figure.regions) {
+    const colour = region.denominator ? seriesColour(region.colour) : "var(--grid)";
+    colours.set(region.name, colour);
+  }
+  const names = [...colours.keys()];
+  const items = names.map((name) => {
+    const swatch = svg("rect", { width: 26, height: 12, fill: colours.get(name) });
+    const picture = svg("svg", { viewBox: "0 0 26 12", "aria-hidden": "true" }, swatch);
+    return el("li", { tabindex: "0" }, picture, name);
+  });
+  const tell = (index, x, y) => {
+    const region = figure.regions[index];
+    items.forEach((item, position) => {
+      item.classList.toggle("pointed", names[position] === region?.name);
+    });
+    if (!region) {
+      pointed.textContent = hint;
+      return;
+    }
+    const formula = region.name.replace(/^\d+: /, "");
+    if (x === null) {
+      pointed.textContent = formula;
+      return;
+    }
+    const delta = figure.moved ? `, δ = ${formatNumber(y, 3)}` : "";
+    const value = optimumAt(region, x, figure.moved ? y : 0);
+    const optimum = value === null ? "" : `${formatNumber(value, 5)} = `;
+    pointed.textContent = `ε = ${formatNumber(x, 3)}${delta}: ${optimum}${formula}`;
   };
-  const node = figureNode(figure, { ...options, tell });
-  entries.forEach((entry, i) => {
-    const chart = () => node.querySelector("svg.map"), k = figure.regions.findIndex((one) => one.name === names[i]);
-    for (const [event, to] of [["pointerenter", k], ["focus", k], ["pointerleave", -1], ["blur", -1]]) entry.addEventListener(event, () => chart()?.point(to));
+  const node = makeFigure(figure, { ...options, tell });
+  items.forEach((item, position) => {
+    const index = figure.regions.findIndex((region) => region.name === names[position]);
+    const point = (target) => node.querySelector("svg.map")?.point(target);
+    for (const event of ["pointerenter", "focus"]) item.addEventListener(event, () => point(index));
+    for (const event of ["pointerleave", "blur"]) item.addEventListener(event, () => point(-1));
   });
   tell(-1);
-  node.querySelector("h2").after(said);
-  const list = (some) => el("ol", { class: "formulas", "aria-label": "Formulas" }, ...some), rest = entries.splice(LISTED);
-  node.append(list(entries), rest.length ? folded(`${rest.length} more formulas`, () => [list(rest)]) : "");
+  node.querySelector("h2").after(pointed);
+  const makeList = (entries) => (
+    el("ol", { class: "formulas", "aria-label": "Formulas" }, ...entries)
+  );
+  const folded = items.splice(MAX_LISTED_FORMULAS);
+  node.append(makeList(items));
+  if (folded.length) {
+    node.append(makeFolded(`${folded.length} more formulas`, () => [makeList(folded)]));
+  }
   return node;
 }

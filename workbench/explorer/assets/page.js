@@ -1,27 +1,39 @@
-// The host of a page: its server, where it has one, and the fragment of its address.
+// The host of a page: its server, if it has one, and the fragment of its address.
 
-function server() {
+// Connect the page to its server.
+function connectServer() {
   const token = new URLSearchParams(location.search).get("token") ?? "";
-  const stopped = () => new Failure("The server has stopped.");
+  const stoppedError = () => new Failure("The server has stopped.");
+  const post = async (task, request, signal) => {
+    const headers = { "Content-Type": "application/json", "X-Workbench-Token": token };
+    const body = JSON.stringify(request);
+    try {
+      return await fetch(`/api/${task}`, { method: "POST", signal, headers, body });
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Failure("The server does not answer. If it was stopped, start workbench explore again.");
+    }
+  };
   return {
     state: () => location.hash.slice(1),
-    keep: (query, step) => history[step ? "pushState" : "replaceState"](null, "", `${location.pathname}${location.search}${query ? `#${query}` : ""}`),
+    keep(query, isStep) {
+      const fragment = query ? `#${query}` : "";
+      const address = `${location.pathname}${location.search}${fragment}`;
+      if (isStep) history.pushState(null, "", address);
+      else history.replaceState(null, "", address);
+    },
     follow: (read) => addEventListener("popstate", () => read()),
-    // Lines of JSON, the last one the result.
-    async ask(task, asked, signal, progress) {
-      let answer;
-      try {
-        answer = await fetch(`/api/${task}`, { method: "POST", signal, headers: { "Content-Type": "application/json", "X-Workbench-Token": token }, body: JSON.stringify(asked) });
-      } catch (error) {
-        if (error.name === "AbortError") throw error;
-        throw new Failure("The server does not answer. It may have been stopped: start workbench explore again.");
-      }
+    // The answer of the server is lines of JSON. The last one is the result.
+    async ask(task, request, signal, progress) {
+      const answer = await post(task, request, signal);
       if (!answer.ok) throw new Failure((await answer.json()).message);
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       let text = "";
       for (;;) {
-        const { done, value } = await reader.read().catch((error) => { throw error.name === "AbortError" ? error : stopped(); });
-        if (done) throw stopped();
+        const { done, value } = await reader.read().catch((error) => {
+          throw error.name === "AbortError" ? error : stoppedError();
+        });
+        if (done) throw stoppedError();
         text += value;
         const lines = text.split("\n");
         text = lines.pop();
@@ -36,11 +48,14 @@ function server() {
   };
 }
 
-// The page's data; a long text is compressed.
-async function content(node) {
+// Read the data of the page, which are compressed if they are long.
+async function readData(node) {
   if (!("packed" in node.dataset)) return JSON.parse(node.textContent);
   const bytes = Uint8Array.from(atob(node.textContent), (letter) => letter.charCodeAt(0));
-  return JSON.parse(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text());
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
 }
 
-content(document.getElementById("data")).then((data) => mount(document.getElementById("app"), data, server()));
+readData(document.getElementById("data")).then((data) => {
+  mountPage(document.getElementById("app"), data, connectServer());
+});

@@ -1,5 +1,19 @@
-// Pieces of a page: elements, cards, tables, controls. Text goes in as text, never as HTML.
+// Build the parts of a page: elements, cards, tables, figures and controls of options.
+//
+// Texts are inserted as text and never parsed as HTML.
 
+const MAX_TABLE_ROWS = 500;  // Longer tables end here; their CSV file has all rows.
+const PAPER_WIDTH = 680;  // The pixels between the margins of an A4 page.
+const UNPROVEN_NUMBERS =
+  "The numbers of a mechanism are its whole law. They are available once the mechanism is certified.";
+const SYMBOLS = {
+  epsilon: "ε", delta: "δ", rho: "ρ", mu: "μ", alpha: "α", runs: "runs T", max_loss: "maximal loss",
+};
+
+// Create an HTML element.
+//
+// Attributes that start with "on" are event listeners; true sets an attribute without a value;
+// false, null and undefined omit it. Children that are null, undefined or "" are omitted.
 function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -7,291 +21,576 @@ function el(tag, attributes = {}, ...children) {
     else if (value === true) node.setAttribute(name, "");
     else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
   }
-  node.append(...children.filter((child) => child !== null && child !== undefined && child !== ""));
+  const isPresent = (child) => child !== null && child !== undefined && child !== "";
+  node.append(...children.filter(isPresent));
   return node;
 }
 
-// Nine significant digits, as the command line prints them.
-function cell(value) {
+// Write the cell of a table. Numbers have nine significant digits, as on the command line.
+function formatCell(value) {
   if (value === null || value === undefined) return "-";
   if (typeof value === "boolean") return value ? "yes" : "no";
-  return typeof value === "number" ? short(value, 9) : String(value);
+  return typeof value === "number" ? formatNumber(value, 9) : String(value);
 }
 
-function table(heads, rows, name = "Numbers") {
-  const right = heads.map((_, k) => rows.some((row) => typeof row[k] === "number"));
-  const head = heads.some(Boolean) ? el("thead", {}, el("tr", {}, ...heads.map((name) => el("th", { scope: "col" }, name)))) : null;
-  const body = rows.map((row) => el("tr", {}, ...row.map((value, k) => el("td", { class: right[k] ? "right" : null }, value instanceof Node ? value : cell(value)))));
-  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name }, el("table", {}, head, el("tbody", {}, ...body)));
+// Build a table. Cells are values or elements; columns with numbers are aligned to the right.
+function makeTable(heads, rows, name = "Numbers") {
+  const isNumeric = heads.map((_, index) => rows.some((row) => typeof row[index] === "number"));
+  const headCells = heads.map((head) => el("th", { scope: "col" }, head));
+  const head = heads.some(Boolean) ? el("thead", {}, el("tr", {}, ...headCells)) : null;
+  const makeCell = (value, index) => {
+    const content = value instanceof Node ? value : formatCell(value);
+    return el("td", { class: isNumeric[index] ? "right" : null }, content);
+  };
+  const body = el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map(makeCell))));
+  const region = { class: "scroll", tabindex: "0", role: "region", "aria-label": name };
+  return el("div", region, el("table", {}, head, body));
 }
 
-function facts(rows) {
-  return el("div", { class: "scroll" }, el("table", { class: "facts" }, el("tbody", {}, ...rows.map(([label, words]) =>
-    el("tr", {}, el("th", { scope: "row" }, label), el("td", {}, cell(words)))))));
+// Build a table of [label, value] pairs.
+function makeFacts(rows) {
+  const lines = rows.map(([label, value]) => (
+    el("tr", {}, el("th", { scope: "row" }, label), el("td", {}, formatCell(value)))
+  ));
+  return el("div", { class: "scroll" }, el("table", { class: "facts" }, el("tbody", {}, ...lines)));
 }
 
-function csv(heads, rows) {
-  const quote = (value) => /[",\n]/.test(String(value)) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? "");
+// Write rows as a CSV file.
+function writeCsv(heads, rows) {
+  const quote = (value) => {
+    const needsQuotes = /[",\n]/.test(String(value));
+    return needsQuotes ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? "");
+  };
   return [heads, ...rows].map((row) => row.map(quote).join(",")).join("\n") + "\n";
 }
 
+// Let the browser save a file.
 function download(name, content, type = "text/plain") {
-  const link = el("a", { href: URL.createObjectURL(new Blob([content], { type })), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  const address = URL.createObjectURL(new Blob([content], { type }));
+  el("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10000);
 }
 
-// Something one click away; built when it is asked for.
-function folded(title, build, attributes = {}) {
+// Build a section that opens on a click. `build` makes its content when it first opens.
+function makeFolded(title, build, attributes = {}) {
   const node = el("details", attributes, el("summary", {}, title));
-  node.addEventListener("toggle", () => { if (node.open && node.children.length === 1) node.append(...build()); });
+  node.addEventListener("toggle", () => {
+    if (node.open && node.children.length === 1) node.append(...build());
+  });
   return node;
 }
 
-// The numbers behind something.
-function more(title, heads, rows) {
-  return folded(title, () => listed(title, heads, rows));
+// Build a table that opens on a click.
+function makeFoldedTable(title, heads, rows) {
+  return makeFolded(title, () => makeNumbersView(title, heads, rows));
 }
 
-// about: what stands beside the rows on a screen, not in the file.
-function listed(title, heads, rows, about = null) {
-  return [
-    el("button", { type: "button", onclick: () => download("numbers.csv", csv(heads, rows), "text/csv") }, "Save as CSV"),
-    table(about ? [heads[0], "about", "exactly"] : heads, rows.slice(0, 500).map((row, k) => (about ? [row[0], about[k], row[1]] : row)), title), rows.length > 500 ? el("p", { class: "soft" }, `${rows.length - 500} more rows are in the file.`) : "",
-  ];
+// Build a table with a button that saves it. Returns elements.
+//
+// approximations: a number for each row, shown but not saved; null for none.
+function makeNumbersView(title, heads, rows, approximations = null) {
+  const save = () => download("numbers.csv", writeCsv(heads, rows), "text/csv");
+  const shownRows = rows.slice(0, MAX_TABLE_ROWS);
+  const elements = [el("button", { type: "button", onclick: save }, "Save as CSV")];
+  if (approximations) {
+    const cells = shownRows.map((row, index) => [row[0], approximations[index], row[1]]);
+    elements.push(makeTable([heads[0], "approximately", "exactly"], cells, title));
+  } else {
+    elements.push(makeTable(heads, shownRows, title));
+  }
+  const hiddenCount = rows.length - MAX_TABLE_ROWS;
+  if (hiddenCount > 0) {
+    elements.push(el("p", { class: "soft" }, `The file has ${hiddenCount} more rows.`));
+  }
+  return elements;
 }
 
-// An SVG as the address of an image: as such it runs no script and loads nothing.
-function pictureOf(text) {
-  return `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+// Return an SVG as the address of an image. As an image it runs no script and loads nothing.
+function imageAddress(svgText) {
+  return `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText)}`;
 }
 
-const slug = (text) => Object.entries(SYMBOLS).reduce((plain, [name, symbol]) => plain.replaceAll(symbol, name), text).toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || "chart";
+// Derive a file name from the title of a chart.
+function fileNameOf(title) {
+  let plain = title;
+  for (const [name, symbol] of Object.entries(SYMBOLS)) plain = plain.replaceAll(symbol, name);
+  return plain.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "") || "chart";
+}
 
-// A drawn SVG as a PNG of twice its size.
-async function painted(text) {
+// Render an SVG as a PNG of twice its size.
+async function renderPng(svgText) {
   const image = new Image();
-  image.src = pictureOf(text);
+  image.src = imageAddress(svgText);
   await image.decode();
   const canvas = el("canvas", { width: 2 * image.width, height: 2 * image.height });
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-  return new Promise((done) => canvas.toBlob(done, "image/png"));
+  return new Promise((resolve) => canvas.toBlob(resolve, "image/png"));
 }
 
-const LATEX = { "\\": "\\textbackslash{}", "ε": "$\\varepsilon$", "δ": "$\\delta$", "ρ": "$\\rho$", "μ": "$\\mu$", "α": "$\\alpha$", "β": "$\\beta$", "η": "$\\eta$", "±": "$\\pm$" };
-const latex = (text) => text.replace(/[\\εδρμαβη±]/g, (one) => LATEX[one]).replace(/([%&#_])/g, "\\$1");
+const LATEX_LETTERS = {
+  "\\": "\\textbackslash{}", "ε": "$\\varepsilon$", "δ": "$\\delta$", "ρ": "$\\rho$", "μ": "$\\mu$",
+  "α": "$\\alpha$", "β": "$\\beta$", "η": "$\\eta$", "±": "$\\pm$",
+};
 
-// What a chart is saved as. named(): what its legend names; options.command(): what made it.
-function saved(shown, drawn, named, options, said) {
-  const name = slug(shown().title), one = (words, action) => el("button", { type: "button", onclick: () => Promise.resolve(action()).catch((error) => { said.textContent = error.message; }) }, words);
-  const whole = (make) => { const node = drawn(), bare = legended(node, named(), shown().note ?? ""); try { return make(node, node.closest(".page") ?? document.documentElement); } finally { bare(); } };
-  const caption = () => `\\caption{${latex(shown().title)}.${shown().note ? ` ${latex(shown().note)}.` : ""}${options.command ? ` \\texttt{${latex(options.command())}}` : ""}}\n`;
-  return folded("Save", () => [el("div", { class: "row" },
-    one("SVG", () => download(`${name}.svg`, whole(standalone), "image/svg+xml")),
-    one("PNG", async () => download(`${name}.png`, await painted(whole(standalone)), "image/png")),
-    one("PDF", () => download(`${name}.pdf`, whole(printed), "application/pdf")),
-    one("CSV", () => { const found = numbers(shown()); said.textContent = found ? "" : UNPROVEN; if (found) download(`${name}.csv`, csv(...found), "text/csv"); }),
-    one("LaTeX caption", () => download(`${name}.tex`, caption(), "application/x-tex")))], { class: "save" });
+// Escape a text for LaTeX.
+function escapeLatex(text) {
+  const letters = text.replace(/[\\εδρμαβη±]/g, (letter) => LATEX_LETTERS[letter]);
+  return letters.replace(/([%&#_])/g, "\\$1");
 }
 
-const UNPROVEN = "The numbers of a mechanism are its whole law; they are here once it is certified.";
+// Build the menu that saves a chart.
+//
+// getFigure(), getChart(): what is drawn now; getLegend(): the entries of its legend;
+// options.command(): the command that made the design; message: the element for errors.
+function makeSaveMenu(getFigure, getChart, getLegend, options, message) {
+  const name = fileNameOf(getFigure().title);
+  const makeButton = (label, action) => {
+    const run = () => Promise.resolve(action()).catch((error) => {
+      message.textContent = error.message;
+    });
+    return el("button", { type: "button", onclick: run }, label);
+  };
+  const withLegend = (write) => {
+    const chart = getChart();
+    const removeLegend = addLegend(chart, getLegend(), getFigure().note ?? "");
+    try {
+      return write(chart, chart.closest(".page") ?? document.documentElement);
+    } finally {
+      removeLegend();
+    }
+  };
+  const saveCsv = () => {
+    const numbers = figureNumbers(getFigure());
+    message.textContent = numbers ? "" : UNPROVEN_NUMBERS;
+    if (numbers) download(`${name}.csv`, writeCsv(...numbers), "text/csv");
+  };
+  const writeCaption = () => {
+    const { title, note } = getFigure();
+    const noteText = note ? ` ${escapeLatex(note)}.` : "";
+    const command = options.command ? ` \\texttt{${escapeLatex(options.command())}}` : "";
+    return `\\caption{${escapeLatex(title)}.${noteText}${command}}\n`;
+  };
+  const saveSvg = () => download(`${name}.svg`, withLegend(standaloneSvg), "image/svg+xml");
+  const savePng = async () => {
+    download(`${name}.png`, await renderPng(withLegend(standaloneSvg)), "image/png");
+  };
+  const savePdf = () => download(`${name}.pdf`, withLegend(writePdf), "application/pdf");
+  const saveCaption = () => download(`${name}.tex`, writeCaption(), "application/x-tex");
+  const buttons = () => [
+    makeButton("SVG", saveSvg),
+    makeButton("PNG", savePng),
+    makeButton("PDF", savePdf),
+    makeButton("CSV", saveCsv),
+    makeButton("LaTeX caption", saveCaption),
+  ];
+  return makeFolded("Save", () => [el("div", { class: "row" }, ...buttons())], { class: "save" });
+}
 
-// The numbers behind a figure, one click away; made anew when the figure is another.
-function numbered(figure) {
-  const made = () => { const found = numbers(figure()); return found ? listed("Numbers", ...found, figure().table?.about) : [el("p", { class: "soft" }, UNPROVEN)]; };
-  const node = el("details", {}, el("summary", {}, "Numbers")), place = el("div");
-  node.append(place);
-  node.renew = () => { if (node.open) place.replaceChildren(...made().filter(Boolean)); };
+// Build the section with the numbers of a figure. `renew()` updates it when the figure has changed.
+function makeNumbersFold(getFigure) {
+  const place = el("div");
+  const node = el("details", {}, el("summary", {}, "Numbers"), place);
+  const build = () => {
+    const numbers = figureNumbers(getFigure());
+    if (!numbers) return [el("p", { class: "soft" }, UNPROVEN_NUMBERS)];
+    return makeNumbersView("Numbers", ...numbers, getFigure().table?.about);
+  };
+  node.renew = () => {
+    if (node.open) place.replaceChildren(...build());
+  };
   node.addEventListener("toggle", node.renew);
   return node;
 }
 
-const key = (figure, options) => JSON.stringify([figure.kind, figure.title, (figure.series ?? figure.others ?? []).map((one) => [one.name, one.look]), (options.pins ?? []).length]);
+// Identify the form of a figure: figures with the same signature can be drawn in the same place.
+function figureSignature(figure, options) {
+  const entries = figure.series ?? figure.others ?? [];
+  const names = entries.map((entry) => [entry.name, entry.look]);
+  return JSON.stringify([figure.kind, figure.title, names, (options.pins ?? []).length]);
+}
 
-const PAPER = 680;  // pixels between the margins of A4
-const HIDDEN = new Map();  // title of a figure -> what a reader has left out of it
+// List the series of the legend of a figure.
+function legendEntries(figure, options) {
+  if (figure.kind === "bars") {
+    const others = figure.others ?? [];
+    const outlines = others.map(({ name, colour }) => ({ name, look: "line", colour }));
+    return [{ name: "this design", look: "area", colour: 0 }, ...outlines];
+  }
+  if (figure.kind !== "lines") return [];
+  const pins = (options.pins ?? []).filter((pin) => Number.isFinite(pin.x));
+  const pinEntries = pins.map((pin, index) => ({ name: pin.name, look: "filled", colour: 3 + index }));
+  return [...figure.series, ...pinEntries];
+}
 
-// A figure in a box that redraws it when its width changes. options: what charts.js takes, and whether it is proven.
-function figureNode(figure, options = {}) {
+// Name the classes that a dot chart omits because their loss is too large.
+function describeOmittedDots(figure) {
+  const smallest = Math.min(...figure.rows.map((row) => row.value));
+  const omitted = figure.rows.filter((row) => row.value > MAX_LOSS_RATIO * smallest);
+  if (!omitted.length) return "";
+  const names = omitted.map((row) => `${row.name} (${formatNumber(row.value, 4)})`);
+  const reason = `their loss is more than ${MAX_LOSS_RATIO} times the smallest`;
+  return `Not drawn, because ${reason}: ${names.join(", ")}.`;
+}
+
+const HIDDEN_SERIES = new Map();  // The title of a figure -> the names that the reader has hidden.
+
+// Build a figure that is drawn again when its width changes.
+//
+// options: the options of the drawing function in charts.js. The element has the methods
+// `mark(point)`, which moves the mark of the design, and `renew(figure, options)`, which draws
+// another figure of the same form in the same place and returns whether it did so.
+function makeFigure(figure, options = {}) {
   const box = el("figure", {}, el("h2", {}, figure.title));
   if (figure.kind === "table") {
-    box.append(figure.rows.length ? table(figure.heads, figure.rows, figure.title) : el("p", { class: "soft" }, "None."));
+    const none = el("p", { class: "soft" }, "None.");
+    box.append(figure.rows.length ? makeTable(figure.heads, figure.rows, figure.title) : none);
     if (figure.note) box.append(el("p", { class: "soft" }, figure.note));
     return box;
   }
   if (figure.kind === "picture") {
-    box.append(el("img", { class: "picture", alt: figure.title, src: pictureOf(figure.svg) }));
-    if (figure.law) box.append(numbered(() => figure));
+    const src = imageAddress(figure.svg);
+    box.append(el("img", { class: "picture", alt: figure.title, src }));
+    if (figure.law) box.append(makeNumbersFold(() => figure));
     return box;
   }
   const place = el("div");
-  const hidden = HIDDEN.get(figure.title) ?? new Set(), seen = (list) => list?.filter((one) => !hidden.has(one.name));
-  HIDDEN.set(figure.title, hidden);
-  let drawn = null, width = 0;
-  const drawable = figure.kind !== "lines" || figure.series.some((one) => one.x.length > 1);
-  const draw = (paper = 0) => {
-    width = paper || Math.max(280, Math.round(place.clientWidth || 520));
-    const left = { ...figure, series: seen(figure.series), others: seen(figure.others) };
-    drawn = drawable ? DRAWERS[figure.kind](left, width, { ...options, pins: seen(options.pins) }) : null;
-    place.replaceChildren(drawn ?? el("p", { class: "soft" }, hidden.size ? "Nothing is chosen." : "There are too few values to draw."));
+  const hidden = HIDDEN_SERIES.get(figure.title) ?? new Set();
+  HIDDEN_SERIES.set(figure.title, hidden);
+  const withoutHidden = (entries) => entries?.filter((entry) => !hidden.has(entry.name));
+  const isDrawable = figure.kind !== "lines" || figure.series.some((series) => series.x.length > 1);
+  let chart = null;
+  let width = 0;
+  const draw = (fixedWidth = 0) => {
+    width = fixedWidth || Math.max(280, Math.round(place.clientWidth || 520));
+    const shown = {
+      ...figure, series: withoutHidden(figure.series), others: withoutHidden(figure.others),
+    };
+    const shownOptions = { ...options, pins: withoutHidden(options.pins) };
+    chart = isDrawable ? DRAWERS[figure.kind](shown, width, shownOptions) : null;
+    const reason = hidden.size ? "All series are hidden." : "There are too few values to draw.";
+    place.replaceChildren(chart ?? el("p", { class: "soft" }, reason));
   };
-  new ResizeObserver(() => { if (Math.abs(place.clientWidth - width) > 1 && place.clientWidth) draw(); }).observe(place);
-  box.onPaper = (on) => draw(on ? (box.closest(".columns") ? PAPER / 2 : PAPER) : 0);  // letters keep their size there
+  new ResizeObserver(() => {
+    if (Math.abs(place.clientWidth - width) > 1 && place.clientWidth) draw();
+  }).observe(place);
+  // On paper charts have a fixed width, so that their letters keep their size.
+  box.onPaper = (isPrinting) => {
+    const paperWidth = box.closest(".columns") ? PAPER_WIDTH / 2 : PAPER_WIDTH;
+    draw(isPrinting ? paperWidth : 0);
+  };
   box.append(place);
-  const series = figure.kind === "bars" ? [{ name: "this design", look: "area", colour: 0 }, ...(figure.others ?? []).map((one) => ({ name: one.name, look: "line", colour: one.colour }))]
-    : figure.kind === "lines" ? [...figure.series, ...(options.pins ?? []).filter((one) => Number.isFinite(one.x)).map((one, k) => ({ name: one.name, look: "filled", colour: 3 + k }))] : [];
-  // What the legend names is shown or left out by a click; what a chart is about stays.
-  const entry = (one) => {
-    if (series.length < 2 || one === series[0] && figure.kind === "bars") return el("li", {}, swatch(one), one.name);
-    const button = el("button", { type: "button", "aria-pressed": String(!hidden.has(one.name)), title: "Show or leave out" }, swatch(one), one.name);
-    button.addEventListener("click", () => { if (!hidden.delete(one.name)) hidden.add(one.name); button.setAttribute("aria-pressed", String(!hidden.has(one.name))); draw(); });
+
+  const entries = legendEntries(figure, options);
+  const makeLegendItem = (entry) => {
+    const isSubject = entry === entries[0] && figure.kind === "bars";
+    if (entries.length < 2 || isSubject) return el("li", {}, legendSwatch(entry), entry.name);
+    const isShown = () => String(!hidden.has(entry.name));
+    const attributes = { type: "button", "aria-pressed": isShown(), title: "Show or hide" };
+    const button = el("button", attributes, legendSwatch(entry), entry.name);
+    button.addEventListener("click", () => {
+      if (!hidden.delete(entry.name)) hidden.add(entry.name);
+      button.setAttribute("aria-pressed", isShown());
+      draw();
+    });
     return el("li", {}, button);
   };
-  if (drawable && (series.length > 1 || figure.kind === "lines")) box.append(el("ul", { class: "legend" }, ...series.map(entry)));
-  if (figure.kind === "dots") {
-    const best = Math.min(...figure.rows.map((one) => one.value)), far = figure.rows.filter((one) => one.value > FARTHEST * best);
-    if (far.length) box.append(el("p", { class: "soft" }, `Not drawn, as they cost more than ${FARTHEST} times the best: ${far.map((one) => `${one.name} (${short(one.value, 4)})`).join(", ")}.`));
+  if (isDrawable && (entries.length > 1 || figure.kind === "lines")) {
+    box.append(el("ul", { class: "legend" }, ...entries.map(makeLegendItem)));
   }
-  const note = el("p", { class: "soft" }), said = el("p", { class: "soft" }), list = numbered(() => figure);
-  const noted = () => { note.textContent = figure.note ?? ""; note.hidden = !figure.note; };
-  noted();
+  if (figure.kind === "dots") {
+    const omitted = describeOmittedDots(figure);
+    if (omitted) box.append(el("p", { class: "soft" }, omitted));
+  }
+  const note = el("p", { class: "soft" });
+  const message = el("p", { class: "soft" });
+  const numbers = makeNumbersFold(() => figure);
+  const updateNote = () => {
+    note.textContent = figure.note ?? "";
+    note.hidden = !figure.note;
+  };
+  updateNote();
   box.append(note);
-  if (drawable) box.append(el("div", { class: "tools" }, saved(() => figure, () => drawn, () => (series.length > 1 ? seen(series) : []), options, said), list), said);
-  box.mark = (at) => { options.mark = at; if (drawn?.place) drawn.place(at); };
-  // Other data of the same kind, drawn in the same place; whether they are.
-  box.legend = key(figure, options);
-  box.renew = (other, taken) => {
-    if (key(other, taken) !== box.legend || !width) return false;
-    figure = other; options = taken;
+  if (isDrawable) {
+    const getLegend = () => (entries.length > 1 ? withoutHidden(entries) : []);
+    const menu = makeSaveMenu(() => figure, () => chart, getLegend, options, message);
+    box.append(el("div", { class: "tools" }, menu, numbers), message);
+  }
+  box.mark = (point) => {
+    options.mark = point;
+    if (chart?.place) chart.place(point);
+  };
+  const signature = figureSignature(figure, options);
+  box.renew = (otherFigure, otherOptions) => {
+    if (figureSignature(otherFigure, otherOptions) !== signature || !width) return false;
+    figure = otherFigure;
+    options = otherOptions;
     draw();
-    noted(); list.renew(); said.textContent = "";
+    updateNote();
+    numbers.renew();
+    message.textContent = "";
     return true;
   };
   return box;
 }
 
-// Other children in a place; what a reader has opened, is at, or is typing stays so.
-const USED = "button, input, a, summary, details, [tabindex]";
-function renewed(place, children) {
-  const found = () => [...place.querySelectorAll(USED)], before = found(), active = place.getRootNode().activeElement, at = before.indexOf(active);
-  const open = before.map((node) => node.open);
+const INTERACTIVE = "button, input, a, summary, details, [tabindex]";
+
+// Replace the children of a place. Open sections, the focus and typed texts stay as they are.
+function replaceContent(place, children) {
+  const findInteractive = () => [...place.querySelectorAll(INTERACTIVE)];
+  const before = findInteractive();
+  const active = place.getRootNode().activeElement;
+  const activeIndex = before.indexOf(active);
+  const wereOpen = before.map((node) => node.open);
   place.replaceChildren(...children);
-  open.forEach((was, k) => { const node = found()[k]; if (was && node?.tagName === "DETAILS") node.open = true; });
-  const there = at < 0 ? null : found()[at];
-  if (!there) return;
-  if (active.type === "text" && there.type === "text") { there.value = active.value; there.setSelectionRange(active.selectionStart, active.selectionEnd); }
-  there.focus();
+  const after = findInteractive();
+  wereOpen.forEach((wasOpen, index) => {
+    if (wasOpen && after[index]?.tagName === "DETAILS") after[index].open = true;
+  });
+  const next = activeIndex < 0 ? null : findInteractive()[activeIndex];
+  if (!next) return;
+  if (active.type === "text" && next.type === "text") {
+    next.value = active.value;
+    next.setSelectionRange(active.selectionStart, active.selectionEnd);
+  }
+  next.focus();
 }
 
-// A card keeps its place while its content is renewed.
-function card(title, kind = "") {
-  const body = el("div"), node = el("section", { class: `card ${kind}`, "aria-label": title }, body);
-  const said = el("p", { class: "soft", hidden: true });
-  node.append(said);
+// Build a card, which keeps its place while its content changes.
+//
+// show(...children): replace the content; say(text, isError): show a message below it;
+// title(): show the title alone; stale(), fresh(): grey the content or show it normally again.
+function makeCard(title, kind = "") {
+  const body = el("div");
+  const message = el("p", { class: "soft", hidden: true });
+  const node = el("section", { class: `card ${kind}`, "aria-label": title }, body, message);
   return {
     node,
-    show: (...children) => { renewed(body, children.filter((child) => child !== "")); body.classList.remove("stale"); said.hidden = true; },
-    say: (words, bad = false) => { said.textContent = words; said.hidden = !words; said.className = bad ? "error" : "soft"; },
+    show(...children) {
+      replaceContent(body, children.filter((child) => child !== ""));
+      this.fresh();
+    },
+    say(text, isError = false) {
+      message.textContent = text;
+      message.hidden = !text;
+      message.className = isError ? "error" : "soft";
+    },
     title: () => body.replaceChildren(el("h2", {}, title)),
     stale: () => body.classList.add("stale"),
-    fresh: () => { body.classList.remove("stale"); said.hidden = true; },
-    get empty() { return !body.childElementCount; },
+    fresh() {
+      body.classList.remove("stale");
+      message.hidden = true;
+    },
+    get isEmpty() { return !body.childElementCount; },
   };
 }
 
-function copyable(label, text) {
-  const said = el("button", { type: "button", "aria-label": `Copy ${label}` }, "Copy");
-  said.addEventListener("click", async () => {
-    await navigator.clipboard?.writeText(text).then(() => { said.textContent = "Copied"; }, () => { said.textContent = "Select and copy"; });
+// Build a text with a button that copies it.
+function makeCopyableText(label, text) {
+  const button = el("button", { type: "button", "aria-label": `Copy ${label}` }, "Copy");
+  button.addEventListener("click", async () => {
+    const showSuccess = () => { button.textContent = "Copied"; };
+    const showFailure = () => { button.textContent = "Select and copy"; };
+    await navigator.clipboard?.writeText(text).then(showSuccess, showFailure);
   });
-  return el("div", {}, el("h3", {}, label), el("div", { class: "copy" }, el("pre", {}, text), said));
+  const copy = el("div", { class: "copy" }, el("pre", {}, text), button);
+  return el("div", {}, el("h3", {}, label), copy);
 }
 
-// A slider's place 0..1000 and its number: of a share, 0 stands apart from a logarithmic scale.
-const SLIDES = {
-  log: { to: (s, r) => r.low * (r.high / r.low) ** (s / 1000), from: (v, r) => (1000 * Math.log(v / r.low)) / Math.log(r.high / r.low) },
-  share: { to: (s, r) => (s < 15 ? 0 : r.low * (r.high / r.low) ** ((s - 30) / 970)), from: (v, r) => (v <= 0 ? 0 : 30 + (970 * Math.log(Math.max(v, r.low) / r.low)) / Math.log(r.high / r.low)) },
+// Conversions between the position 0..1000 of a slider and a number in a range {low, high}.
+//
+// A share has a separate position for 0, because its scale is logarithmic.
+const SLIDER_SCALES = {
+  log: {
+    toNumber: (position, { low, high }) => low * (high / low) ** (position / 1000),
+    toPosition: (number, { low, high }) => (1000 * Math.log(number / low)) / Math.log(high / low),
+  },
+  share: {
+    toNumber: (position, { low, high }) => (
+      position < 15 ? 0 : low * (high / low) ** ((position - 30) / 970)
+    ),
+    toPosition: (number, { low, high }) => (
+      number <= 0 ? 0 : 30 + (970 * Math.log(Math.max(number, low) / low)) / Math.log(high / low)
+    ),
+  },
 };
-SLIDES.count = { to: (s, r) => Math.round(SLIDES.log.to(s, r)), from: SLIDES.log.from };
-const threeDigits = (value) => String(Number(value.toPrecision(3)));
-const SYMBOLS = { epsilon: "ε", delta: "δ", rho: "ρ", mu: "μ", alpha: "α", runs: "runs T", max_loss: "largest loss" };
-const SHARE = { scale: "share", low: 1e-10, high: 1 };
+SLIDER_SCALES.count = {
+  toNumber: (position, range) => Math.round(SLIDER_SCALES.log.toNumber(position, range)),
+  toPosition: SLIDER_SCALES.log.toPosition,
+};
+const CURVE_POINT_RANGE = { scale: "share", low: 1e-10, high: 1 };
 
-// The control of one option: {node, set(value), fail(words)}. tell(name, value, done): done is false while a slider moves.
-// words: what it may be, where that is known; a template among them, such as pinball:τ, is typed.
-function control(option, value, tell, words = null) {
-  const id = `option-${option.name}`, helpId = `${id}-help`, name = option.name, shown = SYMBOLS[name] ? `${SYMBOLS[name]} (${name})` : name.replaceAll("_", " ");
-  const help = el("p", { class: "help", id: helpId }, option.help), wrong = el("p", { class: "error", id: `${id}-error`, hidden: true });
-  const fail = (node) => (sentence) => {
-    wrong.textContent = sentence ?? ""; wrong.hidden = !sentence;
-    if (sentence) { node.setAttribute("aria-invalid", "true"); node.setAttribute("aria-describedby", wrong.id); } else { node.removeAttribute("aria-invalid"); node.setAttribute("aria-describedby", helpId); }
+const writeThreeDigits = (value) => String(Number(value.toPrecision(3)));
+
+// Create a slider.
+function makeSlider(attributes = {}) {
+  return el("input", { type: "range", min: "0", max: "1000", step: "1", ...attributes });
+}
+
+// Make a function that shows or clears the error message of an input.
+function makeErrorFunction(input, errorNode, helpId) {
+  return (sentence) => {
+    errorNode.textContent = sentence ?? "";
+    errorNode.hidden = !sentence;
+    if (sentence) {
+      input.setAttribute("aria-invalid", "true");
+      input.setAttribute("aria-describedby", errorNode.id);
+    } else {
+      input.removeAttribute("aria-invalid");
+      input.setAttribute("aria-describedby", helpId);
+    }
   };
+}
+
+// Build the sliders of the points a:b of a curve: one slider for every b.
+//
+// text: the input that holds all points; report(name, value, isDone): called after a change.
+// Returns the element and `update()`, which reads the points from the input.
+function makePointSliders(option, text, report) {
+  const container = el("div", { class: "points" });
+  const readPoints = () => text.value.split(",").filter(Boolean).map((part) => part.split(":"));
+  const makePoint = (point, index) => {
+    const slider = makeSlider();
+    const output = el("output");
+    const node = el("label", {}, output, slider);
+    node.setPoint = ([position, height]) => {
+      slider.value = SLIDER_SCALES.share.toPosition(Number(height), CURVE_POINT_RANGE);
+      // The ends of a trade-off curve are fixed.
+      slider.disabled = ["0", "1"].includes(position) && option.name === "tradeoff";
+      slider.setAttribute("aria-label", `${option.name} at ${position}, slider`);
+      const [abscissa, ordinate] = option.points;
+      output.textContent = `${ordinate} = ${height} at ${abscissa} = ${position}`;
+    };
+    for (const [event, isDone] of [["input", false], ["change", true]]) {
+      slider.addEventListener(event, () => {
+        const points = text.value.split(",").map((part) => part.split(":"));
+        const number = SLIDER_SCALES.share.toNumber(Number(slider.value), CURVE_POINT_RANGE);
+        points[index][1] = writeThreeDigits(number);
+        text.value = points.map((part) => part.join(":")).join(",");
+        node.setPoint(points[index]);
+        report(option.name, text.value, isDone);
+      });
+    }
+    node.setPoint(point);
+    return node;
+  };
+  const update = () => {
+    const points = readPoints();
+    if (container.childElementCount === points.length) {
+      points.forEach((point, index) => container.children[index].setPoint(point));
+    } else {
+      container.replaceChildren(...points.map(makePoint));
+    }
+  };
+  return { node: container, update };
+}
+
+// Build the control of one option: {node, set(value), fail(sentence)}.
+//
+// report(name, value, isDone): called after a change; isDone is false while a slider moves.
+// choices: the texts that the option accepts, if they are known.
+function makeControl(option, value, report, choices = null) {
+  const { name } = option;
+  const id = `option-${name}`;
+  const helpId = `${id}-help`;
+  const label = SYMBOLS[name] ? `${SYMBOLS[name]} (${name})` : name.replaceAll("_", " ");
+  const help = el("p", { class: "help", id: helpId }, option.help);
+  const errorNode = el("p", { class: "error", id: `${id}-error`, hidden: true });
   const shared = { id, "aria-describedby": helpId };
-  if (option.kind === "flag") {
-    const box = el("input", { ...shared, type: "checkbox" });
-    const set = (v) => { box.checked = v ?? option.default; };
-    box.addEventListener("change", () => tell(name, box.checked, true));
-    set(value);
-    return { node: el("div", { class: "field check" }, el("label", {}, box, shown), wrong, help), set, fail: fail(box) };
+  const frame = { shared, label, help, errorNode, helpId };
+  if (option.kind === "flag") return makeFlagControl(option, value, report, frame);
+  if (choices?.length && option.kind === "text") {
+    return makeChoiceControl(option, value, report, choices, frame);
   }
-  if (words?.length && option.kind === "text") return chosen(option, value, tell, words, { shared, shown, help, wrong, fail });
-  const r = option.range, empty = option.required ? "required" : r?.scale === "share" ? "0" : "";
-  const text = el("input", { ...shared, type: "text", spellcheck: "false", autocomplete: "off", placeholder: option.default || empty, list: words?.length ? `${id}-words` : null });
-  const list = words?.length ? el("datalist", { id: `${id}-words` }, ...words.map((word) => el("option", { value: word }))) : "";
-  const slider = r ? el("input", { type: "range", min: "0", max: "1000", step: "1", "aria-label": `${name}, slider` }) : null;
-  const points = el("div", { class: "points" });
-  const set = (v) => {
-    text.value = Array.isArray(v) ? v.join(",") : v ?? "";
-    if (option.points) pointed();
+  return makeTextControl(option, value, report, choices, frame);
+}
+
+// Build the control of a flag: a checkbox.
+function makeFlagControl(option, value, report, { shared, label, help, errorNode, helpId }) {
+  const box = el("input", { ...shared, type: "checkbox" });
+  const set = (isChecked) => { box.checked = isChecked ?? option.default; };
+  box.addEventListener("change", () => report(option.name, box.checked, true));
+  set(value);
+  const node = el("div", { class: "field check" }, el("label", {}, box, label), errorNode, help);
+  return { node, set, fail: makeErrorFunction(box, errorNode, helpId) };
+}
+
+// Build the control of a text: an input, with a slider for a number in a range.
+function makeTextControl(option, value, report, choices, { shared, label, help, errorNode, helpId }) {
+  const { name, range } = option;
+  const hasChoices = Boolean(choices?.length);
+  const listId = `${shared.id}-words`;
+  let placeholder = option.default;
+  if (!placeholder && option.required) placeholder = "required";
+  else if (!placeholder) placeholder = range?.scale === "share" ? "0" : "";
+  const attributes = { type: "text", spellcheck: "false", autocomplete: "off", placeholder };
+  const text = el("input", { ...shared, ...attributes, list: hasChoices ? listId : null });
+  const choiceNodes = (choices ?? []).map((choice) => el("option", { value: choice }));
+  const list = hasChoices ? el("datalist", { id: listId }, ...choiceNodes) : "";
+  const slider = range ? makeSlider({ "aria-label": `${name}, slider` }) : null;
+  const points = option.points ? makePointSliders(option, text, report) : null;
+  const set = (newValue) => {
+    text.value = Array.isArray(newValue) ? newValue.join(",") : newValue ?? "";
+    points?.update();
     if (!slider) return;
     const number = Number(text.value);
-    slider.disabled = !(text.value !== "" && Number.isFinite(number)) && !(text.value === "" && r.scale === "share");
-    if (!slider.disabled) slider.value = SLIDES[r.scale].from(number, r);
+    const isNumber = text.value !== "" && Number.isFinite(number);
+    slider.disabled = !isNumber && !(text.value === "" && range.scale === "share");
+    if (!slider.disabled) slider.value = SLIDER_SCALES[range.scale].toPosition(number, range);
     slider.setAttribute("aria-valuetext", `${name} ${text.value || 0}`);
   };
-  // Points a:b of a curve: a slider for every b but those at its ends.
-  const pointed = () => {
-    const parts = text.value.split(",").filter(Boolean).map((part) => part.split(":"));
-    if (points.childElementCount === parts.length) { parts.forEach((part, k) => points.children[k].set(part)); return; }
-    points.replaceChildren(...parts.map((part, k) => {
-      const one = el("input", { type: "range", min: "0", max: "1000", step: "1" }), said = el("output"), node = el("label", {}, said, one);
-      node.set = ([at, high]) => { one.value = SLIDES.share.from(Number(high), SHARE); one.disabled = ["0", "1"].includes(at) && option.name === "tradeoff"; one.setAttribute("aria-label", `${name} at ${at}, slider`); said.textContent = `${option.points[1]} = ${high} at ${option.points[0]} = ${at}`; };
-      for (const [event, done] of [["input", false], ["change", true]])
-        one.addEventListener(event, () => {
-          const now = text.value.split(",").map((each) => each.split(":"));
-          now[k][1] = threeDigits(SLIDES.share.to(Number(one.value), SHARE));
-          text.value = now.map((each) => each.join(":")).join(",");
-          node.set(now[k]);
-          tell(name, text.value, done);
-        });
-      node.set(part);
-      return node;
-    }));
-  };
-  text.addEventListener("change", () => { set(text.value); tell(name, text.value.trim(), true); });
-  for (const [event, done] of [["input", false], ["change", true]])
+  text.addEventListener("change", () => {
+    set(text.value);
+    report(name, text.value.trim(), true);
+  });
+  for (const [event, isDone] of [["input", false], ["change", true]]) {
     slider?.addEventListener(event, () => {
-      text.value = threeDigits(SLIDES[r.scale].to(Number(slider.value), r));
+      const number = SLIDER_SCALES[range.scale].toNumber(Number(slider.value), range);
+      text.value = writeThreeDigits(number);
       slider.setAttribute("aria-valuetext", `${name} ${text.value}`);
-      tell(name, text.value, done);
+      report(name, text.value, isDone);
     });
+  }
   set(value);
-  return { node: el("div", { class: "field" }, el("label", { for: id }, shown), text, list, slider, option.points ? points : "", wrong, help), set, fail: fail(text) };
+  const labelNode = el("label", { for: shared.id }, label);
+  const parts = [labelNode, text, list, slider, points?.node ?? "", errorNode, help];
+  return { node: el("div", { class: "field" }, ...parts), set, fail: makeErrorFunction(text, errorNode, helpId) };
 }
 
-// A list of words, with a place for others where a word is a template.
-function chosen(option, value, tell, words, { shared, shown, help, wrong, fail }) {
-  const open = words.some((word) => /[^\x20-\x7e]/.test(word)) || /CSV/.test(option.help), plain = words.filter((word) => !/[^\x20-\x7e]/.test(word));
-  const typed = el("input", { type: "text", "aria-label": `${option.name}, another`, spellcheck: "false", hidden: true });
+const OTHER_CHOICE = "…";  // The entry of a list that opens an input for another text.
+
+// Build the control of a text with known choices: a list, with an input for other texts.
+function makeChoiceControl(option, value, report, choices, { shared, label, help, errorNode, helpId }) {
+  // A choice with a letter beyond ASCII, such as pinball:τ, is a template that must be typed.
+  const isTemplate = (choice) => /[^\x20-\x7e]/.test(choice);
+  const plainChoices = choices.filter((choice) => !isTemplate(choice));
+  const acceptsOthers = choices.some(isTemplate) || /CSV/.test(option.help);
+  const input = el("input", {
+    type: "text", "aria-label": `${option.name}, another`, spellcheck: "false", hidden: true,
+  });
   const list = el("select", shared);
-  const set = (v) => {
-    const now = (Array.isArray(v) ? v.join(",") : v) || option.default || "", own = now && !plain.includes(now);
-    list.replaceChildren(...(option.default || option.required ? [] : [el("option", { value: "" }, "-")]), ...plain.map((word) => el("option", { value: word }, word)), ...(open || own ? [el("option", { value: "…" }, "another …")] : []));
-    list.value = own ? "…" : now;
-    typed.hidden = !own; typed.value = own ? now : "";
+  const set = (newValue) => {
+    const text = Array.isArray(newValue) ? newValue.join(",") : newValue;
+    const current = text || option.default || "";
+    const isOther = current && !plainChoices.includes(current);
+    const entries = plainChoices.map((choice) => el("option", { value: choice }, choice));
+    if (!option.default && !option.required) entries.unshift(el("option", { value: "" }, "-"));
+    if (acceptsOthers || isOther) {
+      entries.push(el("option", { value: OTHER_CHOICE }, "another …"));
+    }
+    list.replaceChildren(...entries);
+    list.value = isOther ? OTHER_CHOICE : current;
+    input.hidden = !isOther;
+    input.value = isOther ? current : "";
   };
-  list.addEventListener("change", () => { if (list.value === "…") { typed.hidden = false; typed.focus(); } else { typed.hidden = true; tell(option.name, list.value, true); } });
-  typed.addEventListener("change", () => tell(option.name, typed.value.trim(), true));
+  list.addEventListener("change", () => {
+    input.hidden = list.value !== OTHER_CHOICE;
+    if (input.hidden) report(option.name, list.value, true);
+    else input.focus();
+  });
+  input.addEventListener("change", () => report(option.name, input.value.trim(), true));
   set(value);
-  return { node: el("div", { class: "field" }, el("label", { for: shared.id }, shown), list, typed, wrong, help), set, fail: fail(list) };
+  const labelNode = el("label", { for: shared.id }, label);
+  const node = el("div", { class: "field" }, labelNode, list, input, errorNode, help);
+  return { node, set, fail: makeErrorFunction(list, errorNode, helpId) };
 }
