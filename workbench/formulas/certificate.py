@@ -287,7 +287,7 @@ def _read_root(data: Any) -> Root:
 def _prove_region(program: ParametricProgram, fields: Record, delta: Interval) -> Region:
     """A region of a file, proven. Raises CorruptFile, NotCertified, NoRationalSolution."""
     low, high, sample = (fields[name] for name in ("low", "high", "sample"))
-    if not low.below(sample) or (high is not None and not high.above(sample)):
+    if not low.is_below(sample) or (high is not None and not high.is_above(sample)):
         raise_corrupt_entry("A sample", "within its region")
     if not fields["feasible"] and delta[0] < delta[1]:
         raise_corrupt_entry("feasible", "true, or false where delta is given")

@@ -235,7 +235,7 @@ def _make_design(problem: Problem, answer: Answer) -> Design:
     privacy = problem.audit(mechanism) if certificate is None else certificate.deciding_audit
     claim = problem.claim_for_audit(privacy)
     loss = problem.compute_loss(mechanism)
-    objective = loss
+    objective: Any = loss
     has_claim = answer.claimed_objective is not None
     if has_claim and (certificate is None or answer.is_proxy):
         objective = answer.claimed_objective

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from workbench.models.channel.block_factors import AllPairsFactors, BlockFactors, GraphFactors, BandedOrder
-from workbench.models.channel.block_interior import BlockPoint, BlockInteriorPoint
+from workbench.models.channel.block_factors import (
+    AllPairsFactors,
+    BandedOrder,
+    BlockFactors,
+    GraphFactors,
+)
+from workbench.models.channel.block_interior import BlockInteriorPoint, BlockPoint
 from workbench.models.channel.block_parts import BlockProblem
 from workbench.models.channel.scaled_cholesky import ScaledCholesky
 from workbench.solvers.search import Deadline
@@ -51,7 +56,9 @@ def test_inverses_are_those_of_dense_matrices(factors: BlockFactors) -> None:
     w = factors.apply_rows(x)
     z = rng.uniform(0.5, 2, w.shape)
     factors.factorize(x, w, z)
-    matrix = np.column_stack([factors.apply_rows(unit[:, None])[:, 0] for unit in np.eye(factors.n)])
+    matrix = np.column_stack(
+        [factors.apply_rows(unit[:, None])[:, 0] for unit in np.eye(factors.n)]
+    )
     inverses = [
         np.linalg.inv(matrix.T @ np.diag(z[:, o] / w[:, o]) @ matrix) for o in range(outputs)
     ]
@@ -140,7 +147,11 @@ def test_rows_of_ones_own_hold_with_their_multipliers(delta: float) -> None:
     assert point.extra_multipliers[0] < 0
     assert 0 <= point.objective - point.bound <= 1e-9 * point.objective
     assert (
-        solved(replace(blocks, extra_rows=None, extra_limits=np.zeros(0), is_equation=np.zeros(0, bool))).objective
+        solved(
+            replace(
+                blocks, extra_rows=None, extra_limits=np.zeros(0), is_equation=np.zeros(0, bool)
+            )
+        ).objective
         < point.bound
     )
 

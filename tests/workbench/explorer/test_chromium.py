@@ -470,7 +470,8 @@ def test_charts_are_saved_whatever_the_theme_and_designs_are_pinned(
 def test_what_is_infeasible_is_no_number(browser: Chromium, server: Server) -> None:
     page = opened(browser, server, {"family": "laplace", "epsilon": "1", "bits": "1"})
     assert (
-        page.js("document.querySelector('.value').textContent") == "No mechanism satisfies this request"
+        page.js("document.querySelector('.value').textContent")
+        == "No mechanism satisfies this request"
     )
     assert "no ell brings the mean length" in page.js("document.querySelector('.hero').textContent")
     assert "inf" not in page.js("document.querySelector('.value').textContent.split(' ')")

@@ -255,7 +255,9 @@ def test_the_claim_is_kept_and_worded():
         certificate_from_dict(proof.to_dict()),
     ):
         assert again.composed == claim
-    assert "2 runs together: dp at epsilon = 1, delta = 0.41" in checker.prove_statement(proof.to_dict())
+    assert "2 runs together: dp at epsilon = 1, delta = 0.41" in checker.prove_statement(
+        proof.to_dict()
+    )
     with pytest.raises(wb.NotCertified, match="misses"):
         Certificate(
             ROWS,

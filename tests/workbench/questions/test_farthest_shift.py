@@ -57,7 +57,10 @@ def test_the_independent_checker_decides_the_same(seed: int):
     draw = random.Random(100 + seed)
     law, reach = even_law(draw), draw.randint(1, 3)
     noise = AdditiveIntegerNoise(IntegerNoise(reach), law)
-    assert LineLaw(law.first, law.weights, law.period, law.ratio).is_unimodal() == law.is_even_and_falling
+    assert (
+        LineLaw(law.first, law.weights, law.period, law.ratio).is_unimodal()
+        == law.is_even_and_falling
+    )
     read = READERS["integer-noise"](noise.to_dict())
     for epsilon in (Fraction(1, 10), Fraction(1), Fraction(3)):
         claim = Claim("dp", epsilon)

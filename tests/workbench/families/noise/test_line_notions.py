@@ -326,7 +326,8 @@ def test_no_delta_is_needed_for_a_loss_that_pure_noise_has():
     made = wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, max_loss=2)
     assert (made.objective, made.bound, made.status, made.certificate.delta) == (0, 0, "optimal", 0)
     with pytest.raises(
-        wb.Infeasible, match=r"Loss squared at most 0\.5 needs delta > 0\.1: at this limit the minimal loss is"
+        wb.Infeasible,
+        match=r"Loss squared at most 0\.5 needs delta > 0\.1: at this limit the minimal loss is",
     ):
         wb.design(wb.IntegerNoise(1), minimise="delta", epsilon=1, max_loss="0.5", delta="0.1")
 
