@@ -1,22 +1,25 @@
-"""What multipliers prove of `workbench.models.labels.unbiased`, in rationals: nothing is rounded that e^ε would
-multiply.
+"""Exact lower bounds of `workbench.models.labels.unbiased` from multipliers, in rationals.
 
-With multipliers v, u of the two rows of y, and f_y(o) = p_y (o-y)² - v_y - u_y (o-y), a ray (o, S) has the reduced
-loss Σ_y w_y f_y(o), least for S = {y : f_y(o) < 0}:  φ(o) = Σ_y f_y(o) + q Σ_y min(0, f_y(o)). Where φ >= -m
-everywhere, lowering every v_y by m/k makes the multipliers feasible: Σ v - m is a lower bound.
+Rationals avoid rounding errors, which e^ε would multiply.
 
-Floats are rationals, and so are the coefficients of the f_y. Their roots are taken outwards to a fine grid, and f_y
-counted in full between: what that takes from φ is subtracted (`slack`, far below any digit of interest). From one of
-these points to the next φ is one convex quadratic, whose least value is a rational; its coefficients change by one
-label at a time, so that all pieces take O(k log k).
+With multipliers v, u of the two rows of y, and f_y(o) = p_y (o-y)² - v_y - u_y (o-y), a ray (o, S)
+has the reduced loss Σ_y w_y f_y(o), smallest for S = {y : f_y(o) < 0}:
+φ(o) = Σ_y f_y(o) + q Σ_y min(0, f_y(o)). Where φ >= -m everywhere, lowering every v_y by m/k makes
+the multipliers feasible: Σ v - m is a lower bound.
 
-A ray of reduced cost r < 0 asks for no more than -r/Σw of every v_y, or -r/((1+q) |S|) of those in S alone: they are
-lowered by the largest of those first, and priced again.
+Floats are rationals, and so are the coefficients of the f_y. Their roots are rounded outwards to a
+fine grid, and f_y counts in full between them. The amount that this subtracts from φ at most is
+`slack`, far below any digit of interest. From one of these points to the next φ is one convex
+quadratic, whose minimum is a rational. Its coefficients change by one label at a time, so that all
+pieces take O(k log k).
 
-| here            | meaning                                                                        |
-|-----------------|--------------------------------------------------------------------------------|
-| Quadratics      | f_y(o) = a o² + b o + c for every y; value: Σ v                                |
-| Prices          | the least φ on every piece; the pieces that lie in {f_y < 0}, for every y      |
+A ray of reduced cost r < 0 requires every v_y to fall by at most -r/Σw, or those in S alone by
+-r/((1+q) |S|). They are lowered by the largest of those first, and priced again.
+
+| here            | meaning                                                                    |
+|-----------------|----------------------------------------------------------------------------|
+| Quadratics      | f_y(o) = a o² + b o + c for every y; value: Σ v                            |
+| PiecePrices     | the minimum of φ on every piece; the pieces in {f_y < 0}, for every y      |
 """
 
 from __future__ import annotations
@@ -37,129 +40,193 @@ from workbench.solvers.arrays import Flags, Integers, Positions, Vector
 from workbench.solvers.exact.polynomials import to_flint, to_fraction
 
 Number = Fraction | float
-Exact = NDArray[np.object_]  # rationals of FLINT
-Ends = tuple[int | None, int | None]  # of an interval, over _GRID
+FlintArray = NDArray[np.object_]  # An array of FLINT's rationals.
+Ends = tuple[int | None, int | None]  # Ends of an interval in grid units, None if infinite.
 
-_TURNS = 8  # times the multipliers are lowered
-_GRID = 1 << 160  # denominator of the points to which roots are rounded
-_MARGIN = 1 + 2.0**-40  # relative, beyond what a ray asks for
-_FLOAT = Fraction(1, 2**52)
-_ODDS = Fraction(1, 2**63)
+_MAX_LOWERINGS = 8  # Multipliers are lowered this often.
+_GRID = 1 << 160  # Roots are rounded to multiples of the inverse of this.
+_SHORTFALL_MARGIN = 1 + 2.0**-40  # Multipliers are lowered by this factor more than rays require.
+_FLOAT_ROUNDING = Fraction(1, 2**52)  # A float differs from its number by at most this, relatively.
+_ODDS_ROUNDING = Fraction(1, 2**63)  # The odds e^ε - 1 were rounded by at most this.
 
 
 def round_odds_up(q: float) -> Fraction:
-    """At least e^ε - 1, for q the float next to what is below it by 2^-64 or less."""
-    return Fraction(q) * (1 + _FLOAT) + _ODDS
+    """Return an upper bound of e^ε - 1.
+
+    Args:
+        q: the float nearest to a lower bound of e^ε - 1 that is accurate to 2^-64.
+    """
+    return Fraction(q) * (1 + _FLOAT_ROUNDING) + _ODDS_ROUNDING
 
 
 @dataclass(frozen=True, eq=False)
 class Quadratics:
-    """The f_y of multipliers (see the module's table). coefficients: (k, 3), a, b, c of each."""
+    """The quadratics f_y of multipliers (see the module's table).
 
-    coefficients: Exact
+    Attributes:
+        coefficients: a, b, c of each label, shape (k, 3).
+        value: Σ v.
+    """
+
+    coefficients: FlintArray
     value: fmpq
 
     @classmethod
     def from_multipliers(
         cls, labels: Vector, prior: Vector, v: Iterable[Number], u: Iterable[Number]
     ) -> Quadratics:
-        """labels, prior: (k,) floats; v, u: (k,) floats or Fractions."""
-        y, p, values, moments = map(_exact, (labels.tolist(), prior.tolist(), v, u))
-        return cls(
-            np.stack([p, -2 * p * y - moments, (p * y + moments) * y - values], axis=1),
-            values.sum(),
-        )
+        """Build the quadratics of multipliers.
 
-    def lower_by(self, by: Vector) -> Quadratics:
-        """With every v_y less by so much. by: (k,)."""
-        steps = _exact(by.tolist())
-        return Quadratics(self.coefficients + np.outer(steps, [0, 0, 1]), self.value - steps.sum())
+        Args:
+            labels: labels, shape (k,).
+            prior: their weights, shape (k,).
+            v: multipliers of the rows of masses, k floats or Fractions.
+            u: multipliers of the rows of moments, k floats or Fractions.
+        """
+        y = _to_rationals(labels.tolist())
+        p = _to_rationals(prior.tolist())
+        mass_multipliers = _to_rationals(v)
+        moment_multipliers = _to_rationals(u)
+        linear = -2 * p * y - moment_multipliers
+        constant = (p * y + moment_multipliers) * y - mass_multipliers
+        return cls(np.stack([p, linear, constant], axis=1), mass_multipliers.sum())
+
+    def lower_by(self, amounts: Vector) -> Quadratics:
+        """Return the quadratics with every v_y lowered.
+
+        Args:
+            amounts: by how much each v_y falls, shape (k,).
+        """
+        steps = _to_rationals(amounts.tolist())
+        constant_steps = np.outer(steps, [0, 0, 1])
+        return Quadratics(self.coefficients + constant_steps, self.value - steps.sum())
 
     def price_pieces(self, q: Fraction) -> PiecePrices:
-        """φ, piece by piece."""
-        ends = [_around(*each) for each in self.coefficients]
+        """Compute the minimum of φ on every piece.
+
+        Args:
+            q: e^ε - 1.
+        """
+        intervals = [_negative_interval(*row) for row in self.coefficients]
         slack = fmpq(0)
-        changes: defaultdict[int | None, Any] = defaultdict(int)  # of q f, where labels come or go
-        for each, end in zip(to_flint(q) * self.coefficients, ends, strict=True):
-            if end is not None:
-                slack += max((_at(each, fmpq(x, _GRID)) for x in end if x is not None), default=0)
-                changes[end[0]] += each
-                changes[end[1]] -= each if end[1] is not None else 0
-        points = sorted(at for at in changes if at is not None)
-        sums = accumulate(
-            [self.coefficients.sum(axis=0) + changes[None], *(changes[at] for at in points)]
-        )
-        least = [
-            _least(each, at) for each, at in zip(sums, pairwise([None, *points, None]), strict=True)
-        ]
-        place: dict[int | None, int] = {at: i for i, at in enumerate(points, 1)}
-        last = len(least)
-        pieces = [
-            (last, 0) if end is None else (place.get(end[0], 0), place.get(end[1], last))
-            for end in ends
-        ]
-        return PiecePrices(least, slack, np.array(pieces))
+        # At these points the quadratics q f of labels are added to φ or subtracted from it.
+        changes: defaultdict[int | None, Any] = defaultdict(int)
+        for row, interval in zip(to_flint(q) * self.coefficients, intervals, strict=True):
+            if interval is not None:
+                ends = [fmpq(end, _GRID) for end in interval if end is not None]
+                slack += max((_evaluate_quadratic(row, end) for end in ends), default=0)
+                changes[interval[0]] += row
+                changes[interval[1]] -= row if interval[1] is not None else 0
+        points = sorted(point for point in changes if point is not None)
+        first_sum = self.coefficients.sum(axis=0) + changes[None]
+        sums = accumulate([first_sum, *(changes[point] for point in points)])
+        pieces = pairwise([None, *points, None])
+        minima = [_minimum_between(row, piece) for row, piece in zip(sums, pieces, strict=True)]
+        place: dict[int | None, int] = {point: i for i, point in enumerate(points, 1)}
+        end_place = len(minima)
+        piece_ranges = []
+        for interval in intervals:
+            if interval is None:
+                piece_ranges.append((end_place, 0))
+            else:
+                first = place.get(interval[0], 0)
+                piece_ranges.append((first, place.get(interval[1], end_place)))
+        return PiecePrices(minima, slack, np.array(piece_ranges))
 
 
 @dataclass(frozen=True)
 class PiecePrices:
-    """φ >= least[i] - slack on piece i; pieces: (k, 2) those from .. to .. - 1 where f_y < 0."""
+    """Lower bounds minima[i] - slack of φ on every piece i.
+
+    Attributes:
+        minima: minimum of φ on each of the n pieces, up to the slack.
+        slack: how much φ can be below.
+        pieces: first piece and end of the pieces with f_y < 0, for each label, shape (k, 2).
+    """
 
     minima: list[fmpq]
     slack: fmpq
     pieces: Integers
 
     def lower_bound(self, value: fmpq) -> Fraction:
-        """What Σ v proves."""
+        """Return the lower bound that the multipliers prove.
+
+        Args:
+            value: Σ v.
+        """
         return to_fraction(value - max(0, self.slack - min(self.minima)))
 
     @property
     def depths(self) -> Vector:
-        """The least φ of every piece, rounded. (n,)"""
+        """Return the rounded minimum of φ on every piece, shape (n,)."""
         return np.array([float(to_fraction(x)) for x in self.minima])
 
-    def label_sets(self, which: Positions) -> Flags:
-        """The sets S of some pieces. (n, k)"""
-        return (self.pieces[:, 0] <= which[:, None]) & (which[:, None] < self.pieces[:, 1])
+    def label_sets(self, pieces: Positions) -> Flags:
+        """Return the sets S of some pieces, shape (pieces, k).
+
+        Args:
+            pieces: numbers of the pieces, shape (pieces,).
+        """
+        return (self.pieces[:, 0] <= pieces[:, None]) & (pieces[:, None] < self.pieces[:, 1])
 
     @property
     def negative_sets(self) -> Flags:
-        """The sets of the rays of negative reduced cost. (n, k)"""
+        """Return the sets of the rays of negative reduced cost, shape (rays, k)."""
         return self.label_sets(np.flatnonzero([x < 0 for x in self.minima]))
 
 
 def lower_until_feasible(f: Quadratics, q: Fraction) -> tuple[float, Flags]:
-    """(the best bound of the multipliers and of what they become when lowered, rounded down; sets of the rays of
-    negative reduced cost)."""
+    """Lower multipliers until no ray has a negative reduced cost, and return the best bound.
+
+    Args:
+        f: the quadratics of the multipliers.
+        q: e^ε - 1.
+
+    Returns:
+        The best bound on the way, rounded down, and the sets of the rays of negative reduced cost
+        of the first multipliers, shape (rays, k).
+    """
     prices = f.price_pieces(q)
-    rays, bounds = prices.negative_sets, [prices.lower_bound(f.value)]
-    while len(bounds) < _TURNS and min(prices.minima) < 0:
+    rays = prices.negative_sets
+    bounds = [prices.lower_bound(f.value)]
+    while len(bounds) < _MAX_LOWERINGS and min(prices.minima) < 0:
         depths = prices.depths
-        below = np.flatnonzero(depths < 0)
-        f = f.lower_by(_shortfall(float(q), prices.label_sets(below), -depths[below]) * _MARGIN)
+        negative_pieces = np.flatnonzero(depths < 0)
+        sets = prices.label_sets(negative_pieces)
+        shortfall = _compute_shortfall(float(q), sets, -depths[negative_pieces])
+        f = f.lower_by(shortfall * _SHORTFALL_MARGIN)
         prices = f.price_pieces(q)
         bounds.append(prices.lower_bound(f.value))
-    best = max(bounds)
-    value = float(best)
-    return math.nextafter(value, -math.inf) if Fraction(value) > best else value, rays
+    best_bound = max(bounds)
+    value = float(best_bound)
+    if Fraction(value) > best_bound:
+        value = math.nextafter(value, -math.inf)
+    return value, rays
 
 
-def _shortfall(q: float, raised: Flags, below: Vector) -> Vector:
-    """By how much to lower every v_y: all alike, or those in a ray's set alone, whichever costs less. (k,)"""
-    k, size = raised.shape[1], raised.sum(axis=1)
-    alike = np.full(k, float((below / (k + q * size)).max()))
+def _compute_shortfall(q: float, sets: Flags, depths: Vector) -> Vector:
+    """Return by how much to lower every v_y, shape (k,).
+
+    All fall alike, or those in a ray's set alone, whichever lowers the sum less. The sets have the
+    shape (rays, k) and the depths > 0 the shape (rays,).
+    """
+    k = sets.shape[1]
+    size = sets.sum(axis=1)
+    equal_amounts = np.full(k, float((depths / (k + q * size)).max()))
     if not size.all():
-        return alike
-    each = np.where(raised, (below / ((1 + q) * size))[:, None], 0.0).max(axis=0)
-    return each if each.sum() < alike.sum() else alike
+        return equal_amounts
+    amounts_of_sets = (depths / ((1 + q) * size))[:, None]
+    set_amounts = np.where(sets, amounts_of_sets, 0.0).max(axis=0)
+    return set_amounts if set_amounts.sum() < equal_amounts.sum() else equal_amounts
 
 
-def _exact(values: Iterable[Number]) -> Exact:
+def _to_rationals(values: Iterable[Number]) -> FlintArray:
+    """Convert floats or Fractions to FLINT's rationals."""
     return np.array([fmpq(*value.as_integer_ratio()) for value in values], dtype=object)
 
 
-def _around(a: fmpq, b: fmpq, c: fmpq) -> Ends | None:
-    """Grid points around {o : a o² + b o + c < 0}, None for an infinite end; None where it is empty. a >= 0."""
+def _negative_interval(a: fmpq, b: fmpq, c: fmpq) -> Ends | None:
+    """Return grid points around {o : a o² + b o + c < 0}, a >= 0, or None if it is empty."""
     if a == 0:
         if b == 0:
             return (None, None) if c < 0 else None
@@ -169,21 +236,22 @@ def _around(a: fmpq, b: fmpq, c: fmpq) -> Ends | None:
     square = middle * middle - c / a
     if square <= 0:
         return None
-    middle, root = middle * _GRID, (square * _GRID**2).floor().isqrt() + 1
+    middle = middle * _GRID
+    root = (square * _GRID**2).floor().isqrt() + 1
     return int((middle - root).floor()), int((middle + root).ceil())
 
 
-def _at(f: Exact, o: fmpq) -> fmpq:
-    """a o² + b o + c."""
+def _evaluate_quadratic(f: FlintArray, o: fmpq) -> fmpq:
+    """Compute a o² + b o + c."""
     return (f[0] * o + f[1]) * o + f[2]
 
 
-def _least(f: Exact, ends: Ends) -> fmpq:
-    """The least a o² + b o + c between grid points. a > 0."""
+def _minimum_between(f: FlintArray, ends: Ends) -> fmpq:
+    """Compute the minimum of a o² + b o + c, a > 0, between grid points."""
     o = -f[1] / (2 * f[0])
     low, high = (None if end is None else fmpq(end, _GRID) for end in ends)
     if low is not None and o < low:
         o = low
     elif high is not None and o > high:
         o = high
-    return _at(f, o)
+    return _evaluate_quadratic(f, o)

@@ -1,29 +1,29 @@
-"""PDP noise with delta > 0, exactly and fast: model (13), or (15), solved by branch and bound over
-violation patterns.
+"""Exact and fast solution of PDP noise with delta > 0: model (13), or (15), by branch and bound.
 
-`FastSession` answers like a session of the literal program:
+The search runs over violation patterns. `FastSession` answers like a session of the literal
+program:
 
 1. For the error rate there is an incumbent from the start (`workbench.models.modulo.level_noise`).
    With one eps and a delta, on groups that are not small, all level functions are searched first
-   (`workbench.models.modulo.level_frontier`), within so many decisions: mostly that is the whole
-   proof, and no linear program is solved; where it is not, it leaves a better incumbent.
-2. Noise values where nothing is expected are summed in one variable (a relaxation,
-   `workbench.models.modulo.patterns`). Which is a guess that decides speed only: when the relaxed
-   optimum is not a PMF of the whole group, its pattern is lifted (the program of the full group
-   with the same broken pairs); when the lifted value does not meet the bound, more noise values are
-   kept. With all of them kept the relaxation is the problem itself, so the loop ends.
+   (`workbench.models.modulo.level_frontier`), within a limited number of decisions. Mostly that is
+   the whole proof, and no linear program is solved. Otherwise it leaves a better incumbent.
+2. Noise values where no mass is expected are summed in one variable (a relaxation,
+   `workbench.models.modulo.patterns`). This choice is a guess that affects speed only. If the
+   relaxed optimum is not a PMF of the whole group, its pattern is lifted (the program of the full
+   group with the same broken pairs). If the lifted value does not meet the bound, more noise values
+   get a variable. With all of them the relaxation is the problem itself, so the loop ends.
 3. The relaxation is minimised over all patterns (`workbench.models.modulo.search`) by linear
-   programs, hot. Its bound is the least of Lagrangian bounds that are recomputed from the data; it
-   holds for (13) because every step above either keeps an optimal f or relaxes. The incumbent is a
-   solution of one program, a PMF of the full group, or a level function's.
+   programs, hot. Its bound is the smallest of Lagrangian bounds that are recomputed from the data.
+   It holds for (13) because every step above either keeps an optimal f or relaxes. The incumbent
+   is a solution of one program, a PMF of the full group, or the noise of a level function.
 
 No oracle takes part: the closed forms of `workbench.models.oracles` stay independent judges of the
 result.
 
-A backend without duals, whose bounds could not be checked, or whose linear programs end in
-numerical trouble, gets the mixed-integer program with the better rows (`patterns.milp`) in one
-piece; its bound is then the solver's. The constraints of a user and worst-case costs switch 1 and 2
-off, as neither proof covers them.
+The mixed-integer program with the better rows (`patterns.build_milp`) is solved in one piece if a
+backend has no duals, whose bounds could not be checked, or if its linear programs end in numerical
+trouble. The bound is then the solver's. User-defined constraints and worst-case losses switch 1 and
+2 off, as neither proof covers them.
 
 The answer is stated in the variables f, u_mu, y_mu of the literal model, u = 1 where a pair is
 broken.
@@ -67,22 +67,39 @@ from workbench.solvers.program import Program
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import PointStatus, Solution, Start, Termination, relative_gap
 
-_SMALL = 40  # groups of so few elements are not truncated
-_LEVELS = 50_000  # decisions over level functions for every second of the time limit: a quarter of it or less
-_BRIEF = 1.0  # seconds of a time limit below which patterns have it whole: their first program is a bound
-_GRACE = 0.3  # of the time limit, to make an incumbent of what the search found by then
-_PROVEN = 1e-9 * (1 + 1e-6)
+_MAX_UNTRUNCATED_ELEMENTS = 40  # In groups of at most this order every noise value has a variable.
+_MAX_TRUNCATED_SHARE = 0.8  # If more noise values need a variable, all get one.
+_MIN_GUESSED_MASS = 1e-9  # Noise values with more mass in the DP-LP, and those nearby, get one.
+# Each second of the time limit allows this many decisions over level functions, which takes a
+# quarter of the limit or less.
+_DECISIONS_PER_SECOND = 50_000
+# Patterns get a shorter time limit whole, since their first program is a bound.
+_MIN_LEVEL_SEARCH_SECONDS = 1.0
+# After the time limit this share of it may be spent to make an incumbent.
+_GRACE_SHARE = 0.3
+_PROVEN_GAP = 1e-9 * (1 + 1e-6)  # A solution with this relative gap counts as proven.
 
 
 class FastSession:
-    """Stands in for a session of `model.program`: the same parameters, the same variables, the same optimum."""
+    """A session that solves `model.program` by search, with the same parameters and variables.
+
+    Args:
+        model: a model of PDP with delta > 0.
+        backend: the solver of the linear programs.
+        options: options of every solve; None for the defaults.
+
+    Raises:
+        ValueError: another model.
+    """
 
     def __init__(
         self, model: ModuloModel, backend: Backend, options: Options | None = None
     ) -> None:
         if not model.is_pattern_model:
             raise ValueError(f"method fast is for PDP with delta > 0. Got {model.kind}.")
-        self.model, self.backend, self.options = model, backend, options or Options()
+        self.model = model
+        self.backend = backend
+        self.options = options or Options()
         capabilities = backend.capabilities()
         self.uses_search = (
             capabilities.lp
@@ -93,11 +110,11 @@ class FastSession:
 
     @property
     def program(self) -> Program:
-        """The literal program, compiled when asked for; it takes the same values."""
+        """Return the literal program, compiled on demand. It has the same parameters."""
         return self.model.program
 
     def close(self) -> None:
-        """Nothing is kept between solves."""
+        """Do nothing, since no solver object lives between solves."""
 
     def __enter__(self) -> FastSession:
         return self
@@ -113,9 +130,13 @@ class FastSession:
         basis: Any = None,
         time_limit: float | None = None,
     ) -> Solution:
-        """Solve at these parameter values; always cold, whatever `start` says.
+        """Solve at these parameter values.
 
-        time_limit: seconds for this solve, if less than the options'.
+        Args:
+            values: parameter values of the literal program.
+            start: accepted for the interface of sessions; every solve is cold.
+            basis: accepted for the interface of sessions and ignored.
+            time_limit: seconds for this solve, if less than the limit of the options.
 
         Raises:
             BackendUnavailable, LicenceExceeded, UnsupportedOption: as `Backend.open`.
@@ -124,7 +145,7 @@ class FastSession:
         deadline = Deadline(min(limits, default=None))
         model = self.model
         groups = list(model.groups or (0,) * len(model.shifts))
-        given = {
+        scalars = {
             key: float(np.asarray(value)) for key, value in values.items() if key != "exp_epsilon"
         }
         noise = NoiseProblem(
@@ -132,257 +153,303 @@ class FastSession:
             model.shifts,
             np.asarray(values["exp_epsilon"], dtype=float).ravel()[groups],
             model.scaled_loss,
-            given.get("delta"),
-            given.get("max_loss"),
+            scalars.get("delta"),
+            scalars.get("max_loss"),
             model.constraints,
         )
         if self.uses_search:
-            solution = _Fast(noise, self, deadline).run()
+            solution = _FastSolve(noise, self, deadline).run()
             if solution.termination not in (Termination.NUMERICAL, Termination.ERROR):
                 return solution
-        return self._whole(noise, deadline)
+        return self._solve_milp(noise, deadline)
 
-    def _whole(self, noise: NoiseProblem, deadline: Deadline) -> Solution:
-        """The mixed-integer program in one piece."""
-        program = self.with_model_losses(build_milp(noise, _name(self.model)))
-        with self.backend.open(
-            program, replace(self.options, time_limit=deadline.solver_time_limit)
-        ) as session:
+    def _solve_milp(self, noise: NoiseProblem, deadline: Deadline) -> Solution:
+        """Solve the mixed-integer program in one piece."""
+        program = self.with_model_losses(build_milp(noise, _program_name(self.model)))
+        options = replace(self.options, time_limit=deadline.solver_time_limit)
+        with self.backend.open(program, options) as session:
             solution = session.solve({}, start=Start.COLD)
-        notes = (
-            *solution.notes,
-            "one mixed-integer program in one piece, whose bound is the solver's own",
-        )
-        return replace(solution, seconds=deadline.elapsed_seconds, notes=notes)
+        note = "one mixed-integer program in one piece, whose bound is the solver's own"
+        return replace(solution, seconds=deadline.elapsed_seconds, notes=(*solution.notes, note))
 
     def with_model_losses(self, program: Program) -> Program:
-        """A program in scaled losses with the losses of the model, still solved in scaled ones."""
-        unit, shift, data = self.model.unit, self.model.shift, program.template
+        """Restate a program in scaled losses in the losses of the model.
+
+        It is still solved in scaled losses.
+
+        Args:
+            program: a program in scaled losses.
+        """
+        unit = self.model.unit
+        shift = self.model.shift
         if unit == 1 and not shift:
             return program
+        data = program.template
         return replace(program, template=replace(data, c=data.c * unit), cost=1 / unit, shift=shift)
 
 
-def _name(model: ModuloModel) -> str:
-    return f"noise {model.kind} by patterns on {'x'.join(map(str, model.sizes))} with {len(model.shifts)} differences"
+def _program_name(model: ModuloModel) -> str:
+    """Return the name of the program of a model."""
+    group = "x".join(map(str, model.sizes))
+    return f"noise {model.kind} by patterns on {group} with {len(model.shifts)} differences"
 
 
-class _Fast:
-    """One solve by search."""
+class _FastSolve:
+    """One solve by search.
+
+    Attributes:
+        outcome: the incumbent, the bound and the work so far.
+        broken_table: pairs that the incumbent breaks, shape (shifts, N).
+        first_table: pairs that the first solved relaxation breaks, or None.
+        w: weights of the level theorem, shape (N,), or None if it does not apply.
+        level_noise: the best noise of a level function, or None.
+        decisions: decisions of the search over level functions.
+        is_proven_by_levels: whether that search is the proof.
+    """
 
     def __init__(self, noise: NoiseProblem, owner: FastSession, deadline: Deadline) -> None:
-        self.noise, self.owner, self.deadline = noise, owner, deadline
+        self.noise = noise
+        self.owner = owner
+        self.deadline = deadline
         options = owner.options
         self.gap = 1e-9 if options.gap is None else options.gap
-        self.options = with_tight_tolerances(
-            replace(options, gap=None, node_limit=None, integrality_tolerance=None), owner.backend
-        )
-        self.total = PatternOutcome(Termination.OPTIMAL, np.inf, None, -np.inf)
-        self.broken: Flags = np.zeros(
-            (len(noise.shifts), noise.N), dtype=bool
-        )  # by the incumbent total.x
-        self.first: Flags | None = None  # the pattern of the first relaxation that was solved
+        lp_options = replace(options, gap=None, node_limit=None, integrality_tolerance=None)
+        self.lp_options = with_tight_tolerances(lp_options, owner.backend)
+        self.outcome = PatternOutcome(Termination.OPTIMAL, np.inf, None, -np.inf)
+        self.broken_table: Flags = np.zeros((len(noise.shifts), noise.N), dtype=bool)
+        self.first_table: Flags | None = None
         self.w = distance_weights(noise) if noise.is_error_rate else None
-        self.known: LevelNoise | None = None
-        self.decisions, self.by_levels = (
-            0,
-            False,
-        )  # of the search of all level functions; whether that is the proof
+        self.level_noise: LevelNoise | None = None
+        self.decisions = 0
+        self.is_proven_by_levels = False
         if self.w is not None:
-            self._take(simplest_noise(noise, self.w))
+            self._accept_level_noise(simplest_noise(noise, self.w))
 
-    def _take(self, known: LevelNoise) -> None:
-        self.known = known
-        self._incumbent(known.value, known.pmf, known.broken_pairs)
+    def _accept_level_noise(self, level_noise: LevelNoise) -> None:
+        """Keep the noise of a level function, as incumbent if it is better."""
+        self.level_noise = level_noise
+        self._offer_incumbent(level_noise.value, level_noise.pmf, level_noise.broken_pairs)
 
-    def _incumbent(self, value: float, x: Vector, broken: Flags) -> None:
-        if value < self.total.value or self.total.x is None:
-            self.total.value, self.total.x, self.broken = value, x, broken
+    def _offer_incumbent(self, value: float, x: Vector, broken_table: Flags) -> None:
+        """Keep a PMF of the whole group if it is better than the incumbent."""
+        if value < self.outcome.value or self.outcome.x is None:
+            self.outcome.value = value
+            self.outcome.x = x
+            self.broken_table = broken_table
 
     def run(self) -> Solution:
-        """Search until the proof closes or a limit, or Ctrl-C, ends it with what there is."""
+        """Search until the proof closes, or a limit or Ctrl-C ends it with the result so far."""
         try:
             self._run()
         except KeyboardInterrupt:
-            self.total.termination = Termination.INTERRUPTED
-        if self.total.x is None and self.total.termination in LIMIT_TERMINATIONS:
-            with contextlib.suppress(KeyboardInterrupt):  # pressed again: without, then
-                self._something()
-        return self._solution()
+            self.outcome.termination = Termination.INTERRUPTED
+        if self.outcome.x is None and self.outcome.termination in LIMIT_TERMINATIONS:
+            # A second Ctrl-C ends the solve without an incumbent.
+            with contextlib.suppress(KeyboardInterrupt):
+                self._make_incumbent()
+        return self._build_solution()
 
-    def _something(self) -> None:
-        """An incumbent for who stops before the search has one: broken is what the first program breaks, or nothing.
+    def _make_incumbent(self) -> None:
+        """Make an incumbent after the search stopped before it had one.
 
-        Where there is no time for that it is uniform noise, which breaks nothing.
+        The broken pairs are those of the first program, or none. If there is no time for that, the
+        incumbent is uniform noise, which breaks nothing.
         """
-        noise, nothing = self.noise, np.zeros_like(self.broken)
-        for pattern in [nothing] if self.first is None else [self.first, nothing]:
-            self._lift(pattern)
-        if self.total.x is None and noise.max_loss is None and noise.constraints is None:
+        noise = self.noise
+        no_pairs = np.zeros_like(self.broken_table)
+        tables = [no_pairs] if self.first_table is None else [self.first_table, no_pairs]
+        for table in tables:
+            self._lift(table)
+        if self.outcome.x is None and noise.max_loss is None and noise.constraints is None:
             uniform = np.full(noise.N, 1.0 / noise.N)
-            self._incumbent(float(np.max(noise.loss @ uniform)), uniform, nothing)
+            self._offer_incumbent(float(np.max(noise.loss @ uniform)), uniform, no_pairs)
 
     def _run(self) -> None:
-        total = self.total
-        self._levels()
-        if self.by_levels:
+        """Search level functions, then patterns on relaxations of growing size."""
+        total = self.outcome
+        self._search_levels()
+        if self.is_proven_by_levels:
             return
-        kept = self._guess()
+        has_own_mass = self._guess_support()
         while True:
-            outcome, relaxed = self._search(kept)
+            outcome, relaxation = self._search_patterns(has_own_mass)
             total.bound = max(total.bound, outcome.bound)
             total.termination = outcome.termination
             if outcome.termination is Termination.INFEASIBLE and total.x is not None:
-                total.termination = Termination.OPTIMAL  # nothing is better than the incumbent
+                total.termination = Termination.OPTIMAL  # No PMF is better than the incumbent.
                 break
             if outcome.x is not None:
-                self._offer(outcome, relaxed, kept)
-            if kept.all() or outcome.termination is not Termination.OPTIMAL or self._closed():
+                self._offer_relaxed_solution(outcome, relaxation, has_own_mass)
+            is_optimal = outcome.termination is Termination.OPTIMAL
+            if has_own_mass.all() or not is_optimal or self._is_gap_closed():
                 break
-            kept = self._wider(kept)
-        if total.x is None and total.termination is Termination.OPTIMAL:
-            total.termination = (
-                Termination.INFEASIBLE if total.bound == np.inf else Termination.NUMERICAL
-            )
-        elif total.termination is Termination.OPTIMAL and not self._closed():
+            has_own_mass = self._widen_support(has_own_mass)
+        if total.termination is not Termination.OPTIMAL:
+            return
+        if total.x is None:
+            is_infeasible = total.bound == np.inf
+            total.termination = Termination.INFEASIBLE if is_infeasible else Termination.NUMERICAL
+        elif not self._is_gap_closed():
             total.termination = Termination.NUMERICAL
 
-    def _levels(self) -> None:
-        """Search all level functions where that takes the question; a user who limits nodes means patterns."""
-        limited = self.owner.options.node_limit is not None or self.gap < BOUND_MARGIN
-        limited |= self.deadline.seconds is not None and self.deadline.seconds < _BRIEF
-        if self.w is None or self.known is None or limited or not is_searchable(self.noise):
+    def _search_levels(self) -> None:
+        """Search all level functions if the level theorem applies.
+
+        Patterns are searched instead if the user limits nodes or time is short.
+        """
+        seconds = self.deadline.seconds
+        is_limited = self.owner.options.node_limit is not None or self.gap < BOUND_MARGIN
+        is_limited |= seconds is not None and seconds < _MIN_LEVEL_SEARCH_SECONDS
+        if self.w is None or self.level_noise is None or is_limited:
             return
-        work = MAX_DECISIONS
-        if (
-            self.deadline.seconds is not None
-        ):  # patterns have a bound whenever they are stopped: most time is theirs
-            work = min(MAX_DECISIONS, int(_LEVELS * self.deadline.seconds))
+        if not is_searchable(self.noise):
+            return
+        max_decisions = MAX_DECISIONS
+        if seconds is not None:
+            # Patterns have a bound whenever they are stopped, so they get most of the time.
+            max_decisions = min(MAX_DECISIONS, int(_DECISIONS_PER_SECOND * seconds))
         answer = search_level_optimum(
-            self.noise, self.w, self.known, self.deadline.rescale(0.5), work
+            self.noise, self.w, self.level_noise, self.deadline.rescale(0.5), max_decisions
         )
-        self._take(answer.best)
-        self.decisions, self.by_levels = answer.decisions, answer.is_proven
+        self._accept_level_noise(answer.best)
+        self.decisions = answer.decisions
+        self.is_proven_by_levels = answer.is_proven
         if answer.is_proven:
-            self.total.bound = max(0.0, self.total.value - BOUND_MARGIN)
+            self.outcome.bound = max(0.0, self.outcome.value - BOUND_MARGIN)
 
-    def _closed(self) -> bool:
-        gap = relative_gap(self.total.value, min(self.total.bound, self.total.value))
-        return self.total.x is not None and gap is not None and gap <= max(self.gap, _PROVEN)
+    def _is_gap_closed(self) -> bool:
+        """Check whether the incumbent meets the bound."""
+        value = self.outcome.value
+        gap = relative_gap(value, min(self.outcome.bound, value))
+        return self.outcome.x is not None and gap is not None and gap <= max(self.gap, _PROVEN_GAP)
 
-    # Which noise values are kept.
+    # The next three methods choose which noise values have a variable of their own.
 
-    def _guess(self) -> Flags:
-        """The noise values that get a variable at first."""
+    def _guess_support(self) -> Flags:
+        """Return the noise values that get a variable at first, shape (N,)."""
         noise = self.noise
         everything = np.ones(noise.N, dtype=bool)
-        if noise.N <= _SMALL or noise.loss.ndim == 2 or noise.constraints is not None:
+        is_small = noise.N <= _MAX_UNTRUNCATED_ELEMENTS
+        if is_small or noise.loss.ndim == 2 or noise.constraints is not None:
             return everything
-        relaxed = build_relaxation(noise)
-        with self.owner.backend.open(relaxed.program, self.options) as session:
+        relaxation = build_relaxation(noise)
+        with self.owner.backend.open(relaxation.program, self.lp_options) as session:
             answer = session.solve(
-                relaxed.values(noise), time_limit=self.deadline.solver_time_limit
+                relaxation.values(noise), time_limit=self.deadline.solver_time_limit
             )
         self._count(answer)
         if answer.x is None:
             return everything
-        kept = self._dilated(answer.x[: noise.N] > 1e-9, 2)
-        return everything if kept.sum() > 0.8 * noise.N else kept
+        support = self._dilate(answer.x[: noise.N] > _MIN_GUESSED_MASS, 2)
+        return everything if support.sum() > _MAX_TRUNCATED_SHARE * noise.N else support
 
-    def _dilated(self, kept: Flags, times: int) -> Flags:
+    def _dilate(self, support: Flags, times: int) -> Flags:
+        """Add the elements that one shift leads to or comes from, several times."""
         for _ in range(times):
-            grown = kept.copy()
+            wider_support = support.copy()
             for target in self.noise.targets():
-                grown[target[kept]] = True
-                grown |= kept[target]
-            kept = grown
-        return kept
+                wider_support[target[support]] = True
+                wider_support |= support[target]
+            support = wider_support
+        return support
 
-    def _wider(self, kept: Flags) -> Flags:
-        """At least half as many again; everything where shifts lead to no more."""
-        wider = kept
-        while wider.sum() < min(self.noise.N, 1.5 * kept.sum()):
-            before, wider = wider, self._dilated(wider, 1)
-            if np.array_equal(wider, before):
-                return np.ones_like(kept)
-        return wider if wider.sum() <= 0.8 * self.noise.N else np.ones_like(kept)
+    def _widen_support(self, support: Flags) -> Flags:
+        """Return at least half as many elements again, or all if shifts lead to no more."""
+        wider_support = support
+        while wider_support.sum() < min(self.noise.N, 1.5 * support.sum()):
+            last_support = wider_support
+            wider_support = self._dilate(wider_support, 1)
+            if np.array_equal(wider_support, last_support):
+                return np.ones_like(support)
+        if wider_support.sum() <= _MAX_TRUNCATED_SHARE * self.noise.N:
+            return wider_support
+        return np.ones_like(support)
 
-    # The search and what it finds.
+    # The next methods search patterns and collect the results.
 
-    def _search(self, kept: Flags) -> tuple[PatternOutcome, Relaxation]:
+    def _search_patterns(self, has_own_mass: Flags) -> tuple[PatternOutcome, Relaxation]:
+        """Minimise a relaxation over all patterns."""
         noise = self.noise
-        relaxed = build_relaxation(noise, kept)
-        with self.owner.backend.open(relaxed.program, self.options) as session:
-            gap, node_limit = min(self.gap, 1.0), self.owner.options.node_limit
-            outcome = PatternSearch(noise, relaxed, session, gap, self.deadline, node_limit).run(
-                self.total.value
-            )
-        total = self.total
-        if self.first is None and outcome.root is not None:
-            self.first = relaxed.broken_table(noise, outcome.root)
-        for name in ("nodes", "iterations", "programs", "unchecked_infeasible"):
-            setattr(total, name, getattr(total, name) + getattr(outcome, name))
+        total = self.outcome
+        relaxation = build_relaxation(noise, has_own_mass)
+        gap = min(self.gap, 1.0)
+        node_limit = self.owner.options.node_limit
+        with self.owner.backend.open(relaxation.program, self.lp_options) as session:
+            search = PatternSearch(noise, relaxation, session, gap, self.deadline, node_limit)
+            outcome = search.run(total.value)
+        if self.first_table is None and outcome.root is not None:
+            self.first_table = relaxation.broken_table(noise, outcome.root)
+        total.nodes += outcome.nodes
+        total.iterations += outcome.iterations
+        total.programs += outcome.programs
+        total.unchecked_infeasible += outcome.unchecked_infeasible
         total.last = outcome.last or total.last
-        return outcome, relaxed
+        return outcome, relaxation
 
-    def _offer(self, outcome: PatternOutcome, relaxed: Relaxation, kept: Flags) -> None:
-        """Take the relaxation's solution as an incumbent if it is, or can be made, a PMF of the whole group."""
+    def _offer_relaxed_solution(
+        self, outcome: PatternOutcome, relaxation: Relaxation, has_own_mass: Flags
+    ) -> None:
+        """Offer the relaxation's solution as an incumbent, lifted if it is no PMF of the group."""
         assert outcome.x is not None
-        size = int(kept.sum())
+        size = int(has_own_mass.sum())
         f = np.zeros(self.noise.N)
-        f[kept] = outcome.x[:size]
-        if not kept.all() and outcome.x[size] > MIN_BROKEN_EXCESS:
-            self._lift(relaxed.broken_table(self.noise, outcome.x))
+        f[has_own_mass] = outcome.x[:size]
+        broken_table = relaxation.broken_table(self.noise, outcome.x)
+        if not has_own_mass.all() and outcome.x[size] > MIN_BROKEN_EXCESS:
+            self._lift(broken_table)
         else:
-            self._incumbent(outcome.value, f, relaxed.broken_table(self.noise, outcome.x))
+            self._offer_incumbent(outcome.value, f, broken_table)
 
-    def _lift(self, pattern: Flags) -> None:
-        """Offer the optimum of the full group in which the pairs that are broken inside are broken, and no others."""
+    def _lift(self, broken_table: Flags) -> None:
+        """Offer the optimum of the full group that breaks the pairs of a table and no others."""
         noise = self.noise
-        relaxed = build_relaxation(noise)
-        broken = pattern[relaxed.shift, relaxed.element]
-        with self.owner.backend.open(relaxed.program, self.options) as session:
-            limit = self.deadline.rescale(1 + _GRACE).solver_time_limit
-            answer = session.solve(relaxed.values(noise, ~broken, broken), time_limit=limit)
+        relaxation = build_relaxation(noise)
+        is_broken = broken_table[relaxation.shift, relaxation.element]
+        values = relaxation.values(noise, ~is_broken, is_broken)
+        with self.owner.backend.open(relaxation.program, self.lp_options) as session:
+            limit = self.deadline.rescale(1 + _GRACE_SHARE).solver_time_limit
+            answer = session.solve(values, time_limit=limit)
         self._count(answer)
         if answer.is_optimal and answer.x is not None and answer.objective is not None:
-            self._incumbent(
-                answer.objective, answer.x[: noise.N], relaxed.broken_table(noise, answer.x)
-            )
+            table = relaxation.broken_table(noise, answer.x)
+            self._offer_incumbent(answer.objective, answer.x[: noise.N], table)
 
     def _count(self, answer: Solution) -> None:
-        self.total.programs += 1
-        self.total.iterations += answer.iterations or 0
-        self.total.last = answer
+        """Count a linear program that was solved outside the search."""
+        self.outcome.programs += 1
+        self.outcome.iterations += answer.iterations or 0
+        self.outcome.last = answer
 
-    # The answer.
-
-    def _solution(self) -> Solution:
-        noise, total, options, model = self.noise, self.total, self.owner.options, self.owner.model
-        program, last = build_milp(noise, _name(self.owner.model)), total.last
-        x = None if total.x is None else _stated(noise, program, total.x, self.broken)
+    def _build_solution(self) -> Solution:
+        """Return the result as a solution of the mixed-integer program."""
+        total = self.outcome
+        options = self.owner.options
+        model = self.owner.model
+        program = build_milp(self.noise, _program_name(model))
+        last = total.last
+        x = None
+        if total.x is not None:
+            x = _milp_point(self.noise, program, total.x, self.broken_table)
         bound = min(total.bound, total.value)
         termination = total.termination
-        if (
-            termination is Termination.OPTIMAL
-            and (relative_gap(total.value, bound) or 0.0) > _PROVEN
-        ):
+        gap = relative_gap(total.value, bound) or 0.0
+        if termination is Termination.OPTIMAL and gap > _PROVEN_GAP:
             termination = Termination.GAP_LIMIT
-        notes = [f"proven over violation patterns by {total.programs} linear programs"]
-        status = f"{termination} after {total.nodes} patterns"
-        solver, version = (
-            self.owner.backend.label if last is None else last.solver,
-            self.owner.backend.version() or "",
-        )
-        if self.by_levels:
-            solver, version = LEVELS, ""
-            notes = [
-                f"proven over level functions by {self.decisions} decisions, without a linear program"
-            ]
+        if self.is_proven_by_levels:
+            solver = LEVELS
+            version = ""
+            proof = f"level functions by {self.decisions} decisions, without a linear program"
             status = f"{termination} after {self.decisions} decisions"
+        else:
+            solver = self.owner.backend.label if last is None else last.solver
+            version = self.owner.backend.version() or ""
+            proof = f"violation patterns by {total.programs} linear programs"
+            status = f"{termination} after {total.nodes} patterns"
+        notes = [f"proven over {proof}"]
         if total.unchecked_infeasible:
-            notes.append(f"{total.unchecked_infeasible} of them infeasible on the solver's word")
-        seconds = self.deadline.elapsed_seconds
+            notes.append(
+                f"{total.unchecked_infeasible} of them infeasible by the solver's status alone"
+            )
         return Solution(
             program=self.owner.with_model_losses(program),
             p=np.zeros(0),
@@ -392,7 +459,7 @@ class _Fast:
             native_bound=bound * model.unit if np.isfinite(bound) else None,
             iterations=total.iterations,
             nodes=total.nodes,
-            seconds=seconds,
+            seconds=self.deadline.elapsed_seconds,
             solver=solver,
             version=version,
             options={} if last is None else last.options,
@@ -404,20 +471,21 @@ class _Fast:
         )
 
 
-def _stated(noise: NoiseProblem, program: Program, f: Vector, pattern: Flags) -> Vector:
-    """The point of the mixed-integer program that a PMF stands for: u = 1 where it breaks, y = f u."""
+def _milp_point(noise: NoiseProblem, program: Program, f: Vector, broken_table: Flags) -> Vector:
+    """Return the point of the mixed-integer program for a PMF: u = 1 where it breaks, y = f u."""
     x = np.zeros(program.shape[1])
     x[: noise.N] = f
-    excess = 0.0
-    for mu, broken in zip(noise.shifts, pattern, strict=True):
+    largest_excess = 0.0
+    for mu, is_broken in zip(noise.shifts, broken_table, strict=True):
         label = "_".join(map(str, mu))
-        u, y = program.block(f"u_{label}"), program.block(f"y_{label}")
-        x[u.start : u.start + u.size] = broken
-        x[y.start : y.start + y.size] = np.where(broken, f, 0.0)
-        excess = max(excess, float(f[broken].sum()))
-    names = {block.name: block for block in program.variables}
-    if "delta" in names:
-        x[names["delta"].start] = excess
-    if "worst" in names:
-        x[names["worst"].start] = float((noise.loss @ f).max())
+        u = program.block(f"u_{label}")
+        y = program.block(f"y_{label}")
+        x[u.start : u.start + u.size] = is_broken
+        x[y.start : y.start + y.size] = np.where(is_broken, f, 0.0)
+        largest_excess = max(largest_excess, float(f[is_broken].sum()))
+    starts = {block.name: block.start for block in program.variables}
+    if "delta" in starts:
+        x[starts["delta"]] = largest_excess
+    if "worst" in starts:
+        x[starts["worst"]] = float((noise.loss @ f).max())
     return x

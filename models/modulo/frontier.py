@@ -1,5 +1,4 @@
-"""The whole optimal value function rho*(delta) of PDP noise at fixed epsilon, as an exact list of
-linear pieces.
+"""The optimal value function rho*(delta) of PDP noise at fixed epsilon, as a list of linear pieces.
 
 For a set B of pairs that may be broken let v_B(delta) be the least loss of a PMF that keeps all
 other pairs and has, for every mu, mass delta at most on the elements of B. It is a linear program
@@ -11,29 +10,30 @@ when it is so for B = the pairs it breaks. The frontier is a lower envelope:
 2. A piece of E, alpha + beta delta on [d1, d2], is proven by one more optimisation in which delta
    is a variable,
        min over patterns, f and delta in [d1, d2] of  rho'f - beta delta,
-   solved by `workbench.models.modulo.search`: if nothing is below alpha (up to TOLERANCE), rho* = E on the whole
-   piece, between the breakpoints as well as at them.
-3. Otherwise the better f breaks a pattern B, whose v_B lowers E; go on with the new pieces.
+   solved by `workbench.models.modulo.search`: if nothing is below alpha (up to VALUE_TOLERANCE),
+   rho* = E on the whole piece, between the breakpoints as well as at them.
+3. Otherwise the better f breaks a pattern B, whose v_B lowers E, and the loop continues with the
+   new pieces.
 
 There are finitely many patterns, so this ends. One program on one live session states all of it:
-delta is a variable, its interval, the slope and the pattern are parameters. At a jump of rho*,
-where a pattern becomes affordable, the left piece is proven up to SEPARATION short of it.
+delta is a variable, and its interval, the slope and the pattern are parameters. At a jump of rho*,
+where a pattern becomes affordable, the left piece is proven up to JUMP_SEPARATION short of it.
 
 Rounding may spoil a trace of v_B where it is steep, near the least delta that B needs. So the point
-(delta, loss) of the better f is entered as well: v_B is convex, hence the lower hull of known
-points is an upper bound of it, and E falls at the point found whatever the trace says. A piece
-whose program the solver cannot manage is halved. What stays unproven all the same has the proven
-bound of its search.
+(delta, loss) of the better f is added as well: v_B is convex, hence the lower hull of its points is
+an upper bound of it, and E falls at the point found even if the trace is wrong. A piece whose
+program the solver cannot manage is halved. A piece that stays unproven has the proven bound of its
+search.
 
-Where the loss is the error rate, with one eps, all this is left to
-`workbench.models.modulo.level_frontier`, which needs no solver.
+If the loss is the error rate, with one eps, `workbench.models.modulo.level_frontier` computes the
+frontier without a solver.
 
 v_B is traced exactly: with the slope of a chord the same program for one pattern has a point of v_B
 below the chord, or proves that v_B is the chord.
 
 | paper       | here                       |
 |-------------|----------------------------|
-| rho*(delta) | `delta_frontier`           |
+| rho*(delta) | `compute_delta_frontier`   |
 | (15)        | its inverse                |
 """
 
@@ -63,65 +63,85 @@ from workbench.solvers.search import Deadline
 from workbench.solvers.session import Session
 from workbench.solvers.solution import Start, Termination
 
-Point = tuple[float, float]
+Point = tuple[float, float]  # A point has a delta and a loss.
+Line = tuple[Point, Point]  # A line has its left and its right end.
 Progress = Callable[[float, int], None]
 
-VALUE_TOLERANCE = 1e-9  # of values, relative to max(1, |value|)
-DELTA_TOLERANCE = 1e-12  # of deltas: where rho* falls steeply a piece is proven up to such a shift
-JUMP_SEPARATION = 1e-8  # of deltas at a jump
-_SLIVER = 1e-13  # of deltas: rounding of breakpoints
-_HALVINGS = 6  # of a piece whose program the solver cannot manage
-_STEEP = 1e8  # of losses over deltas: towards the least delta that a pattern needs
-_DEEPEST = 60  # halves of halves of a pattern's function
-_TRIES = 30  # points better than one and the same piece, each lower only by what rounding hides
+VALUE_TOLERANCE = 1e-9  # Values are proven up to this, relative to max(1, |value|).
+DELTA_TOLERANCE = 1e-12  # Where rho* falls steeply, a piece is proven up to such a shift of delta.
+JUMP_SEPARATION = 1e-8  # A piece is proven up to this distance of delta from a jump.
+_MAX_SLIVER_LENGTH = 1e-13  # Shorter pieces come from the rounding of breakpoints.
+_MAX_HALVINGS = 6  # A piece whose program the solver cannot manage is halved this often.
+_STEEP_SLOPE = 1e8  # A slope of this size leads to the least delta that a pattern needs.
+_MAX_TRACE_DEPTH = 60  # The function of a pattern is halved this often.
+# A piece is searched this often for better points. Points that are lower only by rounding could
+# repeat.
+_MAX_TRIES = 30
+_MAX_VALUE_JUMP = (
+    1e-12  # Ends of joined pieces differ by at most this, relative to max(1, |value|).
+)
+_MAX_LINE_ERROR = 1e-11  # Joined pieces are on one line up to this, relative to max(1, |value|).
+_CHECK_TOLERANCE = 1e-10  # Tolerances of the program when a piece is searched again.
 
 
-def _envelope(
-    functions: Sequence[list[Point]], low: float, high: float
-) -> list[tuple[Point, Point]]:
-    """The linear pieces of the lower envelope of piecewise linear functions, each from its first point to `high`."""
-    cuts = np.unique(np.concatenate([[low, high], *([x for x, _ in f] for f in functions)]))
+def _lower_envelope(functions: Sequence[list[Point]], low: float, high: float) -> list[Line]:
+    """Return the linear pieces of the lower envelope of piecewise linear functions.
+
+    Each function reaches from its first point to `high`.
+    """
+    ends = [[x for x, _ in points] for points in functions]
+    cuts = np.unique(np.concatenate([[low, high], *ends]))
     cuts = cuts[(cuts >= low) & (cuts <= high)]
-    tables = [np.array(f) for f in functions]
-    values = np.stack(
-        [np.interp(cuts, f[:, 0], f[:, 1], left=np.inf) for f in tables]
-    )  # (functions, cuts)
+    tables = [np.array(points) for points in functions]
+    value_rows = [np.interp(cuts, f[:, 0], f[:, 1], left=np.inf) for f in tables]
+    values = np.stack(value_rows)  # The shape is (functions, cuts).
     pieces = []
     for k, (a, b) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)):
-        inside = np.isfinite(values[:, k])
-        left, right = values[inside, k], values[inside, k + 1]
-        x, here = a, int(np.lexsort((right, left))[0])
+        is_defined = np.isfinite(values[:, k])
+        left = values[is_defined, k]
+        right = values[is_defined, k + 1]
+        x = a
+        lowest = int(np.lexsort((right, left))[0])
         slopes = (right - left) / (b - a)
         while x < b:
-            fall = slopes[here] - slopes
+            fall = slopes[lowest] - slopes
             with np.errstate(divide="ignore", invalid="ignore"):
-                # lines that cross no later than x are level with the present one there, up to rounding
-                meet = np.where(fall > 1e-13, np.maximum(a + (left - left[here]) / fall, x), np.inf)
-            first = int(np.lexsort((right, meet))[0])
-            stop = float(min(meet[first], b))
-            start = float(left[here])
-            slope = float(slopes[here])
+                # Lines that cross no later than x are level with the lowest one there, up to
+                # rounding.
+                crossings = np.maximum(a + (left - left[lowest]) / fall, x)
+            crossings = np.where(fall > 1e-13, crossings, np.inf)
+            next_lowest = int(np.lexsort((right, crossings))[0])
+            stop = float(min(crossings[next_lowest], b))
+            start_value = float(left[lowest])
+            slope = float(slopes[lowest])
             if stop > x:
-                pieces.append(((x, start + slope * (x - a)), (stop, start + slope * (stop - a))))
-            x, here = stop, first
-    return _joined(pieces)
+                left_end = (x, start_value + slope * (x - a))
+                pieces.append((left_end, (stop, start_value + slope * (stop - a))))
+            x = stop
+            lowest = next_lowest
+    return _join_collinear(pieces)
 
 
-def _joined(pieces: list[tuple[Point, Point]]) -> list[tuple[Point, Point]]:
-    """Neighbours on one line, and slivers, made one piece."""
-    pairs: list[tuple[Point, Point]] = []
+def _join_collinear(pieces: list[Line]) -> list[Line]:
+    """Join neighbouring pieces on one line, and slivers."""
+    result: list[Line] = []
     for piece in pieces:
-        if pairs:
-            (x0, v0), (x1, v1) = pairs[-1]
-            (_, w1), (x2, v2) = piece
-            reach = v0 + (v1 - v0) * (x2 - x0) / (x1 - x0) if x1 > x0 else v1
-            if abs(w1 - v1) <= 1e-12 * max(1.0, abs(v1)) and (
-                abs(reach - v2) <= 1e-11 * max(1.0, abs(v2)) or x2 - x1 <= _SLIVER
-            ):
-                pairs[-1] = ((x0, v0), (x2, v2))
-                continue
-        pairs.append(piece)
-    return pairs
+        if result and _can_join(result[-1], piece):
+            result[-1] = (result[-1][0], piece[1])
+        else:
+            result.append(piece)
+    return result
+
+
+def _can_join(first: Line, second: Line) -> bool:
+    """Check whether two neighbouring pieces are one line, or the second one is a sliver."""
+    (x0, v0), (x1, v1) = first
+    (_, w1), (x2, v2) = second
+    extended_value = v0 + (v1 - v0) * (x2 - x0) / (x1 - x0) if x1 > x0 else v1
+    if abs(w1 - v1) > _MAX_VALUE_JUMP * max(1.0, abs(v1)):
+        return False
+    is_on_line = abs(extended_value - v2) <= _MAX_LINE_ERROR * max(1.0, abs(v2))
+    return is_on_line or x2 - x1 <= _MAX_SLIVER_LENGTH
 
 
 def compute_delta_frontier(
@@ -135,269 +155,300 @@ def compute_delta_frontier(
     seconds: float | None = None,
     progress: Progress = lambda delta, pieces: None,
 ) -> list[FrontierPiece]:
-    """rho*(delta) on [0, high] for PDP at fixed epsilon.
+    """Compute rho*(delta) on [0, high] for PDP at fixed epsilon.
 
     Args:
-        sizes: orders of the cyclic factors; shifts: the differences, closed under negation when they are symmetric.
-        epsilon: > 0, one or one per shift.
-        loss: a key of `workbench.models.modulo.program.LOSSES` without a prior and without a worst case, or (N,)
-        distortions. high: the largest delta, in (0, 1].
-        solver: a backend with duals that solves linear programs to a vertex.
-        seconds: pieces that could not be proven within these are marked, and have a bound.
-        progress: told (how much of [0, high] is proven, pieces so far) before every search.
+        sizes: orders of the cyclic factors.
+        shifts: the differences, closed under negation if they are symmetric.
+        epsilon: eps > 0, one number or one for each shift.
+        loss: a key of `workbench.models.modulo.program.LOSSES` without a prior and without a worst
+            case, or distortions, shape (N,).
+        high: the largest delta, in (0, 1].
+        solver: name of a backend with duals that solves linear programs to a vertex.
+        seconds: time limit. Pieces that could not be proven in time are marked, and have a bound.
+            None for no limit.
+        progress: called with the proven share of [0, high] and the number of pieces before every
+            search.
 
     Returns:
         The pieces in order of delta. They join, except at jumps of rho*.
 
     Raises:
-        ValueError: for a bad value; the solvers' own errors for an unusable solver.
+        ValueError: a bad value. An unusable solver raises its own errors.
     """
     if not 0 < high <= 1:
         raise ValueError(f"high must be in (0, 1]. Got {high}.")
     rho = loss_vector(loss, sizes) if isinstance(loss, str) else np.asarray(loss, dtype=float)
-    moves = tuple(tuple(int(k) for k in shift) for shift in shifts)
-    levels = np.broadcast_to(np.asarray(epsilon, dtype=float), (len(moves),))
-    if rho.ndim != 1 or not (np.isfinite(levels) & (levels > 0)).all() or not moves:
+    mus = tuple(tuple(int(k) for k in shift) for shift in shifts)
+    epsilons = np.broadcast_to(np.asarray(epsilon, dtype=float), (len(mus),))
+    if rho.ndim != 1 or not (np.isfinite(epsilons) & (epsilons > 0)).all() or not mus:
         raise ValueError(
             "the frontier needs shifts, epsilon > 0 and a loss of one number per noise value."
         )
-    noise = NoiseProblem(tuple(sizes), moves, np.exp(levels), rho, delta_span=(0.0, high))
+    noise = NoiseProblem(tuple(sizes), mus, np.exp(epsilons), rho, delta_span=(0.0, high))
     deadline = Deadline(seconds)
-    chosen = get_backend(solver)
-    if not (chosen.capabilities().duals and chosen.capabilities().exact_vertex):
+    backend = get_backend(solver)
+    if not (backend.capabilities().duals and backend.capabilities().exact_vertex):
         raise ValueError(f"solver must give duals and vertices of linear programs. Got {solver!r}.")
     if has_levels(noise):
-        levels_of = LevelSearch(noise.sizes, noise.shifts, float(levels[0]), deadline)
+        search = LevelSearch(noise.sizes, noise.shifts, float(epsilons[0]), deadline)
         return compute_level_frontier(
-            levels_of, high, lambda pieces: progress(proven_length(pieces), len(pieces))
+            search, high, lambda pieces: progress(proven_length(pieces), len(pieces))
         )
-    relaxed = build_relaxation(noise)
-    with chosen.open(relaxed.program, with_tight_tolerances(Options(), chosen)) as session:
-        return _Frontier(noise, chosen, relaxed, session, deadline, progress).run()
+    relaxation = build_relaxation(noise)
+    options = with_tight_tolerances(Options(), backend)
+    with backend.open(relaxation.program, options) as session:
+        return _FrontierSearch(noise, backend, relaxation, session, deadline, progress).run()
 
 
 @dataclass
-class _Frontier:
-    """progress: told (delta up to which everything is proven, pieces so far) after every program."""
+class _FrontierSearch:
+    """The computation of one frontier by the search over patterns.
+
+    Attributes:
+        noise: the problem.
+        backend: the solver.
+        relaxation: the program of every pattern.
+        session: a session of that program.
+        deadline: time limit.
+        progress: called with the delta up to which all is proven and the number of pieces.
+        functions: points of v_B on its lower hull, by pattern.
+        proven_pieces: the pieces that are proven.
+        bounds: bounds on loss - slope delta of pieces that were given up.
+        tries: how often each piece was searched.
+    """
 
     noise: NoiseProblem
-    solver: Backend
-    relaxed: Relaxation
+    backend: Backend
+    relaxation: Relaxation
     session: Session
     deadline: Deadline
     progress: Progress
 
     def __post_init__(self) -> None:
         self.high = self.noise.delta_span[1]
-        self.functions: dict[bytes, list[Point]] = {}  # pattern -> points of v_B, on its lower hull
-        self.proven: list[tuple[Point, Point]] = []
-        self.bounds: dict[
-            tuple[Point, Point], float
-        ] = {}  # of pieces that were given up: on loss - slope delta
+        self.functions: dict[bytes, list[Point]] = {}
+        self.proven_pieces: list[Line] = []
+        self.bounds: dict[Line, float] = {}
         self.tries: Counter[tuple[float, float]] = Counter()
 
     def run(self) -> list[FrontierPiece]:
-        self._trace(np.zeros((len(self.noise.shifts), self.noise.N), dtype=bool))
+        """Prove the pieces from left to right until all are settled or time is up."""
+        self._trace_pattern(np.zeros((len(self.noise.shifts), self.noise.N), dtype=bool))
         while True:
-            pieces = _envelope(list(self.functions.values()), 0.0, self.high)
-            waiting = [
-                piece for piece in pieces if piece not in self.bounds and not self._known(piece)
+            pieces = _lower_envelope(list(self.functions.values()), 0.0, self.high)
+            open_pieces = [
+                piece for piece in pieces if piece not in self.bounds and not self._is_proven(piece)
             ]
-            if not waiting or self.deadline.has_passed:
-                return [self._finished(piece) for piece in pieces]
-            self.progress(waiting[0][0][0], len(pieces))
-            self._settle(waiting[0], _HALVINGS)
+            if not open_pieces or self.deadline.has_passed:
+                return [self._finish_piece(piece) for piece in pieces]
+            self.progress(open_pieces[0][0][0], len(pieces))
+            self._settle(open_pieces[0], _MAX_HALVINGS)
 
-    def _finished(self, piece: tuple[Point, Point]) -> FrontierPiece:
-        (a, va), (b, vb) = piece
-        if self._known(piece):
-            return FrontierPiece(a, b, va, vb, True, va, vb)
-        slope, bound = _slope(piece), self.bounds.get(piece)
-        if (
-            bound is None
-        ):  # there was no time for it: one program with nothing decided, towards loss 0 at delta = 1
-            slope = -va / (1.0 - a)
-            bound = self._search(((a, va), (b, va + slope * (b - a))), root=True)[0].bound
-        low, high = (max(0.0, min(bound + slope * x, value)) for x, value in piece)
-        return FrontierPiece(a, b, va, vb, False, low, high)
+    def _finish_piece(self, piece: Line) -> FrontierPiece:
+        """Return a piece with the bounds that are proven."""
+        (a, value_a), (b, value_b) = piece
+        if self._is_proven(piece):
+            return FrontierPiece(a, b, value_a, value_b, True, value_a, value_b)
+        slope = _slope_of(piece)
+        bound = self.bounds.get(piece)
+        if bound is None:
+            # Time ran out before this piece was searched. One program with nothing decided gives a
+            # bound, on the line towards loss 0 at delta = 1.
+            slope = -value_a / (1.0 - a)
+            line = ((a, value_a), (b, value_a + slope * (b - a)))
+            bound = self._search(line, root_only=True)[0].bound
+        bounds = [max(0.0, min(bound + slope * x, value)) for x, value in piece]
+        return FrontierPiece(a, b, value_a, value_b, False, *bounds)
 
-    def _trace(self, pattern: Flags) -> bytes:
-        """Enter the points of a pattern's value function; returns its key."""
-        key = np.packbits(pattern).tobytes()
-        if key not in self.functions:
-            low, right = (
-                self._vertex(pattern, (0.0, self.high), -_STEEP),
-                self._vertex(pattern, (self.high, self.high)),
-            )
-            # at the least delta a program may be infeasible by rounding
-            starts = (
-                []
-                if low is None
-                else [low[0] + clear * JUMP_SEPARATION for clear in (0.0, 0.1, 1.0, 10.0, 100.0)]
-            )
-            for start in starts:
-                left = self._vertex(pattern, (start, start)) if start <= self.high else None
-                if left is not None and right is not None:
-                    self.functions[key] = [
-                        left,
-                        *self._between(pattern, left, right, _DEEPEST),
-                        right,
-                    ]
-                    break
+    def _trace_pattern(self, broken_table: Flags) -> bytes:
+        """Add the points of a pattern's value function. Returns its key."""
+        key = np.packbits(broken_table).tobytes()
+        if key in self.functions:
+            return key
+        least = self._find_vertex(broken_table, (0.0, self.high), -_STEEP_SLOPE)
+        right = self._find_vertex(broken_table, (self.high, self.high))
+        if least is None:
+            return key
+        # At the least delta a program may be infeasible by rounding.
+        for separations in (0.0, 0.1, 1.0, 10.0, 100.0):
+            start = least[0] + separations * JUMP_SEPARATION
+            left = None
+            if start <= self.high:
+                left = self._find_vertex(broken_table, (start, start))
+            if left is not None and right is not None:
+                breakpoints = self._find_breakpoints(broken_table, left, right, _MAX_TRACE_DEPTH)
+                self.functions[key] = [left, *breakpoints, right]
+                break
         return key
 
-    def _vertex(
-        self, pattern: Flags, span: tuple[float, float], slope: float = 0.0
+    def _find_vertex(
+        self, broken_table: Flags, span: tuple[float, float], slope: float = 0.0
     ) -> Point | None:
-        """The point (delta, loss) of least loss - slope delta of a pattern in full, None where the solver has none.
-        Ctrl-C raises KeyboardInterrupt, as there is no other way to say so here."""
-        relaxed, broken = self.relaxed, pattern[self.relaxed.shift, self.relaxed.element]
-        values = relaxed.values(
-            replace(self.noise, delta_span=span, delta_slope=slope), ~broken, broken
-        )
+        """Return the point of smallest loss - slope delta of a fully decided pattern.
+
+        Returns None if the solver finds no point. Raises KeyboardInterrupt at Ctrl-C, since the
+        return value cannot say so.
+        """
+        relaxation = self.relaxation
+        is_broken = broken_table[relaxation.shift, relaxation.element]
+        noise = replace(self.noise, delta_span=span, delta_slope=slope)
+        values = relaxation.values(noise, ~is_broken, is_broken)
         for start in (Start.HOT, Start.COLD):
             answer = self.session.solve(values, start=start)
             if answer.termination is Termination.INTERRUPTED:
                 raise KeyboardInterrupt
             if answer.is_optimal and answer.x is not None:
-                delta = float(answer.x[relaxed.program.block("delta").start])
-                return min(max(delta, span[0]), span[1]), float(
-                    self.noise.loss @ answer.x[: self.noise.N]
-                )
+                delta = float(answer.x[relaxation.program.block("delta").start])
+                loss = float(self.noise.loss @ answer.x[: self.noise.N])
+                return min(max(delta, span[0]), span[1]), loss
         return None
 
-    def _between(self, pattern: Flags, left: Point, right: Point, depth: int) -> list[Point]:
-        """Breakpoints of v_B strictly between two of its points."""
-        (a, va), (b, vb) = left, right
+    def _find_breakpoints(
+        self, broken_table: Flags, left: Point, right: Point, depth: int
+    ) -> list[Point]:
+        """Return the breakpoints of v_B strictly between two of its points."""
+        (a, value_a), (b, value_b) = left, right
         if b - a <= 1e-12 or depth == 0:
             return []
-        slope = (vb - va) / (b - a)
-        lowest = self._vertex(pattern, (a, b), slope)
-        if lowest is None or va + slope * (lowest[0] - a) - lowest[1] <= 1e-11 * max(1.0, abs(va)):
+        slope = (value_b - value_a) / (b - a)
+        lowest = self._find_vertex(broken_table, (a, b), slope)
+        if lowest is None:
             return []
-        before = self._between(pattern, left, lowest, depth - 1)
-        return [*before, lowest, *self._between(pattern, lowest, right, depth - 1)]
+        chord_value = value_a + slope * (lowest[0] - a)
+        if chord_value - lowest[1] <= 1e-11 * max(1.0, abs(value_a)):
+            return []
+        left_points = self._find_breakpoints(broken_table, left, lowest, depth - 1)
+        right_points = self._find_breakpoints(broken_table, lowest, right, depth - 1)
+        return [*left_points, lowest, *right_points]
 
-    def _enter(self, key: bytes, point: Point) -> None:
-        """Enter a point (delta, loss) of a pattern's value function."""
+    def _add_point(self, key: bytes, point: Point) -> None:
+        """Add a point of a pattern's value function."""
         points = self.functions.get(key, [])
-        self.functions[key] = _lower_hull(
-            [*points, point, (self.high, min([point[1], *(v for _, v in points)]))]
-        )
+        last_value = min([point[1], *(value for _, value in points)])
+        self.functions[key] = _lower_hull([*points, point, (self.high, last_value)])
 
-    def _known(self, piece: tuple[Point, Point]) -> bool:
-        """Whether a piece lies on a proven one."""
-        (a, va), (b, vb) = piece
-        for proven_piece in self.proven:
-            (c, vc), (d, _) = proven_piece
-            steep = _slope(proven_piece)
-            small, near = _small(vc, steep), c - _SLIVER <= a and b <= d + _SLIVER
-            if (
-                near
-                and abs(vc + steep * (a - c) - va) <= small
-                and abs(vc + steep * (b - c) - vb) <= small
-            ):
+    def _is_proven(self, piece: Line) -> bool:
+        """Check whether a piece lies on a proven one."""
+        (a, value_a), (b, value_b) = piece
+        for proven_piece in self.proven_pieces:
+            (c, value_c), (d, _) = proven_piece
+            slope = _slope_of(proven_piece)
+            tolerance = _proof_tolerance(value_c, slope)
+            is_within = c - _MAX_SLIVER_LENGTH <= a and b <= d + _MAX_SLIVER_LENGTH
+            error_a = abs(value_c + slope * (a - c) - value_a)
+            error_b = abs(value_c + slope * (b - c) - value_b)
+            if is_within and error_a <= tolerance and error_b <= tolerance:
                 return True
         return False
 
-    def _settle(self, piece: tuple[Point, Point], halvings: int) -> bool:
-        """Prove a piece, or enter what is better; else halve it, and at last give it up with the bound there is.
+    def _settle(self, piece: Line, halvings: int) -> bool:
+        """Prove a piece, or add a better point; else halve it, and at last give it up.
 
-        Returns whether it is proven.
+        Returns whether the piece is proven.
         """
-        (a, va), (b, vb) = piece
-        for again in (False, True):  # what tight tolerances leave of nodes without a checked ray
-            outcome, cutoff = self._search(piece, again=again)
-            ended = outcome.x is None and outcome.termination in (
+        (a, value_a), (b, value_b) = piece
+        # A second search has tight tolerances: they settle nodes without a checked ray.
+        for has_tight_tolerances in (False, True):
+            outcome, cutoff = self._search(piece, has_tight_tolerances=has_tight_tolerances)
+            has_no_point = outcome.x is None and outcome.termination in (
                 Termination.OPTIMAL,
                 Termination.INFEASIBLE,
             )
-            proven = (
-                ended
-                and not outcome.unchecked_infeasible
-                and outcome.bound >= cutoff - 1e-11 * max(1.0, abs(cutoff))
-            )
-            if (
-                not outcome.unchecked_infeasible and ended == proven
-            ):  # else on a solver's word, or by loose duals
+            min_bound = cutoff - 1e-11 * max(1.0, abs(cutoff))
+            is_checked = not outcome.unchecked_infeasible
+            is_proven = has_no_point and is_checked and outcome.bound >= min_bound
+            # Otherwise the result depends on the solver's status or on loose duals.
+            if is_checked and has_no_point == is_proven:
                 break
         if outcome.termination is Termination.INTERRUPTED:
             raise KeyboardInterrupt
         self.tries[a, b] += 1
-        if outcome.x is not None and self.tries[a, b] <= _TRIES:
-            delta = float(outcome.x[self.relaxed.program.block("delta").start])
-            loss = outcome.value + _slope(piece) * delta
-            self._enter(
-                self._trace(self.relaxed.broken_table(self.noise, outcome.x)), (delta, loss)
-            )
+        if outcome.x is not None and self.tries[a, b] <= _MAX_TRIES:
+            delta = float(outcome.x[self.relaxation.program.block("delta").start])
+            loss = outcome.value + _slope_of(piece) * delta
+            key = self._trace_pattern(self.relaxation.broken_table(self.noise, outcome.x))
+            self._add_point(key, (delta, loss))
             return False
-        if proven:
-            self.proven.append(piece)
+        if is_proven:
+            self.proven_pieces.append(piece)
             return True
-        if (
-            halvings
-            and not self.deadline.has_passed
-            and b - a > 4 * JUMP_SEPARATION
-            and outcome.x is None
-        ):
-            middle = ((a + b) / 2, (va + vb) / 2)
-            before = len(self.functions), sum(map(len, self.functions.values()))
-            left = self._settle((piece[0], middle), halvings - 1)
-            if self._settle((middle, piece[1]), halvings - 1) and left:
-                self.proven.append(piece)
+        can_halve = halvings and not self.deadline.has_passed and b - a > 4 * JUMP_SEPARATION
+        if can_halve and outcome.x is None:
+            middle = ((a + b) / 2, (value_a + value_b) / 2)
+            last_counts = self._count_points()
+            is_left_proven = self._settle((piece[0], middle), halvings - 1)
+            if self._settle((middle, piece[1]), halvings - 1) and is_left_proven:
+                self.proven_pieces.append(piece)
                 return True
-            if before != (len(self.functions), sum(map(len, self.functions.values()))):
-                return False  # something better was found: the envelope has changed
+            if last_counts != self._count_points():
+                return False  # A better point was found, so the envelope has changed.
         self.bounds[piece] = -np.inf if outcome.unchecked_infeasible else outcome.bound
         return False
 
-    def _search(
-        self, piece: tuple[Point, Point], *, root: bool = False, again: bool = False
-    ) -> tuple[PatternOutcome, float]:
-        """What is below a piece; with the value below which it looked.
+    def _count_points(self) -> tuple[int, int]:
+        """Return the number of patterns and of all their points."""
+        return len(self.functions), sum(map(len, self.functions.values()))
 
-        root: one program with nothing decided, however late it is; again: with the tightest tolerances.
+    def _search(
+        self, piece: Line, *, root_only: bool = False, has_tight_tolerances: bool = False
+    ) -> tuple[PatternOutcome, float]:
+        """Search for a PMF below a piece. Returns (outcome, cutoff).
+
+        The search only visits values below the cutoff. With `root_only` it solves one program with
+        nothing decided, whatever the deadline.
         """
-        (a, va), (b, _) = piece
-        slope = _slope(piece)
-        # short of the right end: a pattern that starts there makes rho* jump, and is known
-        starts = b < self.high and any(
-            abs(f[0][0] - b) < JUMP_SEPARATION for f in self.functions.values()
+        (a, value_a), (b, _) = piece
+        slope = _slope_of(piece)
+        # The search stops short of the right end if a pattern starts there: it makes rho* jump, and
+        # is known.
+        has_jump = b < self.high and any(
+            abs(points[0][0] - b) < JUMP_SEPARATION for points in self.functions.values()
         )
-        below = replace(
-            self.noise,
-            delta_span=(a, max(a, b - JUMP_SEPARATION) if starts else b),
-            delta_slope=slope,
-        )
-        cutoff = va - slope * a - _small(va, slope)
-        nodes, deadline = (0, Deadline()) if root else (None, self.deadline)
-        tight = with_tight_tolerances(
-            Options(feasibility_tolerance=1e-10, dual_feasibility_tolerance=1e-10), self.solver
+        end = max(a, b - JUMP_SEPARATION) if has_jump else b
+        noise = replace(self.noise, delta_span=(a, end), delta_slope=slope)
+        cutoff = value_a - slope * a - _proof_tolerance(value_a, slope)
+        node_limit = 0 if root_only else None
+        deadline = Deadline() if root_only else self.deadline
+        tight_options = with_tight_tolerances(
+            Options(
+                feasibility_tolerance=_CHECK_TOLERANCE,
+                dual_feasibility_tolerance=_CHECK_TOLERANCE,
+            ),
+            self.backend,
         )
         with (
-            self.solver.open(self.relaxed.program, tight)
-            if again
+            self.backend.open(self.relaxation.program, tight_options)
+            if has_tight_tolerances
             else nullcontext(self.session) as session
         ):
-            # whole programs: what is better by little is found as well
-            outcome = PatternSearch(
-                below, self.relaxed, session, 1e-12, deadline, nodes, can_stop_early=False
-            ).run(cutoff)
+            # Programs do not stop early, so that slightly better points are found as well.
+            search = PatternSearch(
+                noise,
+                self.relaxation,
+                session,
+                1e-12,
+                deadline,
+                node_limit,
+                can_stop_early=False,
+            )
+            outcome = search.run(cutoff)
         return outcome, cutoff
 
 
-def _small(value: float, slope: float) -> float:
-    """What a value on a piece is proven to: TOLERANCE of it, or SHIFT of delta."""
+def _proof_tolerance(value: float, slope: float) -> float:
+    """Return the absolute tolerance to which a value on a piece is proven."""
     return VALUE_TOLERANCE * max(1.0, abs(value)) + DELTA_TOLERANCE * abs(slope)
 
 
-def _slope(piece: tuple[Point, Point]) -> float:
-    (a, va), (b, vb) = piece
-    return (vb - va) / (b - a)
+def _slope_of(piece: Line) -> float:
+    """Return the slope of a piece."""
+    (a, value_a), (b, value_b) = piece
+    return (value_b - value_a) / (b - a)
 
 
 def _lower_hull(points: Sequence[Point]) -> list[Point]:
-    """The points on the lower convex hull, by rising delta."""
+    """Return the points on the lower convex hull, by rising delta."""
     hull: list[Point] = []
     for x, v in sorted(points):
         if hull and hull[-1][0] == x:

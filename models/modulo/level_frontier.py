@@ -1,15 +1,14 @@
-"""The frontier rho*(delta) as linear pieces, and its value at one delta, from the staircase of
-`workbench.models.modulo.levels`.
+"""The frontier rho*(delta) as linear pieces, and its value at one delta, from level functions.
 
-Windows of S are proven one after the other, from S = 1 (delta = 1) down to 0. Where a search is
-stopped the staircase found so far is an upper bound of rho*. It is bounded from below by (1 -
-delta) rho*(0), the optimum under (eps, delta)-DP, which PDP implies
-(`workbench.models.oracles.hops` has the proof), and by rho* at the least delta that is proven, as
-rho* never rises.
+Both come from the staircase of `workbench.models.modulo.levels`.
+
+Windows of S are proven one after the other, from S = 1 (delta = 1) down to 0. If a search is
+stopped, the staircase found so far is an upper bound of rho*. A lower bound is (1 - delta) rho*(0),
+the optimum under (eps, delta)-DP, which PDP implies (`workbench.models.oracles.hops` has the
+proof). Another one is rho* at the smallest delta that is proven, as rho* never rises.
 
 One delta. By the level theorem (`workbench.models.modulo.levels`) the largest f(0) is the largest
-min(1/T, delta/S) of all level functions. Let phi be that of the best one known. Whatever is better
-has
+min(1/T, delta/S) of all level functions. Let phi be that of the best one found. A better one has
 
     T < 1/phi  and  S < delta/phi,
 
@@ -47,18 +46,41 @@ from workbench.models.modulo.stairs import ERROR_RATE_TOLERANCE, Stairs
 from workbench.solvers.arrays import Vector
 from workbench.solvers.search import Deadline
 
-MAX_PATTERN_ELEMENTS = 24  # designs of smaller groups are left to the search over patterns, which level functions can judge then
+# Groups of at most this order are left to the search over patterns, so that level functions can
+# judge the result.
+MAX_PATTERN_ELEMENTS = 24
+# The proven bound lies this far below the value: it covers the tolerance of the search and all
+# rounding of its sums.
+BOUND_MARGIN = 1e-10
+# A search stops after this many decisions, with states counted in decisions: one to three seconds.
+MAX_DECISIONS = 400_000
+# For a smaller eps the sums that a charge buys off lose too many digits.
+MIN_LEVEL_EPSILON = 1e-2
 
-_WINDOW = 0.8  # the lower end of a window of S, of its upper end
-_LAST = 1e-10  # the window below this S reaches 0
+_WINDOW_RATIO = 0.8  # The lower end of a window of S is this share of its upper end.
+_MIN_WINDOW_S = 1e-10  # The window below this S reaches 0.
+_SEARCH_TOLERANCE = 1e-11  # Tolerance of the error rate in the search at one delta.
+_BEAM_WIDTH = 20  # A first search follows this many states of every level, for good solutions.
+_MAX_ELEMENTS = 100_000  # The search holds each element with a list of its neighbours.
+_MIN_RELATIVE_GAIN = 1e-13  # A phi that is larger by less does not count as better.
 
 
 @dataclass(frozen=True)
 class FrontierPiece:
-    """rho* is linear from (delta_low, value_low) to (delta_high, value_high) when `proven`.
+    """A linear piece of the frontier.
 
-    Otherwise rho* lies between that line and the one from (delta_low, bound_low) to (delta_high, bound_high), which is
-    proven; of a proven piece the two are the same.
+    If `is_proven`, rho* is the line from (delta_low, value_low) to (delta_high, value_high).
+    Otherwise rho* lies between that line and the proven one from (delta_low, bound_low) to
+    (delta_high, bound_high). For a proven piece both lines are the same.
+
+    Attributes:
+        delta_low: the smallest delta of the piece.
+        delta_high: the largest delta of the piece.
+        value_low: loss at `delta_low`.
+        value_high: loss at `delta_high`.
+        is_proven: whether the losses are proven.
+        bound_low: lower bound at `delta_low`.
+        bound_high: lower bound at `delta_high`.
     """
 
     delta_low: float
@@ -70,35 +92,43 @@ class FrontierPiece:
     bound_high: float
 
     def value_at(self, delta: float) -> float:
-        """The loss at a delta of the piece."""
-        return float(
-            np.interp(delta, (self.delta_low, self.delta_high), (self.value_low, self.value_high))
-        )
+        """Return the loss at a delta of the piece.
+
+        Args:
+            delta: between `delta_low` and `delta_high`.
+        """
+        deltas = (self.delta_low, self.delta_high)
+        return float(np.interp(delta, deltas, (self.value_low, self.value_high)))
 
 
 def proven_length(pieces: Sequence[FrontierPiece]) -> float:
-    """How much of the interval of delta the proven pieces cover."""
+    """Return the length of the interval of delta that the proven pieces cover.
+
+    Args:
+        pieces: pieces of one frontier.
+    """
     return sum(piece.delta_high - piece.delta_low for piece in pieces if piece.is_proven)
 
 
 def _keeps_digits(noise: NoiseProblem) -> bool:
-    """Whether eps is so large that the sums of the search lose no digits that count."""
+    """Check that eps is so large that the sums of the search keep the digits that count."""
     return float(np.log(noise.exp_epsilon[0])) >= MIN_LEVEL_EPSILON
 
 
 def has_levels(noise: NoiseProblem) -> bool:
-    """Whether a question's frontier comes from level functions: the error rate at one eps, which is tiny at most where
-    the group is large."""
-    equal = bool((noise.exp_epsilon == noise.exp_epsilon[0]).all())
-    moved = any(
+    """Check whether the frontier of a problem comes from level functions.
+
+    It does for the error rate at one eps, which must not be tiny if the group is small.
+
+    Args:
+        noise: the problem.
+    """
+    has_one_epsilon = bool((noise.exp_epsilon == noise.exp_epsilon[0]).all())
+    has_shift = any(
         any(step % size for step, size in zip(mu, noise.sizes, strict=True)) for mu in noise.shifts
     )
-    return (
-        noise.is_error_rate
-        and equal
-        and moved
-        and (noise.N > MAX_PATTERN_ELEMENTS or _keeps_digits(noise))
-    )
+    has_levels_here = noise.is_error_rate and has_one_epsilon and has_shift
+    return has_levels_here and (noise.N > MAX_PATTERN_ELEMENTS or _keeps_digits(noise))
 
 
 def compute_level_frontier(
@@ -106,66 +136,63 @@ def compute_level_frontier(
     high: float,
     report: Callable[[list[FrontierPiece]], None] = lambda pieces: None,
 ) -> list[FrontierPiece]:
-    """rho*(delta) on [0, high].
+    """Compute rho*(delta) on [0, high].
 
     Args:
-        search: of the question; what it has proven already is not proven again.
+        search: the search of the problem; the stairs it has proven are not proven again.
         high: the largest delta, in (0, 1].
-        tell: the pieces that are known after every window.
+        report: called with the pieces after every window.
 
     Returns:
-        The pieces in order of delta; what the search's time limit left unproven says so.
+        The pieces in order of delta. Pieces that the time limit left unproven are marked.
     """
     stairs = search.stairs
     try:
         while stairs.proven_from > 0.0:
-            search.prove(
-                stairs.proven_from * _WINDOW if stairs.proven_from > _LAST else 0.0,
-                stairs.proven_from,
-            )
-            report(_pieces(stairs, high))
+            low = 0.0
+            if stairs.proven_from > _MIN_WINDOW_S:
+                low = stairs.proven_from * _WINDOW_RATIO
+            search.prove(low, stairs.proven_from)
+            report(_pieces_of_stairs(stairs, high))
     except OutOfTime:
         pass
-    return _pieces(stairs, high)
+    return _pieces_of_stairs(stairs, high)
 
 
-def _pieces(stairs: Stairs, high: float) -> list[FrontierPiece]:
-    """The pieces of the staircase up to a delta."""
+def _pieces_of_stairs(stairs: Stairs, high: float) -> list[FrontierPiece]:
+    """Return the pieces of the staircase up to a delta."""
     corners = stairs.corners()
-    proven = 0.0 if stairs.proven_from == 0.0 else stairs.proven_delta
+    proven_delta = 0.0 if stairs.proven_from == 0.0 else stairs.proven_delta
     deltas, values = zip(*corners, strict=True)
-    best = max(0.0, float(np.interp(min(proven, 1.0), deltas, values)) - ERROR_RATE_TOLERANCE)
+    value_there = float(np.interp(min(proven_delta, 1.0), deltas, values))
+    constant_bound = max(0.0, value_there - ERROR_RATE_TOLERANCE)
     pieces = []
-    for (a, va), (b, vb) in pairwise(corners):
+    for (a, value_a), (b, value_b) in pairwise(corners):
         if a >= high or b <= a:
             continue
         if b > high:
-            b, vb = high, va + (vb - va) * (high - a) / (b - a)
-        low, least = va, vb
-        if a < proven:
+            value_b = value_a + (value_b - value_a) * (high - a) / (b - a)
+            b = high
+        bounds = [value_a, value_b]
+        is_proven = a >= proven_delta
+        if not is_proven:
             line = [(1.0 - x) * values[0] for x in (a, b)]
-            low, least = np.minimum(
-                line if sum(line) > 2.0 * best else [best, best], [va, vb]
-            ).tolist()
-        pieces.append(FrontierPiece(a, b, va, vb, a >= proven, low, least))
+            if not sum(line) > 2.0 * constant_bound:
+                line = [constant_bound, constant_bound]
+            bounds = np.minimum(line, bounds).tolist()
+        pieces.append(FrontierPiece(a, b, value_a, value_b, is_proven, *bounds))
     return pieces
-
-
-BOUND_MARGIN = 1e-10
-"""How far the proven bound lies below the value: the tolerance of the search and all rounding of its sums."""
-
-MAX_DECISIONS = 400_000
-"""Decisions after which a search stops, states counted by what they cost of these: one to three seconds."""
-
-_TOLERANCE = 1e-11
-_NARROW = 20  # states of every level that are looked at first, for what they find
-_LARGEST = 100_000  # elements, each with its neighbours in a list
-MIN_LEVEL_EPSILON = 1e-2  # of smaller ones the sums that a charge buys off lose too many digits
 
 
 @dataclass(frozen=True, eq=False)
 class LevelOptimum:
-    """The best PMF known; the optimum, to MARGIN, if `proven`."""
+    """The result of a search over level functions at one delta.
+
+    Attributes:
+        best: the best PMF found.
+        is_proven: whether it is optimal, up to BOUND_MARGIN.
+        decisions: decisions of the search.
+    """
 
     best: LevelNoise
     is_proven: bool
@@ -173,12 +200,15 @@ class LevelOptimum:
 
 
 def is_searchable(noise: NoiseProblem) -> bool:
-    """Whether `level_optimum` takes a question: the error rate at one eps and a given delta, on a group of a size."""
-    if (
-        noise.delta is None
-        or not MAX_PATTERN_ELEMENTS < noise.N <= _LARGEST
-        or not has_levels(noise)
-    ):
+    """Check whether `search_level_optimum` accepts a problem.
+
+    It accepts the error rate at one eps and a given delta, on groups of a suitable order.
+
+    Args:
+        noise: the problem.
+    """
+    has_suitable_order = MAX_PATTERN_ELEMENTS < noise.N <= _MAX_ELEMENTS
+    if noise.delta is None or not has_suitable_order or not has_levels(noise):
         return False
     return 0.0 < noise.delta < 1.0 and _keeps_digits(noise)
 
@@ -193,46 +223,63 @@ def search_level_optimum(
     """Search all level functions for a better one.
 
     Args:
-        noise: a question that is `searchable`.
-        w: (N,) its `weights`.
-        best: what is known, with f(0) > 0.
-        deadline, work (in decisions): after which to stop.
+        noise: a problem that `is_searchable` accepts.
+        w: its weights, shape (N,).
+        best_known: the best noise so far, with f(0) > 0.
+        deadline: time limit; None for none.
+        max_decisions: decisions after which the search stops.
     """
-    search = _OptimumSearch(noise, 1.0 - best_known.value, deadline or Deadline(), max_decisions)
+    first_phi = 1.0 - best_known.value
+    search = _OptimumSearch(noise, first_phi, deadline or Deadline(), max_decisions)
     try:
-        search.prove(0.0, search.high, _NARROW)
+        search.prove(0.0, search.high, _BEAM_WIDTH)
         search.prove(0.0, search.high)
-        proven = True
+        is_proven = True
     except OutOfTime:
-        proven = False
-    if search.best is not None:
-        better = best_noise_of_masses(
-            noise, w, distance_weights(noise, search.rebuild_levels(*search.best))
-        )
-        best_known = better if better.value < best_known.value else best_known
-        # its own sums must have the value that the search went on with
-        proven = proven and 1.0 - best_known.value >= search.phi * (1.0 - _TOLERANCE)
-    return LevelOptimum(best_known, proven, search.decisions)
+        is_proven = False
+    best = best_known
+    if search.best_trace is not None:
+        levels = search.rebuild_levels(*search.best_trace)
+        found_noise = best_noise_of_masses(noise, w, distance_weights(noise, levels))
+        if found_noise.value < best.value:
+            best = found_noise
+        # The sums of the PMF must have the value with which the search continued.
+        has_value = 1.0 - best.value >= search.phi * (1.0 - _SEARCH_TOLERANCE)
+        is_proven = is_proven and has_value
+    return LevelOptimum(best, is_proven, search.decisions)
 
 
 class _OptimumSearch(LevelSearch):
-    """The level functions that are better than phi."""
+    """A search for level functions that are better than phi, which rises while it runs."""
 
-    def __init__(self, noise: NoiseProblem, phi: float, deadline: Deadline, work: int) -> None:
+    def __init__(
+        self, noise: NoiseProblem, phi: float, deadline: Deadline, max_decisions: int
+    ) -> None:
         epsilon = float(np.log(noise.exp_epsilon[0]))
-        super().__init__(noise.sizes, noise.shifts, epsilon, deadline, work, _TOLERANCE)
+        super().__init__(
+            noise.sizes, noise.shifts, epsilon, deadline, max_decisions, _SEARCH_TOLERANCE
+        )
         assert noise.delta is not None
         self.delta = noise.delta
-        self.best: tuple[Trace, int | None] | None = None
-        self._raise(phi)
+        self.best_trace: tuple[Trace, int | None] | None = None
+        self._raise_phi(phi)
 
-    def _raise(self, phi: float) -> None:
-        self.phi, self.high = phi, self.delta / phi
+    def _raise_phi(self, phi: float) -> None:
+        """Continue with a larger phi."""
+        self.phi = phi
+        self.high = self.delta / phi
         self.stairs = Stairs([0.0], [1.0 / phi])
 
     def record(self, T: float, S: float, trace: Trace, dropped: int | None) -> None:
-        """Keep it if it is better."""
+        """Keep a level function if it is better than phi.
+
+        Args:
+            T: its T.
+            S: its S.
+            trace: its first levels, as in `LevelSearch.record`.
+            dropped: the dropped shifts, as in `LevelSearch.record`.
+        """
         phi = 1.0 / T if S <= 0.0 else min(1.0 / T, self.delta / S)
-        if phi > self.phi * (1.0 + 1e-13):
-            self.best = (trace, dropped)
-            self._raise(phi)
+        if phi > self.phi * (1.0 + _MIN_RELATIVE_GAIN):
+            self.best_trace = (trace, dropped)
+            self._raise_phi(phi)

@@ -1,5 +1,6 @@
-"""The frontier rho*(delta) of PDP noise for the error rate and one eps, from level functions: no
-solver takes part.
+"""The frontier rho*(delta) of PDP noise for the error rate and one eps, without a solver.
+
+It is computed from level functions.
 
 **Level theorem.** Give every element a level l(eta) in {0, 1, ..., infinity} with l(0) = 0, let a =
 e^-eps and
@@ -12,22 +13,22 @@ to eta. Then f >= a^l f(0), so T f(0) <= 1; pairs with l(eta + mu) > l(eta) + 1 
 f(0) <= delta. (>=) The proof of `workbench.models.modulo.level_noise`, with v = a^l and l raised to
 the shortest path lengths over the pairs that it keeps. []
 
-So rho* is known once the least T is known for every bound on S: a staircase (`Stairs`). It does not
-depend on delta.
+So rho* follows from the smallest T for every bound on S: a staircase (`Stairs`). It does not depend
+on delta.
 
 `LevelSearch.prove(lo, hi)` proves the stairs of lo <= S < hi: no l with S < hi lies more than
-TOLERANCE (of the error rate) below the staircase at max(S, lo). All l are enumerated level by
-level. A state is what is settled and who is on the last level; a label is its (T, S_1, S_2, ...).
-From level k every unsettled eta + mu joins level k + 1 or is delayed, which charges a^k to each mu
-that leads to it. What is not enumerated:
+ERROR_RATE_TOLERANCE below the staircase at max(S, lo). All l are enumerated level by level. A state
+is the set of settled elements and the set of elements on the last level; a label is its
+(T, S_1, S_2, ...). From level k every unsettled eta + mu joins level k + 1 or is delayed, which
+charges a^k to each mu that leads to it. The search leaves out:
 
-* Labels of one state that another one of it does not exceed anywhere; states that are mirror
+* Labels of a state that are nowhere smaller than another label of it; states that are mirror
   images, if M = -M.
-* Charges that cannot decide: what is still to be charged to mu is at most the mass of the last
-  level and of what every later level can weigh, and that is the least where nothing more is
-  delayed. Where S_mu and all of it stay below max S, the pairs of mu may all be broken at no loss,
-  which lowers T: mu is dropped.
-* Choices by which more elements join the next level than the staircase has room for.
+* Charges that cannot decide: the further charge to mu is at most the mass of the last level plus
+  the mass of all later levels, which is smallest if nothing more is delayed. If S_mu plus this
+  charge stays below max S, the pairs of mu may all be broken at no loss, which lowers T: mu is
+  dropped.
+* Choices by which more elements join the next level than the staircase allows.
 * Labels whose completions all lie above the staircase. Along a chain eta, eta + mu, ... of n
   unsettled elements from the last level on, either the mass a^(k+1) + ... + a^(k+n) appears, or a
   charge of s buys off A (1 - a^n) s of it at most, A = a/(1 - a). Chains of one mu never meet. For
@@ -56,58 +57,60 @@ from workbench.solvers.arrays import Ints, Vector
 from workbench.solvers.search import Deadline
 
 Members = Ints
-Key = tuple[
-    int, int, Members, int
-]  # assigned, its mirror image, the last level, the shifts that were dropped
-Trace = (
-    tuple[Any, Members, bool] | None
-)  # of the levels before, the last level, whether what follows is mirrored
-Label = tuple[
-    float, list[float], Trace
-]  # T, S of every shift (-inf where dropped), and what made them
+# A key has the settled elements and their mirror image as bit masks, the members of the last level,
+# and the dropped shifts as a bit mask.
+Key = tuple[int, int, Members, int]
+# A trace has the trace of the levels before, the last level, and whether later levels are mirrored.
+Trace = tuple[Any, Members, bool] | None
+# A label has T, S of every shift (-inf if the shift is dropped), and the trace that made them.
+Label = tuple[float, list[float], Trace]
 Layer = dict[Key, list[Label]]
-Chains = tuple[
-    float, float, int
-]  # of a shift: sum of 1 - a^n over them, 1 - a^n of the longest, the shift
+# Chains of one shift have the sum of 1 - a^n, then 1 - a^n of the longest, then the shift.
+Chains = tuple[float, float, int]
 
-_EQUAL = 1e-15
-_OUT = float("-inf")
-_TRIED = 200  # decisions on a label where not all are looked at
-_NOTHING = 40.0  # e^-40 of a level's mass is nothing: levels so much farther on are not looked at
-_WIDEST = 250  # elements reached from one level: more are beyond any search, and the recursion is no deeper
+_SAME_TOLERANCE = 1e-15  # Relative differences below this do not order two labels.
+_DROPPED = float("-inf")  # S of a shift that is dropped.
+_BEAM_DECISIONS = 200  # Decisions on a label in a beam search.
+_NEGLIGIBLE_EXPONENT = 40.0  # e^-40 of a level's mass is negligible: later levels are skipped.
+# States that reach more elements from one level are beyond any search, and recursion that deep too.
+_MAX_REACHED_ELEMENTS = 250
 
 
 class OutOfTime(Exception):
-    """A search was stopped by its limit; the stairs found so far are right, but not proven."""
+    """A search was stopped by its limit. The stairs found so far are right, but not proven."""
 
 
 class _State(NamedTuple):
-    """What is known about a state: chains by shift, what all later levels weigh, what can be reached.
+    """The facts about a state that all its labels share.
 
     Attributes:
-        chains: those of every shift that is not dropped.
-        rest: the mass of later levels where nothing is delayed, over a^k.
-        reached: unsettled elements with the shifts that lead to them, those of most shifts first.
-        on: element -> the chains that it is the first of: (place in `chains`, 1 - a^n).
+        chains: the chains of every shift that is not dropped.
+        later_mass: mass of the later levels if nothing is delayed, over a^k.
+        reached: unsettled elements with the shifts that lead to them, most shifts first.
+        chains_of_element: for each first element of a chain, (place in `chains`, 1 - a^n).
     """
 
     chains: list[Chains]
-    rest: float
+    later_mass: float
     reached: list[tuple[int, list[int]]]
-    on: dict[int, list[tuple[int, float]]]
+    chains_of_element: dict[int, list[tuple[int, float]]]
 
 
 @dataclass
 class LevelSearch:
-    """All level functions of one question.
+    """A search over all level functions of one problem.
 
-    Args:
+    Attributes:
         sizes: orders of the cyclic factors.
         shifts: the differences; 0 and repetitions are left out.
-        epsilon: > 0, of every shift.
-        deadline: after which `prove` raises OutOfTime.
-        limit: of the work from which on it does, in decisions, which every machine counts alike.
-        tolerance: of the error rate; what is better by less need not be found.
+        epsilon: eps > 0 of every shift.
+        deadline: `prove` raises OutOfTime after it.
+        work_limit: `prove` raises OutOfTime after this much work. It is counted in decisions, the
+            same on every machine. None for no limit.
+        tolerance: of the error rate; level functions that are better by less need not be found.
+        stairs: the staircase found so far.
+        decisions: decisions taken so far.
+        work: decisions plus the work of states, in decisions.
     """
 
     sizes: Ints
@@ -118,7 +121,7 @@ class LevelSearch:
     tolerance: float = ERROR_RATE_TOLERANCE
     stairs: Stairs = field(init=False)
     decisions: int = field(default=0, init=False)
-    work: int = field(default=0, init=False)  # decisions, and states by what they cost of those
+    work: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         tables = {tuple(shift_positions(self.sizes, mu).tolist()): None for mu in self.shifts}
@@ -127,269 +130,335 @@ class LevelSearch:
             raise ValueError("a level search needs a shift that is not 0.")
         self.steps = [list(table) for table in tables]
         N = len(self.steps[0])
-        self.far = 1 + math.ceil(
-            (_NOTHING + math.log(N)) / self.epsilon
-        )  # levels on from which N masses are nothing
-        self.weight = (
-            10 + min(N, 2 * self.far) * len(self.steps) // 32
-        )  # of a state, which follows every shift so far
-        first = {step[0]: i for i, step in enumerate(self.steps)}
-        opposite = [first.get(step.index(0)) for step in self.steps]
-        self.mirrored = None if None in opposite else [int(i) for i in opposite if i is not None]
+        # Levels further on have a negligible mass even with N elements.
+        self.max_later_levels = 1 + math.ceil((_NEGLIGIBLE_EXPONENT + math.log(N)) / self.epsilon)
+        # A state follows every shift that far, which costs this many decisions.
+        self.state_work = 10 + min(N, 2 * self.max_later_levels) * len(self.steps) // 32
+        shift_to = {step[0]: i for i, step in enumerate(self.steps)}
+        opposite_shifts = [shift_to.get(step.index(0)) for step in self.steps]
+        self.mirrored_shifts: list[int] | None = None
+        if None not in opposite_shifts:
+            self.mirrored_shifts = [int(i) for i in opposite_shifts if i is not None]
         grid = np.arange(N).reshape(self.sizes)
         axes = tuple(range(len(self.sizes)))
         self.negative = np.roll(np.flip(grid, axes), 1, axes).ravel().tolist()
         self.a = float(np.exp(-self.epsilon))
         self.gain = self.a / float(-np.expm1(-self.epsilon))
         self.power = [float(p) for p in np.exp(-self.epsilon * np.arange(N + 2))]
-        whole = 1.0 + self._state(1, (0,), 0).rest
-        self.stairs = Stairs([0.0, 1.0], [whole, 1.0])
+        total = 1.0 + self._make_state(1, (0,), 0).later_mass
+        self.stairs = Stairs([0.0, 1.0], [total, 1.0])
 
     def prove(self, low: float, high: float, beam_width: int | None = None) -> None:
-        """Prove the stairs of low <= S < high, where all from high on are proven. Raises OutOfTime.
+        """Prove the stairs of low <= S < high, where all stairs from high on are proven.
 
-        width: of every level only so many states, those that promise most: that proves nothing and finds much.
+        Args:
+            low: smallest S of the stairs.
+            high: S from which on all stairs are proven.
+            beam_width: only this many states of every level, the most promising ones, are followed.
+                Such a search proves nothing but finds good level functions. None for all states.
+
+        Raises:
+            OutOfTime: a limit was reached.
         """
-        self.low, self.high = low, high
+        self.low = low
+        self.high = high
         layer: Layer = {(1, 1, (0,), 0): [(1.0, [0.0] * len(self.steps), None)]}
         k = 0
         while layer:
-            self.later: Layer = {}
-            ready = self._ready(k, layer)
+            self.next_layer: Layer = {}
+            ready_states = self._prepare_layer(k, layer)
             if beam_width is not None:
-                ready = sorted(ready, key=lambda at: self._promise(k, *at[1:]))[:beam_width]
-            for key, labels, state in ready:
+                ready_states.sort(key=lambda ready: self._promise(k, ready[1], ready[2]))
+                ready_states = ready_states[:beam_width]
+            for key, labels, state in ready_states:
                 for T, S, trace in labels:
-                    if not self._above(T, S, k, state.chains):
-                        self.key, self.state, self.k, self.trace = key, state, k, trace
-                        self.until = math.inf if beam_width is None else self.decisions + _TRIED
-                        self._choose(0, (), T, S, state.chains)
-            layer, k = self.later, k + 1
-        self.stairs.proven_from = low if beam_width is None else self.stairs.proven_from
+                    if not self._is_above_stairs(T, S, k, state.chains):
+                        self.key = key
+                        self.state = state
+                        self.k = k
+                        self.trace = trace
+                        self.max_decisions = math.inf
+                        if beam_width is not None:
+                            self.max_decisions = self.decisions + _BEAM_DECISIONS
+                        self._choose_members(0, (), T, S, state.chains)
+            layer = self.next_layer
+            k = k + 1
+        if beam_width is None:
+            self.stairs.proven_from = low
 
     def record(self, T: float, S: float, trace: Trace, dropped: int | None) -> None:
-        """Take note of a level function: the levels of a trace, then nothing is delayed by the shifts that were not
-        dropped (None: everything is)."""
+        """Record a level function that was found.
+
+        Args:
+            T: its T.
+            S: its S.
+            trace: its first levels. Then nothing is delayed by the shifts that are not dropped.
+            dropped: the dropped shifts as a bit mask; None if everything is delayed.
+        """
         self.stairs.insert(T, S)
 
     def rebuild_levels(self, trace: Trace, dropped: int | None) -> Vector:
-        """The level function that was entered so, (N,), or its mirror image; infinity where an element has no level."""
+        """Rebuild a recorded level function, or its mirror image.
+
+        Args:
+            trace: as in `record`.
+            dropped: as in `record`.
+
+        Returns:
+            Levels, infinite for elements without one, shape (N,).
+        """
         history = []
         while trace is not None:
             history.append(trace)
             trace = trace[0]
         level = np.full(len(self.steps[0]), np.inf)
         level[0] = 0.0
-        front, mirror, k = [0], False, 0
-        for _, members, turned in reversed(history):
+        front = [0]
+        is_mirrored = False
+        k = 0
+        for _, members, turns in reversed(history):
             k += 1
-            front = [self.negative[x] for x in members] if mirror else list(members)
+            front = [self.negative[x] for x in members] if is_mirrored else list(members)
             level[front] = k
-            mirror ^= turned
+            is_mirrored ^= turns
         if dropped is None:
             return level
-        if mirror and self.mirrored is not None:
-            dropped = _turned(dropped, self.mirrored)
-        live = [i for i in range(len(self.steps)) if not dropped >> i & 1]
+        if is_mirrored and self.mirrored_shifts is not None:
+            dropped = _mirror_mask(dropped, self.mirrored_shifts)
+        live_shifts = self._live_shifts(dropped)
         while front:
             k += 1
-            after = sorted(
-                {x for i in live for x in (self.steps[i][y] for y in front) if level[x] == np.inf}
-            )
-            level[after] = k
-            front = after
+            reached = {self.steps[i][y] for i in live_shifts for y in front}
+            front = sorted(x for x in reached if level[x] == np.inf)
+            level[front] = k
         return level
 
-    def _ready(self, k: int, layer: Layer) -> list[tuple[Key, list[Label], _State]]:
-        """The labels of a level, after all of them have entered what they are when nothing, or everything, is delayed
-        from now on, and have dropped the shifts that cannot decide."""
+    def _live_shifts(self, dropped: int) -> list[int]:
+        """Return the numbers of the shifts that are not dropped."""
+        return [i for i in range(len(self.steps)) if not dropped >> i & 1]
+
+    def _prepare_layer(self, k: int, layer: Layer) -> list[tuple[Key, list[Label], _State]]:
+        """Return the labels of a level that have choices, with their states.
+
+        Every label records the level functions in which nothing, or everything, is delayed from now
+        on. Labels drop the shifts that cannot decide.
+        """
         ready = []
-        unit, work = self.power[k], layer
-        while work:
-            fewer: Layer = {}
-            for (assigned, image, members, dropped), labels in work.items():
-                self.work += self.weight
+        unit = self.power[k]
+        waiting = layer
+        while waiting:
+            reduced_layer: Layer = {}
+            for (settled, image, members, dropped), labels in waiting.items():
+                self.work += self.state_work
                 self._check_limits()
-                state = self._state(assigned, members, dropped)
-                if len(state.reached) > _WIDEST:
+                state = self._make_state(settled, members, dropped)
+                if len(state.reached) > _MAX_REACHED_ELEMENTS:
                     raise OutOfTime
-                counts = [
-                    sum(i in leading for _, leading in state.reached)
-                    for i in range(len(self.steps))
-                ]
-                still = unit * (len(members) + state.rest)
-                here = []
+                counts = [0] * len(self.steps)
+                for _, leading_shifts in state.reached:
+                    for i in leading_shifts:
+                        counts[i] += 1
+                max_charge = unit * (len(members) + state.later_mass)
+                ready_labels = []
                 for T, S, trace in labels:
-                    most = max(S)
-                    self.record(T + unit * state.rest, most, trace, dropped)
-                    self.record(
-                        T,
-                        max(s + unit * count for s, count in zip(S, counts, strict=True)),
-                        trace,
-                        None,
-                    )
+                    max_S = max(S)
+                    self.record(T + unit * state.later_mass, max_S, trace, dropped)
+                    delayed_S = [s + unit * count for s, count in zip(S, counts, strict=True)]
+                    self.record(T, max(delayed_S), trace, None)
                     if not state.reached:
                         continue
-                    idle = [s > _OUT and s + still < most * (1.0 - 1e-12) for s in S]
-                    if any(idle):
-                        mask = dropped | sum(1 << i for i, out in enumerate(idle) if out)
-                        rest = [_OUT if out else s for s, out in zip(S, idle, strict=True)]
-                        _put(fewer, (assigned, image, members, mask), (T, rest, trace))
+                    limit = max_S * (1.0 - 1e-12)
+                    is_idle = [s > _DROPPED and s + max_charge < limit for s in S]
+                    if any(is_idle):
+                        mask = dropped | sum(1 << i for i, idle in enumerate(is_idle) if idle)
+                        live_S = [
+                            _DROPPED if idle else s for s, idle in zip(S, is_idle, strict=True)
+                        ]
+                        _add_label(
+                            reduced_layer, (settled, image, members, mask), (T, live_S, trace)
+                        )
                     else:
-                        here.append((T, S, trace))
-                if here:
-                    ready.append(((assigned, image, members, dropped), here, state))
-            work = fewer
+                        ready_labels.append((T, S, trace))
+                if ready_labels:
+                    ready.append(((settled, image, members, dropped), ready_labels, state))
+            waiting = reduced_layer
         return ready
 
-    def _choose(
-        self, i: int, joined: Members, T: float, S: list[float], chains: list[Chains]
+    def _choose_members(
+        self, i: int, members: Members, T: float, S: list[float], chains: list[Chains]
     ) -> None:
-        """Delay or admit what can be reached, from the i-th element on."""
-        if self.decisions > self.until:
+        """Delay or admit the reached elements, from the i-th on."""
+        if self.decisions > self.max_decisions:
             return
         self.decisions += 1
         self.work += 1
         if not self.decisions & 1023:
             self._check_limits()
-        state, k = self.state, self.k
-        least = T + len(joined) * self.power[k + 1]
-        if least >= self.stairs.t[bisect_right(self.stairs.s, max(self.low, *S)) - 1]:
+        state = self.state
+        k = self.k
+        min_T = T + len(members) * self.power[k + 1]
+        if min_T >= self.stairs.t[bisect_right(self.stairs.s, max(self.low, *S)) - 1]:
             return
         if i == len(state.reached):
-            if joined:
-                self._settle(joined, least, S)
+            if members:
+                self._settle(members, min_T, S)
             return
-        element, leading = state.reached[i]
-        charged = S[:]
-        for mu in leading:
-            charged[mu] += self.power[k]
-        if max(charged) < self.high:
-            left = chains
-            if element in state.on:
-                left = chains[:]
-                for at, part in state.on[element]:
-                    mass, longest, mu = left[at]
-                    left[at] = (mass - part, longest, mu)
-            if not self._above(T, charged, k, left):
-                self._choose(i + 1, joined, T, charged, left)
-        self._choose(i + 1, (*joined, element), T, S, chains)
+        element, leading_shifts = state.reached[i]
+        charged_S = S[:]
+        for mu in leading_shifts:
+            charged_S[mu] += self.power[k]
+        if max(charged_S) < self.high:
+            free_chains = chains
+            if element in state.chains_of_element:
+                free_chains = chains[:]
+                for place, part in state.chains_of_element[element]:
+                    mass, longest_part, mu = free_chains[place]
+                    free_chains[place] = (mass - part, longest_part, mu)
+            if not self._is_above_stairs(T, charged_S, k, free_chains):
+                self._choose_members(i + 1, members, T, charged_S, free_chains)
+        self._choose_members(i + 1, (*members, element), T, S, chains)
 
-    def _settle(self, joined: Members, T: float, S: list[float]) -> None:
-        """Enter a label of the next level, in the mirror image that comes first."""
-        assigned, image, _, dropped = self.key
-        members = tuple(sorted(joined))
-        turned = False
-        for element in members:
-            assigned |= 1 << element
+    def _settle(self, members: Members, T: float, S: list[float]) -> None:
+        """Add a label of the next level, in the mirror image that comes first."""
+        settled, image, _, dropped = self.key
+        sorted_members = tuple(sorted(members))
+        turns = False
+        for element in sorted_members:
+            settled |= 1 << element
             image |= 1 << self.negative[element]
-        if self.mirrored is not None:
-            other = tuple(sorted(self.negative[element] for element in members))
-            if (other, image) < (members, assigned):
-                assigned, image, members = image, assigned, other
-                S = [S[i] for i in self.mirrored]
-                dropped = _turned(dropped, self.mirrored)
-                turned = True
-        _put(self.later, (assigned, image, members, dropped), (T, S, (self.trace, joined, turned)))
+        if self.mirrored_shifts is not None:
+            mirrored_members = tuple(sorted(self.negative[element] for element in sorted_members))
+            if (mirrored_members, image) < (sorted_members, settled):
+                settled, image = image, settled
+                sorted_members = mirrored_members
+                S = [S[i] for i in self.mirrored_shifts]
+                dropped = _mirror_mask(dropped, self.mirrored_shifts)
+                turns = True
+        trace = (self.trace, members, turns)
+        _add_label(self.next_layer, (settled, image, sorted_members, dropped), (T, S, trace))
 
-    def _above(self, T: float, S: list[float], k: int, chains: list[Chains]) -> bool:
-        """Whether no completion lies below the staircase, by the chains of one shift."""
-        s, t, high, unit = self.stairs.s, self.stairs.t, self.high, self.power[k]
+    def _is_above_stairs(self, T: float, S: list[float], k: int, chains: list[Chains]) -> bool:
+        """Check by the chains of one shift that no completion lies below the staircase."""
+        s = self.stairs.s
+        t = self.stairs.t
+        high = self.high
+        unit = self.power[k]
         begin = bisect_right(s, max(self.low, *S)) - 1
         end = bisect_left(s, high)
         for mass, part, mu in chains:
-            # their mass falls with the bound on S, by gain (1 - a^n), until it is bought off
-            none = S[mu] + unit * mass / part if mass > _EQUAL else 0.0
+            # The mass of the chains falls with the bound on S, by gain (1 - a^n), until it is
+            # bought off.
+            free_S = S[mu] + unit * mass / part if mass > _SAME_TOLERANCE else 0.0
             i = begin
             while True:
-                S_next = min(s[i + 1], high) if i + 1 < end else high
-                bound = T + self.gain * part * max(0.0, none - S_next)
+                next_S = min(s[i + 1], high) if i + 1 < end else high
+                bound = T + self.gain * part * max(0.0, free_S - next_S)
                 if bound < t[i] - self.tolerance * t[i] * t[i]:
                     break
-                if bound == T or S_next >= high:
+                if bound == T or next_S >= high:
                     return True
                 i += 1
         return False
 
     def _promise(self, k: int, labels: list[Label], state: _State) -> float:
-        """The least T of the labels of a state where nothing more is delayed, or as much as their S is worth."""
-        later, worth = self.power[k] * state.rest, self.stairs.t[0] / (self.high or 1.0)
-        return min(max(T + later, max(S) * worth) for T, S, _ in labels)
+        """Return the smallest T of a state's labels if nothing more is delayed.
 
-    def _state(self, assigned: int, members: Members, dropped: int) -> _State:
+        A large S counts as the T that it is worth.
+        """
+        later_mass = self.power[k] * state.later_mass
+        worth = self.stairs.t[0] / (self.high or 1.0)
+        return min(max(T + later_mass, max(S) * worth) for T, S, _ in labels)
+
+    def _make_state(self, settled: int, members: Members, dropped: int) -> _State:
+        """Compute the facts about a state."""
         power = self.power
-        live = [i for i in range(len(self.steps)) if not dropped >> i & 1]
-        taken = [digit == "1" for digit in f"{assigned:0{len(self.negative)}b}"[::-1]]
+        live_shifts = self._live_shifts(dropped)
+        is_settled = [digit == "1" for digit in f"{settled:0{len(self.negative)}b}"[::-1]]
         reached: dict[int, list[int]] = {}
         for member in members:
-            for i in live:
-                if not taken[self.steps[i][member]]:
+            for i in live_shifts:
+                if not is_settled[self.steps[i][member]]:
                     reached.setdefault(self.steps[i][member], []).append(i)
         chains: list[Chains] = []
-        on: dict[int, list[tuple[int, float]]] = {}
-        for i in live:
-            step, mass, longest = self.steps[i], 0.0, 0
+        chains_of_element: dict[int, list[tuple[int, float]]] = {}
+        for i in live_shifts:
+            step = self.steps[i]
+            mass = 0.0
+            max_length = 0
             for member in members:
                 first = element = step[member]
                 length = 0
-                while length < self.far and not taken[element]:
+                while length < self.max_later_levels and not is_settled[element]:
                     length += 1
                     element = step[element]
                 if length:
-                    mass += 1.0 - power[length]
-                    longest = max(longest, length)
-                    on.setdefault(first, []).append((len(chains), 1.0 - power[length]))
-            chains.append((mass, 1.0 - power[longest], i))
-        ordered = sorted(reached.items(), key=_fewest)
-        return _State(chains, self._rest(taken, members, live), ordered, on)
+                    part = 1.0 - power[length]
+                    mass += part
+                    max_length = max(max_length, length)
+                    chains_of_element.setdefault(first, []).append((len(chains), part))
+            chains.append((mass, 1.0 - power[max_length], i))
+        ordered = sorted(reached.items(), key=_minus_shift_count)
+        later_mass = self._later_mass(is_settled, members, live_shifts)
+        return _State(chains, later_mass, ordered, chains_of_element)
 
-    def _rest(self, taken: list[bool], members: Members, live: Sequence[int]) -> float:
-        """What later levels weigh, over a^k, when nothing is delayed, which settles all."""
-        total, level, front = 0.0, 0, list(members)
-        while front and level < self.far:
+    def _later_mass(
+        self, is_settled: list[bool], members: Members, live_shifts: Sequence[int]
+    ) -> float:
+        """Return the mass of later levels over a^k if nothing is delayed.
+
+        The elements of these levels are marked in `is_settled`.
+        """
+        total = 0.0
+        level = 0
+        front = list(members)
+        while front and level < self.max_later_levels:
             level += 1
-            after = []
+            next_front = []
             for element in front:
-                for i in live:
+                for i in live_shifts:
                     x = self.steps[i][element]
-                    if not taken[x]:
-                        taken[x] = True
-                        after.append(x)
-            total += len(after) * self.power[level]
-            front = after
+                    if not is_settled[x]:
+                        is_settled[x] = True
+                        next_front.append(x)
+            total += len(next_front) * self.power[level]
+            front = next_front
         return total
 
     def _check_limits(self) -> None:
+        """Raise OutOfTime after the deadline or the work limit."""
         if self.deadline.has_passed or (
             self.work_limit is not None and self.work > self.work_limit
         ):
             raise OutOfTime
 
 
-def _fewest(choice: tuple[int, list[int]]) -> int:
+def _minus_shift_count(choice: tuple[int, list[int]]) -> int:
+    """Return the sort key of a reached element: those of most shifts come first."""
     return -len(choice[1])
 
 
-def _turned(dropped: int, mirrored: Sequence[int]) -> int:
-    """The shifts that were dropped, in the mirror image."""
-    return sum(1 << i for i, j in enumerate(mirrored) if dropped >> j & 1)
+def _mirror_mask(dropped: int, mirrored_shifts: Sequence[int]) -> int:
+    """Return the bit mask of dropped shifts in the mirror image."""
+    return sum(1 << i for i, j in enumerate(mirrored_shifts) if dropped >> j & 1)
 
 
-def _put(layer: Layer, key: Key, label: Label) -> None:
-    """Enter a label unless one of its state is nowhere larger; those that are nowhere smaller go."""
+def _add_label(layer: Layer, key: Key, label: Label) -> None:
+    """Add a label unless one of its state is nowhere larger.
+
+    Labels that are nowhere smaller are dropped.
+    """
     T, S, _ = label
     labels = layer.setdefault(key, [])
-    for other, charges, _ in labels:
-        if other <= T + _EQUAL and all(
-            x <= y * (1 + _EQUAL) for x, y in zip(charges, S, strict=True)
+    for other_T, other_S, _ in labels:
+        if other_T <= T + _SAME_TOLERANCE and all(
+            x <= y * (1 + _SAME_TOLERANCE) for x, y in zip(other_S, S, strict=True)
         ):
             return
-    labels[:] = [
-        old
-        for old in labels
-        if not (
-            old[0] >= T - _EQUAL
-            and all(x >= y * (1 - _EQUAL) for x, y in zip(old[1], S, strict=True))
+
+    def is_nowhere_smaller(other: Label) -> bool:
+        return other[0] >= T - _SAME_TOLERANCE and all(
+            x >= y * (1 - _SAME_TOLERANCE) for x, y in zip(other[1], S, strict=True)
         )
-    ]
+
+    labels[:] = [other for other in labels if not is_nowhere_smaller(other)]
     labels.append(label)

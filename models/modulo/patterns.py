@@ -327,8 +327,8 @@ def build_milp(noise: NoiseProblem, name: str) -> Program:
 
     Equivalent to (13): u = 1 gives y = f on a broken pair or more, u = 0 gives y = 0 and the pair
     is kept; conversely y = f u is feasible. (13e) and (13g) are not needed: they only force u = 0
-    on pairs that are kept anyway. The LP relaxation, which in (13) allows f - e^eps f(eta + mu) <= u
-    at will, implies the DP-LP here.
+    on pairs that are kept anyway. The LP relaxation implies the DP-LP here; in (13) it allows
+    f - e^eps f(eta + mu) <= u at will.
 
     Args:
         noise: the problem.

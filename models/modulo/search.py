@@ -4,17 +4,17 @@ The nodes are the patterns of `workbench.models.modulo.patterns`. A node whose s
 much for some shift is split at one partly paid pair (y < f although the pair is broken): kept on
 one side, broken on the other. A node ends when its bound reaches the incumbent, when it is
 infeasible, or when its solution is feasible for (13): a new incumbent. There are finitely many
-patterns, so the search ends; the least bound of all ends is a lower bound on the optimum of the
-relaxation, and so of (13).
+patterns, so the search ends; the smallest bound of all ended nodes is a lower bound on the optimum
+of the relaxation, and so of (13).
 
-A node's bound is not the solver's word: it is the Lagrangian bound of the duals, recomputed from
-the data (`workbench.solvers.solution.lagrangian_bound`; all variables are bounded, so any duals
-give a valid one, less what rounding can have added), or its parent's where that is larger. An
-infeasible node is proven by its ray when that survives our check; otherwise `on_word` counts it. A
-node whose program the solver cannot manage keeps what bound there is and is split like its parent;
-the proof may then stay open, but is never claimed.
+A node's bound is not the number that the solver reports. It is the Lagrangian bound of the duals,
+recomputed from the data (`workbench.solvers.solution.lagrangian_bound`; all variables are bounded,
+so any duals give a valid bound, minus possible rounding), or its parent's if that is larger. An
+infeasible node is proven by its ray if the ray passes our check; otherwise `unchecked_infeasible`
+counts it. A node whose program the solver cannot manage keeps the best bound known and is split
+like its parent; the proof may then stay open, but is never claimed.
 
-Where the pair's element has f(eta) far above a given delta and several of its pairs are free, the
+If the pair's element has f(eta) far above a given delta and several of its pairs are free, the
 split is at the element instead: f(eta) <= delta, or all its pairs kept. No PMF is lost, as one with
 f(eta) > delta breaks no pair at eta. The light side mostly ends at once, and the heavy one decides
 several pairs.
@@ -42,10 +42,16 @@ from workbench.solvers.solution import Solution, Start, Termination
 
 Pattern = NDArray[np.int8]
 
-FREE, KEPT, BROKEN = 0, 1, 2
-_LOOSE = 1e-10  # relative gap of a node's own program from which it is solved again, cold
-_HEAVY = 2.0  # times delta: from this f(eta) on a node is split at the element
-_TROUBLES = 50  # nodes that the solver cannot manage, at most
+FREE = 0  # A free pair is undecided.
+KEPT = 1  # A kept pair satisfies its inequality.
+BROKEN = 2  # A broken pair may violate its inequality, at the price of its mass.
+
+_MAX_NODE_GAP = 1e-10  # A node with a larger relative gap of its own program is solved again, cold.
+_MIN_HEAVY_RATIO = 2.0  # An element with f(eta) above this times delta is split instead of a pair.
+_MAX_FAILED_NODES = 50  # The search stops after this many nodes that the solver cannot manage.
+_MIN_GAIN = 1e-12  # Estimated gains and parts of a pair count at least this.
+
+# These terminations stop a search with the bound reached so far.
 LIMIT_TERMINATIONS = frozenset(
     {
         Termination.TIME_LIMIT,
@@ -58,49 +64,65 @@ LIMIT_TERMINATIONS = frozenset(
 
 
 def with_tight_tolerances(options: Options, solver: Backend) -> Options:
-    """Options with which linear programs prove what they should, as far as the solver has them and none is given.
+    """Return options with which linear programs prove tight bounds.
 
-    HiGHS's presolve finds feasible programs infeasible and bounded ones unbounded near the tolerances, and leaves no
-    ray; dual values within the usual 1e-7 of feasibility prove bounds that are as loose.
+    Options that are set, and those that the solver does not have, stay as they are. HiGHS's
+    presolve finds feasible programs infeasible and bounded ones unbounded near the tolerances, and
+    leaves no ray. Dual values within the usual 1e-7 of feasibility prove bounds that are as loose.
+
+    Args:
+        options: options of the user.
+        solver: the backend.
     """
-    wanted: dict[str, Any] = {"presolve": False, "dual_feasibility_tolerance": 1e-9}
-    return replace(
-        options,
-        **{
-            name: value
-            for name, value in wanted.items()
-            if name in solver.supported_options and getattr(options, name) is None
-        },
-    )
+    tight_options: dict[str, Any] = {"presolve": False, "dual_feasibility_tolerance": 1e-9}
+
+    def can_set(name: str) -> bool:
+        return name in solver.supported_options and getattr(options, name) is None
+
+    changes = {name: value for name, value in tight_options.items() if can_set(name)}
+    return replace(options, **changes)
 
 
 @dataclass(order=True)
 class _Node:
-    """A pattern with its bound; x and value are of its program or, unsolved, of its parent's.
+    """A pattern with its bound.
 
-    light: by column of f, the elements with f <= delta.
+    Attributes:
+        bound: proven lower bound.
+        number: number of the program, which orders nodes of equal bounds.
+        pattern: FREE, KEPT or BROKEN for each pair, shape (pairs,).
+        is_light: elements with f <= delta, by column of f, shape (masses,).
+        x: solution of its program or, unsolved, of its parent's, shape (columns,).
+        value: value of that solution.
+        is_solved: whether x is a solution of its own program.
     """
 
     bound: float
     number: int
     pattern: Pattern = field(compare=False)
-    light: Flags = field(compare=False)
+    is_light: Flags = field(compare=False)
     x: Vector = field(compare=False)
     value: float = field(compare=False)
-    solved: bool = field(compare=False, default=True)
+    is_solved: bool = field(compare=False, default=True)
 
 
 @dataclass
 class PatternOutcome:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
-        termination: OPTIMAL when the tree is exhausted (up to the gap), INFEASIBLE, or the limit that stopped it.
-        value, x: the best solution of the relaxation that breaks at most delta, or the cutoff and None.
-        bound: proven lower bound on the relaxation (capped by `value`).
-        nodes, iterations, programs: work done; on_word: infeasible nodes without a checked ray.
-        root: the solution of the first program, in which no pair is decided.
-        last: the last answer of the solver, for its statuses and options.
+        termination: OPTIMAL if the tree is exhausted (up to the gap), INFEASIBLE, or the limit that
+            stopped it.
+        value: value of the best solution of the relaxation that breaks at most delta, or the
+            cutoff.
+        x: that solution, shape (columns,), or None.
+        bound: proven lower bound on the relaxation, at most `value`.
+        nodes: nodes that were split.
+        iterations: iterations of the solver.
+        programs: linear programs that were solved.
+        unchecked_infeasible: infeasible nodes without a checked ray.
+        root: solution of the first program, in which no pair is decided, shape (columns,), or None.
+        last: last solution of the solver, for its statuses and options, or None.
     """
 
     termination: Termination
@@ -115,24 +137,34 @@ class PatternOutcome:
     last: Solution | None = None
 
 
-def _scores(gains: Vector, counts: Vector, parts: Pair, pairs: Positions) -> Vector:
-    """Product of the expected gains of both sides, times the mass at stake (heavy elements are decided first)."""
+def _branching_scores(gains: Vector, counts: Vector, parts: Pair, pairs: Positions) -> Vector:
+    """Compute the product of the estimated gains of both sides and of the mass at stake.
+
+    Heavy elements are thus decided first. The result has the shape (pairs,).
+    """
     product = parts[0] + parts[1]
     for side, part in enumerate(parts):
-        known = counts[side, pairs]
-        average = gains[side].sum() / max(1.0, counts[side].sum())
-        rate = np.where(known > 0, gains[side, pairs] / np.maximum(known, 1.0), average)
-        product = product * np.maximum(rate * part, 1e-12)
+        pair_counts = counts[side, pairs]
+        mean_rate = gains[side].sum() / max(1.0, counts[side].sum())
+        pair_rates = gains[side, pairs] / np.maximum(pair_counts, 1.0)
+        rates = np.where(pair_counts > 0, pair_rates, mean_rate)
+        product = product * np.maximum(rates * part, _MIN_GAIN)
     return product
 
 
 @dataclass
 class PatternSearch:
-    """The minimum over all patterns.
+    """A search for the minimum over all patterns.
 
-    gap: relative to max(1, |value|), as everywhere; nodes within it of the incumbent end.
-    node_limit: nodes to branch on at most.
-    early: let a node's program end where its duals prove that it cannot be better.
+    Attributes:
+        noise: the problem.
+        relaxation: the program of every pattern.
+        session: a session of that program.
+        gap: relative to max(1, |value|); nodes within it of the incumbent end.
+        deadline: time limit.
+        node_limit: largest number of nodes to split, or None.
+        can_stop_early: whether a node's program may end when its duals prove that it cannot be
+            better.
     """
 
     noise: NoiseProblem
@@ -144,70 +176,80 @@ class PatternSearch:
     can_stop_early: bool = True
 
     def __post_init__(self) -> None:
-        self.elements = self.relaxation.program.parameters.get("most", (0,))[0]
-        self.out = PatternOutcome(Termination.OPTIMAL, np.inf, None, np.inf)
-        self.ends = np.inf  # least bound of the nodes that ended
-        self.troubles = 0
-        self.gains, self.counts = np.zeros((2, 2, self.relaxation.y.size))  # pseudocosts
+        self.element_count = self.relaxation.program.parameters.get("most", (0,))[0]
+        self.outcome = PatternOutcome(Termination.OPTIMAL, np.inf, None, np.inf)
+        self.ended_bound = np.inf  # This is the smallest bound of the nodes that ended.
+        self.failed_nodes = 0
+        # Pseudocosts are the gains of each side and pair, with the number of observations.
+        self.gains = np.zeros((2, self.relaxation.y.size))
+        self.counts = np.zeros((2, self.relaxation.y.size))
         self.waiting: OpenNodes[_Node] = OpenNodes()
-        self.node: _Node | None = None  # that is looked at
+        self.node: _Node | None = None  # This is the node that is explored.
 
     def run(self, cutoff: float = np.inf) -> PatternOutcome:
-        """The search; only solutions better than `cutoff` are looked for."""
-        out = self.out
-        out.value = cutoff
+        """Run the search.
+
+        Args:
+            cutoff: only solutions of smaller values are searched.
+        """
+        outcome = self.outcome
+        outcome.value = cutoff
         try:
             self.node = self.solve_root()
             if self.node is None:
-                out.termination = Termination.INFEASIBLE
-            elif self.node.solved:
-                out.root = self.node.x
+                outcome.termination = Termination.INFEASIBLE
+            elif self.node.is_solved:
+                outcome.root = self.node.x
             while self.node is not None or self.waiting:
                 if self.node is None:
                     self.node = self.waiting.first_node
                     self.waiting.pop()
-                self.node = self._next(self.node)
-        except _Stopped as stopped:
-            out.termination = stopped.why
-            # an interrupted node keeps its own bound, whichever of its children were solved
+                self.node = self._explore(self.node)
+        except _SearchStopped as stopped:
+            # A stopped node keeps its own bound, whichever of its children were solved.
+            outcome.termination = stopped.termination
         except KeyboardInterrupt:
-            out.termination = Termination.INTERRUPTED
-        left = [] if self.node is None else [self.node.bound]
-        out.bound = min([self.ends, out.value, self.waiting.lower_bound, *left])
-        if (
-            out.termination not in (Termination.OPTIMAL, Termination.INFEASIBLE)
-            and self.node is None
-        ):
-            out.bound = -np.inf  # stopped before the root was solved
-        return out
+            outcome.termination = Termination.INTERRUPTED
+        open_bounds = [] if self.node is None else [self.node.bound]
+        outcome.bound = min(
+            [self.ended_bound, outcome.value, self.waiting.lower_bound, *open_bounds]
+        )
+        has_ended = outcome.termination in (Termination.OPTIMAL, Termination.INFEASIBLE)
+        if not has_ended and self.node is None:
+            outcome.bound = -np.inf  # The search stopped before the root was solved.
+        return outcome
 
-    def _next(self, node: _Node) -> _Node | None:
-        """The better child of a node, the other one open; None where the node ends."""
-        out, ended = self.out, node.bound >= self.closing_bound
-        choice = np.zeros(0, dtype=np.intp) if ended else self.branching_pairs(node)
-        if not choice.size:
-            self.ends = min(self.ends, node.bound)
-            if not ended and node.solved and node.value < out.value:
-                out.value, out.x = node.value, node.x
+    def _explore(self, node: _Node) -> _Node | None:
+        """Split a node. Returns its better child and queues the other one, or None at its end."""
+        outcome = self.outcome
+        has_closed = node.bound >= self.closing_bound
+        choices = np.zeros(0, dtype=np.intp) if has_closed else self.branching_pairs(node)
+        if not choices.size:
+            self.ended_bound = min(self.ended_bound, node.bound)
+            if not has_closed and node.is_solved and node.value < outcome.value:
+                outcome.value = node.value
+                outcome.x = node.x
             return None
-        if self.node_limit is not None and out.nodes >= self.node_limit:
-            raise _Stopped(Termination.NODE_LIMIT)
-        out.nodes += 1
-        paid = node.x[self.relaxation.y[choice]]
-        parts = (paid, node.x[self.relaxation.source[choice]] - paid)
-        pick = int(np.argmax(_scores(self.gains, self.counts, parts, choice)))
-        pair = choice[pick]
+        if self.node_limit is not None and outcome.nodes >= self.node_limit:
+            raise _SearchStopped(Termination.NODE_LIMIT)
+        outcome.nodes += 1
+        paid_masses = node.x[self.relaxation.y[choices]]
+        unpaid_masses = node.x[self.relaxation.source[choices]] - paid_masses
+        parts = (paid_masses, unpaid_masses)
+        pick = int(np.argmax(_branching_scores(self.gains, self.counts, parts, choices)))
+        pair = choices[pick]
         children = []
-        sides, alone = self.split_node(node, pair)
-        for side, (pattern, light) in enumerate(sides):
-            child = self.solve_node(pattern, light, node)
+        sides, is_single_pair = self.split_node(node, pair)
+        for side, (pattern, is_light) in enumerate(sides):
+            child = self.solve_node(pattern, is_light, node)
             if child is None:
                 continue
             children.append(child)
-            if alone and node.solved and (child.solved or self.can_stop_early):
-                # a cut off child's gain is at least what its bound says
-                gain = max(0.0, (child.value if child.solved else child.bound) - node.value)
-                self.gains[side, pair] += gain / max(float(parts[side][pick]), 1e-12)
+            if is_single_pair and node.is_solved and (child.is_solved or self.can_stop_early):
+                # The gain of a child that was cut off is at least what its bound says.
+                child_value = child.value if child.is_solved else child.bound
+                gain = max(0.0, child_value - node.value)
+                self.gains[side, pair] += gain / max(float(parts[side][pick]), _MIN_GAIN)
                 self.counts[side, pair] += 1
         children.sort()
         for child in children[1:]:
@@ -216,45 +258,67 @@ class PatternSearch:
 
     @property
     def closing_bound(self) -> float:
-        """The bound from which a node ends; no number without an incumbent."""
-        return self.out.value - 0.9 * self.gap * max(1.0, abs(self.out.value))
+        """Return the bound from which on a node ends; infinite or NaN without an incumbent."""
+        value = self.outcome.value
+        return value - 0.9 * self.gap * max(1.0, abs(value))
 
     def solve_root(self) -> _Node | None:
-        """The node in which nothing is decided, or None when it is infeasible."""
+        """Solve the node in which nothing is decided. Returns None if it is infeasible."""
         free = np.full(self.relaxation.y.size, FREE, dtype=np.int8)
-        return self.solve_node(free, np.zeros(self.elements, dtype=bool), None)
+        return self.solve_node(free, np.zeros(self.element_count, dtype=bool), None)
 
     def split_node(self, node: _Node, pair: int) -> tuple[list[tuple[Pattern, Flags]], bool]:
-        """The patterns that a node is split into at a pair, and whether only that pair is decided."""
-        element, delta = self.relaxation.source[pair], self.noise.delta
-        kept = node.pattern.copy()
-        if delta is not None and node.x[element] > _HEAVY * delta and not node.light[element]:
-            free = (self.relaxation.source == element) & (node.pattern == FREE)
-            if np.count_nonzero(free) > 1:
-                kept[free] = KEPT
-                light = node.light.copy()
-                light[element] = True
-                return [(kept, node.light), (node.pattern, light)], False
-        broken = node.pattern.copy()
-        kept[pair], broken[pair] = KEPT, BROKEN
-        return [(kept, node.light), (broken, node.light)], True
+        """Return the patterns into which a node is split, and whether only one pair is decided.
 
-    def solve_node(self, pattern: Pattern, light: Flags, parent: _Node | None) -> _Node | None:
-        """A node, or None when it is infeasible. Raises _Stopped at a limit or in too much numerical trouble."""
-        values = self.relaxation.values(self.noise, pattern == KEPT, pattern == BROKEN, light)
-        bound, best = -np.inf if parent is None else parent.bound, None
+        Args:
+            node: the node.
+            pair: the pair at which it is split.
+        """
+        element = self.relaxation.source[pair]
+        delta = self.noise.delta
+        kept = node.pattern.copy()
+        is_heavy = delta is not None and node.x[element] > _MIN_HEAVY_RATIO * delta
+        if is_heavy and not node.is_light[element]:
+            is_free = (self.relaxation.source == element) & (node.pattern == FREE)
+            if np.count_nonzero(is_free) > 1:
+                kept[is_free] = KEPT
+                is_light = node.is_light.copy()
+                is_light[element] = True
+                return [(kept, node.is_light), (node.pattern, is_light)], False
+        broken = node.pattern.copy()
+        kept[pair] = KEPT
+        broken[pair] = BROKEN
+        return [(kept, node.is_light), (broken, node.is_light)], True
+
+    def solve_node(self, pattern: Pattern, is_light: Flags, parent: _Node | None) -> _Node | None:
+        """Solve the program of a pattern.
+
+        Args:
+            pattern: FREE, KEPT or BROKEN for each pair, shape (pairs,).
+            is_light: elements with f <= delta, shape (masses,).
+            parent: the node that was split, or None for the root.
+
+        Returns:
+            The node, or None if it is infeasible.
+
+        Raises:
+            _SearchStopped: at a limit or after too much numerical trouble.
+        """
+        values = self.relaxation.values(self.noise, pattern == KEPT, pattern == BROKEN, is_light)
+        bound = -np.inf if parent is None else parent.bound
+        best_node = None
+        cutoff = self.outcome.value if self.can_stop_early else None
         for start in (Start.HOT, Start.COLD):
-            answer = self._answer(values, start, self.out.value if self.can_stop_early else None)
+            answer = self._solve_program(values, start, cutoff)
             if answer.termination is Termination.CUTOFF:
                 if answer.bound is not None and answer.bound >= self.closing_bound:
-                    return self._unsolved(pattern, light, max(bound, answer.bound), parent)
-                answer = self._answer(
-                    values, start
-                )  # by rounding the bound falls short of what it should prove
-            if answer.termination is Termination.INFEASIBLE and (
-                answer.ray is not None or start is Start.COLD
-            ):
-                self.out.unchecked_infeasible += answer.ray is None
+                    return self._unsolved_node(pattern, is_light, max(bound, answer.bound), parent)
+                # By rounding, the bound falls short of the cutoff that it should prove.
+                answer = self._solve_program(values, start)
+            has_ray = answer.ray is not None
+            is_final = has_ray or start is Start.COLD
+            if answer.termination is Termination.INFEASIBLE and is_final:
+                self.outcome.unchecked_infeasible += not has_ray
                 return None
             bound = max(bound, -np.inf if answer.bound is None else answer.bound)
             if (
@@ -263,63 +327,76 @@ class PatternSearch:
                 and answer.objective is not None
                 and bound > -np.inf
             ):
-                best = _Node(bound, self.out.programs, pattern, light, answer.x, answer.objective)
-                if answer.objective - bound <= _LOOSE * max(1.0, abs(answer.objective)):
+                value = answer.objective
+                programs = self.outcome.programs
+                best_node = _Node(bound, programs, pattern, is_light, answer.x, value)
+                if value - bound <= _MAX_NODE_GAP * max(1.0, abs(value)):
                     break
-        if best is not None:
-            best.bound = bound
-            return best
-        self.troubles += 1
-        if self.troubles > _TROUBLES or (parent is None and bound == -np.inf):
-            raise _Stopped(Termination.NUMERICAL)
-        return self._unsolved(
-            pattern, light, bound, parent
-        )  # the root has nothing to split, but its bound may do
+        if best_node is not None:
+            best_node.bound = bound
+            return best_node
+        self.failed_nodes += 1
+        is_root_unbounded = parent is None and bound == -np.inf
+        if self.failed_nodes > _MAX_FAILED_NODES or is_root_unbounded:
+            raise _SearchStopped(Termination.NUMERICAL)
+        # A failed root has no solution to split, but its bound may suffice.
+        return self._unsolved_node(pattern, is_light, bound, parent)
 
-    def _answer(
+    def _solve_program(
         self, values: dict[str, Vector], start: Start, cutoff: float | None = None
     ) -> Solution:
-        """The program at these values, as far as a cutoff. Raises _Stopped at a limit."""
+        """Solve the program at these values, up to a cutoff. Raises _SearchStopped at a limit."""
         if self.deadline.has_passed:
-            raise _Stopped(Termination.TIME_LIMIT)
+            raise _SearchStopped(Termination.TIME_LIMIT)
         answer = self.session.solve(
-            values, start=start, cutoff=cutoff, time_limit=self.deadline.solver_time_limit
+            values,
+            start=start,
+            cutoff=cutoff,
+            time_limit=self.deadline.solver_time_limit,
         )
-        self.out.last = answer
-        self.out.programs += 1
-        self.out.iterations += answer.iterations or 0
+        self.outcome.last = answer
+        self.outcome.programs += 1
+        self.outcome.iterations += answer.iterations or 0
         if answer.termination in LIMIT_TERMINATIONS:
-            raise _Stopped(answer.termination)
+            raise _SearchStopped(answer.termination)
         return answer
 
-    def _unsolved(
-        self, pattern: Pattern, light: Flags, bound: float, parent: _Node | None
+    def _unsolved_node(
+        self, pattern: Pattern, is_light: Flags, bound: float, parent: _Node | None
     ) -> _Node:
-        """A node without a solution of its own; it has its parent's."""
-        x = np.zeros(self.relaxation.program.shape[1]) if parent is None else parent.x
-        return _Node(
-            bound,
-            self.out.programs,
-            pattern,
-            light,
-            x,
-            bound if parent is None else parent.value,
-            solved=False,
-        )
+        """Return a node that has the solution of its parent, since it has none of its own."""
+        if parent is None:
+            x = np.zeros(self.relaxation.program.shape[1])
+            value = bound
+        else:
+            x = parent.x
+            value = parent.value
+        return _Node(bound, self.outcome.programs, pattern, is_light, x, value, is_solved=False)
 
     def branching_pairs(self, node: _Node) -> Positions:
-        """Pairs to branch on: broken but not paid in full, of shifts that break more than delta; none when feasible."""
-        relaxed, x = self.relaxation, node.x
-        f = x[relaxed.source]
-        broken = relaxed.broken_pairs(self.noise, x)
-        delta = self.noise.delta
-        limit = float(x[relaxed.program.block("delta").start]) if delta is None else delta
-        mass = np.bincount(relaxed.shift[broken], f[broken], minlength=len(self.noise.shifts))
-        over = mass > limit + MIN_BROKEN_EXCESS
-        unpaid = (f - x[relaxed.y] > MIN_BROKEN_EXCESS) & (node.pattern == FREE)
-        return np.flatnonzero(broken & over[relaxed.shift] & unpaid)
+        """Return the pairs to branch on: broken, not paid in full, of shifts that break too much.
+
+        There are none if the solution is feasible for (13).
+
+        Args:
+            node: the node.
+        """
+        relaxation = self.relaxation
+        x = node.x
+        f = x[relaxation.source]
+        is_broken = relaxation.broken_pairs(self.noise, x)
+        limit = self.noise.delta
+        if limit is None:
+            limit = float(x[relaxation.program.block("delta").start])
+        broken_shifts = relaxation.shift[is_broken]
+        masses = np.bincount(broken_shifts, f[is_broken], minlength=len(self.noise.shifts))
+        is_over = masses > limit + MIN_BROKEN_EXCESS
+        is_unpaid = (f - x[relaxation.y] > MIN_BROKEN_EXCESS) & (node.pattern == FREE)
+        return np.flatnonzero(is_broken & is_over[relaxation.shift] & is_unpaid)
 
 
-class _Stopped(Exception):
-    def __init__(self, why: Termination) -> None:
-        self.why = why
+class _SearchStopped(Exception):
+    """A search was stopped by a limit or by numerical trouble."""
+
+    def __init__(self, termination: Termination) -> None:
+        self.termination = termination

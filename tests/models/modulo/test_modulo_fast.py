@@ -108,7 +108,7 @@ def test_splits_at_elements_lose_nothing(monkeypatch, sizes, shifts, loss, epsil
             assert not same[element]
         return sides, alone
 
-    monkeypatch.setattr(PatternSearch, "sides", counted)
+    monkeypatch.setattr(PatternSearch, "split_node", counted)
     model = ModuloModel(sizes, shifts, PDP, loss_vector(loss, sizes))
     found = fast(model, [epsilon], delta)
     assert splits

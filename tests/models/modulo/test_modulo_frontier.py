@@ -42,7 +42,7 @@ def bound(piece, delta):
 
 
 def at(pieces, delta):
-    return piece_at(pieces, delta).value(delta)
+    return piece_at(pieces, delta).value_at(delta)
 
 
 @pytest.mark.usefixtures("over_patterns")

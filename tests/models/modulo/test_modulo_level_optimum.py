@@ -67,7 +67,7 @@ def check_pmf(noise: NoiseProblem, answer: LevelOptimum) -> None:
     ],
 )
 def test_equals_the_literal_milp(monkeypatch, sizes, shifts):
-    monkeypatch.setattr(modulo_level_frontier, "LEAST", 0)
+    monkeypatch.setattr(modulo_level_frontier, "MAX_PATTERN_ELEMENTS", 0)
     model = ModuloModel(sizes, shifts, PDP, loss_vector("error-rate", sizes))
     for epsilon, delta in ((0.3, 0.12), (0.5, 0.2), (1.5, 0.1212), (1.5, 0.02), (4.0, 0.6)):
         noise = question(sizes, shifts, epsilon, delta)
@@ -99,7 +99,7 @@ def test_equals_the_search_over_patterns(monkeypatch, sizes, shifts, epsilon, de
     model = ModuloModel(sizes, shifts, PDP, loss_vector("error-rate", sizes))
     with FastSession(model, get_backend("highs")) as session:
         by_levels = session.solve(model.values([epsilon], delta))
-        monkeypatch.setattr(modulo_fast, "searchable", lambda noise: False)
+        monkeypatch.setattr(modulo_fast, "is_searchable", lambda noise: False)
         by_patterns = session.solve(model.values([epsilon], delta))
     assert by_levels.notes[0].startswith("proven over level functions")
     assert by_patterns.notes[0].startswith("proven over violation patterns")
@@ -115,13 +115,13 @@ def test_a_search_that_stops_claims_nothing_and_patterns_go_on(monkeypatch):
     noise = question((25,), SHIFTS_25, 1.0, 0.1)
     known = simplest_noise(noise, distance_weights(noise)).value
     for work in (0, 1000):
-        answer = optimum(noise, work=work)
+        answer = optimum(noise, max_decisions=work)
         assert not answer.is_proven
         assert answer.best.value <= known
         check_pmf(noise, answer)
     monkeypatch.setattr(
         modulo_fast,
-        "level_optimum",
+        "search_level_optimum",
         lambda *known: search_level_optimum(*known[:3], max_decisions=200),
     )
     model = ModuloModel((25,), noise.shifts, PDP, noise.loss)
@@ -142,7 +142,9 @@ def test_a_level_function_that_does_not_have_its_value_proves_nothing(monkeypatc
         level[level == level[np.isfinite(level)].max()] = np.inf
         return level
 
-    monkeypatch.setattr(modulo_level_frontier._OptimumSearch, "levels", forget_the_last_level)
+    monkeypatch.setattr(
+        modulo_level_frontier._OptimumSearch, "rebuild_levels", forget_the_last_level
+    )
     answer = search_level_optimum(noise, w, simplest_noise(noise, w))
     assert not answer.is_proven
     check_pmf(noise, answer)
@@ -186,7 +188,7 @@ def test_most_of_a_time_limit_is_left_to_patterns(monkeypatch):
         calls.append((deadline.seconds, work))
         return search_level_optimum(noise, w, best, deadline, 0)
 
-    monkeypatch.setattr(modulo_fast, "level_optimum", recorded)
+    monkeypatch.setattr(modulo_fast, "search_level_optimum", recorded)
     model = ModuloModel((25,), SHIFTS_25, PDP, loss_vector("error-rate", (25,)))
     for limit in (None, 1.0, 600.0):
         with FastSession(model, get_backend("highs"), Options(time_limit=limit)) as session:

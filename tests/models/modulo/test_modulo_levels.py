@@ -90,7 +90,7 @@ def test_both_frontiers_agree(monkeypatch, sizes, shifts, epsilon):
 @pytest.mark.parametrize("shifts", [((1,), (2,), (3,)), ((1,), (2,), (26,), (25,))])
 def test_a_group_of_27_against_the_fast_method(monkeypatch, shifts):
     monkeypatch.setattr(
-        modulo_fast, "searchable", lambda noise: False
+        modulo_fast, "is_searchable", lambda noise: False
     )  # over patterns, with linear programs
     pieces = compute_delta_frontier((27,), shifts, 1.0)
     assert all(piece.is_proven for piece in pieces)

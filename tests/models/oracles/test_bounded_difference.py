@@ -118,7 +118,7 @@ def test_the_search_finds_what_the_list_finds():
 
 def test_a_search_cut_short_keeps_the_chain_bound(monkeypatch):
     rng = np.random.default_rng(6)
-    monkeypatch.setattr(column_cut, "QUERIES", 1)
+    monkeypatch.setattr(column_cut, "MAX_SPLITS", 1)
     for _ in range(60):
         mu_bar = int(rng.integers(2, 7))
         n = int(rng.integers(2 * mu_bar + 1, 26))
