@@ -1,16 +1,21 @@
-"""Named losses ℓ(o, y) of publishing o for the label y, written once for every model, oracle and mechanism.
+"""Named losses ℓ(o, y) of publishing o for the label y, for every model, oracle and mechanism.
 
-| name             | ℓ(o, y)                                     | paper (Sec. 2)                         |
-|------------------|---------------------------------------------|----------------------------------------|
-| squared          | (o - y)²                                    | ℓ_sq; printed with ½, tabulated without |
-| absolute         | abs(o - y)                                  | ℓ_abs                                  |
-| poisson          | o - y log o                                 | ℓ_Poi; negative for some o, y          |
-| poisson-deviance | o - y + y log(y/o)                          | ℓ_Poi + y log y - y, which is >= 0     |
-| error-rate         | 1 if o != y else 0                          | ℓ_0-1                                  |
-| pinball:τ        | τ (y - o) if o <= y else (1 - τ)(o - y)     | (quantile τ in (0, 1))                 |
-| huber:h          | r²/2 if r <= h else h (r - h/2), r = abs(o-y) | (h > 0)                              |
+| name             | ℓ(o, y)                                     | paper (Sec. 2)              |
+|------------------|---------------------------------------------|-----------------------------|
+| squared          | (o - y)²                                    | ℓ_sq; printed with ½,       |
+|                  |                                             | tabulated without           |
+| absolute         | abs(o - y)                                  | ℓ_abs                       |
+| poisson          | o - y log o                                 | ℓ_Poi; negative for some    |
+|                  |                                             | o, y                        |
+| poisson-deviance | o - y + y log(y/o)                          | ℓ_Poi + y log y - y, which  |
+|                  |                                             | is >= 0                     |
+| error-rate       | 1 if o != y else 0                          | ℓ_0-1                       |
+| pinball:τ        | τ (y - o) if o <= y else (1 - τ)(o - y)     | (quantile τ in (0, 1))      |
+| huber:h          | r²/2 if r <= h else h (r - h/2),            | (h > 0)                     |
+|                  | r = abs(o-y)                                |                             |
 
-0 log 0 is 0, and ℓ_Poi(0, y) is infinite for y > 0 (so the bound B of Theorem 7 is infinite when 0 is a label).
+0 log 0 is 0, and ℓ_Poi(0, y) is infinite for y > 0 (so the bound B of Theorem 7 is infinite when 0
+is a label).
 """
 
 from __future__ import annotations
@@ -32,32 +37,48 @@ LOSSES = (
     "pinball:τ",
     "huber:h",
 )
-_PLAIN = ("squared", "absolute", "poisson", "poisson-deviance", "error-rate")
+_KINDS_WITHOUT_PARAMETER = ("squared", "absolute", "poisson", "poisson-deviance", "error-rate")
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A named loss; call it with outputs and labels (broadcast). kind: the name without its parameter."""
+    """A named loss. Call it with outputs and labels, which broadcast.
+
+    Attributes:
+        kind: the name without its parameter.
+        parameter: τ of pinball, h of huber, else None.
+    """
 
     kind: str
     parameter: float | None = None
 
     @property
     def name(self) -> str:
-        """As a user writes it: "squared", "pinball:0.9"."""
+        """Return the name as a user writes it: "squared", "pinball:0.9"."""
         if self.parameter is None:
             return self.kind
-        short = f"{self.parameter:g}"
-        return f"{self.kind}:{short if float(short) == self.parameter else repr(self.parameter)}"
+        short_text = f"{self.parameter:g}"
+        if float(short_text) == self.parameter:
+            return f"{self.kind}:{short_text}"
+        return f"{self.kind}:{self.parameter!r}"
 
     @property
     def is_poisson(self) -> bool:
-        """Whether labels must be >= 0."""
+        """Check whether this is a Poisson loss, whose labels must be >= 0."""
         return self.kind in ("poisson", "poisson-deviance")
 
     def __call__(self, outputs: ArrayLike, labels: ArrayLike) -> Vector:
-        """ℓ(o, y), elementwise; inf where the loss is infinite. Raises ValueError for Poisson with negative labels."""
-        o, y = np.asarray(outputs, dtype=float), np.asarray(labels, dtype=float)
+        """Compute ℓ(o, y), elementwise; inf where the loss is infinite.
+
+        Args:
+            outputs: outputs o.
+            labels: labels y, which broadcast with the outputs.
+
+        Raises:
+            ValueError: a Poisson loss has negative labels.
+        """
+        o = np.asarray(outputs, dtype=float)
+        y = np.asarray(labels, dtype=float)
         if self.kind == "squared":
             return np.asarray((o - y) ** 2)
         if self.kind == "absolute":
@@ -81,23 +102,43 @@ class Loss:
         return np.where(o < 0, np.inf, value)
 
     def matrix(self, outputs: ArrayLike, labels: ArrayLike) -> Vector:
-        """ℓ(o, y) with one row per label. Shape (labels, outputs)."""
-        return self(
-            np.asarray(outputs, dtype=float)[None, :], np.asarray(labels, dtype=float)[:, None]
-        )
+        """Compute ℓ(o, y) with one row for each label, shape (labels, outputs).
+
+        Args:
+            outputs: outputs o, shape (outputs,).
+            labels: labels y, shape (labels,).
+        """
+        o = np.asarray(outputs, dtype=float)
+        y = np.asarray(labels, dtype=float)
+        return self(o[None, :], y[:, None])
 
     def deviance_constant(self, labels: ArrayLike) -> Vector:
-        """y log y - y, what the deviance adds to the Poisson log loss. Shape of labels."""
+        """Compute y log y - y, which the deviance adds to the Poisson log loss.
+
+        Args:
+            labels: labels y, any shape.
+
+        Returns:
+            The constants, in the shape of the labels.
+        """
         y = np.asarray(labels, dtype=float)
-        return np.asarray(np.where(y > 0, y * np.log(np.where(y > 0, y, 1.0)), 0.0) - y)
+        log_y = np.log(np.where(y > 0, y, 1.0))
+        return np.asarray(np.where(y > 0, y * log_y, 0.0) - y)
 
 
 def parse_loss(name: str | Loss) -> Loss:
-    """The Loss of a name such as "squared" or "pinball:0.9". Raises ValueError."""
+    """Return the loss of a name.
+
+    Args:
+        name: a name such as "squared" or "pinball:0.9", or a loss, which is returned.
+
+    Raises:
+        ValueError: the name is unknown, or its parameter is outside its range.
+    """
     if isinstance(name, Loss):
         return name
     kind, _, text = str(name).partition(":")
-    if kind in _PLAIN and not text:
+    if kind in _KINDS_WITHOUT_PARAMETER and not text:
         return Loss(kind)
     try:
         parameter = float(text)

@@ -1,11 +1,13 @@
-"""The part of CVXPY's language that models are stated in, without CVXPY: what they state is written as a program.
+"""A subset of CVXPY's language that builds a `Program` without CVXPY.
 
-Loading CVXPY takes half a second, longer than many of the solves, and compiling takes longer than writing. A model is
-stated once, in a language that it is given: `cvxpy`, or this module, which has the same names for what models need. The
-tests compare the programs entry by entry: variables and parameters in the order in which they occur, equations before
-inequalities, a largest value by its epigraph.
+Loading CVXPY takes half a second, longer than many of the solves, and its compilation takes longer
+than building the program here. A model is stated once, in a language that is passed to it: `cvxpy`,
+or this module, which has the same names for the operations that models need. The tests compare the
+programs entry by entry. Both languages order variables and parameters by their first use, put
+equations before inequalities, and state a largest value by its epigraph.
 
-    affine expression     Σ value · parameter · x[column],  over terms and over the last axis of their arrays
+    affine expression     Σ value · parameter · x[column],  over terms and over the last axis of
+                          their arrays
 """
 
 from __future__ import annotations
@@ -30,7 +32,14 @@ from workbench.solvers.program import Block, Data, Move, Program
 def build_program(
     state_problem: Callable[[Any], Any], name: str, scale: float = 1.0, *, without_cvxpy: bool
 ) -> Program:
-    """What is stated in the language that it is given: this one where it is plain, else the whole of CVXPY's."""
+    """Build the program of a model, with or without CVXPY.
+
+    Args:
+        state_problem: function that states the model in the language that it gets.
+        name: name of the program.
+        scale: the program is solved in units of 1/scale (`workbench.solvers.program`).
+        without_cvxpy: whether the model is stated in this module's language, else in CVXPY.
+    """
     if without_cvxpy:
         problem: Problem = state_problem(sys.modules[__name__])
         return problem.to_program(name, scale)
@@ -40,8 +49,17 @@ def build_program(
 
 
 class Term(NamedTuple):
-    """Without a variable a constant, without a parameter a number. column, value, entry: arrays that broadcast to
-    (*shape, n), or one number for all."""
+    """A summand of an affine expression.
+
+    Arrays broadcast to (*shape, n) for an expression of this shape; a number stands for all.
+
+    Attributes:
+        variable: the variable, or None for a constant.
+        column: columns of the variable.
+        value: coefficients.
+        parameter: the parameter that multiplies them, or None.
+        entry: entries of the parameter.
+    """
 
     variable: Variable | None
     column: Any
@@ -51,67 +69,77 @@ class Term(NamedTuple):
 
 
 class Affine:
-    """An affine expression."""
+    """An affine expression, as in CVXPY.
 
-    __array_ufunc__ = None  # so that numpy leaves products and comparisons to it
+    Args:
+        shape: shape of the expression.
+        terms: its terms.
+    """
+
+    __array_ufunc__ = None  # NumPy then leaves products and comparisons to this class.
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, shape: Ints, terms: Sequence[Term]) -> None:
-        self.shape, self.terms = shape, terms
+        self.shape = shape
+        self.terms = terms
 
     @property
     def size(self) -> int:
-        """How many entries it has."""
+        """Return the number of entries."""
         return math.prod(self.shape)
 
     def map_arrays(self, shape: Ints, change: Callable[[Any], Any]) -> Affine:
-        """With arrays, of its shape and one more axis, changed alike."""
+        """Return the expression with all arrays of its terms changed alike.
 
-        def whole(part: Any, last: Ints) -> Any:
-            return (
-                change(np.broadcast_to(part, self.shape + last))
-                if isinstance(part, np.ndarray)
-                else part
-            )
+        Args:
+            shape: shape of the result.
+            change: function of an array of shape (*shape of this expression, n).
+        """
+
+        def change_part(part: Any, last_axis: Ints) -> Any:
+            if not isinstance(part, np.ndarray):
+                return part
+            return change(np.broadcast_to(part, self.shape + last_axis))
 
         terms = []
         for variable, column, value, parameter, entry in self.terms:
-            last = np.broadcast(column, value, entry).shape[-1:]
-            terms.append(
-                Term(
-                    variable, whole(column, last), whole(value, last), parameter, whole(entry, last)
-                )
-            )
+            last_axis = np.broadcast(column, value, entry).shape[-1:]
+            new_column = change_part(column, last_axis)
+            new_value = change_part(value, last_axis)
+            new_entry = change_part(entry, last_axis)
+            terms.append(Term(variable, new_column, new_value, parameter, new_entry))
         return Affine(shape, terms)
 
     def __getitem__(self, key: Any) -> Affine:
-        return self.map_arrays(np.broadcast_to(0, self.shape)[key].shape, lambda part: part[key])
+        shape = np.broadcast_to(0, self.shape)[key].shape
+        return self.map_arrays(shape, lambda part: part[key])
 
     def __add__(self, other: Any) -> Affine:
-        other = _affine(other)
-        return Affine(np.broadcast_shapes(self.shape, other.shape), [*self.terms, *other.terms])
+        summand = _to_affine(other)
+        shape = np.broadcast_shapes(self.shape, summand.shape)
+        return Affine(shape, [*self.terms, *summand.terms])
 
     def __sub__(self, other: Any) -> Affine:
-        return self + _affine(other) * -1.0
+        return self + _to_affine(other) * -1.0
 
     def __mul__(self, factor: Any) -> Affine:
         if isinstance(factor, float):
             return Affine(
-                self.shape,
-                [Term(v, at, value * factor, p, entry) for v, at, value, p, entry in self.terms],
+                self.shape, [term._replace(value=term.value * factor) for term in self.terms]
             )
-        given = _affine(factor)
-        if any(term.variable for term in given.terms):
-            return given * self
-        ((_, _, more, by, where),) = given.terms
-        assert by is None or not any(term.parameter for term in self.terms), (
-            "a product of parameters is not affine"
-        )
-        shape = np.broadcast_shapes(self.shape, given.shape)
-        terms = [
-            Term(v, at, value * more, *((p, entry) if by is None else (by, where)))
-            for v, at, value, p, entry in self.terms
-        ]
+        multiplier = _to_affine(factor)
+        if any(term.variable for term in multiplier.terms):
+            return multiplier * self
+        ((_, _, number, parameter, parameter_entry),) = multiplier.terms
+        has_parameter = any(term.parameter for term in self.terms)
+        assert parameter is None or not has_parameter, "a product of parameters is not affine"
+        shape = np.broadcast_shapes(self.shape, multiplier.shape)
+        terms = []
+        for term in self.terms:
+            product = term._replace(value=term.value * number)
+            if parameter is not None:
+                product = product._replace(parameter=parameter, entry=parameter_entry)
+            terms.append(product)
         return Affine(shape, terms)
 
     def __rmul__(self, table: ArrayLike) -> Affine:
@@ -121,29 +149,46 @@ class Affine:
         return sum(self * table, axis=len(self.shape) - 1)
 
     def __rmatmul__(self, table: Vector) -> Affine:
-        spread = table.reshape(table.shape + (1,) * (len(self.shape) - 1))
-        return sum(self * spread, axis=table.ndim - 1)
+        expanded_table = table.reshape(table.shape + (1,) * (len(self.shape) - 1))
+        return sum(self * expanded_table, axis=table.ndim - 1)
 
     def __le__(self, other: Any) -> Row:
         return Row(self - other, equal=False)
 
     def __ge__(self, other: Any) -> Row:
-        return Row(_affine(other) - self, equal=False)
+        return Row(_to_affine(other) - self, equal=False)
 
     def __eq__(self, other: object) -> Row:  # type: ignore[override]
         return Row(self - other, equal=True)
 
 
 class Parameter(Affine):
-    """Numbers that are given later."""
+    """Numbers that are set at each solve, as in CVXPY.
+
+    Args:
+        shape: shape, or length of a vector.
+        name: name of the parameter.
+        nonneg: accepted as in CVXPY and ignored.
+    """
 
     def __init__(self, shape: int | Ints = (), name: str = "", nonneg: bool = False) -> None:
-        self.name, shape = name, (shape,) if isinstance(shape, int) else shape
-        super().__init__(shape, [Term(None, 0, 1.0, self, _places(shape))])
+        self.name = name
+        shape = (shape,) if isinstance(shape, int) else shape
+        super().__init__(shape, [Term(None, 0, 1.0, self, _entry_numbers(shape))])
 
 
 class Variable(Affine):
-    """Columns; largest: the row that makes it the largest value of an expression."""
+    """Columns of the program, as in CVXPY.
+
+    Args:
+        shape: shape, or length of a vector.
+        name: name of the variable.
+        bounds: lower and upper bound, each a number, an array or an expression of parameters.
+        boolean: whether the columns are 0 or 1.
+
+    Attributes:
+        epigraph_row: row that makes the variable the largest value of an expression, or None.
+    """
 
     epigraph_row: Row | None = None
 
@@ -154,14 +199,23 @@ class Variable(Affine):
         bounds: Sequence[Any] = (0, 1),
         boolean: bool = False,
     ) -> None:
-        self.name, self.bounds, self.boolean = name, bounds, boolean
+        self.name = name
+        self.bounds = bounds
+        self.boolean = boolean
         shape = (shape,) if isinstance(shape, int) else shape
-        super().__init__(shape, [Term(self, _places(shape), 1.0, None, 0)])
+        super().__init__(shape, [Term(self, _entry_numbers(shape), 1.0, None, 0)])
 
 
 @dataclass
 class Row:
-    """expression <= 0, or = 0. label: of its block; wished: as of `workbench.solvers.program.Block`."""
+    """The rows expression <= 0, or expression = 0.
+
+    Attributes:
+        expression: the expression.
+        equal: whether the rows are equations.
+        label: name of their block, or None.
+        is_user_constraint: as in `workbench.solvers.program.Block`.
+    """
 
     expression: Affine
     equal: bool
@@ -169,23 +223,28 @@ class Row:
     is_user_constraint: bool = False
 
     def transpose(self) -> Row:
-        """The same rows, those of a column after each other."""
-        turned = self.expression.map_arrays(
-            self.expression.shape[::-1], lambda part: np.swapaxes(part, 0, 1)
-        )
-        return Row(turned, self.equal, self.label)
+        """Return the same rows with both axes exchanged."""
+        shape = self.expression.shape[::-1]
+        expression = self.expression.map_arrays(shape, lambda part: np.swapaxes(part, 0, 1))
+        return Row(expression, self.equal, self.label)
 
     def set_label(self, label: str) -> Row:
-        """Itself, with a label."""
+        """Set the label and return the rows, as in CVXPY.
+
+        Args:
+            label: name of the block.
+        """
         self.label = label
         return self
 
 
-def _places(shape: Ints) -> Any:
+def _entry_numbers(shape: Ints) -> Any:
+    """Number the entries in Fortran order, in an array of shape (*shape, 1)."""
     return np.arange(math.prod(shape)).reshape((*shape, 1), order="F")
 
 
-def _affine(value: Any) -> Affine:
+def _to_affine(value: Any) -> Affine:
+    """Return a value as an affine expression."""
     if isinstance(value, Affine):
         return value
     table = np.asarray(value, dtype=float)
@@ -193,176 +252,243 @@ def _affine(value: Any) -> Affine:
 
 
 def sum(expression: Affine, axis: int | None = None) -> Affine:
-    """Of all entries, or along an axis."""
+    """Sum all entries, or along an axis, as `cvxpy.sum`.
+
+    Args:
+        expression: the expression.
+        axis: the axis, or None for all entries.
+    """
     if axis is None:
         return expression.map_arrays((), lambda part: part.ravel())
     shape = np.delete(expression.shape, axis).tolist()
-    return expression.map_arrays(
-        tuple(shape), lambda part: np.moveaxis(part, axis, -2).reshape((*shape, -1))
-    )
+
+    def move_axis(part: Any) -> Any:
+        return np.moveaxis(part, axis, -2).reshape((*shape, -1))
+
+    return expression.map_arrays(tuple(shape), move_axis)
 
 
 def multiply(table: Vector, expression: Affine) -> Affine:
-    """Entry by entry."""
+    """Multiply entry by entry, as `cvxpy.multiply`.
+
+    Args:
+        table: numbers that broadcast with the expression, any shape.
+        expression: the expression.
+    """
     return expression * table
 
 
 def max(expression: Affine) -> Affine:
-    """The largest entry of numbers times masses, as a column within what that can be."""
-    ends = [part(expression.terms[0].value, 0.0) for part in (np.minimum, np.maximum)]
-    largest = Variable(
-        name="aux_worst", bounds=[np.cumsum(end, axis=-1)[..., -1].max() for end in ends]
-    )
-    largest.epigraph_row = (expression <= largest).set_label("aux_losses")
-    return largest
+    """Return the largest entry of numbers times masses, as `cvxpy.max`.
+
+    It is a variable whose bounds contain all possible values.
+
+    Args:
+        expression: numbers times masses in [0, 1] with sum 1.
+    """
+    numbers = expression.terms[0].value
+    sums = [
+        np.cumsum(part, axis=-1) for part in (np.minimum(numbers, 0.0), np.maximum(numbers, 0.0))
+    ]
+    bounds = [part[..., -1].max() for part in sums]
+    largest_value = Variable(name="aux_worst", bounds=bounds)
+    largest_value.epigraph_row = (expression <= largest_value).set_label("aux_losses")
+    return largest_value
 
 
 def Minimize(expression: Affine) -> Affine:
-    """The objective."""
+    """Return the objective, as `cvxpy.Minimize`.
+
+    Args:
+        expression: a scalar expression.
+    """
     return expression
 
 
 class _Section:
-    """The numbers of one section of a program's data: sums of values, and of parameters times values, by their place.
+    """The numbers of one section of a program's data.
 
-    first: where each parameter begins in the stacked vector.
+    They are sums of values, and of parameters times values, for each position in the section.
     """
 
-    def __init__(self, first: Mapping[int, int]) -> None:
-        self._first, self._parts = first, list[tuple[Any, ...]]()
+    def __init__(self, parameter_starts: Mapping[int, int]) -> None:
+        """Start an empty section.
 
-    def add(self, place: Any, term: Term, sign: float = 1.0) -> None:
-        """place: of the shape of the term's arrays, or broadcast to it."""
-        at = -1 if term.parameter is None else self._first[id(term.parameter)] + term.entry
-        self._parts.append(
-            tuple(each.ravel() for each in np.broadcast_arrays(place, sign * term.value, at))
-        )
+        The argument maps the id of a parameter to its first entry in the stacked vector.
+        """
+        self._parameter_starts = parameter_starts
+        self._parts: list[tuple[Any, ...]] = []
 
-    def moved(self, parameters: int, size: int = 0) -> tuple[Positions, Vector, Move]:
-        """Keys of what is kept of so many places, all without a size; what stands there at zero, and what moves."""
-        place, value, at = (
-            map(np.concatenate, zip(*self._parts, strict=True))
-            if self._parts
-            else np.zeros((3, 0), int)
-        )
-        kept = value != 0
-        place, value, at = place[kept], value[kept], at[kept]
-        key: Any = np.arange(size)
+    def add(self, positions: Any, term: Term, sign: float = 1.0) -> None:
+        """Add a term at positions that have the shape of its arrays, or broadcast to it."""
+        entries: Any = -1
+        if term.parameter is not None:
+            entries = self._parameter_starts[id(term.parameter)] + term.entry
+        arrays = np.broadcast_arrays(positions, sign * term.value, entries)
+        self._parts.append(tuple(array.ravel() for array in arrays))
+
+    def collect(self, parameter_count: int, size: int = 0) -> tuple[Positions, Vector, Move]:
+        """Collect the positions with a number, their values at parameters 0, and the moves.
+
+        Without a size the positions that occur are collected, else all of range(size).
+        """
+        if self._parts:
+            position, value, entry = map(np.concatenate, zip(*self._parts, strict=True))
+        else:
+            position, value, entry = np.zeros((3, 0), int)
+        has_value = value != 0
+        position = position[has_value]
+        value = value[has_value]
+        entry = entry[has_value]
+        keys: Any = np.arange(size)
         if not size:
-            key, place = np.unique(place, return_inverse=True)
-        moving = at >= 0
-        base = np.bincount(place, np.where(moving, 0.0, value), key.size).astype(float)
-        if not size:  # what cancels is no entry
-            stays = (base != 0) | (np.bincount(place, moving, key.size) > 0)
-            key, base, place = key[stays], base[stays], (np.cumsum(stays) - 1)[place]
-        if (
-            not moving.any()
-        ):  # a sparse matrix of nothing takes longer to make than the rest of a small program
-            return (
-                key,
-                base,
-                Move(np.zeros(0, dtype=np.intp), np.zeros(0), np.zeros((0, parameters))),
-            )
-        live, which = np.unique(place[moving], return_inverse=True)
-        matrix = sp.csr_array((value[moving], (which, at[moving])), shape=(live.size, parameters))
-        return key, base, Move(live.astype(np.intp), base[live], matrix)
+            keys, position = np.unique(position, return_inverse=True)
+        is_moving = entry >= 0
+        constants = np.where(is_moving, 0.0, value)
+        base = np.bincount(position, constants, keys.size).astype(float)
+        if not size:
+            # Values that cancel leave no entry.
+            has_move = np.bincount(position, is_moving, keys.size) > 0
+            stays = (base != 0) | has_move
+            keys = keys[stays]
+            base = base[stays]
+            position = (np.cumsum(stays) - 1)[position]
+        if not is_moving.any():
+            # An empty sparse matrix takes longer to build than the rest of a small program.
+            no_positions = np.zeros(0, dtype=np.intp)
+            return keys, base, Move(no_positions, np.zeros(0), np.zeros((0, parameter_count)))
+        moving, row = np.unique(position[is_moving], return_inverse=True)
+        matrix = sp.csr_array(
+            (value[is_moving], (row, entry[is_moving])), shape=(moving.size, parameter_count)
+        )
+        return keys, base, Move(moving.astype(np.intp), base[moving], matrix)
 
 
 class Problem:
-    """A linear program as it is stated. first: variables whose columns come first."""
+    """A linear program, as `cvxpy.Problem`.
+
+    Args:
+        objective: the expression to minimise.
+        rows: the rows; rows without a label get one.
+        leading_variables: variables whose columns come first.
+
+    Attributes:
+        objective: the expression to minimise.
+        variables: all variables by id, in the order of their first use.
+        parameters: all parameters by id, in the order of their first use.
+        rows: all rows, equations first.
+    """
 
     def __init__(
-        self, objective: Affine, rows: Sequence[Row], first: Sequence[Variable] = ()
+        self,
+        objective: Affine,
+        rows: Sequence[Row],
+        leading_variables: Sequence[Variable] = (),
     ) -> None:
-        rows = [
-            row if row.label else row.set_label(f"constraint[{k}]") for k, row in enumerate(rows)
-        ]
-        stated, met = [Row(variable, equal=False) for variable in first], set[int]()
-        for row in (Row(objective, equal=False), *rows):
-            largest = [term.variable.epigraph_row for term in row.expression.terms if term.variable]
-            more = [each for each in largest if each and id(each) not in met]
-            met.update(map(id, more))
-            stated += [row, *more] if row.expression is objective else [*more, row]
         self.objective = objective
-        terms = [term for row in stated for term in row.expression.terms]
-        self.variables = {
-            id(term.variable): term.variable for term in terms if term.variable is not None
-        }
-        ends = [
-            _affine(end).terms for variable in self.variables.values() for end in variable.bounds
-        ]
-        terms += itertools.chain.from_iterable(ends)
-        self.parameters = {
-            id(term.parameter): term.parameter for term in terms if term.parameter is not None
-        }
-        stated = [row for row in stated if row.label]
-        self.rows = sorted(stated, key=lambda row: not row.equal)
+        objective_row = Row(objective, equal=False)
+        used_rows = [Row(variable, equal=False) for variable in leading_variables]
+        stated_epigraphs = set[int]()
+        for k, row in enumerate([objective_row, *rows], -1):
+            if row is not objective_row and not row.label:
+                row.set_label(f"constraint[{k}]")
+            epigraph_rows = []
+            for term in row.expression.terms:
+                epigraph_row = term.variable.epigraph_row if term.variable else None
+                if epigraph_row and id(epigraph_row) not in stated_epigraphs:
+                    epigraph_rows.append(epigraph_row)
+            stated_epigraphs.update(map(id, epigraph_rows))
+            # An epigraph follows the objective and precedes a row that uses it.
+            if row is objective_row:
+                used_rows += [row, *epigraph_rows]
+            else:
+                used_rows += [*epigraph_rows, row]
+        terms = [term for row in used_rows for term in row.expression.terms]
+        self.variables: dict[int, Variable] = {}
+        for term in terms:
+            if term.variable is not None:
+                self.variables[id(term.variable)] = term.variable
+        bounds = [variable.bounds for variable in self.variables.values()]
+        bound_terms = [_to_affine(end).terms for end in itertools.chain.from_iterable(bounds)]
+        terms += itertools.chain.from_iterable(bound_terms)
+        self.parameters: dict[int, Parameter] = {}
+        for term in terms:
+            if term.parameter is not None:
+                self.parameters[id(term.parameter)] = term.parameter
+        labelled_rows = [row for row in used_rows if row.label]
+        self.rows = sorted(labelled_rows, key=lambda row: not row.equal)
 
     def to_program(self, name: str, scale: float = 1.0) -> Program:
-        """The program."""
-        (parameters, size), (columns, n) = _begins(self.parameters), _begins(self.variables)
-        variables, m, at = (
-            [*self.variables.values()],
-            builtins.sum(row.expression.size for row in self.rows),
-            0,
-        )
-        c, A, right, lower, upper = (_Section(parameters) for _ in range(5))
+        """Compile the problem.
+
+        Args:
+            name: name of the program.
+            scale: the program is solved in units of 1/scale (`workbench.solvers.program`).
+        """
+        parameter_starts, parameter_count = _block_starts(self.parameters)
+        column_starts, n = _block_starts(self.variables)
+        variables = [*self.variables.values()]
+        m = builtins.sum(row.expression.size for row in self.rows)
+        costs, entries, right, lower, upper = (_Section(parameter_starts) for _ in range(5))
         for variable in variables:
-            place = columns[id(variable)] + variable.terms[0].column
-            for section, end in zip((lower, upper), variable.bounds, strict=True):
-                for term in _affine(end).terms:
-                    section.add(place, term)
+            columns = column_starts[id(variable)] + variable.terms[0].column
+            for section, bound in zip((lower, upper), variable.bounds, strict=True):
+                for term in _to_affine(bound).terms:
+                    section.add(columns, term)
         for term in self.objective.terms:
-            c.add(columns[id(term.variable)] + term.column, term)
+            costs.add(column_starts[id(term.variable)] + term.column, term)
         blocks = []
+        start = 0
         for row in self.rows:
-            place, count = at + _places(row.expression.shape), row.expression.size
+            row_numbers = start + _entry_numbers(row.expression.shape)
+            size = row.expression.size
             for term in row.expression.terms:
                 if term.variable is None:
-                    right.add(place, term, -1.0)
+                    right.add(row_numbers, term, -1.0)
                 else:
-                    A.add((columns[id(term.variable)] + term.column) * m + place, term)
-            blocks.append(Block(str(row.label), at, (count,), row.is_user_constraint))
-            at += count
-        equal = np.repeat([row.equal for row in self.rows], [block.size for block in blocks])
-        key, entries, parts = A.moved(size)
-        starts = np.concatenate([[0], np.cumsum(np.bincount(key // (m or 1), minlength=n))]).astype(
-            np.int32
-        )
-        base, moves = dict[str, Any](), {"A": parts}
-        for name_of, numbers, count in (
-            ("c", c, n),
-            ("lower", lower, n),
-            ("upper", upper, n),
-            ("row_upper", right, m),
-        ):
-            _, base[name_of], moves[name_of] = numbers.moved(size, count)
-        moves["row_lower"] = Move(
-            *(part[equal[moves["row_upper"].positions]] for part in moves["row_upper"])
-        )
+                    columns = column_starts[id(term.variable)] + term.column
+                    entries.add(columns * m + row_numbers, term)
+            blocks.append(Block(str(row.label), start, (size,), row.is_user_constraint))
+            start += size
+        block_sizes = [block.size for block in blocks]
+        is_equation = np.repeat([row.equal for row in self.rows], block_sizes)
+        keys, values, entry_moves = entries.collect(parameter_count)
+        column_counts = np.bincount(keys // (m or 1), minlength=n)
+        starts = np.concatenate([[0], np.cumsum(column_counts)]).astype(np.int32)
+        rows = (keys % (m or 1)).astype(np.int32)
+        base: dict[str, Any] = {}
+        moves = {"A": entry_moves}
+        sections = (("c", costs, n), ("lower", lower, n), ("upper", upper, n))
+        for section_name, section, size in (*sections, ("row_upper", right, m)):
+            _, base[section_name], moves[section_name] = section.collect(parameter_count, size)
+        right_moves = moves["row_upper"]
+        moves_equation = is_equation[right_moves.positions]
+        moves["row_lower"] = Move(*(part[moves_equation] for part in right_moves))
+        variable_sizes = [variable.size for variable in variables]
+        is_boolean = [variable.boolean for variable in variables]
         data = Data(
             offset=0.0,
-            A=sp.csc_array((entries, (key % (m or 1)).astype(np.int32), starts), shape=(m, n)),
-            row_lower=np.where(equal, base["row_upper"], -np.inf),
-            integrality=np.repeat([v.boolean for v in variables], [v.size for v in variables]),
+            A=sp.csc_array((values, rows, starts), shape=(m, n)),
+            row_lower=np.where(is_equation, base["row_upper"], -np.inf),
+            integrality=np.repeat(is_boolean, variable_sizes),
             **base,
         )
+        variable_blocks = []
+        for start, variable in zip(column_starts.values(), variables, strict=True):
+            variable_blocks.append(Block(variable.name, start, variable.shape))
         return Program(
             name,
             data,
             1,
-            tuple(
-                Block(v.name, at, v.shape)
-                for at, v in zip(columns.values(), variables, strict=True)
-            ),
+            tuple(variable_blocks),
             tuple(blocks),
-            {v.name: v.shape for v in self.parameters.values()},
+            {parameter.name: parameter.shape for parameter in self.parameters.values()},
             scale,
             {section: move for section, move in moves.items() if move.positions.size},
         )
 
 
-def _begins(blocks: Mapping[int, Affine]) -> tuple[dict[int, int], int]:
-    """Where each begins, and where all end."""
+def _block_starts(blocks: Mapping[int, Affine]) -> tuple[dict[int, int], int]:
+    """Return the first position of every block, and the end of the last."""
     ends = np.cumsum([0, *(block.size for block in blocks.values())]).tolist()
     return dict(zip(blocks, ends, strict=False)), ends[-1]

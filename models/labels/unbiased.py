@@ -4,10 +4,10 @@
                                                           (Sec. 6 of the label-DP paper)
 
 Every ε-DP channel is a mixture of rays: a column M[·,o] is t (1 + q 1_S) for outputs o, label sets
-S and t >= 0, with q = e^ε - 1 (the extreme rays of t_o <= M[y,o] <= e^ε t_o). By Jensen's inequality
-rays of the same S merge to a mass t_S and a moment s_S, with the output s_S / t_S. With
-w_yS = 1 + q 1[y in S], W_S = Σ p w, c_S = Σ p w y / W_S and V_S = Σ p w (y - c_S)², the program over
-a family of sets is
+S and t >= 0, with q = e^ε - 1 (the extreme rays of t_o <= M[y,o] <= e^ε t_o). By Jensen's
+inequality rays of the same S merge to a mass t_S and a moment s_S, with the output s_S / t_S. With
+w_yS = 1 + q 1[y in S], W_S = Σ p w, c_S = Σ p w y / W_S and V_S = Σ p w (y - c_S)², the program
+over a family of sets is
 
     min Σ_S V_S t_S + W_S (s_S - c_S t_S)² / t_S
     s.t.   Σ_S w_yS t_S = 1,   Σ_S w_yS s_S = y   for every y.
@@ -17,9 +17,9 @@ to {k-1}. This is not assumed: the lower bound covers all sets and all outputs. 
 difference of two consecutive labels' rows contains only the intervals that start at the one or end
 at the other, so the equations are a flow and one dense row each.
 
-The bound is computed exactly (`workbench.models.labels.unbiased_bound`). Multipliers v, u of the two
-rows of y give f_y(o) = p_y (o-y)² - v_y - u_y (o-y). Multipliers that the solver leaves undetermined
-are pooled (`pool_multipliers`).
+The bound is computed exactly (`workbench.models.labels.unbiased_bound`). Multipliers v, u of the
+two rows of y give f_y(o) = p_y (o-y)² - v_y - u_y (o-y). Multipliers that the solver leaves
+undetermined are pooled (`pool_multipliers`).
 
 Outputs may lie outside the label range. Unbiasedness increases the loss by an order of magnitude
 (labels 0..10 uniform, ε = 1: 98.0075420 against 8.40878638).
