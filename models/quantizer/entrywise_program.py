@@ -1,7 +1,8 @@
-"""A linear program written row by row, whose entries may all move: for models with bins in every coefficient.
+"""A linear program that is written row by row and whose entries may all change.
 
-Programs of one writing have one pattern (which entries exist), so that a live solver object follows from one to the
-next instead of being rebuilt.
+It serves models with bins in every coefficient. Programs that are written by the same code have one
+pattern (which entries exist), so that a live solver object follows from one to the next instead of
+being rebuilt.
 """
 
 from __future__ import annotations
@@ -18,20 +19,31 @@ from workbench.solvers.arrays import Positions, Vector
 from workbench.solvers.data import Data, replace_entries
 from workbench.solvers.program import Program
 
-Terms = tuple[
-    Sequence[Any] | NDArray[Any], Sequence[Any] | NDArray[Any]
-]  # columns (k,) and their coefficients (k,)
+# Terms of a row are columns (k,) and their coefficients (k,).
+Terms = tuple[Sequence[Any] | NDArray[Any], Sequence[Any] | NDArray[Any]]
+
+_MIN_ENTRY = 1e-9  # Solvers drop smaller entries without notice, so they are set to 0.
 
 
 class EntrywiseProgram:
-    """Rows  row_lower <= A x <= row_upper  over columns x in [lower, upper], minimise c x.
+    """A program: minimise c x subject to row_lower <= A x <= row_upper and lower <= x <= upper.
 
-    Rows are added with `row`; writing the same model with other numbers is another of the same pattern.
+    Rows are added with `add_row`. Writing the same model with other numbers gives another program
+    of the same pattern.
+
+    Args:
+        columns: number of columns.
+
+    Attributes:
+        c: costs, shape (columns,), 0 at first.
+        lower: lower bounds, shape (columns,), 0 at first.
+        upper: upper bounds, shape (columns,), 1 at first.
     """
 
     def __init__(self, columns: int) -> None:
         self.c = np.zeros(columns)
-        self.lower, self.upper = np.zeros(columns), np.ones(columns)
+        self.lower = np.zeros(columns)
+        self.upper = np.ones(columns)
         self._columns: list[Positions] = []
         self._values: list[Vector] = []
         self._sides: list[tuple[float, float]] = []
@@ -39,47 +51,78 @@ class EntrywiseProgram:
     def add_row(
         self, columns: ArrayLike, values: ArrayLike, low: float = -np.inf, high: float = 0.0
     ) -> None:
-        """One row; a column may be named twice (its entries add up), zero entries are kept as places."""
+        """Add a row.
+
+        Args:
+            columns: columns of the entries, shape (k,). Entries of a repeated column add up.
+            values: entries, shape (k,). Entries of 0 stay in the pattern.
+            low: lower side.
+            high: upper side.
+        """
         self._columns.append(np.asarray(columns, dtype=np.intp))
         self._values.append(np.asarray(values, dtype=float))
         self._sides.append((low, high))
 
-    def add_at_most(self, small: Terms, large: Terms, factor: float = 1.0) -> None:
-        """The row small <= factor large."""
-        self.add_row(
-            np.concatenate([small[0], large[0]]),
-            np.concatenate([small[1], -factor * np.asarray(large[1])]),
-        )
+    def add_at_most(self, lesser: Terms, greater: Terms, factor: float = 1.0) -> None:
+        """Add the row lesser <= factor greater.
+
+        Args:
+            lesser: terms of the left side.
+            greater: terms of the right side.
+            factor: factor of the right side.
+        """
+        columns = np.concatenate([lesser[0], greater[0]])
+        values = np.concatenate([lesser[1], -factor * np.asarray(greater[1])])
+        self.add_row(columns, values)
 
     def add_comparisons(self, rows: Iterable[tuple[Positions, Vector]]) -> EntrywiseProgram:
-        """Itself, with rows columns * values <= 0, made before."""
+        """Add rows columns · values <= 0 and return the program.
+
+        Args:
+            rows: columns and values of each row.
+        """
         for columns, values in rows:
             self.add_row(columns, values)
         return self
 
     def to_program(self, name: str, scale: float = 1.0) -> Program:
-        """The program in numbers. Another of the same writing has the same pattern: a session follows it."""
+        """Return the program in numbers. A session follows from one to another of its pattern.
+
+        Args:
+            name: name of the program.
+            scale: the program is solved in units of 1/scale (`workbench.solvers.program`).
+        """
         sizes = np.array([columns.size for columns in self._columns])
-        pattern, place = _pattern(
-            sizes.tobytes(), np.concatenate(self._columns).tobytes(), self.c.size
-        )
-        entries = np.asarray(
-            np.bincount(place, np.concatenate(self._values), pattern.nnz), dtype=np.float64
-        )
-        entries[np.abs(entries) < 1e-9] = 0.0  # solvers drop smaller ones, and say nothing
-        A = replace_entries(pattern, entries)
+        all_columns = np.concatenate(self._columns)
+        column_count = self.c.size
+        pattern, places = _build_pattern(sizes.tobytes(), all_columns.tobytes(), column_count)
+        values = np.concatenate(self._values)
+        entries = np.asarray(np.bincount(places, values, pattern.nnz), dtype=np.float64)
+        entries[np.abs(entries) < _MIN_ENTRY] = 0.0
         low, high = np.array(self._sides).T
         data = Data(
-            self.c, 0.0, A, low, high, self.lower, self.upper, np.zeros(self.c.size, dtype=bool)
+            self.c,
+            0.0,
+            replace_entries(pattern, entries),
+            low,
+            high,
+            self.lower,
+            self.upper,
+            np.zeros(column_count, dtype=bool),
         )
         return Program(name, data, scale=scale)
 
 
 @lru_cache(maxsize=64)
-def _pattern(sizes: bytes, columns: bytes, width: int) -> tuple[sp.csc_array, Positions]:
-    """Where entries are, and which of these every term of the rows adds to."""
-    each = np.frombuffer(sizes, dtype=np.intp)
-    row, column = np.repeat(np.arange(each.size), each), np.frombuffer(columns, dtype=np.intp)
-    key, place = np.unique(column * each.size + row, return_inverse=True)
-    at = key % each.size, key // each.size
-    return sp.csc_array((np.ones(key.size), at), shape=(each.size, width)), place
+def _build_pattern(
+    sizes: bytes, columns: bytes, column_count: int
+) -> tuple[sp.csc_array, Positions]:
+    """Return the pattern of the entries, and the entry to which every term of the rows adds."""
+    row_sizes = np.frombuffer(sizes, dtype=np.intp)
+    row_count = row_sizes.size
+    row = np.repeat(np.arange(row_count), row_sizes)
+    column = np.frombuffer(columns, dtype=np.intp)
+    keys, places = np.unique(column * row_count + row, return_inverse=True)
+    coordinates = keys % row_count, keys // row_count
+    shape = (row_count, column_count)
+    return sp.csc_array((np.ones(keys.size), coordinates), shape=shape), places

@@ -1,36 +1,43 @@
-"""Two-bin mechanisms: OPTM, the linear programs of Cai et al. 2024 (Theorems 4-6), and their exact optimum in a box.
+"""Two-bin mechanisms: OPTM, the linear programs of Cai et al. 2024 (Theorems 4-6), and their
+optimum.
 
-The mechanism draws a left bin by q^l_j and a right bin by q^r_{m-j} (mechanisms.baselines.two_bin in the workbench). On
-piece j, where j bins lie at or left of x, the two have the joint law π_j(l, r) = q^l_j(l) q^r_{m-j}(m+1-r), and
+The mechanism draws a left bin by q^l_j and a right bin by q^r_{m-j} (mechanisms.baselines.two_bin
+in the workbench). On piece j, where j bins are at or left of x, the two have the joint law π_j(l,
+r) = q^l_j(l) q^r_{m-j}(m+1-r), and
 
-    p(x, l) = Σ_r π_j(l, r) s(l, r),   p(x, r) = Σ_l π_j(l, r) (1 - s(l, r)),   s(l, r) = (B_r - x)/(B_r - B_l)      (4)
+    p(x, l) = Σ_r π_j(l, r) s(l, r),   p(x, r) = Σ_l π_j(l, r) (1 - s(l, r)),
+    s(l, r) = (B_r - x)/(B_r - B_l)                                                            (4)
 
-OPTM. A linear program needs bounds o <= q <= u on one factor of each product: in z(x, i) >= p(x, i) that factor is
-replaced by u, in w(x, i) <= p(x, i) by o, (11)-(12). The factor replaced is the one of the shorter vector (q_j with
-j <= m/2), the own one q_j(i) when both have the same length; products with q_1(1) = 1 are linear as they are. With
-m = 4 that leaves one number, q_2(1), and slices [l, l + 0.01] of it: 99 LPs for one choice of bins.
+OPTM. A linear program needs bounds o <= q <= u on one factor of each product: in z(x, i) >= p(x, i)
+that factor is replaced by u, in w(x, i) <= p(x, i) by o, (11)-(12). The replaced factor is that of
+the shorter vector (q_j with j <= m/2), or the bin's own factor q_j(i) if both have the same length;
+products with q_1(1) = 1 are linear as they are. With m = 4 that leaves one number, q_2(1), and
+slices [l, l + 0.01] of it: 99 LPs for one choice of bins.
 
-    minimise    Σ_j Pr[B_j <= X < B_{j+1}] (ζ^r_{m-j} + B_{j+1} - B_j + ζ^l_j) / 2            (8); (7) when q^l = q^r
-    subject to  z <= e^ε w  for every z of S̄_i and every w of S_i (Lemma 2), every i           Theorem 5
+    minimise    Σ_j Pr[B_j <= X < B_{j+1}] (ζ^r_{m-j} + B_{j+1} - B_j + ζ^l_j) / 2
+                                                                          (8); (7) when q^l = q^r
+    subject to  z <= e^ε w  for every z of S̄_i and every w of S_i (Lemma 2), every i    Theorem 5
                 q_i(i) >= q_j(i),  o <= q <= u,  Σ_i q_j(i) = 1
 
-Theorem 5 is read as all pairs (z, w) of Lemma 2's two sets, as its proof needs; printed are only those with equal k,
-and its "q_{m+1-j}(m+1-j)" must read q_{m+1-i}(m+1-i). All pairs of one i share a number t_i: z <= e^ε t_i, t_i <= w.
-For a bin right of 1 the largest p is approached at the right ends of pieces (Lemma 2 prints p(B_k, i) there too,
-which is harmless under its symmetry but not in Theorem 4's setting). The authors' public code states other programs:
-workbench.papers.optm.authors.
+Theorem 5 is read as all pairs (z, w) of Lemma 2's two sets, as its proof needs; printed are only
+those with equal k, and its "q_{m+1-j}(m+1-j)" must read q_{m+1-i}(m+1-i). All pairs of one i share
+a number t_i: z <= e^ε t_i, t_i <= w. For a bin right of 1 the largest p is approached at the right
+ends of pieces (Lemma 2 prints p(B_k, i) there too, which is harmless under its symmetry but not in
+Theorem 4's setting). The authors' public code states other programs: workbench.papers.optm.authors.
 
-The optimum. Everything exact is linear in π: the end laws (4), hence low(i) <= p(x, i) <= e^ε low(i) at both ends of
-every piece, and the expected error
+The optimum. All exact conditions are linear in π: the end laws (4), hence low(i) <= p(x, i) <= e^ε
+low(i) at both ends of every piece, and the expected error
 
-    E e(M(X) - X) = Σ_j Σ_{l,r} π_j(l, r) E[ (B_r - X) e(X - B_l) + (X - B_l) e(B_r - X) ; X in piece j ] / (B_r - B_l)
+    E e(M(X) - X) = Σ_j Σ_{l,r} π_j(l, r) E[ (B_r - X) e(X - B_l) + (X - B_l) e(B_r - X) ;
+                                             X in piece j ] / (B_r - B_l)
 
-Only "π is a product" is not linear. In a box lo <= q <= hi of the shorter vectors every product obeys
+Only "π is a product" is not linear. In a box lo <= q <= hi of the shorter vectors every product
+satisfies
 
     lo(k) q(k') <= π(k, k') <= hi(k) q(k'),      Σ_k' π(k, k') = q(k),   Σ_k π(k, k') = q(k')
 
-which is an LP whose value bounds all products in the box below, and is exact when lo = hi. Branching on boxes gives
-the optimum with a proof; for m <= 5 only one number is branched on.
+which is an LP whose value bounds all products in the box from below, and is exact when lo = hi.
+Branching on boxes gives the optimum with a proof; for m <= 5 only one number is branched on.
 
 | paper              | here                                                        |
 |--------------------|-------------------------------------------------------------|
@@ -52,29 +59,30 @@ import numpy as np
 from workbench.models.quantizer.entrywise_program import EntrywiseProgram
 from workbench.solvers.arrays import Pair, Positions, Vector
 
-VectorKey = tuple[str, int]
+VectorKey = tuple[str, int]  # A selection distribution has a side, "l" or "r", and a length.
 VectorBounds = Mapping[VectorKey, Pair]
-Entries = tuple[Positions, Vector]  # columns and their coefficients
-Compared = tuple[
-    tuple[int, int], tuple[int, int], float
-]  # (j, i), (k, l), f of a row q_j(i) <= f q_k(l)
-_NO_MORE = np.array([1.0, -1.0])  # of a row that one column is no more than another
+Entries = tuple[Positions, Vector]  # Entries of a row are columns and their coefficients.
+# A comparison ((j, i), (k, l), f) is the row q_j(i) <= f q_k(l).
+Comparison = tuple[tuple[int, int], tuple[int, int], float]
+
+_DIFFERENCE = np.array([1.0, -1.0])  # Coefficients of a row that compares two columns.
 
 
 @lru_cache(maxsize=1024)
-def _shares(bins: tuple[float, ...], j: int, x: float) -> Vector:
+def _left_probabilities(bins: tuple[float, ...], j: int, x: float) -> Vector:
+    """Compute s(l, r) of (4) for the left bins 1..j and the right bins, shape (j, m - j)."""
     places = np.array(bins)
     return np.asarray((places[j:] - x) / (places[j:] - places[:j, None]))
 
 
 @dataclass(frozen=True)
 class TwoBinShape:
-    """Bins and who may draw what: the columns, pieces and products of the two-bin family.
+    """The columns, pieces and products of one two-bin family.
 
     Attributes:
-        bins: B_1 < ... < B_m, floats; inputs are in [-1, 1].
-        masses: Pr[X in piece] for every piece, from left to right.
-        symmetric: q^l = q^r (for symmetric bins and densities).
+        bins: B_1 < ... < B_m, in floats; inputs are in [-1, 1].
+        masses: Pr[X in piece] of every piece, from left to right.
+        symmetric: whether q^l = q^r (for symmetric bins and densities).
     """
 
     bins: tuple[float, ...]
@@ -83,94 +91,124 @@ class TwoBinShape:
 
     @property
     def m(self) -> int:
-        """The number of bins."""
+        """Return the number of bins."""
         return len(self.bins)
 
     @property
     def right_side(self) -> str:
-        """The side that right bins are drawn by."""
+        """Return the side by whose vectors right bins are drawn."""
         return "l" if self.symmetric else "r"
 
     @cached_property
     def inner_bins(self) -> list[int]:
-        """The bins i (from 1) in (-1, 1)."""
+        """Return the numbers of the bins in (-1, 1), counted from 1."""
         return [i for i, b in enumerate(self.bins, 1) if -1 < b < 1]
 
     @cached_property
     def pieces(self) -> list[tuple[int, float, float]]:
-        """(j, a, b): for x in [a, b) there are j bins at or left of x."""
+        """Return (j, a, b) for every piece: for x in [a, b) there are j bins at or left of x."""
         ends = [-1.0, *(self.bins[i - 1] for i in self.inner_bins), 1.0]
-        below = sum(b <= -1 for b in self.bins)
-        return [(below + k, ends[k], ends[k + 1]) for k in range(len(ends) - 1)]
+        first_count = sum(b <= -1 for b in self.bins)
+        return [(first_count + k, ends[k], ends[k + 1]) for k in range(len(ends) - 1)]
 
     @cached_property
     def columns(self) -> dict[VectorKey, Positions]:
-        """The columns of every selection distribution that inputs use, (side, length) -> those of q(1), q(2), ..."""
-        keys = sorted(
-            {key for j, _, _ in self.pieces for key in (("l", j), (self.right_side, self.m - j))}
-        )
-        parts = np.split(np.arange(sum(j for _, j in keys)), np.cumsum([j for _, j in keys])[:-1])
+        """Return the columns q(1), q(2), ... of every selection distribution that inputs use."""
+        used_keys = set()
+        for j, _, _ in self.pieces:
+            used_keys.add(("l", j))
+            used_keys.add((self.right_side, self.m - j))
+        keys = sorted(used_keys)
+        lengths = [length for _, length in keys]
+        parts = np.split(np.arange(sum(lengths)), np.cumsum(lengths)[:-1])
         return dict(zip(keys, parts, strict=True))
 
     @cached_property
     def size(self) -> int:
-        """How many columns these are."""
+        """Return the number of columns of all selection distributions."""
         return sum(j for _, j in self.columns)
 
     def piece_columns(self, j: int) -> tuple[Positions, Positions]:
-        """The columns of the left bins 1..j and of the right bins j+1..m, both from left to right, on piece j."""
+        """Return the columns of the left bins 1..j and of the right bins j+1..m on piece j.
+
+        Both are ordered from left to right.
+
+        Args:
+            j: number of bins at or left of the piece.
+        """
         return self.columns["l", j], self.columns[self.right_side, self.m - j][::-1]
 
     def shorter_vector(self, j: int) -> VectorKey:
-        """The vector of piece j that is bounded: of equal ones the left."""
+        """Return the vector of piece j that is bounded: the left one if both are equally long.
+
+        Args:
+            j: number of bins at or left of the piece.
+        """
         return ("l", j) if 2 * j <= self.m else (self.right_side, self.m - j)
 
     @cached_property
     def bounded_vectors(self) -> list[VectorKey]:
-        """The vectors of two entries or more that need bounds."""
-        return sorted(
-            key for key in {self.shorter_vector(j) for j, _, _ in self.pieces} if key[1] > 1
-        )
+        """Return the vectors of at least two entries that need bounds."""
+        keys = {self.shorter_vector(j) for j, _, _ in self.pieces}
+        return sorted(key for key in keys if key[1] > 1)
 
     def left_probabilities(self, j: int, x: float) -> Vector:
-        """s(l, r) of (4) on piece j. Shape (j, m - j)."""
-        return _shares(self.bins, j, x)
+        """Compute s(l, r) of (4) on piece j, shape (j, m - j).
+
+        Args:
+            j: number of bins at or left of the piece.
+            x: input.
+        """
+        return _left_probabilities(self.bins, j, x)
 
     def replaced_probabilities(
-        self, j: int, x: float, fixed: Mapping[VectorKey, Vector], other: float | None = None
+        self,
+        j: int,
+        x: float,
+        bounded_values: Mapping[VectorKey, Vector],
+        right_x: float | None = None,
     ) -> list[Entries]:
-        """p(x, i) on piece j, i = 1..m, with the bounded factor at its values `fixed`; other: x of i > j."""
-        (left, right), shorter = self.piece_columns(j), self.shorter_vector(j)
-        s, kept = (
-            self.left_probabilities(j, x),
-            1 - self.left_probabilities(j, x if other is None else other),
-        )
-        q = fixed[shorter] if shorter[1] > 1 else np.ones(1)
-        own = (
-            self.symmetric and 2 * j == self.m
-        )  # both vectors are the bounded one: the own factor is replaced
-        first = shorter == ("l", j)
-        upper: Iterable[Entries]
-        lower = (
-            ((right, row) for row in q[:, None] * s)
-            if first
-            else zip(left[:, None], s @ q[::-1, None], strict=True)
-        )
-        if not first or own:
-            upper = ((left, row) for row in q[::-1, None] * kept.T)
+        """Return p(x, i), i = 1..m, on piece j, with the bounded factor replaced by numbers.
+
+        Args:
+            j: number of bins at or left of the piece.
+            x: input.
+            bounded_values: the numbers for each bounded vector.
+            right_x: input for the bins i > j; None for `x`.
+        """
+        left, right = self.piece_columns(j)
+        bounded_key = self.shorter_vector(j)
+        s = self.left_probabilities(j, x)
+        right_shares = 1 - self.left_probabilities(j, x if right_x is None else right_x)
+        q = bounded_values[bounded_key] if bounded_key[1] > 1 else np.ones(1)
+        is_left_bounded = bounded_key == ("l", j)
+        # If both vectors are the bounded one, the factor of the bin itself is replaced.
+        are_both_bounded = self.symmetric and 2 * j == self.m
+        left_entries: Iterable[Entries]
+        right_entries: Iterable[Entries]
+        if is_left_bounded:
+            left_entries = ((right, row) for row in q[:, None] * s)
         else:
-            upper = zip(right[:, None], kept.T @ q[:, None], strict=True)
-        return [*lower, *upper]
+            left_entries = zip(left[:, None], s @ q[::-1, None], strict=True)
+        if not is_left_bounded or are_both_bounded:
+            right_entries = ((left, row) for row in q[::-1, None] * right_shares.T)
+        else:
+            right_entries = zip(right[:, None], right_shares.T @ q[:, None], strict=True)
+        return [*left_entries, *right_entries]
 
     @property
     def private_bin_count(self) -> int:
-        """How many bins' privacy is stated: half of them when symmetric."""
+        """Return for how many bins privacy is stated: half of them if symmetric."""
         return (self.m + 1) // 2 if self.symmetric else self.m
 
     @cached_property
     def losses(self) -> Vector:
-        """(8) as costs of the columns. Its constant is a cost of left vectors, whose sums are 1."""
-        loss, bins = np.zeros(self.size), np.array(self.bins)
+        """Return (8) as costs of the columns, shape (size,).
+
+        Its constant is a cost of left vectors, whose sums are 1.
+        """
+        loss = np.zeros(self.size)
+        bins = np.array(self.bins)
         for (j, _, _), mass in zip(self.pieces, self.masses, strict=True):
             left, right = self.piece_columns(j)
             loss[left] += mass * (bins[j] - bins[:j]) / 2
@@ -178,10 +216,16 @@ class TwoBinShape:
         return loss
 
     def start_program(self, extra: int, bounds: VectorBounds) -> EntrywiseProgram:
-        """Σ q = 1 and these bounds, without losses; `extra` more columns in [0, 1]."""
+        """Return a program with Σ q = 1 and bounds on vectors, without losses.
+
+        Args:
+            extra: number of further columns in [0, 1].
+            bounds: lower and upper bounds of some vectors.
+        """
         lp = EntrywiseProgram(self.size + extra)
         for key, (low, high) in bounds.items():
-            lp.lower[self.columns[key]], lp.upper[self.columns[key]] = low, high
+            lp.lower[self.columns[key]] = low
+            lp.upper[self.columns[key]] = high
         for columns in self.columns.values():
             lp.add_row(columns, np.ones(columns.size), 1.0, 1.0)
         return lp
@@ -189,123 +233,159 @@ class TwoBinShape:
     def theorem5(
         self, epsilon: float, bounds: VectorBounds, *, optimistic: bool = False
     ) -> EntrywiseProgram:
-        """The LP of Theorem 5 (Theorem 4 when not symmetric).
+        """Build the LP of Theorem 5 (Theorem 4 if not symmetric).
 
-        bounds: (o, u) of every vector in `bounded`. optimistic: o and u change places in the products, which turns
-        the restriction into a relaxation of every LP whose bounds lie within these: its value bounds theirs below.
+        Args:
+            epsilon: ε.
+            bounds: (o, u) of every vector in `bounded_vectors`.
+            optimistic: whether o and u change places in the products. This turns the restriction
+                into a relaxation of every LP whose bounds lie within these, so that its value
+                bounds their values from below.
         """
-        lp, odds = self.start_program(self.m, bounds), float(np.exp(epsilon))
+        lp = self.start_program(self.m, bounds)
+        odds = float(np.exp(epsilon))
         lp.c[: self.size] = self.losses
-        low, high = (
-            {key: pair[k] for key, pair in bounds.items()}
-            for k in ((1, 0) if optimistic else (0, 1))
-        )
-        largest = [self.replaced_probabilities(j, a, high, b) for j, a, b in self.pieces]
-        smallest = [self.replaced_probabilities(j, b, low, a) for j, a, b in self.pieces]
+        low_values = {key: low for key, (low, _) in bounds.items()}
+        high_values = {key: high for key, (_, high) in bounds.items()}
+        if optimistic:
+            low_values, high_values = high_values, low_values
+        largest = [self.replaced_probabilities(j, a, high_values, b) for j, a, b in self.pieces]
+        smallest = [self.replaced_probabilities(j, b, low_values, a) for j, a, b in self.pieces]
         for i in range(1, self.private_bin_count + 1):
             t = [self.size + i - 1], [1.0]
-            for (j, a, b), large, small in zip(self.pieces, largest, smallest, strict=True):
-                if i not in self.inner_bins or (a if i <= j else b) == self.bins[i - 1]:
-                    lp.add_at_most(large[i - 1], t, odds)  # z <= e^ε t
-                lp.add_at_most(t, small[i - 1])  # t <= w
-        return lp.add_comparisons(self._diagonal)
+            for (j, a, b), z, w in zip(self.pieces, largest, smallest, strict=True):
+                end = a if i <= j else b
+                if i not in self.inner_bins or end == self.bins[i - 1]:
+                    lp.add_at_most(z[i - 1], t, odds)
+                lp.add_at_most(t, w[i - 1])
+        return lp.add_comparisons(self._diagonal_rows)
 
     @cached_property
-    def _diagonal(self) -> list[Entries]:
-        """The rows q_j(i) <= q_i(i)."""
+    def _diagonal_rows(self) -> list[Entries]:
+        """Return the rows q_j(i) <= q_i(i)."""
+        rows = []
         vectors = self.columns.items()
-        return [
-            (np.array([long[i - 1], short[i - 1]]), _NO_MORE)
-            for (side, i), short in vectors
-            for (other, j), long in vectors
-            if side == other and j > i
-        ]
+        for ((side, i), vector_i), ((other_side, j), vector_j) in itertools.product(
+            vectors, vectors
+        ):
+            if side == other_side and j > i:
+                rows.append((np.array([vector_j[i - 1], vector_i[i - 1]]), _DIFFERENCE))
+        return rows
 
     def theorem6(
         self, epsilon: float, u: float, o_before: float, o_last: float
     ) -> EntrywiseProgram:
-        """The reduced LP of Theorem 6 for symmetric bins with at least two inside (-1, 1).
+        """Build the reduced LP of Theorem 6, for symmetric bins with at least two inside (-1, 1).
 
-        u, o_before, o_last: the bounds on q_{s-1}(s-1), q_{t-1}(1), q_t(1); B_s < B_t are the bins in (-1, 1)
-        closest to -1 and 1. (What is known to be 1 needs no bound.)
+        B_s < B_t are the bins in (-1, 1) closest to -1 and 1. Entries that equal 1 need no bound.
+
+        Args:
+            epsilon: ε.
+            u: upper bound of q_{s-1}(s-1).
+            o_before: lower bound of q_{t-1}(1).
+            o_last: lower bound of q_t(1).
+
+        Raises:
+            ValueError: the bins are not symmetric, or fewer than two are inside (-1, 1).
         """
         if not self.symmetric or len(self.inner_bins) < 2:
             raise ValueError("Theorem 6 must have symmetric bins with at least two inside (-1, 1).")
-        s, t, m, q = self.inner_bins[0], self.inner_bins[-1], self.m, self.columns
+        s = self.inner_bins[0]
+        t = self.inner_bins[-1]
+        m = self.m
+        q = self.columns
+        odds = float(np.exp(epsilon))
         lp = self.start_program(0, {})
         lp.c[: self.size] = self.losses
-        lp.add_comparisons(self._falling)
-        # the two largest probabilities of an output, q_s(s) and p(-1, s-1), and the two smallest, p(B_t, 1) and p(1, 1)
-        at_c, before, at_t = (
-            self.left_probabilities(s - 1, -1.0)[-1],
-            self.piece_columns(t - 1)[1],
-            self.piece_columns(t),
-        )
-        larger = (
+        lp.add_comparisons(self._falling_rows)
+        # The two largest probabilities of an output are q_s(s) and p(-1, s-1).
+        shares_at_end = self.left_probabilities(s - 1, -1.0)[-1]
+        factor = 1.0 if s == 2 else u
+        largest = (
             (q["l", s][[-1]], np.ones(1)),
-            (self.piece_columns(s - 1)[1], (1.0 if s == 2 else u) * at_c),
+            (self.piece_columns(s - 1)[1], factor * shares_at_end),
         )
-        last = self.left_probabilities(t, 1.0)[
-            0
-        ]  # of one right bin: q_1(1) = 1, no bound is needed
-        smaller = (
-            (before[1:], o_before * self.left_probabilities(t - 1, self.bins[t - 1])[0, 1:]),
-            (at_t[0][[0]], last) if m - t == 1 else (at_t[1], o_last * last),
-        )
-        for large, small in itertools.product(larger, smaller):
-            lp.add_at_most(large, small, float(np.exp(epsilon)))
-        lp.add_comparisons(self._following)
+        # The two smallest probabilities of an output are p(B_t, 1) and p(1, 1).
+        right_before = self.piece_columns(t - 1)[1]
+        left_last, right_last = self.piece_columns(t)
+        shares_before = self.left_probabilities(t - 1, self.bins[t - 1])[0, 1:]
+        shares_last = self.left_probabilities(t, 1.0)[0]
+        last_entries = (right_last, o_last * shares_last)
+        if m - t == 1:
+            # There is one right bin, with q_1(1) = 1, so no bound is needed.
+            last_entries = (left_last[[0]], shares_last)
+        smallest = ((right_before[1:], o_before * shares_before), last_entries)
+        for z, w in itertools.product(largest, smallest):
+            lp.add_at_most(z, w, odds)
+        lp.add_comparisons(self._following_rows)
         for j, bound in ((t - 1, o_before), (t, o_last)):
             if ("l", j) in q and (j != t or m - t > 1):
-                lp.lower[q["l", j][0]] = max(lp.lower[q["l", j][0]], bound)
+                column = q["l", j][0]
+                lp.lower[column] = max(lp.lower[column], bound)
         if s > 2:
             lp.upper[q["l", s - 1][-1]] = u
         return lp
 
-    def _rows(self, pairs: Iterable[Compared]) -> list[Entries]:
-        """The rows q_j(i) <= factor q_k(l) for (j, i), (k, l), where inputs use both."""
-        return [
-            (np.array([self.columns["l", j][i - 1] for j, i in both]), np.array([1.0, -factor]))
-            for *both, factor in pairs
-            if both[0] != both[1] and all(("l", j) in self.columns for j, _ in both)
-        ]
+    def _comparison_rows(self, comparisons: Iterable[Comparison]) -> list[Entries]:
+        """Return the rows q_j(i) <= factor q_k(l), where inputs use both vectors."""
+        rows = []
+        for *both_entries, factor in comparisons:
+            is_used = all(("l", j) in self.columns for j, _ in both_entries)
+            if both_entries[0] != both_entries[1] and is_used:
+                columns = [self.columns["l", j][i - 1] for j, i in both_entries]
+                rows.append((np.array(columns), np.array([1.0, -factor])))
+        return rows
 
     @cached_property
-    def _falling(self) -> list[Entries]:
-        """Of Theorem 6: selections fall with the length, and away from the input."""
-        pairs = []
+    def _falling_rows(self) -> list[Entries]:
+        """Return the rows of Theorem 6 by which selections fall.
+
+        They fall with the length, and away from the input.
+        """
+        comparisons = []
         for _, j in self.columns:
             for i in range(1, j + 1):
-                pairs.append(((j + 1, i), (j, i), 1.0))
+                comparisons.append(((j + 1, i), (j, i), 1.0))
                 if i < j:
-                    pairs.append(((j, i), (j, i + 1), 1.0))
-        return self._rows([*pairs, *(((i + 1, i + 1), (i, i), 1.0) for i in self.inner_bins)])
+                    comparisons.append(((j, i), (j, i + 1), 1.0))
+        comparisons += [((i + 1, i + 1), (i, i), 1.0) for i in self.inner_bins]
+        return self._comparison_rows(comparisons)
 
     @cached_property
-    def _following(self) -> list[Entries]:
-        """Of Theorem 6: lengths that follow each other, bin by bin."""
-        pairs = []
-        m, bins = self.m, self.bins
+    def _following_rows(self) -> list[Entries]:
+        """Return the rows of Theorem 6 that compare consecutive lengths, bin by bin."""
+        comparisons = []
+        m = self.m
+        bins = self.bins
         for k in range(self.inner_bins[0], self.inner_bins[-1] + 1):
             for r in range(k + 2, m + 1):
-                factor, i = (bins[r - 1] - bins[k - 1]) / (bins[r - 1] - bins[k]), m - r + 1
-                pairs += [
-                    ((m - k, i), (m - k + 1, i), factor),
-                    ((m - k - 1, i), (m - k, i), factor),
-                ]
-        return self._rows(pairs)
+                factor = (bins[r - 1] - bins[k - 1]) / (bins[r - 1] - bins[k])
+                i = m - r + 1
+                comparisons.append(((m - k, i), (m - k + 1, i), factor))
+                comparisons.append(((m - k - 1, i), (m - k, i), factor))
+        return self._comparison_rows(comparisons)
 
     def read_distribution(self, x: Vector, key: VectorKey) -> Vector:
-        """One selection distribution of a point of a program, a distribution again."""
+        """Return one selection distribution of a point, normalised, shape (length,).
+
+        Args:
+            x: a point of a program, shape (columns,).
+            key: the distribution.
+        """
         q = np.maximum(x[self.columns[key]], 0.0)
         return np.asarray(q / q.sum())
 
     def read_selections(self, x: Vector) -> tuple[list[Vector | None], list[Vector | None]]:
-        """The left and right selection distributions of a point, for `two_bin`: None where no input uses one."""
+        """Return the left and right selection distributions of a point, for `two_bin`.
+
+        A distribution that no input uses is None.
+
+        Args:
+            x: a point of a program, shape (columns,).
+        """
         laws = {key: np.maximum(x[columns], 0.0) for key, columns in self.columns.items()}
-        left, right = (
-            [laws.get((side, j)) for j in range(1, self.m)] for side in ("l", self.right_side)
-        )
+        left = [laws.get(("l", j)) for j in range(1, self.m)]
+        right = [laws.get((self.right_side, j)) for j in range(1, self.m)]
         return left, right
 
 
@@ -315,7 +395,8 @@ class ProductModel:
 
     Attributes:
         shape: bins, pieces and vectors.
-        gains: for every piece j E[...] above, the losses of π_j, from the caller's density and error, (j, m - j).
+        gains: the costs E[...] above of π_j for every piece j, shape (j, m - j); they depend on the
+            density and the error.
     """
 
     shape: TwoBinShape
@@ -323,53 +404,76 @@ class ProductModel:
 
     @cached_property
     def joint_columns(self) -> list[Positions]:
-        """The columns of π_j for every piece j. Shapes (j, m - j)."""
+        """Return the columns of π_j for every piece j, each of shape (j, m - j)."""
         ends = np.cumsum([self.shape.size, *(gain.size for gain in self.gains)])
-        return [
-            first + np.arange(g.size).reshape(g.shape)
-            for first, g in zip(ends[:-1], self.gains, strict=True)
-        ]
+        columns = []
+        for first, gain in zip(ends[:-1], self.gains, strict=True):
+            columns.append(first + np.arange(gain.size).reshape(gain.shape))
+        return columns
 
     def build_box_program(self, epsilon: float, box: VectorBounds) -> EntrywiseProgram:
-        """The LP of a box, (lo, hi) for every bounded vector."""
-        shape, odds, least = (
-            self.shape,
-            float(np.exp(epsilon)),
-            int(self.joint_columns[-1][-1, -1]) + 1,
-        )
-        lp = shape.start_program(least - shape.size + shape.m, box)
+        """Build the LP of a box.
+
+        Args:
+            epsilon: ε.
+            box: (lo, hi) of every bounded vector.
+        """
+        shape = self.shape
+        odds = float(np.exp(epsilon))
+        first_t = int(self.joint_columns[-1][-1, -1]) + 1
+        lp = shape.start_program(first_t - shape.size + shape.m, box)
         for (j, a, b), pi, gain in zip(shape.pieces, self.joint_columns, self.gains, strict=True):
             left, right = shape.piece_columns(j)
-            for drawn, row in [*zip(left, pi, strict=True), *zip(right, pi.T, strict=True)]:
-                lp.add_row([*row, drawn], [*np.ones(row.size), -1.0], 0.0, 0.0)
+            for column, row in [*zip(left, pi, strict=True), *zip(right, pi.T, strict=True)]:
+                lp.add_row([*row, column], [*np.ones(row.size), -1.0], 0.0, 0.0)
             lp.c[pi] = gain
             key = shape.shorter_vector(j)
             if key in box:
-                of_left = key == ("l", j)
-                low, high = (
-                    np.broadcast_to(q[:, None] if of_left else q[::-1], pi.shape) for q in box[key]
-                )
-                other = np.broadcast_to(right if of_left else left[:, None], pi.shape)
-                for column, q, least_q, most_q in zip(
-                    pi.flat, other.flat, low.flat, high.flat, strict=True
-                ):
-                    lp.add_row([column, q], [-1.0, least_q])
-                    lp.add_row([column, q], [1.0, -most_q])
+                self._add_product_bounds(lp, j, pi, box[key])
             for x in (a, b):
                 s = shape.left_probabilities(j, x)
                 laws = [*zip(pi, s, strict=True), *zip(pi.T, (1 - s).T, strict=True)]
                 for i, law in enumerate(laws[: shape.private_bin_count]):
-                    lp.add_at_most(law, ([least + i], [1.0]), odds)
-                    lp.add_at_most(([least + i], [1.0]), law)
+                    t = ([first_t + i], [1.0])
+                    lp.add_at_most(law, t, odds)
+                    lp.add_at_most(t, law)
         return lp
 
+    def _add_product_bounds(
+        self, lp: EntrywiseProgram, j: int, pi: Positions, bounds: Pair
+    ) -> None:
+        """Add lo(k) q(k') <= π(k, k') <= hi(k) q(k') on piece j."""
+        left, right = self.shape.piece_columns(j)
+        if self.shape.shorter_vector(j) == ("l", j):
+            low, high = (np.broadcast_to(q[:, None], pi.shape) for q in bounds)
+            factor_columns = np.broadcast_to(right, pi.shape)
+        else:
+            low, high = (np.broadcast_to(q[::-1], pi.shape) for q in bounds)
+            factor_columns = np.broadcast_to(left[:, None], pi.shape)
+        for column, q, min_q, max_q in zip(
+            pi.flat, factor_columns.flat, low.flat, high.flat, strict=True
+        ):
+            lp.add_row([column, q], [-1.0, min_q])
+            lp.add_row([column, q], [1.0, -max_q])
+
     def product_violation(self, x: Vector) -> dict[VectorKey, Vector]:
-        """How far π is from a product, summed on every entry of the bounded vectors."""
+        """Return how far π is from a product, summed for every entry of the bounded vectors.
+
+        Args:
+            x: a point of a box's program, shape (columns,).
+
+        Returns:
+            For each bounded vector an array of its length.
+        """
         sums = {key: np.zeros(key[1]) for key in self.shape.bounded_vectors}
         for (j, _, _), pi in zip(self.shape.pieces, self.joint_columns, strict=True):
             left, right = self.shape.piece_columns(j)
-            apart = np.abs(x[pi] - np.outer(x[left], x[right]))
+            differences = np.abs(x[pi] - np.outer(x[left], x[right]))
             key = self.shape.shorter_vector(j)
-            if key in sums:
-                sums[key] += apart.sum(axis=1) if key == ("l", j) else apart.sum(axis=0)[::-1]
+            if key not in sums:
+                continue
+            if key == ("l", j):
+                sums[key] += differences.sum(axis=1)
+            else:
+                sums[key] += differences.sum(axis=0)[::-1]
         return sums

@@ -117,12 +117,12 @@ def test_extra_knots_never_hurt():
 def test_slopes_from_duals(make):
     problem = make()
     bins = np.array([-3.1, -0.53, 0.53, 3.1])
-    base = problem.answer(1.4, bins)
+    base = problem.find_optimum(1.4, bins)
     assert base is not None
     for k in (2, 3):  # mirrored pairs keep symmetric problems symmetric
         step = np.zeros(4)
         step[k], step[3 - k] = 1e-6, -1e-6
-        up, down = problem.answer(1.4, bins + step), problem.answer(1.4, bins - step)
+        up, down = problem.find_optimum(1.4, bins + step), problem.find_optimum(1.4, bins - step)
         assert up is not None
         assert down is not None
         numeric = (up.value - down.value) / 2e-6
@@ -167,7 +167,7 @@ def slice_(low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def value(sheet) -> float:
-    found = solve(sheet.program("x"))
+    found = solve(sheet.to_program("x"))
     return found.objective if found.is_optimal and found.objective is not None else np.inf
 
 
