@@ -1,19 +1,20 @@
-"""Reading a Program off CVXPY's canonical form: its parameter tensors are the affine map itself.
+"""Compilation of CVXPY problems to Programs, from CVXPY's canonical form.
 
-CVXPY keeps a compiled problem as sparse tensors whose columns are the parameters and a constant; a row of a tensor is
-one entry of the cost, of [A b], or of a variable bound. Rows A x + b lie in the zero cone first, then in the
-non-negative one.
+CVXPY keeps a compiled problem as sparse tensors, which are the affine map of the parameters. The
+columns of a tensor are the parameters and a constant. A row of a tensor is one entry of the cost,
+of [A b], or of a variable bound. Rows A x + b are in the zero cone first, then in the non-negative
+one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from workbench.solvers.arrays import Flags, Positions
+from workbench.solvers.arrays import Flags, Positions, Vector
 from workbench.solvers.data import Data
 from workbench.solvers.errors import BackendUnavailable, InvalidProgram
 from workbench.solvers.program import Block, Move, Program, ignore_float_warnings
@@ -22,80 +23,115 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 
+class _Section(NamedTuple):
+    """Entries of one section of `Data` over the stacked parameters and the constant.
+
+    Attributes:
+        constant: (entries,).
+        linear: (entries, parameters).
+    """
+
+    constant: Vector
+    linear: sp.csr_array
+
+
 def label_user_constraint(constraint: Any, label: str) -> Any:
-    """A CVXPY constraint with a label, marked as what a user wishes beyond the model."""
-    constraint.label, constraint.wished = label, True
+    """Label a constraint and mark it as a constraint of the user, not of the model.
+
+    Args:
+        constraint: of CVXPY or of `workbench.models.statement`. It is changed in place.
+        label: name of its block of rows.
+
+    Returns:
+        The constraint.
+    """
+    constraint.label = label
+    constraint.is_user_constraint = True
     return constraint
 
 
 @ignore_float_warnings
 def compile_program(problem: cp.Problem, name: str = "program", *, scale: float = 1.0) -> Program:
-    """Compile a CVXPY problem with linear objective and constraints into a Program.
+    """Compile a CVXPY problem with linear objective and constraints to a Program.
 
     Args:
         problem: a DPP problem whose canonical form is a (mixed-integer) linear program.
         name: of the model.
-        scale: see `workbench.solvers.program`; a power of two keeps the scaled data exact.
+        scale: see `workbench.solvers.program`. A power of two keeps the scaled data exact.
 
     Raises:
-        InvalidProgram: when the problem is not DPP, not linear, or two variables or parameters share a name.
+        InvalidProgram: the problem is not DPP or not linear, or two variables or parameters share a
+            name.
+        BackendUnavailable: HiGHS is not installed, whose canonical form is read.
     """
-    data, inverse = _canonicalize(problem, name)
-    canonical, dims = data["param_prob"], data["dims"]
-    own = problem.parameters()
-    _require_linear_problem(own, canonical, dims, name)
-    size = sum(p.size for p in own)
-    n, m = int(canonical.x.size), int(canonical.constr_size)
-    equal = np.arange(m) < dims.zero
-    sections, (row, column) = _read_sections(canonical, own, equal)
-    base = {}
+    data, inverse_data = _canonicalize(problem, name)
+    canonical = data["param_prob"]
+    dims = data["dims"]
+    parameters = problem.parameters()
+    _require_linear_problem(parameters, canonical, dims, name)
+    column_count = int(canonical.x.size)
+    row_count = int(canonical.constr_size)
+    is_equation = np.arange(row_count) < dims.zero
+    sections, (entry_rows, entry_columns) = _read_sections(canonical, parameters, is_equation)
     moves = {}
-    for section, matrix in sections.items():
-        base[section] = constant = matrix[:, [size]].toarray().ravel()
-        linear = sp.csr_array(matrix[:, np.arange(size)])
-        linear.eliminate_zeros()
+    for section, (constant, linear) in sections.items():
         moving = np.flatnonzero(np.diff(linear.indptr))
-        place = np.flatnonzero(equal)[moving] if section == "row_lower" else moving
         if moving.size:
-            moves[section] = Move(place, constant[moving], linear[moving])
-    base["row_lower"] = np.where(equal, base["row_upper"], -np.inf)
-
-    integrality = np.zeros(n, dtype=bool)
-    boolean = np.array(data.get("bool_vars_idx", ()), dtype=int)
-    integrality[[*boolean, *data.get("int_vars_idx", ())]] = True
-    base["lower"][boolean] = np.maximum(base["lower"][boolean], 0.0)
-    base["upper"][boolean] = np.minimum(base["upper"][boolean], 1.0)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(column, minlength=n))]).astype(np.int32)
-    A = sp.csc_array((base.pop("A"), row.astype(np.int32), indptr), shape=(m, n))
-    offset = float(base.pop("offset")[0])
-    template = Data(**base, A=A, offset=offset, integrality=integrality)
+            positions = moving
+            if section == "row_lower":
+                positions = np.flatnonzero(is_equation)[moving]
+            moves[section] = Move(positions, constant[moving], linear[moving])
+    row_upper = sections["row_upper"].constant
+    lower = sections["lower"].constant
+    upper = sections["upper"].constant
+    booleans = np.array(data.get("bool_vars_idx", ()), dtype=int)
+    integrality = np.zeros(column_count, dtype=bool)
+    integrality[[*booleans, *data.get("int_vars_idx", ())]] = True
+    lower[booleans] = np.maximum(lower[booleans], 0.0)
+    upper[booleans] = np.minimum(upper[booleans], 1.0)
+    entry_counts = np.bincount(entry_columns, minlength=column_count)
+    indptr = np.concatenate([[0], np.cumsum(entry_counts)]).astype(np.int32)
+    entries = (sections["A"].constant, entry_rows.astype(np.int32), indptr)
+    template = Data(
+        c=sections["c"].constant,
+        offset=float(sections["offset"].constant[0]),
+        A=sp.csc_array(entries, shape=(row_count, column_count)),
+        row_lower=np.where(is_equation, row_upper, -np.inf),
+        row_upper=row_upper,
+        lower=lower,
+        upper=upper,
+        integrality=integrality,
+    )
     return Program(
         name=name,
         template=template,
         sense=1 if problem.objective.NAME == "minimize" else -1,
         variables=_column_blocks(problem, canonical, name),
-        rows=_row_blocks(problem, canonical, inverse),
-        parameters={p.name(): tuple(int(k) for k in p.shape) for p in own},
+        rows=_row_blocks(problem, canonical, inverse_data),
+        parameters={p.name(): tuple(int(k) for k in p.shape) for p in parameters},
         scale=float(scale),
         moves=moves,
     )
 
 
 def _canonicalize(problem: cp.Problem, name: str) -> tuple[Any, Any]:
-    """CVXPY's data of the problem, and the inverse data. Raises InvalidProgram."""
+    """Return CVXPY's data of the problem, and its inverse data. Raises InvalidProgram."""
     import cvxpy as cp
 
     if not problem.is_dcp(dpp=True):
         raise InvalidProgram(
-            f"{name} must be linear by the rules of disciplined parametrised programming (DPP). Got what is not."
+            f"{name} must be linear by the rules of disciplined parametrised programming (DPP). "
+            "Got a problem that is not."
         )
-    values = {p: p.value for p in problem.parameters()}
+    saved_values = {p: p.value for p in problem.parameters()}
     try:
-        for p in values:
+        for p in saved_values:
             p.value = p.project(np.ones(p.shape))
-        data, _, inverse = problem.get_problem_data(cp.HIGHS)
+        data, _, inverse_data = problem.get_problem_data(cp.HIGHS)
     except cp.error.SolverError as error:
-        if cp.HIGHS not in cp.installed_solvers():  # whose canonical form is the one that is read
+        if (
+            cp.HIGHS not in cp.installed_solvers()
+        ):  # HiGHS's canonical form is the one that is read.
             raise BackendUnavailable(
                 "Stating a model needs HiGHS, which is not installed: pip install highspy."
             ) from None
@@ -103,129 +139,146 @@ def _canonicalize(problem: cp.Problem, name: str) -> tuple[Any, Any]:
             f"{name} must have a linear objective and linear constraints. {error}"
         ) from None
     finally:
-        for p, value in values.items():
+        for p, value in saved_values.items():
             p.value = value
-    return data, inverse
+    return data, inverse_data
 
 
 def _require_linear_problem(
-    own: Sequence[cp.Parameter], canonical: Any, dims: Any, name: str
+    parameters: Sequence[cp.Parameter], canonical: Any, dims: Any, name: str
 ) -> None:
-    """Refuse what is not linear, and parameters that cannot be told apart or are not what they seem."""
+    """Raise InvalidProgram unless the problem is linear, with distinct and plain parameters."""
     if dims.exp or dims.soc or dims.p3d or dims.psd or dims.pnd or canonical.P is not None:
         raise InvalidProgram(f"{name} must have a linear objective and linear constraints.")
-    if len({p.name() for p in own}) != len(own):
+    if len({p.name() for p in parameters}) != len(parameters):
         raise InvalidProgram(f"{name} must have distinct parameter names.")
-    kept = {p.id: p.shape for p in own}
-    lost = sorted(p.name() for p in canonical.parameters if kept.get(p.id) != p.shape)
-    if lost:
+    shapes = {p.id: p.shape for p in parameters}
+    refused = sorted(p.name() for p in canonical.parameters if shapes.get(p.id) != p.shape)
+    if refused:
         raise InvalidProgram(
-            f"{name}: parameters {lost} carry attributes (symmetric, diag, PSD, ...) to be left out."
+            f"{name}: parameters {refused} have attributes (symmetric, diag, PSD, ...) "
+            "that a linear program cannot represent. Remove them."
         )
 
 
 def _read_sections(
-    canonical: Any, own: Sequence[cp.Parameter], equal: Flags
-) -> tuple[dict[str, sp.csr_array], tuple[Positions, Positions]]:
-    """(section -> its entries over (parameters, constant), rows and columns of A's entries).
+    canonical: Any, parameters: Sequence[cp.Parameter], is_equation: Flags
+) -> tuple[dict[str, _Section], tuple[Positions, Positions]]:
+    """Read the sections of `Data` from the canonical tensors.
 
-    equal: (rows,) which rows are equations.
+    Args:
+        canonical: CVXPY's canonical form.
+        parameters: of the problem, in the order in which they are stacked.
+        is_equation: (rows,) which rows are equations.
+
+    Returns:
+        (section -> its entries, (rows and columns of the entries of A)). Section "row_lower" has
+        the equations only.
     """
-    # Where each canonical parameter's column goes in the stacked vector; the constant is the last column.
-    size = sum(p.size for p in own)
-    target = np.full(canonical.total_param_size + 1, size)
-    at = 0
-    for p in own:
+    parameter_count = sum(p.size for p in parameters)
+    # Where each canonical parameter's column goes in the stacked vector. The constant is last.
+    target_column = np.full(canonical.total_param_size + 1, parameter_count)
+    position = 0
+    for p in parameters:
         start = canonical.param_id_to_col.get(p.id)
         if start is not None:
-            target[start : start + p.size] = at + np.arange(p.size)
-        at += p.size
-    n, m = int(canonical.x.size), int(canonical.constr_size)
+            target_column[start : start + p.size] = position + np.arange(p.size)
+        position += p.size
+    column_count = int(canonical.x.size)
+    row_count = int(canonical.constr_size)
 
-    def affine(tensor: Any, keep: Positions | None = None) -> tuple[Positions, sp.csr_array]:
-        """A canonical tensor's rows (the listed ones, else the non-zero ones) over (parameters, constant)."""
+    def read_tensor(tensor: Any, rows: Positions | None = None) -> tuple[Positions, sp.csr_array]:
+        """Return rows of a tensor (default: the non-zero ones) over (parameters, constant)."""
         coo = sp.coo_array(tensor)
         coo.sum_duplicates()
-        row, column = coo.coords
-        real = coo.data != 0
-        row, column, number = row[real], target[column[real]], coo.data[real]
-        rows = np.unique(row) if keep is None else keep
-        return rows, sp.csr_array(
-            (number, (np.searchsorted(rows, row), column)), shape=(rows.size, size + 1)
-        )
+        is_nonzero = coo.data != 0
+        row = coo.coords[0][is_nonzero]
+        column = target_column[coo.coords[1][is_nonzero]]
+        if rows is None:
+            rows = np.unique(row)
+        entries = (coo.data[is_nonzero], (np.searchsorted(rows, row), column))
+        return rows, sp.csr_array(entries, shape=(rows.size, parameter_count + 1))
 
-    _, cost = affine(canonical.q, np.arange(n + 1))
-    where, coefficient = affine(
-        canonical.A
-    )  # entry (i, j) of [A b] sits at i + j m; rows are A x + b in the cone
-    inside = where < m * n
-    right = sp.csr_array(
-        sp.csr_array(
-            (np.ones((~inside).sum()), (where[~inside] - m * n, np.flatnonzero(~inside))),
-            shape=(m, where.size),
-        )
-        @ coefficient
+    _, cost = read_tensor(canonical.q, np.arange(column_count + 1))
+    # Entry (i, j) of [A b] is in row i + j * row_count of the tensor; A x + b is in the cone.
+    tensor_rows, coefficients = read_tensor(canonical.A)
+    is_in_A = tensor_rows < row_count * column_count
+    b_rows = tensor_rows[~is_in_A] - row_count * column_count
+    b_selection = (np.ones(b_rows.size), (b_rows, np.flatnonzero(~is_in_A)))
+    right_sides = sp.csr_array(
+        sp.csr_array(b_selection, shape=(row_count, tensor_rows.size)) @ coefficients
     )
-    column, row = np.divmod(where[inside], m) if m else (where, where)
-    sections = {
-        "c": cost[np.arange(n)],
-        "offset": cost[[n]],
-        "A": -coefficient[np.flatnonzero(inside)],
-        "row_upper": right,
-        "row_lower": right[np.flatnonzero(equal)],
+    entry_columns = entry_rows = tensor_rows
+    if row_count:
+        entry_columns, entry_rows = np.divmod(tensor_rows[is_in_A], row_count)
+    matrices = {
+        "c": cost[np.arange(column_count)],
+        "offset": cost[[column_count]],
+        "A": -coefficients[np.flatnonzero(is_in_A)],
+        "row_upper": right_sides,
+        "row_lower": right_sides[np.flatnonzero(is_equation)],
     }
-    for side, tensor, fixed, infinite in (
+    columns = np.arange(column_count)
+    for section, tensor, bounds, default in (
         ("lower", canonical.lb_tensor, canonical.lower_bounds, -np.inf),
         ("upper", canonical.ub_tensor, canonical.upper_bounds, np.inf),
     ):
         if tensor is not None:
-            sections[side] = affine(tensor, np.arange(n))[1]
+            matrices[section] = read_tensor(tensor, columns)[1]
         else:
-            ends = np.full(n, infinite) if fixed is None else np.array(fixed, dtype=float)
-            sections[side] = sp.csr_array(
-                (ends, (np.arange(n), np.full(n, size))), shape=(n, size + 1)
-            )
-    return sections, (row, column)
+            ends = np.full(column_count, default)
+            if bounds is not None:
+                ends = np.array(bounds, dtype=float)
+            entries = (ends, (columns, np.full(column_count, parameter_count)))
+            shape = (column_count, parameter_count + 1)
+            matrices[section] = sp.csr_array(entries, shape=shape)
+    sections = {}
+    for section, matrix in matrices.items():
+        linear = sp.csr_array(matrix[:, np.arange(parameter_count)])
+        linear.eliminate_zeros()
+        sections[section] = _Section(matrix[:, [parameter_count]].toarray().ravel(), linear)
+    return sections, (entry_rows, entry_columns)
 
 
 def _column_blocks(problem: cp.Problem, canonical: Any, name: str) -> tuple[Block, ...]:
-    """Column blocks under the model's own variable names."""
-    own = {variable.id: variable for variable in problem.variables()}
-    blocks, seen = [], set()
+    """Return the column blocks under the model's variable names. Raises InvalidProgram."""
+    variables = {variable.id: variable for variable in problem.variables()}
+    blocks: dict[str, Block] = {}
     for variable in canonical.variables:
-        label = own[variable.id].name() if variable.id in own else f"aux{variable.id}"
-        if label in seen:
+        label = f"aux{variable.id}"
+        if variable.id in variables:
+            label = variables[variable.id].name()
+        if label in blocks:
             raise InvalidProgram(f"{name} must have distinct variable names. Got {label!r} twice.")
-        seen.add(label)
         shape = tuple(int(k) for k in variable.shape)
-        blocks.append(Block(label, int(canonical.var_id_to_col[variable.id]), shape))
-    kept = {
-        variable.id: variable.shape for variable in canonical.variables
-    }  # symmetric ones lose their shape
-    names = sorted(
-        variable.name() for variable in own.values() if kept.get(variable.id) != variable.shape
-    )
-    if names:
+        blocks[label] = Block(label, int(canonical.var_id_to_col[variable.id]), shape)
+    # Symmetric variables, for example, lose their shape.
+    shapes = {variable.id: variable.shape for variable in canonical.variables}
+    refused = sorted(v.name() for v in variables.values() if shapes.get(v.id) != v.shape)
+    if refused:
         raise InvalidProgram(
-            f"{name}: variables {names} carry attributes that a linear program cannot keep."
+            f"{name}: variables {refused} have attributes that a linear program cannot represent. "
+            "Remove them."
         )
-    return tuple(sorted(blocks, key=lambda block: block.start))
+    return tuple(sorted(blocks.values(), key=lambda block: block.start))
 
 
-def _row_blocks(problem: cp.Problem, canonical: Any, inverse: Any) -> tuple[Block, ...]:
-    """Row blocks under the constraints' labels, else their position in the problem."""
-    names = {}
+def _row_blocks(problem: cp.Problem, canonical: Any, inverse_data: Any) -> tuple[Block, ...]:
+    """Return the row blocks under the labels of constraints, or their position in the problem."""
+    labels = {}
     for k, constraint in enumerate(problem.constraints):
         label = getattr(constraint, "label", None) or f"constraint[{k}]"
-        names[constraint.id] = label, getattr(constraint, "wished", False)
-    for step in inverse:
-        for old, new in (getattr(step, "cons_id_map", None) or {}).items():
-            if old in names and new not in names:
-                names[new] = names[old]
-    blocks, at = [], 0
+        labels[constraint.id] = label, getattr(constraint, "is_user_constraint", False)
+    for step in inverse_data:
+        for old_id, new_id in (getattr(step, "cons_id_map", None) or {}).items():
+            if old_id in labels and new_id not in labels:
+                labels[new_id] = labels[old_id]
+    blocks = []
+    start = 0
     for constraint in canonical.constraints:
         size = int(constraint.size)
-        label, wished = names.get(constraint.id, (f"aux{constraint.id}", False))
-        blocks.append(Block(label, at, (size,), wished))
-        at += size
+        default = (f"aux{constraint.id}", False)
+        label, is_user_constraint = labels.get(constraint.id, default)
+        blocks.append(Block(label, start, (size,), is_user_constraint))
+        start += size
     return tuple(blocks)

@@ -1,9 +1,10 @@
-"""Which constraints of an infeasible program conflict: a deletion filter over named groups of rows.
+"""Conflicting constraints of an infeasible program, by a deletion filter over groups of rows.
 
-Group after group is left out. Where the rest is still infeasible the group stays out for good; where it becomes
-feasible, the group is part of the conflict and goes back in. What is left is irreducible: infeasible together, feasible
-without any one of them (J. Chinneck, E. Dravnieks: Locating minimal infeasible constraint sets in linear programs,
-ORSA Journal on Computing 3, 1991). It need not be the conflict with the fewest groups.
+The groups are left out one after the other. If the remaining program is still infeasible, the group
+stays out. If it becomes feasible, the group is part of the conflict and goes back in. The remaining
+groups are irreducible: they are infeasible together, and feasible without any one of them
+(J. Chinneck, E. Dravnieks: Locating minimal infeasible constraint sets in linear programs, ORSA
+Journal on Computing 3, 1991). There may be conflicts with fewer groups.
 """
 
 from __future__ import annotations
@@ -30,46 +31,52 @@ def find_conflict(
     scale: float = 1.0,
     seconds: float = 10.0,
 ) -> Sequence[str] | None:
-    """The names of an irreducible infeasible set of groups of rows; None where none could be found in time.
+    """Find an irreducible infeasible set of groups of rows.
 
-    data: the program, whose rows outside all groups always hold. groups: name -> row positions, tried in this order.
-    scale: of the dispatch, as of a Program. seconds: for all solves together.
+    Args:
+        data: the program. Rows outside all groups always hold.
+        groups: name -> positions of rows. They are tried in this order.
+        solver: label of the backend.
+        options: of the solver. Default: `Options()`.
+        scale: of the program, as in `Program`.
+        seconds: time limit of all solves together.
+
+    Returns:
+        The names of the groups, or None if no conflict was found in time.
     """
     deadline = Deadline(seconds)
+    options = options or Options()
 
-    def infeasible(kept: Mapping[str, Positions]) -> bool | None:
+    def is_infeasible(active_groups: Mapping[str, Positions]) -> bool | None:
+        """Return whether the program with some groups is infeasible; None if undecided."""
         if deadline.has_passed:
             return None
-        left = deadline.solver_time_limit
-        rows = np.ones(data.A.shape[0], dtype=bool)
+        has_row = np.ones(data.A.shape[0], dtype=bool)
         for name, positions in groups.items():
-            rows[positions] = name in kept
+            has_row[positions] = name in active_groups
         part = replace(
             data.without_costs,
-            A=data.A[rows],
-            row_lower=data.row_lower[rows],
-            row_upper=data.row_upper[rows],
+            A=data.A[has_row],
+            row_lower=data.row_lower[has_row],
+            row_upper=data.row_upper[has_row],
         )
-        given = replace(
-            options or Options(),
-            time_limit=min(t for t in (left, options and options.time_limit) if t),
-        )
-        with get_backend(solver).open(
-            Program("a part of an infeasible program", part, scale=scale), given
-        ) as session:
+        limits = [limit for limit in (deadline.solver_time_limit, options.time_limit) if limit]
+        program = Program("a part of an infeasible program", part, scale=scale)
+        part_options = replace(options, time_limit=min(limits))
+        with get_backend(solver).open(program, part_options) as session:
             solution = session.solve(start=Start.COLD)
         if solution.x is not None:
             return False
         return True if solution.termination is Termination.INFEASIBLE else None
 
-    left = dict(groups)
-    if not infeasible(left):
+    remaining_groups = dict(groups)
+    if not is_infeasible(remaining_groups):
         return None
     for name in groups:
-        without = {other: rows for other, rows in left.items() if other != name}
-        verdict = infeasible(without)
+        candidate = {key: rows for key, rows in remaining_groups.items() if key != name}
+        verdict = is_infeasible(candidate)
         if verdict is None:
             return None
         if verdict:
-            left = without
-    return list(left)
+            remaining_groups = candidate
+    return list(remaining_groups)

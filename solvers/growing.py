@@ -1,9 +1,11 @@
-"""A program that gains rows and columns between its solves: the master program of cutting planes.
+"""Programs that gain rows and columns between their solves: master programs of cutting planes.
 
-    a linear program, and rows r'x <= h that come later; columns 0 <= z <= u without a cost come with them
+    A linear program, to which rows r'x <= h are added later. Columns 0 <= z <= u without a cost may
+    be added with them.
 
-`Session` moves the numbers of a program of fixed shape; here the shape moves, which only the simplex method re-solves
-cheaply (by its dual, from the last basis). Other backends than HiGHS are given the whole program at every solve.
+`Session` changes the numbers of a program of fixed shape. Here the shape changes. The simplex
+method of HiGHS solves such a program again from its last basis, which is fast. Other backends get
+the whole program at every solve.
 """
 
 from __future__ import annotations
@@ -22,18 +24,24 @@ from workbench.solvers.program import Data, Program
 from workbench.solvers.search import Deadline
 from workbench.solvers.solution import DualValues, PointStatus, Solution, Termination
 
-_ITERATIONS = 100_000  # of one solve: more are a cycle
-_CHOSEN, _DEVEX = -1, 1  # by HiGHS itself; of its simplex_dual_edge_weight_strategy
-_COARSER = (
-    1e-9,
-    1e-8,
-)  # tolerances at which HiGHS may answer what it calls unbounded at finer ones
+_MAX_ITERATIONS = 100_000  # A solve with more iterations is in a cycle.
+_MIN_SOLVE_SECONDS = 1.0  # A backend that solves anew gets at least this time.
+# Values of HiGHS's simplex_dual_edge_weight_strategy: chosen by HiGHS, and Devex.
+_DEFAULT_EDGE_WEIGHTS = -1
+_DEVEX_EDGE_WEIGHTS = 1
+# HiGHS may call a program unbounded that it solves at one of these coarser tolerances.
+_COARSE_TOLERANCES = (1e-9, 1e-8)
 
 
 @dataclass(frozen=True)
 class Point:
-    """An optimum. x: (columns,); duals: (rows,) as `workbench.solvers.solution` has them: <= 0 where r'x <= h presses;
-    value: of the objective, without the program's shift."""
+    """An optimal point.
+
+    Attributes:
+        x: (columns,).
+        duals: (rows,) with the signs of `workbench.solvers.solution`: <= 0 where r'x <= h is tight.
+        value: of the objective, without the program's shift.
+    """
 
     x: Vector
     duals: Vector
@@ -41,19 +49,32 @@ class Point:
 
 
 class RestatedProgram:
-    """A growing program for any backend, which solves the whole `program` anew.
+    """A growing program for any backend, which solves the whole program anew each time.
 
-    program: what it starts from, at its template's numbers; masses are in its scale throughout, like `Program` says.
-    options: of every solve, but for the time limit.
+    Attributes:
+        width: number of columns.
+        rows: number of rows.
     """
 
     def __init__(self, program: Program, solver: str, options: Options | None = None) -> None:
-        self._first, self._solver, self._options = program, solver, options or Options()
-        first = program.template.A.tocoo()
-        self._entries = [(first.data, *first.coords)]  # value, row, column
-        self._right, self._upper = [program.template.row_upper], [program.template.upper]
-        self.width, self.rows = program.shape[1], program.shape[0]
-        self._answer: Solution | None = None
+        """Begin with a program.
+
+        Args:
+            program: the initial program, at the numbers of its template. All numbers are in the
+                units of the model.
+            solver: label of the backend.
+            options: of every solve, except the time limit.
+        """
+        self._initial_program = program
+        self._solver = solver
+        self._options = options or Options()
+        A = program.template.A.tocoo()
+        self._entries = [(A.data, *A.coords)]  # Values, rows and columns.
+        self._row_uppers = [program.template.row_upper]
+        self._column_uppers = [program.template.upper]
+        self.width = program.shape[1]
+        self.rows = program.shape[0]
+        self._solution: Solution | None = None
 
     def extend(
         self,
@@ -62,110 +83,154 @@ class RestatedProgram:
         row_upper: float,
         column_upper: float = np.inf,
     ) -> int:
-        """New columns 0 <= z <= most without a cost, each with a 1 in the row of its place, and new rows over all
-        columns, each <= right; the position of the first of them."""
-        new, first = column_rows.size, self.rows
-        kept = rows.tocoo()
-        row, column = kept.coords
+        """Add columns and rows.
+
+        Args:
+            column_rows: for each new column, the row in which it has the entry 1. New columns z
+                have no cost, and 0 <= z <= column_upper.
+            rows: (new rows, all columns) coefficients.
+            row_upper: upper bound of the new rows.
+            column_upper: upper bound of the new columns.
+
+        Returns:
+            The position of the first new row.
+        """
+        column_count = column_rows.size
+        first_row = self.rows
+        new_columns = self.width + np.arange(column_count)
+        coordinates = rows.tocoo()
+        row_index, column_index = coordinates.coords
         self._entries += [
-            (np.ones(new), column_rows, self.width + np.arange(new)),
-            (kept.data, row + first, column),
+            (np.ones(column_count), column_rows, new_columns),
+            (coordinates.data, row_index + first_row, column_index),
         ]
-        self._right.append(np.full(rows.shape[0], row_upper))
-        self._upper.append(np.full(new, column_upper))
-        self.width, self.rows = self.width + new, first + rows.shape[0]
-        return first
+        self._row_uppers.append(np.full(rows.shape[0], row_upper))
+        self._column_uppers.append(np.full(column_count, column_upper))
+        self.width += column_count
+        self.rows += rows.shape[0]
+        return first_row
 
     @property
     def program(self) -> Program:
-        """What is stated so far."""
-        data = self._first.template
+        """Return the whole program."""
+        data = self._initial_program.template
         values, rows, columns = map(np.concatenate, zip(*self._entries, strict=True))
-        new, more = np.zeros(self.width - data.c.size), np.zeros(self.rows - data.row_lower.size)
-        grown = Data(
-            np.concatenate([data.c, new]),
+        new_columns = np.zeros(self.width - data.c.size)
+        new_rows = np.zeros(self.rows - data.row_lower.size)
+        template = Data(
+            np.concatenate([data.c, new_columns]),
             data.offset,
             sp.csc_array((values, (rows, columns)), shape=(self.rows, self.width)),
-            np.concatenate([data.row_lower, more - np.inf]),
-            np.concatenate(self._right),
-            np.concatenate([data.lower, new]),
-            np.concatenate(self._upper),
-            np.concatenate([data.integrality, new > 0]),
+            np.concatenate([data.row_lower, new_rows - np.inf]),
+            np.concatenate(self._row_uppers),
+            np.concatenate([data.lower, new_columns]),
+            np.concatenate(self._column_uppers),
+            np.concatenate([data.integrality, new_columns > 0]),
         )
-        return replace(self._first, template=grown)
+        return replace(self._initial_program, template=template)
 
     def solve(self, deadline: Deadline | None = None) -> Point:
-        """The optimum. Raises SolverError where the backend finds none with duals, in time."""
-        limit = (
-            None
-            if deadline is None or deadline.remaining_seconds is None
-            else max(1.0, deadline.remaining_seconds)
-        )
-        options = replace(self._options, time_limit=limit)
+        """Solve the program.
+
+        Args:
+            deadline: of the search. None for no limit.
+
+        Raises:
+            SolverError: the backend found no optimum with dual values in time.
+        """
+        time_limit = None
+        if deadline is not None and deadline.remaining_seconds is not None:
+            time_limit = max(_MIN_SOLVE_SECONDS, deadline.remaining_seconds)
+        options = replace(self._options, time_limit=time_limit)
         solution = solve(self.program, solver=self._solver, options=options)
         duals = np.zeros(self.rows) if solution.program.is_mip else solution.row_dual
         if solution.x is None or duals is None:
             raise SolverError(
                 f"{self._solver} gave no optimum with duals: {solution.raw_status!r}."
             )
-        self._answer = solution
-        return Point(solution.x, duals, float(solution.objective or 0.0) - self._first.shift)
+        self._solution = solution
+        value = float(solution.objective or 0.0) - self._initial_program.shift
+        return Point(solution.x, duals, value)
 
     @property
     def version(self) -> str:
-        """Of the solver."""
-        return "" if self._answer is None else self._answer.version
+        """Return the version of the solver, or "" before the first solve."""
+        return "" if self._solution is None else self._solution.version
 
     def to_solution(self, point: Point) -> Solution:
-        """The last point, or other columns with its multipliers, as an answer to what was stated then."""
-        assert self._answer is not None
-        return replace(self._answer, x=point.x)
+        """Return the last solution with the columns of a point.
+
+        Args:
+            point: the last point, or other columns with its multipliers.
+        """
+        assert self._solution is not None
+        return replace(self._solution, x=point.x)
 
 
 class GrowingProgram(RestatedProgram):
-    """One live program of HiGHS. tolerance: how far a row may be broken; devex: whether Devex weights (Harris 1973)
-    price edges, and no exact norms, which HiGHS computes anew after new rows. Raises SolverError."""
+    """A growing program in one live object of HiGHS."""
 
     def __init__(self, program: Program, tolerance: float = 1e-9, use_devex: bool = False) -> None:
+        """Begin with a program.
+
+        Args:
+            program: the initial program, at the numbers of its template.
+            tolerance: allowed violation of rows.
+            use_devex: whether edges are priced by Devex weights (Harris 1973). Exact norms, which
+                HiGHS uses otherwise, are computed anew after new rows.
+
+        Raises:
+            SolverError: HiGHS refused the program.
+        """
         import highspy
 
         super().__init__(program, "highs")
-        self._highspy, self._h, self._clock = highspy, create_silent_highs(), Deadline()
-        for name, value in {
+        self._highspy = highspy
+        self._h = create_silent_highs()
+        self._clock = Deadline()
+        settings = {
             "output_flag": False,
             "presolve": "off",
             "threads": 1,
-            "simplex_iteration_limit": _ITERATIONS,
-            "simplex_dual_edge_weight_strategy": _DEVEX if use_devex else _CHOSEN,
-        }.items():
+            "simplex_iteration_limit": _MAX_ITERATIONS,
+            "simplex_dual_edge_weight_strategy": _DEFAULT_EDGE_WEIGHTS,
+        }
+        if use_devex:
+            settings["simplex_dual_edge_weight_strategy"] = _DEVEX_EDGE_WEIGHTS
+        for name, value in settings.items():
             self._h.setOptionValue(name, value)
         self._tolerance = tolerance
         self._set_tolerance(tolerance)
-        data, scale = program.template, program.scale
+        data = program.template
+        scale = program.scale
         size = data.c.size
         self._h.addVars(size, data.lower * scale, data.upper * scale)
         self._h.changeColsCost(size, np.arange(size, dtype=np.int32), data.c * program.cost)
-        self._factors = compute_row_factors(data, scale)
-        data = data.with_scaled_rows(self._factors)
-        self._add_rows(sp.csr_array(data.A), data.row_lower, data.row_upper)
+        self._row_factors = compute_row_factors(data, scale)
+        scaled_data = data.with_scaled_rows(self._row_factors)
+        rows = sp.csr_array(scaled_data.A)
+        self._add_rows(rows, scaled_data.row_lower, scaled_data.row_upper)
 
     def _add_rows(self, rows: sp.csr_array, low: Vector, high: Vector) -> None:
-        scale = self._first.scale
-        starts, index = (part.astype(np.int32) for part in (rows.indptr[:-1], rows.indices))
-        self._require_success(
-            self._h.addRows(
-                rows.shape[0], low * scale, high * scale, rows.nnz, starts, index, rows.data
-            ),
-            "rows",
+        scale = self._initial_program.scale
+        status = self._h.addRows(
+            rows.shape[0],
+            low * scale,
+            high * scale,
+            rows.nnz,
+            rows.indptr[:-1].astype(np.int32),
+            rows.indices.astype(np.int32),
+            rows.data,
         )
+        self._require_success(status, "rows")
 
     def _set_tolerance(self, tolerance: float) -> None:
         for side in ("primal", "dual"):
             self._h.setOptionValue(f"{side}_feasibility_tolerance", tolerance)
 
-    def _require_success(self, status: object, what: str) -> None:
+    def _require_success(self, status: object, part: str) -> None:
         if status != self._highspy.HighsStatus.kOk:
-            raise SolverError(f"highs refused {what} of a growing program.")
+            raise SolverError(f"highs refused {part} of a growing program.")
 
     def extend(
         self,
@@ -174,61 +239,87 @@ class GrowingProgram(RestatedProgram):
         row_upper: float,
         column_upper: float = np.inf,
     ) -> int:
-        """As of a restated program."""
-        new = column_rows.size
-        none, upper = np.zeros(new), np.full(new, column_upper * self._first.scale)
-        entries = np.arange(new, dtype=np.int32), column_rows.astype(np.int32), np.ones(new)
-        self._require_success(self._h.addCols(new, none, none, upper, new, *entries), "columns")
-        self._add_rows(rows, np.full(rows.shape[0], -np.inf), np.full(rows.shape[0], row_upper))
+        """Add columns and rows to the live object. Arguments as of `RestatedProgram.extend`."""
+        column_count = column_rows.size
+        zeros = np.zeros(column_count)
+        status = self._h.addCols(
+            column_count,
+            zeros,
+            zeros,
+            np.full(column_count, column_upper * self._initial_program.scale),
+            column_count,
+            np.arange(column_count, dtype=np.int32),
+            column_rows.astype(np.int32),
+            np.ones(column_count),
+        )
+        self._require_success(status, "columns")
+        row_count = rows.shape[0]
+        self._add_rows(rows, np.full(row_count, -np.inf), np.full(row_count, row_upper))
         return super().extend(column_rows, rows, row_upper, column_upper)
 
     def solve(self, deadline: Deadline | None = None) -> Point:
-        """The optimum, from the last basis. Raises SolverError where HiGHS finds none, in time."""
+        """Solve the program from the last basis.
+
+        Args:
+            deadline: of the search. None for no limit.
+
+        Raises:
+            SolverError: HiGHS found no optimum in time.
+        """
         if deadline is not None and deadline.remaining_seconds is not None:
-            self._h.setOptionValue(
-                "time_limit", self._h.getRunTime() + max(0.0, deadline.remaining_seconds)
-            )
+            end_time = self._h.getRunTime() + max(0.0, deadline.remaining_seconds)
+            self._h.setOptionValue("time_limit", end_time)
         self._h.run()
-        status, ends = self._h.getModelStatus(), self._highspy.HighsModelStatus
-        for tolerance in (self._tolerance, *_COARSER):
-            if status in (ends.kOptimal, ends.kTimeLimit):
+        statuses = self._highspy.HighsModelStatus
+        status = self._h.getModelStatus()
+        for tolerance in (self._tolerance, *_COARSE_TOLERANCES):
+            if status in (statuses.kOptimal, statuses.kTimeLimit):
                 break
-            self._h.clearSolver()  # a hot start may end in numerical trouble that a cold one does not meet
+            # A hot start may end in numerical trouble that a cold start avoids.
+            self._h.clearSolver()
             self._set_tolerance(tolerance)
             self._h.run()
             status = self._h.getModelStatus()
         self._set_tolerance(self._tolerance)
-        if status != ends.kOptimal:
+        if status != statuses.kOptimal:
             raise SolverError(
                 f"highs ended a growing program with {self._h.modelStatusToString(status)!r}."
             )
-        answer, scale, cost = self._h.getSolution(), self._first.scale, self._first.cost
+        return self._read_point()
+
+    def _read_point(self) -> Point:
+        """Return the point of HiGHS in the units of the model."""
+        solution = self._h.getSolution()
+        scale = self._initial_program.scale
+        cost = self._initial_program.cost
         value = float(self._h.getInfoValue("objective_function_value")[1]) / (scale * cost)
-        value += self._first.template.offset
-        duals = np.array(answer.row_dual) / cost
-        if self._factors is not None:
-            duals[: self._factors.size] *= self._factors
-        return Point(np.array(answer.col_value) / scale, duals, value)
+        value += self._initial_program.template.offset
+        duals = np.array(solution.row_dual) / cost
+        if self._row_factors is not None:
+            duals[: self._row_factors.size] *= self._row_factors
+        return Point(np.array(solution.col_value) / scale, duals, value)
 
     @property
     def version(self) -> str:
-        """Of HiGHS."""
+        """Return the version of HiGHS."""
         return str(self._h.version())
 
     def to_solution(self, point: Point) -> Solution:
-        """A point as an answer to `program`."""
-        size, rows = (
-            self.width - point.x.size,
-            self.rows - point.duals.size,
-        )  # what came after the point
+        """Return a point as a solution of the whole program.
+
+        Args:
+            point: columns and rows that were added after it get zeros.
+        """
+        new_columns = self.width - point.x.size
+        new_rows = self.rows - point.duals.size
         return Solution(
             self.program,
             np.zeros(0),
             Termination.OPTIMAL,
             PointStatus.FEASIBLE,
             PointStatus.FEASIBLE,
-            np.pad(point.x, (0, size)),
-            DualValues(np.pad(point.duals, (0, rows)) * self._first.cost),
+            np.pad(point.x, (0, new_columns)),
+            DualValues(np.pad(point.duals, (0, new_rows)) * self._initial_program.cost),
             seconds=self._clock.elapsed_seconds,
             solver="highs",
             version=self.version,
