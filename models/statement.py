@@ -208,14 +208,7 @@ class Variable(Affine):
 
 @dataclass
 class Row:
-    """The rows expression <= 0, or expression = 0.
-
-    Attributes:
-        expression: the expression.
-        equal: whether the rows are equations.
-        label: name of their block, or None.
-        is_user_constraint: as in `workbench.solvers.program.Block`.
-    """
+    """expression <= 0, or = 0. label: of its block; is_user_constraint: as of `workbench.solvers.program.Block`."""
 
     expression: Affine
     equal: bool

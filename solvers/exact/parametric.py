@@ -299,7 +299,7 @@ class ParametricProgram:
         """Give the solver's resources back."""
         if self._session is not None:
             self._session.close()
-        if "relaxed" in vars(self):
+        if "relaxation" in vars(self):
             self.relaxation.close()
 
     def find_optimal_vertices(

@@ -156,7 +156,7 @@ def _price_constraints(design: Any) -> dict[str, RowPrices]:
     zero = _ZERO_MULTIPLIER * float(np.abs(solution.data.c).max())
     known: dict[str, RowPrices] = {}
     for block in solution.program.rows:
-        if block.wished:
+        if block.is_user_constraint:
             prices = np.abs(solution.row_dual[block.start : block.start + block.size])
             binding, rows, price = known.get(block.name, (0, 0, 0.0))
             known[block.name] = (

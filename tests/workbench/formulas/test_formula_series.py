@@ -46,7 +46,7 @@ def test_the_words_of_a_conjecture_are_its_formula() -> None:
     for n in (2, 8, 14):
         value = table[n].pieces[-1].value
         assert value is not None
-        for (low, high, inner), polynomial in ((top, value.constant), (over, value.over)):
+        for (low, high, inner), polynomial in ((top, value.constant), (over, value.denominator)):
             ends = [int(_read(text, n)) for text in (low, high)]
             coefficients = [int(_read(inner, n, j)) for j in range(ends[0], ends[1] + 1)]
             assert fmpz_poly([0] * ends[0] + coefficients) == polynomial

@@ -44,7 +44,7 @@ def test_every_piece_of_the_frontier_has_its_formula(noise: Any, loss: str, epsi
     for before, after in zip(found.pieces, found.pieces[1:], strict=False):
         assert before.delta[1] == after.delta[0]  # the same function of e^ε: no gap
         assert (
-            before.delta[1].over.degree() + before.delta[1].constant.degree() > 0
+            before.delta[1].denominator.degree() + before.delta[1].constant.degree() > 0
         )  # and not a number that was traced
         delta = before.delta[1](x)
         assert before.value is not None
